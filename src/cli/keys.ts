@@ -1,0 +1,72 @@
+import { InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
+import { callAdmin } from './admin-client.ts';
+import { report, writeTable } from './output.ts';
+
+/** A key as the admin listener shows it; `key` only when it was just made. */
+interface ShownKey {
+  readonly id: string;
+  readonly name: string;
+  readonly created_at: string;
+  readonly limits: { readonly concurrency: number; readonly requests_per_minute: number };
+  readonly key?: string;
+}
+
+interface CreateOptions {
+  readonly concurrency?: number;
+  readonly requestsPerMinute?: number;
+  readonly json?: true;
+}
+
+/** Adds `textgate keys create|list`. */
+export function addKeysCommands(program: Command): void {
+  const keys = program.command('keys').description('make and list the keys that clients use');
+  keys
+    .command('create <name>')
+    .description('make a key; it is shown only now')
+    .option('--concurrency <n>', 'requests in progress at once', wholeNumber)
+    .option('--requests-per-minute <n>', 'starts in any 60 seconds', wholeNumber)
+    .option('--json', 'print JSON')
+    .action((name: string, options: CreateOptions) => report(() => createKey(name, options)));
+  keys
+    .command('list')
+    .description('list the keys, newest first')
+    .option('--json', 'print JSON')
+    .action((options: { json?: true }) => report(() => listKeys(options)));
+}
+
+async function createKey(name: string, { json, ...limits }: CreateOptions): Promise<string> {
+  const made = (await callAdmin('POST', '/admin/keys', { name, ...limits })) as ShownKey;
+  return json ? JSON.stringify(made) : `${made.key}\n${made.id} is its id; the key itself is shown only now.`;
+}
+
+async function listKeys({ json }: { json?: true }): Promise<string> {
+  const keys: ShownKey[] = [];
+  let before: string | null = null;
+  do {
+    const cursor: string = before === null ? '' : `&before=${before}`;
+    const page = (await callAdmin('GET', `/admin/keys?limit=200${cursor}`)) as {
+      data: ShownKey[];
+      next: string | null;
+    };
+    keys.push(...page.data);
+    before = page.next;
+  } while (before !== null);
+  if (json) return JSON.stringify(keys);
+  return writeTable(
+    ['ID', 'NAME', 'CREATED', 'CONCURRENCY', 'PER MINUTE'],
+    keys.map(({ id, name, created_at: created, limits }) => [
+      id,
+      name,
+      created,
+      String(limits.concurrency),
+      String(limits.requests_per_minute),
+    ]),
+  );
+}
+
+function wholeNumber(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value > 0) return value;
+  throw new InvalidArgumentError('a whole number from 1 is needed');
+}

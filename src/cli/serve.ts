@@ -1,0 +1,91 @@
+import type { Command } from 'commander';
+import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
+import { ConfigError, environmentConfig, loadConfigFile } from '../config/load.ts';
+import { composeGateway } from '../gateway.ts';
+import type { Gateway } from '../gateway.ts';
+
+/** Adds `textgate serve`. */
+export function addServeCommand(program: Command): void {
+  program
+    .command('serve')
+    .description('start the gateway')
+    .option(
+      '-c, --config <file>',
+      'a YAML config; without one the environment decides',
+      process.env['TEXTGATE_CONFIG'],
+    )
+    .action(serve);
+}
+
+async function serve({ config: file }: { config?: string }): Promise<void> {
+  try {
+    const config = file === undefined ? environmentConfig(process.env) : loadConfigFile(file, process.env);
+    const adminToken = config.admin.token ?? ensureAdminToken(adminTokenFile);
+    const gateway = composeGateway(config, { adminToken, logLevel: 'info' });
+    closeOnSignal(gateway);
+    const { url, adminUrl } = await gateway.listen();
+    console.log(await greeting(gateway, { url, adminUrl, tryOut: file === undefined }));
+  } catch (error) {
+    console.error(error instanceof ConfigError ? error.message : `textgate can't start: ${String(error)}`);
+    process.exit(1);
+  }
+}
+
+/** The first signal drains; a second one, for the impatient, ends the process as it is. */
+function closeOnSignal(gateway: Gateway): void {
+  let closing = false;
+  const close = (): void => {
+    if (closing) process.exit(1);
+    closing = true;
+    gateway.close().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        console.error(`textgate did not close cleanly: ${String(error)}`);
+        process.exit(1);
+      },
+    );
+  };
+  process.on('SIGTERM', close);
+  process.on('SIGINT', close);
+}
+
+interface Place {
+  readonly url: string;
+  readonly adminUrl: string;
+  /** Whether this is a start without a config, in which the first key is made by itself. */
+  readonly tryOut: boolean;
+}
+
+async function greeting(gateway: Gateway, place: Place): Promise<string> {
+  const lines = [`textgate serves ${place.url}/v1 (admin: ${place.adminUrl})`];
+  if (await gateway.hasKeys()) lines.push('make another key with: npm run textgate -- keys create <name>');
+  else if (!place.tryOut) lines.push('make the first key with: npm run textgate -- keys create <name>');
+  else {
+    const [model = '<a name from /v1/models>'] = await gateway.modelNames();
+    lines.push(...firstSteps((await gateway.createKey('first key')).secret, model, reachable(place.url)));
+  }
+  return lines.join('\n');
+}
+
+/** Lines that work when they are pasted into a shell. */
+function firstSteps(secret: string, model: string, url: string): readonly string[] {
+  const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Say hello' }] });
+  return [
+    '',
+    'This is your first key. It is shown only now:',
+    `  ${secret}`,
+    '',
+    'Try it:',
+    `  curl -N ${url}/v1/chat/completions -H 'Authorization: Bearer ${secret}' -H 'Content-Type: application/json' -d '${body}'`,
+    '',
+    'Or point any OpenAI client at it:',
+    `  export OPENAI_BASE_URL=${url}/v1`,
+    `  export OPENAI_API_KEY=${secret}`,
+    '',
+  ];
+}
+
+/** An address that listens everywhere is reached on this machine by its loopback name. */
+function reachable(url: string): string {
+  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
+}

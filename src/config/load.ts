@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import { readConfig } from './schema.ts';
+import type { Config } from './schema.ts';
+
+/** A config that can't be used, with every problem it has. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[];
+
+  constructor(source: string, problems: readonly string[]) {
+    super(`${source} can't be used:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+/** The environment, as `process.env` gives it. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Reads a YAML file, with `${NAME}` replaced by the environment's values. Throws `ConfigError`. */
+export function loadConfigFile(file: string, environment: Environment): Config {
+  const problems: string[] = [];
+  const input = interpolate(parseFile(file), environment, '', problems);
+  if (problems.length > 0) throw new ConfigError(file, problems);
+  return checkConfig(withListeners(input, environment), file);
+}
+
+/**
+ * The config of a start without a file: the server named by `TEXTGATE_UPSTREAM_URL` with the models it lists,
+ * or else the built-in demo. Throws `ConfigError`.
+ */
+export function environmentConfig(environment: Environment): Config {
+  const url = environment['TEXTGATE_UPSTREAM_URL'];
+  const apiKey = environment['TEXTGATE_UPSTREAM_API_KEY'];
+  const input =
+    url === undefined || url === ''
+      ? {
+          upstreams: { demo: { url: 'demo:' } },
+          models: { demo: { routes: [{ upstream: 'demo', model: 'demo' }], free: true } },
+        }
+      : {
+          upstreams: { upstream: { url, ...(apiKey === undefined || apiKey === '' ? {} : { apiKey }) } },
+          models: { from: 'upstream' },
+        };
+  return checkConfig(withListeners(input, environment), 'the environment');
+}
+
+/** Checks a config given as an object. Throws `ConfigError`. */
+export function checkConfig(input: unknown, source: string): Config {
+  const read = readConfig(input);
+  if ('problems' in read) throw new ConfigError(source, read.problems);
+  return read.config;
+}
+
+function parseFile(file: string): unknown {
+  try {
+    return parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new ConfigError(file, [error instanceof Error ? error.message : String(error)]);
+  }
+}
+
+/** Replaces `${NAME}` in string values, after parsing, so that a value can't change the file's structure. */
+function interpolate(value: unknown, environment: Environment, path: string, problems: string[]): unknown {
+  if (typeof value === 'string')
+    return value.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_whole, name: string) => {
+      const found = environment[name];
+      if (found === undefined) problems.push(`${path}: the environment has no ${name}`);
+      return found ?? '';
+    });
+  if (Array.isArray(value))
+    return value.map((item, index) => interpolate(item, environment, `${path}[${index}]`, problems));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [
+      key,
+      interpolate(item, environment, path === '' ? key : `${path}.${key}`, problems),
+    ]),
+  );
+}
+
+/** The environment fills in what the file leaves out of the listeners: a file's own word counts more. */
+function withListeners(input: unknown, environment: Environment): unknown {
+  if (typeof input !== 'object' || input === null) return input;
+  const sections = input as Record<string, unknown>;
+  return {
+    ...sections,
+    server: listener(sections['server'], environment, { host: 'TEXTGATE_HOST', port: 'TEXTGATE_PORT' }),
+    admin: listener(sections['admin'], environment, {
+      host: 'TEXTGATE_ADMIN_HOST',
+      port: 'TEXTGATE_ADMIN_PORT',
+      token: 'TEXTGATE_ADMIN_TOKEN',
+    }),
+  };
+}
+
+function listener(
+  section: unknown,
+  environment: Environment,
+  names: Readonly<Record<string, string>>,
+): unknown {
+  if (section !== undefined && (typeof section !== 'object' || section === null)) return section;
+  const given = Object.entries(names)
+    .map(([key, name]) => [key, environment[name]] as const)
+    .filter(([, value]) => value !== undefined && value !== '')
+    .map(([key, value]) => [key, key === 'port' ? Number(value) : value]);
+  return { ...Object.fromEntries(given), ...section };
+}

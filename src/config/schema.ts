@@ -1,0 +1,180 @@
+import { z } from 'zod';
+import { parseByteSize } from '../shared/byte-size.ts';
+import { parseDuration } from '../shared/duration.ts';
+import { nearestName } from '../shared/nearest-name.ts';
+
+/** The default address of each listener. */
+export const defaultHost = '127.0.0.1';
+const defaultPort = 8080;
+export const defaultAdminPort = 8081;
+
+const minTokenLength = 16;
+
+const duration = z.string().transform((text, context) => {
+  const milliseconds = parseDuration(text);
+  if (milliseconds !== null) return milliseconds;
+  context.issues.push({
+    code: 'custom',
+    input: text,
+    message: 'expected a duration such as 250ms, 5s or 10m',
+  });
+  return z.NEVER;
+});
+
+const byteSize = z.string().transform((text, context) => {
+  const bytes = parseByteSize(text);
+  if (bytes !== null) return bytes;
+  context.issues.push({ code: 'custom', input: text, message: 'expected a size such as 64KiB or 1MiB' });
+  return z.NEVER;
+});
+
+const port = z.int().min(0).max(65_535);
+
+const upstreamUrl = z.string().transform((text, context) => {
+  const url = URL.parse(text);
+  if (url !== null && ['http:', 'https:', 'demo:'].includes(url.protocol)) return url;
+  context.issues.push({
+    code: 'custom',
+    input: text,
+    message: 'expected an address such as http://127.0.0.1:8000/v1, or demo: for the built-in demo',
+  });
+  return z.NEVER;
+});
+
+const storageUrl = z
+  .string()
+  .regex(/^sqlite:.+$/, 'expected sqlite: and a file, such as sqlite:data/textgate.db');
+
+const upstream = z.strictObject({
+  url: upstreamUrl,
+  apiKey: z.string().min(1).optional(),
+  dialects: z.array(z.literal('chat')).length(1).default(['chat']),
+  timeouts: z
+    .strictObject({
+      connect: duration.prefault('5s'),
+      firstByte: duration.prefault('120s'),
+      idle: duration.prefault('60s'),
+      total: duration.prefault('10m'),
+    })
+    .prefault({}),
+});
+
+const model = z.strictObject({
+  routes: z.array(z.strictObject({ upstream: z.string(), model: z.string().min(1) })).min(1),
+  free: z.literal(true, 'say free: true; prices are not available yet'),
+});
+
+/** Models by name, or `{ from: <upstream> }` to offer what that upstream lists. */
+const models = z.record(z.string().min(1), model);
+const discoveredModels = z.strictObject({ from: z.string() });
+
+const sections = {
+  server: z
+    .strictObject({
+      host: z.string().default(defaultHost),
+      port: port.default(defaultPort),
+      maxBody: byteSize.prefault('1MiB'),
+      drain: duration.prefault('25s'),
+    })
+    .prefault({}),
+  admin: z
+    .strictObject({
+      host: z.string().default(defaultHost),
+      port: port.default(defaultAdminPort),
+      token: z.string().min(minTokenLength).optional(),
+    })
+    .prefault({}),
+  storage: z
+    .strictObject({
+      url: storageUrl.default('sqlite:data/textgate.db'),
+      durability: z.enum(['normal', 'full']).default('normal'),
+    })
+    .prefault({}),
+  limits: z
+    .strictObject({
+      concurrency: z.int().min(1).default(2),
+      requestsPerMinute: z.int().min(1).default(60),
+    })
+    .prefault({}),
+  upstreams: z.record(z.string().min(1), upstream),
+};
+
+const listing = z.strictObject({ ...sections, models });
+const discovering = z.strictObject({ ...sections, models: discoveredModels });
+
+/** A config as a user writes it: what `createGateway` takes, and what a YAML file holds. */
+export type ConfigInput = z.input<typeof listing> | z.input<typeof discovering>;
+
+/** A checked config: defaults filled in, times in milliseconds, sizes in bytes. */
+export type Config = z.output<typeof listing> | z.output<typeof discovering>;
+
+/** Checks a config; returns it, or every problem at once, each with its path. */
+export function readConfig(
+  input: unknown,
+): { readonly config: Config } | { readonly problems: readonly string[] } {
+  const schema = discovers(input) ? discovering : listing;
+  const read = schema.safeParse(input);
+  if (!read.success) return { problems: read.error.issues.flatMap((issue) => describeIssue(issue, schema)) };
+  const problems = unknownUpstreams(read.data);
+  return problems.length > 0 ? { problems } : { config: read.data };
+}
+
+/** Whether a config's models are to be asked of an upstream. */
+export function isDiscovered(config: Config['models']): config is { from: string } {
+  return typeof config['from'] === 'string';
+}
+
+function discovers(input: unknown): boolean {
+  const { models: given } = (input ?? {}) as { models?: { from?: unknown } };
+  return typeof given?.from === 'string';
+}
+
+function unknownUpstreams({ upstreams, models: offered }: Config): readonly string[] {
+  const named = isDiscovered(offered)
+    ? [{ path: 'models.from', upstream: offered.from }]
+    : Object.entries(offered).flatMap(([name, { routes }]) =>
+        routes.map(({ upstream: target }, index) => ({
+          path: `models.${name}.routes[${index}].upstream`,
+          upstream: target,
+        })),
+      );
+  return named
+    .filter(({ upstream: target }) => !Object.hasOwn(upstreams, target))
+    .map(
+      ({ path, upstream: target }) =>
+        `${path}: no upstream is named '${target}'${suggestion(target, Object.keys(upstreams))}`,
+    );
+}
+
+function describeIssue(issue: z.core.$ZodIssue, schema: z.ZodType): readonly string[] {
+  if (issue.code !== 'unrecognized_keys') return [`${writePath(issue.path)}: ${issue.message}`];
+  const known = knownKeys(schema, issue.path);
+  return issue.keys.map((key) => `${writePath([...issue.path, key])}: unknown key${suggestion(key, known)}`);
+}
+
+function suggestion(wrong: string, known: readonly string[]): string {
+  const nearest = nearestName(wrong, known);
+  return nearest === null ? `; known here: ${known.join(', ')}` : `; did you mean '${nearest}'?`;
+}
+
+function writePath(path: readonly PropertyKey[]): string {
+  const written = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
+  return written === '' ? 'config' : written.replace(/^\./, '');
+}
+
+/** The keys that the schema knows at a path of the input. */
+function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): readonly string[] {
+  let here: z.ZodType = unwrap(schema);
+  for (const part of path) {
+    if (here instanceof z.ZodObject) here = unwrap(here.shape[String(part)] as z.ZodType);
+    else if (here instanceof z.ZodRecord) here = unwrap(here.valueType as z.ZodType);
+    else if (here instanceof z.ZodArray) here = unwrap(here.element as z.ZodType);
+  }
+  return here instanceof z.ZodObject ? Object.keys(here.shape) : [];
+}
+
+function unwrap(schema: z.ZodType): z.ZodType {
+  if (schema instanceof z.ZodPrefault || schema instanceof z.ZodDefault || schema instanceof z.ZodOptional)
+    return unwrap(schema.unwrap() as z.ZodType);
+  return schema;
+}

@@ -1,0 +1,72 @@
+import { formatResetDuration } from '../shared/duration.ts';
+import { refuse } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+
+/** What one key may do at a time and per minute. */
+export interface Limits {
+  /** Requests in progress at once. */
+  readonly concurrency: number;
+  /** Starts in any 60 seconds, all of which may come at once. */
+  readonly requestsPerMinute: number;
+}
+
+/** The span in which starts are counted, in milliseconds. */
+export const frequencyWindowMs = 60_000;
+
+/** How long a caller should wait for one of its own requests to end, in milliseconds: nobody can know. */
+const concurrencyRetryMs = 1_000;
+
+/** How a key stands after an attempt to start: granted, or which limit said no. */
+export interface Standing {
+  readonly verdict: 'granted' | 'concurrency' | 'rate';
+  /** Requests in progress, this one included when it was granted. */
+  readonly inFlight: number;
+  /** Starts left in the current 60 seconds. */
+  readonly remainingStarts: number;
+  /** Milliseconds until the next start is given back; 0 when none has been used. */
+  readonly resetMs: number;
+}
+
+/** The refusal that a standing amounts to; `null` when it was granted. */
+export function limitRefusal(standing: Standing, limits: Limits): Refusal | null {
+  const { inFlight, resetMs } = standing;
+  switch (standing.verdict) {
+    case 'granted':
+      return null;
+    case 'concurrency':
+      return refuse(
+        'concurrency_limit_exceeded',
+        `This key may have ${limits.concurrency} requests in progress at once, and ${inFlight} are running. ` +
+          'Wait for one of them to end.',
+        {
+          limit: {
+            source: 'key',
+            kind: 'concurrency',
+            limit: limits.concurrency,
+            inFlight,
+            retryAfterMs: concurrencyRetryMs,
+          },
+        },
+      );
+    case 'rate':
+      return refuse(
+        'rate_limit_exceeded',
+        `This key may start ${limits.requestsPerMinute} requests in any 60 seconds, and has. ` +
+          `Try again in ${Math.ceil(resetMs / 1_000)}s.`,
+        {
+          limit: { source: 'key', kind: 'rate', limit: limits.requestsPerMinute, retryAfterMs: resetMs },
+        },
+      );
+  }
+}
+
+/** The headers that show a key how it stands, on every answer to an admitted or limited request. */
+export function limitHeaders(standing: Standing, limits: Limits): Record<string, string> {
+  return {
+    'x-ratelimit-limit-requests': String(limits.requestsPerMinute),
+    'x-ratelimit-remaining-requests': String(standing.remainingStarts),
+    'x-ratelimit-reset-requests': formatResetDuration(standing.resetMs),
+    'x-textgate-concurrency-limit': String(limits.concurrency),
+    'x-textgate-concurrency-in-flight': String(standing.inFlight),
+  };
+}

@@ -1,0 +1,118 @@
+import type { Refusal } from '../shared/errors.ts';
+import type { Protocol, Usage } from '../protocol/text.ts';
+import type { ApiKey } from './api-key.ts';
+import type { Mode, OpenedRecord, Outcome, SettledRecord } from './consumption.ts';
+import type { Limits, Standing } from './limits.ts';
+import type { OfferedModel } from './routing.ts';
+
+/** Time, handed in so that tests can turn it. */
+export interface Clock {
+  /** Milliseconds since 1970: for display and records only. */
+  now(): number;
+  /** Milliseconds that never jump: for durations, deadlines and limits. */
+  monotonicMs(): number;
+  /** Calls back once after `delayMs`; the returned function cancels it. */
+  schedule(delayMs: number, callback: () => void): () => void;
+}
+
+/** Fresh 32-digit hexadecimal ids. */
+export type NextId = () => string;
+
+/** Finds keys by what a caller presents. */
+export interface KeyDirectory {
+  /** `null` for every kind of wrong key; a refusal when the store can't say. */
+  find(presented: string): ApiKey | null | Promise<ApiKey | null | Refusal>;
+}
+
+/** Who may run: requests in progress and starts per key, counted in one atomic step. */
+export interface Limiter {
+  /** Takes a slot and counts a start, or does neither. A granted slot is held under `requestId`. */
+  start(keyId: string, requestId: string, limits: Limits): Promise<Standing>;
+  /** Gives the slot back; harmless when it was given back before. */
+  release(keyId: string, requestId: string): Promise<void>;
+}
+
+/** The consumption record. Both calls resolve when the row is committed. */
+export interface Records {
+  open(record: OpenedRecord): Promise<void>;
+  settle(record: SettledRecord): Promise<void>;
+}
+
+/** The models on offer, from the config or discovered from an upstream. */
+export interface ModelCatalogue {
+  find(id: string): Promise<OfferedModel | null | Refusal>;
+  list(): Promise<readonly OfferedModel[] | Refusal>;
+}
+
+/** Why a running request is stopped from outside; the reason of its abort signal. */
+export type Interruption = 'client_closed' | 'cancelled' | 'drained';
+
+export interface UpstreamCall {
+  /** The upstream's configured name. */
+  readonly upstream: string;
+  readonly method: 'GET' | 'POST';
+  /** Below the upstream's base URL. */
+  readonly path: string;
+  readonly body: string | null;
+  /** Whether the answer comes piece by piece, so that silence has a meaning before the end. */
+  readonly stream: boolean;
+}
+
+/** How a call can go wrong below the protocol. */
+export interface UpstreamFault {
+  readonly fault:
+    | 'unreachable'
+    | 'broken'
+    | 'first_byte_timeout'
+    | 'idle_timeout'
+    | 'total_timeout'
+    | 'interrupted';
+}
+
+/** An upstream's answer: its head, and a body that is pulled, so that a slow reader slows the upstream. */
+export interface UpstreamAnswer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly retryAfterMs: number | null;
+  /** All bytes that have arrived since the last read, waiting for some; `null` at a proper end. */
+  read(): Promise<Uint8Array | null | UpstreamFault>;
+  /** Lets go of the body: what is still to come is dropped, and a connection that won't end is closed. */
+  release(): void;
+}
+
+/** Every call to a model's provider. `signal` aborts it at any time. */
+export interface Upstreams {
+  call(call: UpstreamCall, signal: AbortSignal): Promise<UpstreamAnswer | UpstreamFault>;
+}
+
+/** One request, as metrics and the log see it when it is over. */
+export interface ExchangeSummary {
+  readonly requestId: string;
+  readonly keyId: string | null;
+  readonly protocol: Protocol;
+  readonly mode: Mode;
+  /** A configured name; `null` when the request ended before one was known. */
+  readonly model: string | null;
+  readonly upstream: string | null;
+  readonly outcome: Outcome;
+  readonly status: number;
+  readonly refusal: Refusal | null;
+  readonly usage: Usage | null;
+  readonly stripped: readonly string[];
+  /** Whether the client had been sent a part of a stream. */
+  readonly streamOpened: boolean;
+  readonly queuedMs: number | null;
+  readonly firstByteMs: number | null;
+  readonly totalMs: number;
+}
+
+/** Reports something that an operator must see and no client is told. Never holds prompts or secrets. */
+export type ReportFault = (message: string, error: unknown) => void;
+
+/** What the pipeline tells the outside about itself. */
+export interface Telemetry {
+  readonly exchangeBegan: (protocol: Protocol) => void;
+  readonly streamOpened: (protocol: Protocol) => void;
+  readonly exchangeEnded: (summary: ExchangeSummary) => void;
+  readonly fault: ReportFault;
+}

@@ -1,0 +1,204 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { Router } from 'express';
+import { checkConfig } from './config/load.ts';
+import { isDiscovered } from './config/schema.ts';
+import type { Config, ConfigInput } from './config/schema.ts';
+import { createMemoryLimiter } from './coordination/memory.ts';
+import type { Limits } from './domain/limits.ts';
+import { createModelList } from './domain/model-list.ts';
+import type { Clock, ModelCatalogue, Upstreams } from './domain/ports.ts';
+import { createAdminRouter } from './http/admin-router.ts';
+import { createPublicRouter } from './http/public-router.ts';
+import { createHttpServer, startListening } from './http/server.ts';
+import { issueKey } from './operations/issue-key.ts';
+import type { IssuedKey } from './operations/issue-key.ts';
+import type { Ports } from './pipeline/exchange.ts';
+import { createInFlight } from './pipeline/in-flight.ts';
+import type { InFlight } from './pipeline/in-flight.ts';
+import { createKeyDirectory, hashKey } from './storage/key-directory.ts';
+import { createSqliteEngine } from './storage/sqlite/engine.ts';
+import { createStore } from './storage/store.ts';
+import { createLog } from './telemetry/logger.ts';
+import { createMetrics } from './telemetry/metrics.ts';
+import { createTelemetry } from './telemetry/telemetry.ts';
+import { isRefusal } from './shared/errors.ts';
+import { createDemoUpstream } from './transport/demo-upstream.ts';
+import { createHttpUpstream } from './transport/http-upstream.ts';
+import { createModelDiscovery } from './transport/model-discovery.ts';
+import { createUpstreams } from './transport/upstreams.ts';
+import type { Upstream } from './transport/upstreams.ts';
+
+export type { ConfigInput } from './config/schema.ts';
+
+/** How long interrupted requests may take to settle, in milliseconds. */
+const settleGraceMs = 5_000;
+
+/** A running gateway. Its routers work mounted in any Express 5 app; `listen` gives them servers of their own. */
+export interface Gateway {
+  /** The paths under `/v1`. */
+  readonly router: Router;
+  /** `/metrics`, the probes and `/admin`: not for the public. */
+  readonly admin: Router;
+  /** Opens both listeners of the config; resolves with their addresses once the database is open. */
+  listen(): Promise<{ readonly url: string; readonly adminUrl: string }>;
+  /** Makes a key. Its `secret` is what clients present, and is shown only here. */
+  createKey(name: string, limits?: Partial<Limits>): Promise<IssuedKey>;
+  hasKeys(): Promise<boolean>;
+  /** The names of the models on offer now; none while an upstream that lists them is away. */
+  modelNames(): Promise<readonly string[]>;
+  /** Stops accepting, lets running requests end within the drain time, then closes everything. */
+  close(): Promise<void>;
+}
+
+/** What a process chooses beside its config. */
+export interface GatewayOptions {
+  /** The bearer token of `/admin`; made up, and so known to nobody, when it is left out here and in the config. */
+  readonly adminToken?: string;
+  readonly logLevel?: 'info' | 'warn' | 'silent';
+  readonly clock?: Clock;
+}
+
+/** Builds a gateway from a config as it would stand in a YAML file. Throws `ConfigError` if it has faults. */
+export function createGateway(input: ConfigInput, options: GatewayOptions = {}): Gateway {
+  return composeGateway(checkConfig(input, 'the config'), options);
+}
+
+/** The composition root: the one place that knows every room. */
+export function composeGateway(config: Config, options: GatewayOptions): Gateway {
+  const clock = options.clock ?? systemClock;
+  const log = createLog(options.logLevel ?? 'warn');
+  const metrics = createMetrics();
+  const engine = createSqliteEngine({
+    path: config.storage.url.slice('sqlite:'.length),
+    durability: config.storage.durability,
+  });
+  const store = createStore(engine);
+  store
+    .closeLostRecords()
+    .catch((error: unknown) => log.fault('records of an earlier process could not be closed', error));
+  const limiter = createMemoryLimiter(clock);
+  const upstreams = composeUpstreams(config, clock);
+  const ports: Ports = {
+    clock,
+    nextId: () => randomUUID().replaceAll('-', ''),
+    keys: createKeyDirectory(store, log.fault),
+    limiter,
+    records: store,
+    models: composeModels(config, upstreams, clock),
+    upstreams,
+    telemetry: createTelemetry(metrics, log),
+    inFlight: createInFlight(),
+    defaultLimits: config.limits,
+  };
+  const createKey: Gateway['createKey'] = (name, limits = {}) =>
+    issueKey(name, limits, {
+      clock,
+      randomBytes,
+      keep: (key, secret) => store.createKey(key, hashKey(secret)),
+    });
+
+  const router = createPublicRouter(ports, config.server.maxBody);
+  const admin = createAdminRouter({
+    token: options.adminToken ?? config.admin.token ?? randomUUID(),
+    nextId: ports.nextId,
+    keys: {
+      defaultLimits: config.limits,
+      issue: createKey,
+      list: (limit, before) => store.listKeys(limit, before),
+    },
+    metrics,
+    onFault: log.fault,
+    notReady: () => whyNotReady(ports, engine.ready),
+  });
+  const publicServer = createHttpServer(router, ports.nextId);
+  const adminServer = createHttpServer(admin, ports.nextId);
+
+  return {
+    router,
+    admin,
+    createKey,
+    hasKeys: async () => (await store.countKeys()) > 0,
+    async modelNames() {
+      const offered = await ports.models.list();
+      return isRefusal(offered) ? [] : offered.map(({ id }) => id);
+    },
+    async listen() {
+      await engine.ready;
+      const { server, admin: adminConfig } = config;
+      const port = await startListening(publicServer, server.host, server.port);
+      const adminPort = await startListening(adminServer, adminConfig.host, adminConfig.port);
+      return { url: address(server.host, port), adminUrl: address(adminConfig.host, adminPort) };
+    },
+    async close() {
+      publicServer.close();
+      await drain(ports.inFlight, config.server.drain, clock);
+      publicServer.closeAllConnections();
+      adminServer.close();
+      adminServer.closeAllConnections();
+      limiter.close();
+      await upstreams.close();
+      await engine.close();
+    },
+  };
+}
+
+function composeUpstreams({ upstreams }: Config, clock: Clock): Upstream {
+  const byName = Object.entries(upstreams).map(([name, { url, apiKey = null, timeouts }]) => {
+    const { connect: connectMs, firstByte: firstByteMs, idle: idleMs, total: totalMs } = timeouts;
+    const deadlines = { firstByteMs, idleMs, totalMs };
+    const upstream =
+      url.protocol === 'demo:'
+        ? createDemoUpstream(deadlines, clock)
+        : createHttpUpstream({ url, apiKey, connectMs, deadlines }, clock);
+    return [name, upstream] as const;
+  });
+  return createUpstreams(new Map(byName));
+}
+
+function composeModels({ models }: Config, upstreams: Upstreams, clock: Clock): ModelCatalogue {
+  if (isDiscovered(models)) return createModelDiscovery(models.from, upstreams, clock);
+  const createdAt = Math.floor(clock.now() / 1_000);
+  return createModelList(Object.entries(models).map(([id, { routes }]) => ({ id, createdAt, routes })));
+}
+
+async function whyNotReady({ inFlight, models }: Ports, storageReady: Promise<void>): Promise<string | null> {
+  if (!inFlight.accepting) return 'draining';
+  const opened = await storageReady.then(
+    () => true,
+    () => false,
+  );
+  if (!opened) return 'the database is not open';
+  return isRefusal(await models.list()) ? 'no list of models from the upstream yet' : null;
+}
+
+/** Running requests get the drain time; those that are left are interrupted, and settle. */
+async function drain(inFlight: InFlight, drainMs: number, clock: Clock): Promise<void> {
+  const drained = inFlight.drained();
+  if (await within(drained, drainMs, clock)) return;
+  inFlight.interruptAll('drained');
+  await within(drained, settleGraceMs, clock);
+}
+
+/** Whether something is done within a time. */
+function within(done: Promise<void>, limitMs: number, clock: Clock): Promise<boolean> {
+  return new Promise((resolve) => {
+    const cancel = clock.schedule(limitMs, () => resolve(false));
+    void done.then(() => {
+      cancel();
+      resolve(true);
+    });
+  });
+}
+
+function address(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  schedule(delayMs, callback) {
+    const timer = setTimeout(callback, delayMs);
+    return () => clearTimeout(timer);
+  },
+};

@@ -1,0 +1,106 @@
+import { Router } from 'express';
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { isRefusal, refuse } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+import type { ApiKey } from '../domain/api-key.ts';
+import type { Limits } from '../domain/limits.ts';
+import type { NextId } from '../domain/ports.ts';
+import { readJsonBody } from './body.ts';
+import { methodNotAllowed, sendJson, sendRefusal } from './refusal-response.ts';
+
+/** What an operator can do with keys. */
+export interface KeyAdministration {
+  readonly defaultLimits: Limits;
+  issue(name: string, limits: Partial<Limits>): Promise<{ readonly key: ApiKey; readonly secret: string }>;
+  list(
+    limit: number,
+    before: string | null,
+  ): Promise<{ readonly keys: readonly ApiKey[]; readonly next: string | null }>;
+}
+
+const maxBodyBytes = 65_536;
+const maxNameLength = 100;
+const defaultPageSize = 50;
+const maxPageSize = 200;
+
+const newKey = z.strictObject({
+  name: z.string().min(1).max(maxNameLength),
+  concurrency: z.int().min(1).optional(),
+  requestsPerMinute: z.int().min(1).optional(),
+});
+
+const page = z.object({
+  limit: z.coerce.number().int().min(1).max(maxPageSize).default(defaultPageSize),
+  before: z.string().optional(),
+});
+
+/** `POST` makes a key and shows it this once; `GET` lists keys, newest first, by pages. */
+export function createKeyRoutes(keys: KeyAdministration, nextId: NextId): Router {
+  const router = Router();
+  router.post('/', async (request, response) =>
+    answer(response, 201, await createKey(request, keys), nextId),
+  );
+  router.get('/', async (request, response) => answer(response, 200, await listKeys(request, keys), nextId));
+  router.all('/', methodNotAllowed('GET, POST', nextId));
+  return router;
+}
+
+function answer(response: Response, status: number, result: object, nextId: NextId): void {
+  if (isRefusal(result)) sendRefusal(response, result, nextId);
+  else sendJson(response, status, JSON.stringify(result), nextId);
+}
+
+async function createKey(request: Request, keys: KeyAdministration): Promise<object | Refusal> {
+  const bytes = await readJsonBody(request, maxBodyBytes);
+  if (isRefusal(bytes)) return bytes;
+  const body = parseJson(bytes);
+  if (body === undefined) return refuse('invalid_json', 'The request body could not be parsed as JSON.');
+  const read = newKey.safeParse(body);
+  if (!read.success) return firstFault(read.error);
+  const { name, concurrency, requestsPerMinute } = read.data;
+  const limits = {
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(requestsPerMinute === undefined ? {} : { requestsPerMinute }),
+  };
+  const { key, secret } = await keys.issue(name, limits);
+  return { ...keyObject(key, keys.defaultLimits), key: secret };
+}
+
+async function listKeys(request: Request, keys: KeyAdministration): Promise<object | Refusal> {
+  const read = page.safeParse(request.query);
+  if (!read.success) return firstFault(read.error);
+  const { keys: found, next } = await keys.list(read.data.limit, read.data.before ?? null);
+  return { object: 'list', data: found.map((key) => keyObject(key, keys.defaultLimits)), next };
+}
+
+function keyObject({ id, name, createdAt, limits }: ApiKey, defaults: Limits): object {
+  const { concurrency, requestsPerMinute } = { ...defaults, ...limits };
+  return {
+    id,
+    name,
+    created_at: new Date(createdAt).toISOString(),
+    limits: { concurrency, requests_per_minute: requestsPerMinute },
+  };
+}
+
+/** The first thing that zod found, with the field it was found in. */
+function firstFault(error: z.ZodError): Refusal {
+  const [issue] = error.issues;
+  if (issue?.code === 'unrecognized_keys') {
+    const [key = ''] = issue.keys;
+    return refuse('unknown_parameter', `Unknown parameter: '${key}'.`, { param: key });
+  }
+  const param = issue?.path.join('.') ?? '';
+  return refuse('invalid_value', `Invalid '${param}': ${issue?.message ?? 'not usable'}.`, {
+    param: param === '' ? null : param,
+  });
+}
+
+function parseJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,43 @@
+import { Router } from 'express';
+import type { Response } from 'express';
+import type { NextId, ReportFault } from '../domain/ports.ts';
+import { createAdminGuard } from './admin-guard.ts';
+import { createKeyRoutes } from './admin-keys.ts';
+import type { KeyAdministration } from './admin-keys.ts';
+import { refuseFaults, sendJson, unknownUrl } from './refusal-response.ts';
+
+/** What the admin listener shows and does. */
+export interface AdminPorts {
+  readonly token: string;
+  readonly nextId: NextId;
+  readonly keys: KeyAdministration;
+  readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
+  readonly onFault: ReportFault;
+  /** Why the service can't take requests now; `null` when it can. */
+  notReady(): Promise<string | null>;
+}
+
+/** Metrics and probes in the open, as scrapers and orchestrators expect them; `/admin` behind its token. */
+export function createAdminRouter(ports: AdminPorts): Router {
+  const router = Router({ caseSensitive: true });
+  router.get('/metrics', async (_request, response) => {
+    const { contentType, body } = await ports.metrics.expose();
+    response.writeHead(200, { 'content-type': contentType });
+    response.end(body);
+  });
+  router.get('/healthz', (_request, response) => sendStatus(response, 200, { status: 'ok' }, ports.nextId));
+  router.get('/readyz', async (_request, response) => {
+    const reason = await ports.notReady();
+    if (reason === null) sendStatus(response, 200, { status: 'ready' }, ports.nextId);
+    else sendStatus(response, 503, { status: 'not ready', reason }, ports.nextId);
+  });
+  router.use('/admin', createAdminGuard(ports.token, ports.nextId));
+  router.use('/admin/keys', createKeyRoutes(ports.keys, ports.nextId));
+  router.use('/admin', unknownUrl(ports.nextId));
+  router.use(refuseFaults(ports.onFault, ports.nextId));
+  return router;
+}
+
+function sendStatus(response: Response, status: number, body: object, nextId: NextId): void {
+  sendJson(response, status, JSON.stringify(body), nextId);
+}

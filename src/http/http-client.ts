@@ -1,0 +1,110 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { refuse } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+import type { Clock } from '../domain/ports.ts';
+import type { ClientConnection } from '../pipeline/exchange.ts';
+import { isOversized, readJsonBody } from './body.ts';
+
+/** How long a client may leave written bytes unread, in milliseconds. */
+const maxUnreadMs = 30_000;
+
+/** Headers of which Node keeps the first and drops the rest, where the two could disagree. */
+const singleHeaders = ['authorization', 'content-type'] as const;
+
+/** The client's end of one HTTP request, as the pipeline uses it. */
+export class HttpClient implements ClientConnection {
+  readonly headFault: Refusal | null;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #maxBodyBytes: number;
+  readonly #clock: Clock;
+
+  constructor(request: IncomingMessage, response: ServerResponse, maxBodyBytes: number, clock: Clock) {
+    this.#request = request;
+    this.#response = response;
+    this.#maxBodyBytes = maxBodyBytes;
+    this.#clock = clock;
+    this.headFault = findDuplicateHeader(request);
+    response.on('error', () => {});
+  }
+
+  get authorization(): string | undefined {
+    return this.#request.headers.authorization;
+  }
+
+  readBody(): Promise<Uint8Array | Refusal> {
+    return readJsonBody(this.#request, this.#maxBodyBytes);
+  }
+
+  /** The response's `close` tells that the client left; the request's comes when its body is read. */
+  onGone(callback: () => void): void {
+    this.#response.on('close', () => {
+      if (!this.#response.writableFinished) callback();
+    });
+  }
+
+  answer(status: number, headers: Readonly<Record<string, string>>, body: string): void {
+    const closing =
+      status === 413 || isOversized(this.#request, this.#maxBodyBytes) ? { connection: 'close' } : {};
+    this.#response.writeHead(status, { ...headers, ...closing, 'content-length': Buffer.byteLength(body) });
+    this.#response.end(body);
+  }
+
+  open(headers: Readonly<Record<string, string>>): void {
+    this.#response.writeHead(200, headers);
+  }
+
+  send(text: string): Promise<void> | undefined {
+    if (text === '' || this.#response.destroyed) return undefined;
+    return this.#response.write(text) ? undefined : this.#writable();
+  }
+
+  end(text: string): void {
+    this.#response.end(text);
+    this.#destroyUnread();
+  }
+
+  tearDown(text: string): void {
+    if (text === '' || this.#response.destroyed) {
+      this.#response.destroy();
+      return;
+    }
+    this.#response.write(text, () => this.#response.destroy());
+    this.#destroyUnread();
+  }
+
+  /** Resolves when the client has read what was written, or is gone: one of the two always comes. */
+  #writable(): Promise<void> {
+    const response = this.#response;
+    return new Promise((resolve) => {
+      const cancel = this.#clock.schedule(maxUnreadMs, () => response.destroy());
+      const done = (): void => {
+        cancel();
+        response.off('drain', done);
+        response.off('close', done);
+        resolve();
+      };
+      response.on('drain', done);
+      response.on('close', done);
+    });
+  }
+
+  /** The last bytes of an answer must not hold a connection for ever either. */
+  #destroyUnread(): void {
+    const response = this.#response;
+    if (response.writableFinished || response.destroyed) return;
+    const cancel = this.#clock.schedule(maxUnreadMs, () => response.destroy());
+    response.on('close', cancel);
+    response.on('finish', cancel);
+  }
+}
+
+/** Two different credentials in one request must not depend on which of them a parser prefers. */
+export function findDuplicateHeader({ rawHeaders }: IncomingMessage): Refusal | null {
+  for (const name of singleHeaders) {
+    const times = rawHeaders.filter((raw, index) => index % 2 === 0 && raw.toLowerCase() === name).length;
+    if (times > 1)
+      return refuse('duplicate_header', `The header '${name}' was sent ${times} times. Send it once.`);
+  }
+  return null;
+}

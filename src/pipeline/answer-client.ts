@@ -1,0 +1,87 @@
+import { statusOf } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+import { limitHeaders } from '../domain/limits.ts';
+import { jsonType } from '../protocol/answer-writer.ts';
+import type { AnswerIdentity, AnswerWriter } from '../protocol/answer-writer.ts';
+import { createChatResultWriter } from '../protocol/chat/write-result.ts';
+import { createChatStreamWriter } from '../protocol/chat/write-stream.ts';
+import { createResponsesResultWriter } from '../protocol/responses/write-result.ts';
+import { createResponsesStreamWriter } from '../protocol/responses/write-stream.ts';
+import type { TextRequest } from '../protocol/text.ts';
+import { refusalBody, refusalHeaders } from '../protocol/write-refusal.ts';
+import type { Ending, Exchange, Ports } from './exchange.ts';
+
+/** Intermediaries that buffer or recompress an event stream would hold its text back. */
+const streamHeaders = { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' };
+
+/** Chooses the writer for the client's protocol and mode. */
+export function openAnswer(request: TextRequest, exchange: Exchange): AnswerWriter {
+  const identity: AnswerIdentity = {
+    id: exchange.id,
+    createdAt: Math.floor(exchange.arrivedAt / 1_000),
+    model: request.model,
+  };
+  const writer = createWriter(request, identity, exchange);
+  exchange.notes.writer = writer;
+  return writer;
+}
+
+/** Sends a part of a stream; the first one brings the head with it. Waits while the client can't take more. */
+export async function deliver(text: string, exchange: Exchange, ports: Ports): Promise<void> {
+  const { client, notes } = exchange;
+  if (!notes.streamOpened && notes.writer !== null) {
+    notes.streamOpened = true;
+    client.open(answerHeaders(exchange, notes.writer.contentType));
+    ports.telemetry.streamOpened(exchange.protocol);
+  }
+  await client.send(text);
+}
+
+/** Sends the last bytes of an exchange that is settled: the end of an answer, or an error. */
+export async function conclude(ending: Ending, exchange: Exchange, ports: Ports): Promise<void> {
+  const { client, notes } = exchange;
+  if (ending.outcome === 'client_closed') return;
+  if ('refusal' in ending) return concludeRefused(ending.refusal, exchange);
+  if (notes.writer === null) throw new Error('an answer without a writer');
+  const last = notes.writer.finish(ending.finish, Math.floor(ports.clock.now() / 1_000));
+  if (!notes.stream) return client.answer(200, answerHeaders(exchange, notes.writer.contentType), last);
+  if (!notes.streamOpened) await deliver('', exchange, ports);
+  client.end(last);
+}
+
+/** Once a stream has begun the status is spent, and the failure goes out in the protocol's own way. */
+function concludeRefused(refusal: Refusal, exchange: Exchange): void {
+  const { client, notes } = exchange;
+  if (!notes.streamOpened || notes.writer === null) return sendRefusal(refusal, exchange);
+  const last = notes.writer.fail(refusal);
+  if (notes.writer.tearDownOnFailure) client.tearDown(last);
+  else client.end(last);
+}
+
+function sendRefusal(refusal: Refusal, exchange: Exchange): void {
+  const headers = { ...answerHeaders(exchange, jsonType), ...refusalHeaders(refusal) };
+  exchange.client.answer(statusOf(refusal.refusal), headers, refusalBody(refusal));
+}
+
+function answerHeaders({ requestId, notes }: Exchange, contentType: string): Record<string, string> {
+  return {
+    'content-type': contentType,
+    'x-request-id': requestId,
+    ...(notes.stream ? streamHeaders : {}),
+    ...(notes.standing !== null && notes.limits !== null ? limitHeaders(notes.standing, notes.limits) : {}),
+    ...(notes.stripped.length > 0 ? { 'x-textgate-stripped': notes.stripped.join(',') } : {}),
+  };
+}
+
+function createWriter(request: TextRequest, identity: AnswerIdentity, exchange: Exchange): AnswerWriter {
+  switch (exchange.protocol) {
+    case 'chat':
+      return request.stream
+        ? createChatStreamWriter(identity, request.includeUsage)
+        : createChatResultWriter(identity);
+    case 'responses':
+      return request.stream
+        ? createResponsesStreamWriter(identity, request.echo)
+        : createResponsesResultWriter(identity, request.echo);
+  }
+}

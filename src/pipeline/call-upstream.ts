@@ -1,0 +1,44 @@
+import { chatDialect } from '../protocol/upstream/chat.ts';
+import { readUpstreamError } from '../protocol/upstream/read-error.ts';
+import type { TextRequest } from '../protocol/text.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../domain/ports.ts';
+import type { Route } from '../domain/routing.ts';
+import { failedEnding, faultEnding } from './endings.ts';
+import type { Ending, Exchange, Ports } from './exchange.ts';
+
+/** How much of an upstream's error body is read, in bytes. */
+const maxErrorBytes = 65_536;
+
+/** Sends the request upstream; returns the answer once its head says that one is coming. */
+export async function callUpstream(
+  request: TextRequest,
+  chosen: Route,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<UpstreamAnswer | Ending> {
+  const { signal } = exchange.interruption;
+  const { path, body } = chatDialect.writeRequest(request, chosen.model);
+  const answer = await ports.upstreams.call(
+    { upstream: chosen.upstream, method: 'POST', path, body, stream: request.stream },
+    signal,
+  );
+  if ('fault' in answer) return faultEnding(answer, signal);
+  if (answer.status >= 200 && answer.status < 300) return answer;
+  const errorText = await readErrorBody(answer);
+  if (typeof errorText !== 'string') return faultEnding(errorText, signal);
+  const refusal = readUpstreamError(answer.status, errorText, answer.retryAfterMs);
+  return failedEnding({ refusal, usage: null });
+}
+
+async function readErrorBody(answer: UpstreamAnswer): Promise<string | UpstreamFault> {
+  const decoder = new TextDecoder();
+  let text = '';
+  while (text.length < maxErrorBytes) {
+    const part = await answer.read();
+    if (part === null) break;
+    if ('fault' in part) return part.fault === 'interrupted' ? part : text;
+    text += decoder.decode(part, { stream: true });
+  }
+  answer.release();
+  return text;
+}

@@ -1,0 +1,126 @@
+import type { Refusal } from '../shared/errors.ts';
+import type { AnswerWriter } from '../protocol/answer-writer.ts';
+import type { FinishEvent, Protocol, Usage } from '../protocol/text.ts';
+import type { ApiKey } from '../domain/api-key.ts';
+import type { Outcome } from '../domain/consumption.ts';
+import type { Limits, Standing } from '../domain/limits.ts';
+import type {
+  Clock,
+  Interruption,
+  KeyDirectory,
+  Limiter,
+  ModelCatalogue,
+  NextId,
+  Records,
+  Telemetry,
+  Upstreams,
+} from '../domain/ports.ts';
+import type { Route } from '../domain/routing.ts';
+import type { InFlight } from './in-flight.ts';
+
+/** Everything that the stages use of the world. */
+export interface Ports {
+  readonly clock: Clock;
+  readonly nextId: NextId;
+  readonly keys: KeyDirectory;
+  readonly limiter: Limiter;
+  readonly records: Records;
+  readonly models: ModelCatalogue;
+  readonly upstreams: Upstreams;
+  readonly telemetry: Telemetry;
+  readonly inFlight: InFlight;
+  /** The limits of a key that has none of its own. */
+  readonly defaultLimits: Limits;
+}
+
+/** The client's end of a request: what transport hands to the pipeline. */
+export interface ClientConnection {
+  readonly authorization: string | undefined;
+  /** A fault of the request's head that transport found, such as a header sent twice. */
+  readonly headFault: Refusal | null;
+  /** The whole body, within the size and time limits. */
+  readBody(): Promise<Uint8Array | Refusal>;
+  /** Calls back once if the client leaves before its answer is whole. */
+  onGone(callback: () => void): void;
+  /** Sends a whole answer. */
+  answer(status: number, headers: Readonly<Record<string, string>>, body: string): void;
+  /** Sends the head of a streamed answer. */
+  open(headers: Readonly<Record<string, string>>): void;
+  /** Sends a part; the promise, if there is one, resolves when the client can take more or has left. */
+  send(text: string): Promise<void> | undefined;
+  /** Ends a stream with its last part. */
+  end(text: string): void;
+  /** Sends the last part, then breaks the connection, so that nobody takes the answer for whole. */
+  tearDown(text: string): void;
+}
+
+/** One request on its way. The stages note here what the settlement must know, as soon as it is true. */
+export interface Exchange {
+  readonly id: string;
+  readonly requestId: string;
+  readonly protocol: Protocol;
+  readonly client: ClientConnection;
+  /** Milliseconds since 1970. */
+  readonly arrivedAt: number;
+  /** On the monotonic clock. */
+  readonly arrivedMs: number;
+  /** Raised when the request must stop: its reason is an `Interruption`. */
+  readonly interruption: AbortController;
+  readonly notes: Notes;
+}
+
+interface Notes {
+  key: ApiKey | null;
+  limits: Limits | null;
+  standing: Standing | null;
+  stream: boolean;
+  model: string | null;
+  stripped: readonly string[];
+  route: Route | null;
+  dispatchedMs: number | null;
+  firstByteMs: number | null;
+  /** Whether a consumption record was begun. */
+  recorded: boolean;
+  writer: AnswerWriter | null;
+  /** Whether a part of a stream went out, so that a failure can't be an HTTP error any more. */
+  streamOpened: boolean;
+}
+
+/** How an exchange ended: with an answer, with a refusal, or because somebody stopped it. */
+export type Ending =
+  | { readonly outcome: 'completed' | 'incomplete'; readonly finish: FinishEvent }
+  | {
+      readonly outcome: Exclude<Outcome, 'completed' | 'incomplete'>;
+      readonly refusal: Refusal;
+      readonly usage: Usage | null;
+    };
+
+/** Starts the exchange of one arrived request. */
+export function beginExchange(protocol: Protocol, client: ClientConnection, ports: Ports): Exchange {
+  const id = ports.nextId();
+  const interruption = new AbortController();
+  client.onGone(() => interruption.abort('client_closed' satisfies Interruption));
+  return {
+    id,
+    requestId: `req_${id}`,
+    protocol,
+    client,
+    arrivedAt: ports.clock.now(),
+    arrivedMs: ports.clock.monotonicMs(),
+    interruption,
+    notes: {
+      key: null,
+      limits: null,
+      standing: null,
+      stream: false,
+      model: null,
+      stripped: [],
+      route: null,
+      dispatchedMs: null,
+      firstByteMs: null,
+      recorded: false,
+      writer: null,
+      streamOpened: false,
+    },
+  };
+}

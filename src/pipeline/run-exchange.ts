@@ -1,0 +1,78 @@
+import { isRefusal } from '../shared/errors.ts';
+import { admit } from './admit.ts';
+import { conclude, openAnswer } from './answer-client.ts';
+import { authenticate } from './authenticate.ts';
+import { callUpstream } from './call-upstream.ts';
+import { interruptedEnding, refusedEnding, unexpectedEnding } from './endings.ts';
+import { beginExchange } from './exchange.ts';
+import type { ClientConnection, Ending, Exchange, Ports } from './exchange.ts';
+import type { Interruption } from '../domain/ports.ts';
+import type { Protocol } from '../protocol/text.ts';
+import { normalize } from './normalize.ts';
+import { reserve } from './reserve.ts';
+import { rewrite } from './rewrite.ts';
+import { route } from './route.ts';
+import { settle } from './settle.ts';
+
+/**
+ * One request, one way: it is carried as far as it comes, settled exactly once, and only then does the client
+ * see the end. Never rejects.
+ */
+export async function runExchange(protocol: Protocol, client: ClientConnection, ports: Ports): Promise<void> {
+  const exchange = beginExchange(protocol, client, ports);
+  ports.inFlight.add(exchange);
+  ports.telemetry.exchangeBegan(protocol);
+  try {
+    const carried = await carry(exchange, ports).catch((error: unknown) => {
+      ports.telemetry.fault('an exchange failed unexpectedly', error);
+      return unexpectedEnding();
+    });
+    const ending = unlessInterrupted(carried, exchange.interruption.signal);
+    await settle(ending, exchange, ports);
+    await conclude(ending, exchange, ports);
+  } catch (error) {
+    ports.telemetry.fault('an exchange could not be concluded', error);
+    client.tearDown('');
+  } finally {
+    ports.inFlight.remove(exchange);
+  }
+}
+
+/**
+ * The stages, in an order that has reasons: no work for strangers, no body read without a slot, nothing sent
+ * upstream that is not checked, nothing shown to the client that is not recorded.
+ */
+async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
+  const { client, notes } = exchange;
+  if (client.headFault !== null) return refusedEnding(client.headFault);
+
+  const key = await authenticate(client.authorization, ports.keys);
+  if (isRefusal(key)) return refusedEnding(key);
+  notes.key = key;
+
+  const limited = await admit(key, exchange, ports);
+  if (limited !== null) return refusedEnding(limited);
+
+  const request = await normalize(exchange);
+  if (isRefusal(request)) return refusedEnding(request);
+
+  const chosen = await route(request.model, exchange, ports);
+  if (isRefusal(chosen)) return refusedEnding(chosen);
+
+  const reserving = reserve(key, request, chosen, exchange, ports);
+  const answer = await callUpstream(request, chosen, exchange, ports);
+  const unreserved = await reserving;
+  if ('outcome' in answer) return unreserved === null ? answer : refusedEnding(unreserved);
+
+  try {
+    if (unreserved !== null) return refusedEnding(unreserved);
+    return await rewrite(answer, openAnswer(request, exchange), exchange, ports);
+  } finally {
+    answer.release();
+  }
+}
+
+/** A client that left, or a server that drains, explains every failure that came of it. */
+function unlessInterrupted(ending: Ending, signal: AbortSignal): Ending {
+  return signal.aborted && 'refusal' in ending ? interruptedEnding(signal.reason as Interruption) : ending;
+}

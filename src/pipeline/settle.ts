@@ -1,0 +1,56 @@
+import { statusOf } from '../shared/errors.ts';
+import type { ExchangeSummary } from '../domain/ports.ts';
+import type { Ending, Exchange, Ports } from './exchange.ts';
+
+/** The status noted for a client that left before it got one. */
+const clientClosedStatus = 499;
+
+/**
+ * Closes the books of an exchange, whatever its ending: the record is settled and the slot given back before
+ * the client sees the end, so that its next request finds both done.
+ */
+export async function settle(ending: Ending, exchange: Exchange, ports: Ports): Promise<void> {
+  const { notes, requestId } = exchange;
+  const summary = summarize(ending, exchange, ports.clock.monotonicMs());
+  const { outcome, status, usage, totalMs } = summary;
+  if (notes.recorded) {
+    const firstByteMs = summary.firstByteMs;
+    const usageSource = usage === null ? 'none' : 'upstream';
+    await ports.records
+      .settle({ requestId, outcome, status, usage, usageSource, firstByteMs, totalMs })
+      .catch((error: unknown) => ports.telemetry.fault('a consumption record could not be settled', error));
+  }
+  if (notes.key !== null) await ports.limiter.release(notes.key.id, requestId);
+  ports.telemetry.exchangeEnded(summary);
+}
+
+function summarize(ending: Ending, exchange: Exchange, nowMs: number): ExchangeSummary {
+  const { notes, arrivedMs } = exchange;
+  const refusal = 'refusal' in ending ? ending.refusal : null;
+  return {
+    requestId: exchange.requestId,
+    keyId: notes.key?.id ?? null,
+    protocol: exchange.protocol,
+    mode: notes.stream ? 'stream' : 'sync',
+    model: notes.model,
+    upstream: notes.route?.upstream ?? null,
+    outcome: ending.outcome,
+    status: statusSent(ending, notes.streamOpened),
+    refusal,
+    usage: 'refusal' in ending ? ending.usage : ending.finish.usage,
+    stripped: notes.stripped,
+    streamOpened: notes.streamOpened,
+    queuedMs: sinceArrival(notes.dispatchedMs, arrivedMs),
+    firstByteMs: sinceArrival(notes.firstByteMs, arrivedMs),
+    totalMs: nowMs - arrivedMs,
+  };
+}
+
+function statusSent(ending: Ending, streamOpened: boolean): number {
+  if (streamOpened || !('refusal' in ending)) return 200;
+  return ending.outcome === 'client_closed' ? clientClosedStatus : statusOf(ending.refusal.refusal);
+}
+
+function sinceArrival(momentMs: number | null, arrivedMs: number): number | null {
+  return momentMs === null ? null : momentMs - arrivedMs;
+}

@@ -1,0 +1,38 @@
+import { errorBody } from '../../shared/errors.ts';
+import { eventStreamType } from '../answer-writer.ts';
+import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
+import { writeDataFrame } from '../sse.ts';
+import { chatUsage } from './chat-usage.ts';
+
+/**
+ * Writes `chat.completion.chunk` frames: the role once, the text, the finish reason once, the usage chunk only
+ * on request, and `[DONE]` only after a true end. With usage asked for, every other chunk carries `usage:null`.
+ */
+export function createChatStreamWriter(identity: AnswerIdentity, includeUsage: boolean): AnswerWriter {
+  const head =
+    `{"id":"chatcmpl-${identity.id}","object":"chat.completion.chunk","created":${identity.createdAt},` +
+    `"model":${JSON.stringify(identity.model)},"choices":`;
+  const tail = includeUsage ? ',"usage":null}' : '}';
+  const chunk = (delta: string, reason: string): string =>
+    writeDataFrame(`${head}[{"index":0,"delta":${delta},"logprobs":null,"finish_reason":${reason}}]${tail}`);
+  let opening = chunk('{"role":"assistant","content":"","refusal":null}', 'null');
+  const open = (): string => {
+    const first = opening;
+    opening = '';
+    return first;
+  };
+  return {
+    contentType: eventStreamType,
+    tearDownOnFailure: true,
+    delta: (text) => open() + chunk(`{"content":${JSON.stringify(text)}}`, 'null'),
+    finish({ reason, usage }) {
+      const last = chunk('{}', JSON.stringify(reason));
+      const used =
+        includeUsage && usage !== null
+          ? writeDataFrame(`${head}[],"usage":${JSON.stringify(chatUsage(usage))}}`)
+          : '';
+      return open() + last + used + writeDataFrame('[DONE]');
+    },
+    fail: (refusal) => writeDataFrame(JSON.stringify({ error: errorBody(refusal) })),
+  };
+}

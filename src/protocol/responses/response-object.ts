@@ -1,0 +1,101 @@
+import type { ErrorBody } from '../../shared/errors.ts';
+import type { AnswerIdentity } from '../answer-writer.ts';
+import type { FinishReason, ResponsesEcho, Usage } from '../text.ts';
+
+/** How a response stands: running, or ended in one of three ways. */
+export interface ResponseState {
+  readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed';
+  readonly completedAt: number | null;
+  readonly output: readonly unknown[];
+  readonly usage: Usage | null;
+  readonly incompleteReason: 'max_output_tokens' | 'content_filter' | null;
+  readonly error: ErrorBody | null;
+}
+
+export const inProgress: ResponseState = {
+  status: 'in_progress',
+  completedAt: null,
+  output: [],
+  usage: null,
+  incompleteReason: null,
+  error: null,
+};
+
+/** How each finish reason ends a response: a text that was cut short is `incomplete`, not `completed`. */
+export const endings: Readonly<
+  Record<FinishReason, Pick<ResponseState, 'incompleteReason'> & { status: 'completed' | 'incomplete' }>
+> = {
+  stop: { status: 'completed', incompleteReason: null },
+  length: { status: 'incomplete', incompleteReason: 'max_output_tokens' },
+  content_filter: { status: 'incomplete', incompleteReason: 'content_filter' },
+};
+
+/** The response object with every key that some client's schema requires, present from the first event on. */
+export function responseObject(
+  identity: AnswerIdentity,
+  echo: ResponsesEcho,
+  state: ResponseState,
+): Record<string, unknown> {
+  const { status, completedAt, output, usage, incompleteReason, error } = state;
+  return {
+    id: `resp_${identity.id}`,
+    object: 'response',
+    created_at: identity.createdAt,
+    completed_at: completedAt,
+    status,
+    background: false,
+    error: error === null ? null : { code: error.code, message: error.message },
+    incomplete_details: incompleteReason === null ? null : { reason: incompleteReason },
+    instructions: echo.instructions,
+    max_output_tokens: echo.maxOutputTokens,
+    max_tool_calls: null,
+    model: identity.model,
+    output,
+    parallel_tool_calls: true,
+    previous_response_id: null,
+    prompt_cache_key: null,
+    reasoning: { effort: null, summary: null },
+    safety_identifier: null,
+    service_tier: 'default',
+    store: false,
+    temperature: 1,
+    text: { format: { type: 'text' } },
+    tool_choice: 'auto',
+    tools: [],
+    top_logprobs: 0,
+    top_p: 1,
+    presence_penalty: 0,
+    frequency_penalty: 0,
+    truncation: 'disabled',
+    usage: usage === null ? null : responsesUsage(usage),
+    user: null,
+    metadata: {},
+  };
+}
+
+/** The one output item of a text answer. */
+export function messageItem(
+  identity: AnswerIdentity,
+  status: 'in_progress' | 'completed' | 'incomplete',
+  content: readonly unknown[],
+): Record<string, unknown> {
+  return { id: messageId(identity), type: 'message', status, role: 'assistant', content };
+}
+
+export function messageId(identity: AnswerIdentity): string {
+  return `msg_${identity.id}`;
+}
+
+export function textPart(text: string): Record<string, unknown> {
+  return { type: 'output_text', text, annotations: [], logprobs: [] };
+}
+
+function responsesUsage(usage: Usage): Record<string, unknown> {
+  return {
+    input_tokens: usage.inputTokens,
+    input_tokens_details: { cached_tokens: usage.cachedInputTokens, cache_write_tokens: 0 },
+    output_tokens: usage.outputTokens,
+    output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+    total_tokens: usage.totalTokens,
+  };
+}

@@ -1,0 +1,24 @@
+import { jsonType } from '../answer-writer.ts';
+import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
+import type { ResponsesEcho } from '../text.ts';
+import { endings, messageItem, responseObject, textPart } from './response-object.ts';
+
+/** Folds the events of an answer into one `response` object. */
+export function createResponsesResultWriter(identity: AnswerIdentity, echo: ResponsesEcho): AnswerWriter {
+  let text = '';
+  return {
+    contentType: jsonType,
+    tearDownOnFailure: false,
+    delta(more) {
+      text += more;
+      return '';
+    },
+    finish({ reason, usage }, finishedAt) {
+      const ending = endings[reason];
+      const output = [messageItem(identity, ending.status, [textPart(text)])];
+      const state = { ...ending, completedAt: finishedAt, output, usage, error: null };
+      return JSON.stringify(responseObject(identity, echo, state));
+    },
+    fail: () => '',
+  };
+}

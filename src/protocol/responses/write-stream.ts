@@ -1,0 +1,67 @@
+import { errorBody } from '../../shared/errors.ts';
+import { eventStreamType } from '../answer-writer.ts';
+import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
+import { writeEventFrame } from '../sse.ts';
+import type { ResponsesEcho } from '../text.ts';
+import { endings, inProgress, messageId, messageItem, responseObject, textPart } from './response-object.ts';
+import type { ResponseState } from './response-object.ts';
+
+/**
+ * Writes the typed events of a text response: created, in_progress, the item and its part opened, the deltas,
+ * part and item closed, and one terminal event. Sequence numbers run from 0 without a gap, ids are constant.
+ */
+export function createResponsesStreamWriter(identity: AnswerIdentity, echo: ResponsesEcho): AnswerWriter {
+  const item = { item_id: messageId(identity), output_index: 0, content_index: 0 };
+  const deltaTail = `,${JSON.stringify(item).slice(1, -1)},"logprobs":[]}`;
+  let sequence = 0;
+  let text = '';
+
+  const event = (type: string, fields: Record<string, unknown>): string =>
+    writeEventFrame(type, JSON.stringify({ type, sequence_number: sequence++, ...fields }));
+  const response = (state: ResponseState): { response: Record<string, unknown> } => ({
+    response: responseObject(identity, echo, state),
+  });
+  const open = (): string =>
+    sequence > 0
+      ? ''
+      : event('response.created', response(inProgress)) +
+        event('response.in_progress', response(inProgress)) +
+        event('response.output_item.added', {
+          output_index: 0,
+          item: messageItem(identity, 'in_progress', []),
+        }) +
+        event('response.content_part.added', { ...item, part: textPart('') });
+
+  return {
+    contentType: eventStreamType,
+    tearDownOnFailure: false,
+    delta(more) {
+      const opening = open();
+      text += more;
+      const head = `{"type":"response.output_text.delta","sequence_number":${sequence++},"delta":`;
+      return opening + writeEventFrame('response.output_text.delta', head + JSON.stringify(more) + deltaTail);
+    },
+    finish({ reason, usage }, finishedAt) {
+      const opening = open();
+      const ending = endings[reason];
+      const part = textPart(text);
+      const message = messageItem(identity, ending.status, [part]);
+      const state = { ...ending, completedAt: finishedAt, output: [message], usage, error: null };
+      return (
+        opening +
+        event('response.output_text.done', { ...item, text, logprobs: [] }) +
+        event('response.content_part.done', { ...item, part }) +
+        event('response.output_item.done', { output_index: 0, item: message }) +
+        event(`response.${ending.status}`, response(state))
+      );
+    },
+    fail(refusal) {
+      const error = errorBody(refusal);
+      const { code, message, param } = error;
+      return (
+        event('error', { code, message, param, error }) +
+        event('response.failed', response({ ...inProgress, status: 'failed', error }))
+      );
+    },
+  };
+}

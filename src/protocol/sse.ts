@@ -1,0 +1,118 @@
+/** The longest event (its data, or one unfinished line) that the parser keeps, in UTF-16 code units. */
+export const maxEventChars = 1_048_576;
+
+/** A dispatched server-sent event; `name` is its `event:` field, empty when it had none. */
+export interface SseEvent {
+  readonly name: string;
+  readonly data: string;
+}
+
+/** An incremental parser: text in by any chunking, whole events out. */
+export interface SseParser {
+  /** Takes the next piece of the stream and returns the events it completed. */
+  push(text: string): SseEvent[];
+  /** Ends the stream. An event without its final blank line still counts: some servers leave it out. */
+  end(): SseEvent[];
+  /** True once an event grew over `maxEventChars`; nothing is parsed from then on. */
+  readonly overflowed: boolean;
+}
+
+/**
+ * Parses `text/event-stream` (WHATWG HTML, section 9.2): CR, LF and CRLF line ends, a leading byte order
+ * mark, comments, `data:` with or without its space, and multi-line data, split anywhere between pushes.
+ */
+export function createSseParser(): SseParser {
+  return new IncrementalSseParser();
+}
+
+class IncrementalSseParser implements SseParser {
+  overflowed = false;
+  #line = '';
+  #name = '';
+  #data: string | null = null;
+  #started = false;
+  #skipLineFeed = false;
+
+  push(text: string): SseEvent[] {
+    const events: SseEvent[] = [];
+    if (text === '' || this.overflowed) return events;
+    let start = this.#skipPrefix(text);
+    let carriageReturn = text.indexOf('\r', start);
+    for (;;) {
+      const lineFeed = text.indexOf('\n', start);
+      const end = firstOf(lineFeed, carriageReturn);
+      if (end === -1) break;
+      this.#takeLine(this.#line + text.slice(start, end), events);
+      this.#line = '';
+      if (this.overflowed) return events;
+      start = end + 1;
+      if (end !== carriageReturn) continue;
+      if (start === text.length) this.#skipLineFeed = true;
+      else if (text[start] === '\n') start++;
+      carriageReturn = text.indexOf('\r', start);
+    }
+    this.#line += text.slice(start);
+    if (this.#line.length > maxEventChars) this.#overflow();
+    return events;
+  }
+
+  end(): SseEvent[] {
+    const events: SseEvent[] = [];
+    if (this.overflowed) return events;
+    if (this.#line !== '') this.#takeLine(this.#line, events);
+    this.#takeLine('', events);
+    this.#line = '';
+    return events;
+  }
+
+  /** Where parsing starts: behind a byte order mark, or behind the LF of a CRLF cut in two. */
+  #skipPrefix(text: string): number {
+    const skipped =
+      (!this.#started && text.startsWith('\uFEFF')) || (this.#skipLineFeed && text.startsWith('\n'));
+    this.#started = true;
+    this.#skipLineFeed = false;
+    return skipped ? 1 : 0;
+  }
+
+  #takeLine(line: string, events: SseEvent[]): void {
+    if (line === '') {
+      if (this.#data !== null) events.push({ name: this.#name, data: this.#data });
+      this.#name = '';
+      this.#data = null;
+      return;
+    }
+    const colon = line.indexOf(':');
+    if (colon === 0) return;
+    const field = colon === -1 ? line : line.slice(0, colon);
+    const value = colon === -1 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1);
+    if (field === 'data') this.#appendData(value);
+    else if (field === 'event') this.#name = value;
+  }
+
+  #appendData(value: string): void {
+    this.#data = this.#data === null ? value : `${this.#data}\n${value}`;
+    if (this.#data.length > maxEventChars) this.#overflow();
+  }
+
+  /** Frees what was kept, so that an endless line can't hold memory. */
+  #overflow(): void {
+    this.overflowed = true;
+    this.#line = '';
+    this.#data = null;
+  }
+}
+
+function firstOf(left: number, right: number): number {
+  if (left === -1) return right;
+  return right === -1 ? left : Math.min(left, right);
+}
+
+/** One frame of a stream without event names, as Chat Completions sends it. */
+export function writeDataFrame(data: string): string {
+  return `data: ${data}\n\n`;
+}
+
+/** One frame with its event name, as Responses sends it. */
+export function writeEventFrame(name: string, data: string): string {
+  return `event: ${name}\ndata: ${data}\n\n`;
+}

@@ -1,0 +1,71 @@
+import type { Refusal } from '../shared/errors.ts';
+
+/** The two protocols that clients speak to us. */
+export type Protocol = 'chat' | 'responses';
+
+export type Role = 'system' | 'user' | 'assistant';
+
+/** One turn of the conversation, reduced to what the service knows: who said which text. */
+export interface TextTurn {
+  readonly role: Role;
+  readonly text: string;
+}
+
+/** What a Responses object repeats of its request. */
+export interface ResponsesEcho {
+  readonly instructions: string | null;
+  readonly maxOutputTokens: number | null;
+}
+
+/** A checked request of either protocol: all that any upstream dialect needs to know. */
+export interface TextRequest {
+  readonly model: string;
+  readonly turns: readonly TextTurn[];
+  readonly stream: boolean;
+  /** Whether a chat stream shows its usage chunk to the client. */
+  readonly includeUsage: boolean;
+  /** The client's own output cap in tokens: a hint to the upstream, not a promise. */
+  readonly maxOutputTokens: number | null;
+  readonly echo: ResponsesEcho;
+  /** Names of the parameters that were taken out, in document order. */
+  readonly stripped: readonly string[];
+}
+
+/** Tokens as the upstream counted them; `cachedInputTokens` and `reasoningTokens` are parts of their totals. */
+export interface Usage {
+  readonly inputTokens: number;
+  readonly cachedInputTokens: number;
+  readonly outputTokens: number;
+  readonly reasoningTokens: number;
+  readonly totalTokens: number;
+}
+
+/** Why a whole answer ended. Anything else is a failure, and a reason is never invented. */
+export type FinishReason = 'stop' | 'length' | 'content_filter';
+
+interface DeltaEvent {
+  readonly type: 'delta';
+  readonly text: string;
+}
+
+/** The one good ending: the reason as unified by us and as the upstream wrote it, and the last usage seen. */
+export interface FinishEvent {
+  readonly type: 'finish';
+  readonly reason: FinishReason;
+  readonly rawReason: string;
+  readonly usage: Usage | null;
+}
+
+/** The one bad ending. */
+export interface FailureEvent {
+  readonly type: 'failure';
+  readonly refusal: Refusal;
+  readonly usage: Usage | null;
+}
+
+/**
+ * An answer, as every upstream dialect is read and every client protocol is written.
+ * The order law: any number of non-empty deltas, then exactly one finish or failure, then nothing.
+ * Usage has no place in time of its own in either client protocol, so it rides on the ending.
+ */
+export type TextEvent = DeltaEvent | FinishEvent | FailureEvent;

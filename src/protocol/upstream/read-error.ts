@@ -1,0 +1,59 @@
+import { refuse } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+
+/** The wait suggested when an upstream limits us without saying for how long, in milliseconds. */
+const defaultRetryAfterMs = 5_000;
+
+/** How providers say, in a 400 of their own, that the text is too long for the model. */
+const contextTooLong =
+  /context_length_exceeded|maximum context|context (?:length|size|window)|exceed_context_size/i;
+
+/**
+ * Turns an upstream's error status into the refusal that the client gets. Nothing of the upstream's body is
+ * quoted, since it may hold its address or our key; it is only searched for the one cause a client can mend.
+ */
+export function readUpstreamError(status: number, body: string, retryAfterMs: number | null): Refusal {
+  switch (status) {
+    case 400:
+    case 413:
+    case 422:
+      return contextTooLong.test(body) ? contextExceeded() : refusedByProvider(status);
+    case 401:
+    case 403:
+      return refuse(
+        'upstream_auth',
+        "The model's provider does not accept this service's credentials. The operator has to mend it.",
+      );
+    case 408:
+    case 504:
+      return refuse('upstream_timeout', "The model's provider did not answer in time.");
+    case 429:
+      return limitedByProvider(retryAfterMs ?? defaultRetryAfterMs);
+    case 503:
+    case 529:
+      return refuse('overloaded', "The model's provider is overloaded. Try again shortly.", {
+        retryAfterMs: retryAfterMs ?? defaultRetryAfterMs,
+      });
+    default:
+      return refuse('upstream_error', `The model's provider answered with status ${status}.`);
+  }
+}
+
+function contextExceeded(): Refusal {
+  return refuse(
+    'context_length_exceeded',
+    "The text is longer than the model's maximum context. Shorten the history and try again.",
+  );
+}
+
+function refusedByProvider(status: number): Refusal {
+  return refuse('invalid_value', `The model's provider refused the request (status ${status}).`);
+}
+
+function limitedByProvider(retryAfterMs: number): Refusal {
+  return refuse(
+    'upstream_rate_limited',
+    "The model's provider is limiting this service's requests; your own key is within its limits.",
+    { limit: { source: 'upstream', kind: 'rate', limit: null, retryAfterMs } },
+  );
+}

@@ -1,0 +1,15 @@
+const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** Reads `250ms`, `5s`, `10m`, `1h` or `2d` into milliseconds; `null` for anything else. */
+export function parseDuration(text: string): number | null {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text.trim());
+  if (match === null) return null;
+  return Math.round(Number(match[1]) * unitMs[match[2] as keyof typeof unitMs]);
+}
+
+/** Writes milliseconds as the `x-ratelimit-reset-*` headers do: `1s`, `250ms`, `6m0s`. */
+export function formatResetDuration(durationMs: number): string {
+  if (durationMs < 1_000) return `${Math.ceil(durationMs)}ms`;
+  const seconds = Math.ceil(durationMs / 1_000);
+  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`;
+}

@@ -1,0 +1,29 @@
+/** The furthest a misspelt name may be from the suggested one, in single-character edits. */
+const maxEdits = 3;
+
+/** The known name that a misspelt one most likely meant, or `null` when none is close. */
+export function nearestName(wrong: string, known: readonly string[]): string | null {
+  let best: string | null = null;
+  let bestEdits = Math.min(maxEdits, Math.ceil(wrong.length / 2)) + 1;
+  for (const name of known) {
+    const edits = editDistance(wrong.toLowerCase(), name.toLowerCase());
+    if (edits < bestEdits) [best, bestEdits] = [name, edits];
+  }
+  return best;
+}
+
+/** Levenshtein distance with one row of memory. */
+function editDistance(left: string, right: string): number {
+  const row = Array.from({ length: right.length + 1 }, (_, column) => column);
+  for (let i = 1; i <= left.length; i++) {
+    let diagonal = i - 1;
+    row[0] = i;
+    for (let j = 1; j <= right.length; j++) {
+      const above = row[j] ?? 0;
+      const substituted = diagonal + (left[i - 1] === right[j - 1] ? 0 : 1);
+      row[j] = Math.min(above + 1, (row[j - 1] ?? 0) + 1, substituted);
+      diagonal = above;
+    }
+  }
+  return row[right.length] ?? 0;
+}

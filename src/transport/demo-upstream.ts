@@ -1,0 +1,134 @@
+import type { Clock, UpstreamAnswer, UpstreamCall } from '../domain/ports.ts';
+import { BodyQueue } from './body-queue.ts';
+import type { Deadlines } from './body-queue.ts';
+import type { Upstream } from './upstreams.ts';
+
+const demoModel = 'demo';
+
+/** The pause between two words, in milliseconds: about as fast as people read. */
+const wordPauseMs = 40;
+
+/** How much of the last message is quoted back, in characters. */
+const maxQuotedChars = 200;
+
+/** What of a Chat Completions request the demo looks at. */
+interface DemoRequest {
+  readonly messages: readonly { readonly role: string; readonly content: string }[];
+  readonly max_tokens?: number;
+  readonly stream: boolean;
+}
+
+/**
+ * A provider inside the process, for trying the service with nothing behind it. It speaks Chat Completions
+ * byte by byte as a server would, at a natural pace, and is read, limited, paused and aborted like one.
+ */
+export function createDemoUpstream(deadlines: Deadlines, clock: Clock): Upstream {
+  return {
+    call: async (call, signal) =>
+      signal.aborted ? { fault: 'interrupted' } : answerCall(call, signal, deadlines, clock),
+    close: async () => {},
+  };
+}
+
+function answerCall(
+  call: UpstreamCall,
+  signal: AbortSignal,
+  deadlines: Deadlines,
+  clock: Clock,
+): UpstreamAnswer {
+  const request = JSON.parse(call.body ?? '{}') as DemoRequest;
+  const interrupt = (): void => queue.stop({ fault: 'interrupted' });
+  const queue = new BodyQueue(clock, deadlines, () => signal.removeEventListener('abort', interrupt));
+  signal.addEventListener('abort', interrupt, { once: true });
+  play(request.stream ? streamFrames(request) : wholeBody(request), queue, clock);
+  return {
+    status: 200,
+    contentType: request.stream ? 'text/event-stream' : 'application/json',
+    retryAfterMs: null,
+    read: () => queue.read(),
+    release: () => queue.release(),
+  };
+}
+
+/** Pushes the pieces one by one, each after its pause, until all are out or somebody stops it. */
+function play(pieces: readonly string[], queue: BodyQueue, clock: Clock): void {
+  const encoder = new TextEncoder();
+  let next = 0;
+  let paused = false;
+  let cancel = clock.schedule(wordPauseMs, step);
+  function step(): void {
+    if (paused) return;
+    const piece = pieces[next++];
+    if (piece === undefined) return queue.finish(null);
+    queue.push(encoder.encode(piece));
+    cancel = clock.schedule(wordPauseMs, step);
+  }
+  queue.attach({
+    pause: () => (paused = true),
+    resume() {
+      paused = false;
+      cancel();
+      cancel = clock.schedule(wordPauseMs, step);
+    },
+    abort: () => cancel(),
+  });
+}
+
+function streamFrames(request: DemoRequest): readonly string[] {
+  const { words, reason, usage } = compose(request);
+  return [
+    frame([{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }]),
+    ...words.map((word) => frame([{ index: 0, delta: { content: word }, finish_reason: null }])),
+    frame([{ index: 0, delta: {}, finish_reason: reason }]) + frame([], { usage }) + 'data: [DONE]\n\n',
+  ];
+}
+
+function frame(choices: readonly unknown[], extra: object = {}): string {
+  const chunk = { id: 'chatcmpl-demo', object: 'chat.completion.chunk', created: 0, model: demoModel };
+  return `data: ${JSON.stringify({ ...chunk, choices, ...extra })}\n\n`;
+}
+
+function wholeBody(request: DemoRequest): readonly string[] {
+  const { words, reason, usage } = compose(request);
+  const message = { role: 'assistant', content: words.join('') };
+  return [
+    JSON.stringify({
+      id: 'chatcmpl-demo',
+      object: 'chat.completion',
+      created: 0,
+      model: demoModel,
+      choices: [{ index: 0, message, finish_reason: reason }],
+      usage,
+    }),
+  ];
+}
+
+/** The answer, cut at the caller's cap as a real model would be; a word counts as a token. */
+function compose({ messages, max_tokens: cap }: DemoRequest): {
+  words: readonly string[];
+  reason: 'stop' | 'length';
+  usage: Record<string, number>;
+} {
+  const question = messages.findLast(({ role }) => role === 'user')?.content ?? '';
+  const quoted = question.length > maxQuotedChars ? `${question.slice(0, maxQuotedChars)}…` : question;
+  const whole = splitWords(
+    `Hello from textgate. You wrote: "${quoted}". I am the built-in demo, not a language model: ` +
+      'set TEXTGATE_UPSTREAM_URL to the address of a real one, and the same request will reach it.',
+  );
+  const words = cap === undefined ? whole : whole.slice(0, cap);
+  const promptTokens = messages.reduce((sum, { content }) => sum + splitWords(content).length, 0);
+  return {
+    words,
+    reason: words.length < whole.length ? 'length' : 'stop',
+    usage: {
+      prompt_tokens: promptTokens,
+      completion_tokens: words.length,
+      total_tokens: promptTokens + words.length,
+    },
+  };
+}
+
+/** Words with the space behind them, so that joining them gives the text back. */
+function splitWords(text: string): readonly string[] {
+  return text.match(/\S+\s*|\s+/g) ?? [];
+}

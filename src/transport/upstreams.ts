@@ -1,0 +1,21 @@
+import type { Upstreams } from '../domain/ports.ts';
+
+/** One provider that can be called. */
+export interface Upstream {
+  readonly call: Upstreams['call'];
+  close(): Promise<void>;
+}
+
+/** Sends every call to the upstream that it names. */
+export function createUpstreams(upstreams: ReadonlyMap<string, Upstream>): Upstream {
+  return {
+    call(call, signal) {
+      const upstream = upstreams.get(call.upstream);
+      if (upstream === undefined) throw new Error(`no upstream is named ${call.upstream}`);
+      return upstream.call(call, signal);
+    },
+    async close() {
+      await Promise.all([...upstreams.values()].map((upstream) => upstream.close()));
+    },
+  };
+}
