@@ -6,7 +6,8 @@ const timeoutMs = 10_000;
 
 /** Calls the admin listener; returns the parsed body, or throws an `Error` that says what to do. */
 export async function callAdmin(method: 'GET' | 'POST', path: string, body?: object): Promise<unknown> {
-  const url = process.env['TEXTGATE_ADMIN_URL'] ?? `http://${defaultHost}:${defaultAdminPort}`;
+  const port = process.env['TEXTGATE_ADMIN_PORT'] ?? defaultAdminPort;
+  const url = process.env['TEXTGATE_ADMIN_URL'] ?? `http://${defaultHost}:${port}`;
   const token = process.env['TEXTGATE_ADMIN_TOKEN'] ?? readAdminToken(adminTokenFile);
   if (token === null)
     throw new Error(`no admin token: set TEXTGATE_ADMIN_TOKEN, or run this where ${adminTokenFile} is`);

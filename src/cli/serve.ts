@@ -31,6 +31,9 @@ async function serve({ config: file }: { config?: string }): Promise<void> {
   }
 }
 
+/** How the command is called where this process was started: in a checkout, or from the package or image. */
+const command = import.meta.url.endsWith('.ts') ? 'npm run textgate --' : 'textgate';
+
 /** The first signal drains; a second one, for the impatient, ends the process as it is. */
 function closeOnSignal(gateway: Gateway): void {
   let closing = false;
@@ -58,8 +61,8 @@ interface Place {
 
 async function greeting(gateway: Gateway, place: Place): Promise<string> {
   const lines = [`textgate serves ${place.url}/v1 (admin: ${place.adminUrl})`];
-  if (await gateway.hasKeys()) lines.push('make another key with: npm run textgate -- keys create <name>');
-  else if (!place.tryOut) lines.push('make the first key with: npm run textgate -- keys create <name>');
+  if (await gateway.hasKeys()) lines.push(`make another key with: ${command} keys create <name>`);
+  else if (!place.tryOut) lines.push(`make the first key with: ${command} keys create <name>`);
   else {
     const [model = '<a name from /v1/models>'] = await gateway.modelNames();
     lines.push(...firstSteps((await gateway.createKey('first key')).secret, model, reachable(place.url)));

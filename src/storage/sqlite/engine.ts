@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { chmodSync, mkdirSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Engine, Row, Statement } from '../engine.ts';
 import type { WorkerOptions, WorkerReply, WorkerRequest } from './messages.ts';
@@ -20,7 +20,7 @@ export function createSqliteEngine(options: WorkerOptions): Engine {
   let lastId = 0;
   let broken: Error | null = null;
 
-  if (options.path !== ':memory:') mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
+  if (options.path !== ':memory:') makePrivateFile(options.path);
   const worker = new Worker(workerFile(), { workerData: options, name: 'textgate-sqlite' });
   const post = (request: WorkerRequest): void => worker.postMessage(request);
 
@@ -35,7 +35,6 @@ export function createSqliteEngine(options: WorkerOptions): Engine {
     if ('results' in message) {
       for (const { id, rows, error } of message.results) settle(waiting, id, rows, error);
     } else if ('opened' in message) {
-      if (options.path !== ':memory:') chmodSync(options.path, 0o600);
       opened.resolve();
     } else if ('failed' in message) {
       breakDown(`the database ${options.path} can't be opened: ${message.failed}`);
@@ -76,6 +75,12 @@ function settle(
   waiting.delete(id);
   if (rows === undefined) unit?.reject(new Error(error ?? 'the unit failed'));
   else unit?.resolve(rows);
+}
+
+/** The file exists before SQLite opens it, because its log files take over its mode. */
+function makePrivateFile(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  closeSync(openSync(path, 'a', 0o600));
 }
 
 /** The worker runs from source as TypeScript, and as JavaScript from the packed package. */

@@ -1,0 +1,383 @@
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway } from '../support/test-gateway.ts';
+
+const chat = '/v1/chat/completions';
+const responses = '/v1/responses';
+const user = { role: 'user', content: 'x' };
+const chatBody = { model: 'small', messages: [user] };
+const responsesBody = { model: 'small', input: 'x' };
+const image = { type: 'image_url', image_url: { url: 'data:,' } };
+
+let upstream: ScriptedUpstream;
+let gateway: TestGateway;
+beforeAll(async () => {
+  upstream = await startUpstream();
+  upstream.play(sayTexts(['x']));
+  gateway = await startGateway({ upstreamUrl: upstream.url, limits: { requestsPerMinute: 10_000 } });
+});
+afterAll(async () => {
+  await gateway.close();
+  await upstream.close();
+});
+
+/** Asserts the whole envelope, the request id, and that nothing went upstream. */
+async function expectRefusal(response: Response, status: number, code: string, param: string | null) {
+  const { error } = (await response.json()) as { error: Record<string, unknown> };
+  expect({ status: response.status, code: error['code'], param: error['param'] }).toEqual({
+    status,
+    code,
+    param,
+  });
+  expect(Object.keys(error).slice(0, 4)).toEqual(['message', 'type', 'param', 'code']);
+  expect(error['message']).toMatch(/\S/);
+  expect(response.headers.get('content-type')).toContain('application/json');
+  expect(response.headers.get('x-request-id')).toMatch(/^req_[0-9a-f]{32}$/);
+  expect(upstream.seen).toEqual([]);
+}
+
+describe('a body that can’t be served', () => {
+  test.each<[string, string, unknown, number, string, string | null]>([
+    ['broken JSON', chat, '{"model":', 400, 'invalid_json', null],
+    ['an empty body', chat, '', 400, 'invalid_json', null],
+    ['a list', chat, '[]', 400, 'invalid_type', null],
+    ['no model', chat, { messages: [user] }, 400, 'missing_required_parameter', 'model'],
+    ['a model that is null', chat, { ...chatBody, model: null }, 400, 'invalid_type', 'model'],
+    ['a model of another type', chat, { ...chatBody, model: 3 }, 400, 'invalid_type', 'model'],
+    ['no messages', chat, { model: 'small' }, 400, 'missing_required_parameter', 'messages'],
+    ['empty messages', chat, { model: 'small', messages: [] }, 400, 'empty_array', 'messages'],
+    ['messages that are text', chat, { model: 'small', messages: 'x' }, 400, 'invalid_type', 'messages'],
+    ['a message that is text', chat, { model: 'small', messages: ['x'] }, 400, 'invalid_type', 'messages[0]'],
+    [
+      'a message without a role',
+      chat,
+      { model: 'small', messages: [user, { content: 'x' }] },
+      400,
+      'missing_required_parameter',
+      'messages[1].role',
+    ],
+    [
+      'a role nobody has',
+      chat,
+      { model: 'small', messages: [{ ...user, role: 'wizard' }] },
+      400,
+      'invalid_value',
+      'messages[0].role',
+    ],
+    [
+      'a tool message',
+      chat,
+      { model: 'small', messages: [{ ...user, role: 'tool' }] },
+      400,
+      'unsupported_value',
+      'messages[0].role',
+    ],
+    [
+      'a message without content',
+      chat,
+      { model: 'small', messages: [{ role: 'user' }] },
+      400,
+      'missing_required_parameter',
+      'messages[0].content',
+    ],
+    [
+      'an image',
+      chat,
+      { model: 'small', messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, image] }] },
+      400,
+      'unsupported_value',
+      'messages[0].content[1].type',
+    ],
+    [
+      'tool calls in the history',
+      chat,
+      { model: 'small', messages: [{ role: 'assistant', content: 'x', tool_calls: [{}] }] },
+      400,
+      'unsupported_value',
+      'messages[0].tool_calls',
+    ],
+    ['tools', chat, { ...chatBody, tools: [{ type: 'function' }] }, 400, 'unsupported_parameter', 'tools'],
+    [
+      'a tool choice',
+      chat,
+      { ...chatBody, tool_choice: 'required' },
+      400,
+      'unsupported_parameter',
+      'tool_choice',
+    ],
+    [
+      'audio out',
+      chat,
+      { ...chatBody, modalities: ['text', 'audio'] },
+      400,
+      'unsupported_value',
+      'modalities',
+    ],
+    [
+      'a temperature out of range',
+      chat,
+      { ...chatBody, temperature: 2.5 },
+      400,
+      'decimal_above_max_value',
+      'temperature',
+    ],
+    [
+      'a temperature that is text',
+      chat,
+      { ...chatBody, temperature: '1' },
+      400,
+      'invalid_type',
+      'temperature',
+    ],
+    ['a cap below one', chat, { ...chatBody, max_tokens: 0 }, 400, 'integer_below_min_value', 'max_tokens'],
+    ['a stream that is text', chat, { ...chatBody, stream: 'true' }, 400, 'invalid_type', 'stream'],
+    [
+      'stream options without a stream',
+      chat,
+      { ...chatBody, stream_options: {} },
+      400,
+      'invalid_value',
+      'stream_options',
+    ],
+    [
+      'a parameter nobody knows',
+      chat,
+      { ...chatBody, temprature: 1 },
+      400,
+      'unknown_parameter',
+      'temprature',
+    ],
+    [
+      'a prototype key',
+      chat,
+      '{"model":"small","__proto__":{},"messages":[{"role":"user","content":"x"}]}',
+      400,
+      'unknown_parameter',
+      '__proto__',
+    ],
+    ['a model nobody offers', chat, { ...chatBody, model: 'gpt-9' }, 404, 'model_not_found', 'model'],
+    [
+      'a model named like a property',
+      chat,
+      { ...chatBody, model: 'constructor' },
+      404,
+      'model_not_found',
+      'model',
+    ],
+    ['no input', responses, { model: 'small' }, 400, 'missing_required_parameter', 'input'],
+    ['an empty input', responses, { model: 'small', input: '' }, 400, 'empty_array', 'input'],
+    ['an input of another type', responses, { model: 'small', input: 7 }, 400, 'invalid_type', 'input'],
+    [
+      'an upstream conversation',
+      responses,
+      { ...responsesBody, previous_response_id: 'resp_1' },
+      400,
+      'unsupported_parameter',
+      'previous_response_id',
+    ],
+    [
+      'a stored conversation',
+      responses,
+      { ...responsesBody, conversation: 'conv_1' },
+      400,
+      'unsupported_parameter',
+      'conversation',
+    ],
+    [
+      'a stored item',
+      responses,
+      { model: 'small', input: [{ type: 'item_reference', id: 'msg_1' }] },
+      400,
+      'unsupported_value',
+      'input[0]',
+    ],
+    [
+      'a stored item by its id alone',
+      responses,
+      { model: 'small', input: [{ id: 'msg_1' }] },
+      400,
+      'unsupported_value',
+      'input[0]',
+    ],
+    [
+      'a tool result',
+      responses,
+      { model: 'small', input: [{ type: 'function_call_output' }] },
+      400,
+      'unsupported_value',
+      'input[0].type',
+    ],
+    [
+      'an image in the input',
+      responses,
+      { model: 'small', input: [{ role: 'user', content: [{ type: 'input_image' }] }] },
+      400,
+      'unsupported_value',
+      'input[0].content[0].type',
+    ],
+    [
+      'tools on responses',
+      responses,
+      { ...responsesBody, tools: [{ type: 'web_search' }] },
+      400,
+      'unsupported_parameter',
+      'tools',
+    ],
+  ])('%s', async (_name, path, body, status, code, param) => {
+    await expectRefusal(await gateway.post(path, body), status, code, param);
+  });
+
+  test('is too large, whether it says so or not', async () => {
+    const large = JSON.stringify({ ...chatBody, messages: [{ ...user, content: 'x'.repeat(1_100_000) }] });
+    await expectRefusal(await gateway.post(chat, large), 413, 'request_too_large', null);
+    const chunked = new ReadableStream({
+      start(controller) {
+        controller.enqueue(new TextEncoder().encode(large));
+        controller.close();
+      },
+    });
+    const init = { body: chunked, duplex: 'half' } as unknown as RequestInit;
+    await expectRefusal(await gateway.post(chat, '', init), 413, 'request_too_large', null);
+  });
+
+  test.each([['text/plain'], ['application/x-www-form-urlencoded'], ['']])('is sent as %s', async (type) => {
+    const response = await gateway.post(chat, new Blob([JSON.stringify(chatBody)]) as never, {
+      headers: { 'content-type': type },
+      body: new Blob([JSON.stringify(chatBody)]),
+    });
+    await expectRefusal(response, 415, 'unsupported_content_type', null);
+  });
+
+  test('is compressed', async () => {
+    const headers = { 'content-encoding': 'gzip' };
+    await expectRefusal(
+      await gateway.post(chat, chatBody, { headers }),
+      415,
+      'unsupported_content_type',
+      null,
+    );
+  });
+
+  test('is not UTF-8', async () => {
+    const body = Buffer.concat([Buffer.from('{"model":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]);
+    await expectRefusal(await gateway.post(chat, '', { body }), 400, 'invalid_json', null);
+  });
+});
+
+describe('a caller without a valid key', () => {
+  const wrong = [
+    '',
+    'Bearer',
+    'Bearer nonsense',
+    'Basic c2s6',
+    `Bearer sk-tg-${'A'.repeat(12)}-${'b'.repeat(43)}`,
+  ];
+
+  test('gets the same 401 everywhere, whatever is wrong', async () => {
+    const bodies = new Set<string>();
+    for (const authorization of wrong) {
+      const asked = [
+        await gateway.post(chat, chatBody, { headers: { authorization } }),
+        await gateway.post(responses, responsesBody, { headers: { authorization } }),
+        await fetch(`${gateway.url}/v1/models`, { headers: { authorization } }),
+        await fetch(`${gateway.url}/v1/models/small`, { headers: { authorization } }),
+      ];
+      for (const response of asked) {
+        bodies.add(await response.clone().text());
+        await expectRefusal(response, 401, 'invalid_api_key', null);
+      }
+    }
+    expect(bodies.size).toBe(1);
+  });
+
+  test('is refused before its body is looked at', async () => {
+    const response = await gateway.post(chat, '{"broken', { headers: { authorization: 'Bearer x' } });
+    await expectRefusal(response, 401, 'invalid_api_key', null);
+  });
+});
+
+describe('a request that leads nowhere', () => {
+  test.each([
+    ['GET', '/v1/nothing'],
+    ['POST', '/v1/embeddings'],
+    ['GET', '/'],
+    ['GET', '/metrics'],
+    ['POST', '/admin/keys'],
+    ['GET', '/v1/models/%E0%A4%A'],
+  ])('%s %s is 404 unknown_url', async (method, path) => {
+    await expectRefusal(await fetch(gateway.url + path, { method }), 404, 'unknown_url', null);
+  });
+
+  test.each([
+    ['GET', chat, 'POST'],
+    ['DELETE', responses, 'POST'],
+    ['POST', '/v1/models', 'GET, HEAD'],
+    ['DELETE', '/v1/models/small', 'GET, HEAD'],
+  ])('%s %s is 405 and says what is allowed', async (method, path, allowed) => {
+    const response = await fetch(gateway.url + path, { method });
+    expect(response.headers.get('allow')).toBe(allowed);
+    await expectRefusal(response, 405, 'method_not_allowed', null);
+  });
+});
+
+describe('a request on the raw socket', () => {
+  test('with two credentials is refused, rather than one of them chosen', async () => {
+    const answer = await sendRaw([
+      'GET /v1/models HTTP/1.1',
+      'Host: x',
+      `Authorization: Bearer ${gateway.key}`,
+      'Authorization: Bearer other',
+      'Connection: close',
+    ]);
+    expect(answer).toMatch(/^HTTP\/1.1 400 /);
+    expect(answer).toContain('"code":"duplicate_header"');
+  });
+
+  test('that is not HTTP gets an envelope too', async () => {
+    const answer = await sendRaw(['NONSENSE']);
+    expect(answer).toMatch(/^HTTP\/1.1 400 /);
+    expect(answer).toMatch(/x-request-id: req_[0-9a-f]{32}/i);
+    expect(answer).toContain('"code":"invalid_value"');
+  });
+
+  test('with an endless head gets an envelope too', async () => {
+    const answer = await sendRaw(['GET / HTTP/1.1', `X: ${'y'.repeat(20_000)}`]);
+    expect(answer).toContain('"code":"request_too_large"');
+  });
+});
+
+describe('what clients send by themselves', () => {
+  test('is taken out and named, or means nothing, and never reaches the upstream', async () => {
+    const extras = { temperature: 0.7, top_p: 1, frequency_penalty: 0, presence_penalty: 0, tools: [] };
+    const response = await gateway.post(chat, {
+      ...chatBody,
+      ...extras,
+      stream_options: null,
+      max_completion_tokens: 8_192,
+      max_tokens: 5,
+    });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('x-textgate-stripped')).toBe(Object.keys(extras).join(','));
+    expect(JSON.parse(upstream.seen.at(-1)?.body ?? '')).toEqual({
+      model: 'tiny',
+      messages: [user],
+      max_tokens: 8_192,
+      stream: false,
+    });
+  });
+});
+
+/** Sends lines on a socket of their own and reads until the other side closes. */
+function sendRaw(lines: readonly string[]): Promise<string> {
+  const { hostname, port } = new URL(gateway.url);
+  return new Promise((resolve) => {
+    let answer = '';
+    const socket = connect(Number(port), hostname, () => socket.write(`${lines.join('\r\n')}\r\n\r\n`));
+    socket.on('data', (chunk) => (answer += chunk.toString()));
+    socket.on('error', () => {});
+    socket.on('close', () => resolve(answer));
+  });
+}

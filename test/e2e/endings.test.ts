@@ -1,0 +1,206 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { chatFrames, cut, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway } from '../support/test-gateway.ts';
+
+const texts = ['one ', 'two ', 'three ', 'four'];
+const frames = chatFrames(texts);
+/** The first frame after which the answer is whole, though its last frames are missing: the finish reason. */
+const finishIndex = frames.length - 2;
+const messages = [{ role: 'user' as const, content: 'count' }];
+
+let upstream: ScriptedUpstream;
+let gateway: TestGateway;
+beforeAll(async () => {
+  upstream = await startUpstream();
+  gateway = await startGateway({ upstreamUrl: upstream.url, limits: { requestsPerMinute: 10_000 } });
+});
+afterAll(async () => {
+  await gateway.close();
+  await upstream.close();
+});
+
+/** The upstream sends its first `count` frames, each in a packet of its own, and then dies. */
+function dieAfter(count: number, how: 'fin' | 'rst'): void {
+  upstream.play(async (response) => {
+    sendStream(response, []);
+    for (const frame of frames.slice(0, count)) {
+      await new Promise<void>((resolve) => response.write(frame, () => resolve()));
+    }
+    cut(response, how);
+  });
+}
+
+const cuts = (['fin', 'rst'] as const).flatMap((how) =>
+  Array.from({ length: finishIndex }, (_, count) => [count, how] as const),
+);
+
+describe.each(cuts)('an upstream that dies after %i events, by %s', (count, how) => {
+  test('never ends a chat stream with [DONE], and the client raises', async () => {
+    dieAfter(count, how);
+    await expect(
+      (async () =>
+        Array.fromAsync(
+          await gateway.client.chat.completions.create({ model: 'small', messages, stream: true }),
+        ))(),
+    ).rejects.toThrow(/provider|terminated/);
+    const raw = await readAll('/v1/chat/completions', { model: 'small', messages, stream: true });
+    expect(raw.text).not.toContain('[DONE]');
+    expect(raw.text).not.toContain('"finish_reason":"stop"');
+    expect(raw.text).toMatch(/"code":"upstream_(truncated|unavailable)"/);
+    if (raw.status === 200) expect(raw.whole).toBe(false);
+  });
+
+  test('never ends a response stream with response.completed, and the client raises', async () => {
+    dieAfter(count, how);
+    await expect(
+      (async () =>
+        Array.fromAsync(
+          await gateway.client.responses.create({ model: 'small', input: 'count', stream: true }),
+        ))(),
+    ).rejects.toThrow(/provider/);
+    const raw = await readAll('/v1/responses', { model: 'small', input: 'count', stream: true });
+    expect(raw.text).not.toContain('response.completed');
+    expect(raw.text).toMatch(/"code":"upstream_(truncated|unavailable)"/);
+    if (raw.status === 200) expect(raw.text).toMatch(/event: error\n.*\n\nevent: response.failed\n.*\n\n$/);
+  });
+});
+
+describe('an answer without its last frames', () => {
+  test('is whole once a finish reason came, even without [DONE]', async () => {
+    upstream.play((response) => sendStream(response, frames.slice(0, finishIndex)).end() && undefined);
+    const raw = await readAll('/v1/chat/completions', { model: 'small', messages, stream: true });
+    expect(raw.text).toContain('one ');
+    expect(raw.text).toMatch(/data: \[DONE\]\n\n$/);
+    expect(raw.whole).toBe(true);
+  });
+
+  test('is not whole on [DONE] alone: a finish reason is never invented', async () => {
+    upstream.play(
+      (response) => sendStream(response, [...frames.slice(0, 3), 'data: [DONE]\n\n']).end() && undefined,
+    );
+    const raw = await readAll('/v1/chat/completions', { model: 'small', messages, stream: true });
+    expect(raw.text).toContain('"code":"upstream_truncated"');
+    expect(raw.text).not.toContain('[DONE]');
+  });
+});
+
+describe('a failure before the first text', () => {
+  test.each([
+    [400, '{"error":{"message":"no"}}', 400, 'invalid_value'],
+    [400, '{"error":{"code":"context_length_exceeded"}}', 400, 'context_length_exceeded'],
+    [401, '{"error":{"message":"sk-upstream-secret is wrong"}}', 502, 'upstream_auth'],
+    [404, 'no such model at http://10.1.2.3', 502, 'upstream_error'],
+    [429, '{}', 429, 'upstream_rate_limited'],
+    [500, '<html>', 502, 'upstream_error'],
+    [503, '', 503, 'overloaded'],
+  ])(
+    'status %i with %s is %i %s, in all four forms, and quotes nothing',
+    async (status, body, ours, code) => {
+      upstream.play((response) => sendJson(response, status, body, { 'retry-after': '7' }));
+      for (const stream of [false, true]) {
+        for (const [path, text] of [
+          ['/v1/chat/completions', { messages }],
+          ['/v1/responses', { input: 'x' }],
+        ] as const) {
+          const response = await gateway.post(path, { model: 'small', stream, ...text });
+          expect(response.status).toBe(ours);
+          const answer = await response.text();
+          expect(JSON.parse(answer)).toMatchObject({ error: { code, param: null } });
+          expect(answer).not.toMatch(/sk-upstream|10\.1\.2\.3|<html>/);
+          if (ours === 429 || ours === 503) expect(response.headers.get('retry-after')).toBe('7');
+        }
+      }
+    },
+  );
+
+  test.each([
+    [
+      'an error inside a stream',
+      'text/event-stream',
+      'data: {"error":{"message":"boom"}}\n\n',
+      'upstream_error',
+    ],
+    ['an error event', 'text/event-stream', 'event: error\ndata: {"message":"boom"}\n\n', 'upstream_error'],
+    ['an error body with status 200', 'application/json', '{"error":{"message":"boom"}}', 'upstream_error'],
+    ['a web page', 'text/html', '<html>', 'upstream_invalid'],
+    ['broken JSON in a stream', 'text/event-stream', 'data: {"choices\n\n', 'upstream_invalid'],
+    ['broken JSON in a body', 'application/json', '{"choices', 'upstream_invalid'],
+    ['an empty body', 'application/json', '', 'upstream_invalid'],
+  ])('%s is a 502', async (_name, contentType, body, code) => {
+    upstream.play((response) => void response.writeHead(200, { 'content-type': contentType }).end(body));
+    for (const stream of [false, true]) {
+      const response = await gateway.post('/v1/chat/completions', { model: 'small', messages, stream });
+      expect(response.status).toBe(502);
+      expect(await response.json()).toMatchObject({ error: { code } });
+    }
+  });
+
+  test('an upstream that can’t be reached is a 502', async () => {
+    const gone = await startUpstream();
+    const other = await startGateway({ upstreamUrl: gone.url });
+    await gone.close();
+    const response = await other.post('/v1/chat/completions', { model: 'small', messages });
+    expect(response.status).toBe(502);
+    expect(await response.json()).toMatchObject({ error: { code: 'upstream_unavailable' } });
+    await other.close();
+  });
+});
+
+describe('an upstream that answers in the other form', () => {
+  test('serves a stream client from a whole body', async () => {
+    upstream.play((response) =>
+      sendJson(
+        response,
+        200,
+        '\n\n{"choices":[{"index":0,"message":{"content":"whole"},"finish_reason":"stop"}]}',
+      ),
+    );
+    const raw = await readAll('/v1/chat/completions', { model: 'small', messages, stream: true });
+    expect(raw.text).toContain('"content":"whole"');
+    expect(raw.text).toMatch(/data: \[DONE\]\n\n$/);
+  });
+
+  test('serves a sync client from a stream', async () => {
+    upstream.play((response) => sendStream(response, frames).end() && undefined);
+    const completion = await gateway.client.chat.completions.create({ model: 'small', messages });
+    expect(completion.choices[0]?.message.content).toBe(texts.join(''));
+    expect(completion.usage?.total_tokens).toBe(18);
+  });
+});
+
+describe('a client that leaves', () => {
+  test.each(['/v1/chat/completions', '/v1/responses'])(
+    'has its upstream call aborted on %s',
+    async (path) => {
+      upstream.play((response) => void sendStream(response, frames.slice(0, 3)));
+      const abortedBefore = upstream.aborted;
+      const leaving = new AbortController();
+      const body = {
+        model: 'small',
+        stream: true,
+        ...(path.endsWith('responses') ? { input: 'x' } : { messages }),
+      };
+      const response = await gateway.post(path, body, { signal: leaving.signal });
+      await response.body?.getReader().read();
+      leaving.abort();
+      await eventually('the upstream call is cut off', () => upstream.aborted === abortedBefore + 1);
+    },
+  );
+});
+
+/** Reads an answer to its end, whether that is a proper one (`whole`) or a broken connection. */
+async function readAll(path: string, body: unknown) {
+  const response = await gateway.post(path, body);
+  const decoder = new TextDecoder();
+  let text = '';
+  let whole = true;
+  try {
+    for await (const part of response.body ?? []) text += decoder.decode(part, { stream: true });
+  } catch {
+    whole = false;
+  }
+  return { status: response.status, text, whole };
+}

@@ -1,0 +1,190 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createFakeClock } from '../support/fake-clock.ts';
+import type { FakeClock } from '../support/fake-clock.ts';
+import { eventually } from '../support/eventually.ts';
+import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway } from '../support/test-gateway.ts';
+
+const messages = [{ role: 'user' as const, content: 'count' }];
+const streaming = { model: 'small', messages, stream: true };
+
+let clock: FakeClock;
+let upstream: ScriptedUpstream;
+let gateway: TestGateway;
+const open: AbortController[] = [];
+beforeEach(async () => {
+  clock = createFakeClock();
+  upstream = await startUpstream();
+  gateway = await startGateway({ upstreamUrl: upstream.url, clock });
+});
+afterEach(async () => {
+  for (const stream of open.splice(0)) stream.abort();
+  await gateway.close();
+  await upstream.close();
+});
+
+/** Starts a stream that stays open, and returns how to leave it. */
+async function openStream(key = gateway.key): Promise<() => void> {
+  const leaving = new AbortController();
+  open.push(leaving);
+  const headers = { authorization: `Bearer ${key}` };
+  const response = await gateway.post('/v1/chat/completions', streaming, { signal: leaving.signal, headers });
+  expect(response.status).toBe(200);
+  await response.body?.getReader().read();
+  return () => leaving.abort();
+}
+
+describe('two requests at a time', () => {
+  test('a third call is 429 with its cause, and a slot is free once a client has left', async () => {
+    upstream.play((response) => void sendStream(response, chatFrames(['a', 'b']).slice(0, 2)));
+    const leave = await openStream();
+    await openStream();
+
+    const third = await gateway.post('/v1/responses', { model: 'small', input: 'x' });
+    expect(third.status).toBe(429);
+    expect(third.headers.get('retry-after')).toBe('1');
+    expect(third.headers.get('retry-after-ms')).toBe('1000');
+    expect(third.headers.get('x-textgate-concurrency-limit')).toBe('2');
+    expect(third.headers.get('x-textgate-concurrency-in-flight')).toBe('2');
+    expect(await third.json()).toEqual({
+      error: {
+        message: expect.stringContaining('2 requests in progress') as string,
+        type: 'rate_limit_error',
+        param: null,
+        code: 'concurrency_limit_exceeded',
+        limit: { source: 'key', kind: 'concurrency', limit: 2, in_flight: 2, retry_after_ms: 1_000 },
+      },
+    });
+
+    upstream.play(sayTexts(['free']));
+    leave();
+    await eventually('the slot is given back', async () => {
+      const next = await gateway.post('/v1/chat/completions', { ...streaming, stream: false });
+      return next.status === 200;
+    });
+  });
+
+  test('is a limit of each key alone', async () => {
+    upstream.play((response) => void sendStream(response, chatFrames(['a', 'b']).slice(0, 2)));
+    await openStream();
+    await openStream();
+    const { secret } = await gateway.gateway.createKey('other', { concurrency: 1 });
+    await openStream(secret);
+    const refused = await gateway.post('/v1/chat/completions', streaming, {
+      headers: { authorization: `Bearer ${secret}` },
+    });
+    expect(await refused.json()).toMatchObject({ error: { limit: { limit: 1, in_flight: 1 } } });
+  });
+
+  test('a slot is back before the client sees the end of its answer', async () => {
+    upstream.play(sayTexts(['x']));
+    const { secret } = await gateway.gateway.createKey('one at a time', { concurrency: 1 });
+    const headers = { authorization: `Bearer ${secret}` };
+    for (let round = 0; round < 20; round++) {
+      const response = await gateway.post(
+        '/v1/chat/completions',
+        { ...streaming, stream: round % 2 === 0 },
+        { headers },
+      );
+      expect(response.status).toBe(200);
+      await response.text();
+    }
+  });
+
+  test('a refused request keeps no slot, whatever was wrong with it', async () => {
+    upstream.play(sayTexts(['x']));
+    for (const body of ['{', '{}', '{"model":"none","messages":[{"role":"user","content":"x"}]}']) {
+      for (let round = 0; round < 3; round++)
+        expect((await gateway.post('/v1/chat/completions', body)).ok).toBe(false);
+    }
+    expect((await gateway.post('/v1/chat/completions', { model: 'small', messages })).status).toBe(200);
+  });
+});
+
+describe('starts per minute', () => {
+  test('may all come at once; the next one is told when to come back, and is let in then', async () => {
+    upstream.play(sayTexts(['x']));
+    const { secret } = await gateway.gateway.createKey('slow', { requestsPerMinute: 3 });
+    const headers = { authorization: `Bearer ${secret}` };
+    const ask = () => gateway.post('/v1/chat/completions', { model: 'small', messages }, { headers });
+
+    const remaining: (string | null)[] = [];
+    for (let round = 0; round < 3; round++) {
+      const response = await ask();
+      expect(response.status).toBe(200);
+      remaining.push(response.headers.get('x-ratelimit-remaining-requests'));
+      await response.text();
+      clock.advance(1_000);
+    }
+    expect(remaining).toEqual(['2', '1', '0']);
+
+    const refused = await ask();
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('retry-after')).toBe('57');
+    expect(refused.headers.get('x-ratelimit-limit-requests')).toBe('3');
+    expect(refused.headers.get('x-ratelimit-reset-requests')).toBe('57s');
+    expect(await refused.json()).toMatchObject({
+      error: {
+        code: 'rate_limit_exceeded',
+        limit: { source: 'key', kind: 'rate', limit: 3, retry_after_ms: 57_000 },
+      },
+    });
+
+    clock.advance(57_000);
+    expect((await ask()).status).toBe(200);
+    expect((await ask()).status).toBe(429);
+  });
+
+  test('asking for the models costs none', async () => {
+    const { secret } = await gateway.gateway.createKey('one', { requestsPerMinute: 1 });
+    for (let round = 0; round < 5; round++) {
+      const response = await fetch(`${gateway.url}/v1/models`, {
+        headers: { authorization: `Bearer ${secret}` },
+      });
+      expect(response.status).toBe(200);
+    }
+  });
+});
+
+describe('deadlines of the upstream', () => {
+  test.each([
+    ['no byte at all', 0, 'first byte', 121_000],
+    ['silence in the middle', 2, 'idle', 61_000],
+  ])('%s ends as upstream_timeout', async (_name, frames, _limit, waitMs) => {
+    upstream.play((response) => {
+      if (frames > 0) sendStream(response, chatFrames(['a', 'b']).slice(0, frames));
+    });
+    const asked = gateway.post('/v1/chat/completions', streaming);
+    await eventually('the upstream is asked', () => upstream.seen.length === 1);
+    if (frames > 0) {
+      const response = await asked;
+      const reader = response.body?.getReader();
+      await reader?.read();
+      clock.advance(waitMs);
+      const last = await reader?.read();
+      expect(new TextDecoder().decode(last?.value)).toContain('"code":"upstream_timeout"');
+      await expect(reader?.read()).rejects.toThrow('terminated');
+    } else {
+      clock.advance(waitMs);
+      const response = await asked;
+      expect(response.status).toBe(504);
+      expect(await response.json()).toMatchObject({ error: { code: 'upstream_timeout' } });
+    }
+    await eventually('the upstream call is cut off', () => upstream.aborted === 1);
+  });
+
+  test('a whole answer may take longer than the first byte of a stream', async () => {
+    const asked = gateway.post('/v1/chat/completions', { model: 'small', messages });
+    const release = Promise.withResolvers<void>();
+    upstream.play(async (response, request) => {
+      await release.promise;
+      await sayTexts(['late'])(response, request);
+    });
+    await eventually('the upstream is asked', () => upstream.seen.length === 1);
+    clock.advance(300_000);
+    release.resolve();
+    expect((await asked).status).toBe(200);
+  });
+});

@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway } from '../support/test-gateway.ts';
+
+const texts = ['Grüße, ', '"Welt" ', '\\ 🌍\n', 'end.'];
+const whole = texts.join('');
+const messages = [
+  { role: 'system' as const, content: 'Be brief.' },
+  { role: 'user' as const, content: 'Say hello' },
+];
+
+let upstream: ScriptedUpstream;
+let gateway: TestGateway;
+beforeAll(async () => {
+  upstream = await startUpstream();
+  gateway = await startGateway({ upstreamUrl: upstream.url, limits: { requestsPerMinute: 1_000 } });
+});
+afterAll(async () => {
+  await gateway.close();
+  await upstream.close();
+});
+
+describe('the official client, through the gateway', () => {
+  test('gets a whole chat completion', async () => {
+    upstream.play(sayTexts(texts));
+    const completion = await gateway.client.chat.completions.create({ model: 'small', messages });
+    expect(completion.choices[0]?.message.content).toBe(whole);
+    expect(completion.choices[0]?.finish_reason).toBe('stop');
+    expect(completion.model).toBe('small');
+    expect(completion.usage).toMatchObject({ prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 });
+    expect(completion._request_id).toMatch(/^req_[0-9a-f]{32}$/);
+  });
+
+  test('gets a chat stream with its usage at the end, on request', async () => {
+    upstream.play(sayTexts(texts));
+    const stream = await gateway.client.chat.completions.create({
+      model: 'small',
+      messages,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    const chunks = await Array.fromAsync(stream);
+    expect(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('')).toBe(whole);
+    expect(chunks[0]?.choices[0]?.delta.role).toBe('assistant');
+    expect(new Set(chunks.map(({ id }) => id)).size).toBe(1);
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: 18 } });
+    expect(chunks.slice(0, -1).every(({ usage }) => usage === null)).toBe(true);
+  });
+
+  test('gets no usage chunk that it did not ask for, though the upstream was asked', async () => {
+    upstream.play(sayTexts(texts));
+    const runner = gateway.client.chat.completions.stream({ model: 'small', messages });
+    const completion = await runner.finalChatCompletion();
+    expect(completion.choices[0]?.message.content).toBe(whole);
+    expect(completion.usage).toBeUndefined();
+    const sent = JSON.parse(upstream.seen.at(-1)?.body ?? '{}') as Record<string, unknown>;
+    expect(sent['stream_options']).toEqual({ include_usage: true });
+  });
+
+  test('gets a whole response', async () => {
+    upstream.play(sayTexts(texts));
+    const response = await gateway.client.responses.create({
+      model: 'small',
+      instructions: 'Be brief.',
+      input: 'Say hello',
+    });
+    expect(response.output_text).toBe(whole);
+    expect(response.status).toBe('completed');
+    expect(response.instructions).toBe('Be brief.');
+    expect(response.usage).toMatchObject({ input_tokens: 11, output_tokens: 7, total_tokens: 18 });
+  });
+
+  test('gets a response stream in full order, with constant ids', async () => {
+    upstream.play(sayTexts(texts));
+    const runner = gateway.client.responses.stream({ model: 'small', input: messages });
+    const events = await Array.fromAsync(runner);
+    const response = await runner.finalResponse();
+    expect(response.output_text).toBe(whole);
+    expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, index) => index));
+    expect(
+      events.filter(({ type }) => type !== 'response.output_text.delta').map(({ type }) => type),
+    ).toEqual([
+      'response.created',
+      'response.in_progress',
+      'response.output_item.added',
+      'response.content_part.added',
+      'response.output_text.done',
+      'response.content_part.done',
+      'response.output_item.done',
+      'response.completed',
+    ]);
+  });
+
+  test('learns that an answer was cut by its cap: length in chat, incomplete in responses', async () => {
+    upstream.play(sayTexts(texts, 'length'));
+    const chat = await gateway.client.chat.completions.create({ model: 'small', messages, max_tokens: 4 });
+    expect(chat.choices[0]?.finish_reason).toBe('length');
+    const runner = gateway.client.responses.stream({ model: 'small', input: 'x', max_output_tokens: 4 });
+    const response = await runner.finalResponse();
+    expect(response.status).toBe('incomplete');
+    expect(response.incomplete_details).toEqual({ reason: 'max_output_tokens' });
+    expect(response.max_output_tokens).toBe(4);
+  });
+
+  test('lists the models and finds one', async () => {
+    const listed = await Array.fromAsync(await gateway.client.models.list());
+    expect(listed.map(({ id }) => id)).toEqual(['small']);
+    expect(await gateway.client.models.retrieve('small')).toMatchObject({ id: 'small', object: 'model' });
+    await expect(gateway.client.models.retrieve('a/b')).rejects.toMatchObject({
+      status: 404,
+      code: 'model_not_found',
+    });
+  });
+
+  test('has its text sent on unchanged, under the upstream’s own key and model name', async () => {
+    upstream.play(sayTexts(texts));
+    const odd = 'tab\t nul\u0000 lone\uD800 astral 𝒳 "quote" \\ line\u2028';
+    await gateway.client.chat.completions.create({
+      model: 'small',
+      messages: [{ role: 'user', content: odd }],
+    });
+    const { body, headers } = upstream.seen.at(-1) ?? { body: '{}', headers: {} };
+    expect(JSON.parse(body)).toEqual({
+      model: 'tiny',
+      messages: [{ role: 'user', content: odd }],
+      stream: false,
+    });
+    expect(headers.authorization).toBe('Bearer sk-upstream-secret');
+  });
+});

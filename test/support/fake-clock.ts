@@ -1,0 +1,37 @@
+import type { Clock } from '../../src/domain/ports.ts';
+
+/** A clock that stands still until a test turns it. */
+export interface FakeClock extends Clock {
+  /** Moves time on, and calls back everything that falls due on the way, in order. */
+  advance(durationMs: number): void;
+  /** How many callbacks are scheduled. */
+  readonly scheduled: number;
+}
+
+export function createFakeClock(startMs = 1_800_000_000_000): FakeClock {
+  const timers = new Set<{ dueMs: number; callback: () => void }>();
+  let elapsedMs = 0;
+  const nextDue = (untilMs: number) =>
+    [...timers].filter(({ dueMs }) => dueMs <= untilMs).toSorted((a, b) => a.dueMs - b.dueMs)[0];
+  return {
+    now: () => startMs + elapsedMs,
+    monotonicMs: () => elapsedMs,
+    schedule(delayMs, callback) {
+      const timer = { dueMs: elapsedMs + delayMs, callback };
+      timers.add(timer);
+      return () => void timers.delete(timer);
+    },
+    advance(durationMs) {
+      const untilMs = elapsedMs + durationMs;
+      for (let due = nextDue(untilMs); due !== undefined; due = nextDue(untilMs)) {
+        timers.delete(due);
+        elapsedMs = due.dueMs;
+        due.callback();
+      }
+      elapsedMs = untilMs;
+    },
+    get scheduled() {
+      return timers.size;
+    },
+  };
+}

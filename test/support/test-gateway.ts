@@ -1,0 +1,72 @@
+import OpenAI from 'openai';
+import type { ConfigInput, Gateway, GatewayOptions } from '../../src/gateway.ts';
+import { createGateway } from '../../src/gateway.ts';
+import type { Limits } from '../../src/domain/limits.ts';
+
+/** A gateway on free loopback ports with a database in memory and one key. */
+export interface TestGateway {
+  readonly gateway: Gateway;
+  readonly url: string;
+  readonly adminUrl: string;
+  readonly adminToken: string;
+  readonly key: string;
+  /** The official client, without retries. */
+  readonly client: OpenAI;
+  post(path: string, body: unknown, init?: RequestInit): Promise<Response>;
+  close(): Promise<void>;
+}
+
+interface TestGatewayOptions extends GatewayOptions {
+  readonly upstreamUrl?: string;
+  readonly timeouts?: { connect?: string; firstByte?: string; idle?: string; total?: string };
+  readonly limits?: Partial<Limits>;
+  readonly server?: { maxBody?: string; drain?: string };
+  readonly storage?: string;
+  /** Whether the models are asked of the upstream; otherwise `small` is served by its `tiny`. */
+  readonly discover?: boolean;
+}
+
+const adminToken = 'an-admin-token-for-tests';
+
+export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
+  const { upstreamUrl = 'demo:', timeouts = {}, limits = {}, server = {}, ...rest } = options;
+  const shared = {
+    server: { port: 0, ...server },
+    admin: { port: 0, token: adminToken },
+    storage: { url: `sqlite:${options.storage ?? ':memory:'}` },
+    limits,
+    upstreams: { local: { url: upstreamUrl, apiKey: 'sk-upstream-secret', timeouts } },
+  };
+  const config: ConfigInput = options.discover
+    ? { ...shared, models: { from: 'local' } }
+    : { ...shared, models: { small: { routes: [{ upstream: 'local', model: 'tiny' }], free: true } } };
+  const gateway = createGateway(config, { logLevel: 'silent', ...rest });
+  const { url, adminUrl } = await gateway.listen();
+  const { secret: key } = await gateway.createKey('test');
+  return {
+    gateway,
+    url,
+    adminUrl,
+    adminToken,
+    key,
+    client: new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 }),
+    post: (path, body, init = {}) =>
+      fetch(url + path, {
+        method: 'POST',
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+        ...init,
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...init.headers },
+      }),
+    close: () => gateway.close(),
+  };
+}
+
+/** The rows of the consumption record, read from the gateway's database file. */
+export interface RecordRow {
+  readonly request_id: string;
+  readonly outcome: string | null;
+  readonly status: number | null;
+  readonly usage_source: string | null;
+  readonly input_tokens: number | null;
+  readonly output_tokens: number | null;
+}

@@ -1,0 +1,106 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { dirname, join, normalize, relative } from 'node:path';
+import { describe, expect, test } from 'vitest';
+
+/** The longest a source file may be, in lines, and what the middle one may be. */
+const maxFileLines = 300;
+const maxMedianLines = 120;
+
+/** Which floor each room of src is on. Imports go down, or stay inside their room. */
+const floors: Readonly<Record<string, number>> = {
+  'main.ts': 4,
+  'gateway.ts': 4,
+  cli: 4,
+  http: 3,
+  transport: 3,
+  storage: 3,
+  coordination: 3,
+  telemetry: 3,
+  config: 3,
+  pipeline: 2,
+  operations: 2,
+  protocol: 1,
+  domain: 1,
+  shared: 0,
+};
+
+/** The arrows between rooms of one floor that are meant. */
+const drawnArrows = new Set(['domain > protocol', 'main.ts > cli', 'cli > gateway.ts']);
+
+/** The packages and Node modules that each room may use; nothing else may. */
+const packages: Readonly<Record<string, readonly string[]>> = {
+  'gateway.ts': ['node:crypto', 'express'],
+  cli: ['commander'],
+  http: ['express', 'zod', 'lru-cache', 'node:http', 'node:net', 'node:crypto'],
+  transport: ['undici', 'node:http'],
+  storage: ['lru-cache', 'node:crypto', 'node:sqlite', 'node:worker_threads', 'node:fs', 'node:path'],
+  telemetry: ['prom-client', 'pino'],
+  config: ['zod', 'yaml', 'node:fs', 'node:path', 'node:crypto'],
+};
+
+interface Source {
+  readonly path: string;
+  readonly room: string;
+  readonly text: string;
+  readonly imports: readonly string[];
+}
+
+const root = join(import.meta.dirname, '..');
+const sources = readSources('src');
+
+describe('the house', () => {
+  test('has been read: there are sources in every room', () => {
+    expect(new Set(sources.map(({ room }) => room))).toEqual(new Set(Object.keys(floors)));
+  });
+
+  test.each(sources.map((source) => [source.path, source] as const))(
+    '%s imports only from floors below, and only its own packages',
+    (_path, source) => {
+      const wrong = source.imports.filter((imported) => !isAllowed(source, imported));
+      expect(wrong).toEqual([]);
+    },
+  );
+
+  test('keeps files short', () => {
+    const lengths = sources.map(({ path, text }) => ({ path, lines: text.split('\n').length }));
+    expect(lengths.filter(({ lines }) => lines > maxFileLines)).toEqual([]);
+    const sorted = lengths.map(({ lines }) => lines).toSorted((a, b) => a - b);
+    expect(sorted[Math.floor(sorted.length / 2)]).toBeLessThanOrEqual(maxMedianLines);
+  });
+
+  test('names its files in kebab-case and exports by name', () => {
+    expect(sources.filter(({ path }) => !/^src(\/[a-z0-9-]+)+\.ts$/.test(path))).toEqual([]);
+    expect(sources.filter(({ text }) => /^export default/m.test(text))).toEqual([]);
+  });
+
+  test('keeps the protocol pure: no waiting, no clock, no chance', () => {
+    const impure = sources
+      .filter(({ room }) => room === 'protocol')
+      .filter(({ text }) => /\basync\b|\bPromise\b|\bDate\b|Math\.random|performance\.|process\./.test(text));
+    expect(impure.map(({ path }) => path)).toEqual([]);
+  });
+});
+
+function isAllowed({ path, room }: Source, imported: string): boolean {
+  if (!imported.startsWith('.')) return (packages[room] ?? []).includes(imported);
+  const target = roomOf(relative(root, normalize(join(root, dirname(path), imported))));
+  const [from, to] = [floors[room], floors[target]];
+  if (from === undefined || to === undefined) return false;
+  return target === room || to < from || drawnArrows.has(`${room} > ${target}`);
+}
+
+function readSources(folder: string): readonly Source[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => {
+      const path = join(folder, file);
+      const text = readFileSync(join(root, path), 'utf8');
+      const imports = [...text.matchAll(/(?:^|\n)(?:import|export)\b[^;]*?from '([^']+)'/g)];
+      return { path, room: roomOf(path), text, imports: imports.map(([, name = '']) => name) };
+    });
+}
+
+/** The first folder below src, or the file itself where it lies in src. */
+function roomOf(path: string): string {
+  return path.split('/')[1] ?? '';
+}
