@@ -43,11 +43,12 @@ export class HttpClient implements ClientConnection {
     });
   }
 
-  answer(status: number, headers: Readonly<Record<string, string>>, body: string): void {
+  answer(status: number, headers: Readonly<Record<string, string>>, body: string): Promise<void> {
     const closing =
       status === 413 || isOversized(this.#request, this.#maxBodyBytes) ? { connection: 'close' } : {};
     this.#response.writeHead(status, { ...headers, ...closing, 'content-length': Buffer.byteLength(body) });
     this.#response.end(body);
+    return this.#sent();
   }
 
   open(headers: Readonly<Record<string, string>>): void {
@@ -59,43 +60,42 @@ export class HttpClient implements ClientConnection {
     return this.#response.write(text) ? undefined : this.#writable();
   }
 
-  end(text: string): void {
+  end(text: string): Promise<void> {
     this.#response.end(text);
-    this.#destroyUnread();
+    return this.#sent();
   }
 
-  tearDown(text: string): void {
-    if (text === '' || this.#response.destroyed) {
-      this.#response.destroy();
-      return;
-    }
-    this.#response.write(text, () => this.#response.destroy());
-    this.#destroyUnread();
+  tearDown(text: string): Promise<void> {
+    const response = this.#response;
+    if (text === '' || response.destroyed) response.destroy();
+    else response.write(text, () => response.destroy());
+    return this.#sent();
   }
 
-  /** Resolves when the client has read what was written, or is gone: one of the two always comes. */
+  /** Resolves when the client has taken in what was written, or is gone. */
   #writable(): Promise<void> {
+    return this.#firstOf('drain');
+  }
+
+  /** Resolves when the last byte is out, or the connection is gone. */
+  async #sent(): Promise<void> {
+    if (!this.#response.writableFinished && !this.#response.destroyed) await this.#firstOf('finish');
+  }
+
+  /** Waits for an event or for the connection's end, one of which always comes: an idle reader is cut off. */
+  #firstOf(event: 'drain' | 'finish'): Promise<void> {
     const response = this.#response;
     return new Promise((resolve) => {
       const cancel = this.#clock.schedule(maxUnreadMs, () => response.destroy());
       const done = (): void => {
         cancel();
-        response.off('drain', done);
+        response.off(event, done);
         response.off('close', done);
         resolve();
       };
-      response.on('drain', done);
+      response.on(event, done);
       response.on('close', done);
     });
-  }
-
-  /** The last bytes of an answer must not hold a connection for ever either. */
-  #destroyUnread(): void {
-    const response = this.#response;
-    if (response.writableFinished || response.destroyed) return;
-    const cancel = this.#clock.schedule(maxUnreadMs, () => response.destroy());
-    response.on('close', cancel);
-    response.on('finish', cancel);
   }
 }
 

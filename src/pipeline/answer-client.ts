@@ -37,7 +37,10 @@ export async function deliver(text: string, exchange: Exchange, ports: Ports): P
   await client.send(text);
 }
 
-/** Sends the last bytes of an exchange that is settled: the end of an answer, or an error. */
+/**
+ * Sends the last bytes of an exchange that is settled: the end of an answer, or an error. Resolves when they are
+ * out, so that a server that shuts down does not close the connection under them.
+ */
 export async function conclude(ending: Ending, exchange: Exchange, ports: Ports): Promise<void> {
   const { client, notes } = exchange;
   if (ending.outcome === 'client_closed') return;
@@ -46,21 +49,20 @@ export async function conclude(ending: Ending, exchange: Exchange, ports: Ports)
   const last = notes.writer.finish(ending.finish, Math.floor(ports.clock.now() / 1_000));
   if (!notes.stream) return client.answer(200, answerHeaders(exchange, notes.writer.contentType), last);
   if (!notes.streamOpened) await deliver('', exchange, ports);
-  client.end(last);
+  return client.end(last);
 }
 
 /** Once a stream has begun the status is spent, and the failure goes out in the protocol's own way. */
-function concludeRefused(refusal: Refusal, exchange: Exchange): void {
+async function concludeRefused(refusal: Refusal, exchange: Exchange): Promise<void> {
   const { client, notes } = exchange;
   if (!notes.streamOpened || notes.writer === null) return sendRefusal(refusal, exchange);
   const last = notes.writer.fail(refusal);
-  if (notes.writer.tearDownOnFailure) client.tearDown(last);
-  else client.end(last);
+  return notes.writer.tearDownOnFailure ? client.tearDown(last) : client.end(last);
 }
 
-function sendRefusal(refusal: Refusal, exchange: Exchange): void {
+function sendRefusal(refusal: Refusal, exchange: Exchange): Promise<void> {
   const headers = { ...answerHeaders(exchange, jsonType), ...refusalHeaders(refusal) };
-  exchange.client.answer(statusOf(refusal.refusal), headers, refusalBody(refusal));
+  return exchange.client.answer(statusOf(refusal.refusal), headers, refusalBody(refusal));
 }
 
 function answerHeaders({ requestId, notes }: Exchange, contentType: string): Record<string, string> {

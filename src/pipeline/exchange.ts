@@ -42,16 +42,16 @@ export interface ClientConnection {
   readBody(): Promise<Uint8Array | Refusal>;
   /** Calls back once if the client leaves before its answer is whole. */
   onGone(callback: () => void): void;
-  /** Sends a whole answer. */
-  answer(status: number, headers: Readonly<Record<string, string>>, body: string): void;
+  /** Sends a whole answer. This and the other two endings resolve when the bytes are out, or can't get out. */
+  answer(status: number, headers: Readonly<Record<string, string>>, body: string): Promise<void>;
   /** Sends the head of a streamed answer. */
   open(headers: Readonly<Record<string, string>>): void;
   /** Sends a part; the promise, if there is one, resolves when the client can take more or has left. */
   send(text: string): Promise<void> | undefined;
   /** Ends a stream with its last part. */
-  end(text: string): void;
+  end(text: string): Promise<void>;
   /** Sends the last part, then breaks the connection, so that nobody takes the answer for whole. */
-  tearDown(text: string): void;
+  tearDown(text: string): Promise<void>;
 }
 
 /** One request on its way. The stages note here what the settlement must know, as soon as it is true. */

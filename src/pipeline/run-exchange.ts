@@ -32,7 +32,7 @@ export async function runExchange(protocol: Protocol, client: ClientConnection, 
     await conclude(ending, exchange, ports);
   } catch (error) {
     ports.telemetry.fault('an exchange could not be concluded', error);
-    client.tearDown('');
+    await client.tearDown('');
   } finally {
     ports.inFlight.remove(exchange);
   }

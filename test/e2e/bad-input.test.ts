@@ -239,15 +239,13 @@ describe('a body that can’t be served', () => {
         controller.close();
       },
     });
-    const init = { body: chunked, duplex: 'half' } as unknown as RequestInit;
+    const init = { body: chunked, duplex: 'half' } as const;
     await expectRefusal(await gateway.post(chat, '', init), 413, 'request_too_large', null);
   });
 
   test.each([['text/plain'], ['application/x-www-form-urlencoded'], ['']])('is sent as %s', async (type) => {
-    const response = await gateway.post(chat, new Blob([JSON.stringify(chatBody)]) as never, {
-      headers: { 'content-type': type },
-      body: new Blob([JSON.stringify(chatBody)]),
-    });
+    const body = new Blob([JSON.stringify(chatBody)]);
+    const response = await gateway.post(chat, '', { headers: { 'content-type': type }, body });
     await expectRefusal(response, 415, 'unsupported_content_type', null);
   });
 

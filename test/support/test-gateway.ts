@@ -12,8 +12,14 @@ export interface TestGateway {
   readonly key: string;
   /** The official client, without retries. */
   readonly client: OpenAI;
-  post(path: string, body: unknown, init?: RequestInit): Promise<Response>;
+  /** Posts with the key; `init` may replace the headers and the body. */
+  post(path: string, body: unknown, init?: PostInit): Promise<Response>;
   close(): Promise<void>;
+}
+
+interface PostInit extends Omit<RequestInit, 'headers'> {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly duplex?: 'half';
 }
 
 interface TestGatewayOptions extends GatewayOptions {
@@ -59,14 +65,4 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       }),
     close: () => gateway.close(),
   };
-}
-
-/** The rows of the consumption record, read from the gateway's database file. */
-export interface RecordRow {
-  readonly request_id: string;
-  readonly outcome: string | null;
-  readonly status: number | null;
-  readonly usage_source: string | null;
-  readonly input_tokens: number | null;
-  readonly output_tokens: number | null;
 }

@@ -1,0 +1,157 @@
+import { statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { startUpstream } from '../support/scripted-upstream.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { freePorts, startTextgate } from '../support/textgate-process.ts';
+
+const run = promisify(execFile);
+
+describe('textgate serve, with nothing configured', () => {
+  test('shows a first key once, and its curl line streams an answer when it is pasted', async () => {
+    const folder = makeTemporaryFolder();
+    const first = startTextgate(['serve'], folder, freePorts);
+    const [, curl = ''] = await first.printed(/^ {2}(curl .*)$/m);
+    await first.printed(/export OPENAI_API_KEY=sk-tg-.*\n/);
+    const { stdout } = await run('bash', ['-c', `${curl} --silent`]);
+    expect(stdout).toContain('"role":"assistant"');
+    expect(stdout).toMatch(/data: \[DONE\]\n\n$/);
+    expect(statSync(join(folder, 'data', 'admin-token')).mode & 0o777).toBe(0o600);
+    expect(statSync(join(folder, 'data', 'textgate.db')).mode & 0o777).toBe(0o600);
+    expect(statSync(join(folder, 'data', 'textgate.db-wal')).mode & 0o777).toBe(0o600);
+    first.signal('SIGTERM');
+    expect((await first.finished).code).toBe(0);
+
+    const second = startTextgate(['serve'], folder, freePorts);
+    await second.printed(/make another key with: npm run textgate -- keys create <name>/);
+    expect(second.output()).not.toContain('sk-tg-');
+  });
+
+  test('its two OPENAI lines point the official client at it', async () => {
+    const server = startTextgate(['serve'], makeTemporaryFolder(), freePorts);
+    const [, baseURL = '', apiKey = ''] = await server.printed(
+      /export OPENAI_BASE_URL=(\S+)\n\s*export OPENAI_API_KEY=(\S+)/,
+    );
+    const { default: OpenAI } = await import('openai');
+    const response = await new OpenAI({ baseURL, apiKey }).responses.create({ model: 'demo', input: 'ping' });
+    expect(response.output_text).toContain('You wrote: "ping"');
+  });
+
+  test('ends a running stream whole when it gets SIGTERM, and exits with 0', async () => {
+    const server = startTextgate(['serve'], makeTemporaryFolder(), freePorts);
+    const [, url = '', key = ''] = await server.printed(/BASE_URL=(\S+)\n\s*export OPENAI_API_KEY=(\S+)/);
+    const response = await fetch(`${url}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: '{"model":"demo","stream":true,"messages":[{"role":"user","content":"x"}]}',
+    });
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = (await reader?.read())?.value ?? '';
+    server.signal('SIGTERM');
+    for (let part = await reader?.read(); part?.done === false; part = await reader?.read())
+      text += part.value;
+    expect(text).toMatch(/data: \[DONE\]\n\n$/);
+    expect((await server.finished).code).toBe(0);
+  });
+});
+
+describe('textgate serve, in front of a server', () => {
+  test('offers the models that the server lists, and its curl line names one', async () => {
+    const upstream = await startUpstream();
+    upstream.play((response) => void response.end('{"data":[{"id":"org/model-7"}]}'));
+    const environment = {
+      ...freePorts,
+      TEXTGATE_UPSTREAM_URL: upstream.url,
+      TEXTGATE_UPSTREAM_API_KEY: 'sk-up',
+    };
+    const server = startTextgate(['serve'], makeTemporaryFolder(), environment);
+    await server.printed(/curl .*"model":"org\/model-7"/);
+    expect(upstream.seen[0]).toMatchObject({ method: 'GET', path: '/v1/models' });
+    expect(upstream.seen[0]?.headers.authorization).toBe('Bearer sk-up');
+    server.signal('SIGTERM');
+    await server.finished;
+    await upstream.close();
+  });
+});
+
+describe('textgate serve, with a config', () => {
+  const config = `
+server: { port: 0 }
+admin: { port: 0, token: "\${TOKEN}" }
+upstreams: { demo: { url: "demo:" } }
+models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
+`;
+
+  test('starts from it, makes no key by itself, and takes keys from the command line', async () => {
+    const folder = makeTemporaryFolder();
+    writeFileSync(join(folder, 'textgate.yaml'), config);
+    const environment = { TOKEN: 'a-token-from-the-environment' };
+    const server = startTextgate(['serve', '--config', 'textgate.yaml'], folder, environment);
+    const [, url = '', adminUrl = ''] = await server.printed(/serves (\S+) \(admin: (\S+)\)/);
+    await server.printed(/make the first key with/);
+    expect(server.output()).not.toContain('sk-tg-');
+
+    const cli = { TEXTGATE_ADMIN_URL: adminUrl, TEXTGATE_ADMIN_TOKEN: environment.TOKEN };
+    const made = await startTextgate(['keys', 'create', 'bob', '--concurrency', '5'], folder, cli).finished;
+    expect(made.code).toBe(0);
+    const [key = ''] = made.stdout.match(/sk-tg-\S+/) ?? [];
+    const models = await fetch(`${url}/models`, { headers: { authorization: `Bearer ${key}` } });
+    expect(await models.json()).toMatchObject({ data: [{ id: 'words' }] });
+
+    const listed = await startTextgate(['keys', 'list'], folder, cli).finished;
+    expect(listed.stdout).toMatch(
+      /ID +NAME +CREATED +CONCURRENCY +PER MINUTE\nkey_\w{12} +bob +\S+ +5 +60\n/,
+    );
+    const json = await startTextgate(['keys', 'list', '--json'], folder, cli).finished;
+    expect(JSON.parse(json.stdout)).toMatchObject([{ name: 'bob', limits: { concurrency: 5 } }]);
+
+    const wrong = await startTextgate(['keys', 'list'], folder, { ...cli, TEXTGATE_ADMIN_TOKEN: 'wrong' })
+      .finished;
+    expect(wrong).toMatchObject({ code: 1, stdout: '' });
+    expect(wrong.stderr).toContain('admin token');
+  });
+
+  test('refuses to start, and says everything that is wrong at once', async () => {
+    const folder = makeTemporaryFolder();
+    writeFileSync(
+      join(folder, 'bad.yaml'),
+      config.replace('upstreams', 'upstream').replace('"${TOKEN}"', 'abc'),
+    );
+    const { code, stderr } = await startTextgate(['serve', '--config', 'bad.yaml'], folder).finished;
+    expect(code).toBe(1);
+    expect(stderr).toContain("upstream: unknown key; did you mean 'upstreams'?");
+    expect(stderr).toContain('admin.token');
+  });
+
+  test('refuses a database that is damaged, rather than begin an empty one', async () => {
+    const folder = makeTemporaryFolder();
+    writeFileSync(join(folder, 'broken.db'), 'this is not a database at all, only text');
+    writeFileSync(
+      join(folder, 'textgate.yaml'),
+      `storage: { url: "sqlite:broken.db" }\n${config.replace('"${TOKEN}"', 'a-token-long-enough')}`,
+    );
+    const { code, stderr } = await startTextgate(['serve', '--config', 'textgate.yaml'], folder).finished;
+    expect(code).toBe(1);
+    expect(stderr).toContain("the database broken.db can't be opened");
+  });
+});
+
+describe('the command line', () => {
+  test('says what is missing when no gateway runs', async () => {
+    const environment = { TEXTGATE_ADMIN_URL: 'http://127.0.0.1:1', TEXTGATE_ADMIN_TOKEN: 'x' };
+    const { code, stderr } = await startTextgate(['keys', 'list'], makeTemporaryFolder(), environment)
+      .finished;
+    expect(code).toBe(1);
+    expect(stderr).toContain('does not answer on http://127.0.0.1:1');
+  });
+
+  test('helps, and suggests the command that was meant', async () => {
+    const folder = makeTemporaryFolder();
+    expect(await startTextgate(['--help'], folder).finished).toMatchObject({ code: 0 });
+    const { code, stderr } = await startTextgate(['key'], folder).finished;
+    expect(code).toBe(1);
+    expect(stderr).toContain('Did you mean keys?');
+  });
+});

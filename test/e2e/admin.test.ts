@@ -1,0 +1,189 @@
+import { request } from 'node:http';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createFakeClock } from '../support/fake-clock.ts';
+import { chatFrames, cut, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway } from '../support/test-gateway.ts';
+
+let upstream: ScriptedUpstream;
+let gateway: TestGateway;
+beforeAll(async () => {
+  upstream = await startUpstream();
+  upstream.play(sayTexts(['one ', 'two']));
+  gateway = await startGateway({ upstreamUrl: upstream.url });
+});
+afterAll(async () => {
+  await gateway.close();
+  await upstream.close();
+});
+
+function admin(
+  path: string,
+  init: { method?: string; body?: string; headers?: Record<string, string> } = {},
+) {
+  const headers = { authorization: `Bearer ${gateway.adminToken}`, 'content-type': 'application/json' };
+  return fetch(gateway.adminUrl + path, { ...init, headers: { ...headers, ...init.headers } });
+}
+
+describe('keys', () => {
+  test('are made once, shown once, work at once, and are listed without their secret', async () => {
+    const made = await admin('/admin/keys', { method: 'POST', body: '{"name":"bob","concurrency":3}' });
+    expect(made.status).toBe(201);
+    const key = (await made.json()) as { id: string; key: string };
+    expect(key).toMatchObject({ name: 'bob', limits: { concurrency: 3, requests_per_minute: 60 } });
+    expect(key.key).toMatch(/^sk-tg-[A-Za-z0-9]{12}-[A-Za-z0-9_-]{43}$/);
+    expect(key.id).toBe(`key_${key.key.slice(6, 18)}`);
+
+    const models = await fetch(`${gateway.url}/v1/models`, {
+      headers: { authorization: `Bearer ${key.key}` },
+    });
+    expect(models.status).toBe(200);
+
+    const listed = await (await admin('/admin/keys')).text();
+    expect(JSON.parse(listed)).toMatchObject({
+      object: 'list',
+      data: [{ id: key.id }, { name: 'test' }],
+      next: null,
+    });
+    expect(listed).not.toContain(key.key.slice(19));
+  });
+
+  test('are listed by pages, newest first, each once', async () => {
+    for (const name of ['a', 'b', 'c']) await gateway.gateway.createKey(name);
+    const ids: string[] = [];
+    for (let before = ''; ;) {
+      const page = (await (await admin(`/admin/keys?limit=2${before}`)).json()) as {
+        data: { id: string }[];
+        next: string | null;
+      };
+      ids.push(...page.data.map(({ id }) => id));
+      if (page.next === null) break;
+      before = `&before=${page.next}`;
+    }
+    expect(ids.length).toBeGreaterThanOrEqual(4);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test.each([
+    ['{', 400, 'invalid_json', null],
+    ['{}', 400, 'invalid_value', 'name'],
+    ['{"name":""}', 400, 'invalid_value', 'name'],
+    ['{"name":"x","concurrency":0}', 400, 'invalid_value', 'concurrency'],
+    ['{"name":"x","concurency":1}', 400, 'unknown_parameter', 'concurency'],
+  ])('are not made from %s', async (body, status, code, param) => {
+    const response = await admin('/admin/keys', { method: 'POST', body });
+    expect(response.status).toBe(status);
+    expect(await response.json()).toMatchObject({ error: { code, param } });
+  });
+});
+
+describe('the admin token', () => {
+  test('is needed for everything below /admin, and the probes are open', async () => {
+    const open = await Promise.all(
+      ['/healthz', '/readyz', '/metrics'].map((path) => fetch(gateway.adminUrl + path)),
+    );
+    expect(open.map(({ status }) => status)).toEqual([200, 200, 200]);
+    for (const path of ['/admin/keys', '/admin/other']) {
+      const refused = await fetch(gateway.adminUrl + path);
+      expect(refused.status).toBe(401);
+      expect(await refused.json()).toMatchObject({ error: { code: 'invalid_api_key' } });
+    }
+    expect((await admin('/admin/other')).status).toBe(404);
+    expect((await admin('/admin/keys', { method: 'DELETE' })).status).toBe(405);
+  });
+
+  test('is of no use to a web page, by its origin or by a name of its own', async () => {
+    expect((await admin('/admin/keys', { headers: { origin: 'http://localhost:8081' } })).status).toBe(401);
+    expect(await statusWithHost('rebound.example')).toBe(401);
+    expect(await statusWithHost('localhost:8081')).toBe(200);
+  });
+
+  test('can’t be guessed for long', async () => {
+    const other = await startGateway();
+    const guess = (token: string) =>
+      fetch(`${other.adminUrl}/admin/keys`, { headers: { authorization: `Bearer ${token}` } });
+    const statuses: number[] = [];
+    for (let round = 0; round < 12; round++) statuses.push((await guess(`wrong-${round}`)).status);
+    expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429, 429]);
+    expect((await guess(other.adminToken)).status).toBe(429);
+    await other.close();
+  });
+});
+
+describe('metrics', () => {
+  test('count requests, streams, tokens, limits and endings by closed labels', async () => {
+    const messages = [{ role: 'user', content: 'x' }];
+    const { secret } = await gateway.gateway.createKey('limited', { requestsPerMinute: 1 });
+    const headers = { authorization: `Bearer ${secret}` };
+    const stream = { model: 'small', messages, stream: true, temperature: 0 };
+    await (await gateway.post('/v1/chat/completions', stream, { headers })).text();
+    await (await gateway.post('/v1/chat/completions', stream, { headers })).text();
+    await (await gateway.post('/v1/responses', { model: 'small', input: 'x' })).text();
+    await (await gateway.post('/v1/responses', { model: 'no-such-model', input: 'x' })).text();
+    upstream.play((response) => {
+      sendStream(response, chatFrames(['a']).slice(0, 2));
+      setImmediate(() => cut(response, 'fin'));
+    });
+    await (await gateway.post('/v1/responses', { model: 'small', input: 'x', stream: true })).text();
+
+    const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+    for (const line of [
+      'textgate_requests_total{protocol="chat",model="small",mode="stream",outcome="completed",status="200"} 1',
+      'textgate_requests_total{protocol="responses",model="small",mode="sync",outcome="completed",status="200"} 1',
+      'textgate_requests_total{protocol="responses",model="none",mode="sync",outcome="refused",status="404"} 1',
+      'textgate_limited_total{cause="rate"} 1',
+      'textgate_stripped_parameters_total{parameter="temperature"} 1',
+      'textgate_stream_endings_total{protocol="chat",ending="completed"} 1',
+      'textgate_stream_endings_total{protocol="responses",ending="upstream_truncated"} 1',
+      'textgate_tokens_total{model="small",type="output"} 14',
+      'textgate_requests_in_flight{protocol="chat"} 0',
+      'textgate_streams_open{protocol="responses"} 0',
+      'gen_ai_server_time_to_first_token_seconds_count{gen_ai_operation_name="chat",gen_ai_request_model="small",gen_ai_provider_name="local"} 1',
+      'gen_ai_client_token_usage_sum{gen_ai_operation_name="chat",gen_ai_request_model="small",gen_ai_provider_name="local",gen_ai_token_type="input"} 11',
+    ])
+      expect(text).toContain(line);
+    expect(text).not.toContain('no-such-model');
+    expect(text).not.toContain('key_');
+  });
+});
+
+describe('readiness', () => {
+  test('waits for the list of models, and says so', async () => {
+    const provider = await startUpstream();
+    provider.play((response) => void response.writeHead(503).end());
+    const clock = createFakeClock();
+    const discovering = await startGateway({ upstreamUrl: provider.url, discover: true, clock });
+    const unready = await fetch(`${discovering.adminUrl}/readyz`);
+    expect(unready.status).toBe(503);
+    expect(await unready.json()).toMatchObject({
+      status: 'not ready',
+      reason: expect.stringContaining('models') as string,
+    });
+    const early = await discovering.post('/v1/responses', { model: 'a/b', input: 'x' });
+    expect(early.status).toBe(502);
+
+    provider.play(
+      (response) => void response.writeHead(200).end('{"data":[{"id":"a/b","created":7},{"id":3},{}]}'),
+    );
+    clock.advance(2_000);
+    expect((await fetch(`${discovering.adminUrl}/readyz`)).status).toBe(200);
+    expect(await discovering.client.models.retrieve('a/b')).toMatchObject({ id: 'a/b', created: 7 });
+    expect((await discovering.client.models.list()).data).toHaveLength(1);
+    await discovering.close();
+    await provider.close();
+  });
+});
+
+/** `fetch` does not let a `Host` header be chosen. */
+function statusWithHost(host: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const headers = { host, authorization: `Bearer ${gateway.adminToken}` };
+    request(`${gateway.adminUrl}/admin/keys`, { headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    })
+      .on('error', reject)
+      .end();
+  });
+}

@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest';
+import { errorBody, isRefusal, isRetryable, refuse, statusOf } from '../../src/shared/errors.ts';
+import type { ErrorCode } from '../../src/shared/errors.ts';
+
+/** The product surface: what each code has meant to clients since it was first sent. */
+const surface: readonly (readonly [ErrorCode, number, string, boolean])[] = [
+  ['invalid_json', 400, 'invalid_request_error', false],
+  ['invalid_type', 400, 'invalid_request_error', false],
+  ['missing_required_parameter', 400, 'invalid_request_error', false],
+  ['unknown_parameter', 400, 'invalid_request_error', false],
+  ['unsupported_parameter', 400, 'invalid_request_error', false],
+  ['unsupported_value', 400, 'invalid_request_error', false],
+  ['invalid_value', 400, 'invalid_request_error', false],
+  ['empty_array', 400, 'invalid_request_error', false],
+  ['context_length_exceeded', 400, 'invalid_request_error', false],
+  ['invalid_api_key', 401, 'invalid_request_error', false],
+  ['model_not_found', 404, 'invalid_request_error', false],
+  ['unknown_url', 404, 'invalid_request_error', false],
+  ['request_too_large', 413, 'invalid_request_error', false],
+  ['concurrency_limit_exceeded', 429, 'rate_limit_error', true],
+  ['rate_limit_exceeded', 429, 'rate_limit_error', true],
+  ['upstream_rate_limited', 429, 'rate_limit_error', true],
+  ['server_error', 500, 'server_error', true],
+  ['upstream_error', 502, 'server_error', true],
+  ['upstream_unavailable', 502, 'server_error', true],
+  ['upstream_invalid', 502, 'server_error', false],
+  ['upstream_truncated', 502, 'server_error', false],
+  ['upstream_auth', 502, 'server_error', false],
+  ['overloaded', 503, 'server_error', true],
+  ['draining', 503, 'server_error', true],
+  ['storage_unavailable', 503, 'server_error', true],
+  ['upstream_timeout', 504, 'server_error', true],
+];
+
+describe('an error code', () => {
+  test.each(surface)('%s is status %i of type %s (retryable: %s)', (code, status, type, retryable) => {
+    expect([statusOf(code), errorBody(refuse(code, 'x')).type, isRetryable(code)]).toEqual([
+      status,
+      type,
+      retryable,
+    ]);
+  });
+});
+
+describe('a refusal', () => {
+  test('says nothing that it was not told', () => {
+    expect(refuse('invalid_json', 'no')).toEqual({
+      refusal: 'invalid_json',
+      message: 'no',
+      param: null,
+      limit: null,
+      retryAfterMs: null,
+    });
+  });
+
+  test('takes the time of its retry from its limit, unless told another', () => {
+    const limit = { source: 'key', kind: 'rate', limit: 3, retryAfterMs: 700 } as const;
+    expect(refuse('rate_limit_exceeded', 'x', { limit }).retryAfterMs).toBe(700);
+    expect(refuse('rate_limit_exceeded', 'x', { limit, retryAfterMs: 0 }).retryAfterMs).toBe(0);
+  });
+
+  test.each<[unknown, boolean]>([
+    [refuse('server_error', 'x'), true],
+    [{ type: 'delta', text: 'x' }, false],
+    [null, false],
+    [undefined, false],
+    ['refusal', false],
+    [[], false],
+  ])('%j is one: %s', (value, expected) => {
+    expect(isRefusal(value)).toBe(expected);
+  });
+});
+
+describe('an error body', () => {
+  test('always has the four keys of the envelope, in order, and no more', () => {
+    const body = errorBody(refuse('invalid_type', 'wrong', { param: 'messages[0]' }));
+    expect(JSON.stringify(body)).toBe(
+      '{"message":"wrong","type":"invalid_request_error","param":"messages[0]","code":"invalid_type"}',
+    );
+    expect(errorBody(refuse('server_error', 'x')).param).toBeNull();
+  });
+
+  test('tells which limit was met, and how many are running where that is what was limited', () => {
+    const rate = { source: 'upstream', kind: 'rate', limit: null, retryAfterMs: 5_000 } as const;
+    expect(errorBody(refuse('upstream_rate_limited', 'x', { limit: rate })).limit).toEqual({
+      source: 'upstream',
+      kind: 'rate',
+      limit: null,
+      retry_after_ms: 5_000,
+    });
+    const running = {
+      source: 'key',
+      kind: 'concurrency',
+      limit: 2,
+      inFlight: 2,
+      retryAfterMs: 1_000,
+    } as const;
+    expect(errorBody(refuse('concurrency_limit_exceeded', 'x', { limit: running })).limit).toEqual({
+      source: 'key',
+      kind: 'concurrency',
+      limit: 2,
+      in_flight: 2,
+      retry_after_ms: 1_000,
+    });
+  });
+});

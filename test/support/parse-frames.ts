@@ -1,0 +1,20 @@
+/** One server-sent event as our writers frame it: `data` is parsed, except for `[DONE]`. */
+export interface Frame {
+  readonly name: string | null;
+  readonly data: Record<string, unknown> | '[DONE]';
+}
+
+/** Reads what a writer wrote, strictly: whole frames of an `event:` line at most and exactly one `data:` line. */
+export function parseFrames(text: string): Frame[] {
+  if (text === '') return [];
+  if (!text.endsWith('\n\n')) throw new Error('the last frame is not whole');
+  return text
+    .slice(0, -2)
+    .split('\n\n')
+    .map((block) => {
+      const match = /^(?:event: (.+)\n)?data: (.+)$/.exec(block);
+      if (match === null) throw new Error(`not a frame: ${block}`);
+      const [, name = null, data = ''] = match;
+      return { name, data: data === '[DONE]' ? data : (JSON.parse(data) as Record<string, unknown>) };
+    });
+}

@@ -1,0 +1,25 @@
+import { DatabaseSync } from 'node:sqlite';
+
+/** A row of the consumption record, as it lies in the database. */
+export interface RecordRow {
+  readonly request_id: string;
+  readonly protocol: string;
+  readonly mode: string;
+  readonly model: string;
+  readonly upstream: string;
+  readonly outcome: string | null;
+  readonly status: number | null;
+  readonly usage_source: string | null;
+  readonly input_tokens: number | null;
+  readonly output_tokens: number | null;
+  readonly first_byte_ms: number | null;
+  readonly total_ms: number | null;
+}
+
+/** Reads the consumption record from a database file, in the order of the requests. */
+export function readRecords(file: string): readonly RecordRow[] {
+  const database = new DatabaseSync(file, { readOnly: true });
+  const rows = database.prepare('SELECT * FROM records ORDER BY rowid').all();
+  database.close();
+  return rows as unknown as readonly RecordRow[];
+}

@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+
+const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+
+/** What a finished command printed, and how it exited. */
+export interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A running `textgate` process; it is ended with the test at the latest. */
+export interface TextgateProcess {
+  readonly output: () => string;
+  /** Resolves once standard output matches; rejects when the process ends first. */
+  printed(pattern: RegExp): Promise<RegExpMatchArray>;
+  signal(name: 'SIGTERM' | 'SIGINT'): void;
+  readonly finished: Promise<Finished>;
+}
+
+/** Starts `textgate` from source, in a folder and with an environment of its own. */
+export function startTextgate(
+  args: readonly string[],
+  folder: string,
+  environment: Readonly<Record<string, string>> = {},
+): TextgateProcess {
+  const child = spawn(process.execPath, [main, ...args], {
+    cwd: folder,
+    env: { PATH: process.env['PATH'], ...environment },
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const finished = new Promise<Finished>((resolve) =>
+    child.on('close', (code) => resolve({ code, stdout, stderr })),
+  );
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await finished;
+  });
+  return {
+    output: () => stdout,
+    printed: (pattern) =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          const match = stdout.match(pattern);
+          if (match !== null) resolve(match);
+        };
+        child.stdout.on('data', look);
+        void finished.then(() => reject(new Error(`ended before it printed ${pattern}: ${stdout}${stderr}`)));
+        look();
+      }),
+    signal: (name) => void child.kill(name),
+    finished,
+  };
+}
+
+/** The environment of a server on free ports. */
+export const freePorts = { TEXTGATE_PORT: '0', TEXTGATE_ADMIN_PORT: '0' };
