@@ -9,13 +9,16 @@ const freshMs = 60_000;
 /** How soon a failed or an outdated list may be asked for again, in milliseconds. */
 const retryMs = 2_000;
 
+/** How long an upstream may take to list its models, in milliseconds. */
+const askLimitMs = 5_000;
+
 /** How much of a list is read, in bytes, and how many of its models are offered. */
 const maxListBytes = 1_048_576;
 const maxModels = 1_000;
 
 /**
- * Offers what an upstream lists under its `/models`. The last good list serves while the upstream is away;
- * a name that is not on it has the list asked for again, so that a new model is found at once.
+ * Offers what an upstream lists under its `/models`. The last good list serves while it is renewed, and while the
+ * upstream is away; a name that is not on it has the list asked for again, so that a new model is found at once.
  */
 export function createModelDiscovery(upstream: string, upstreams: Upstreams, clock: Clock): ModelCatalogue {
   let models: ReadonlyMap<string, OfferedModel> | null = null;
@@ -34,7 +37,8 @@ export function createModelDiscovery(upstream: string, upstreams: Upstreams, clo
     await asking;
   };
   const current = async (): Promise<ReadonlyMap<string, OfferedModel> | Refusal> => {
-    await refresh(models === null ? retryMs : freshMs);
+    if (models === null) await refresh(retryMs);
+    else void refresh(freshMs);
     return models ?? unknownModels();
   };
   return {
@@ -67,26 +71,34 @@ async function fetchModels(
   upstreams: Upstreams,
   clock: Clock,
 ): Promise<ReadonlyMap<string, OfferedModel> | null> {
-  const answer = await upstreams.call(
-    { upstream, method: 'GET', path: '/models', body: null, stream: true },
-    new AbortController().signal,
-  );
-  if ('fault' in answer) return null;
-  if (answer.status !== 200) {
-    answer.release();
-    return null;
+  const limit = new AbortController();
+  const cancel = clock.schedule(askLimitMs, () => limit.abort());
+  try {
+    const text = await fetchText(upstream, upstreams, limit.signal);
+    return text === null ? null : readModelList(text, upstream, Math.floor(clock.now() / 1_000));
+  } finally {
+    cancel();
   }
+}
+
+async function fetchText(
+  upstream: string,
+  upstreams: Upstreams,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const call = { upstream, method: 'GET', path: '/models', body: null, stream: true } as const;
+  const answer = await upstreams.call(call, signal);
+  if ('fault' in answer) return null;
   const decoder = new TextDecoder();
   let text = '';
-  for (;;) {
+  while (answer.status === 200 && text.length <= maxListBytes) {
     const part = await answer.read();
-    if (part === null) break;
+    if (part === null) return text;
     if ('fault' in part) return null;
     text += decoder.decode(part, { stream: true });
-    if (text.length > maxListBytes) break;
   }
   answer.release();
-  return readModelList(text, upstream, Math.floor(clock.now() / 1_000));
+  return null;
 }
 
 /** Reads `{"data":[{"id","created"}]}`; entries without a usable id are left out. */

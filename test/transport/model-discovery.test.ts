@@ -1,0 +1,102 @@
+import { describe, expect, test } from 'vitest';
+import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../../src/domain/ports.ts';
+import { createModelDiscovery } from '../../src/transport/model-discovery.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+/** An upstream whose next answers are given by hand; `asked` counts its calls. */
+function createListing() {
+  let asked = 0;
+  let next: (signal: AbortSignal) => Promise<UpstreamAnswer | UpstreamFault> = async () => ({
+    fault: 'unreachable',
+  });
+  const upstreams: Upstreams = {
+    call(_call, signal) {
+      asked++;
+      return next(signal);
+    },
+  };
+  return {
+    upstreams,
+    asked: () => asked,
+    list: (...ids: readonly string[]) =>
+      (next = async () => answerWith(JSON.stringify({ data: ids.map((id) => ({ id })) }))),
+    say: (body: string, status = 200) => (next = async () => answerWith(body, status)),
+    hang: () =>
+      (next = (signal) =>
+        new Promise((resolve) => signal.addEventListener('abort', () => resolve({ fault: 'interrupted' })))),
+  };
+}
+
+function answerWith(body: string, status = 200): UpstreamAnswer {
+  const parts: (Uint8Array | null)[] = [new TextEncoder().encode(body), null];
+  return {
+    status,
+    contentType: 'application/json',
+    retryAfterMs: null,
+    read: async () => parts.shift() ?? null,
+    release: () => {},
+  };
+}
+
+describe('models asked of an upstream', () => {
+  test('are offered under their own names, routed to that upstream', async () => {
+    const listing = createListing();
+    listing.list('a', 'org/b');
+    const models = createModelDiscovery('local', listing.upstreams, createFakeClock());
+    expect(await models.find('org/b')).toMatchObject({
+      id: 'org/b',
+      routes: [{ upstream: 'local', model: 'org/b' }],
+    });
+    expect(await models.list()).toHaveLength(2);
+    expect(listing.asked()).toBe(1);
+  });
+
+  test('are asked for once by many callers at a time', async () => {
+    const listing = createListing();
+    listing.list('a');
+    const models = createModelDiscovery('local', listing.upstreams, createFakeClock());
+    await Promise.all(Array.from({ length: 50 }, () => models.find('a')));
+    expect(listing.asked()).toBe(1);
+  });
+
+  test('serve from the last good list while the upstream hangs, and after it failed', async () => {
+    const listing = createListing();
+    const clock = createFakeClock();
+    listing.list('a');
+    const models = createModelDiscovery('local', listing.upstreams, clock);
+    await models.list();
+    listing.hang();
+    clock.advance(60_000);
+    expect(await models.find('a')).toMatchObject({ id: 'a' });
+    expect(listing.asked()).toBe(2);
+    clock.advance(5_000);
+    listing.say('<html>', 500);
+    clock.advance(60_000);
+    expect(await models.find('a')).toMatchObject({ id: 'a' });
+  });
+
+  test('find a new name by asking again, but not more often than every two seconds', async () => {
+    const listing = createListing();
+    const clock = createFakeClock();
+    listing.list('a');
+    const models = createModelDiscovery('local', listing.upstreams, clock);
+    await models.list();
+    listing.list('a', 'new');
+    expect(await models.find('new')).toBeNull();
+    expect(listing.asked()).toBe(1);
+    clock.advance(2_000);
+    expect(await models.find('new')).toMatchObject({ id: 'new' });
+    expect(listing.asked()).toBe(2);
+  });
+
+  test.each(['', '{}', '[]', '{"data":3}', '{"data":[null]}', 'x'.repeat(1_100_000)])(
+    'are unknown while the upstream answers %.20s',
+    async (body) => {
+      const listing = createListing();
+      listing.say(body);
+      const models = createModelDiscovery('local', listing.upstreams, createFakeClock());
+      expect(await models.list()).toMatchObject({ refusal: 'upstream_unavailable', retryAfterMs: 2_000 });
+      expect(await models.find('a')).toMatchObject({ refusal: 'upstream_unavailable' });
+    },
+  );
+});
