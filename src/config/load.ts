@@ -21,8 +21,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export function loadConfigFile(file: string, environment: Environment): Config {
   const problems: string[] = [];
   const input = interpolate(parseFile(file), environment, '', problems);
-  if (problems.length > 0) throw new ConfigError(file, problems);
-  return checkConfig(withListeners(input, environment), file);
+  return checkConfig(withListeners(input, environment), file, problems);
 }
 
 /**
@@ -45,10 +44,11 @@ export function environmentConfig(environment: Environment): Config {
   return checkConfig(withListeners(input, environment), 'the environment');
 }
 
-/** Checks a config given as an object. Throws `ConfigError`. */
-export function checkConfig(input: unknown, source: string): Config {
+/** Checks a config given as an object. Throws `ConfigError`, with the problems known before among its own. */
+export function checkConfig(input: unknown, source: string, known: readonly string[] = []): Config {
   const read = readConfig(input);
-  if ('problems' in read) throw new ConfigError(source, read.problems);
+  const problems = 'problems' in read ? [...known, ...read.problems] : known;
+  if ('problems' in read || problems.length > 0) throw new ConfigError(source, problems);
   return read.config;
 }
 
@@ -63,10 +63,10 @@ function parseFile(file: string): unknown {
 /** Replaces `${NAME}` in string values, after parsing, so that a value can't change the file's structure. */
 function interpolate(value: unknown, environment: Environment, path: string, problems: string[]): unknown {
   if (typeof value === 'string')
-    return value.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_whole, name: string) => {
+    return value.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (whole, name: string) => {
       const found = environment[name];
       if (found === undefined) problems.push(`${path}: the environment has no ${name}`);
-      return found ?? '';
+      return found ?? whole;
     });
   if (Array.isArray(value))
     return value.map((item, index) => interpolate(item, environment, `${path}[${index}]`, problems));
@@ -79,10 +79,13 @@ function interpolate(value: unknown, environment: Environment, path: string, pro
   );
 }
 
-/** The environment fills in what the file leaves out of the listeners: a file's own word counts more. */
+/**
+ * The environment fills in what the file leaves out of the listeners: a file's own word counts more. A section that
+ * is written without anything in it is left out too.
+ */
 function withListeners(input: unknown, environment: Environment): unknown {
   if (typeof input !== 'object' || input === null) return input;
-  const sections = input as Record<string, unknown>;
+  const sections = Object.fromEntries(Object.entries(input).filter(([, section]) => section !== null));
   return {
     ...sections,
     server: listener(sections['server'], environment, { host: 'TEXTGATE_HOST', port: 'TEXTGATE_PORT' }),

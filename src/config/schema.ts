@@ -10,13 +10,16 @@ export const defaultAdminPort = 8081;
 
 const minTokenLength = 16;
 
+/** The longest duration that a timer can hold, in milliseconds: about 24 days. */
+const maxDurationMs = 2_147_483_647;
+
 const duration = z.string().transform((text, context) => {
   const milliseconds = parseDuration(text);
-  if (milliseconds !== null) return milliseconds;
+  if (milliseconds !== null && milliseconds <= maxDurationMs) return milliseconds;
   context.issues.push({
     code: 'custom',
     input: text,
-    message: 'expected a duration such as 250ms, 5s or 10m',
+    message: 'expected a duration such as 250ms, 5s or 10m, and at most 24d',
   });
   return z.NEVER;
 });
@@ -28,7 +31,16 @@ const byteSize = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-const port = z.int().min(0).max(65_535);
+/** Digits count as a number, because a value taken from the environment is text. */
+function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) {
+  return z.preprocess(readDigits, z.int().min(min).max(max)) as unknown as z.ZodType<number, number>;
+}
+
+function readDigits(value: unknown): unknown {
+  return typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+}
+
+const port = wholeNumber(0, 65_535);
 
 const upstreamUrl = z.string().transform((text, context) => {
   const url = URL.parse(text);
@@ -92,8 +104,8 @@ const sections = {
     .prefault({}),
   limits: z
     .strictObject({
-      concurrency: z.int().min(1).default(2),
-      requestsPerMinute: z.int().min(1).default(60),
+      concurrency: wholeNumber(1).default(2),
+      requestsPerMinute: wholeNumber(1).default(60),
     })
     .prefault({}),
   upstreams: z.record(z.string().min(1), upstream),
@@ -114,9 +126,9 @@ export function readConfig(
 ): { readonly config: Config } | { readonly problems: readonly string[] } {
   const schema = discovers(input) ? discovering : listing;
   const read = schema.safeParse(input);
-  if (!read.success) return { problems: read.error.issues.flatMap((issue) => describeIssue(issue, schema)) };
-  const problems = unknownUpstreams(read.data);
-  return problems.length > 0 ? { problems } : { config: read.data };
+  const faults = read.error?.issues.flatMap((issue) => describeIssue(issue, schema)) ?? [];
+  const problems = [...faults, ...unknownUpstreams(input)];
+  return read.success && problems.length === 0 ? { config: read.data } : { problems };
 }
 
 /** Whether a config's models are to be asked of an upstream. */
@@ -124,26 +136,39 @@ export function isDiscovered(config: Config['models']): config is { from: string
   return typeof config['from'] === 'string';
 }
 
-function discovers(input: unknown): boolean {
-  const { models: given } = (input ?? {}) as { models?: { from?: unknown } };
-  return typeof given?.from === 'string';
+/** As much of a config's shape as can be relied on before it is checked. */
+interface UncheckedConfig {
+  readonly upstreams?: Readonly<Record<string, unknown>>;
+  readonly models?: Readonly<Record<string, unknown>>;
 }
 
-function unknownUpstreams({ upstreams, models: offered }: Config): readonly string[] {
-  const named = isDiscovered(offered)
-    ? [{ path: 'models.from', upstream: offered.from }]
-    : Object.entries(offered).flatMap(([name, { routes }]) =>
-        routes.map(({ upstream: target }, index) => ({
+function routesOf(entry: unknown): readonly ({ readonly upstream?: unknown } | null)[] {
+  const { routes } = (entry ?? {}) as { readonly routes?: unknown };
+  return Array.isArray(routes) ? routes : [];
+}
+
+function discovers(input: unknown): boolean {
+  return typeof (input as UncheckedConfig | null)?.models?.['from'] === 'string';
+}
+
+/** Looks at the unchecked config, so that a name that leads nowhere is reported along with all other problems. */
+function unknownUpstreams(input: unknown): readonly string[] {
+  const { upstreams, models: offered } = (input ?? {}) as UncheckedConfig;
+  if (typeof upstreams !== 'object' || upstreams === null) return [];
+  const known = Object.keys(upstreams);
+  const named = discovers(input)
+    ? [{ path: 'models.from', target: offered?.['from'] }]
+    : Object.entries(offered ?? {}).flatMap(([name, entry]) =>
+        routesOf(entry).map((route, index) => ({
           path: `models.${name}.routes[${index}].upstream`,
-          upstream: target,
+          target: route?.upstream,
         })),
       );
-  return named
-    .filter(({ upstream: target }) => !Object.hasOwn(upstreams, target))
-    .map(
-      ({ path, upstream: target }) =>
-        `${path}: no upstream is named '${target}'${suggestion(target, Object.keys(upstreams))}`,
-    );
+  return named.flatMap(({ path, target }) =>
+    typeof target !== 'string' || known.includes(target)
+      ? []
+      : [`${path}: no upstream is named '${target}'${suggestion(target, known)}`],
+  );
 }
 
 function describeIssue(issue: z.core.$ZodIssue, schema: z.ZodType): readonly string[] {

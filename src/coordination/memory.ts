@@ -51,7 +51,7 @@ function standing(
   limits: Limits,
   nowMs: number,
 ): Standing {
-  const [oldest] = starts;
+  const oldest = starts[Math.max(0, starts.length - limits.requestsPerMinute)];
   return {
     verdict,
     inFlight: running.size,

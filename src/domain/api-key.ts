@@ -16,7 +16,7 @@ export interface ApiKey {
   readonly name: string;
   /** Milliseconds since 1970. */
   readonly createdAt: number;
-  /** The limits of this key alone; `null` means the service's default. */
+  /** The limits of this key alone; what is left out is the service's default. */
   readonly limits: Partial<Limits>;
 }
 

@@ -1,5 +1,6 @@
-/** The longest event (its data, or one unfinished line) that the parser keeps, in UTF-16 code units. */
+/** The longest data that an event may have, and the longest line, its `data: ` included, in UTF-16 code units. */
 export const maxEventChars = 1_048_576;
+const maxLineChars = maxEventChars + 'data: '.length;
 
 /** A dispatched server-sent event; `name` is its `event:` field, empty when it had none. */
 export interface SseEvent {
@@ -52,7 +53,7 @@ class IncrementalSseParser implements SseParser {
       carriageReturn = text.indexOf('\r', start);
     }
     this.#line += text.slice(start);
-    if (this.#line.length > maxEventChars) this.#overflow();
+    if (this.#line.length > maxLineChars) this.#overflow();
     return events;
   }
 
@@ -75,6 +76,7 @@ class IncrementalSseParser implements SseParser {
   }
 
   #takeLine(line: string, events: SseEvent[]): void {
+    if (line.length > maxLineChars) return this.#overflow();
     if (line === '') {
       if (this.#data !== null) events.push({ name: this.#name, data: this.#data });
       this.#name = '';

@@ -4,6 +4,9 @@ import type { Refusal } from '../shared/errors.ts';
 /** Statuses that SDKs retry by themselves, so that a useless retry has to be forbidden. */
 const retriedStatuses = new Set([408, 409, 429]);
 
+/** SDKs ignore a longer wait than this and retry within seconds, in milliseconds. */
+const longestObeyedWaitMs = 60_000;
+
 /** The OpenAI error envelope. */
 export function refusalBody(refusal: Refusal): string {
   return JSON.stringify({ error: errorBody(refusal) });
@@ -17,7 +20,8 @@ export function refusalHeaders({ refusal, retryAfterMs }: Refusal): Record<strin
     headers['retry-after-ms'] = String(Math.ceil(retryAfterMs));
   }
   const status = statusOf(refusal);
-  if ((status >= 500 || retriedStatuses.has(status)) && !isRetryable(refusal))
-    headers['x-should-retry'] = 'false';
+  const isRetried = status >= 500 || retriedStatuses.has(status);
+  const isTooLong = retryAfterMs !== null && retryAfterMs > longestObeyedWaitMs;
+  if (isRetried && (isTooLong || !isRetryable(refusal))) headers['x-should-retry'] = 'false';
   return headers;
 }

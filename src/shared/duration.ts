@@ -9,7 +9,8 @@ export function parseDuration(text: string): number | null {
 
 /** Writes milliseconds as the `x-ratelimit-reset-*` headers do: `1s`, `250ms`, `6m0s`. */
 export function formatResetDuration(durationMs: number): string {
-  if (durationMs < 1_000) return `${Math.ceil(durationMs)}ms`;
-  const seconds = Math.ceil(durationMs / 1_000);
+  const milliseconds = Math.ceil(durationMs);
+  if (milliseconds < 1_000) return `${milliseconds}ms`;
+  const seconds = Math.ceil(milliseconds / 1_000);
   return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`;
 }

@@ -68,7 +68,7 @@ export class BodyQueue {
     if (this.#end !== 'open' || this.#released || chunk.length === 0) return;
     const isFirst = this.#lastActivityMs === null;
     this.#lastActivityMs = this.#clock.monotonicMs();
-    if (isFirst) this.#setTimer(this.#deadlines.idleMs);
+    if (isFirst) this.#checkDeadlines();
     if (this.#waiting !== null) return this.#answer(chunk);
     this.#chunks.push(chunk);
     this.#bytes += chunk.length;

@@ -12,7 +12,7 @@ export function parseFrames(text: string): Frame[] {
     .slice(0, -2)
     .split('\n\n')
     .map((block) => {
-      const match = /^(?:event: (.+)\n)?data: (.+)$/.exec(block);
+      const match = /^(?:event: ([^\r\n]+)\n)?data: ([^\r\n]+)$/.exec(block);
       if (match === null) throw new Error(`not a frame: ${block}`);
       const [, name = null, data = ''] = match;
       return { name, data: data === '[DONE]' ? data : (JSON.parse(data) as Record<string, unknown>) };

@@ -3,6 +3,9 @@ import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../checks.ts';
 import type { FinishReason, TextEvent, Usage } from '../text.ts';
 
+/** More tokens than any answer can have; a larger count is an upstream's mistake. */
+const maxTokens = 1e12;
+
 /** Finish reasons as providers write them. One that is missing here counts as `stop`: the upstream did end. */
 const finishReasons: Readonly<Record<string, FinishReason>> = {
   length: 'length',
@@ -29,8 +32,8 @@ export class ChatAnswer {
   /** Reads a chunk (`delta`) or a whole completion (`message`); returns its text, or why the answer failed. */
   read(frame: unknown, key: 'delta' | 'message'): string | Refusal {
     if (!isPlainObject(frame)) return invalidAnswer('a frame that is not a JSON object');
-    if (frame['error'] !== undefined && frame['error'] !== null) return upstreamFailure();
     this.#usage = readUsage(frame['usage']) ?? this.#usage;
+    if (frame['error'] !== undefined && frame['error'] !== null) return upstreamFailure();
     const choice = firstChoice(frame['choices']);
     if (choice === null) return '';
     const reason = choice['finish_reason'];
@@ -49,7 +52,7 @@ export class ChatAnswer {
       return this.fail(invalidAnswer('a tool call, though no tools were offered'));
     return {
       type: 'finish',
-      reason: finishReasons[this.#reason] ?? 'stop',
+      reason: unify(this.#reason),
       rawReason: this.#reason,
       usage: this.#usage,
     };
@@ -59,6 +62,11 @@ export class ChatAnswer {
   fail(refusal: Refusal): TextEvent {
     return { type: 'failure', refusal, usage: this.#usage };
   }
+}
+
+/** An upstream's word is looked up among the table's own, so that `constructor` is no reason. */
+function unify(reason: string): FinishReason {
+  return (Object.hasOwn(finishReasons, reason) ? finishReasons[reason] : undefined) ?? 'stop';
 }
 
 /** `what` names the fault without quoting the upstream: its bodies may hold prompts or addresses. */
@@ -100,20 +108,26 @@ function readText(content: unknown): string {
     .join('');
 }
 
-/** Output is the larger of what was named and what the total implies: some providers leave thoughts out. */
+/**
+ * The counts of a usage object; `null` when it names none. Output is the larger of what was named and what the total
+ * implies, since some providers leave thoughts out of the one but not of the other.
+ */
 function readUsage(usage: unknown): Usage | null {
   if (!isPlainObject(usage)) return null;
-  const inputTokens = count(usage['prompt_tokens']);
+  const input = count(usage['prompt_tokens']);
   const named = count(usage['completion_tokens']);
-  const outputTokens = Math.max(named, count(usage['total_tokens']) - inputTokens);
+  const total = count(usage['total_tokens']);
+  if (input === null && named === null && total === null) return null;
+  const inputTokens = input ?? 0;
+  const implied = input === null ? 0 : (total ?? 0) - inputTokens;
+  const outputTokens = Math.max(named ?? 0, implied);
+  const cached = count(detail(usage, 'prompt_tokens_details', 'cached_tokens')) ?? 0;
+  const reasoning = count(detail(usage, 'completion_tokens_details', 'reasoning_tokens')) ?? 0;
   return {
     inputTokens,
-    cachedInputTokens: Math.min(inputTokens, count(detail(usage, 'prompt_tokens_details', 'cached_tokens'))),
+    cachedInputTokens: Math.min(inputTokens, cached),
     outputTokens,
-    reasoningTokens: Math.min(
-      outputTokens,
-      count(detail(usage, 'completion_tokens_details', 'reasoning_tokens')),
-    ),
+    reasoningTokens: Math.min(outputTokens, reasoning),
     totalTokens: inputTokens + outputTokens,
   };
 }
@@ -123,7 +137,9 @@ function detail(usage: Record<string, unknown>, group: string, name: string): un
   return isPlainObject(details) ? details[name] : undefined;
 }
 
-/** A token count that can be added up: an upstream's strings, fractions and negatives count as nothing. */
-function count(value: unknown): number {
-  return Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : 0;
+/** A token count that can be added up; `null` for an upstream's strings, fractions, negatives and absurdities. */
+function count(value: unknown): number | null {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= maxTokens
+    ? (value as number)
+    : null;
 }

@@ -38,7 +38,6 @@ class ChatStreamReader implements UpstreamReader {
     const events: TextEvent[] = [];
     if (this.#ended) return events;
     this.#readAll(this.#parser.push(this.#decoder.decode(bytes, { stream: true })), events);
-    if (this.#parser.overflowed && !this.#ended) this.#fail(invalidAnswer('an event of over 1 MiB'), events);
     return events;
   }
 
@@ -55,9 +54,11 @@ class ChatStreamReader implements UpstreamReader {
       this.#read(frame, events);
       if (this.#ended) return;
     }
+    if (this.#parser.overflowed) this.#fail(invalidAnswer('an event of over 1 MiB'), events);
   }
 
   #read({ name, data }: SseEvent, events: TextEvent[]): void {
+    if (data === '') return;
     if (data.startsWith('[DONE]')) return this.#conclude(this.#answer.end(), events);
     if (name === 'error') return this.#fail(upstreamFailure(), events);
     const frame = parseJson(data);

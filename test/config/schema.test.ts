@@ -1,0 +1,165 @@
+import { describe, expect, test } from 'vitest';
+import { isDiscovered, readConfig } from '../../src/config/schema.ts';
+
+const route = { upstream: 'local', model: 'tiny' };
+const upstreams = { local: { url: 'http://127.0.0.1:8000/v1' } };
+const good = { upstreams, models: { small: { routes: [route], free: true } } };
+
+function problemsOf(input: unknown): readonly string[] {
+  const read = readConfig(input);
+  return 'problems' in read ? read.problems : [];
+}
+function configOf(input: unknown) {
+  const read = readConfig(input);
+  if ('problems' in read) throw new Error(read.problems.join('\n'));
+  return read.config;
+}
+
+describe('a config', () => {
+  test('of one upstream and one model is enough: the rest has defaults', () => {
+    expect(configOf(good)).toMatchObject({
+      server: { host: '127.0.0.1', port: 8080, maxBody: 1_048_576, drain: 25_000 },
+      admin: { host: '127.0.0.1', port: 8081 },
+      storage: { url: 'sqlite:data/textgate.db', durability: 'normal' },
+      limits: { concurrency: 2, requestsPerMinute: 60 },
+      upstreams: {
+        local: {
+          url: new URL('http://127.0.0.1:8000/v1'),
+          timeouts: { connect: 5_000, firstByte: 120_000, idle: 60_000, total: 600_000 },
+        },
+      },
+      models: { small: { routes: [route] } },
+    });
+  });
+
+  test('is read with its own words, in milliseconds and bytes', () => {
+    const read = configOf({
+      ...good,
+      server: { host: '0.0.0.0', port: 0, maxBody: '64KiB', drain: '1.5s' },
+      limits: { concurrency: 1, requestsPerMinute: 1 },
+      upstreams: { local: { url: 'demo:', apiKey: 'k', timeouts: { idle: '250ms' } } },
+    });
+    expect(read).toMatchObject({
+      server: { host: '0.0.0.0', port: 0, maxBody: 65_536, drain: 1_500 },
+      limits: { concurrency: 1, requestsPerMinute: 1 },
+      upstreams: { local: { apiKey: 'k', timeouts: { connect: 5_000, idle: 250 } } },
+    });
+  });
+
+  test('may leave its models to an upstream', () => {
+    const { models } = configOf({ upstreams, models: { from: 'local' } });
+    expect(isDiscovered(models)).toBe(true);
+    expect(models).toEqual({ from: 'local' });
+    expect(isDiscovered(configOf(good).models)).toBe(false);
+  });
+
+  test('may offer a model that is named from', () => {
+    const { models } = configOf({ upstreams, models: { from: { routes: [route], free: true } } });
+    expect(isDiscovered(models)).toBe(false);
+  });
+});
+
+describe('a config that is wrong', () => {
+  test('is told every problem at once, each with its path', () => {
+    const problems = problemsOf({
+      server: { port: 70_000, maxBody: 'big', prot: 1 },
+      limits: { concurrency: 0, requestsPerMinute: 'many' },
+      upstreams: { local: { url: 'ftp://x', timeouts: { idle: 'soon' } } },
+      models: { small: { routes: [], free: true } },
+    });
+    const paths = problems.map((problem) => problem.slice(0, problem.indexOf(':')));
+    expect(paths.toSorted()).toEqual([
+      'limits.concurrency',
+      'limits.requestsPerMinute',
+      'models.small.routes',
+      'server.maxBody',
+      'server.port',
+      'server.prot',
+      'upstreams.local.timeouts.idle',
+      'upstreams.local.url',
+    ]);
+    for (const problem of problems) expect(problem).toMatch(/: \S+ \S/);
+  });
+
+  test.each<[string, object, string]>([
+    ['at the top', { sever: {} }, "sever: unknown key; did you mean 'server'?"],
+    ['in a section', { server: { maxbody: '1B' } }, "server.maxbody: unknown key; did you mean 'maxBody'?"],
+    [
+      'inside an upstream',
+      { upstreams: { local: { ...upstreams.local, apikey: 'k' } } },
+      "upstreams.local.apikey: unknown key; did you mean 'apiKey'?",
+    ],
+    [
+      'deep inside an upstream',
+      { upstreams: { local: { ...upstreams.local, timeouts: { firstbite: '1s' } } } },
+      "upstreams.local.timeouts.firstbite: unknown key; did you mean 'firstByte'?",
+    ],
+    [
+      'in a route',
+      { models: { small: { routes: [{ ...route, modell: 'x' }], free: true } } },
+      "models.small.routes[0].modell: unknown key; did you mean 'model'?",
+    ],
+    [
+      'beside a discovering from',
+      { models: { from: 'local', form: 'x' } },
+      "models.form: unknown key; did you mean 'from'?",
+    ],
+  ])('%s by an unknown key is told the nearest', (_name, change, problem) => {
+    expect(problemsOf({ ...good, ...change })).toEqual([problem]);
+  });
+
+  test('by a key like none is told the known ones', () => {
+    const [problem, ...more] = problemsOf({ ...good, limits: { zzzzzzzz: 1 } });
+    expect(more).toEqual([]);
+    expect(problem).toMatch(/^limits\.zzzzzzzz: unknown key; known here: .*\bconcurrency\b/);
+    expect(problem).toContain('requestsPerMinute');
+  });
+
+  test.each<[string, object, string]>([
+    [
+      'a route',
+      { models: { small: { routes: [route, { upstream: 'lokal', model: 'x' }], free: true } } },
+      "models.small.routes[1].upstream: no upstream is named 'lokal'; did you mean 'local'?",
+    ],
+    [
+      'discovery',
+      { models: { from: 'elsewhere' } },
+      "models.from: no upstream is named 'elsewhere'; known here: local",
+    ],
+    [
+      'a name from an object’s prototype',
+      { models: { from: 'constructor' } },
+      "models.from: no upstream is named 'constructor'; known here: local",
+    ],
+  ])('by an unknown upstream in %s is told so', (_name, change, problem) => {
+    expect(problemsOf({ ...good, ...change })).toEqual([problem]);
+  });
+
+  test.each([null, undefined, 'x', 7, [], { models: null }])('like %j is a problem, not a crash', (input) => {
+    expect(problemsOf(input).length).toBeGreaterThan(0);
+  });
+
+  test.each<[string, object]>([
+    ['upstreams', { upstreams: undefined }],
+    ['models', { models: undefined }],
+    ['upstreams.local.url', { upstreams: { local: {} } }],
+    ['upstreams.local.apiKey', { upstreams: { local: { ...upstreams.local, apiKey: '' } } }],
+    [
+      'models.small.routes[0].model',
+      { models: { small: { routes: [{ ...route, model: '' }], free: true } } },
+    ],
+    ['server.port', { server: { port: 1.5 } }],
+    ['server.port', { server: { port: Number.NaN } }],
+    ['storage.url', { storage: { url: 'sqlite:' } }],
+    ['storage.durability', { storage: { durability: 'some' } }],
+  ])('at %s is told that place', (path, change) => {
+    const problems = problemsOf({ ...good, ...change });
+    expect(problems.map((problem) => problem.split(': ')[0])).toEqual([path]);
+  });
+
+  test('in a secret is not quoted', () => {
+    const problems = problemsOf({ ...good, admin: { token: 'hunter2' } });
+    expect(problems).toEqual([expect.stringMatching(/^admin\.token: /)]);
+    expect(problems.join()).not.toContain('hunter2');
+  });
+});

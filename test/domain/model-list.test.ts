@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { createModelList } from '../../src/domain/model-list.ts';
+
+const offered = [
+  { id: 'small', createdAt: 1, routes: [{ upstream: 'local', model: 'tiny' }] },
+  { id: 'org/large', createdAt: 2, routes: [] },
+];
+const models = createModelList(offered);
+
+test('a model is found by its exact name', async () => {
+  expect(await models.find('org/large')).toBe(offered[1]);
+});
+
+test.each(['', 'Small', 'small ', 'tiny', 'constructor', '__proto__'])('no model is named %j', async (id) => {
+  expect(await models.find(id)).toBeNull();
+});
+
+test('all models are listed in the config’s order', async () => {
+  expect(await models.list()).toEqual(offered);
+});

@@ -1,0 +1,181 @@
+import { describe, expect, test } from 'vitest';
+import { readChatRequest } from '../../../src/protocol/chat/read-request.ts';
+import { isRefusal } from '../../../src/shared/errors.ts';
+
+const user = { role: 'user', content: 'hi' };
+const read = (more: Record<string, unknown>) => readChatRequest({ model: 'm', messages: [user], ...more });
+
+/** The texts read from messages, or the code and place of the fault. */
+function readMessages(...messages: unknown[]): unknown {
+  const request = readChatRequest({ model: 'm', messages });
+  if (isRefusal(request)) return `${request.refusal} ${request.param}`;
+  return request.turns.map(({ role, text }) => `${role}: ${text}`);
+}
+
+describe('a chat request', () => {
+  test('needs no more than a model and a message', () => {
+    expect(read({})).toEqual({
+      model: 'm',
+      turns: [{ role: 'user', text: 'hi' }],
+      stream: false,
+      includeUsage: false,
+      maxOutputTokens: null,
+      echo: { instructions: null, maxOutputTokens: null },
+      stripped: [],
+    });
+  });
+
+  test.each([
+    [{ max_tokens: 5 }, 5],
+    [{ max_completion_tokens: 6 }, 6],
+    [{ max_tokens: 5, max_completion_tokens: 6 }, 6],
+    [{ max_tokens: 5, max_completion_tokens: null }, 5],
+    [{ max_tokens: null }, null],
+  ])('%j caps the output at %j', (more, cap) => {
+    expect(read(more)).toMatchObject({ maxOutputTokens: cap });
+  });
+
+  test.each([
+    [{ stream: true }, true, false],
+    [{ stream: false }, false, false],
+    [{ stream: null }, false, false],
+    [{ stream: true, stream_options: null }, true, false],
+    [{ stream: true, stream_options: {} }, true, false],
+    [{ stream: true, stream_options: { include_usage: true } }, true, true],
+    [{ stream: true, stream_options: { include_usage: false } }, true, false],
+    [{ stream: true, stream_options: { include_usage: null } }, true, false],
+    [{ stream: true, stream_options: { include_usage: true, include_obfuscation: false } }, true, true],
+  ])('%j streams: %s, with usage: %s', (more, stream, includeUsage) => {
+    expect(read(more)).toMatchObject({ stream, includeUsage });
+  });
+
+  test.each([
+    [{ stream_options: { include_usage: true } }, 'invalid_value', 'stream_options'],
+    [{ stream: false, stream_options: {} }, 'invalid_value', 'stream_options'],
+    [
+      { stream: true, stream_options: { include_usage: 'yes' } },
+      'invalid_type',
+      'stream_options.include_usage',
+    ],
+    [{ messages: [] }, 'empty_array', 'messages'],
+  ])('%j is refused: %s %s', (more, refusal, param) => {
+    expect(read(more)).toMatchObject({ refusal, param });
+  });
+
+  test('names what was taken out', () => {
+    expect(read({ temperature: 1, tools: [] })).toMatchObject({ stripped: ['temperature', 'tools'] });
+  });
+});
+
+describe('a message', () => {
+  test('keeps its place, its text to the letter, and its neutral role', () => {
+    expect(
+      readMessages(
+        { role: 'developer', content: 'a\n ' },
+        { role: 'system', content: '' },
+        { role: 'user', content: '\u0000é😀' },
+        { role: 'assistant', content: 'b' },
+      ),
+    ).toEqual(['system: a\n ', 'system: ', 'user: \u0000é😀', 'assistant: b']);
+  });
+
+  test.each<[string, unknown, unknown]>([
+    ['one text part', [{ type: 'text', text: 'a' }], ['user: a']],
+    [
+      'several parts, joined without a seam',
+      [
+        { type: 'text', text: 'a ' },
+        { type: 'text', text: '' },
+        { type: 'text', text: 'b', cache_control: { type: 'ephemeral' } },
+      ],
+      ['user: a b'],
+    ],
+    ['a refusal part', [{ type: 'refusal', refusal: 'no' }], ['user: no']],
+    ['no parts', [], 'empty_array messages[0].content'],
+    ['null', null, 'invalid_type messages[0].content'],
+    ['nothing', undefined, 'missing_required_parameter messages[0].content'],
+    ['a number', 7, 'invalid_type messages[0].content'],
+    ['an object', { type: 'text', text: 'a' }, 'invalid_type messages[0].content'],
+    ['a part that is text', ['a'], 'invalid_type messages[0].content[0]'],
+    ['a part without a type', [{ text: 'a' }], 'missing_required_parameter messages[0].content[0].type'],
+    ['a type that is a number', [{ type: 7 }], 'invalid_type messages[0].content[0].type'],
+    ['a part without text', [{ type: 'text' }], 'missing_required_parameter messages[0].content[0].text'],
+    ['a part whose text is null', [{ type: 'text', text: null }], 'invalid_type messages[0].content[0].text'],
+    [
+      'a picture after text',
+      [
+        { type: 'text', text: 'a' },
+        { type: 'image_url', image_url: { url: 'data:,' } },
+      ],
+      'unsupported_value messages[0].content[1].type',
+    ],
+    ['sound', [{ type: 'input_audio' }], 'unsupported_value messages[0].content[0].type'],
+    ['a file', [{ type: 'file' }], 'unsupported_value messages[0].content[0].type'],
+    [
+      'a part of the other protocol',
+      [{ type: 'input_text', text: 'a' }],
+      'unsupported_value messages[0].content[0].type',
+    ],
+    [
+      'a type from an object’s prototype',
+      [{ type: 'constructor' }],
+      'unsupported_value messages[0].content[0].type',
+    ],
+  ])('with %s for content is read as %j', (_name, content, expected) => {
+    expect(readMessages({ role: 'user', content })).toEqual(expected);
+  });
+
+  test.each<[unknown, string]>([
+    [undefined, 'missing_required_parameter messages[1].role'],
+    [null, 'invalid_type messages[1].role'],
+    [7, 'invalid_type messages[1].role'],
+    ['tool', 'unsupported_value messages[1].role'],
+    ['function', 'unsupported_value messages[1].role'],
+    ['User', 'invalid_value messages[1].role'],
+    ['wizard', 'invalid_value messages[1].role'],
+    ['constructor', 'invalid_value messages[1].role'],
+    ['__proto__', 'invalid_value messages[1].role'],
+  ])('of role %j is refused: %s', (role, expected) => {
+    expect(readMessages(user, { role, content: 'x' })).toBe(expected);
+  });
+
+  test.each([null, 'x', 7, []])('can’t be %j', (message) => {
+    expect(readMessages(user, message)).toBe('invalid_type messages[1]');
+  });
+
+  test('that an SDK pushes back as it came is taken as text', () => {
+    const replayed = {
+      role: 'assistant',
+      content: 'x',
+      refusal: null,
+      annotations: [],
+      audio: null,
+      function_call: null,
+      tool_calls: [],
+      reasoning_content: 'hm',
+      id: 'x',
+      name: 'bob',
+    };
+    expect(readMessages(replayed)).toEqual(['assistant: x']);
+  });
+
+  test('that was a refusal speaks with its refusal text', () => {
+    expect(readMessages({ role: 'assistant', content: null, refusal: 'no' })).toEqual(['assistant: no']);
+    expect(readMessages({ role: 'assistant', refusal: 'no' })).toEqual(['assistant: no']);
+    expect(readMessages({ role: 'assistant', content: 'x', refusal: 'no' })).toEqual(['assistant: x']);
+    expect(readMessages({ role: 'assistant', content: null, refusal: null })).toBe(
+      'invalid_type messages[0].content',
+    );
+  });
+
+  test.each([
+    ['tool_calls', [{ id: 'c' }]],
+    ['function_call', { name: 'f' }],
+    ['audio', { id: 'a' }],
+    ['tool_call_id', 'c'],
+  ])('that carries %s is refused at that place', (key, value) => {
+    expect(readMessages({ role: 'assistant', content: 'x', [key]: value })).toMatch(
+      new RegExp(`^unsupported_\\w+ messages\\[0\\]\\.${key}$`),
+    );
+  });
+});

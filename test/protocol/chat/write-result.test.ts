@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'vitest';
+import { createChatResultWriter } from '../../../src/protocol/chat/write-result.ts';
+import { refuse } from '../../../src/shared/errors.ts';
+
+const identity = { id: '0123456789abcdef', createdAt: 1_800_000_000, model: 'a/"b"' };
+const usage = {
+  inputTokens: 11,
+  cachedInputTokens: 5,
+  outputTokens: 7,
+  reasoningTokens: 6,
+  totalTokens: 18,
+};
+
+describe('a chat completion', () => {
+  test('folds the texts into one whole object, and is sent only at the end', () => {
+    const writer = createChatResultWriter(identity);
+    expect([writer.delta('a "b"\n'), writer.delta('😀')]).toEqual(['', '']);
+    const body = writer.finish({ type: 'finish', reason: 'length', rawReason: 'MAX_TOKENS', usage }, 9);
+    expect(JSON.parse(body)).toEqual({
+      id: 'chatcmpl-0123456789abcdef',
+      object: 'chat.completion',
+      created: 1_800_000_000,
+      model: 'a/"b"',
+      choices: [
+        {
+          index: 0,
+          message: { role: 'assistant', content: 'a "b"\n😀', refusal: null, annotations: [] },
+          logprobs: null,
+          finish_reason: 'length',
+        },
+      ],
+      usage: {
+        prompt_tokens: 11,
+        completion_tokens: 7,
+        total_tokens: 18,
+        prompt_tokens_details: { cached_tokens: 5, audio_tokens: 0 },
+        completion_tokens_details: {
+          reasoning_tokens: 6,
+          audio_tokens: 0,
+          accepted_prediction_tokens: 0,
+          rejected_prediction_tokens: 0,
+        },
+      },
+    });
+  });
+
+  test('of no text has an empty content, and no usage when none is known', () => {
+    const writer = createChatResultWriter(identity);
+    const finish = { type: 'finish', reason: 'stop', rawReason: 'stop', usage: null } as const;
+    const body = JSON.parse(writer.finish(finish, 9)) as Record<string, unknown>;
+    expect(body).toMatchObject({ choices: [{ message: { content: '' }, finish_reason: 'stop' }] });
+    expect(body).not.toHaveProperty('usage');
+  });
+
+  test('is JSON by its type, and writes no failure: that is an HTTP error', () => {
+    const writer = createChatResultWriter(identity);
+    expect(writer.contentType).toMatch(/^application\/json\b/);
+    expect(writer.delta('x') + writer.fail(refuse('upstream_error', 'x'))).toBe('');
+    expect(writer.tearDownOnFailure).toBe(false);
+  });
+});

@@ -1,0 +1,130 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createChatStreamWriter } from '../../../src/protocol/chat/write-stream.ts';
+import type { FinishEvent, FinishReason } from '../../../src/protocol/text.ts';
+import { refuse } from '../../../src/shared/errors.ts';
+import { parseFrames } from '../../support/parse-frames.ts';
+import { propertyRun } from '../../support/property-run.ts';
+
+const identity = { id: '0123456789abcdef', createdAt: 1_800_000_000, model: 'a/"b"' };
+const usage = { inputTokens: 11, cachedInputTokens: 0, outputTokens: 7, reasoningTokens: 0, totalTokens: 18 };
+const finish = (reason: FinishReason = 'stop', more: Partial<FinishEvent> = {}): FinishEvent => ({
+  type: 'finish',
+  reason,
+  rawReason: reason,
+  usage,
+  ...more,
+});
+
+const envelope = {
+  id: 'chatcmpl-0123456789abcdef',
+  object: 'chat.completion.chunk',
+  created: 1_800_000_000,
+  model: 'a/"b"',
+};
+const choice = (delta: object, reason: string | null = null) => ({
+  ...envelope,
+  choices: [{ index: 0, delta, logprobs: null, finish_reason: reason }],
+});
+const opening = choice({ role: 'assistant', content: '', refusal: null });
+
+/** The data of all frames of one written stream; none of them has an event name. */
+function write(texts: readonly string[], ending: FinishEvent, includeUsage = false): unknown[] {
+  const writer = createChatStreamWriter(identity, includeUsage);
+  const frames = parseFrames(texts.map((text) => writer.delta(text)).join('') + writer.finish(ending, 9));
+  expect(frames.filter(({ name }) => name !== null)).toEqual([]);
+  return frames.map(({ data }) => data);
+}
+
+describe('a chat stream', () => {
+  test('says the role once and first, then the texts, the reason, and [DONE]', () => {
+    expect(write(['a "b"\n', '\u2028😀'], finish('length'))).toEqual([
+      opening,
+      choice({ content: 'a "b"\n' }),
+      choice({ content: '\u2028😀' }),
+      choice({}, 'length'),
+      '[DONE]',
+    ]);
+  });
+
+  test('says the role even when there is no text', () => {
+    expect(write([], finish('content_filter'))).toEqual([opening, choice({}, 'content_filter'), '[DONE]']);
+  });
+
+  test('shows usage on request: null on every chunk, and the counts on one of their own before [DONE]', () => {
+    const counts = {
+      prompt_tokens: 11,
+      completion_tokens: 7,
+      total_tokens: 18,
+      prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+      completion_tokens_details: {
+        reasoning_tokens: 0,
+        audio_tokens: 0,
+        accepted_prediction_tokens: 0,
+        rejected_prediction_tokens: 0,
+      },
+    };
+    expect(write(['a'], finish(), true)).toEqual([
+      { ...opening, usage: null },
+      { ...choice({ content: 'a' }), usage: null },
+      { ...choice({}, 'stop'), usage: null },
+      { ...envelope, choices: [], usage: counts },
+      '[DONE]',
+    ]);
+  });
+
+  test('makes no usage up when none is known', () => {
+    expect(write(['a'], finish('stop', { usage: null }), true)).toEqual([
+      { ...opening, usage: null },
+      { ...choice({ content: 'a' }), usage: null },
+      { ...choice({}, 'stop'), usage: null },
+      '[DONE]',
+    ]);
+  });
+
+  test('tells the unified reason, not the upstream’s own', () => {
+    expect(write([], finish('stop', { rawReason: 'eos_token' })).at(-2)).toEqual(choice({}, 'stop'));
+  });
+
+  test('sends each text at once, in whole frames', () => {
+    const writer = createChatStreamWriter(identity, false);
+    expect(parseFrames(writer.delta('a'))).toHaveLength(2);
+    expect(parseFrames(writer.delta('b'))).toHaveLength(1);
+    expect(writer.contentType).toMatch(/^text\/event-stream\b/);
+  });
+
+  test('brings any text through unchanged', () => {
+    const texts = fc.array(fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }), { maxLength: 5 });
+    fc.assert(
+      fc.property(texts, fc.boolean(), (said, includeUsage) => {
+        const chunks = write(said, finish(), includeUsage) as {
+          choices?: { delta: { content?: string } }[];
+        }[];
+        const heard = chunks.flatMap((chunk) => chunk.choices?.[0]?.delta.content ?? []);
+        expect(heard).toEqual(['', ...said]);
+      }),
+      propertyRun(100),
+    );
+  });
+});
+
+describe('a chat stream that fails', () => {
+  const refusal = refuse('upstream_truncated', 'cut off');
+  const error = { message: 'cut off', type: 'server_error', param: null, code: 'upstream_truncated' };
+
+  test.each([false, true])(
+    'ends in one error frame, with no reason and no [DONE] (usage: %s)',
+    (withUsage) => {
+      const writer = createChatStreamWriter(identity, withUsage);
+      writer.delta('a');
+      const text = writer.fail(refusal);
+      expect(parseFrames(text)).toEqual([{ name: null, data: { error } }]);
+      expect(text).not.toContain('[DONE]');
+      expect(text).not.toContain('finish_reason');
+    },
+  );
+
+  test('must be torn down, since nothing else tells a client that it is not whole', () => {
+    expect(createChatStreamWriter(identity, false).tearDownOnFailure).toBe(true);
+  });
+});

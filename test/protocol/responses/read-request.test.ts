@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'vitest';
+import { readResponsesRequest } from '../../../src/protocol/responses/read-request.ts';
+import { isRefusal } from '../../../src/shared/errors.ts';
+
+const read = (more: Record<string, unknown>) => readResponsesRequest({ model: 'm', input: 'hi', ...more });
+
+/** The texts read from an input, or the code and place of the fault. */
+function readInput(input: unknown): unknown {
+  const request = readResponsesRequest({ model: 'm', input });
+  if (isRefusal(request)) return `${request.refusal} ${request.param}`;
+  return request.turns.map(({ role, text }) => `${role}: ${text}`);
+}
+
+describe('a responses request', () => {
+  test('needs no more than a model and an input', () => {
+    expect(read({})).toEqual({
+      model: 'm',
+      turns: [{ role: 'user', text: 'hi' }],
+      stream: false,
+      includeUsage: true,
+      maxOutputTokens: null,
+      echo: { instructions: null, maxOutputTokens: null },
+      stripped: [],
+    });
+  });
+
+  test('puts its instructions first, and remembers what the answer has to repeat', () => {
+    expect(
+      read({ instructions: 'be brief', max_output_tokens: 9, stream: true, temperature: 1 }),
+    ).toMatchObject({
+      turns: [
+        { role: 'system', text: 'be brief' },
+        { role: 'user', text: 'hi' },
+      ],
+      stream: true,
+      maxOutputTokens: 9,
+      echo: { instructions: 'be brief', maxOutputTokens: 9 },
+      stripped: ['temperature'],
+    });
+  });
+
+  test.each<[unknown, string]>([
+    [undefined, 'missing_required_parameter input'],
+    [null, 'invalid_type input'],
+    [7, 'invalid_type input'],
+    [{}, 'invalid_type input'],
+    ['', 'empty_array input'],
+    [[], 'empty_array input'],
+    [['x'], 'invalid_type input[0]'],
+    [[null], 'invalid_type input[0]'],
+  ])('can’t have %j for its input: %s', (input, expected) => {
+    expect(readInput(input)).toBe(expected);
+  });
+});
+
+describe('an input item', () => {
+  test('is a message of one of four roles, in either form', () => {
+    expect(
+      readInput([
+        { role: 'developer', content: 'a' },
+        { type: 'message', role: 'system', content: [{ type: 'input_text', text: 'b' }] },
+        { type: null, role: 'user', content: 'c', phase: null },
+        { role: 'assistant', content: [{ type: 'text', text: 'd' }] },
+      ]),
+    ).toEqual(['system: a', 'system: b', 'user: c', 'assistant: d']);
+  });
+
+  test('is an output message pushed back as it came', () => {
+    const replayed = {
+      id: 'msg_1',
+      type: 'message',
+      status: 'completed',
+      role: 'assistant',
+      content: [
+        { type: 'output_text', text: 'a', annotations: [], logprobs: [] },
+        { type: 'refusal', refusal: 'b' },
+      ],
+    };
+    expect(readInput([replayed])).toEqual(['assistant: ab']);
+  });
+
+  test.each<[string, unknown, string]>([
+    [
+      'a message without a role',
+      { type: 'message', content: 'x' },
+      'missing_required_parameter input[1].role',
+    ],
+    ['a message without content', { role: 'user' }, 'missing_required_parameter input[1].content'],
+    ['an empty object', {}, 'missing_required_parameter input[1].role'],
+    ['a tool’s message', { role: 'tool', content: 'x' }, 'unsupported_value input[1].role'],
+    ['a wizard', { role: 'wizard', content: 'x' }, 'invalid_value input[1].role'],
+    ['a type that is a number', { type: 7, role: 'user', content: 'x' }, 'invalid_type input[1].type'],
+    ['a function call', { type: 'function_call', name: 'f' }, 'unsupported_value input[1].type'],
+    ['its output', { type: 'function_call_output', output: 'x' }, 'unsupported_value input[1].type'],
+    ['a compaction', { type: 'compaction' }, 'unsupported_value input[1].type'],
+    ['a reference', { type: 'item_reference', id: 'msg_1' }, 'unsupported_value input[1]'],
+    ['a reference without its type', { id: 'msg_1' }, 'unsupported_value input[1]'],
+    ['a reference whose type is null', { type: null, id: 'msg_1' }, 'unsupported_value input[1]'],
+    [
+      'a picture',
+      { role: 'user', content: [{ type: 'input_image', image_url: 'data:,' }] },
+      'unsupported_value input[1].content[0].type',
+    ],
+    [
+      'a file after text',
+      { role: 'user', content: [{ type: 'input_text', text: 'x' }, { type: 'input_file' }] },
+      'unsupported_value input[1].content[1].type',
+    ],
+    ['no parts', { role: 'user', content: [] }, 'empty_array input[1].content'],
+  ])('can’t be %s', (_name, item, expected) => {
+    expect(readInput([{ role: 'user', content: 'x' }, item])).toBe(expected);
+  });
+
+  test('that is a reference is refused with the way out', () => {
+    const refusal = readResponsesRequest({ model: 'm', input: [{ type: 'item_reference', id: 'msg_1' }] });
+    expect(refusal).toMatchObject({ message: expect.stringContaining('openai.store') as string });
+  });
+});

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import { createResponsesResultWriter } from '../../../src/protocol/responses/write-result.ts';
+import type { FinishReason } from '../../../src/protocol/text.ts';
+import { refuse } from '../../../src/shared/errors.ts';
+import { requiredResponseKeys } from '../../support/required-response-keys.ts';
+
+const identity = { id: '0123456789abcdef', createdAt: 1_800_000_000, model: 'a/"b"' };
+const echo = { instructions: 'be brief', maxOutputTokens: 9 };
+const usage = { inputTokens: 11, cachedInputTokens: 5, outputTokens: 7, reasoningTokens: 6, totalTokens: 18 };
+
+function write(reason: FinishReason, known: typeof usage | null = usage): Record<string, unknown> {
+  const writer = createResponsesResultWriter(identity, echo);
+  const early = writer.delta('a "b"\n') + writer.delta('😀');
+  expect(early).toBe('');
+  const finish = { type: 'finish', reason, rawReason: reason, usage: known } as const;
+  return JSON.parse(writer.finish(finish, 1_800_000_007)) as Record<string, unknown>;
+}
+
+describe('a response', () => {
+  test.each<[FinishReason, string, unknown]>([
+    ['stop', 'completed', null],
+    ['length', 'incomplete', { reason: 'max_output_tokens' }],
+    ['content_filter', 'incomplete', { reason: 'content_filter' }],
+  ])('that ended by %s is %s', (reason, status, details) => {
+    expect(write(reason)).toMatchObject({
+      id: 'resp_0123456789abcdef',
+      object: 'response',
+      created_at: 1_800_000_000,
+      completed_at: 1_800_000_007,
+      status,
+      incomplete_details: details,
+      error: null,
+      model: 'a/"b"',
+      output: [
+        {
+          id: 'msg_0123456789abcdef',
+          type: 'message',
+          status,
+          role: 'assistant',
+          content: [{ type: 'output_text', text: 'a "b"\n😀', annotations: [], logprobs: [] }],
+        },
+      ],
+    });
+  });
+
+  test('has every key that a client’s schema may require, and repeats its request', () => {
+    const response = write('stop');
+    expect(Object.keys(response)).toEqual(expect.arrayContaining([...requiredResponseKeys]));
+    expect(response).toMatchObject({ instructions: 'be brief', max_output_tokens: 9, store: false });
+  });
+
+  test('counts its usage, or says null when none is known', () => {
+    expect(write('stop')['usage']).toEqual({
+      input_tokens: 11,
+      input_tokens_details: { cached_tokens: 5, cache_write_tokens: 0 },
+      output_tokens: 7,
+      output_tokens_details: { reasoning_tokens: 6 },
+      total_tokens: 18,
+    });
+    expect(write('stop', null)['usage']).toBeNull();
+  });
+
+  test('is JSON by its type, and writes no failure: that is an HTTP error', () => {
+    const writer = createResponsesResultWriter(identity, echo);
+    expect(writer.contentType).toMatch(/^application\/json\b/);
+    expect(writer.fail(refuse('upstream_error', 'x'))).toBe('');
+    expect(writer.tearDownOnFailure).toBe(false);
+  });
+});

@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest';
+import type { TextRequest } from '../../../src/protocol/text.ts';
+import { chatDialect } from '../../../src/protocol/upstream/chat.ts';
+import { readUpstream, summarize } from '../../support/read-upstream.ts';
+
+const read = (...pieces: (string | Uint8Array)[]) => readUpstream(chatDialect.createResultReader(), pieces);
+const body = (message: unknown, reason: unknown = 'stop', extra: object = {}) =>
+  JSON.stringify({ choices: [{ index: 0, message, finish_reason: reason }], ...extra });
+
+describe('a whole answer', () => {
+  test('gives the same events as a stream of it', () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
+    expect(read(body({ role: 'assistant', content: 'é€😀' }, 'max_tokens', { usage }))).toEqual([
+      { type: 'delta', text: 'é€😀' },
+      {
+        type: 'finish',
+        reason: 'length',
+        rawReason: 'max_tokens',
+        usage: { inputTokens: 3, cachedInputTokens: 0, outputTokens: 4, reasoningTokens: 0, totalTokens: 7 },
+      },
+    ]);
+  });
+
+  test('reads the same at any cut of its bytes, and behind the blank lines of a queue', () => {
+    const bytes = Buffer.from(`\n\n\r\n${body({ content: 'é€😀' })}\n`);
+    for (let cut = 0; cut <= bytes.length; cut++)
+      expect(summarize(read(bytes.subarray(0, cut), bytes.subarray(cut)))).toMatchObject({
+        text: 'é€😀',
+        ending: 'stop',
+      });
+  });
+
+  test.each<[string, string, string, string]>([
+    ['no text', body({ content: '' }), '', 'stop'],
+    ['null for its text', body({ content: null }), '', 'stop'],
+    [
+      'text parts',
+      body({
+        content: [
+          { type: 'text', text: 'a' },
+          { type: 'text', text: 'b' },
+        ],
+      }),
+      'ab',
+      'stop',
+    ],
+    ['a refusal', body({ content: null, refusal: 'no' }, 'content_filter'), 'no', 'content_filter'],
+    ['no finish reason', body({ content: 'x' }, null), 'x', 'upstream_truncated'],
+    ['no choices', '{}', '', 'upstream_truncated'],
+    ['a tool call', body({ content: null, tool_calls: [{}] }, 'tool_calls'), '', 'upstream_invalid'],
+    ['an error', body({ content: 'x' }, 'stop', { error: { message: 'x' } }), '', 'upstream_error'],
+    ['an error reason', body({ content: 'x' }, 'error'), '', 'upstream_error'],
+    ['nothing', '', '', 'upstream_invalid'],
+    ['half of its JSON', body({ content: 'x' }).slice(0, -1), '', 'upstream_invalid'],
+    ['a web page', '<html>', '', 'upstream_invalid'],
+    ['a list', '[]', '', 'upstream_invalid'],
+    ['null', 'null', '', 'upstream_invalid'],
+  ])('with %s is read for what it is', (_name, text, said, ending) => {
+    expect(summarize(read(text))).toMatchObject({ text: said, ending });
+  });
+
+  test('of over 16 MiB is given up before it is read whole', () => {
+    const reader = chatDialect.createResultReader();
+    const piece = Buffer.alloc(1_048_576, ' ');
+    for (let count = 0; count < 16; count++) expect(reader.push(piece)).toEqual([]);
+    expect(reader.push(Buffer.from(' '))).toMatchObject([
+      { type: 'failure', refusal: { refusal: 'upstream_invalid' } },
+    ]);
+    expect(reader.end()).toEqual([]);
+  });
+});
+
+describe('a request', () => {
+  const request: TextRequest = {
+    model: 'ours',
+    turns: [
+      { role: 'system', text: 'be brief' },
+      { role: 'user', text: 'hi "there"' },
+      { role: 'assistant', text: '' },
+    ],
+    stream: false,
+    includeUsage: false,
+    maxOutputTokens: null,
+    echo: { instructions: 'be brief', maxOutputTokens: null },
+    stripped: ['temperature'],
+  };
+  const messages = [
+    { role: 'system', content: 'be brief' },
+    { role: 'user', content: 'hi "there"' },
+    { role: 'assistant', content: '' },
+  ];
+  const write = (changes: Partial<TextRequest>) => {
+    const { path, body: text } = chatDialect.writeRequest({ ...request, ...changes }, 'theirs');
+    return { path, body: JSON.parse(text) as unknown };
+  };
+
+  test('names the upstream’s model, and holds nothing beyond the text', () => {
+    expect(write({})).toEqual({
+      path: '/chat/completions',
+      body: { model: 'theirs', messages, stream: false },
+    });
+  });
+
+  test('asks for usage on every stream, whatever the client wants to see', () => {
+    expect(write({ stream: true, maxOutputTokens: 9 }).body).toEqual({
+      model: 'theirs',
+      messages,
+      max_tokens: 9,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+  });
+});

@@ -1,0 +1,280 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { maxEventChars } from '../../../src/protocol/sse.ts';
+import { chatDialect } from '../../../src/protocol/upstream/chat.ts';
+import { propertyRun } from '../../support/property-run.ts';
+import { readUpstream, summarize } from '../../support/read-upstream.ts';
+
+const done = 'data: [DONE]\n\n';
+const frame = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`;
+const chunk = (delta: unknown, reason: unknown = null, extra: object = {}) =>
+  frame({ id: 'x', choices: [{ index: 0, delta, finish_reason: reason }], ...extra });
+const say = (content: unknown) => chunk({ content });
+const finish = (reason = 'stop') => chunk({}, reason);
+
+const read = (pieces: readonly (string | Uint8Array)[]) =>
+  readUpstream(chatDialect.createStreamReader(), pieces);
+const outcome = (...frames: string[]) => {
+  const { text, ending } = summarize(read(frames));
+  return [text, ending];
+};
+
+/** An ordinary stream: role, four texts, finish reason, usage, `[DONE]`. */
+const usageFrame = frame({
+  choices: [],
+  usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 },
+});
+const ordinary = [
+  chunk({ role: 'assistant', content: '' }),
+  say('one '),
+  say('zwei: é€😀 '),
+  say('"drei"\n'),
+  say('四'),
+  finish(),
+  usageFrame,
+  done,
+];
+const ordinaryText = 'one zwei: é€😀 "drei"\n四';
+
+describe('a stream', () => {
+  test('gives each text as it comes, and its ending with the raw reason and the usage', () => {
+    expect(read([say('a'), say('b'), finish('eos'), usageFrame, done])).toEqual([
+      { type: 'delta', text: 'a' },
+      { type: 'delta', text: 'b' },
+      {
+        type: 'finish',
+        reason: 'stop',
+        rawReason: 'eos',
+        usage: { inputTokens: 3, cachedInputTokens: 0, outputTokens: 4, reasoningTokens: 0, totalTokens: 7 },
+      },
+    ]);
+  });
+
+  test('gives a text out before anything after it has come', () => {
+    const reader = chatDialect.createStreamReader();
+    expect(reader.push(new TextEncoder().encode(say('now')))).toEqual([{ type: 'delta', text: 'now' }]);
+  });
+
+  test('reads the same at any cut of its bytes', () => {
+    const bytes = new TextEncoder().encode(ordinary.join('').replaceAll('\n\n', '\r\n\r\n'));
+    const expected = summarize(read([bytes]));
+    expect(expected).toMatchObject({ text: ordinaryText, ending: 'stop', usage: { totalTokens: 7 } });
+    for (let cut = 0; cut <= bytes.length; cut++)
+      expect(summarize(read([bytes.subarray(0, cut), bytes.subarray(cut)]))).toEqual(expected);
+  });
+
+  test('reads the same whatever its texts and however often it is cut', () => {
+    const texts = fc.array(fc.string({ unit: 'binary', maxLength: 8 }), { maxLength: 6 });
+    const endings = fc.constantFrom([], [done], [finish()], [finish('length'), usageFrame, done]);
+    fc.assert(
+      fc.property(texts, endings, fc.array(fc.nat(), { maxLength: 20 }), (said, ending, places) => {
+        const whole = [...said.map(say), ...ending].join('');
+        const bytes = Buffer.from(whole);
+        const cuts = places.map((place) => place % (bytes.length + 1)).toSorted((a, b) => a - b);
+        const pieces = [0, ...cuts].map((start, index) => bytes.subarray(start, cuts[index]));
+        const cutUp = summarize(read(pieces));
+        expect(cutUp).toEqual(summarize(read([whole])));
+        expect(cutUp.text).toBe(said.join(''));
+      }),
+      propertyRun(),
+    );
+  });
+});
+
+describe('a stream that is cut off', () => {
+  const wholeFrom = ordinary.indexOf(finish()) + 1;
+
+  test.each(ordinary.slice(0, wholeFrom).map((_frame, count) => count))(
+    'after %i frames is truncated, never finished',
+    (count) => {
+      expect(summarize(read(ordinary.slice(0, count)))).toMatchObject({
+        ending: 'upstream_truncated',
+        usage: null,
+      });
+    },
+  );
+
+  test('at any byte before its finish reason is whole is no finish', () => {
+    const bytes = Buffer.from(ordinary.join(''));
+    const reasonEnd = bytes.indexOf('"finish_reason":"stop"}]}') + '"finish_reason":"stop"}]}'.length;
+    for (let length = 0; length < reasonEnd; length++)
+      expect(summarize(read([bytes.subarray(0, length)])).ending).toMatch(/^upstream_(truncated|invalid)$/);
+    expect(summarize(read([bytes.subarray(0, reasonEnd)])).ending).toBe('stop');
+  });
+
+  test('after its finish reason is finished, with or without [DONE]', () => {
+    for (let count = wholeFrom; count <= ordinary.length; count++)
+      expect(outcome(...ordinary.slice(0, count))).toEqual([ordinaryText, 'stop']);
+  });
+
+  test('inside [DONE] is finished only by a reason', () => {
+    expect(outcome(say('a'), finish(), 'data: [DONE]')).toEqual(['a', 'stop']);
+    expect(outcome(say('a'), 'data: [DONE]')).toEqual(['a', 'upstream_truncated']);
+  });
+});
+
+describe('the finish reason', () => {
+  test.each([
+    ['stop', 'stop'],
+    ['eos', 'stop'],
+    ['end_turn', 'stop'],
+    ['stop_sequence', 'stop'],
+    ['length', 'length'],
+    ['max_tokens', 'length'],
+    ['MAX_TOKENS', 'length'],
+    ['content_filter', 'content_filter'],
+    ['safety', 'content_filter'],
+    ['SAFETY', 'content_filter'],
+    ['refusal', 'content_filter'],
+    ['constructor', 'stop'],
+    ['__proto__', 'stop'],
+    ['error', 'upstream_error'],
+    ['abort', 'upstream_error'],
+    ['tool_calls', 'upstream_invalid'],
+    ['function_call', 'upstream_invalid'],
+  ])('%s ends as %s', (raw, ending) => {
+    expect(outcome(say('a'), finish(raw), done)).toEqual(['a', ending]);
+  });
+
+  test.each([null, '', 7, true, {}, undefined])('%j is none', (reason) => {
+    expect(outcome(say('a'), chunk({ content: 'b' }, reason), done)).toEqual(['ab', 'upstream_truncated']);
+  });
+
+  test('may come early: text and usage after it still count, and the last one said is taken', () => {
+    const events = read([chunk({ content: 'a' }, 'stop'), say('b'), chunk({ content: 'c' }, 'length'), done]);
+    expect(summarize(events)).toMatchObject({ text: 'abc', ending: 'length' });
+  });
+
+  test('may come with the last text, or without a delta', () => {
+    expect(outcome(chunk({ content: 'a' }, 'stop'), done)).toEqual(['a', 'stop']);
+    expect(outcome(say('a'), frame({ choices: [{ index: 0, finish_reason: 'length' }] }))).toEqual([
+      'a',
+      'length',
+    ]);
+  });
+
+  test('of an error is final: no [DONE] after it makes the answer whole', () => {
+    expect(outcome(say('a'), finish('error'), say('b'), finish(), done)).toEqual(['a', 'upstream_error']);
+  });
+});
+
+describe('the text', () => {
+  test.each<[string, unknown, string]>([
+    ['a string', { content: 'x' }, 'x'],
+    ['an empty string', { content: '' }, ''],
+    ['null', { content: null }, ''],
+    ['a number', { content: 7 }, ''],
+    ['an object', { content: { text: 'x' } }, ''],
+    ['nothing', {}, ''],
+    [
+      'parts, of which some are text',
+      {
+        content: [
+          { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] },
+          { type: 'text', text: 'a' },
+          { type: 'reasoning', text: 'hm' },
+          { type: 'text', text: 7 },
+          { type: 'text' },
+          null,
+          'loose',
+          { type: 'text', text: 'b' },
+        ],
+      },
+      'ab',
+    ],
+    ['a refusal', { content: null, refusal: 'I can’t' }, 'I can’t'],
+    ['no refusal', { content: 'x', refusal: null }, 'x'],
+    ['reasoning_content', { content: null, reasoning_content: 'hm' }, ''],
+    ['reasoning', { content: 'x', reasoning: 'hm', reasoning_details: [{ text: 'hm' }] }, 'x'],
+    ['an empty list of tool calls', { content: 'x', tool_calls: [] }, 'x'],
+    ['no tool calls', { content: 'x', tool_calls: null, function_call: null }, 'x'],
+  ])('of %s is taken from text only', (_name, delta, text) => {
+    expect(outcome(chunk(delta), finish(), done)).toEqual([text, 'stop']);
+  });
+
+  test('of other choices is ignored, and so are their reasons', () => {
+    const other = { index: 1, delta: { content: 'B' }, finish_reason: 'length' };
+    const first = { index: 0, delta: { content: 'A' } };
+    expect(outcome(frame({ choices: [other, first] }), frame({ choices: [other] }), finish(), done)).toEqual([
+      'A',
+      'stop',
+    ]);
+    expect(outcome(frame({ choices: [other] }), done)).toEqual(['', 'upstream_truncated']);
+  });
+
+  test('of a choice without an index is the first choice’s', () => {
+    expect(outcome(frame({ choices: [{ delta: { content: 'A' } }] }), finish())).toEqual(['A', 'stop']);
+  });
+
+  test.each<[string, string]>([
+    ['the empty first chunk of Azure', frame({ id: '', choices: [], prompt_filter_results: [] })],
+    ['a chunk without choices', frame({ id: 'x' })],
+    ['choices that are no list', frame({ choices: null })],
+    ['a choice that is no object', frame({ choices: [null, 'x'] })],
+    ['a delta that is null', frame({ choices: [{ index: 0, delta: null }] })],
+    ['a role again and again', chunk({ role: 'assistant' }) + chunk({ role: null })],
+    ['comments', ': OPENROUTER PROCESSING\n\n: ping\n\n'],
+    ['a ping event', 'event: ping\ndata: {}\n\n'],
+    ['an error that is null', frame({ error: null, choices: [] })],
+  ])('is not disturbed by %s', (_name, quirk) => {
+    expect(outcome(quirk, say('a'), quirk, say('b'), finish(), quirk, done)).toEqual(['ab', 'stop']);
+  });
+
+  test('after [DONE] is ignored, and so is an error there', () => {
+    expect(outcome(say('a'), finish(), done, say('b'), frame({ error: {} }))).toEqual(['a', 'stop']);
+    expect(outcome(say('a') + finish() + done + say('b'))).toEqual(['a', 'stop']);
+  });
+});
+
+describe('a stream that goes wrong', () => {
+  const half = 'y'.repeat(maxEventChars / 2 + 1);
+
+  test.each<[string, string, string]>([
+    ['an error frame', frame({ error: { message: 'boom' } }), 'upstream_error'],
+    ['an error that is text', frame({ error: 'boom' }), 'upstream_error'],
+    ['an error beside choices', chunk({ content: 'b' }, 'stop', { error: { code: 1 } }), 'upstream_error'],
+    ['an error event', 'event: error\ndata: {"message":"boom"}\n\n', 'upstream_error'],
+    ['an error event that is not JSON', 'event: error\ndata: boom\n\n', 'upstream_error'],
+    ['a tool call', chunk({ content: 'b', tool_calls: [{ index: 0 }] }), 'upstream_invalid'],
+    ['a function call', chunk({ function_call: { name: 'f' } }), 'upstream_invalid'],
+    ['invalid JSON', 'data: {"choices\n\n', 'upstream_invalid'],
+    ['a list', 'data: []\n\n', 'upstream_invalid'],
+    ['a bare string', 'data: "[DONE]"\n\n', 'upstream_invalid'],
+    ['null', 'data: null\n\n', 'upstream_invalid'],
+    ['an event of over 1 MiB', `data: ${half}\ndata: ${half}\n\n`, 'upstream_invalid'],
+  ])('by %s fails there and then, whatever follows', (_name, fault, code) => {
+    expect(outcome(say('a'), fault, say('c'), finish(), done)).toEqual(['a', code]);
+    expect(outcome(say('a'), finish(), fault, done)).toEqual(['a', code]);
+    expect(outcome(say('a') + finish() + fault + done)).toEqual(['a', code]);
+  });
+
+  test('is not failed by an event without data, which some servers send to keep the line open', () => {
+    expect(outcome(say('a'), 'data:\n\n', 'event: ping\ndata: {}\n\n', say('b'), finish(), done)).toEqual(
+      outcome(say('a'), say('b'), finish(), done),
+    );
+  });
+
+  test('fails by a line that doesn’t end, while it is still coming', () => {
+    const reader = chatDialect.createStreamReader();
+    expect(reader.push(Buffer.from(`: ${half}`))).toEqual([]);
+    expect(reader.push(Buffer.from(`${half}yyyyy`))).toMatchObject([
+      { refusal: { refusal: 'upstream_invalid' } },
+    ]);
+  });
+
+  test('keeps the usage it had seen, since somebody is billed for it', () => {
+    expect(summarize(read([say('a'), usageFrame, frame({ error: {} })])).usage).toMatchObject({
+      inputTokens: 3,
+      outputTokens: 4,
+    });
+  });
+
+  test('is not finished when the end of the body completes an event of over 1 MiB', () => {
+    expect(outcome(say('a'), finish(), `data: ${half}\ndata: ${half}`)).toEqual(['a', 'upstream_invalid']);
+  });
+
+  test('says nothing of what the upstream said', () => {
+    const events = read([frame({ error: { message: 'at http://10.1.2.3 with sk-secret' } })]);
+    expect(JSON.stringify(events)).not.toMatch(/10\.1\.2\.3|sk-secret/);
+  });
+});

@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest';
+import { readUpstreamError } from '../../../src/protocol/upstream/read-error.ts';
+
+describe('an upstream’s error status', () => {
+  test.each([
+    [400, 'invalid_value'],
+    [401, 'upstream_auth'],
+    [402, 'upstream_error'],
+    [403, 'upstream_auth'],
+    [404, 'upstream_error'],
+    [408, 'upstream_timeout'],
+    [413, 'invalid_value'],
+    [418, 'upstream_error'],
+    [422, 'invalid_value'],
+    [429, 'upstream_rate_limited'],
+    [500, 'upstream_error'],
+    [502, 'upstream_error'],
+    [503, 'overloaded'],
+    [504, 'upstream_timeout'],
+    [529, 'overloaded'],
+    [301, 'upstream_error'],
+  ])('%i becomes %s', (status, code) => {
+    expect(readUpstreamError(status, '', null).refusal).toBe(code);
+  });
+
+  test.each([
+    [400, '{"error":{"code":"context_length_exceeded"}}'],
+    [400, "This model's maximum context length is 8192 tokens"],
+    [400, '{"error":{"type":"exceed_context_size_error"}}'],
+    [413, 'the prompt does not fit the context window'],
+    [422, 'Context size has been exceeded'],
+  ])('%i with %s is the one that a client can mend', (status, body) => {
+    expect(readUpstreamError(status, body, null).refusal).toBe('context_length_exceeded');
+  });
+
+  test.each([401, 429, 500])('%i is not searched for a context that is too long', (status) => {
+    expect(readUpstreamError(status, 'context_length_exceeded', null).refusal).not.toBe(
+      'context_length_exceeded',
+    );
+  });
+
+  test.each([400, 401, 404, 413, 422, 429, 500, 503, 504])('%i quotes nothing of the body', (status) => {
+    const body = 'context_length_exceeded at http://10.1.2.3 for sk-secret';
+    expect(JSON.stringify(readUpstreamError(status, body, null))).not.toMatch(/10\.1\.2\.3|sk-secret/);
+  });
+});
+
+describe('the time of a retry', () => {
+  test.each([
+    [429, 7_000, 7_000],
+    [429, 0, 0],
+    [429, null, 5_000],
+    [503, 7_000, 7_000],
+    [503, null, 5_000],
+    [529, null, 5_000],
+    [500, 7_000, null],
+    [400, 7_000, null],
+  ])('of a %i that says %j is %j', (status, said, expected) => {
+    expect(readUpstreamError(status, '', said).retryAfterMs).toBe(expected);
+  });
+
+  test('comes with the word that the upstream was the one to limit', () => {
+    expect(readUpstreamError(429, '', 7_000).limit).toEqual({
+      source: 'upstream',
+      kind: 'rate',
+      limit: null,
+      retryAfterMs: 7_000,
+    });
+  });
+});

@@ -1,0 +1,36 @@
+import { createOrderLaw } from '../../src/protocol/order-law.ts';
+import type { TextEvent, Usage } from '../../src/protocol/text.ts';
+import type { UpstreamReader } from '../../src/protocol/upstream/dialect.ts';
+
+const encoder = new TextEncoder();
+
+/**
+ * Feeds a whole body to a reader and holds what comes out against the order law: an ending comes by the end of
+ * the body at the latest, and nothing after it, whatever else is pushed.
+ */
+export function readUpstream(reader: UpstreamReader, pieces: readonly (string | Uint8Array)[]): TextEvent[] {
+  const law = createOrderLaw();
+  const events: TextEvent[] = [];
+  const take = (more: readonly TextEvent[]): void => {
+    for (const event of more) law.check(event);
+    events.push(...more);
+  };
+  for (const piece of pieces) take(reader.push(typeof piece === 'string' ? encoder.encode(piece) : piece));
+  take(reader.end());
+  if (!law.ended()) throw new Error('order law broken: the body is over, and no ending came');
+  take(reader.push(encoder.encode('data: {"choices":[{"index":0,"delta":{"content":"late"}}]}\n\n')));
+  take(reader.end());
+  return events;
+}
+
+/** The events in short: all the text, and how it ended. */
+export function summarize(events: readonly TextEvent[]): {
+  readonly text: string;
+  readonly ending: string;
+  readonly usage: Usage | null;
+} {
+  const text = events.map((event) => (event.type === 'delta' ? event.text : '')).join('');
+  const last = events.at(-1);
+  if (last === undefined || last.type === 'delta') throw new Error('no ending');
+  return { text, ending: last.type === 'finish' ? last.reason : last.refusal.refusal, usage: last.usage };
+}

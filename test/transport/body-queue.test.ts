@@ -1,0 +1,282 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import type { UpstreamFault } from '../../src/domain/ports.ts';
+import { BodyQueue } from '../../src/transport/body-queue.ts';
+import type { Deadlines } from '../../src/transport/body-queue.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+const highWaterBytes = 131_072;
+const graceMs = 1_000;
+const long: Deadlines = { firstByteMs: 100_000, idleMs: 100_000, totalMs: 1_000_000 };
+
+/** A queue on a standing clock, whose source notes what is done to it and breaks when it is aborted. */
+function setUp(deadlines: Partial<Deadlines> = {}) {
+  const clock = createFakeClock();
+  const noted: string[] = [];
+  const queue: BodyQueue = new BodyQueue(clock, { ...long, ...deadlines }, () =>
+    noted.push(`ended: ${queue.fault?.fault ?? 'properly'}`),
+  );
+  const source = {
+    pause: () => noted.push('pause'),
+    resume: () => noted.push('resume'),
+    abort: () => {
+      noted.push('abort');
+      queue.finish({ fault: 'broken' });
+    },
+  };
+  queue.attach(source);
+  const push = (text: string) => queue.push(Buffer.from(text));
+  const read = async () => {
+    const part = await queue.read();
+    return part === null || 'fault' in part ? part : Buffer.from(part).toString();
+  };
+  return { clock, noted, queue, source, push, read };
+}
+
+/** Starts a read, and tells later what has come of it. */
+function startReading(read: () => Promise<unknown>) {
+  let result: unknown = 'waiting';
+  void read().then((part) => (result = part));
+  return async () => {
+    await setImmediate();
+    return result;
+  };
+}
+
+describe('a read', () => {
+  test('gives all that has come since the last one', async () => {
+    const { push, read } = setUp();
+    push('a');
+    push('b');
+    expect(await read()).toBe('ab');
+    push('c');
+    expect(await read()).toBe('c');
+  });
+
+  test('waits for the next piece when there is none', async () => {
+    const { push, read } = setUp();
+    const outcome = startReading(read);
+    expect(await outcome()).toBe('waiting');
+    push('');
+    expect(await outcome()).toBe('waiting');
+    push('a');
+    expect(await outcome()).toBe('a');
+  });
+
+  test.each<[string, UpstreamFault | null]>([
+    ['a proper end', null],
+    ['a fault', { fault: 'broken' }],
+    ['a deadline', { fault: 'idle_timeout' }],
+  ])('gives what came before %s, and then that end again and again', async (_name, end) => {
+    const { queue, push, read } = setUp();
+    push('a');
+    push('b');
+    queue.finish(end);
+    expect([await read(), await read(), await read()]).toEqual(['ab', end, end]);
+  });
+
+  test('that waits is given the end', async () => {
+    const { queue, read } = setUp();
+    const outcome = startReading(read);
+    queue.finish(null);
+    expect(await outcome()).toBeNull();
+  });
+
+  test('gives an interruption at once: nobody wants the rest', async () => {
+    const { queue, push, read } = setUp();
+    push('a');
+    queue.stop({ fault: 'interrupted' });
+    expect(await read()).toEqual({ fault: 'interrupted' });
+  });
+});
+
+describe('the end of a body', () => {
+  test('comes once: what comes later changes nothing', async () => {
+    const { queue, noted, clock, push, read } = setUp();
+    queue.finish(null);
+    queue.finish({ fault: 'broken' });
+    queue.stop({ fault: 'interrupted' });
+    push('late');
+    expect(await read()).toBeNull();
+    expect(queue.fault).toBeNull();
+    expect(noted).toEqual(['ended: properly']);
+    expect(clock.scheduled).toBe(0);
+  });
+
+  test('from our side aborts the source, whose own fault is not taken for ours', async () => {
+    const { queue, noted, clock, read } = setUp();
+    queue.stop({ fault: 'interrupted' });
+    expect(await read()).toEqual({ fault: 'interrupted' });
+    expect(noted).toEqual(['ended: interrupted', 'abort']);
+    expect(clock.scheduled).toBe(0);
+  });
+
+  test('before there is a source aborts it as soon as it comes', () => {
+    const { queue, source, noted } = setUp();
+    queue.stop({ fault: 'interrupted' });
+    noted.length = 0;
+    queue.attach(source);
+    expect(noted).toEqual(['abort']);
+  });
+});
+
+describe('a deadline', () => {
+  test('for the first byte strikes at its time, not before', async () => {
+    const { clock, noted, read } = setUp({ firstByteMs: 100 });
+    const outcome = startReading(read);
+    clock.advance(99);
+    expect(await outcome()).toBe('waiting');
+    clock.advance(1);
+    expect(await outcome()).toEqual({ fault: 'first_byte_timeout' });
+    expect(noted).toEqual(['ended: first_byte_timeout', 'abort']);
+    expect(clock.scheduled).toBe(0);
+  });
+
+  test('for the first byte is over with the first byte', () => {
+    const { clock, queue, push } = setUp({ firstByteMs: 100, idleMs: 5_000 });
+    clock.advance(99);
+    push('a');
+    clock.advance(4_999);
+    expect(queue.fault).toBeNull();
+  });
+
+  test('for the first byte is not met by an empty piece', () => {
+    const { clock, queue, push } = setUp({ firstByteMs: 100 });
+    push('');
+    clock.advance(100);
+    expect(queue.fault).toEqual({ fault: 'first_byte_timeout' });
+  });
+
+  test('for silence counts from the last piece', async () => {
+    const { clock, queue, push, read } = setUp({ idleMs: 100 });
+    for (const piece of ['a', 'b', 'c']) {
+      push(piece);
+      clock.advance(99);
+    }
+    expect(queue.fault).toBeNull();
+    clock.advance(1);
+    expect(queue.fault).toEqual({ fault: 'idle_timeout' });
+    expect([await read(), await read()]).toEqual(['abc', { fault: 'idle_timeout' }]);
+  });
+
+  test('for silence strikes to the millisecond after an early timer', () => {
+    const { clock, queue, push } = setUp({ idleMs: 100 });
+    push('a');
+    clock.advance(40);
+    push('b');
+    clock.advance(99);
+    expect(queue.fault).toBeNull();
+    clock.advance(1);
+    expect(queue.fault).toEqual({ fault: 'idle_timeout' });
+  });
+
+  test('for the whole strikes before the first byte', () => {
+    const { clock, queue } = setUp({ totalMs: 50 });
+    clock.advance(49);
+    expect(queue.fault).toBeNull();
+    clock.advance(1);
+    expect(queue.fault).toEqual({ fault: 'total_timeout' });
+  });
+
+  test.each([
+    ['a long silence allowed', 400],
+    ['a short silence allowed', 20],
+  ])('for the whole strikes in the middle of a lively body, with %s', (_name, idleMs) => {
+    const { clock, noted, queue, push } = setUp({ idleMs, firstByteMs: 100, totalMs: 300 });
+    clock.advance(9);
+    for (let elapsedMs = 9; elapsedMs < 299; elapsedMs += 10) {
+      push('x');
+      clock.advance(10);
+    }
+    expect(queue.fault).toBeNull();
+    clock.advance(1);
+    expect(queue.fault).toEqual({ fault: 'total_timeout' });
+    expect(noted).toEqual(['ended: total_timeout', 'abort']);
+  });
+});
+
+describe('a slow reader', () => {
+  test('makes the source pause at the high water mark, once, and resume when it reads', async () => {
+    const { noted, push, read } = setUp();
+    push('x'.repeat(highWaterBytes - 1));
+    expect(noted).toEqual([]);
+    push('x');
+    push('x');
+    expect(noted).toEqual(['pause']);
+    expect(await read()).toHaveLength(highWaterBytes + 1);
+    push('x'.repeat(highWaterBytes - 1));
+    expect(noted).toEqual(['pause', 'resume']);
+    push('x');
+    expect(noted).toEqual(['pause', 'resume', 'pause']);
+  });
+
+  test('is none when it is waiting: a large piece goes straight to it', async () => {
+    const { noted, push, read } = setUp();
+    const outcome = startReading(read);
+    push('x'.repeat(highWaterBytes));
+    expect(await outcome()).toHaveLength(highWaterBytes);
+    expect(noted).toEqual([]);
+  });
+
+  test('is not the upstream’s silence: that counts from the resumption', async () => {
+    const { clock, queue, push, read } = setUp({ idleMs: 100 });
+    push('x'.repeat(highWaterBytes));
+    clock.advance(1_030);
+    expect(queue.fault).toBeNull();
+    await read();
+    clock.advance(99);
+    expect(queue.fault).toBeNull();
+    clock.advance(1);
+    expect(queue.fault).toEqual({ fault: 'idle_timeout' });
+  });
+
+  test('does not put off the end of the whole', () => {
+    const { clock, queue, push } = setUp({ idleMs: 100, totalMs: 5_000 });
+    push('x'.repeat(highWaterBytes));
+    clock.advance(4_999);
+    expect(queue.fault).toBeNull();
+    clock.advance(1);
+    expect(queue.fault).toEqual({ fault: 'total_timeout' });
+  });
+});
+
+describe('a released body', () => {
+  test('is left to end by itself, so that its connection is reused', () => {
+    const { clock, noted, queue, push } = setUp();
+    queue.release();
+    clock.advance(graceMs - 1);
+    push('more');
+    queue.finish(null);
+    clock.advance(graceMs);
+    expect(noted).toEqual(['ended: properly']);
+    expect(clock.scheduled).toBe(0);
+  });
+
+  test('is aborted when it does not end in time, however lively, and however often it is released', () => {
+    const { clock, noted, queue, push } = setUp();
+    queue.release();
+    clock.advance(graceMs - 1);
+    push('more');
+    queue.release();
+    expect(noted).toEqual([]);
+    clock.advance(1);
+    expect(noted).toEqual(['ended: interrupted', 'abort']);
+    expect(clock.scheduled).toBe(0);
+  });
+
+  test('that was paused flows on, and is not paused again', () => {
+    const { noted, queue, push } = setUp();
+    push('x'.repeat(highWaterBytes));
+    queue.release();
+    push('x'.repeat(highWaterBytes));
+    expect(noted).toEqual(['pause', 'resume']);
+  });
+
+  test('that had ended is left alone', () => {
+    const { clock, noted, queue } = setUp();
+    queue.finish(null);
+    queue.release();
+    clock.advance(graceMs);
+    expect(noted).toEqual(['ended: properly']);
+  });
+});
