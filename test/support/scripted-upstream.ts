@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** A request as the upstream got it. */
-export interface SeenRequest {
+interface SeenRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
@@ -63,7 +63,7 @@ export async function startUpstream(): Promise<ScriptedUpstream> {
 }
 
 /** The usage that the scripted answers report. */
-export const scriptedUsage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
+const scriptedUsage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
 
 /** The frames of a Chat Completions stream that says `texts`, each frame one `data:` event. */
 export function chatFrames(texts: readonly string[], finishReason = 'stop'): string[] {
@@ -82,7 +82,7 @@ export function chatFrames(texts: readonly string[], finishReason = 'stop'): str
 }
 
 /** A whole Chat Completions answer. */
-export function chatBody(content: string, finishReason = 'stop'): string {
+function chatBody(content: string, finishReason = 'stop'): string {
   return JSON.stringify({
     id: 'x',
     object: 'chat.completion',

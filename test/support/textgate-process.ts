@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
 /** What a finished command printed, and how it exited. */
-export interface Finished {
+interface Finished {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
