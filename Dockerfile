@@ -34,7 +34,7 @@ VOLUME /app/data
 EXPOSE 8080
 # The slim image has no curl.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s --retries=3 \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:8081/readyz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.TEXTGATE_ADMIN_PORT || 8081) + '/readyz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 # No wrapper between Docker and node: SIGTERM reaches the gateway, which then finishes the answers in progress.
 ENTRYPOINT []
 CMD ["node", "dist/main.js", "serve"]

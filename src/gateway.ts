@@ -6,7 +6,8 @@ import type { Config, ConfigInput } from './config/schema.ts';
 import { createMemoryLimiter } from './coordination/memory.ts';
 import type { Limits } from './domain/limits.ts';
 import { createModelList } from './domain/model-list.ts';
-import type { Clock, ModelCatalogue, Upstreams } from './domain/ports.ts';
+import type { Clock, ModelCatalogue, ReportFault, Upstreams } from './domain/ports.ts';
+import { storageUnavailable } from './domain/storage-refusal.ts';
 import { createAdminRouter } from './http/admin-router.ts';
 import { createPublicRouter } from './http/public-router.ts';
 import { createHttpServer, startListening } from './http/server.ts';
@@ -15,6 +16,7 @@ import type { IssuedKey } from './operations/issue-key.ts';
 import type { Ports } from './pipeline/exchange.ts';
 import { createInFlight } from './pipeline/in-flight.ts';
 import type { InFlight } from './pipeline/in-flight.ts';
+import type { Engine } from './storage/engine.ts';
 import { createKeyDirectory, hashKey } from './storage/key-directory.ts';
 import { createSqliteEngine } from './storage/sqlite/engine.ts';
 import { createStore } from './storage/store.ts';
@@ -22,6 +24,7 @@ import { createLog } from './telemetry/logger.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { createTelemetry } from './telemetry/telemetry.ts';
 import { isRefusal } from './shared/errors.ts';
+import type { Refusal } from './shared/errors.ts';
 import { createDemoUpstream } from './transport/demo-upstream.ts';
 import { createHttpUpstream } from './transport/http-upstream.ts';
 import { createModelDiscovery } from './transport/model-discovery.ts';
@@ -80,7 +83,6 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
   const upstreams = composeUpstreams(config, clock);
   const ports: Ports = {
     clock,
-    nextId: () => randomUUID().replaceAll('-', ''),
     keys: createKeyDirectory(store, log.fault),
     limiter,
     records: store,
@@ -97,22 +99,23 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
       keep: (key, secret) => store.createKey(key, hashKey(secret)),
     });
 
-  const router = createPublicRouter(ports, config.server.maxBody);
+  const router = createPublicRouter(ports, nextId, config.server.maxBody);
   const admin = createAdminRouter({
     token: options.adminToken ?? config.admin.token ?? randomUUID(),
-    nextId: ports.nextId,
+    nextId,
     keys: {
       defaultLimits: config.limits,
-      issue: createKey,
-      list: (limit, before) => store.listKeys(limit, before),
+      issue: (name, limits) => orUnavailable(createKey(name, limits), log.fault),
+      list: (limit, before) => orUnavailable(store.listKeys(limit, before), log.fault),
     },
     metrics,
     onFault: log.fault,
-    notReady: () => whyNotReady(ports, engine.ready),
+    notReady: () => whyNotReady(ports, engine),
   });
-  const publicServer = createHttpServer(router, ports.nextId);
-  const adminServer = createHttpServer(admin, ports.nextId);
+  const publicServer = createHttpServer(router, nextId);
+  const adminServer = createHttpServer(admin, nextId);
 
+  let closing: Promise<void> | null = null;
   return {
     router,
     admin,
@@ -126,20 +129,28 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
       await engine.ready;
       const { server, admin: adminConfig } = config;
       const port = await startListening(publicServer, server.host, server.port);
-      const adminPort = await startListening(adminServer, adminConfig.host, adminConfig.port);
+      const adminPort = await startListening(adminServer, adminConfig.host, adminConfig.port).catch(
+        (error: unknown) => {
+          publicServer.close();
+          throw error;
+        },
+      );
       return { url: address(server.host, port), adminUrl: address(adminConfig.host, adminPort) };
     },
-    async close() {
-      publicServer.close();
-      await drain(ports.inFlight, config.server.drain, clock);
-      publicServer.closeAllConnections();
-      adminServer.close();
-      adminServer.closeAllConnections();
-      limiter.close();
-      await upstreams.close();
-      await engine.close();
-    },
+    close: () => (closing ??= close()),
   };
+
+  async function close(): Promise<void> {
+    publicServer.close();
+    await drain(ports.inFlight, config.server.drain, clock);
+    publicServer.closeAllConnections();
+    await within(ports.inFlight.drained(), settleGraceMs, clock);
+    adminServer.close();
+    adminServer.closeAllConnections();
+    limiter.close();
+    await upstreams.close();
+    await engine.close();
+  }
 }
 
 function composeUpstreams({ upstreams }: Config, clock: Clock): Upstream {
@@ -158,17 +169,33 @@ function composeUpstreams({ upstreams }: Config, clock: Clock): Upstream {
 function composeModels({ models }: Config, upstreams: Upstreams, clock: Clock): ModelCatalogue {
   if (isDiscovered(models)) return createModelDiscovery(models.from, upstreams, clock);
   const createdAt = Math.floor(clock.now() / 1_000);
-  return createModelList(Object.entries(models).map(([id, { routes }]) => ({ id, createdAt, routes })));
+  return createModelList(
+    Object.entries(models).map(([id, { routes }]) => ({
+      id,
+      createdAt,
+      routes: routes.map((route) => ({ ...route, dialect: 'chat' as const })),
+    })),
+  );
 }
 
-async function whyNotReady({ inFlight, models }: Ports, storageReady: Promise<void>): Promise<string | null> {
+async function whyNotReady({ inFlight, models }: Ports, engine: Engine): Promise<string | null> {
   if (!inFlight.accepting) return 'draining';
-  const opened = await storageReady.then(
-    () => true,
+  const opened = await engine.ready.then(
+    () => engine.broken === null,
     () => false,
   );
   if (!opened) return 'the database is not open';
   return isRefusal(await models.list()) ? 'no list of models from the upstream yet' : null;
+}
+
+/** What the store answers, or the refusal for when it can't. */
+async function orUnavailable<Value>(work: Promise<Value>, onFault: ReportFault): Promise<Value | Refusal> {
+  try {
+    return await work;
+  } catch (error) {
+    onFault('the database failed an operator', error);
+    return storageUnavailable();
+  }
 }
 
 /** Running requests get the drain time; those that are left are interrupted, and settle. */
@@ -192,6 +219,10 @@ function within(done: Promise<void>, limitMs: number, clock: Clock): Promise<boo
 
 function address(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+function nextId(): string {
+  return randomUUID().replaceAll('-', '');
 }
 
 const systemClock: Clock = {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
+import { readVariable } from '../config/environment.ts';
 import { ConfigError, environmentConfig, loadConfigFile } from '../config/load.ts';
 import { composeGateway } from '../gateway.ts';
 import type { Gateway } from '../gateway.ts';
@@ -12,7 +13,7 @@ export function addServeCommand(program: Command): void {
     .option(
       '-c, --config <file>',
       'a YAML config; without one the environment decides',
-      process.env['TEXTGATE_CONFIG'],
+      readVariable(process.env, 'TEXTGATE_CONFIG'),
     )
     .action(serve);
 }

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
+import { readVariable } from './environment.ts';
+import type { Environment } from './environment.ts';
 import { readConfig } from './schema.ts';
 import type { Config } from './schema.ts';
 
@@ -14,9 +16,6 @@ export class ConfigError extends Error {
   }
 }
 
-/** The environment, as `process.env` gives it. */
-export type Environment = Readonly<Record<string, string | undefined>>;
-
 /** Reads a YAML file, with `${NAME}` replaced by the environment's values. Throws `ConfigError`. */
 export function loadConfigFile(file: string, environment: Environment): Config {
   const problems: string[] = [];
@@ -29,16 +28,16 @@ export function loadConfigFile(file: string, environment: Environment): Config {
  * or else the built-in demo. Throws `ConfigError`.
  */
 export function environmentConfig(environment: Environment): Config {
-  const url = environment['TEXTGATE_UPSTREAM_URL'];
-  const apiKey = environment['TEXTGATE_UPSTREAM_API_KEY'];
+  const url = readVariable(environment, 'TEXTGATE_UPSTREAM_URL');
+  const apiKey = readVariable(environment, 'TEXTGATE_UPSTREAM_API_KEY');
   const input =
-    url === undefined || url === ''
+    url === undefined
       ? {
           upstreams: { demo: { url: 'demo:' } },
           models: { demo: { routes: [{ upstream: 'demo', model: 'demo' }], free: true } },
         }
       : {
-          upstreams: { upstream: { url, ...(apiKey === undefined || apiKey === '' ? {} : { apiKey }) } },
+          upstreams: { upstream: { url, ...(apiKey === undefined ? {} : { apiKey }) } },
           models: { from: 'upstream' },
         };
   return checkConfig(withListeners(input, environment), 'the environment');
@@ -104,8 +103,7 @@ function listener(
 ): unknown {
   if (section !== undefined && (typeof section !== 'object' || section === null)) return section;
   const given = Object.entries(names)
-    .map(([key, name]) => [key, environment[name]] as const)
-    .filter(([, value]) => value !== undefined && value !== '')
-    .map(([key, value]) => [key, key === 'port' ? Number(value) : value]);
+    .map(([key, name]) => [key, readVariable(environment, name)] as const)
+    .filter(([, value]) => value !== undefined);
   return { ...Object.fromEntries(given), ...section };
 }

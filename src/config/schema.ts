@@ -44,14 +44,20 @@ const port = wholeNumber(0, 65_535);
 
 const upstreamUrl = z.string().transform((text, context) => {
   const url = URL.parse(text);
-  if (url !== null && ['http:', 'https:', 'demo:'].includes(url.protocol)) return url;
+  if (url !== null && ['http:', 'https:', 'demo:'].includes(url.protocol) && isPlain(url)) return url;
   context.issues.push({
     code: 'custom',
     input: text,
-    message: 'expected an address such as http://127.0.0.1:8000/v1, or demo: for the built-in demo',
+    message:
+      'expected an address such as http://127.0.0.1:8000/v1, without a query or a password, or demo: for the built-in demo',
   });
   return z.NEVER;
 });
+
+/** A query or a password would not be sent, and what is not sent must not look as if it were. */
+function isPlain({ search, username, password }: URL): boolean {
+  return search === '' && username === '' && password === '';
+}
 
 const storageUrl = z
   .string()

@@ -1,4 +1,3 @@
-import { formatResetDuration } from '../shared/duration.ts';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 
@@ -58,15 +57,4 @@ export function limitRefusal(standing: Standing, limits: Limits): Refusal | null
         },
       );
   }
-}
-
-/** The headers that show a key how it stands, on every answer to an admitted or limited request. */
-export function limitHeaders(standing: Standing, limits: Limits): Record<string, string> {
-  return {
-    'x-ratelimit-limit-requests': String(limits.requestsPerMinute),
-    'x-ratelimit-remaining-requests': String(standing.remainingStarts),
-    'x-ratelimit-reset-requests': formatResetDuration(standing.resetMs),
-    'x-textgate-concurrency-limit': String(limits.concurrency),
-    'x-textgate-concurrency-in-flight': String(standing.inFlight),
-  };
 }

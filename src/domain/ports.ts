@@ -67,6 +67,8 @@ export interface UpstreamFault {
     | 'idle_timeout'
     | 'total_timeout'
     | 'interrupted';
+  /** What the operator should know of it: an error's code and words, never a key. */
+  readonly cause?: string;
 }
 
 /** An upstream's answer: its head, and a body that is pulled, so that a slow reader slows the upstream. */
@@ -97,12 +99,14 @@ export interface ExchangeSummary {
   readonly outcome: Outcome;
   readonly status: number;
   readonly refusal: Refusal | null;
+  /** What lies behind a failure, for the operator's eyes. */
+  readonly cause: string | null;
   readonly usage: Usage | null;
   readonly stripped: readonly string[];
   /** Whether the client had been sent a part of a stream. */
   readonly streamOpened: boolean;
   readonly queuedMs: number | null;
-  readonly firstByteMs: number | null;
+  readonly firstTextMs: number | null;
   readonly totalMs: number;
 }
 

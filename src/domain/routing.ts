@@ -1,6 +1,10 @@
-/** One way to serve a model: the upstream by its configured name, and the model's name there. */
+/** The protocols that we speak to providers. */
+export type DialectName = 'chat';
+
+/** One way to serve a model: the upstream by its configured name, what it speaks, and the model's name there. */
 export interface Route {
   readonly upstream: string;
+  readonly dialect: DialectName;
   readonly model: string;
 }
 

@@ -5,18 +5,19 @@ import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { Limits } from '../domain/limits.ts';
-import type { NextId } from '../domain/ports.ts';
-import { readJsonBody } from './body.ts';
+import type { IssuedKey } from '../operations/issue-key.ts';
+import { parseJson } from '../shared/parse-json.ts';
+import { readBody } from './body.ts';
 import { methodNotAllowed, sendJson, sendRefusal } from './refusal-response.ts';
 
 /** What an operator can do with keys. */
 export interface KeyAdministration {
   readonly defaultLimits: Limits;
-  issue(name: string, limits: Partial<Limits>): Promise<{ readonly key: ApiKey; readonly secret: string }>;
+  issue(name: string, limits: Partial<Limits>): Promise<IssuedKey | Refusal>;
   list(
     limit: number,
     before: string | null,
-  ): Promise<{ readonly keys: readonly ApiKey[]; readonly next: string | null }>;
+  ): Promise<{ readonly keys: readonly ApiKey[]; readonly next: string | null } | Refusal>;
 }
 
 const maxBodyBytes = 65_536;
@@ -36,25 +37,29 @@ const page = z.object({
 });
 
 /** `POST` makes a key and shows it this once; `GET` lists keys, newest first, by pages. */
-export function createKeyRoutes(keys: KeyAdministration, nextId: NextId): Router {
+export function createKeyRoutes(keys: KeyAdministration): Router {
   const router = Router();
   router.post('/', async (request, response) =>
-    answer(response, 201, await createKey(request, keys), nextId),
+    answer(response, 201, await createKey(request, response, keys)),
   );
-  router.get('/', async (request, response) => answer(response, 200, await listKeys(request, keys), nextId));
-  router.all('/', methodNotAllowed('GET, POST', nextId));
+  router.get('/', async (request, response) => answer(response, 200, await listKeys(request, keys)));
+  router.all('/', methodNotAllowed('GET, POST'));
   return router;
 }
 
-function answer(response: Response, status: number, result: object, nextId: NextId): void {
-  if (isRefusal(result)) sendRefusal(response, result, nextId);
-  else sendJson(response, status, JSON.stringify(result), nextId);
+function answer(response: Response, status: number, result: object): void {
+  if (isRefusal(result)) sendRefusal(response, result);
+  else sendJson(response, status, JSON.stringify(result));
 }
 
-async function createKey(request: Request, keys: KeyAdministration): Promise<object | Refusal> {
-  const bytes = await readJsonBody(request, maxBodyBytes);
+async function createKey(
+  request: Request,
+  response: Response,
+  keys: KeyAdministration,
+): Promise<object | Refusal> {
+  const bytes = await readBody(request, response, maxBodyBytes);
   if (isRefusal(bytes)) return bytes;
-  const body = parseJson(bytes);
+  const body = parseJson(Buffer.from(bytes).toString('utf8'));
   if (body === undefined) return refuse('invalid_json', 'The request body could not be parsed as JSON.');
   const read = newKey.safeParse(body);
   if (!read.success) return firstFault(read.error);
@@ -63,14 +68,16 @@ async function createKey(request: Request, keys: KeyAdministration): Promise<obj
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(requestsPerMinute === undefined ? {} : { requestsPerMinute }),
   };
-  const { key, secret } = await keys.issue(name, limits);
-  return { ...keyObject(key, keys.defaultLimits), key: secret };
+  const issued = await keys.issue(name, limits);
+  return isRefusal(issued) ? issued : { ...keyObject(issued.key, keys.defaultLimits), key: issued.secret };
 }
 
 async function listKeys(request: Request, keys: KeyAdministration): Promise<object | Refusal> {
   const read = page.safeParse(request.query);
   if (!read.success) return firstFault(read.error);
-  const { keys: found, next } = await keys.list(read.data.limit, read.data.before ?? null);
+  const listed = await keys.list(read.data.limit, read.data.before ?? null);
+  if (isRefusal(listed)) return listed;
+  const { keys: found, next } = listed;
   return { object: 'list', data: found.map((key) => keyObject(key, keys.defaultLimits)), next };
 }
 
@@ -95,12 +102,4 @@ function firstFault(error: z.ZodError): Refusal {
   return refuse('invalid_value', `Invalid '${param}': ${issue?.message ?? 'not usable'}.`, {
     param: param === '' ? null : param,
   });
-}
-
-function parseJson(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8'));
-  } catch {
-    return undefined;
-  }
 }

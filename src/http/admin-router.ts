@@ -4,7 +4,7 @@ import type { NextId, ReportFault } from '../domain/ports.ts';
 import { createAdminGuard } from './admin-guard.ts';
 import { createKeyRoutes } from './admin-keys.ts';
 import type { KeyAdministration } from './admin-keys.ts';
-import { refuseFaults, sendJson, unknownUrl } from './refusal-response.ts';
+import { identify, refuseFaults, sendJson, unknownUrl } from './refusal-response.ts';
 
 /** What the admin listener shows and does. */
 export interface AdminPorts {
@@ -20,24 +20,25 @@ export interface AdminPorts {
 /** Metrics and probes in the open, as scrapers and orchestrators expect them; `/admin` behind its token. */
 export function createAdminRouter(ports: AdminPorts): Router {
   const router = Router({ caseSensitive: true });
+  router.use(identify(ports.nextId));
   router.get('/metrics', async (_request, response) => {
     const { contentType, body } = await ports.metrics.expose();
     response.writeHead(200, { 'content-type': contentType });
     response.end(body);
   });
-  router.get('/healthz', (_request, response) => sendStatus(response, 200, { status: 'ok' }, ports.nextId));
+  router.get('/healthz', (_request, response) => sendStatus(response, 200, { status: 'ok' }));
   router.get('/readyz', async (_request, response) => {
     const reason = await ports.notReady();
-    if (reason === null) sendStatus(response, 200, { status: 'ready' }, ports.nextId);
-    else sendStatus(response, 503, { status: 'not ready', reason }, ports.nextId);
+    if (reason === null) sendStatus(response, 200, { status: 'ready' });
+    else sendStatus(response, 503, { status: 'not ready', reason });
   });
-  router.use('/admin', createAdminGuard(ports.token, ports.nextId));
-  router.use('/admin/keys', createKeyRoutes(ports.keys, ports.nextId));
-  router.use('/admin', unknownUrl(ports.nextId));
-  router.use(refuseFaults(ports.onFault, ports.nextId));
+  router.use('/admin', createAdminGuard(ports.token));
+  router.use('/admin/keys', createKeyRoutes(ports.keys));
+  router.use('/admin', unknownUrl);
+  router.use(refuseFaults(ports.onFault));
   return router;
 }
 
-function sendStatus(response: Response, status: number, body: object, nextId: NextId): void {
-  sendJson(response, status, JSON.stringify(body), nextId);
+function sendStatus(response: Response, status: number, body: object): void {
+  sendJson(response, status, JSON.stringify(body));
 }

@@ -1,19 +1,29 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 
 /** A request that a body parser of the surrounding app may have read before us. */
 type MaybeParsed = IncomingMessage & { readonly body?: unknown };
 
-/** Reads a JSON body of at most `maxBytes`, as bytes: what they mean is for the pipeline to say. */
-export async function readJsonBody(
+/** Requests that wait for our word before they send their body. */
+const awaitingContinue = new WeakSet<IncomingMessage>();
+
+/** Notes that a client wants a `100 Continue`, which it gets once its key is known and its body is wanted. */
+export function holdContinue(request: IncomingMessage): void {
+  awaitingContinue.add(request);
+}
+
+/** Reads a body of at most `maxBytes` that says it is JSON, as bytes: what they mean is for others to say. */
+export async function readBody(
   request: IncomingMessage,
+  response: ServerResponse,
   maxBytes: number,
 ): Promise<Uint8Array | Refusal> {
   const fault = contentFault(request) ?? lengthFault(request, maxBytes);
   if (fault !== null) return fault;
-  const parsed = (request as MaybeParsed).body;
-  if (request.readableEnded && parsed !== undefined) return bytesOf(parsed);
+  if (request.readableEnded) return takeParsed(request, maxBytes);
+  if (request.destroyed) return cutOff();
+  if (awaitingContinue.delete(request)) response.writeContinue();
   return readAll(request, maxBytes);
 }
 
@@ -45,9 +55,18 @@ function tooLarge(maxBytes: number): Refusal {
   );
 }
 
-function bytesOf(parsed: unknown): Uint8Array {
-  if (parsed instanceof Uint8Array) return parsed;
-  return Buffer.from(typeof parsed === 'string' ? parsed : JSON.stringify(parsed));
+function cutOff(): Refusal {
+  return refuse('request_timeout', 'The request body did not arrive whole.');
+}
+
+/** What a parser of the surrounding app has made of the body, back as bytes. */
+function takeParsed(request: MaybeParsed, maxBytes: number): Uint8Array | Refusal {
+  const { body } = request;
+  if (body === undefined)
+    return refuse('server_error', 'Middleware before the gateway has read the request body and kept it.');
+  const bytes =
+    body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+  return bytes.length > maxBytes ? tooLarge(maxBytes) : bytes;
 }
 
 function readAll(request: IncomingMessage, maxBytes: number): Promise<Uint8Array | Refusal> {
@@ -56,13 +75,16 @@ function readAll(request: IncomingMessage, maxBytes: number): Promise<Uint8Array
     let size = 0;
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size <= maxBytes) return chunks.push(chunk);
+      if (size <= maxBytes) {
+        chunks.push(chunk);
+        return;
+      }
       chunks.length = 0;
       request.pause();
       resolve(tooLarge(maxBytes));
     });
     request.on('end', () => resolve(Buffer.concat(chunks)));
-    request.on('close', () => resolve(refuse('request_timeout', 'The request body did not arrive whole.')));
+    request.on('close', () => resolve(cutOff()));
     request.on('error', () => {});
   });
 }

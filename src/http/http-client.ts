@@ -2,8 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Clock } from '../domain/ports.ts';
-import type { ClientConnection } from '../pipeline/exchange.ts';
-import { isOversized, readJsonBody } from './body.ts';
+import type { AnswerHead, ClientConnection } from '../pipeline/exchange.ts';
+import { answerHeaders } from './answer-headers.ts';
+import { isOversized, readBody } from './body.ts';
 
 /** How long a client may leave written bytes unread, in milliseconds. */
 const maxUnreadMs = 30_000;
@@ -13,13 +14,21 @@ const singleHeaders = ['authorization', 'content-type'] as const;
 
 /** The client's end of one HTTP request, as the pipeline uses it. */
 export class HttpClient implements ClientConnection {
+  readonly id: string;
   readonly headFault: Refusal | null;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #maxBodyBytes: number;
   readonly #clock: Clock;
 
-  constructor(request: IncomingMessage, response: ServerResponse, maxBodyBytes: number, clock: Clock) {
+  constructor(
+    id: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+    maxBodyBytes: number,
+    clock: Clock,
+  ) {
+    this.id = id;
     this.#request = request;
     this.#response = response;
     this.#maxBodyBytes = maxBodyBytes;
@@ -33,31 +42,37 @@ export class HttpClient implements ClientConnection {
   }
 
   readBody(): Promise<Uint8Array | Refusal> {
-    return readJsonBody(this.#request, this.#maxBodyBytes);
+    return readBody(this.#request, this.#response, this.#maxBodyBytes);
   }
 
-  /** The response's `close` tells that the client left; the request's comes when its body is read. */
+  /**
+   * The response's `close` tells that the client left; the request's comes when its body is read. Behind slow
+   * middleware of a surrounding app it may have come before we were asked.
+   */
   onGone(callback: () => void): void {
-    this.#response.on('close', () => {
-      if (!this.#response.writableFinished) callback();
+    const response = this.#response;
+    if (response.destroyed) return callback();
+    response.on('close', () => {
+      if (!response.writableFinished) callback();
     });
   }
 
-  answer(status: number, headers: Readonly<Record<string, string>>, body: string): Promise<void> {
+  answer(head: AnswerHead, body: string): Promise<void> {
     const closing =
-      status === 413 || isOversized(this.#request, this.#maxBodyBytes) ? { connection: 'close' } : {};
-    this.#response.writeHead(status, { ...headers, ...closing, 'content-length': Buffer.byteLength(body) });
+      head.status === 413 || isOversized(this.#request, this.#maxBodyBytes) ? { connection: 'close' } : {};
+    const length = { 'content-length': Buffer.byteLength(body) };
+    this.#response.writeHead(head.status, { ...answerHeaders(head), ...closing, ...length });
     this.#response.end(body);
     return this.#sent();
   }
 
-  open(headers: Readonly<Record<string, string>>): void {
-    this.#response.writeHead(200, headers);
+  open(head: AnswerHead): void {
+    this.#response.writeHead(head.status, answerHeaders(head));
   }
 
-  send(text: string): Promise<void> | undefined {
+  send(text: string, signal: AbortSignal): Promise<void> | undefined {
     if (text === '' || this.#response.destroyed) return undefined;
-    return this.#response.write(text) ? undefined : this.#writable();
+    return this.#response.write(text) ? undefined : this.#firstOf('drain', signal);
   }
 
   end(text: string): Promise<void> {
@@ -72,30 +87,43 @@ export class HttpClient implements ClientConnection {
     return this.#sent();
   }
 
-  /** Resolves when the client has taken in what was written, or is gone. */
-  #writable(): Promise<void> {
-    return this.#firstOf('drain');
-  }
-
   /** Resolves when the last byte is out, or the connection is gone. */
   async #sent(): Promise<void> {
     if (!this.#response.writableFinished && !this.#response.destroyed) await this.#firstOf('finish');
   }
 
-  /** Waits for an event or for the connection's end, one of which always comes: an idle reader is cut off. */
-  #firstOf(event: 'drain' | 'finish'): Promise<void> {
+  /** Waits for an event, the signal or the connection's end; a client that takes nothing in is cut off. */
+  #firstOf(event: 'drain' | 'finish', signal?: AbortSignal): Promise<void> {
     const response = this.#response;
     return new Promise((resolve) => {
-      const cancel = this.#clock.schedule(maxUnreadMs, () => response.destroy());
+      const cancel = this.#watchProgress();
       const done = (): void => {
         cancel();
         response.off(event, done);
         response.off('close', done);
+        signal?.removeEventListener('abort', done);
         resolve();
       };
       response.on(event, done);
       response.on('close', done);
+      signal?.addEventListener('abort', done);
+      if (signal?.aborted) done();
     });
+  }
+
+  /** Looks now and then whether the client took anything in; one that did gets the time once more. */
+  #watchProgress(): () => void {
+    const response = this.#response;
+    const unread = (): number => response.socket?.writableLength ?? 0;
+    let before = unread();
+    const look = (): void => {
+      const now = unread();
+      if (now >= before) return void response.destroy();
+      before = now;
+      cancel = this.#clock.schedule(maxUnreadMs, look);
+    };
+    let cancel = this.#clock.schedule(maxUnreadMs, look);
+    return () => cancel();
   }
 }
 

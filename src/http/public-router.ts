@@ -3,35 +3,46 @@ import type { Request, RequestHandler, Response } from 'express';
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Protocol } from '../protocol/text.ts';
+import type { NextId } from '../domain/ports.ts';
 import type { OfferedModel } from '../domain/routing.ts';
 import { authenticate } from '../pipeline/authenticate.ts';
 import type { Ports } from '../pipeline/exchange.ts';
 import { findModel } from '../pipeline/route.ts';
 import { runExchange } from '../pipeline/run-exchange.ts';
 import { HttpClient, findDuplicateHeader } from './http-client.ts';
-import { methodNotAllowed, refuseFaults, sendJson, sendRefusal, unknownUrl } from './refusal-response.ts';
+import {
+  idOf,
+  identify,
+  methodNotAllowed,
+  refuseFaults,
+  sendJson,
+  sendRefusal,
+  unknownUrl,
+} from './refusal-response.ts';
 
 /** The paths under `/v1`. Everything else is left to the app around it. */
-export function createPublicRouter(ports: Ports, maxBodyBytes: number): Router {
-  const { nextId } = ports;
+export function createPublicRouter(ports: Ports, nextId: NextId, maxBodyBytes: number): Router {
   const router = Router({ caseSensitive: true });
+  router.use('/v1', identify(nextId));
   const generate =
     (protocol: Protocol): RequestHandler =>
-    (request, response) =>
-      void runExchange(protocol, new HttpClient(request, response, maxBodyBytes, ports.clock), ports);
+    (request, response) => {
+      const client = new HttpClient(idOf(response), request, response, maxBodyBytes, ports.clock);
+      void runExchange(protocol, client, ports);
+    };
 
   router.post('/v1/chat/completions', generate('chat'));
-  router.all('/v1/chat/completions', methodNotAllowed('POST', nextId));
+  router.all('/v1/chat/completions', methodNotAllowed('POST'));
   router.post('/v1/responses', generate('responses'));
-  router.all('/v1/responses', methodNotAllowed('POST', nextId));
+  router.all('/v1/responses', methodNotAllowed('POST'));
   router.get('/v1/models', (request, response) => answerModels(request, response, ports, listModels));
-  router.all('/v1/models', methodNotAllowed('GET, HEAD', nextId));
+  router.all('/v1/models', methodNotAllowed('GET, HEAD'));
   router.get('/v1/models/*id', (request, response) =>
-    answerModels(request, response, ports, () => showModel(idOf(request), ports)),
+    answerModels(request, response, ports, () => showModel(modelIdOf(request), ports)),
   );
-  router.all('/v1/models/*id', methodNotAllowed('GET, HEAD', nextId));
-  router.use('/v1', unknownUrl(nextId));
-  router.use(refuseFaults(ports.telemetry.fault, nextId));
+  router.all('/v1/models/*id', methodNotAllowed('GET, HEAD'));
+  router.use('/v1', unknownUrl);
+  router.use(refuseFaults(ports.telemetry.fault));
   return router;
 }
 
@@ -43,8 +54,8 @@ async function answerModels(
 ): Promise<void> {
   const key = findDuplicateHeader(request) ?? (await authenticate(request.headers.authorization, ports.keys));
   const answer = isRefusal(key) ? key : await read(ports);
-  if (isRefusal(answer)) sendRefusal(response, answer, ports.nextId);
-  else sendJson(response, 200, JSON.stringify(answer), ports.nextId);
+  if (isRefusal(answer)) sendRefusal(response, answer);
+  else sendJson(response, 200, JSON.stringify(answer));
 }
 
 async function listModels({ models }: Ports): Promise<object | Refusal> {
@@ -62,7 +73,7 @@ function modelObject({ id, createdAt }: OfferedModel): object {
 }
 
 /** A model's id may hold slashes, encoded or not. */
-function idOf(request: Request): string {
+function modelIdOf(request: Request): string {
   const id: unknown = request.params['id'];
   return Array.isArray(id) ? id.join('/') : String(id);
 }

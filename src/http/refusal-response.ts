@@ -2,23 +2,36 @@ import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'exp
 import { refuse, statusOf } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { NextId, ReportFault } from '../domain/ports.ts';
-import { refusalBody, refusalHeaders } from '../protocol/write-refusal.ts';
 import { jsonType } from '../protocol/answer-writer.ts';
+import { writeRefusal } from '../protocol/write-refusal.ts';
+import { refusalHeaders } from './answer-headers.ts';
 
-/** Sends a JSON body with a request id, as every answer outside an exchange is sent. */
+/** Gives every request its id, before anything can go wrong with it: each answer carries it. */
+export function identify(nextId: NextId): RequestHandler {
+  return (_request, response, next) => {
+    if (response.locals['id'] === undefined) {
+      const id = nextId();
+      response.locals['id'] = id;
+      response.setHeader('x-request-id', `req_${id}`);
+    }
+    next();
+  };
+}
+
+/** The id that `identify` gave. */
+export function idOf(response: Response): string {
+  return String(response.locals['id']);
+}
+
+/** Sends a JSON body, as every answer outside an exchange is sent. */
 export function sendJson(
   response: Response,
   status: number,
   body: string,
-  nextId: NextId,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  response.writeHead(status, {
-    'content-type': jsonType,
-    'x-request-id': `req_${nextId()}`,
-    'content-length': Buffer.byteLength(body),
-    ...headers,
-  });
+  const length = Buffer.byteLength(body);
+  response.writeHead(status, { 'content-type': jsonType, 'content-length': length, ...headers });
   response.end(body);
 }
 
@@ -26,50 +39,35 @@ export function sendJson(
 export function sendRefusal(
   response: Response,
   refusal: Refusal,
-  nextId: NextId,
   headers: Readonly<Record<string, string>> = {},
 ): void {
   const all = { ...refusalHeaders(refusal), ...headers };
-  sendJson(response, statusOf(refusal.refusal), refusalBody(refusal), nextId, all);
+  sendJson(response, statusOf(refusal.code), writeRefusal(refusal), all);
 }
 
 /** Answers a known path asked with a method that it does not have. */
-export function methodNotAllowed(allowed: string, nextId: NextId): RequestHandler {
-  return (request, response) =>
-    sendRefusal(
-      response,
-      refuse('method_not_allowed', `${shownMethod(request)} is not allowed on this path: use ${allowed}.`),
-      nextId,
-      { allow: allowed },
-    );
+export function methodNotAllowed(allowed: string): RequestHandler {
+  return (request, response) => {
+    const message = `${shownMethod(request)} is not allowed on this path: use ${allowed}.`;
+    sendRefusal(response, refuse('method_not_allowed', message), { allow: allowed });
+  };
 }
 
 /** Answers a path that does not exist. */
-export function unknownUrl(nextId: NextId): RequestHandler {
-  return (request, response) =>
-    sendRefusal(
-      response,
-      refuse(
-        'unknown_url',
-        `Unknown request URL: ${shownMethod(request)} ${shownPath(request)}. Check the path for typos.`,
-      ),
-      nextId,
-    );
-}
+export const unknownUrl: RequestHandler = (request, response) => {
+  const message = `Unknown request URL: ${shownMethod(request)} ${shownPath(request)}. Check the path for typos.`;
+  sendRefusal(response, refuse('unknown_url', message));
+};
 
 /** Answers what went wrong inside a route: a path that can't be decoded, or else a fault of our own. */
-export function refuseFaults(onFault: ReportFault, nextId: NextId): ErrorRequestHandler {
+export function refuseFaults(onFault: ReportFault): ErrorRequestHandler {
   return (error: unknown, _request, response, next) => {
     if (response.headersSent) return next(error);
     if (error instanceof URIError)
-      return sendRefusal(
-        response,
-        refuse('unknown_url', 'The path of this request cannot be decoded.'),
-        nextId,
-      );
+      return sendRefusal(response, refuse('unknown_url', 'The path of this request cannot be decoded.'));
     onFault('a request could not be answered', error);
     const message = 'The server had an error while processing the request.';
-    sendRefusal(response, refuse('server_error', message), nextId);
+    sendRefusal(response, refuse('server_error', message));
   };
 }
 

@@ -1,6 +1,5 @@
 import { statusOf } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import { limitHeaders } from '../domain/limits.ts';
 import { jsonType } from '../protocol/answer-writer.ts';
 import type { AnswerIdentity, AnswerWriter } from '../protocol/answer-writer.ts';
 import { createChatResultWriter } from '../protocol/chat/write-result.ts';
@@ -8,11 +7,8 @@ import { createChatStreamWriter } from '../protocol/chat/write-stream.ts';
 import { createResponsesResultWriter } from '../protocol/responses/write-result.ts';
 import { createResponsesStreamWriter } from '../protocol/responses/write-stream.ts';
 import type { TextRequest } from '../protocol/text.ts';
-import { refusalBody, refusalHeaders } from '../protocol/write-refusal.ts';
-import type { Ending, Exchange, Ports } from './exchange.ts';
-
-/** Intermediaries that buffer or recompress an event stream would hold its text back. */
-const streamHeaders = { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' };
+import { writeRefusal } from '../protocol/write-refusal.ts';
+import type { AnswerHead, Ending, Exchange, Ports } from './exchange.ts';
 
 /** Chooses the writer for the client's protocol and mode. */
 export function openAnswer(request: TextRequest, exchange: Exchange): AnswerWriter {
@@ -27,14 +23,19 @@ export function openAnswer(request: TextRequest, exchange: Exchange): AnswerWrit
 }
 
 /** Sends a part of a stream; the first one brings the head with it. Waits while the client can't take more. */
-export async function deliver(text: string, exchange: Exchange, ports: Ports): Promise<void> {
-  const { client, notes } = exchange;
-  if (!notes.streamOpened && notes.writer !== null) {
+export async function deliver(
+  text: string,
+  writer: AnswerWriter,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<void> {
+  const { client, notes, interruption } = exchange;
+  if (!notes.streamOpened) {
     notes.streamOpened = true;
-    client.open(answerHeaders(exchange, notes.writer.contentType));
+    client.open(headOf(exchange, 200, writer.contentType));
     ports.telemetry.streamOpened(exchange.protocol);
   }
-  await client.send(text);
+  await client.send(text, interruption.signal);
 }
 
 /**
@@ -47,32 +48,30 @@ export async function conclude(ending: Ending, exchange: Exchange, ports: Ports)
   if ('refusal' in ending) return concludeRefused(ending.refusal, exchange);
   if (notes.writer === null) throw new Error('an answer without a writer');
   const last = notes.writer.finish(ending.finish, Math.floor(ports.clock.now() / 1_000));
-  if (!notes.stream) return client.answer(200, answerHeaders(exchange, notes.writer.contentType), last);
-  if (!notes.streamOpened) await deliver('', exchange, ports);
-  return client.end(last);
+  return notes.streamOpened
+    ? client.end(last)
+    : client.answer(headOf(exchange, 200, notes.writer.contentType), last);
 }
 
 /** Once a stream has begun the status is spent, and the failure goes out in the protocol's own way. */
 async function concludeRefused(refusal: Refusal, exchange: Exchange): Promise<void> {
   const { client, notes } = exchange;
-  if (!notes.streamOpened || notes.writer === null) return sendRefusal(refusal, exchange);
+  if (!notes.streamOpened || notes.writer === null) {
+    const head = headOf(exchange, statusOf(refusal.code), jsonType, refusal);
+    return client.answer({ ...head, isStream: false }, writeRefusal(refusal));
+  }
   const last = notes.writer.fail(refusal);
   return notes.writer.tearDownOnFailure ? client.tearDown(last) : client.end(last);
 }
 
-function sendRefusal(refusal: Refusal, exchange: Exchange): Promise<void> {
-  const headers = { ...answerHeaders(exchange, jsonType), ...refusalHeaders(refusal) };
-  return exchange.client.answer(statusOf(refusal.refusal), headers, refusalBody(refusal));
-}
-
-function answerHeaders({ requestId, notes }: Exchange, contentType: string): Record<string, string> {
-  return {
-    'content-type': contentType,
-    'x-request-id': requestId,
-    ...(notes.stream ? streamHeaders : {}),
-    ...(notes.standing !== null && notes.limits !== null ? limitHeaders(notes.standing, notes.limits) : {}),
-    ...(notes.stripped.length > 0 ? { 'x-textgate-stripped': notes.stripped.join(',') } : {}),
-  };
+function headOf(
+  { notes }: Exchange,
+  status: number,
+  contentType: string,
+  refusal: Refusal | null = null,
+): AnswerHead {
+  const { stream: isStream, standing, limits, stripped } = notes;
+  return { status, contentType, isStream, standing, limits, stripped, refusal };
 }
 
 function createWriter(request: TextRequest, identity: AnswerIdentity, exchange: Exchange): AnswerWriter {

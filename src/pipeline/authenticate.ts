@@ -10,9 +10,14 @@ export async function authenticate(
   authorization: string | undefined,
   keys: KeyDirectory,
 ): Promise<ApiKey | Refusal> {
-  const presented = bearer.exec(authorization ?? '')?.[1];
-  if (presented === undefined) return unknownKey();
+  const presented = readBearer(authorization);
+  if (presented === null) return unknownKey();
   return (await keys.find(presented)) ?? unknownKey();
+}
+
+/** The credential of an `Authorization: Bearer` header; `null` when there is none. */
+export function readBearer(authorization: string | undefined): string | null {
+  return bearer.exec(authorization ?? '')?.[1] ?? null;
 }
 
 /** One answer whether the key is missing, malformed, unknown or revoked, so that guessing teaches nothing. */

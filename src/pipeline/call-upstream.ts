@@ -1,8 +1,8 @@
-import { chatDialect } from '../protocol/upstream/chat.ts';
 import { readUpstreamError } from '../protocol/upstream/read-error.ts';
 import type { TextRequest } from '../protocol/text.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports.ts';
 import type { Route } from '../domain/routing.ts';
+import { dialects } from './dialects.ts';
 import { failedEnding, faultEnding } from './endings.ts';
 import type { Ending, Exchange, Ports } from './exchange.ts';
 
@@ -17,17 +17,17 @@ export async function callUpstream(
   ports: Ports,
 ): Promise<UpstreamAnswer | Ending> {
   const { signal } = exchange.interruption;
-  const { path, body } = chatDialect.writeRequest(request, chosen.model);
+  const { path, body } = dialects[chosen.dialect].writeRequest(request, chosen.model);
   const answer = await ports.upstreams.call(
     { upstream: chosen.upstream, method: 'POST', path, body, stream: request.stream },
     signal,
   );
-  if ('fault' in answer) return faultEnding(answer, signal);
+  if ('fault' in answer) return faultEnding(answer, signal, null);
   if (answer.status >= 200 && answer.status < 300) return answer;
   const errorText = await readErrorBody(answer);
-  if (typeof errorText !== 'string') return faultEnding(errorText, signal);
+  if (typeof errorText !== 'string') return faultEnding(errorText, signal, null);
   const refusal = readUpstreamError(answer.status, errorText, answer.retryAfterMs);
-  return failedEnding({ refusal, usage: null });
+  return { ...failedEnding({ refusal, usage: null }), cause: `status ${answer.status}` };
 }
 
 async function readErrorBody(answer: UpstreamAnswer): Promise<string | UpstreamFault> {

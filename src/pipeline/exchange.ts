@@ -10,7 +10,6 @@ import type {
   KeyDirectory,
   Limiter,
   ModelCatalogue,
-  NextId,
   Records,
   Telemetry,
   Upstreams,
@@ -21,7 +20,6 @@ import type { InFlight } from './in-flight.ts';
 /** Everything that the stages use of the world. */
 export interface Ports {
   readonly clock: Clock;
-  readonly nextId: NextId;
   readonly keys: KeyDirectory;
   readonly limiter: Limiter;
   readonly records: Records;
@@ -33,21 +31,36 @@ export interface Ports {
   readonly defaultLimits: Limits;
 }
 
+/** What the head of an answer says, before it is put into headers. */
+export interface AnswerHead {
+  readonly status: number;
+  readonly contentType: string;
+  readonly isStream: boolean;
+  /** How the key stands, and its limits; `null` when the request did not come so far. */
+  readonly standing: Standing | null;
+  readonly limits: Limits | null;
+  /** The parameters that were taken out. */
+  readonly stripped: readonly string[];
+  readonly refusal: Refusal | null;
+}
+
 /** The client's end of a request: what transport hands to the pipeline. */
 export interface ClientConnection {
+  /** 32 hexadecimal digits; the client has been told them as its request id. */
+  readonly id: string;
   readonly authorization: string | undefined;
   /** A fault of the request's head that transport found, such as a header sent twice. */
   readonly headFault: Refusal | null;
   /** The whole body, within the size and time limits. */
   readBody(): Promise<Uint8Array | Refusal>;
-  /** Calls back once if the client leaves before its answer is whole. */
+  /** Calls back if the client leaves before its answer is whole, or has left already. */
   onGone(callback: () => void): void;
   /** Sends a whole answer. This and the other two endings resolve when the bytes are out, or can't get out. */
-  answer(status: number, headers: Readonly<Record<string, string>>, body: string): Promise<void>;
+  answer(head: AnswerHead, body: string): Promise<void>;
   /** Sends the head of a streamed answer. */
-  open(headers: Readonly<Record<string, string>>): void;
-  /** Sends a part; the promise, if there is one, resolves when the client can take more or has left. */
-  send(text: string): Promise<void> | undefined;
+  open(head: AnswerHead): void;
+  /** Sends a part; resolves when the client can take more, has left, or `signal` was raised. */
+  send(text: string, signal: AbortSignal): Promise<void> | undefined;
   /** Ends a stream with its last part. */
   end(text: string): Promise<void>;
   /** Sends the last part, then breaks the connection, so that nobody takes the answer for whole. */
@@ -78,7 +91,8 @@ interface Notes {
   stripped: readonly string[];
   route: Route | null;
   dispatchedMs: number | null;
-  firstByteMs: number | null;
+  /** When the first text came. */
+  firstTextMs: number | null;
   /** Whether a consumption record was begun. */
   recorded: boolean;
   writer: AnswerWriter | null;
@@ -93,16 +107,17 @@ export type Ending =
       readonly outcome: Exclude<Outcome, 'completed' | 'incomplete'>;
       readonly refusal: Refusal;
       readonly usage: Usage | null;
+      /** What the operator should know of it and the client should not. */
+      readonly cause?: string;
     };
 
 /** Starts the exchange of one arrived request. */
 export function beginExchange(protocol: Protocol, client: ClientConnection, ports: Ports): Exchange {
-  const id = ports.nextId();
   const interruption = new AbortController();
   client.onGone(() => interruption.abort('client_closed' satisfies Interruption));
   return {
-    id,
-    requestId: `req_${id}`,
+    id: client.id,
+    requestId: `req_${client.id}`,
     protocol,
     client,
     arrivedAt: ports.clock.now(),
@@ -117,7 +132,7 @@ export function beginExchange(protocol: Protocol, client: ClientConnection, port
       stripped: [],
       route: null,
       dispatchedMs: null,
-      firstByteMs: null,
+      firstTextMs: null,
       recorded: false,
       writer: null,
       streamOpened: false,

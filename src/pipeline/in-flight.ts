@@ -21,7 +21,7 @@ export interface InFlight {
 export function createInFlight(): InFlight {
   const running = new Map<string, Running>();
   let accepting = true;
-  let whenEmpty: (() => void) | null = null;
+  let empty: PromiseWithResolvers<void> | null = null;
   return {
     get accepting() {
       return accepting;
@@ -29,11 +29,13 @@ export function createInFlight(): InFlight {
     add: (request) => void running.set(request.requestId, request),
     remove(request) {
       running.delete(request.requestId);
-      if (running.size === 0) whenEmpty?.();
+      if (running.size === 0) empty?.resolve();
     },
     async drained() {
       accepting = false;
-      if (running.size > 0) await new Promise<void>((resolve) => (whenEmpty = resolve));
+      if (running.size === 0) return;
+      empty ??= Promise.withResolvers<void>();
+      await empty.promise;
     },
     interruptAll(reason) {
       for (const { interruption } of running.values()) interruption.abort(reason);

@@ -1,8 +1,8 @@
-import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { TextRequest } from '../protocol/text.ts';
 import type { Route } from '../domain/routing.ts';
+import { storageUnavailable } from '../domain/storage-refusal.ts';
 import type { Exchange, Ports } from './exchange.ts';
 
 /**
@@ -30,9 +30,7 @@ export async function reserve(
     });
   } catch (error) {
     ports.telemetry.fault('a consumption record could not be begun', error);
-    return refuse('storage_unavailable', 'The service cannot record requests right now. Try again shortly.', {
-      retryAfterMs: 5_000,
-    });
+    return storageUnavailable();
   }
   exchange.notes.recorded = true;
   return null;

@@ -1,13 +1,14 @@
 import { isRefusal } from '../shared/errors.ts';
+import type { Interruption } from '../domain/ports.ts';
+import type { Protocol } from '../protocol/text.ts';
 import { admit } from './admit.ts';
 import { conclude, openAnswer } from './answer-client.ts';
 import { authenticate } from './authenticate.ts';
 import { callUpstream } from './call-upstream.ts';
+import { dialects } from './dialects.ts';
 import { interruptedEnding, refusedEnding, unexpectedEnding } from './endings.ts';
 import { beginExchange } from './exchange.ts';
 import type { ClientConnection, Ending, Exchange, Ports } from './exchange.ts';
-import type { Interruption } from '../domain/ports.ts';
-import type { Protocol } from '../protocol/text.ts';
 import { normalize } from './normalize.ts';
 import { reserve } from './reserve.ts';
 import { rewrite } from './rewrite.ts';
@@ -40,10 +41,10 @@ export async function runExchange(protocol: Protocol, client: ClientConnection, 
 
 /**
  * The stages, in an order that has reasons: no work for strangers, no body read without a slot, nothing sent
- * upstream that is not checked, nothing shown to the client that is not recorded.
+ * upstream that is not checked, nothing begun for a client that has left, nothing shown that is not recorded.
  */
 async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
-  const { client, notes } = exchange;
+  const { client, notes, interruption } = exchange;
   if (client.headFault !== null) return refusedEnding(client.headFault);
 
   const key = await authenticate(client.authorization, ports.keys);
@@ -58,6 +59,7 @@ async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
 
   const chosen = await route(request.model, exchange, ports);
   if (isRefusal(chosen)) return refusedEnding(chosen);
+  if (interruption.signal.aborted) return interruptedEnding(interruption.signal.reason as Interruption, null);
 
   const reserving = reserve(key, request, chosen, exchange, ports);
   const answer = await callUpstream(request, chosen, exchange, ports);
@@ -66,7 +68,8 @@ async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
 
   try {
     if (unreserved !== null) return refusedEnding(unreserved);
-    return await rewrite(answer, openAnswer(request, exchange), exchange, ports);
+    const writer = openAnswer(request, exchange);
+    return await rewrite(answer, dialects[chosen.dialect], writer, exchange, ports);
   } finally {
     answer.release();
   }
@@ -74,5 +77,6 @@ async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
 
 /** A client that left, or a server that drains, explains every failure that came of it. */
 function unlessInterrupted(ending: Ending, signal: AbortSignal): Ending {
-  return signal.aborted && 'refusal' in ending ? interruptedEnding(signal.reason as Interruption) : ending;
+  if (!signal.aborted || !('refusal' in ending)) return ending;
+  return interruptedEnding(signal.reason as Interruption, ending.usage);
 }

@@ -14,7 +14,7 @@ export async function settle(ending: Ending, exchange: Exchange, ports: Ports): 
   const summary = summarize(ending, exchange, ports.clock.monotonicMs());
   const { outcome, status, usage, totalMs } = summary;
   if (notes.recorded) {
-    const firstByteMs = summary.firstByteMs;
+    const { firstTextMs: firstByteMs } = summary;
     const usageSource = usage === null ? 'none' : 'upstream';
     await ports.records
       .settle({ requestId, outcome, status, usage, usageSource, firstByteMs, totalMs })
@@ -37,18 +37,19 @@ function summarize(ending: Ending, exchange: Exchange, nowMs: number): ExchangeS
     outcome: ending.outcome,
     status: statusSent(ending, notes.streamOpened),
     refusal,
+    cause: ('refusal' in ending ? ending.cause : undefined) ?? null,
     usage: 'refusal' in ending ? ending.usage : ending.finish.usage,
     stripped: notes.stripped,
     streamOpened: notes.streamOpened,
     queuedMs: sinceArrival(notes.dispatchedMs, arrivedMs),
-    firstByteMs: sinceArrival(notes.firstByteMs, arrivedMs),
+    firstTextMs: sinceArrival(notes.firstTextMs, arrivedMs),
     totalMs: nowMs - arrivedMs,
   };
 }
 
 function statusSent(ending: Ending, streamOpened: boolean): number {
   if (streamOpened || !('refusal' in ending)) return 200;
-  return ending.outcome === 'client_closed' ? clientClosedStatus : statusOf(ending.refusal.refusal);
+  return ending.outcome === 'client_closed' ? clientClosedStatus : statusOf(ending.refusal.code);
 }
 
 function sinceArrival(momentMs: number | null, arrivedMs: number): number | null {

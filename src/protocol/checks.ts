@@ -62,7 +62,12 @@ export function emptyArray(path: string): Refusal {
   );
 }
 
-/** `advice` says what the service offers instead. */
+/** A name that the service does not have; `advice` says what it offers instead. */
+export function unsupportedParameter(path: string, advice: string): Refusal {
+  return refuse('unsupported_parameter', `Unsupported parameter: '${path}'. ${advice}`, { param: path });
+}
+
+/** A value that the service does not have; `advice` says what it offers instead. */
 export function unsupportedValue(path: string, advice: string): Refusal {
   return refuse('unsupported_value', `Unsupported value: '${path}'. ${advice}`, { param: path });
 }

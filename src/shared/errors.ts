@@ -51,12 +51,16 @@ interface LimitDetail {
   readonly retryAfterMs: number;
 }
 
+const refusalBrand = Symbol('refusal');
+
 /**
  * An expected "no": a value that stages return, never an exception.
  * `message` is written for the caller and holds no secret, no prompt and no upstream address.
  */
 export interface Refusal {
-  readonly refusal: ErrorCode;
+  /** A symbol, because nothing that was parsed from JSON can carry one. */
+  readonly [refusalBrand]: true;
+  readonly code: ErrorCode;
   readonly message: string;
   readonly param: string | null;
   readonly limit: LimitDetail | null;
@@ -73,7 +77,8 @@ interface RefusalExtras {
 /** Builds a refusal; `extras.limit` also sets the time after which a retry makes sense. */
 export function refuse(code: ErrorCode, message: string, extras: RefusalExtras = {}): Refusal {
   return {
-    refusal: code,
+    [refusalBrand]: true,
+    code,
     message,
     param: extras.param ?? null,
     limit: extras.limit ?? null,
@@ -82,7 +87,7 @@ export function refuse(code: ErrorCode, message: string, extras: RefusalExtras =
 }
 
 export function isRefusal(value: unknown): value is Refusal {
-  return typeof value === 'object' && value !== null && 'refusal' in value;
+  return typeof value === 'object' && value !== null && refusalBrand in value;
 }
 
 export function statusOf(code: ErrorCode): number {
@@ -106,9 +111,9 @@ export interface ErrorBody {
 export function errorBody(refusal: Refusal): ErrorBody {
   const body: ErrorBody = {
     message: refusal.message,
-    type: errorTable[refusal.refusal].type,
+    type: errorTable[refusal.code].type,
     param: refusal.param,
-    code: refusal.refusal,
+    code: refusal.code,
   };
   if (refusal.limit === null) return body;
   const { source, kind, limit, inFlight, retryAfterMs } = refusal.limit;

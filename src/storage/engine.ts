@@ -13,6 +13,8 @@ export type Row = Readonly<Record<string, SqlValue>>;
 export interface Engine {
   /** Resolves with the rows of every statement once the unit is committed. */
   run(unit: readonly Statement[]): Promise<readonly (readonly Row[])[]>;
+  /** Why the database can't be used any more; `null` while it can, or is still being opened. */
+  readonly broken: Error | null;
   /** Resolves when the database is open and up to date; rejects with the reason when it can't be opened. */
   readonly ready: Promise<void>;
   /** Finishes what was handed in, then closes. */

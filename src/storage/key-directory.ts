@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { keyPattern } from '../domain/api-key.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { KeyDirectory, ReportFault } from '../domain/ports.ts';
+import { storageUnavailable } from '../domain/storage-refusal.ts';
 import type { Store } from './store.ts';
 
 /** How many keys are remembered. */
@@ -31,9 +31,7 @@ export function createKeyDirectory(store: Pick<Store, 'findKeyByHash'>, onFault:
       return key;
     } catch (error) {
       onFault('keys could not be read', error);
-      return refuse('storage_unavailable', 'The service cannot check keys right now. Try again shortly.', {
-        retryAfterMs: 5_000,
-      });
+      return storageUnavailable();
     }
   }
 }

@@ -45,7 +45,8 @@ export function createStore(engine: Engine): Store {
       await rows(insertRecord(record));
     },
     async settle(record) {
-      await rows(settleRecord(record));
+      const settled = await rows(settleRecord(record));
+      if (settled.length === 0) throw new Error(`no open record of ${record.requestId}`);
     },
     async closeLostRecords() {
       const lost = await rows({
@@ -106,7 +107,7 @@ function settleRecord({ usage, ...record }: SettledRecord): Statement {
   return {
     sql: `UPDATE records SET outcome = ?, status = ?, input_tokens = ?, cached_input_tokens = ?,
             output_tokens = ?, reasoning_tokens = ?, usage_source = ?, first_byte_ms = ?, total_ms = ?
-          WHERE request_id = ? AND outcome IS NULL`,
+          WHERE request_id = ? AND outcome IS NULL RETURNING request_id`,
     values: [
       record.outcome,
       record.status,

@@ -17,7 +17,7 @@ export function createLog(level: 'info' | 'warn' | 'silent', destination?: Desti
       logger.info(
         {
           ...rest,
-          code: refusal?.refusal ?? null,
+          code: summary.outcome === 'client_closed' ? null : (refusal?.code ?? null),
           inputTokens: usage?.inputTokens ?? null,
           outputTokens: usage?.outputTokens ?? null,
         },

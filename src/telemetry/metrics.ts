@@ -31,7 +31,7 @@ const streamEndings: Readonly<Record<Outcome, string>> = {
   cancelled: 'cancelled',
   drained: 'drained',
   lost: 'upstream_failed',
-  server_error: 'upstream_failed',
+  server_error: 'server_error',
 };
 
 export interface Metrics extends Omit<Telemetry, 'fault'> {
@@ -143,7 +143,7 @@ export function createMetrics(): Metrics {
         gen_ai_provider_name: summary.upstream,
       };
       duration.observe(labels, summary.totalMs / 1_000);
-      if (summary.firstByteMs !== null) firstToken.observe(labels, summary.firstByteMs / 1_000);
+      if (summary.firstTextMs !== null) firstToken.observe(labels, summary.firstTextMs / 1_000);
       if (usage !== null) countTokens(usage, model, labels);
     },
     expose: async () => ({ contentType: registry.contentType, body: await registry.metrics() }),

@@ -15,7 +15,6 @@ const maxQuotedChars = 200;
 interface DemoRequest {
   readonly messages: readonly { readonly role: string; readonly content: string }[];
   readonly max_tokens?: number;
-  readonly stream: boolean;
 }
 
 /**
@@ -36,18 +35,24 @@ function answerCall(
   deadlines: Deadlines,
   clock: Clock,
 ): UpstreamAnswer {
-  const request = JSON.parse(call.body ?? '{}') as DemoRequest;
   const interrupt = (): void => queue.stop({ fault: 'interrupted' });
   const queue = new BodyQueue(clock, deadlines, () => signal.removeEventListener('abort', interrupt));
   signal.addEventListener('abort', interrupt, { once: true });
-  play(request.stream ? streamFrames(request) : wholeBody(request), queue, clock);
+  play(piecesOf(call), queue, clock);
   return {
     status: 200,
-    contentType: request.stream ? 'text/event-stream' : 'application/json',
+    contentType: call.stream ? 'text/event-stream' : 'application/json',
     retryAfterMs: null,
     read: () => queue.read(),
     release: () => queue.release(),
   };
+}
+
+/** The body in the pieces in which it goes out: the list of models, or an answer. */
+function piecesOf({ body, stream }: UpstreamCall): readonly string[] {
+  if (body === null) return [JSON.stringify({ object: 'list', data: [{ id: demoModel, object: 'model' }] })];
+  const request = JSON.parse(body) as DemoRequest;
+  return stream ? streamFrames(request) : wholeBody(request);
 }
 
 /** Pushes the pieces one by one, each after its pause, until all are out or somebody stops it. */

@@ -9,6 +9,9 @@ import type { Upstream } from './upstreams.ts';
 /** The longest wait that an upstream's `retry-after` may ask of our clients, in milliseconds. */
 const maxRetryAfterMs = 600_000;
 
+/** How much of an error's words is kept, in characters. */
+const maxCauseChars = 200;
+
 export interface HttpUpstreamOptions {
   /** The base URL, version included: `https://host/v1`. */
   readonly url: URL;
@@ -82,7 +85,7 @@ class HttpCall implements Dispatcher.DispatchHandler {
     this.#queue = new BodyQueue(clock, deadlines, () => {
       signal.removeEventListener('abort', interrupt);
       const { fault } = this.#queue;
-      if (!this.#answered && fault !== null) this.#resolve(fault);
+      if (fault !== null) this.#resolve(fault);
     });
   }
 
@@ -100,15 +103,16 @@ class HttpCall implements Dispatcher.DispatchHandler {
     headers: IncomingHttpHeaders,
   ): void {
     if (status < 200) return;
-    this.#answered = true;
     const queue = this.#queue;
-    this.#resolve({
+    const answer: UpstreamAnswer = {
       status,
-      contentType: (headers['content-type'] ?? '').toLowerCase(),
+      contentType: (firstValue(headers['content-type']) ?? '').toLowerCase(),
       retryAfterMs: readRetryAfter(headers),
       read: () => queue.read(),
       release: () => queue.release(),
-    });
+    };
+    this.#answered = true;
+    this.#resolve(answer);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -119,16 +123,26 @@ class HttpCall implements Dispatcher.DispatchHandler {
     this.#queue.finish(null);
   }
 
-  onResponseError(): void {
-    this.#queue.finish({ fault: this.#answered ? 'broken' : 'unreachable' });
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#queue.finish({ fault: this.#answered ? 'broken' : 'unreachable', cause: describe(error) });
   }
+}
+
+/** A header that came twice is a list, whatever its type says. */
+function firstValue(header: string | readonly string[] | undefined): string | undefined {
+  return Array.isArray(header) ? String(header[0]) : (header as string | undefined);
+}
+
+/** An error's code and words: the operator's only hint at a wrong address, a certificate or a cut line. */
+function describe(error: Error & { code?: string }): string {
+  return `${error.code ?? error.name}: ${error.message}`.slice(0, maxCauseChars);
 }
 
 /** `retry-after-ms`, or `retry-after` in seconds; a date is not worth the clock skew. */
 function readRetryAfter(headers: IncomingHttpHeaders): number | null {
-  const milliseconds = Number(headers['retry-after-ms'] ?? Number.NaN);
+  const milliseconds = Number(firstValue(headers['retry-after-ms']) ?? Number.NaN);
   const value = Number.isFinite(milliseconds)
     ? milliseconds
-    : Number(headers['retry-after'] ?? Number.NaN) * 1_000;
+    : Number(firstValue(headers['retry-after']) ?? Number.NaN) * 1_000;
   return Number.isFinite(value) && value >= 0 ? Math.min(value, maxRetryAfterMs) : null;
 }

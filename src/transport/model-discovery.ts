@@ -86,7 +86,7 @@ async function fetchText(
   upstreams: Upstreams,
   signal: AbortSignal,
 ): Promise<string | null> {
-  const call = { upstream, method: 'GET', path: '/models', body: null, stream: true } as const;
+  const call = { upstream, method: 'GET', path: '/models', body: null, stream: false } as const;
   const answer = await upstreams.call(call, signal);
   if ('fault' in answer) return null;
   const decoder = new TextDecoder();
@@ -108,14 +108,15 @@ function readModelList(
   nowSeconds: number,
 ): ReadonlyMap<string, OfferedModel> | null {
   try {
-    const { data } = JSON.parse(text) as { data: readonly { id: unknown; created: unknown }[] };
+    const { data } = JSON.parse(text) as { data: readonly ({ id: unknown; created: unknown } | null)[] };
     const models = data
+      .filter((entry) => entry !== null)
       .filter(({ id }) => typeof id === 'string' && id !== '')
       .slice(0, maxModels)
       .map(({ id, created }) => ({
         id: id as string,
         createdAt: Number.isSafeInteger(created) ? (created as number) : nowSeconds,
-        routes: [{ upstream, model: id as string }],
+        routes: [{ upstream, dialect: 'chat' as const, model: id as string }],
       }));
     return new Map(models.map((model) => [model.id, model]));
   } catch {

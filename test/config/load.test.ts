@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ConfigError, checkConfig, environmentConfig, loadConfigFile } from '../../src/config/load.ts';
-import type { Environment } from '../../src/config/load.ts';
+import type { Environment } from '../../src/config/environment.ts';
 
 let folder = '';
 beforeAll(() => {

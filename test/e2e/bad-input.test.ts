@@ -96,7 +96,7 @@ describe('a body that can’t be served', () => {
       chat,
       { model: 'small', messages: [{ role: 'assistant', content: 'x', tool_calls: [{}] }] },
       400,
-      'unsupported_value',
+      'unsupported_parameter',
       'messages[0].tool_calls',
     ],
     ['tools', chat, { ...chatBody, tools: [{ type: 'function' }] }, 400, 'unsupported_parameter', 'tools'],
@@ -341,6 +341,26 @@ describe('a request on the raw socket', () => {
     expect(answer).toContain('"code":"invalid_value"');
   });
 
+  test.each([
+    ['GET http://[ HTTP/1.1', 400],
+    ['CONNECT example.com:443 HTTP/1.1', 405],
+    ['POST /v1/responses HTTP/1.1\r\nExpect: a miracle', 417],
+  ])('%j gets an envelope and an id', async (line, status) => {
+    const answer = await sendRaw([line, 'Host: x']);
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(answer).toMatch(/x-request-id: req_[0-9a-f]{32}/i);
+    expect(answer).toMatch(/"error":\{"message":/);
+  });
+
+  test('that waits to send its body hears its refusal first, and is told to go on only with a key', async () => {
+    const lines = ['POST /v1/responses HTTP/1.1', 'Host: x', 'Expect: 100-continue', 'Connection: close'];
+    const type = 'Content-Type: application/json';
+    const stranger = await sendRaw([...lines, type, 'Content-Length: 999999999']);
+    expect(stranger).toMatch(/^HTTP\/1.1 401 /);
+    const known = [...lines, `Authorization: Bearer ${gateway.key}`, type, 'Content-Length: 2'];
+    expect(await sendRaw(known, '{}')).toMatch(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 400 /);
+  });
+
   test('with an endless head gets an envelope too', async () => {
     const answer = await sendRaw(['GET / HTTP/1.1', `X: ${'y'.repeat(20_000)}`]);
     expect(answer).toContain('"code":"request_too_large"');
@@ -369,11 +389,13 @@ describe('what clients send by themselves', () => {
 });
 
 /** Sends lines on a socket of their own and reads until the other side closes. */
-function sendRaw(lines: readonly string[]): Promise<string> {
+function sendRaw(lines: readonly string[], body = ''): Promise<string> {
   const { hostname, port } = new URL(gateway.url);
   return new Promise((resolve) => {
     let answer = '';
-    const socket = connect(Number(port), hostname, () => socket.write(`${lines.join('\r\n')}\r\n\r\n`));
+    const socket = connect(Number(port), hostname, () =>
+      socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`),
+    );
     socket.on('data', (chunk) => (answer += chunk.toString()));
     socket.on('error', () => {});
     socket.on('close', () => resolve(answer));

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { chatFrames, cut, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
@@ -190,6 +192,27 @@ describe('a client that leaves', () => {
       await eventually('the upstream call is cut off', () => upstream.aborted === abortedBefore + 1);
     },
   );
+});
+
+describe('garbage on a connection whose stream runs', () => {
+  test('breaks it, and writes nothing between its frames', async () => {
+    upstream.play((response) => void sendStream(response, frames.slice(0, 2)));
+    const { hostname, port } = new URL(gateway.url);
+    const text = JSON.stringify({ model: 'small', messages, stream: true });
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => {});
+    let answer = '';
+    socket.on('data', (chunk) => (answer += chunk.toString()));
+    socket.write(
+      `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.key}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`,
+    );
+    await eventually('the stream has begun', () => answer.includes('one '));
+    socket.write('garbage\r\n\r\n');
+    await once(socket, 'close');
+    expect(answer.match(/HTTP\/1.1/g)).toHaveLength(1);
+    expect(answer).not.toContain('[DONE]');
+  });
 });
 
 /** Reads an answer to its end, whether that is a proper one (`whole`) or a broken connection. */

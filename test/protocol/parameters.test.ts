@@ -12,7 +12,7 @@ const protocols: readonly Protocol[] = ['chat', 'responses'];
 /** What became of the parameters put on top of a good body: what is left of them, or why they were refused. */
 function fate(protocol: Protocol, more: Record<string, unknown>): unknown {
   const read = readParameters(protocol, { ...bodies[protocol], ...more });
-  if (isRefusal(read)) return `${read.refusal} ${read.param}`;
+  if (isRefusal(read)) return `${read.code} ${read.param}`;
   const kept = Object.keys(more).filter((name) => name in read.values);
   return { kept, stripped: read.stripped };
 }
@@ -47,7 +47,7 @@ describe('the registry', () => {
   test.each(rows.filter(([, , treatment]) => isRequired(treatment)))('misses %s’s %s', (protocol, name) => {
     const { [name]: _gone, ...rest } = bodies[protocol];
     expect(readParameters(protocol, rest)).toMatchObject({
-      refusal: 'missing_required_parameter',
+      code: 'missing_required_parameter',
       param: name,
     });
   });
@@ -91,7 +91,7 @@ describe.each(protocols)('on %s', (protocol) => {
   });
 
   test.each([null, undefined, 'x', 7, [], true])('%j is no body', (body) => {
-    expect(readParameters(protocol, body)).toMatchObject({ refusal: 'invalid_type', param: null });
+    expect(readParameters(protocol, body)).toMatchObject({ code: 'invalid_type', param: null });
   });
 });
 
@@ -137,7 +137,7 @@ describe('a refused body', () => {
 
   test('never takes a parameter from an object’s prototype', () => {
     const body = JSON.parse('{"__proto__":{"model":"m","messages":[]}}') as unknown;
-    expect(readParameters('chat', body)).toMatchObject({ refusal: 'unknown_parameter', param: '__proto__' });
+    expect(readParameters('chat', body)).toMatchObject({ code: 'unknown_parameter', param: '__proto__' });
     expect(readParameters('chat', Object.create(bodies.chat))).toMatchObject({ param: 'model' });
   });
 

@@ -44,8 +44,8 @@ describe('an error code', () => {
 
 describe('a refusal', () => {
   test('says nothing that it was not told', () => {
-    expect(refuse('invalid_json', 'no')).toEqual({
-      refusal: 'invalid_json',
+    expect(refuse('invalid_json', 'no')).toMatchObject({
+      code: 'invalid_json',
       message: 'no',
       param: null,
       limit: null,

@@ -32,5 +32,5 @@ export function summarize(events: readonly TextEvent[]): {
   const text = events.map((event) => (event.type === 'delta' ? event.text : '')).join('');
   const last = events.at(-1);
   if (last === undefined || last.type === 'delta') throw new Error('no ending');
-  return { text, ending: last.type === 'finish' ? last.reason : last.refusal.refusal, usage: last.usage };
+  return { text, ending: last.type === 'finish' ? last.reason : last.refusal.code, usage: last.usage };
 }

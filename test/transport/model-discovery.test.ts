@@ -41,7 +41,7 @@ function answerWith(body: string, status = 200): UpstreamAnswer {
 describe('models asked of an upstream', () => {
   test('are offered under their own names, routed to that upstream', async () => {
     const listing = createListing();
-    listing.list('a', 'org/b');
+    listing.say('{"data":[null,{"id":"a"},3,{"id":7},{"id":"org/b"}]}');
     const models = createModelDiscovery('local', listing.upstreams, createFakeClock());
     expect(await models.find('org/b')).toMatchObject({
       id: 'org/b',
@@ -89,14 +89,14 @@ describe('models asked of an upstream', () => {
     expect(listing.asked()).toBe(2);
   });
 
-  test.each(['', '{}', '[]', '{"data":3}', '{"data":[null]}', 'x'.repeat(1_100_000)])(
+  test.each(['', '{}', '[]', '{"data":3}', 'x'.repeat(1_100_000)])(
     'are unknown while the upstream answers %.20s',
     async (body) => {
       const listing = createListing();
       listing.say(body);
       const models = createModelDiscovery('local', listing.upstreams, createFakeClock());
-      expect(await models.list()).toMatchObject({ refusal: 'upstream_unavailable', retryAfterMs: 2_000 });
-      expect(await models.find('a')).toMatchObject({ refusal: 'upstream_unavailable' });
+      expect(await models.list()).toMatchObject({ code: 'upstream_unavailable', retryAfterMs: 2_000 });
+      expect(await models.find('a')).toMatchObject({ code: 'upstream_unavailable' });
     },
   );
 });

@@ -1,6 +1,6 @@
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { emptyArray, invalidType, isBoolean, isPlainObject, unsupportedValue } from '../checks.ts';
+import { emptyArray, invalidType, isBoolean, isPlainObject, unsupportedParameter } from '../checks.ts';
 import { readParameters } from '../parameters.ts';
 import { readContent, readRole } from '../text-parts.ts';
 import type { PartTypes } from '../text-parts.ts';
@@ -62,7 +62,7 @@ function readMessage(message: unknown, path: string): TextTurn | Refusal {
   for (const key of nonTextKeys) {
     const value = message[key] ?? null;
     if (value !== null && !(Array.isArray(value) && value.length === 0))
-      return unsupportedValue(`${path}.${key}`, 'Only text messages are available.');
+      return unsupportedParameter(`${path}.${key}`, 'Only text messages are available.');
   }
   const refusalText = message['refusal'];
   const content = message['content'] ?? (typeof refusalText === 'string' ? refusalText : message['content']);

@@ -1,10 +1,12 @@
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
+import { parseJson } from '../../shared/parse-json.ts';
 import { createSseParser } from '../sse.ts';
 import type { SseEvent } from '../sse.ts';
-import type { TextEvent, TextRequest } from '../text.ts';
-import { ChatAnswer, invalidAnswer, upstreamFailure } from './chat-frames.ts';
+import type { TextEvent, TextRequest, Usage } from '../text.ts';
+import { ChatAnswer } from './chat-answer.ts';
 import type { Dialect, DialectRequest, UpstreamReader } from './dialect.ts';
+import { invalidAnswer, reportedFailure } from './failures.ts';
 
 /** The largest whole answer that is read, in bytes. */
 const maxResultBytes = 16 * 1_048_576;
@@ -34,6 +36,10 @@ class ChatStreamReader implements UpstreamReader {
   readonly #answer = new ChatAnswer();
   #ended = false;
 
+  get usage(): Usage | null {
+    return this.#answer.usage;
+  }
+
   push(bytes: Uint8Array): TextEvent[] {
     const events: TextEvent[] = [];
     if (this.#ended) return events;
@@ -60,7 +66,7 @@ class ChatStreamReader implements UpstreamReader {
   #read({ name, data }: SseEvent, events: TextEvent[]): void {
     if (data === '') return;
     if (data.startsWith('[DONE]')) return this.#conclude(this.#answer.end(), events);
-    if (name === 'error') return this.#fail(upstreamFailure(), events);
+    if (name === 'error') return this.#fail(reportedFailure(), events);
     const frame = parseJson(data);
     if (frame === undefined) return this.#fail(invalidAnswer('an event that is not JSON'), events);
     const text = this.#answer.read(frame, 'delta');
@@ -86,6 +92,10 @@ class ChatResultReader implements UpstreamReader {
   #bytes = 0;
   #ended = false;
 
+  get usage(): Usage | null {
+    return this.#answer.usage;
+  }
+
   push(bytes: Uint8Array): TextEvent[] {
     if (this.#ended) return [];
     this.#bytes += bytes.length;
@@ -109,14 +119,5 @@ class ChatResultReader implements UpstreamReader {
     this.#ended = true;
     this.#body = '';
     return [this.#answer.fail(refusal)];
-  }
-}
-
-/** `undefined` for what is not JSON, which no JSON text can mean. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

@@ -1,4 +1,4 @@
-import type { TextEvent, TextRequest } from '../text.ts';
+import type { TextEvent, TextRequest, Usage } from '../text.ts';
 
 /** Reads one upstream answer into events that obey the order law; `end()` always brings the ending. */
 export interface UpstreamReader {
@@ -6,6 +6,8 @@ export interface UpstreamReader {
   push(bytes: Uint8Array): TextEvent[];
   /** Takes the end of the body; returns nothing when the ending has been returned already. */
   end(): TextEvent[];
+  /** The last usage that the upstream reported, for endings that the body does not bring. */
+  readonly usage: Usage | null;
 }
 
 /** What a dialect sends: the path below the upstream's base URL, and the JSON body. */

@@ -48,6 +48,9 @@ export function createSqliteEngine(options: WorkerOptions): Engine {
 
   return {
     ready: opened.promise,
+    get broken() {
+      return broken;
+    },
     async run(unit: readonly Statement[]) {
       if (broken !== null) throw broken;
       if (waiting.size >= maxWaitingUnits) throw new Error('too many database units are waiting');
@@ -59,6 +62,7 @@ export function createSqliteEngine(options: WorkerOptions): Engine {
     },
     async close() {
       if (broken === null) post({ close: true });
+      broken ??= new Error('the database is closed');
       await closed.promise;
       await worker.terminate();
     },

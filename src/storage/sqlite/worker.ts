@@ -16,11 +16,17 @@ import type { UnitResult, WorkerOptions, WorkerReply, WorkerRequest } from './me
 /** How long another process may hold the database before a statement gives up, in milliseconds. */
 const busyTimeoutMs = 5_000;
 
+/** How long the process before may take to let go of the database, in milliseconds. */
+const ownerTimeoutMs = 2_000;
+
 /** How many units share a commit at the most. */
 const maxUnitsPerCommit = 500;
 
 const port = parentPort;
 if (port === null) throw new Error('this file runs as a worker thread');
+/** Held, not used: letting go of it would let go of the lock. */
+let ownerLock: DatabaseSync | null = null;
+
 const reply = (message: WorkerReply): void => port.postMessage(message);
 
 try {
@@ -31,10 +37,26 @@ try {
 }
 
 function openDatabase({ path, durability }: WorkerOptions): DatabaseSync {
+  own(path);
   const database = new DatabaseSync(path, { timeout: busyTimeoutMs });
   database.exec(`PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON; PRAGMA synchronous = ${durability}`);
   migrate(database);
   return database;
+}
+
+/**
+ * Two processes on one file would each allow a key its whole limits, and each would take the other's running
+ * requests for lost. So the file has one owner, told by a lock that the system gives back when a process dies.
+ */
+function own(path: string): void {
+  if (path === ':memory:') return;
+  const lock = new DatabaseSync(`${path}-owner`, { timeout: ownerTimeoutMs });
+  try {
+    lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
+  } catch {
+    throw new Error('another textgate process is using it');
+  }
+  ownerLock = lock;
 }
 
 /** Brings the schema up to date. A database that another version has changed differently is refused. */
@@ -140,6 +162,7 @@ function runStatement(
 
 function close(database: DatabaseSync): void {
   database.close();
+  ownerLock?.close();
   reply({ closed: true });
   port?.close();
 }

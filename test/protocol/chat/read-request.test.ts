@@ -8,7 +8,7 @@ const read = (more: Record<string, unknown>) => readChatRequest({ model: 'm', me
 /** The texts read from messages, or the code and place of the fault. */
 function readMessages(...messages: unknown[]): unknown {
   const request = readChatRequest({ model: 'm', messages });
-  if (isRefusal(request)) return `${request.refusal} ${request.param}`;
+  if (isRefusal(request)) return `${request.code} ${request.param}`;
   return request.turns.map(({ role, text }) => `${role}: ${text}`);
 }
 
@@ -58,8 +58,8 @@ describe('a chat request', () => {
       'stream_options.include_usage',
     ],
     [{ messages: [] }, 'empty_array', 'messages'],
-  ])('%j is refused: %s %s', (more, refusal, param) => {
-    expect(read(more)).toMatchObject({ refusal, param });
+  ])('%j is refused: %s %s', (more, code, param) => {
+    expect(read(more)).toMatchObject({ code, param });
   });
 
   test('names what was taken out', () => {

@@ -7,7 +7,7 @@ const read = (more: Record<string, unknown>) => readResponsesRequest({ model: 'm
 /** The texts read from an input, or the code and place of the fault. */
 function readInput(input: unknown): unknown {
   const request = readResponsesRequest({ model: 'm', input });
-  if (isRefusal(request)) return `${request.refusal} ${request.param}`;
+  if (isRefusal(request)) return `${request.code} ${request.param}`;
   return request.turns.map(({ role, text }) => `${role}: ${text}`);
 }
 

@@ -64,7 +64,7 @@ describe('a whole answer', () => {
     const piece = Buffer.alloc(1_048_576, ' ');
     for (let count = 0; count < 16; count++) expect(reader.push(piece)).toEqual([]);
     expect(reader.push(Buffer.from(' '))).toMatchObject([
-      { type: 'failure', refusal: { refusal: 'upstream_invalid' } },
+      { type: 'failure', refusal: { code: 'upstream_invalid' } },
     ]);
     expect(reader.end()).toEqual([]);
   });

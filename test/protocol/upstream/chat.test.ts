@@ -126,8 +126,10 @@ describe('the finish reason', () => {
     ['safety', 'content_filter'],
     ['SAFETY', 'content_filter'],
     ['refusal', 'content_filter'],
-    ['constructor', 'stop'],
-    ['__proto__', 'stop'],
+    ['constructor', 'upstream_error'],
+    ['__proto__', 'upstream_error'],
+    ['insufficient_system_resource', 'upstream_error'],
+    ['network_error', 'upstream_error'],
     ['error', 'upstream_error'],
     ['abort', 'upstream_error'],
     ['tool_calls', 'upstream_invalid'],
@@ -258,7 +260,7 @@ describe('a stream that goes wrong', () => {
     const reader = chatDialect.createStreamReader();
     expect(reader.push(Buffer.from(`: ${half}`))).toEqual([]);
     expect(reader.push(Buffer.from(`${half}yyyyy`))).toMatchObject([
-      { refusal: { refusal: 'upstream_invalid' } },
+      { refusal: { code: 'upstream_invalid' } },
     ]);
   });
 

@@ -20,7 +20,7 @@ describe('an upstream’s error status', () => {
     [529, 'overloaded'],
     [301, 'upstream_error'],
   ])('%i becomes %s', (status, code) => {
-    expect(readUpstreamError(status, '', null).refusal).toBe(code);
+    expect(readUpstreamError(status, '', null).code).toBe(code);
   });
 
   test.each([
@@ -30,11 +30,11 @@ describe('an upstream’s error status', () => {
     [413, 'the prompt does not fit the context window'],
     [422, 'Context size has been exceeded'],
   ])('%i with %s is the one that a client can mend', (status, body) => {
-    expect(readUpstreamError(status, body, null).refusal).toBe('context_length_exceeded');
+    expect(readUpstreamError(status, body, null).code).toBe('context_length_exceeded');
   });
 
   test.each([401, 429, 500])('%i is not searched for a context that is too long', (status) => {
-    expect(readUpstreamError(status, 'context_length_exceeded', null).refusal).not.toBe(
+    expect(readUpstreamError(status, 'context_length_exceeded', null).code).not.toBe(
       'context_length_exceeded',
     );
   });

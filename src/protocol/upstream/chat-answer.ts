@@ -1,24 +1,36 @@
-import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../checks.ts';
 import type { FinishReason, TextEvent, Usage } from '../text.ts';
+import { invalidAnswer, reportedFailure, truncatedAnswer } from './failures.ts';
 
 /** More tokens than any answer can have; a larger count is an upstream's mistake. */
 const maxTokens = 1e12;
 
-/** Finish reasons as providers write them. One that is missing here counts as `stop`: the upstream did end. */
-const finishReasons: Readonly<Record<string, FinishReason>> = {
-  length: 'length',
-  max_tokens: 'length',
-  MAX_TOKENS: 'length',
-  content_filter: 'content_filter',
-  safety: 'content_filter',
-  SAFETY: 'content_filter',
-  refusal: 'content_filter',
-};
+/** More text than any answer has, in UTF-16 code units: an upstream that never stops must not fill the memory. */
+const maxAnswerChars = 16_777_216;
 
-/** Finish reasons that say the answer is not whole, or is no text. */
-const failedReasons = new Set(['error', 'abort', 'tool_calls', 'function_call']);
+/** Finish reasons as providers write them. Any other one is no whole text, and a reason is never invented. */
+const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
+  ['stop', 'stop'],
+  ['STOP', 'stop'],
+  ['eos', 'stop'],
+  ['eos_token', 'stop'],
+  ['end_turn', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['COMPLETE', 'stop'],
+  ['length', 'length'],
+  ['model_length', 'length'],
+  ['max_tokens', 'length'],
+  ['MAX_TOKENS', 'length'],
+  ['content_filter', 'content_filter'],
+  ['safety', 'content_filter'],
+  ['SAFETY', 'content_filter'],
+  ['refusal', 'content_filter'],
+]);
+
+/** Finish reasons of an answer that called a tool, though none was offered. */
+const toolCall = 'a tool call, though no tools were offered';
+const toolReasons = new Set(['tool_calls', 'function_call']);
 
 /**
  * What one Chat Completions answer has said so far, in chunks or in one object.
@@ -26,64 +38,48 @@ const failedReasons = new Set(['error', 'abort', 'tool_calls', 'function_call'])
  * remembered, so it is never invented.
  */
 export class ChatAnswer {
-  #reason: string | null = null;
-  #usage: Usage | null = null;
+  #reason: { readonly raw: string; readonly unified: FinishReason } | null = null;
+  /** The last usage that the upstream reported. */
+  usage: Usage | null = null;
+  #chars = 0;
 
   /** Reads a chunk (`delta`) or a whole completion (`message`); returns its text, or why the answer failed. */
   read(frame: unknown, key: 'delta' | 'message'): string | Refusal {
     if (!isPlainObject(frame)) return invalidAnswer('a frame that is not a JSON object');
-    this.#usage = readUsage(frame['usage']) ?? this.#usage;
-    if (frame['error'] !== undefined && frame['error'] !== null) return upstreamFailure();
+    this.usage = readUsage(frame['usage']) ?? this.usage;
+    if (frame['error'] !== undefined && frame['error'] !== null) return reportedFailure();
     const choice = firstChoice(frame['choices']);
     if (choice === null) return '';
     const reason = choice['finish_reason'];
-    if (typeof reason === 'string' && reason !== '') this.#reason = reason;
-    if (this.#reason === 'error' || this.#reason === 'abort') return upstreamFailure();
+    if (typeof reason === 'string' && reason !== '') {
+      const unified = finishReasons.get(reason);
+      if (unified === undefined) return failedReason(reason);
+      this.#reason = { raw: reason, unified };
+    }
     const part = choice[key];
     if (!isPlainObject(part)) return '';
-    if (holdsToolCall(part)) return invalidAnswer('a tool call, though no tools were offered');
-    return readText(part['content']) + readText(part['refusal']);
+    if (holdsToolCall(part)) return invalidAnswer(toolCall);
+    const text = readText(part['content']) + readText(part['refusal']);
+    this.#chars += text.length;
+    return this.#chars > maxAnswerChars ? invalidAnswer('an answer that is too long') : text;
   }
 
   /** The ending, once the body is over: a finish when the upstream gave a reason, else a failure. */
   end(): TextEvent {
-    if (this.#reason === null) return this.fail(truncated());
-    if (failedReasons.has(this.#reason))
-      return this.fail(invalidAnswer('a tool call, though no tools were offered'));
-    return {
-      type: 'finish',
-      reason: unify(this.#reason),
-      rawReason: this.#reason,
-      usage: this.#usage,
-    };
+    if (this.#reason === null) return this.fail(truncatedAnswer());
+    const { raw, unified } = this.#reason;
+    return { type: 'finish', reason: unified, rawReason: raw, usage: this.usage };
   }
 
   /** A failed ending that keeps the usage seen so far, since the operator was billed for it. */
   fail(refusal: Refusal): TextEvent {
-    return { type: 'failure', refusal, usage: this.#usage };
+    return { type: 'failure', refusal, usage: this.usage };
   }
 }
 
-/** An upstream's word is looked up among the table's own, so that `constructor` is no reason. */
-function unify(reason: string): FinishReason {
-  return (Object.hasOwn(finishReasons, reason) ? finishReasons[reason] : undefined) ?? 'stop';
-}
-
-/** `what` names the fault without quoting the upstream: its bodies may hold prompts or addresses. */
-export function invalidAnswer(what: string): Refusal {
-  return refuse('upstream_invalid', `The model's provider sent ${what}.`);
-}
-
-/** A failure that the upstream itself reported inside an answer. */
-export function upstreamFailure(): Refusal {
-  return refuse('upstream_error', "The model's provider reported an error while it was answering.");
-}
-
-function truncated(): Refusal {
-  return refuse(
-    'upstream_truncated',
-    "The model's provider ended the answer without finishing it; the text so far is not complete.",
-  );
+/** A reason that is in no table says that the answer is not whole, whatever comes after it. */
+function failedReason(reason: string): Refusal {
+  return toolReasons.has(reason) ? invalidAnswer(toolCall) : reportedFailure();
 }
 
 /** The choice with index 0: others can't be asked for, and would mix two texts into one. */

@@ -1,0 +1,50 @@
+import { formatResetDuration } from '../shared/duration.ts';
+import { isRetryable, statusOf } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+import type { Limits, Standing } from '../domain/limits.ts';
+import type { AnswerHead } from '../pipeline/exchange.ts';
+
+/** Statuses that SDKs retry by themselves, so that a useless retry has to be forbidden. */
+const retriedStatuses = new Set([408, 409, 429]);
+
+/** SDKs ignore a longer wait than this and retry within seconds, in milliseconds. */
+const longestObeyedWaitMs = 60_000;
+
+/** Intermediaries that buffer or recompress an event stream would hold its text back. */
+const streamHeaders = { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' };
+
+/** Everything that the head of an answer says, as headers. */
+export function answerHeaders(head: AnswerHead): Record<string, string> {
+  return {
+    'content-type': head.contentType,
+    ...(head.isStream ? streamHeaders : {}),
+    ...(head.standing === null || head.limits === null ? {} : limitHeaders(head.standing, head.limits)),
+    ...(head.stripped.length > 0 ? { 'x-textgate-stripped': head.stripped.join(',') } : {}),
+    ...(head.refusal === null ? {} : refusalHeaders(head.refusal)),
+  };
+}
+
+/** When to come back, and whether to come back at all. */
+export function refusalHeaders({ code, retryAfterMs }: Refusal): Record<string, string> {
+  const headers: Record<string, string> = {};
+  if (retryAfterMs !== null) {
+    headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterMs / 1_000)));
+    headers['retry-after-ms'] = String(Math.ceil(retryAfterMs));
+  }
+  const status = statusOf(code);
+  const isRetried = status >= 500 || retriedStatuses.has(status);
+  const isTooLong = retryAfterMs !== null && retryAfterMs > longestObeyedWaitMs;
+  if (isRetried && (isTooLong || !isRetryable(code))) headers['x-should-retry'] = 'false';
+  return headers;
+}
+
+/** How a key stands, on every answer to an admitted or limited request. */
+function limitHeaders(standing: Standing, limits: Limits): Record<string, string> {
+  return {
+    'x-ratelimit-limit-requests': String(limits.requestsPerMinute),
+    'x-ratelimit-remaining-requests': String(standing.remainingStarts),
+    'x-ratelimit-reset-requests': formatResetDuration(standing.resetMs),
+    'x-textgate-concurrency-limit': String(limits.concurrency),
+    'x-textgate-concurrency-in-flight': String(standing.inFlight),
+  };
+}

@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest';
+import { answerHeaders, refusalHeaders } from '../../src/http/answer-headers.ts';
+import { refuse } from '../../src/shared/errors.ts';
+import type { ErrorCode } from '../../src/shared/errors.ts';
+
+describe('a refusal’s headers', () => {
+  test.each<[ErrorCode, boolean]>([
+    ['upstream_truncated', true],
+    ['upstream_invalid', true],
+    ['upstream_auth', true],
+    ['upstream_error', false],
+    ['upstream_timeout', false],
+    ['server_error', false],
+    ['rate_limit_exceeded', false],
+    ['request_timeout', false],
+    ['invalid_type', false],
+    ['invalid_api_key', false],
+    ['request_too_large', false],
+  ])('of %s forbid the retry that SDKs would make by themselves: %s', (code, forbidden) => {
+    expect(refusalHeaders(refuse(code, 'x'))).toEqual(forbidden ? { 'x-should-retry': 'false' } : {});
+  });
+
+  test.each([
+    [0.5, '1', '1'],
+    [250, '1', '250'],
+    [1_000, '1', '1000'],
+    [1_000.5, '2', '1001'],
+    [60_000, '60', '60000'],
+  ])('tell a wait of %d ms as %s s and %s ms, never too short', (retryAfterMs, seconds, milliseconds) => {
+    expect(refusalHeaders(refuse('rate_limit_exceeded', 'x', { retryAfterMs }))).toEqual({
+      'retry-after': seconds,
+      'retry-after-ms': milliseconds,
+    });
+  });
+
+  test('forbid the retry after a wait that SDKs would not keep', () => {
+    const refusal = refuse('rate_limit_exceeded', 'x', { retryAfterMs: 60_001 });
+    expect(refusalHeaders(refusal)).toMatchObject({ 'retry-after': '61', 'x-should-retry': 'false' });
+  });
+});
+
+describe('an answer’s headers', () => {
+  const head = {
+    status: 200,
+    contentType: 'text/event-stream',
+    isStream: true,
+    standing: { verdict: 'granted', inFlight: 1, remainingStarts: 59, resetMs: 60_000 },
+    limits: { concurrency: 2, requestsPerMinute: 60 },
+    stripped: ['temperature', 'top_p'],
+    refusal: null,
+  } as const;
+
+  test('say how the key stands, what was taken out, and that a stream must not be held back', () => {
+    expect(answerHeaders(head)).toEqual({
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      'x-ratelimit-limit-requests': '60',
+      'x-ratelimit-remaining-requests': '59',
+      'x-ratelimit-reset-requests': '1m0s',
+      'x-textgate-concurrency-limit': '2',
+      'x-textgate-concurrency-in-flight': '1',
+      'x-textgate-stripped': 'temperature,top_p',
+    });
+  });
+
+  test('leave out what is not so', () => {
+    const bare = { ...head, isStream: false, standing: null, limits: null, stripped: [] };
+    expect(answerHeaders(bare)).toEqual({ 'content-type': 'text/event-stream' });
+  });
+});
