@@ -4,7 +4,7 @@ import { checkConfig } from './config/load.ts';
 import { isDiscovered } from './config/schema.ts';
 import type { Config, ConfigInput } from './config/schema.ts';
 import { createMemoryLimiter } from './coordination/memory.ts';
-import type { Limits } from './domain/limits.ts';
+import type { KeySettings } from './domain/api-key.ts';
 import { createModelList } from './domain/model-list.ts';
 import type { Clock, ModelCatalogue, ReportFault, Upstreams } from './domain/ports.ts';
 import { storageUnavailable } from './domain/storage-refusal.ts';
@@ -45,7 +45,7 @@ export interface Gateway {
   /** Opens both listeners of the config; resolves with their addresses once the database is open. */
   listen(): Promise<{ readonly url: string; readonly adminUrl: string }>;
   /** Makes a key. Its `secret` is what clients present, and is shown only here. */
-  createKey(name: string, limits?: Partial<Limits>): Promise<IssuedKey>;
+  createKey(name: string, settings?: KeySettings): Promise<IssuedKey>;
   hasKeys(): Promise<boolean>;
   /** The names of the models on offer now; none while an upstream that lists them is away. */
   modelNames(): Promise<readonly string[]>;
@@ -91,9 +91,10 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     telemetry: createTelemetry(metrics, log),
     inFlight: createInFlight(),
     defaultLimits: config.limits,
+    defaultCompatibility: config.compatibility,
   };
-  const createKey: Gateway['createKey'] = (name, limits = {}) =>
-    issueKey(name, limits, {
+  const createKey: Gateway['createKey'] = (name, settings = {}) =>
+    issueKey(name, settings, {
       clock,
       randomBytes,
       keep: (key, secret) => store.createKey(key, hashKey(secret)),
@@ -105,7 +106,8 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     nextId,
     keys: {
       defaultLimits: config.limits,
-      issue: (name, limits) => orUnavailable(createKey(name, limits), log.fault),
+      defaultCompatibility: config.compatibility,
+      issue: (name, settings) => orUnavailable(createKey(name, settings), log.fault),
       list: (limit, before) => orUnavailable(store.listKeys(limit, before), log.fault),
     },
     metrics,

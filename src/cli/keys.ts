@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import type { Command } from 'commander';
 import { callAdmin } from './admin-client.ts';
 import { report, writeTable } from './output.ts';
@@ -15,6 +15,8 @@ interface ShownKey {
 interface CreateOptions {
   readonly concurrency?: number;
   readonly requestsPerMinute?: number;
+  readonly sampling?: string;
+  readonly unknownFields?: string;
   readonly json?: true;
 }
 
@@ -26,6 +28,12 @@ export function addKeysCommands(program: Command): void {
     .description('make a key; it is shown only now')
     .option('--concurrency <n>', 'requests in progress at once', wholeNumber)
     .option('--requests-per-minute <n>', 'starts in any 60 seconds', wholeNumber)
+    .addOption(
+      new Option('--sampling <policy>', 'what becomes of sampling parameters').choices(['strip', 'strict']),
+    )
+    .addOption(
+      new Option('--unknown-fields <policy>', 'what becomes of unknown fields').choices(['reject', 'ignore']),
+    )
     .option('--json', 'print JSON')
     .action((name: string, options: CreateOptions) => report(() => createKey(name, options)));
   keys
@@ -35,8 +43,10 @@ export function addKeysCommands(program: Command): void {
     .action((options: { json?: true }) => report(() => listKeys(options)));
 }
 
-async function createKey(name: string, { json, ...limits }: CreateOptions): Promise<string> {
-  const made = (await callAdmin('POST', '/admin/keys', { name, ...limits })) as ShownKey;
+async function createKey(name: string, options: CreateOptions): Promise<string> {
+  const { json, sampling, unknownFields, ...limits } = options;
+  const body = { name, ...limits, compatibility: { sampling, unknownFields } };
+  const made = (await callAdmin('POST', '/admin/keys', body)) as ShownKey;
   return json ? JSON.stringify(made) : `${made.key}\n${made.id} is its id; the key itself is shown only now.`;
 }
 

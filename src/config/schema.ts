@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { parseByteSize } from '../shared/byte-size.ts';
 import { parseDuration } from '../shared/duration.ts';
+import { defaultCompatibility } from '../protocol/contract/compatibility.ts';
 import { nearestName } from '../shared/nearest-name.ts';
 
 /** The default address of each listener. */
@@ -112,6 +113,13 @@ const sections = {
     .strictObject({
       concurrency: wholeNumber(1).default(2),
       requestsPerMinute: wholeNumber(1).default(60),
+    })
+    .prefault({}),
+  compatibility: z
+    .strictObject({
+      sampling: z.enum(['strip', 'strict']).default(defaultCompatibility.sampling),
+      unknownFields: z.enum(['reject', 'ignore']).default(defaultCompatibility.unknownFields),
+      responsesDone: z.boolean().default(defaultCompatibility.responsesDone),
     })
     .prefault({}),
   upstreams: z.record(z.string().min(1), upstream),

@@ -1,3 +1,4 @@
+import type { Compatibility } from '../protocol/contract/compatibility.ts';
 import type { Limits } from './limits.ts';
 
 /** What a key looks like: `sk-tg-<12 public characters>-<43 secret ones>`. */
@@ -18,6 +19,13 @@ export interface ApiKey {
   readonly createdAt: number;
   /** The limits of this key alone; what is left out is the service's default. */
   readonly limits: Partial<Limits>;
+  /** Where this key differs from the service in how its requests are read. */
+  readonly compatibility: Partial<Compatibility>;
+}
+
+/** What a key may be given of its own when it is made. */
+export interface KeySettings extends Partial<Limits> {
+  readonly compatibility?: Partial<Compatibility>;
 }
 
 /** Makes a key's public id and its full text out of random bytes. */

@@ -3,8 +3,9 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { ApiKey } from '../domain/api-key.ts';
+import type { ApiKey, KeySettings } from '../domain/api-key.ts';
 import type { Limits } from '../domain/limits.ts';
+import type { Compatibility } from '../protocol/contract/compatibility.ts';
 import type { IssuedKey } from '../operations/issue-key.ts';
 import { parseJson } from '../shared/parse-json.ts';
 import { readBody } from './body.ts';
@@ -13,7 +14,8 @@ import { methodNotAllowed, sendJson, sendRefusal } from './refusal-response.ts';
 /** What an operator can do with keys. */
 export interface KeyAdministration {
   readonly defaultLimits: Limits;
-  issue(name: string, limits: Partial<Limits>): Promise<IssuedKey | Refusal>;
+  readonly defaultCompatibility: Compatibility;
+  issue(name: string, settings: KeySettings): Promise<IssuedKey | Refusal>;
   list(
     limit: number,
     before: string | null,
@@ -29,6 +31,13 @@ const newKey = z.strictObject({
   name: z.string().min(1).max(maxNameLength),
   concurrency: z.int().min(1).optional(),
   requestsPerMinute: z.int().min(1).optional(),
+  compatibility: z
+    .strictObject({
+      sampling: z.enum(['strip', 'strict']).optional(),
+      unknownFields: z.enum(['reject', 'ignore']).optional(),
+      responsesDone: z.boolean().optional(),
+    })
+    .optional(),
 });
 
 const page = z.object({
@@ -63,13 +72,9 @@ async function createKey(
   if (body === undefined) return refuse('invalid_json', 'The request body could not be parsed as JSON.');
   const read = newKey.safeParse(body);
   if (!read.success) return firstFault(read.error);
-  const { name, concurrency, requestsPerMinute } = read.data;
-  const limits = {
-    ...(concurrency === undefined ? {} : { concurrency }),
-    ...(requestsPerMinute === undefined ? {} : { requestsPerMinute }),
-  };
-  const issued = await keys.issue(name, limits);
-  return isRefusal(issued) ? issued : { ...keyObject(issued.key, keys.defaultLimits), key: issued.secret };
+  const { name, ...settings } = read.data;
+  const issued = await keys.issue(name, withoutAbsent(settings));
+  return isRefusal(issued) ? issued : { ...keyObject(issued.key, keys), key: issued.secret };
 }
 
 async function listKeys(request: Request, keys: KeyAdministration): Promise<object | Refusal> {
@@ -78,17 +83,26 @@ async function listKeys(request: Request, keys: KeyAdministration): Promise<obje
   const listed = await keys.list(read.data.limit, read.data.before ?? null);
   if (isRefusal(listed)) return listed;
   const { keys: found, next } = listed;
-  return { object: 'list', data: found.map((key) => keyObject(key, keys.defaultLimits)), next };
+  return { object: 'list', data: found.map((key) => keyObject(key, keys)), next };
 }
 
-function keyObject({ id, name, createdAt, limits }: ApiKey, defaults: Limits): object {
-  const { concurrency, requestsPerMinute } = { ...defaults, ...limits };
+function keyObject(
+  { id, name, createdAt, limits, compatibility }: ApiKey,
+  { defaultLimits, defaultCompatibility }: KeyAdministration,
+): object {
+  const { concurrency, requestsPerMinute } = { ...defaultLimits, ...limits };
   return {
     id,
     name,
     created_at: new Date(createdAt).toISOString(),
     limits: { concurrency, requests_per_minute: requestsPerMinute },
+    compatibility: { ...defaultCompatibility, ...compatibility },
   };
+}
+
+/** zod leaves an absent optional key in as `undefined`, which would hide the service's default. */
+function withoutAbsent(settings: object): KeySettings {
+  return JSON.parse(JSON.stringify(settings)) as KeySettings;
 }
 
 /** The first thing that zod found, with the field it was found in. */

@@ -10,6 +10,9 @@ const retriedStatuses = new Set([408, 409, 429]);
 /** SDKs ignore a longer wait than this and retry within seconds, in milliseconds. */
 const longestObeyedWaitMs = 60_000;
 
+/** How many names of stripped parameters a header carries. */
+const maxStrippedNames = 64;
+
 /** Intermediaries that buffer or recompress an event stream would hold its text back. */
 const streamHeaders = { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' };
 
@@ -19,7 +22,9 @@ export function answerHeaders(head: AnswerHead): Record<string, string> {
     'content-type': head.contentType,
     ...(head.isStream ? streamHeaders : {}),
     ...(head.standing === null || head.limits === null ? {} : limitHeaders(head.standing, head.limits)),
-    ...(head.stripped.length > 0 ? { 'x-textgate-stripped': head.stripped.join(',') } : {}),
+    ...(head.stripped.length > 0
+      ? { 'x-textgate-stripped': head.stripped.slice(0, maxStrippedNames).join(',') }
+      : {}),
     ...(head.refusal === null ? {} : refusalHeaders(head.refusal)),
   };
 }

@@ -1,6 +1,5 @@
 import { keyEntropyBytes, mintKey } from '../domain/api-key.ts';
-import type { ApiKey } from '../domain/api-key.ts';
-import type { Limits } from '../domain/limits.ts';
+import type { ApiKey, KeySettings } from '../domain/api-key.ts';
 import type { Clock } from '../domain/ports.ts';
 
 /** A key just made: the only moment at which its secret can be seen. */
@@ -20,11 +19,11 @@ export interface KeyIssuer {
 /** Makes a key, keeps it, and returns it with its secret. */
 export async function issueKey(
   name: string,
-  limits: Partial<Limits>,
+  { compatibility = {}, ...limits }: KeySettings,
   { clock, randomBytes, keep }: KeyIssuer,
 ): Promise<IssuedKey> {
   const { id, secret } = mintKey(randomBytes(keyEntropyBytes));
-  const key: ApiKey = { id, name, createdAt: clock.now(), limits };
+  const key: ApiKey = { id, name, createdAt: clock.now(), limits, compatibility };
   await keep(key, secret);
   return { key, secret };
 }

@@ -17,7 +17,7 @@ export function openAnswer(request: TextRequest, exchange: Exchange): AnswerWrit
     createdAt: Math.floor(exchange.arrivedAt / 1_000),
     model: request.model,
   };
-  const writer = createWriter(request, identity, exchange);
+  const writer = createWriter(request, identity);
   exchange.notes.writer = writer;
   return writer;
 }
@@ -74,15 +74,14 @@ function headOf(
   return { status, contentType, isStream, standing, limits, stripped, refusal };
 }
 
-function createWriter(request: TextRequest, identity: AnswerIdentity, exchange: Exchange): AnswerWriter {
-  switch (exchange.protocol) {
-    case 'chat':
-      return request.stream
-        ? createChatStreamWriter(identity, request.includeUsage)
-        : createChatResultWriter(identity);
-    case 'responses':
-      return request.stream
-        ? createResponsesStreamWriter(identity, request.echo)
-        : createResponsesResultWriter(identity, request.echo);
-  }
+/** A request with extras of its own is a Responses request; the other protocol has none. */
+function createWriter(
+  { stream, includeUsage, responses }: TextRequest,
+  identity: AnswerIdentity,
+): AnswerWriter {
+  if (responses === null)
+    return stream ? createChatStreamWriter(identity, includeUsage) : createChatResultWriter(identity);
+  return stream
+    ? createResponsesStreamWriter(identity, responses)
+    : createResponsesResultWriter(identity, responses);
 }

@@ -1,4 +1,5 @@
 import type { Refusal } from '../shared/errors.ts';
+import type { Compatibility } from '../protocol/contract/compatibility.ts';
 import type { AnswerWriter } from '../protocol/answer-writer.ts';
 import type { FinishEvent, Protocol, Usage } from '../protocol/text.ts';
 import type { ApiKey } from '../domain/api-key.ts';
@@ -29,6 +30,8 @@ export interface Ports {
   readonly inFlight: InFlight;
   /** The limits of a key that has none of its own. */
   readonly defaultLimits: Limits;
+  /** How the requests of a key that says nothing about it are read. */
+  readonly defaultCompatibility: Compatibility;
 }
 
 /** What the head of an answer says, before it is put into headers. */

@@ -1,11 +1,20 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
+import { parseJson } from '../shared/parse-json.ts';
 import { readChatRequest } from '../protocol/chat/read-request.ts';
+import type { Compatibility } from '../protocol/contract/compatibility.ts';
+import { isPlainObject } from '../protocol/contract/value-type.ts';
+import { isTooDeep, maxJsonDepth } from '../protocol/json-depth.ts';
 import { readResponsesRequest } from '../protocol/responses/read-request.ts';
 import type { Protocol, TextRequest } from '../protocol/text.ts';
 import type { Exchange } from './exchange.ts';
 
-const readers: Readonly<Record<Protocol, (body: unknown) => TextRequest | Refusal>> = {
+type RequestReader = (
+  body: Readonly<Record<string, unknown>>,
+  compatibility: Compatibility,
+) => TextRequest | Refusal;
+
+const readers: Readonly<Record<Protocol, RequestReader>> = {
   chat: readChatRequest,
   responses: readResponsesRequest,
 };
@@ -14,25 +23,40 @@ const readers: Readonly<Record<Protocol, (body: unknown) => TextRequest | Refusa
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Reads the body into the neutral request. Everything that can be wrong with it is found here. */
-export async function normalize(exchange: Exchange): Promise<TextRequest | Refusal> {
+export async function normalize(
+  exchange: Exchange,
+  compatibility: Compatibility,
+): Promise<TextRequest | Refusal> {
   const bytes = await exchange.client.readBody();
   if (isRefusal(bytes)) return bytes;
   const body = parseBody(bytes);
   if (isRefusal(body)) return body;
-  const request = readers[exchange.protocol](body.value);
+  const request = readers[exchange.protocol](body, compatibility);
   if (isRefusal(request)) return request;
   exchange.notes.stream = request.stream;
   exchange.notes.stripped = request.stripped;
   return request;
 }
 
-function parseBody(bytes: Uint8Array): { readonly value: unknown } | Refusal {
-  try {
-    return { value: JSON.parse(utf8.decode(bytes)) };
-  } catch {
+function parseBody(bytes: Uint8Array): Readonly<Record<string, unknown>> | Refusal {
+  if (isTooDeep(bytes))
+    return refuse('invalid_json', `The request body is nested deeper than ${maxJsonDepth} levels.`);
+  const text = decode(bytes);
+  const body = text === null ? undefined : parseJson(text);
+  if (body === undefined)
     return refuse(
       'invalid_json',
       'The request body could not be parsed as JSON in UTF-8. Check how your HTTP library encodes it.',
     );
+  if (isPlainObject(body)) return body;
+  return refuse('invalid_type', 'The request body must be a JSON object with a model and its text.');
+}
+
+/** `null` for bytes that are not UTF-8. */
+function decode(bytes: Uint8Array): string | null {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    return null;
   }
 }

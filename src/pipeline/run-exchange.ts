@@ -54,7 +54,7 @@ async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
   const limited = await admit(key, exchange, ports);
   if (limited !== null) return refusedEnding(limited);
 
-  const request = await normalize(exchange);
+  const request = await normalize(exchange, { ...ports.defaultCompatibility, ...key.compatibility });
   if (isRefusal(request)) return refusedEnding(request);
 
   const chosen = await route(request.model, exchange, ports);

@@ -11,10 +11,16 @@ export interface TextTurn {
   readonly text: string;
 }
 
-/** What a Responses object repeats of its request. */
-export interface ResponsesEcho {
+/** What a Responses answer repeats of its request, and how its stream ends. */
+export interface ResponsesExtras {
   readonly instructions: string | null;
   readonly maxOutputTokens: number | null;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly user: string | null;
+  readonly safetyIdentifier: string | null;
+  readonly promptCacheKey: string | null;
+  /** Whether `data: [DONE]` follows the last event. */
+  readonly endsWithDone: boolean;
 }
 
 /** A checked request of either protocol: all that any upstream dialect needs to know. */
@@ -26,7 +32,8 @@ export interface TextRequest {
   readonly includeUsage: boolean;
   /** The client's own output cap in tokens: a hint to the upstream, not a promise. */
   readonly maxOutputTokens: number | null;
-  readonly echo: ResponsesEcho;
+  /** `null` for a chat request. */
+  readonly responses: ResponsesExtras | null;
   /** Names of the parameters that were taken out, in document order. */
   readonly stripped: readonly string[];
 }

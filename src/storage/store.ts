@@ -58,13 +58,22 @@ export function createStore(engine: Engine): Store {
   };
 }
 
-const selectKey = 'SELECT id, name, created_at, concurrency, requests_per_minute FROM api_keys';
+const selectKey =
+  'SELECT id, name, created_at, concurrency, requests_per_minute, compatibility FROM api_keys';
 
-function insertKey({ id, name, createdAt, limits }: ApiKey, hash: string): Statement {
+function insertKey({ id, name, createdAt, limits, compatibility }: ApiKey, hash: string): Statement {
   return {
-    sql: `INSERT INTO api_keys (id, hash, name, created_at, concurrency, requests_per_minute)
-          VALUES (?, ?, ?, ?, ?, ?)`,
-    values: [id, hash, name, createdAt, limits.concurrency ?? null, limits.requestsPerMinute ?? null],
+    sql: `INSERT INTO api_keys (id, hash, name, created_at, concurrency, requests_per_minute, compatibility)
+          VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    values: [
+      id,
+      hash,
+      name,
+      createdAt,
+      limits.concurrency ?? null,
+      limits.requestsPerMinute ?? null,
+      JSON.stringify(compatibility),
+    ],
   };
 }
 
@@ -82,7 +91,13 @@ function readKey(row: Row): ApiKey {
   const limits: { -readonly [Name in keyof Limits]?: number } = {};
   if (row['concurrency'] !== null) limits.concurrency = Number(row['concurrency']);
   if (row['requests_per_minute'] !== null) limits.requestsPerMinute = Number(row['requests_per_minute']);
-  return { id: String(row['id']), name: String(row['name']), createdAt: Number(row['created_at']), limits };
+  return {
+    id: String(row['id']),
+    name: String(row['name']),
+    createdAt: Number(row['created_at']),
+    limits,
+    compatibility: JSON.parse(String(row['compatibility'])) as ApiKey['compatibility'],
+  };
 }
 
 function insertRecord(record: OpenedRecord): Statement {

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import type { Telemetry } from '../domain/ports.ts';
+import { registeredName } from '../protocol/contract/registry.ts';
 import type { Outcome } from '../domain/consumption.ts';
 import type { Protocol, Usage } from '../protocol/text.ts';
 
@@ -97,6 +98,12 @@ export function createMetrics(): Metrics {
     labelNames: ['parameter'],
     registers,
   });
+  const rejected = new Counter({
+    name: 'textgate_rejected_parameters_total',
+    help: 'Requests refused because of a parameter, by the one named in the refusal.',
+    labelNames: ['parameter'],
+    registers,
+  });
   const endings = new Counter({
     name: 'textgate_stream_endings_total',
     help: 'Opened streams that ended, by how.',
@@ -130,7 +137,9 @@ export function createMetrics(): Metrics {
       const model = summary.model ?? unknownLabel;
       inFlight.dec({ protocol });
       requests.inc({ protocol, model, mode, outcome, status });
-      for (const parameter of summary.stripped) stripped.inc({ parameter });
+      for (const name of summary.stripped) stripped.inc({ parameter: registeredName(name) });
+      const param = summary.outcome === 'refused' ? refusal?.param : null;
+      if (typeof param === 'string') rejected.inc({ parameter: registeredName(param) });
       if (refusal !== null && refusal.limit !== null) limited.inc({ cause: limitCause(refusal.limit) });
       if (summary.streamOpened) {
         streamsOpen.dec({ protocol });

@@ -94,7 +94,8 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
     expect(server.output()).not.toContain('sk-tg-');
 
     const cli = { TEXTGATE_ADMIN_URL: adminUrl, TEXTGATE_ADMIN_TOKEN: environment.TOKEN };
-    const made = await startTextgate(['keys', 'create', 'bob', '--concurrency', '5'], folder, cli).finished;
+    const options = ['--concurrency', '5', '--sampling', 'strict', '--unknown-fields', 'ignore'];
+    const made = await startTextgate(['keys', 'create', 'bob', ...options], folder, cli).finished;
     expect(made.code).toBe(0);
     const [key = ''] = made.stdout.match(/sk-tg-\S+/) ?? [];
     const models = await fetch(`${url}/models`, { headers: { authorization: `Bearer ${key}` } });
@@ -105,7 +106,9 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
       /ID +NAME +CREATED +CONCURRENCY +PER MINUTE\nkey_\w{12} +bob +\S+ +5 +60\n/,
     );
     const json = await startTextgate(['keys', 'list', '--json'], folder, cli).finished;
-    expect(JSON.parse(json.stdout)).toMatchObject([{ name: 'bob', limits: { concurrency: 5 } }]);
+    expect(JSON.parse(json.stdout)).toMatchObject([
+      { name: 'bob', limits: { concurrency: 5 }, compatibility: { sampling: 'strict' } },
+    ]);
 
     const wrong = await startTextgate(['keys', 'list'], folder, { ...cli, TEXTGATE_ADMIN_TOKEN: 'wrong' })
       .finished;

@@ -49,6 +49,14 @@ describe('keys', () => {
     expect(listed).not.toContain(key.key.slice(19));
   });
 
+  test('carry how their requests are read, where they differ from the service', async () => {
+    const body = JSON.stringify({ name: 'strict', compatibility: { sampling: 'strict' } });
+    const made = await admin('/admin/keys', { method: 'POST', body });
+    expect(await made.json()).toMatchObject({
+      compatibility: { sampling: 'strict', unknownFields: 'reject', responsesDone: false },
+    });
+  });
+
   test('are listed by pages, newest first, each once', async () => {
     for (const name of ['a', 'b', 'c']) await gateway.gateway.createKey(name);
     const ids: string[] = [];
@@ -71,6 +79,7 @@ describe('keys', () => {
     ['{"name":""}', 400, 'invalid_value', 'name'],
     ['{"name":"x","concurrency":0}', 400, 'invalid_value', 'concurrency'],
     ['{"name":"x","concurency":1}', 400, 'unknown_parameter', 'concurency'],
+    ['{"name":"x","compatibility":{"sampling":"no"}}', 400, 'invalid_value', 'compatibility.sampling'],
   ])('are not made from %s', async (body, status, code, param) => {
     const response = await admin('/admin/keys', { method: 'POST', body });
     expect(response.status).toBe(status);

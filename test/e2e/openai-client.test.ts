@@ -93,6 +93,35 @@ describe('the official client, through the gateway', () => {
     ]);
   });
 
+  test('finds in a response, from its first event on, what the request asked to have repeated', async () => {
+    upstream.play(sayTexts(texts));
+    const repeated = {
+      metadata: { ticket: '7' },
+      user: 'u-1',
+      safety_identifier: 's-1',
+      prompt_cache_key: 'p-1',
+      instructions: 'Be brief.',
+      max_output_tokens: 99,
+    };
+    const runner = gateway.client.responses.stream({ model: 'small', input: 'x', ...repeated });
+    const events = await Array.fromAsync(runner);
+    const responses = events.flatMap((event) => ('response' in event ? [event.response] : []));
+    expect(responses).toHaveLength(3);
+    for (const response of responses) expect(response).toMatchObject(repeated);
+    const sent = JSON.parse(upstream.seen.at(-1)?.body ?? '{}') as object;
+    expect(Object.keys(sent)).toEqual(['model', 'messages', 'max_tokens', 'stream', 'stream_options']);
+  });
+
+  test('may have its response stream ended by [DONE], for clients that wait for one', async () => {
+    upstream.play(sayTexts(texts));
+    const { secret } = await gateway.gateway.createKey('old', { compatibility: { responsesDone: true } });
+    const body = { model: 'small', input: 'x', stream: true };
+    const headers = { authorization: `Bearer ${secret}` };
+    const text = await (await gateway.post('/v1/responses', body, { headers })).text();
+    expect(text).toMatch(/event: response.completed\ndata: .*\n\ndata: \[DONE\]\n\n$/);
+    expect(await (await gateway.post('/v1/responses', body)).text()).not.toContain('[DONE]');
+  });
+
   test('learns that an answer was cut by its cap: length in chat, incomplete in responses', async () => {
     upstream.play(sayTexts(texts, 'length'));
     const chat = await gateway.client.chat.completions.create({ model: 'small', messages, max_tokens: 4 });

@@ -1,71 +1,79 @@
-import { isRefusal } from '../../shared/errors.ts';
+import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { emptyArray, invalidType, isBoolean, isPlainObject, unsupportedParameter } from '../checks.ts';
-import { readParameters } from '../parameters.ts';
-import { readContent, readRole } from '../text-parts.ts';
-import type { PartTypes } from '../text-parts.ts';
+import type { Compatibility } from '../contract/compatibility.ts';
+import { readContent, readRole } from '../contract/content.ts';
+import { chatParts } from '../contract/message-fields.ts';
+import { readFields } from '../contract/read-fields.ts';
+import type { FieldReader, ReadContext } from '../contract/read-fields.ts';
+import { registry } from '../contract/registry.ts';
+import { emptyArray, invalidType, isPlainObject, missingParameter } from '../contract/value-type.ts';
 import type { TextRequest, TextTurn } from '../text.ts';
-import { refuse } from '../../shared/errors.ts';
 
-const partTypes: PartTypes = { text: 'text', refusal: 'refusal' };
+const readers: Readonly<Record<string, FieldReader>> = {
+  messages: readMessages,
+  stream_options: readStreamOptions,
+};
 
-/** Keys of a message that carry more than text, and so can't be honoured when they hold anything. */
-const nonTextKeys = ['tool_calls', 'function_call', 'audio', 'tool_call_id'] as const;
+const messageReaders: Readonly<Record<string, FieldReader>> = {
+  role: readRole,
+  content: (content, path) => readContent(content, path, chatParts),
+};
 
 /** Reads a parsed Chat Completions body into the neutral request, or says what is wrong with it. */
-export function readChatRequest(body: unknown): TextRequest | Refusal {
-  const read = readParameters('chat', body);
-  if (isRefusal(read)) return read;
-  const { values, stripped } = read;
+export function readChatRequest(
+  body: Readonly<Record<string, unknown>>,
+  compatibility: Compatibility,
+): TextRequest | Refusal {
+  const context: ReadContext = { compatibility, stripped: new Set() };
+  const values = readFields(registry.chat, body, '', readers, context);
+  if (isRefusal(values)) return values;
   const stream = values['stream'] === true;
-  const includeUsage = readIncludeUsage(values['stream_options'], stream);
-  if (isRefusal(includeUsage)) return includeUsage;
-  const turns = readMessages(values['messages'] as readonly unknown[]);
-  if (isRefusal(turns)) return turns;
+  const options = values['stream_options'] as { include_usage?: boolean } | undefined;
+  if (options !== undefined && !stream) return optionsWithoutStream();
   const cap = values['max_completion_tokens'] ?? values['max_tokens'] ?? null;
   return {
     model: values['model'] as string,
-    turns,
+    turns: values['messages'] as readonly TextTurn[],
     stream,
-    includeUsage,
+    includeUsage: options?.include_usage === true,
     maxOutputTokens: cap as number | null,
-    echo: { instructions: null, maxOutputTokens: null },
-    stripped,
+    responses: null,
+    stripped: [...context.stripped],
   };
 }
 
-function readIncludeUsage(options: unknown, stream: boolean): boolean | Refusal {
-  if (options === undefined) return false;
-  if (!stream)
-    return refuse('invalid_value', "The 'stream_options' parameter is only allowed when 'stream' is true.", {
-      param: 'stream_options',
-    });
-  const wanted = (options as Record<string, unknown>)['include_usage'] ?? false;
-  return isBoolean(wanted, 'stream_options.include_usage') ?? wanted === true;
+function optionsWithoutStream(): Refusal {
+  return refuse('invalid_value', "The 'stream_options' parameter is only allowed when 'stream' is true.", {
+    param: 'stream_options',
+  });
 }
 
-function readMessages(messages: readonly unknown[]): readonly TextTurn[] | Refusal {
-  if (messages.length === 0) return emptyArray('messages');
+function readStreamOptions(options: unknown, path: string, context: ReadContext): unknown {
+  return readFields(registry.streamOptions, options as Record<string, unknown>, `${path}.`, {}, context);
+}
+
+function readMessages(messages: unknown, path: string, context: ReadContext): readonly TextTurn[] | Refusal {
+  const list = messages as readonly unknown[];
+  if (list.length === 0) return emptyArray(path);
   const turns: TextTurn[] = [];
-  for (const [index, message] of messages.entries()) {
-    const turn = readMessage(message, `messages[${index}]`);
+  for (const [index, message] of list.entries()) {
+    const turn = readMessage(message, `${path}[${index}]`, context);
     if (isRefusal(turn)) return turn;
     turns.push(turn);
   }
   return turns;
 }
 
-function readMessage(message: unknown, path: string): TextTurn | Refusal {
+/** An assistant that refused has its words under `refusal`, and no content. */
+function readMessage(message: unknown, path: string, context: ReadContext): TextTurn | Refusal {
   if (!isPlainObject(message)) return invalidType(path, 'an object', message);
-  const role = readRole(message['role'], `${path}.role`);
-  if (isRefusal(role)) return role;
-  for (const key of nonTextKeys) {
-    const value = message[key] ?? null;
-    if (value !== null && !(Array.isArray(value) && value.length === 0))
-      return unsupportedParameter(`${path}.${key}`, 'Only text messages are available.');
-  }
-  const refusalText = message['refusal'];
-  const content = message['content'] ?? (typeof refusalText === 'string' ? refusalText : message['content']);
-  const text = readContent(content, `${path}.content`, partTypes);
-  return isRefusal(text) ? text : { role, text };
+  const values = readFields(registry.message, message, `${path}.`, messageReaders, context);
+  if (isRefusal(values)) return values;
+  const role = values['role'] as TextTurn['role'];
+  const words = role === 'assistant' && values['refusal'] !== '' ? values['refusal'] : undefined;
+  const text = values['content'] ?? words;
+  if (typeof text === 'string') return { role, text };
+  return message['content'] === null
+    ? invalidType(`${path}.content`, 'a string or an array of text parts', null)
+    : missingParameter(`${path}.content`);
 }

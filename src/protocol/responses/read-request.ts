@@ -1,62 +1,104 @@
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { emptyArray, invalidType, isPlainObject, unsupportedValue } from '../checks.ts';
-import { readParameters } from '../parameters.ts';
-import { readContent, readRole } from '../text-parts.ts';
-import type { PartTypes } from '../text-parts.ts';
-import type { TextRequest, TextTurn } from '../text.ts';
+import type { Compatibility } from '../contract/compatibility.ts';
+import { readContent, readRole, unsupportedValue } from '../contract/content.ts';
+import { droppedItems, responsesParts } from '../contract/message-fields.ts';
+import { readFields } from '../contract/read-fields.ts';
+import type { FieldReader, FieldValues, ReadContext } from '../contract/read-fields.ts';
+import { registry } from '../contract/registry.ts';
+import { neutralIncludes, refusedIncludes } from '../contract/responses-parameters.ts';
+import { emptyArray, invalidType, invalidValue, isPlainObject } from '../contract/value-type.ts';
+import type { ResponsesExtras, TextRequest, TextTurn } from '../text.ts';
 
-const partTypes: PartTypes = { input_text: 'text', output_text: 'text', text: 'text', refusal: 'refusal' };
+const readers: Readonly<Record<string, FieldReader>> = {
+  input: readInput,
+  include: readInclude,
+  text: (text, path, context) =>
+    readFields(registry.text, text as Record<string, unknown>, `${path}.`, {}, context),
+};
+
+const messageReaders: Readonly<Record<string, FieldReader>> = {
+  role: readRole,
+  content: (content, path) => readContent(content, path, responsesParts),
+};
 
 /** Reads a parsed Responses body into the neutral request, or says what is wrong with it. */
-export function readResponsesRequest(body: unknown): TextRequest | Refusal {
-  const read = readParameters('responses', body);
-  if (isRefusal(read)) return read;
-  const { values, stripped } = read;
-  const history = readInput(values['input']);
-  if (isRefusal(history)) return history;
-  const instructions = (values['instructions'] ?? null) as string | null;
-  const maxOutputTokens = (values['max_output_tokens'] ?? null) as number | null;
+export function readResponsesRequest(
+  body: Readonly<Record<string, unknown>>,
+  compatibility: Compatibility,
+): TextRequest | Refusal {
+  const context: ReadContext = { compatibility, stripped: new Set() };
+  const values = readFields(registry.responses, body, '', readers, context);
+  if (isRefusal(values)) return values;
+  const history = values['input'] as readonly TextTurn[];
+  const responses = readExtras(values, compatibility);
+  const { instructions, maxOutputTokens } = responses;
   return {
     model: values['model'] as string,
     turns: instructions === null ? history : [{ role: 'system', text: instructions }, ...history],
     stream: values['stream'] === true,
     includeUsage: true,
     maxOutputTokens,
-    echo: { instructions, maxOutputTokens },
-    stripped,
+    responses,
+    stripped: [...context.stripped],
   };
 }
 
-function readInput(input: unknown): readonly TextTurn[] | Refusal {
-  if (typeof input === 'string') return input === '' ? emptyArray('input') : [{ role: 'user', text: input }];
-  if (!Array.isArray(input)) return invalidType('input', 'a string or an array of messages', input);
-  if (input.length === 0) return emptyArray('input');
-  const turns: TextTurn[] = [];
-  for (const [index, item] of input.entries()) {
-    const turn = readItem(item, `input[${index}]`);
-    if (isRefusal(turn)) return turn;
-    turns.push(turn);
-  }
-  return turns;
+/** What the response object repeats, and how its stream ends. */
+function readExtras(values: FieldValues, { responsesDone }: Compatibility): ResponsesExtras {
+  return {
+    instructions: (values['instructions'] ?? null) as string | null,
+    maxOutputTokens: (values['max_output_tokens'] ?? null) as number | null,
+    metadata: (values['metadata'] ?? {}) as Readonly<Record<string, string>>,
+    user: (values['user'] ?? null) as string | null,
+    safetyIdentifier: (values['safety_identifier'] ?? null) as string | null,
+    promptCacheKey: (values['prompt_cache_key'] ?? null) as string | null,
+    endsWithDone: responsesDone,
+  };
 }
 
-function readItem(item: unknown, path: string): TextTurn | Refusal {
+function readInclude(include: unknown, path: string): unknown {
+  for (const [index, entry] of (include as readonly unknown[]).entries()) {
+    if (typeof entry !== 'string') return invalidType(`${path}[${index}]`, 'a string', entry);
+    if (refusedIncludes.has(entry)) return unsupportedValue(path, 'Log probabilities are not available.');
+    if (!neutralIncludes.has(entry)) return invalidValue(`${path}[${index}]`, entry, [...neutralIncludes]);
+  }
+  return include;
+}
+
+function readInput(input: unknown, path: string, context: ReadContext): readonly TextTurn[] | Refusal {
+  if (typeof input === 'string') return input === '' ? emptyArray(path) : [{ role: 'user', text: input }];
+  const turns: TextTurn[] = [];
+  for (const [index, item] of (input as readonly unknown[]).entries()) {
+    const turn = readItem(item, `${path}[${index}]`, context);
+    if (isRefusal(turn)) return turn;
+    if (turn !== null) turns.push(turn);
+  }
+  return turns.length === 0 ? emptyArray(path) : turns;
+}
+
+/** One item of the history; `null` for one that carries no text of the conversation. */
+function readItem(item: unknown, path: string, context: ReadContext): TextTurn | Refusal | null {
   if (!isPlainObject(item)) return invalidType(path, 'an object', item);
   const type =
-    item['type'] ?? (item['role'] === undefined && item['id'] !== undefined ? 'item_reference' : 'message');
-  if (type === 'item_reference') return unresolvableReference(path);
+    item['type'] ?? (item['role'] === undefined && item['id'] !== undefined ? reference : 'message');
   if (typeof type !== 'string') return invalidType(`${path}.type`, 'a string', type);
+  if (type === reference) return unresolvableReference(path);
+  if (droppedItems.has(type)) {
+    context.stripped.add(`input[].${type}`);
+    return null;
+  }
   if (type !== 'message')
     return unsupportedValue(
       `${path}.type`,
       'Only messages are available: tool calls and stored items are not.',
     );
-  const role = readRole(item['role'], `${path}.role`);
-  if (isRefusal(role)) return role;
-  const text = readContent(item['content'], `${path}.content`, partTypes);
-  return isRefusal(text) ? text : { role, text };
+  const values = readFields(registry.inputMessage, item, `${path}.`, messageReaders, context);
+  if (isRefusal(values)) return values;
+  return { role: values['role'] as TextTurn['role'], text: values['content'] as string };
 }
+
+const reference = 'item_reference';
 
 /** Some SDKs replay a turn by its id unless they are told that nothing is stored; the message tells how. */
 function unresolvableReference(path: string): Refusal {

@@ -1,6 +1,6 @@
 import type { ErrorBody } from '../../shared/errors.ts';
 import type { AnswerIdentity } from '../answer-writer.ts';
-import type { FinishReason, ResponsesEcho, Usage } from '../text.ts';
+import type { FinishReason, ResponsesExtras, Usage } from '../text.ts';
 
 /** How a response stands: running, or ended in one of three ways. */
 export interface ResponseState {
@@ -22,7 +22,7 @@ export const inProgress: ResponseState = {
 };
 
 /** How each finish reason ends a response: a text that was cut short is `incomplete`, not `completed`. */
-export const endings: Readonly<
+export const statusByReason: Readonly<
   Record<FinishReason, Pick<ResponseState, 'incompleteReason'> & { status: 'completed' | 'incomplete' }>
 > = {
   stop: { status: 'completed', incompleteReason: null },
@@ -33,7 +33,7 @@ export const endings: Readonly<
 /** The response object with every key that some client's schema requires, present from the first event on. */
 export function responseObject(
   identity: AnswerIdentity,
-  echo: ResponsesEcho,
+  extras: ResponsesExtras,
   state: ResponseState,
 ): Record<string, unknown> {
   const { status, completedAt, output, usage, incompleteReason, error } = state;
@@ -46,16 +46,16 @@ export function responseObject(
     background: false,
     error: error === null ? null : { code: error.code, message: error.message },
     incomplete_details: incompleteReason === null ? null : { reason: incompleteReason },
-    instructions: echo.instructions,
-    max_output_tokens: echo.maxOutputTokens,
+    instructions: extras.instructions,
+    max_output_tokens: extras.maxOutputTokens,
     max_tool_calls: null,
     model: identity.model,
     output,
     parallel_tool_calls: true,
     previous_response_id: null,
-    prompt_cache_key: null,
+    prompt_cache_key: extras.promptCacheKey,
     reasoning: { effort: null, summary: null },
-    safety_identifier: null,
+    safety_identifier: extras.safetyIdentifier,
     service_tier: 'default',
     store: false,
     temperature: 1,
@@ -68,8 +68,8 @@ export function responseObject(
     frequency_penalty: 0,
     truncation: 'disabled',
     usage: usage === null ? null : responsesUsage(usage),
-    user: null,
-    metadata: {},
+    user: extras.user,
+    metadata: extras.metadata,
   };
 }
 

@@ -1,10 +1,10 @@
 import { jsonType } from '../answer-writer.ts';
 import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
-import type { ResponsesEcho } from '../text.ts';
-import { endings, messageItem, responseObject, textPart } from './response-object.ts';
+import type { ResponsesExtras } from '../text.ts';
+import { messageItem, responseObject, statusByReason, textPart } from './response-object.ts';
 
 /** Folds the events of an answer into one `response` object. */
-export function createResponsesResultWriter(identity: AnswerIdentity, echo: ResponsesEcho): AnswerWriter {
+export function createResponsesResultWriter(identity: AnswerIdentity, extras: ResponsesExtras): AnswerWriter {
   let text = '';
   return {
     contentType: jsonType,
@@ -14,10 +14,10 @@ export function createResponsesResultWriter(identity: AnswerIdentity, echo: Resp
       return '';
     },
     finish({ reason, usage }, finishedAt) {
-      const ending = endings[reason];
+      const ending = statusByReason[reason];
       const output = [messageItem(identity, ending.status, [textPart(text)])];
       const state = { ...ending, completedAt: finishedAt, output, usage, error: null };
-      return JSON.stringify(responseObject(identity, echo, state));
+      return JSON.stringify(responseObject(identity, extras, state));
     },
     fail: () => '',
   };

@@ -1,16 +1,23 @@
 import { errorBody } from '../../shared/errors.ts';
 import { eventStreamType } from '../answer-writer.ts';
 import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
-import { writeEventFrame } from '../sse.ts';
-import type { ResponsesEcho } from '../text.ts';
-import { endings, inProgress, messageId, messageItem, responseObject, textPart } from './response-object.ts';
+import { writeDataFrame, writeEventFrame } from '../sse.ts';
+import type { ResponsesExtras } from '../text.ts';
+import {
+  inProgress,
+  messageId,
+  messageItem,
+  responseObject,
+  statusByReason,
+  textPart,
+} from './response-object.ts';
 import type { ResponseState } from './response-object.ts';
 
 /**
  * Writes the typed events of a text response: created, in_progress, the item and its part opened, the deltas,
  * part and item closed, and one terminal event. Sequence numbers run from 0 without a gap, ids are constant.
  */
-export function createResponsesStreamWriter(identity: AnswerIdentity, echo: ResponsesEcho): AnswerWriter {
+export function createResponsesStreamWriter(identity: AnswerIdentity, extras: ResponsesExtras): AnswerWriter {
   const item = { item_id: messageId(identity), output_index: 0, content_index: 0 };
   const deltaTail = `,${JSON.stringify(item).slice(1, -1)},"logprobs":[]}`;
   let sequence = 0;
@@ -19,7 +26,7 @@ export function createResponsesStreamWriter(identity: AnswerIdentity, echo: Resp
   const event = (type: string, fields: Record<string, unknown>): string =>
     writeEventFrame(type, JSON.stringify({ type, sequence_number: sequence++, ...fields }));
   const response = (state: ResponseState): { response: Record<string, unknown> } => ({
-    response: responseObject(identity, echo, state),
+    response: responseObject(identity, extras, state),
   });
   const open = (): string =>
     sequence > 0
@@ -43,7 +50,7 @@ export function createResponsesStreamWriter(identity: AnswerIdentity, echo: Resp
     },
     finish({ reason, usage }, finishedAt) {
       const opening = open();
-      const ending = endings[reason];
+      const ending = statusByReason[reason];
       const part = textPart(text);
       const message = messageItem(identity, ending.status, [part]);
       const state = { ...ending, completedAt: finishedAt, output: [message], usage, error: null };
@@ -52,7 +59,8 @@ export function createResponsesStreamWriter(identity: AnswerIdentity, echo: Resp
         event('response.output_text.done', { ...item, text, logprobs: [] }) +
         event('response.content_part.done', { ...item, part }) +
         event('response.output_item.done', { output_index: 0, item: message }) +
-        event(`response.${ending.status}`, response(state))
+        event(`response.${ending.status}`, response(state)) +
+        (extras.endsWithDone ? writeDataFrame('[DONE]') : '')
       );
     },
     fail(refusal) {

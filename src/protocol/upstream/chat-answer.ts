@@ -1,5 +1,5 @@
 import type { Refusal } from '../../shared/errors.ts';
-import { isPlainObject } from '../checks.ts';
+import { isPlainObject } from '../contract/value-type.ts';
 import type { FinishReason, TextEvent, Usage } from '../text.ts';
 import { invalidAnswer, reportedFailure, truncatedAnswer } from './failures.ts';
 

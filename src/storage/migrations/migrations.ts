@@ -43,4 +43,9 @@ export const migrations: readonly Migration[] = [
       `CREATE INDEX records_pending ON records (request_id) WHERE outcome IS NULL`,
     ],
   },
+  {
+    number: 2,
+    name: 'how the requests of a key are read',
+    statements: [`ALTER TABLE api_keys ADD COLUMN compatibility TEXT NOT NULL DEFAULT '{}'`],
+  },
 ];

@@ -1,13 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { readChatRequest } from '../../../src/protocol/chat/read-request.ts';
+import { defaultCompatibility } from '../../../src/protocol/contract/compatibility.ts';
 import { isRefusal } from '../../../src/shared/errors.ts';
 
 const user = { role: 'user', content: 'hi' };
-const read = (more: Record<string, unknown>) => readChatRequest({ model: 'm', messages: [user], ...more });
+const read = (more: Record<string, unknown>) =>
+  readChatRequest({ model: 'm', messages: [user], ...more }, defaultCompatibility);
 
 /** The texts read from messages, or the code and place of the fault. */
 function readMessages(...messages: unknown[]): unknown {
-  const request = readChatRequest({ model: 'm', messages });
+  const request = readChatRequest({ model: 'm', messages }, defaultCompatibility);
   if (isRefusal(request)) return `${request.code} ${request.param}`;
   return request.turns.map(({ role, text }) => `${role}: ${text}`);
 }
@@ -20,7 +22,7 @@ describe('a chat request', () => {
       stream: false,
       includeUsage: false,
       maxOutputTokens: null,
-      echo: { instructions: null, maxOutputTokens: null },
+      responses: null,
       stripped: [],
     });
   });

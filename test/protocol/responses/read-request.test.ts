@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { readResponsesRequest } from '../../../src/protocol/responses/read-request.ts';
+import { defaultCompatibility } from '../../../src/protocol/contract/compatibility.ts';
 import { isRefusal } from '../../../src/shared/errors.ts';
 
-const read = (more: Record<string, unknown>) => readResponsesRequest({ model: 'm', input: 'hi', ...more });
+const read = (more: Record<string, unknown>) =>
+  readResponsesRequest({ model: 'm', input: 'hi', ...more }, defaultCompatibility);
 
 /** The texts read from an input, or the code and place of the fault. */
 function readInput(input: unknown): unknown {
-  const request = readResponsesRequest({ model: 'm', input });
+  const request = readResponsesRequest({ model: 'm', input }, defaultCompatibility);
   if (isRefusal(request)) return `${request.code} ${request.param}`;
   return request.turns.map(({ role, text }) => `${role}: ${text}`);
 }
@@ -19,7 +21,15 @@ describe('a responses request', () => {
       stream: false,
       includeUsage: true,
       maxOutputTokens: null,
-      echo: { instructions: null, maxOutputTokens: null },
+      responses: {
+        instructions: null,
+        maxOutputTokens: null,
+        metadata: {},
+        user: null,
+        safetyIdentifier: null,
+        promptCacheKey: null,
+        endsWithDone: false,
+      },
       stripped: [],
     });
   });
@@ -34,7 +44,7 @@ describe('a responses request', () => {
       ],
       stream: true,
       maxOutputTokens: 9,
-      echo: { instructions: 'be brief', maxOutputTokens: 9 },
+      responses: { instructions: 'be brief', maxOutputTokens: 9 },
       stripped: ['temperature'],
     });
   });
@@ -112,7 +122,7 @@ describe('an input item', () => {
   });
 
   test('that is a reference is refused with the way out', () => {
-    const refusal = readResponsesRequest({ model: 'm', input: [{ type: 'item_reference', id: 'msg_1' }] });
+    const refusal = read({ input: [{ type: 'item_reference', id: 'msg_1' }] });
     expect(refusal).toMatchObject({ message: expect.stringContaining('openai.store') as string });
   });
 });

@@ -5,11 +5,19 @@ import { refuse } from '../../../src/shared/errors.ts';
 import { requiredResponseKeys } from '../../support/required-response-keys.ts';
 
 const identity = { id: '0123456789abcdef', createdAt: 1_800_000_000, model: 'a/"b"' };
-const echo = { instructions: 'be brief', maxOutputTokens: 9 };
+const extras = {
+  instructions: 'be brief',
+  maxOutputTokens: 9,
+  metadata: { ticket: '7' },
+  user: 'u',
+  safetyIdentifier: 's',
+  promptCacheKey: 'p',
+  endsWithDone: false,
+};
 const usage = { inputTokens: 11, cachedInputTokens: 5, outputTokens: 7, reasoningTokens: 6, totalTokens: 18 };
 
 function write(reason: FinishReason, known: typeof usage | null = usage): Record<string, unknown> {
-  const writer = createResponsesResultWriter(identity, echo);
+  const writer = createResponsesResultWriter(identity, extras);
   const early = writer.delta('a "b"\n') + writer.delta('😀');
   expect(early).toBe('');
   const finish = { type: 'finish', reason, rawReason: reason, usage: known } as const;
@@ -61,7 +69,7 @@ describe('a response', () => {
   });
 
   test('is JSON by its type, and writes no failure: that is an HTTP error', () => {
-    const writer = createResponsesResultWriter(identity, echo);
+    const writer = createResponsesResultWriter(identity, extras);
     expect(writer.contentType).toMatch(/^application\/json\b/);
     expect(writer.fail(refuse('upstream_error', 'x'))).toBe('');
     expect(writer.tearDownOnFailure).toBe(false);

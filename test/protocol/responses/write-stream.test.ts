@@ -8,7 +8,15 @@ import { propertyRun } from '../../support/property-run.ts';
 import { requiredResponseKeys } from '../../support/required-response-keys.ts';
 
 const identity = { id: '0123456789abcdef', createdAt: 1_800_000_000, model: 'a/"b"' };
-const echo = { instructions: 'be brief', maxOutputTokens: 9 };
+const extras = {
+  instructions: 'be brief',
+  maxOutputTokens: 9,
+  metadata: { ticket: '7' },
+  user: 'u',
+  safetyIdentifier: 's',
+  promptCacheKey: 'p',
+  endsWithDone: false,
+};
 const usage = { inputTokens: 11, cachedInputTokens: 5, outputTokens: 7, reasoningTokens: 6, totalTokens: 18 };
 const refusal = refuse('upstream_truncated', 'cut off');
 
@@ -33,7 +41,7 @@ function readEvents(text: string): EventData[] {
 }
 
 function write(texts: readonly string[], reason: FinishReason | null): EventData[] {
-  const writer = createResponsesStreamWriter(identity, echo);
+  const writer = createResponsesStreamWriter(identity, extras);
   const said = texts.map((text) => writer.delta(text)).join('');
   if (reason === null) return readEvents(said + writer.fail(refusal));
   const finish = { type: 'finish', reason, rawReason: reason, usage } as const;
@@ -129,7 +137,7 @@ describe('a response stream', () => {
   });
 
   test('is an event stream by its type, and sends each text at once', () => {
-    const writer = createResponsesStreamWriter(identity, echo);
+    const writer = createResponsesStreamWriter(identity, extras);
     expect(writer.contentType).toMatch(/^text\/event-stream\b/);
     expect(parseFrames(writer.delta('a'))).toHaveLength(5);
     expect(parseFrames(writer.delta('b'))).toHaveLength(1);
@@ -158,6 +166,6 @@ describe('a response stream that fails', () => {
   });
 
   test('need not be torn down: its last event says that it failed', () => {
-    expect(createResponsesStreamWriter(identity, echo).tearDownOnFailure).toBe(false);
+    expect(createResponsesStreamWriter(identity, extras).tearDownOnFailure).toBe(false);
   });
 });

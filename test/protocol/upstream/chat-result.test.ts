@@ -81,7 +81,7 @@ describe('a request', () => {
     stream: false,
     includeUsage: false,
     maxOutputTokens: null,
-    echo: { instructions: 'be brief', maxOutputTokens: null },
+    responses: null,
     stripped: ['temperature'],
   };
   const messages = [

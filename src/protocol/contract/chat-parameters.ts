@@ -1,0 +1,68 @@
+import { forward, onlyNeutral, refused, refusedUnless, required, rules, strip } from './rule.ts';
+import type { Rule } from './rule.ts';
+import {
+  extensionParameters,
+  noTools,
+  reasoningEffort,
+  sharedParameters,
+  textOnly,
+  verbosity,
+} from './shared-parameters.ts';
+import { anything, array, boolean, either, integer, object, string, stringMap } from './value-type.ts';
+
+const noStop = 'Stop sequences are not available: leave it out, and cut the text where you need it.';
+const oneChoice = 'One answer is generated per request.';
+
+/** Every top-level field of a Chat Completions request. */
+export const chatParameters: readonly Rule[] = [
+  ...sharedParameters,
+  ...rules('messages', array, required, 'the whole conversation'),
+  ...rules('stream_options', object, forward, 'include_usage shows the usage chunk'),
+  ...rules('max_tokens max_completion_tokens', integer(1), forward, 'a hint to the upstream, not a promise'),
+  ...rules('n', integer(1, 128), onlyNeutral([1], oneChoice), 'one answer per request'),
+  ...rules(
+    'stop',
+    either(string, array),
+    refusedUnless(['', []], noStop),
+    'dropping it would change the text',
+  ),
+  ...rules('seed', integer(Number.MIN_SAFE_INTEGER), strip, 'best effort by definition'),
+  ...rules('logit_bias', object, refusedUnless([{}], textOnly), 'would change the text'),
+  ...rules('logprobs', boolean, refusedUnless([false], textOnly), 'no log probabilities'),
+  ...rules(
+    'response_format',
+    object,
+    onlyNeutral([{ type: 'text' }], "Only 'text' is available.", 'type'),
+    'no structured output',
+  ),
+  ...rules('functions', array, refusedUnless([[]], noTools), 'the older name of tools'),
+  ...rules(
+    'function_call',
+    either(string, object),
+    refusedUnless(['none', 'auto'], noTools),
+    'means nothing without functions',
+  ),
+  ...rules('modalities', array, onlyNeutral([['text']], textOnly), 'text only'),
+  ...rules('audio prediction web_search_options', object, refused(textOnly), 'text only'),
+  ...rules('metadata', stringMap, strip, 'nothing is stored'),
+  ...rules('user safety_identifier prompt_cache_key', string, strip, 'never passed on'),
+  ...rules('reasoning_effort', reasoningEffort, strip, 'added by apps that guess from a model’s name'),
+  ...rules('verbosity', verbosity, strip, 'added by apps that guess from a model’s name'),
+  ...rules('reasoning', anything, strip, 'added by apps that guess from a model’s name'),
+  ...extensionParameters,
+  ...rules(
+    'input instructions max_output_tokens text include truncation background conversation prompt',
+    anything,
+    {
+      kind: 'misplaced',
+      advice: 'It belongs to POST /v1/responses; this endpoint takes the conversation in messages.',
+    },
+    'a field of the other endpoint',
+  ),
+];
+
+/** The fields of `stream_options`. */
+export const streamOptionFields: readonly Rule[] = [
+  ...rules('include_usage', boolean, forward, 'shows the usage chunk'),
+  ...rules('include_obfuscation continuous_usage_stats', boolean, strip, 'not a part of this stream'),
+];

@@ -1,0 +1,62 @@
+import { refuse } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import type { Role } from '../text.ts';
+import type { PartFate } from './message-fields.ts';
+import { emptyArray, invalidType, invalidValue, isPlainObject, missingParameter } from './value-type.ts';
+
+/** The roles that may speak, and the neutral role each one maps to. */
+const roles: ReadonlyMap<unknown, Role> = new Map([
+  ['system', 'system'],
+  ['developer', 'system'],
+  ['user', 'user'],
+  ['assistant', 'assistant'],
+]);
+
+/** Reads a message's role. Tool roles are refused by name: tools are not part of the service. */
+export function readRole(value: unknown, path: string): Role | Refusal {
+  const role = roles.get(value);
+  if (role !== undefined) return role;
+  if (value === 'tool' || value === 'function')
+    return unsupportedValue(path, 'Tool messages are not available: this service works on text only.');
+  return invalidValue(path, String(value), ['system', 'developer', 'user', 'assistant']);
+}
+
+/** Reads a message's content: a string as it is, or the texts of its parts joined in order. */
+export function readContent(
+  content: unknown,
+  path: string,
+  parts: Readonly<Record<string, PartFate>>,
+): string | Refusal {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return invalidType(path, 'a string or an array of text parts', content);
+  if (content.length === 0) return emptyArray(path);
+  let joined = '';
+  for (const [index, part] of content.entries()) {
+    const text = readPart(part, `${path}[${index}]`, parts);
+    if (typeof text !== 'string') return text;
+    joined += text;
+  }
+  return joined;
+}
+
+/** A value that the service does not have; `advice` says what it offers instead. */
+export function unsupportedValue(path: string, advice: string): Refusal {
+  return refuse('unsupported_value', `Unsupported value: '${path}'. ${advice}`, { param: path });
+}
+
+function readPart(part: unknown, path: string, parts: Readonly<Record<string, PartFate>>): string | Refusal {
+  if (!isPlainObject(part)) return invalidType(path, 'an object', part);
+  const { type } = part;
+  if (type === undefined) return missingParameter(`${path}.type`);
+  if (typeof type !== 'string') return invalidType(`${path}.type`, 'a string', type);
+  const fate = Object.hasOwn(parts, type) ? parts[type] : undefined;
+  if (fate === undefined)
+    return unsupportedValue(
+      `${path}.type`,
+      'Only text parts are available: this service works on text only.',
+    );
+  if (fate === 'drop') return '';
+  const text = part[fate.textKey];
+  if (text === undefined) return missingParameter(`${path}.${fate.textKey}`);
+  return typeof text === 'string' ? text : invalidType(`${path}.${fate.textKey}`, 'a string', text);
+}

@@ -1,0 +1,55 @@
+import { forward, refused, refusedUnless, required, rules, strip } from './rule.ts';
+import type { Rule } from './rule.ts';
+import { noTools, textOnly } from './shared-parameters.ts';
+import { anything, array, either, object, string } from './value-type.ts';
+
+/** The fields of a chat message. What is not listed is dropped: apps replay whatever they once got. */
+export const messageFields: readonly Rule[] = [
+  ...rules('role', string, required, 'system, developer, user or assistant'),
+  ...rules('content', either(string, array), forward, 'text, or text parts'),
+  ...rules('refusal', string, forward, 'stands in for a missing content'),
+  ...rules('name', string, strip, 'never passed on'),
+  ...rules('tool_calls', array, refusedUnless([[]], noTools), 'an empty list is replayed by SDKs'),
+  ...rules('function_call', object, refused(noTools), 'no tools'),
+  ...rules('tool_call_id', string, refused(noTools), 'no tools'),
+  ...rules('audio', object, refused(textOnly), 'text only'),
+  ...rules(
+    'annotations reasoning_content reasoning reasoning_details reasoning_signature thinking_blocks provider_specific_fields prefix partial id created phase status metadata cache_control',
+    anything,
+    strip,
+    'replayed by apps; carries no text of the conversation',
+  ),
+];
+
+/** The fields of a message among the input items of a Responses request. */
+export const inputMessageFields: readonly Rule[] = [
+  ...rules('role', string, required, 'system, developer, user or assistant'),
+  ...rules('content', either(string, array), required, 'text, or text parts'),
+  ...rules('type', string, forward, 'message'),
+  ...rules('id status phase', anything, strip, 'replayed by SDKs; nothing is stored'),
+];
+
+/** What a content part of some type is: text under a key, something to drop, or nothing that is served. */
+export type PartFate = { readonly textKey: 'text' | 'refusal' } | 'drop';
+
+/** Content parts of a chat message. Any other type is refused. */
+export const chatParts: Readonly<Record<string, PartFate>> = {
+  text: { textKey: 'text' },
+  refusal: { textKey: 'refusal' },
+  thinking: 'drop',
+  redacted_thinking: 'drop',
+  reasoning: 'drop',
+};
+
+/** Content parts of a Responses message. Any other type is refused. */
+export const responsesParts: Readonly<Record<string, PartFate>> = {
+  input_text: { textKey: 'text' },
+  output_text: { textKey: 'text' },
+  text: { textKey: 'text' },
+  refusal: { textKey: 'refusal' },
+  reasoning_text: 'drop',
+  summary_text: 'drop',
+};
+
+/** Input items that are dropped: thoughts of an earlier answer are no part of the conversation's text. */
+export const droppedItems: ReadonlySet<string> = new Set(['reasoning']);

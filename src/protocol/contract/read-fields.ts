@@ -1,0 +1,129 @@
+import { isRefusal, refuse } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import type { Compatibility } from './compatibility.ts';
+import type { Rule } from './rule.ts';
+import { missingParameter, shorten } from './value-type.ts';
+
+/** What is known while one request is read, and what is collected on the way. */
+export interface ReadContext {
+  readonly compatibility: Compatibility;
+  /** The names of everything that was taken out, each once, in document order. */
+  readonly stripped: Set<string>;
+}
+
+/** The fields of one kind of object. */
+export interface FieldSet {
+  /** How the fields are named in the registry: `messages[].` in front of a message's field. */
+  readonly prefix: string;
+  readonly rules: readonly Rule[];
+  readonly byName: ReadonlyMap<string, Rule>;
+  /** Whether unknown fields follow the service's policy, or are dropped without a word. */
+  readonly unknown: 'policy' | 'drop';
+}
+
+/** Reads the value of a forwarded field into what the request needs of it. */
+export type FieldReader = (value: unknown, path: string, context: ReadContext) => unknown;
+
+/** The values of forwarded and echoed fields, by name, without the nulls. */
+export type FieldValues = Readonly<Record<string, unknown>>;
+
+export function createFieldSet(
+  prefix: string,
+  rules: readonly Rule[],
+  unknown: FieldSet['unknown'],
+): FieldSet {
+  return { prefix, rules, unknown, byName: new Map(rules.map((rule) => [rule.name, rule])) };
+}
+
+/**
+ * Holds an object against its rules. Fields are looked at in document order, each to its depth before the next, so
+ * the first fault in the document is the one that is reported; what is missing is reported last. `null` on an
+ * optional field equals its absence.
+ */
+export function readFields(
+  set: FieldSet,
+  body: Readonly<Record<string, unknown>>,
+  path: string,
+  readers: Readonly<Record<string, FieldReader>>,
+  context: ReadContext,
+): FieldValues | Refusal {
+  const values = Object.create(null) as Record<string, unknown>;
+  for (const name of Object.keys(body)) {
+    const rule = set.byName.get(name);
+    if (rule === undefined) {
+      const fault = unknownFault(name, set, context);
+      if (fault !== null) return fault;
+      continue;
+    }
+    const value = body[name];
+    if (value === undefined || (value === null && !isRequired(rule))) continue;
+    const fieldPath = `${path}${name}`;
+    const fault = rule.type.check(value, fieldPath) ?? fateFault(rule, value, fieldPath, context);
+    if (fault !== null) return fault;
+    const read = readers[name]?.(value, fieldPath, context) ?? value;
+    if (isRefusal(read)) return read;
+    if (rule.fate.kind === 'forward' || rule.fate.kind === 'echo') values[name] = read;
+    if (rule.fate.kind !== 'forward') context.stripped.add(set.prefix + name);
+  }
+  const missing = set.rules.find((rule) => isRequired(rule) && values[rule.name] === undefined);
+  return missing === undefined ? values : missingParameter(`${path}${missing.name}`);
+}
+
+function isRequired({ fate }: Rule): boolean {
+  return fate.kind === 'forward' && fate.required === true;
+}
+
+function fateFault(
+  { fate }: Rule,
+  value: unknown,
+  path: string,
+  { compatibility }: ReadContext,
+): Refusal | null {
+  switch (fate.kind) {
+    case 'forward':
+    case 'strip':
+    case 'echo':
+      return null;
+    case 'sampling':
+      if (compatibility.sampling === 'strip' || fate.defaults.includes(value as number)) return null;
+      return refuse(
+        'unsupported_value',
+        `Unsupported value: '${path}' does not support ${String(value)} here. Only the model's own default is used: leave it out.`,
+        { param: path },
+      );
+    case 'refuse': {
+      if (fate.neutral.some((neutral) => isSame(neutral, value))) return null;
+      const at = fate.at === undefined ? path : `${path}.${fate.at}`;
+      const fault = fate.code === 'unsupported_value' ? 'value' : 'parameter';
+      return refuse(fate.code, `Unsupported ${fault}: '${at}'. ${fate.advice}`, { param: at });
+    }
+    case 'misplaced':
+      return refuse('unknown_parameter', `Unknown parameter: '${path}'. ${fate.advice}`, { param: path });
+  }
+}
+
+/** A name that a client made up goes into a header only if it is an ordinary one. */
+const ordinaryName = /^[\w.-]{1,64}$/;
+
+function unknownFault(name: string, set: FieldSet, { compatibility, stripped }: ReadContext): Refusal | null {
+  if (set.unknown === 'drop') return null;
+  if (compatibility.unknownFields === 'ignore') {
+    stripped.add(ordinaryName.test(name) ? name : 'other');
+    return null;
+  }
+  const shown = shorten(name);
+  return refuse('unknown_parameter', `Unknown parameter: '${shown}'. Remove it from the request.`, {
+    param: shown,
+  });
+}
+
+/** Whether a value is a neutral one, whatever the order of its keys. */
+function isSame(neutral: unknown, value: unknown): boolean {
+  if (typeof neutral !== 'object' || typeof value !== 'object' || neutral === null || value === null)
+    return neutral === value;
+  if (Array.isArray(neutral) !== Array.isArray(value)) return false;
+  const keys = Object.keys(neutral);
+  if (keys.length !== Object.keys(value).length) return false;
+  const [left, right] = [neutral as Record<string, unknown>, value as Record<string, unknown>];
+  return keys.every((key) => Object.hasOwn(right, key) && isSame(left[key], right[key]));
+}

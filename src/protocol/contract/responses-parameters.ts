@@ -1,0 +1,74 @@
+import { echo, forward, onlyNeutral, refused, refusedUnless, required, rules, strip } from './rule.ts';
+import type { Rule } from './rule.ts';
+import { extensionParameters, noState, sharedParameters, textOnly, verbosity } from './shared-parameters.ts';
+import { anything, array, boolean, either, integer, object, oneOf, string, stringMap } from './value-type.ts';
+
+/** Every top-level field of a Responses request. */
+export const responsesParameters: readonly Rule[] = [
+  ...sharedParameters,
+  ...rules('input', either(string, array), required, 'the whole conversation'),
+  ...rules('instructions', string, forward, 'becomes the leading system message'),
+  ...rules('max_output_tokens', integer(1), forward, 'a hint to the upstream, not a promise'),
+  ...rules('text', object, forward, 'only the text format; verbosity is dropped'),
+  ...rules('include', array, strip, 'what the service has not is dropped, or refused by name'),
+  ...rules('stream_options reasoning', object, strip, 'not a part of this service'),
+  ...rules('max_tool_calls', integer(0), strip, 'means nothing without tools'),
+  ...rules('conversation', anything, refused(noState), 'no conversation is kept'),
+  ...rules('prompt', anything, refused(noState), 'no prompts are stored'),
+  ...rules(
+    'background',
+    boolean,
+    onlyNeutral([false], 'Answers are given on the request itself.'),
+    'nothing runs later',
+  ),
+  ...rules('truncation', oneOf('disabled', 'auto'), strip, 'the history is never cut'),
+  ...rules('metadata', stringMap, echo, 'repeated, not stored'),
+  ...rules('user safety_identifier prompt_cache_key', string, echo, 'repeated, never passed on'),
+  ...rules(
+    'context_management',
+    either(array, object),
+    refusedUnless([[], {}], noState),
+    'no stored context',
+  ),
+  ...rules(
+    'image access_programs',
+    object,
+    refusedUnless([{}, { context_compression: 'auto' }], textOnly),
+    'the default is dropped',
+  ),
+  ...extensionParameters,
+  ...rules(
+    'messages max_tokens max_completion_tokens stop n seed response_format logit_bias logprobs modalities functions function_call reasoning_effort verbosity audio prediction web_search_options',
+    anything,
+    {
+      kind: 'misplaced',
+      advice: 'It belongs to POST /v1/chat/completions; this endpoint takes the conversation in input.',
+    },
+    'a field of the other endpoint',
+  ),
+];
+
+/** The fields of `text`. */
+export const textFields: readonly Rule[] = [
+  ...rules(
+    'format',
+    object,
+    onlyNeutral([{ type: 'text' }], "Only 'text' is available.", 'type'),
+    'no structured output',
+  ),
+  ...rules('verbosity', verbosity, strip, 'added by agent SDKs for some models'),
+];
+
+/** Entries of `include` that ask for something the service never has, and so lose nothing. */
+export const neutralIncludes: ReadonlySet<string> = new Set([
+  'reasoning.encrypted_content',
+  'file_search_call.results',
+  'web_search_call.results',
+  'web_search_call.action.sources',
+  'message.input_image.image_url',
+  'computer_call_output.output.image_url',
+  'code_interpreter_call.outputs',
+]);
+
+/** Entries of `include` that ask for something a client would miss. */
+export const refusedIncludes: ReadonlySet<string> = new Set(['message.output_text.logprobs']);

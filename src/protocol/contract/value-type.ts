@@ -1,0 +1,173 @@
+import { refuse } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+
+/** Tests one value found at `path` (such as `messages[3].content`); `null` means it passed. */
+type Check = (value: unknown, path: string) => Refusal | null;
+
+/**
+ * What values a field may hold, with some that are right and one that is wrong: the tests of the whole contract
+ * are generated from these. A type that takes anything has no wrong value.
+ */
+export interface ValueType {
+  readonly check: Check;
+  readonly samples: readonly unknown[];
+  readonly wrong?: unknown;
+}
+
+export const string: ValueType = {
+  check: (value, path) => (typeof value === 'string' ? null : invalidType(path, 'a string', value)),
+  samples: ['text'],
+  wrong: 7,
+};
+
+export const boolean: ValueType = {
+  check: (value, path) => (typeof value === 'boolean' ? null : invalidType(path, 'a boolean', value)),
+  samples: [true, false],
+  wrong: 'true',
+};
+
+export const array: ValueType = {
+  check: (value, path) => (Array.isArray(value) ? null : invalidType(path, 'an array', value)),
+  samples: [[{}]],
+  wrong: {},
+};
+
+export const object: ValueType = {
+  check: (value, path) => (isPlainObject(value) ? null : invalidType(path, 'an object', value)),
+  samples: [{ some: 'thing' }],
+  wrong: [],
+};
+
+/** For fields whose fate does not depend on what they hold. */
+export const anything: ValueType = { check: () => null, samples: [{ some: 'thing' }] };
+
+/** String values by string keys, at most 16 of them. */
+export const stringMap: ValueType = {
+  check(value, path) {
+    if (!isPlainObject(value)) return invalidType(path, 'an object', value);
+    const wrong = Object.entries(value).find(([, item]) => typeof item !== 'string');
+    return wrong === undefined ? null : invalidType(`${path}.${shorten(wrong[0])}`, 'a string', wrong[1]);
+  },
+  samples: [{ ticket: '7' }],
+  wrong: 'ticket=7',
+};
+
+export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): ValueType {
+  return {
+    check(value, path) {
+      if (typeof value !== 'number' || !Number.isInteger(value))
+        return invalidType(path, 'an integer', value);
+      if (value < min) return outOfRange('integer_below_min_value', path, `>= ${min}`, value);
+      return value > max ? outOfRange('integer_above_max_value', path, `<= ${max}`, value) : null;
+    },
+    samples: [min + 1, min + 6],
+    wrong: '1',
+  };
+}
+
+export function number(min: number, max: number): ValueType {
+  return {
+    check(value, path) {
+      if (typeof value !== 'number') return invalidType(path, 'a number', value);
+      if (value < min) return outOfRange('decimal_below_min_value', path, `>= ${min}`, value);
+      return value > max ? outOfRange('decimal_above_max_value', path, `<= ${max}`, value) : null;
+    },
+    samples: [(min + max) / 2 + 0.125],
+    wrong: '1',
+  };
+}
+
+export function oneOf(...values: readonly [string, ...string[]]): ValueType {
+  return {
+    check(value, path) {
+      if (typeof value !== 'string') return invalidType(path, 'a string', value);
+      return values.includes(value) ? null : invalidValue(path, value, values);
+    },
+    samples: values,
+    wrong: 7,
+  };
+}
+
+/** One of several types, tried in order; the last one's complaint is the one given. */
+export function either(...types: readonly [ValueType, ...ValueType[]]): ValueType {
+  return {
+    check(value, path) {
+      let fault: Refusal | null = null;
+      for (const { check } of types) {
+        fault = check(value, path);
+        if (fault === null) return null;
+      }
+      return fault;
+    },
+    samples: types.flatMap(({ samples }) => samples),
+    ...(types.some(({ wrong }) => wrong === undefined) ? {} : { wrong: 7 }),
+  };
+}
+
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function invalidType(path: string, expected: string, value: unknown): Refusal {
+  return refuse(
+    'invalid_type',
+    `Invalid type for '${path}': expected ${expected}, but got ${describe(value)} instead.`,
+    { param: path },
+  );
+}
+
+export function invalidValue(path: string, value: string, supported: readonly string[]): Refusal {
+  const listed = supported.map((name) => `'${name}'`);
+  const last = listed.pop();
+  const offered = listed.length === 0 ? `${last}` : `${listed.join(', ')}, and ${last}`;
+  return refuse(
+    'invalid_value',
+    `Invalid value for '${path}': '${shorten(value)}'. Supported values are: ${offered}.`,
+    { param: path },
+  );
+}
+
+export function missingParameter(path: string): Refusal {
+  return refuse('missing_required_parameter', `Missing required parameter: '${path}'.`, { param: path });
+}
+
+export function emptyArray(path: string): Refusal {
+  return refuse(
+    'empty_array',
+    `Invalid '${path}': empty array. Expected an array with minimum length 1, but got an empty array instead.`,
+    { param: path },
+  );
+}
+
+/** A name that a client chose, short enough to be repeated to it. */
+export function shorten(name: string): string {
+  return name.length > 64 ? `${name.slice(0, 64)}…` : name;
+}
+
+function outOfRange(
+  code:
+    | 'integer_below_min_value'
+    | 'integer_above_max_value'
+    | 'decimal_below_min_value'
+    | 'decimal_above_max_value',
+  path: string,
+  expected: string,
+  value: number,
+): Refusal {
+  const fault = code.replaceAll('_', ' ').replace('min', 'minimum').replace('max', 'maximum');
+  return refuse(
+    code,
+    `Invalid '${path}': ${fault}. Expected a value ${expected}, but got ${value} instead.`,
+    {
+      param: path,
+    },
+  );
+}
+
+/** Names a JSON value's type with its article, as the error messages want it. */
+function describe(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'an integer' : 'a decimal';
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}

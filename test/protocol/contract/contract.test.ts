@@ -1,0 +1,242 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Fate, Rule } from '../../../src/protocol/contract/rule.ts';
+import { registry } from '../../../src/protocol/contract/registry.ts';
+import { sayTexts, startUpstream } from '../../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../../support/scripted-upstream.ts';
+import { startGateway } from '../../support/test-gateway.ts';
+import type { TestGateway } from '../../support/test-gateway.ts';
+
+let upstream: ScriptedUpstream;
+let gateway: TestGateway;
+beforeAll(async () => {
+  upstream = await startUpstream();
+  upstream.play(sayTexts(['x']));
+  gateway = await startGateway({ upstreamUrl: upstream.url, limits: { requestsPerMinute: 100_000 } });
+});
+afterAll(async () => {
+  await gateway.close();
+  await upstream.close();
+});
+
+const user = { role: 'user', content: 'hi' };
+
+/** Where a field of each kind of object stands in a whole request, and how its place is named. */
+const places = {
+  chat: (name: string, value: unknown) => ({ model: 'small', messages: [user], [name]: value }),
+  responses: (name: string, value: unknown) => ({ model: 'small', input: 'hi', [name]: value }),
+  streamOptions: (name: string, value: unknown) => ({
+    model: 'small',
+    messages: [user],
+    stream: true,
+    stream_options: { [name]: value },
+  }),
+  text: (name: string, value: unknown) => ({ model: 'small', input: 'hi', text: { [name]: value } }),
+  message: (name: string, value: unknown) => ({ model: 'small', messages: [{ ...user, [name]: value }] }),
+  inputMessage: (name: string, value: unknown) => ({ model: 'small', input: [{ ...user, [name]: value }] }),
+} as const;
+
+type Kind = keyof typeof places;
+
+const pathPrefix: Readonly<Record<Kind, string>> = {
+  chat: '',
+  responses: '',
+  streamOptions: 'stream_options.',
+  text: 'text.',
+  message: 'messages[0].',
+  inputMessage: 'input[0].',
+};
+
+/** Values that fit a forwarded field better than its type's own samples. */
+const fitting: Readonly<Record<string, unknown>> = {
+  model: 'small',
+  messages: [user],
+  role: 'user',
+  content: 'hi',
+  type: 'message',
+  include: [],
+  text: {},
+  stream_options: {},
+};
+
+const rows = (Object.keys(places) as Kind[]).flatMap((kind) =>
+  registry[kind].rules.map((rule: Rule) => [`${registry[kind].prefix}${rule.name}`, kind, rule] as const),
+);
+
+/** What a request with this field looks like, its answer, and what the upstream was sent. */
+async function send(kind: Kind, name: string, value: unknown) {
+  const asked = upstream.seen.length;
+  const path =
+    kind === 'responses' || kind === 'text' || kind === 'inputMessage' ? 'responses' : 'chat/completions';
+  const body = { ...places[kind](name, value), ...(name === 'stream_options' ? { stream: true } : {}) };
+  const response = await gateway.post(`/v1/${path}`, body);
+  const text = await response.text();
+  const { error } = response.ok ? { error: null } : (JSON.parse(text) as { error: Record<string, unknown> });
+  return {
+    status: response.status,
+    stripped: (response.headers.get('x-textgate-stripped') ?? '').split(',').filter((item) => item !== ''),
+    upstreamBodies: upstream.seen.slice(asked).map((seen) => seen.body),
+    error,
+  };
+}
+
+const upstreamKeys = new Set(['model', 'messages', 'max_tokens', 'stream', 'stream_options']);
+
+function expectPlainUpstreamBody(bodies: readonly string[]): void {
+  expect(bodies).toHaveLength(1);
+  const sent = JSON.parse(bodies[0] ?? '') as { messages: { role: string; content: string }[] };
+  expect(Object.keys(sent).filter((key) => !upstreamKeys.has(key))).toEqual([]);
+  for (const message of sent.messages) expect(Object.keys(message)).toEqual(['role', 'content']);
+}
+
+function isNeutral(fate: Fate, value: unknown): boolean {
+  return (
+    fate.kind === 'refuse' && fate.neutral.some((item) => JSON.stringify(item) === JSON.stringify(value))
+  );
+}
+
+/** The first value of a field's type that is not a neutral one. */
+function sampleOf({ name, type, fate }: Rule): unknown {
+  return fitting[name] ?? type.samples.find((value) => !isNeutral(fate, value));
+}
+
+function rowsOf(...kinds: readonly Fate['kind'][]) {
+  return rows.filter(([, , { fate }]) => kinds.includes(fate.kind));
+}
+
+describe('a forwarded field', () => {
+  test.each(rowsOf('forward'))('%s takes part in the request', async (name, kind, rule) => {
+    const { status, stripped, upstreamBodies } = await send(kind, rule.name, sampleOf(rule));
+    expect({ status, named: stripped.includes(name) }).toEqual({ status: 200, named: false });
+    expectPlainUpstreamBody(upstreamBodies);
+  });
+});
+
+describe('a stripped field', () => {
+  test.each(rowsOf('strip', 'echo', 'sampling'))('%s is taken out, and named', async (name, kind, rule) => {
+    const { status, stripped, upstreamBodies } = await send(kind, rule.name, sampleOf(rule));
+    expect({ status, named: stripped.includes(name) }).toEqual({ status: 200, named: true });
+    expectPlainUpstreamBody(upstreamBodies);
+  });
+});
+
+describe('a refused field', () => {
+  const withNeutral = rowsOf('refuse').flatMap(([name, kind, rule]) =>
+    rule.fate.kind === 'refuse'
+      ? rule.fate.neutral.map((neutral) => [name, neutral, kind, rule] as const)
+      : [],
+  );
+
+  test.each(withNeutral)('%s is taken out when it is %j, and named', async (name, neutral, kind, rule) => {
+    const { status, stripped, upstreamBodies } = await send(kind, rule.name, neutral);
+    expect({ status, named: stripped.includes(name) }).toEqual({ status: 200, named: true });
+    expectPlainUpstreamBody(upstreamBodies);
+  });
+
+  test.each(rowsOf('refuse', 'misplaced'))(
+    '%s is refused with its code, its place and advice',
+    async (_name, kind, rule) => {
+      const { fate } = rule;
+      if (fate.kind !== 'refuse' && fate.kind !== 'misplaced') throw new Error('not a refused field');
+      const { status, error, upstreamBodies } = await send(kind, rule.name, sampleOf(rule));
+      const path = pathPrefix[kind] + rule.name;
+      const param = fate.kind === 'refuse' && fate.at !== undefined ? `${path}.${fate.at}` : path;
+      const code = fate.kind === 'refuse' ? fate.code : 'unknown_parameter';
+      expect({ status, code: error?.['code'], param: error?.['param'] }).toEqual({
+        status: 400,
+        code,
+        param,
+      });
+      expect(error?.['message']).toContain(fate.advice);
+      expect(upstreamBodies).toEqual([]);
+    },
+  );
+});
+
+describe('any field', () => {
+  test.each(rows)('%s may be null when it is optional, which means nothing', async (name, kind, rule) => {
+    const { status, stripped, error } = await send(kind, rule.name, null);
+    const isNeeded =
+      (rule.fate.kind === 'forward' && rule.fate.required === true) || name === 'messages[].content';
+    const seen = { status, code: error?.['code'], param: error?.['param'], named: stripped.includes(name) };
+    expect(seen).toEqual(
+      isNeeded
+        ? { status: 400, code: 'invalid_type', param: pathPrefix[kind] + rule.name, named: false }
+        : { status: 200, code: undefined, param: undefined, named: false },
+    );
+  });
+
+  test.each(rows.filter(([, , { type, fate }]) => type.wrong !== undefined && fate.kind !== 'misplaced'))(
+    '%s is refused with the wrong type',
+    async (_name, kind, rule) => {
+      const { status, error, upstreamBodies } = await send(kind, rule.name, rule.type.wrong);
+      expect(status).toBe(400);
+      expect(error).toMatchObject({ code: 'invalid_type', param: pathPrefix[kind] + rule.name });
+      expect(upstreamBodies).toEqual([]);
+    },
+  );
+});
+
+describe('strict sampling', () => {
+  test.each(
+    registry.chat.rules
+      .filter(({ fate }) => fate.kind === 'sampling')
+      .map((rule) => [rule.name, rule] as const),
+  )('takes out a usual default of %s, and refuses anything else', async (name, { type, fate }) => {
+    if (fate.kind !== 'sampling') throw new Error('unreachable');
+    const { secret } = await gateway.gateway.createKey('strict', { compatibility: { sampling: 'strict' } });
+    const headers = { authorization: `Bearer ${secret}` };
+    for (const value of fate.defaults) {
+      const response = await gateway.post('/v1/chat/completions', places.chat(name, value), { headers });
+      expect({ value, status: response.status }).toEqual({ value, status: 200 });
+    }
+    const refused = await gateway.post('/v1/chat/completions', places.chat(name, type.samples[0]), {
+      headers,
+    });
+    expect(refused.status).toBe(400);
+    expect(await refused.json()).toMatchObject({ error: { code: 'unsupported_value', param: name } });
+  });
+});
+
+describe('an unknown field', () => {
+  test('is dropped and named for a key that ignores them; an odd name never becomes a header or a label', async () => {
+    const { secret } = await gateway.gateway.createKey('lenient', {
+      compatibility: { unknownFields: 'ignore' },
+    });
+    const odd = {
+      model: 'small',
+      messages: [user],
+      frobnicate: 1,
+      'ev\r\nil: 1': 1,
+      'schön ☃': 1,
+      input: 'x',
+    };
+    const headers = { authorization: `Bearer ${secret}` };
+    const misplaced = await gateway.post('/v1/chat/completions', odd, { headers });
+    expect(misplaced.status).toBe(400);
+    const { input: _input, ...rest } = odd;
+    const response = await gateway.post('/v1/chat/completions', rest, { headers });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('x-textgate-stripped')).toBe('frobnicate,other');
+    const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+    expect(metrics).toContain('textgate_stripped_parameters_total{parameter="other"} 2');
+    expect(metrics).toContain('textgate_rejected_parameters_total{parameter="input"}');
+    expect(metrics).not.toContain('frobnicate');
+  });
+});
+
+describe('of several faults', () => {
+  test.each([
+    ['{"model":"small","tools":[{}],"messages":[{"role":"wizard","content":"x"}]}', 'tools'],
+    ['{"model":"small","messages":[{"role":"wizard","content":"x"}],"tools":[{}]}', 'messages[0].role'],
+    [
+      '{"messages":[{"content":[{"type":"image_url"}],"role":"wizard"}],"model":7}',
+      'messages[0].content[0].type',
+    ],
+    ['{"temperature":9,"messages":7}', 'temperature'],
+    ['{"messages":[]}', 'messages'],
+    ['{}', 'model'],
+  ])('the first in %s is %s', async (body, param) => {
+    const response = await gateway.post('/v1/chat/completions', body);
+    expect(await response.json()).toMatchObject({ error: { param } });
+  });
+});

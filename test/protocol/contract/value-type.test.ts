@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import { registeredName } from '../../../src/protocol/contract/registry.ts';
+import {
+  either,
+  integer,
+  number,
+  oneOf,
+  string,
+  stringMap,
+} from '../../../src/protocol/contract/value-type.ts';
+import type { ValueType } from '../../../src/protocol/contract/value-type.ts';
+
+const fault = ({ check }: ValueType, value: unknown) => {
+  const refusal = check(value, 'at');
+  return refusal === null ? null : `${refusal.code}: ${refusal.message}`;
+};
+
+describe('a value', () => {
+  test.each<[string, ValueType, unknown, string | null]>([
+    [
+      'a fraction for an integer',
+      integer(1),
+      1.5,
+      "invalid_type: Invalid type for 'at': expected an integer, but got a decimal instead.",
+    ],
+    ['null', string, null, "invalid_type: Invalid type for 'at': expected a string, but got null instead."],
+    [
+      'below its bound',
+      integer(1),
+      -1,
+      "integer_below_min_value: Invalid 'at': integer below minimum value. Expected a value >= 1, but got -1 instead.",
+    ],
+    [
+      'above its bound',
+      integer(1, 128),
+      129,
+      "integer_above_max_value: Invalid 'at': integer above maximum value. Expected a value <= 128, but got 129 instead.",
+    ],
+    [
+      'beyond what JSON can carry exactly',
+      integer(1),
+      9_007_199_254_740_992,
+      "integer_above_max_value: Invalid 'at': integer above maximum value. Expected a value <= 9007199254740991, but got 9007199254740992 instead.",
+    ],
+    [
+      'a decimal below',
+      number(0, 2),
+      -0.1,
+      "decimal_below_min_value: Invalid 'at': decimal below minimum value. Expected a value >= 0, but got -0.1 instead.",
+    ],
+    [
+      'a decimal above',
+      number(0, 2),
+      2.1,
+      "decimal_above_max_value: Invalid 'at': decimal above maximum value. Expected a value <= 2, but got 2.1 instead.",
+    ],
+    [
+      'out of a list',
+      oneOf('low', 'medium', 'high'),
+      'huge',
+      "invalid_value: Invalid value for 'at': 'huge'. Supported values are: 'low', 'medium', and 'high'.",
+    ],
+    ['of the second type', either(string, integer(1)), 3, null],
+    [
+      'a map with a number in it',
+      stringMap,
+      { a: 'x', b: 1 },
+      "invalid_type: Invalid type for 'at.b': expected a string, but got an integer instead.",
+    ],
+    ['within its bounds', number(0, 2), 2, null],
+  ])('%s is told so', (_name, type, value, expected) => {
+    expect(fault(type, value)).toBe(expected);
+  });
+});
+
+describe('the registry’s name', () => {
+  test.each([
+    ['temperature', 'temperature'],
+    ['messages[3].content[0].type', 'messages[].content'],
+    ['messages[3].tool_calls', 'messages[].tool_calls'],
+    ['messages[12]', 'messages'],
+    ['input[0]', 'input'],
+    ['response_format.type', 'response_format'],
+    ['metadata.secret-customer', 'metadata'],
+    ['frobnicate', 'other'],
+    ['frobnicate.messages', 'other'],
+    ['', 'other'],
+    ['[[[[', 'other'],
+  ])('of %s is %s', (path, name) => {
+    expect(registeredName(path)).toBe(name);
+  });
+});

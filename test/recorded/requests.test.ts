@@ -1,0 +1,97 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { hasRecordings, recordings } from '../support/shared-recordings.ts';
+import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway } from '../support/test-gateway.ts';
+
+/** Places that a real client's body may be refused for: each asks for something that the service lacks by name. */
+const lackedFeatures: ReadonlySet<string> = new Set([
+  'tools',
+  'tool_choice',
+  'functions',
+  'messages[].role',
+  'messages[].tool_calls',
+  'messages[].tool_call_id',
+  'messages[].content[].type',
+  'input[].type',
+  'input[].content[].type',
+  'response_format.type',
+  'text.format.type',
+  'n',
+  'stop',
+  'logprobs',
+  'top_logprobs',
+  'audio',
+  'web_search_options',
+  'provider',
+  'previous_response_id',
+  'service_tier',
+  'venice_parameters',
+  'search_context_size',
+  'safety_model',
+  'echo',
+  'logit_bias',
+  'extra_body',
+  'safe_prompt',
+  'repetition_penalty',
+  'top_k',
+  'min_p',
+  'include',
+]);
+
+describe.skipIf(!hasRecordings)('bodies that real clients sent (kept beside the checkout)', () => {
+  let upstream: ScriptedUpstream;
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    upstream = await startUpstream();
+    upstream.play(sayTexts(['x']));
+    gateway = await startGateway({ upstreamUrl: upstream.url, limits: { requestsPerMinute: 100_000 } });
+  });
+  afterAll(async () => {
+    await gateway.close();
+    await upstream.close();
+  });
+
+  test.each([
+    ['chat', '/v1/chat/completions'],
+    ['responses', '/v1/responses'],
+  ])('to %s are served, or refused for a feature that is lacked by name', async (folder, path) => {
+    const refusedByProvider = readRefusedByProvider();
+    const outcomes = new Map<string, number>();
+    const surprises: string[] = [];
+    for (const file of readdirSync(join(recordings, 'requests', folder)).toSorted()) {
+      const text = readFileSync(join(recordings, 'requests', folder, file), 'utf8');
+      const body = { ...(JSON.parse(text) as object), model: 'small' };
+      const response = await gateway.post(path, body);
+      const answer = await response.text();
+      const outcome = response.ok ? 'accepted' : refusalOf(answer);
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+      const param = outcome.split(' ')[1] ?? '';
+      const isDue = lackedFeatures.has(param) || refusedByProvider.has(`requests/${folder}/${file}`);
+      if (response.status >= 500 || (!response.ok && !isDue)) surprises.push(`${file}: ${answer}`);
+    }
+    const table = [...outcomes]
+      .toSorted(([, a], [, b]) => b - a)
+      .map(([outcome, count]) => `${count}\t${outcome}`);
+    process.stdout.write(`\nrecorded ${folder} bodies:\n${table.join('\n')}\n`);
+    expect(surprises).toEqual([]);
+  });
+});
+
+/** The code and the place of a refusal, without its indexes. */
+function refusalOf(answer: string): string {
+  const { error } = JSON.parse(answer) as { error: { code: string; param: string | null } };
+  return `${error.code} ${(error.param ?? 'null').replaceAll(/\[\d+\]/g, '[]')}`;
+}
+
+/** Bodies that are wrong in themselves: their own provider answered them with a 4xx. */
+function readRefusedByProvider(): ReadonlySet<string> {
+  const text = readFileSync(join(recordings, 'requests', 'manifest.json'), 'utf8');
+  const entries = JSON.parse(text) as readonly { file: string; response_status: number | null }[];
+  return new Set(
+    entries.filter(({ response_status: status }) => (status ?? 0) >= 400).map(({ file }) => file),
+  );
+}

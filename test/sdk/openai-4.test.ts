@@ -1,0 +1,74 @@
+import { OpenAI } from 'openai4';
+import type { ChatCompletionMessageParam } from 'openai4/resources/chat/completions';
+import type { Response, ResponseInputItem } from 'openai4/resources/responses/responses';
+import { describe, expect, test } from 'vitest';
+import { setStage, talk } from '../support/conversation.ts';
+
+const stage = setStage();
+const openClient = () => new OpenAI({ baseURL: stage.baseURL, apiKey: stage.apiKey, maxRetries: 0 });
+
+describe('the openai client, version 4', () => {
+  test('holds a chat, each answer whole', async () => {
+    const messages: ChatCompletionMessageParam[] = [{ role: 'system', content: talk.system }];
+    for (const [turn, content] of talk.questions.entries()) {
+      messages.push({ role: 'user', content });
+      const completion = await openClient().chat.completions.create({ model: 'small', messages });
+      const [choice] = completion.choices;
+      expect(choice?.message.content).toBe(talk.answers[turn]);
+      expect(choice?.finish_reason).toBe('stop');
+      expect(completion.usage?.total_tokens).toBe(18);
+      if (choice !== undefined) messages.push(choice.message);
+    }
+    stage.expectWholeHistory();
+  });
+
+  test('holds a chat, each answer streamed', async () => {
+    const messages: ChatCompletionMessageParam[] = [{ role: 'developer', content: talk.system }];
+    for (const [turn, content] of talk.questions.entries()) {
+      messages.push({ role: 'user', content });
+      const stream = openClient().beta.chat.completions.stream({ model: 'small', messages });
+      const message = await stream.finalMessage();
+      expect(message.content).toBe(talk.answers[turn]);
+      messages.push(message);
+    }
+    stage.expectWholeHistory();
+  });
+
+  test('holds a conversation of responses, each whole', async () => {
+    const input: ResponseInputItem[] = [];
+    for (const [turn, content] of talk.questions.entries()) {
+      input.push({ role: 'user', content });
+      const response = await openClient().responses.create({
+        model: 'small',
+        instructions: talk.system,
+        input,
+      });
+      expect(response.output_text).toBe(talk.answers[turn]);
+      expect(response.status).toBe('completed');
+      expect(response.usage?.total_tokens).toBe(18);
+      input.push(...(response.output as ResponseInputItem[]));
+    }
+    stage.expectWholeHistory();
+  });
+
+  test('holds a conversation of responses, each streamed', async () => {
+    const input: ResponseInputItem[] = [{ role: 'system', content: talk.system }];
+    for (const [turn, content] of talk.questions.entries()) {
+      input.push({ role: 'user', content });
+      const stream = openClient().responses.stream({ model: 'small', input });
+      const response = await stream.finalResponse();
+      expect(textOf(response)).toBe(talk.answers[turn]);
+      expect(response.usage?.total_tokens).toBe(18);
+      input.push(...(response.output as ResponseInputItem[]));
+    }
+    stage.expectWholeHistory();
+  });
+});
+
+/** This version fills in `output_text` for whole responses only. */
+function textOf({ output }: Response): string {
+  return output
+    .flatMap((item) => (item.type === 'message' ? item.content : []))
+    .map((part) => (part.type === 'output_text' ? part.text : ''))
+    .join('');
+}

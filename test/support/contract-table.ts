@@ -1,0 +1,45 @@
+import { registry } from '../../src/protocol/contract/registry.ts';
+import type { Fate, Rule } from '../../src/protocol/contract/rule.ts';
+
+/** The README's compatibility tables, one for each kind of object in a request. */
+export function writeContractTables(): string {
+  const sections = [
+    ['Chat Completions', registry.chat.rules],
+    ['`stream_options`', registry.streamOptions.rules],
+    ['A chat message', registry.message.rules],
+    ['Responses', registry.responses.rules],
+    ['`text`', registry.text.rules],
+    ['A message among the input items', registry.inputMessage.rules],
+  ] as const;
+  return sections.map(([title, rows]) => `**${title}**\n\n${writeTable(rows)}`).join('\n\n');
+}
+
+/** Rows that say the same of several fields become one. */
+function writeTable(rows: readonly Rule[]): string {
+  const names = new Map<string, string[]>();
+  for (const { name, fate, why } of rows) {
+    const said = `${writeFate(fate)} | ${why}`;
+    names.set(said, [...(names.get(said) ?? []), `\`${name}\``]);
+  }
+  const lines = [...names].map(([said, fields]) => `| ${fields.join(' ')} | ${said} |`);
+  return ['| field | fate | why |', '|---|---|---|', ...lines].join('\n');
+}
+
+function writeFate(fate: Fate): string {
+  switch (fate.kind) {
+    case 'forward':
+      return fate.required ? 'required' : 'used';
+    case 'strip':
+      return 'taken out';
+    case 'echo':
+      return 'taken out, repeated in the answer';
+    case 'sampling':
+      return `taken out; in strict mode refused unless ${fate.defaults.join(', ')}`;
+    case 'refuse':
+      return fate.neutral.length === 0
+        ? `refused: \`${fate.code}\``
+        : `taken out if ${fate.neutral.map((value) => `\`${JSON.stringify(value)}\``).join(', ')}, else \`${fate.code}\``;
+    case 'misplaced':
+      return 'refused: `unknown_parameter`, with a hint';
+  }
+}

@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
+import { sayTexts, startUpstream } from './scripted-upstream.ts';
+import type { ScriptedUpstream } from './scripted-upstream.ts';
+import { startGateway } from './test-gateway.ts';
+import type { TestGateway } from './test-gateway.ts';
+
+/** What is said in the conversation that every SDK holds. */
+export const talk = {
+  system: 'Be terse.',
+  questions: ['What is the capital of France?', 'And of Spain?'],
+  answers: ['It is Paris, “la Ville Lumière” 🌃.', 'Madrid.'],
+} as const;
+
+/** A gateway, and an upstream that gives the talk's answers in turn. */
+export interface Stage {
+  readonly baseURL: string;
+  readonly apiKey: string;
+  readonly gateway: TestGateway;
+  /** Asserts that the upstream was sent the whole history on the second turn. */
+  expectWholeHistory(): void;
+}
+
+/** Sets the stage for the tests of one SDK. */
+export function setStage(): Stage {
+  let upstream: ScriptedUpstream;
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    upstream = await startUpstream();
+    gateway = await startGateway({ upstreamUrl: upstream.url, limits: { requestsPerMinute: 10_000 } });
+  });
+  afterAll(async () => {
+    await gateway.close();
+    await upstream.close();
+  });
+  beforeEach(() => {
+    upstream.seen.length = 0;
+    upstream.play((response, request) => {
+      const answer = talk.answers[upstream.seen.length - 1] ?? 'one turn too many';
+      return sayTexts(answer.split(/(?<= )/))(response, request);
+    });
+  });
+  return {
+    get baseURL() {
+      return `${gateway.url}/v1`;
+    },
+    get apiKey() {
+      return gateway.key;
+    },
+    get gateway() {
+      return gateway;
+    },
+    expectWholeHistory() {
+      const bodies = upstream.seen.map(({ body }) => JSON.parse(body) as { messages: unknown });
+      expect(bodies).toHaveLength(2);
+      expect(bodies[1]?.messages).toEqual([
+        { role: 'system', content: talk.system },
+        { role: 'user', content: talk.questions[0] },
+        { role: 'assistant', content: talk.answers[0] },
+        { role: 'user', content: talk.questions[1] },
+      ]);
+    },
+  };
+}
