@@ -14,8 +14,8 @@ import { createHttpServer, startListening } from './http/server.ts';
 import { issueKey } from './operations/issue-key.ts';
 import type { IssuedKey } from './operations/issue-key.ts';
 import type { Ports } from './pipeline/exchange.ts';
+import { awaitSettlements, drain } from './pipeline/drain.ts';
 import { createInFlight } from './pipeline/in-flight.ts';
-import type { InFlight } from './pipeline/in-flight.ts';
 import type { Engine } from './storage/engine.ts';
 import { createKeyDirectory, hashKey } from './storage/key-directory.ts';
 import { createSqliteEngine } from './storage/sqlite/engine.ts';
@@ -32,9 +32,6 @@ import { createUpstreams } from './transport/upstreams.ts';
 import type { Upstream } from './transport/upstreams.ts';
 
 export type { ConfigInput } from './config/schema.ts';
-
-/** How long interrupted requests may take to settle, in milliseconds. */
-const settleGraceMs = 5_000;
 
 /** A running gateway. Its routers work mounted in any Express 5 app; `listen` gives them servers of their own. */
 export interface Gateway {
@@ -146,7 +143,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     publicServer.close();
     await drain(ports.inFlight, config.server.drain, clock);
     publicServer.closeAllConnections();
-    await within(ports.inFlight.drained(), settleGraceMs, clock);
+    await awaitSettlements(ports.inFlight, clock);
     adminServer.close();
     adminServer.closeAllConnections();
     limiter.close();
@@ -198,25 +195,6 @@ async function orUnavailable<Value>(work: Promise<Value>, onFault: ReportFault):
     onFault('the database failed an operator', error);
     return storageUnavailable();
   }
-}
-
-/** Running requests get the drain time; those that are left are interrupted, and settle. */
-async function drain(inFlight: InFlight, drainMs: number, clock: Clock): Promise<void> {
-  const drained = inFlight.drained();
-  if (await within(drained, drainMs, clock)) return;
-  inFlight.interruptAll('drained');
-  await within(drained, settleGraceMs, clock);
-}
-
-/** Whether something is done within a time. */
-function within(done: Promise<void>, limitMs: number, clock: Clock): Promise<boolean> {
-  return new Promise((resolve) => {
-    const cancel = clock.schedule(limitMs, () => resolve(false));
-    void done.then(() => {
-      cancel();
-      resolve(true);
-    });
-  });
 }
 
 function address(host: string, port: number): string {

@@ -1,22 +1,12 @@
 import { request } from 'node:http';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { openStage } from '../support/stage.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { chatFrames, cut, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
-import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
-import type { TestGateway } from '../support/test-gateway.ts';
 
-let upstream: ScriptedUpstream;
-let gateway: TestGateway;
-beforeAll(async () => {
-  upstream = await startUpstream();
-  upstream.play(sayTexts(['one ', 'two']));
-  gateway = await startGateway({ upstreamUrl: upstream.url });
-});
-afterAll(async () => {
-  await gateway.close();
-  await upstream.close();
-});
+const { upstream, gateway } = await openStage({ requestsPerMinute: 60, concurrency: 2 });
+upstream.play(sayTexts(['one ', 'two']));
 
 function admin(
   path: string,

@@ -1,9 +1,7 @@
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
-import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
-import { startGateway } from '../support/test-gateway.ts';
-import type { TestGateway } from '../support/test-gateway.ts';
+import { describe, expect, test } from 'vitest';
+import { openStage } from '../support/stage.ts';
+import { sayTexts } from '../support/scripted-upstream.ts';
 
 const chat = '/v1/chat/completions';
 const responses = '/v1/responses';
@@ -12,17 +10,8 @@ const chatBody = { model: 'small', messages: [user] };
 const responsesBody = { model: 'small', input: 'x' };
 const image = { type: 'image_url', image_url: { url: 'data:,' } };
 
-let upstream: ScriptedUpstream;
-let gateway: TestGateway;
-beforeAll(async () => {
-  upstream = await startUpstream();
-  upstream.play(sayTexts(['x']));
-  gateway = await startGateway({ upstreamUrl: upstream.url, limits: { requestsPerMinute: 10_000 } });
-});
-afterAll(async () => {
-  await gateway.close();
-  await upstream.close();
-});
+const { upstream, gateway } = await openStage();
+upstream.play(sayTexts(['x']));
 
 /** Asserts the whole envelope, the request id, and that nothing went upstream. */
 async function expectRefusal(response: Response, status: number, code: string, param: string | null) {

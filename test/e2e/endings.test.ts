@@ -1,11 +1,10 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { openStage } from '../support/stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { chatFrames, cut, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
-import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
-import type { TestGateway } from '../support/test-gateway.ts';
 
 const texts = ['one ', 'two ', 'three ', 'four'];
 const frames = chatFrames(texts);
@@ -13,16 +12,7 @@ const frames = chatFrames(texts);
 const finishIndex = frames.length - 2;
 const messages = [{ role: 'user' as const, content: 'count' }];
 
-let upstream: ScriptedUpstream;
-let gateway: TestGateway;
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway({ upstreamUrl: upstream.url, limits: { requestsPerMinute: 10_000 } });
-});
-afterAll(async () => {
-  await gateway.close();
-  await upstream.close();
-});
+const { upstream, gateway } = await openStage();
 
 /** The upstream sends its first `count` frames, each in a packet of its own, and then dies. */
 function dieAfter(count: number, how: 'fin' | 'rst'): void {

@@ -1,8 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
-import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
-import { startGateway } from '../support/test-gateway.ts';
-import type { TestGateway } from '../support/test-gateway.ts';
+import { describe, expect, test } from 'vitest';
+import { openStage } from '../support/stage.ts';
+import { sayTexts } from '../support/scripted-upstream.ts';
 
 const texts = ['Grüße, ', '"Welt" ', '\\ 🌍\n', 'end.'];
 const whole = texts.join('');
@@ -11,16 +9,7 @@ const messages = [
   { role: 'user' as const, content: 'Say hello' },
 ];
 
-let upstream: ScriptedUpstream;
-let gateway: TestGateway;
-beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway({ upstreamUrl: upstream.url, limits: { requestsPerMinute: 1_000 } });
-});
-afterAll(async () => {
-  await gateway.close();
-  await upstream.close();
-});
+const { upstream, gateway } = await openStage();
 
 describe('the official client, through the gateway', () => {
   test('gets a whole chat completion', async () => {

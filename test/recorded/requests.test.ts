@@ -1,11 +1,9 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
-import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { describe, expect, test } from 'vitest';
+import { openStage } from '../support/stage.ts';
+import { sayTexts } from '../support/scripted-upstream.ts';
 import { hasRecordings, recordings } from '../support/shared-recordings.ts';
-import { startGateway } from '../support/test-gateway.ts';
-import type { TestGateway } from '../support/test-gateway.ts';
 
 /** Places that a real client's body may be refused for: each asks for something that the service lacks by name. */
 const lackedFeatures: ReadonlySet<string> = new Set([
@@ -42,19 +40,10 @@ const lackedFeatures: ReadonlySet<string> = new Set([
   'include',
 ]);
 
-describe.skipIf(!hasRecordings)('bodies that real clients sent (kept beside the checkout)', () => {
-  let upstream: ScriptedUpstream;
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    upstream = await startUpstream();
-    upstream.play(sayTexts(['x']));
-    gateway = await startGateway({ upstreamUrl: upstream.url, limits: { requestsPerMinute: 100_000 } });
-  });
-  afterAll(async () => {
-    await gateway.close();
-    await upstream.close();
-  });
+const { upstream, gateway } = await openStage();
+upstream.play(sayTexts(['x']));
 
+describe.skipIf(!hasRecordings)('bodies that real clients sent (kept beside the checkout)', () => {
   test.each([
     ['chat', '/v1/chat/completions'],
     ['responses', '/v1/responses'],

@@ -12,7 +12,7 @@ import { describe, expect, test } from 'vitest';
 import { setStage, talk } from '../support/conversation.ts';
 
 setTracingDisabled(true);
-const stage = setStage();
+const stage = await setStage();
 const openClient = () => new OpenAI({ baseURL: stage.baseURL, apiKey: stage.apiKey, maxRetries: 0 });
 
 describe.each([

@@ -4,7 +4,7 @@ import { ChatOpenAI } from '@langchain/openai';
 import { describe, expect, test } from 'vitest';
 import { setStage, talk } from '../support/conversation.ts';
 
-const stage = setStage();
+const stage = await setStage();
 
 describe.each([
   ['chat', false],

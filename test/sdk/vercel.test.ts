@@ -6,7 +6,7 @@ import type { LanguageModel, ModelMessage } from 'ai';
 import { describe, expect, test } from 'vitest';
 import { setStage, talk } from '../support/conversation.ts';
 
-const stage = setStage();
+const stage = await setStage();
 const provider = () => ({ baseURL: stage.baseURL, apiKey: stage.apiKey });
 
 interface Kind {

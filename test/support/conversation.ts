@@ -1,8 +1,6 @@
-import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
-import { sayTexts, startUpstream } from './scripted-upstream.ts';
-import type { ScriptedUpstream } from './scripted-upstream.ts';
-import { startGateway } from './test-gateway.ts';
-import type { TestGateway } from './test-gateway.ts';
+import { beforeEach, expect } from 'vitest';
+import { sayTexts } from './scripted-upstream.ts';
+import { openStage } from './stage.ts';
 
 /** What is said in the conversation that every SDK holds. */
 export const talk = {
@@ -11,27 +9,17 @@ export const talk = {
   answers: ['It is Paris, “la Ville Lumière” 🌃.', 'Madrid.'],
 } as const;
 
-/** A gateway, and an upstream that gives the talk's answers in turn. */
+/** A gateway in front of an upstream that gives the talk's answers in turn. */
 export interface Stage {
   readonly baseURL: string;
   readonly apiKey: string;
-  readonly gateway: TestGateway;
   /** Asserts that the upstream was sent the whole history on the second turn. */
   expectWholeHistory(): void;
 }
 
 /** Sets the stage for the tests of one SDK. */
-export function setStage(): Stage {
-  let upstream: ScriptedUpstream;
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    upstream = await startUpstream();
-    gateway = await startGateway({ upstreamUrl: upstream.url, limits: { requestsPerMinute: 10_000 } });
-  });
-  afterAll(async () => {
-    await gateway.close();
-    await upstream.close();
-  });
+export async function setStage(): Promise<Stage> {
+  const { upstream, gateway } = await openStage();
   beforeEach(() => {
     upstream.seen.length = 0;
     upstream.play((response, request) => {
@@ -40,15 +28,8 @@ export function setStage(): Stage {
     });
   });
   return {
-    get baseURL() {
-      return `${gateway.url}/v1`;
-    },
-    get apiKey() {
-      return gateway.key;
-    },
-    get gateway() {
-      return gateway;
-    },
+    baseURL: `${gateway.url}/v1`,
+    apiKey: gateway.key,
     expectWholeHistory() {
       const bodies = upstream.seen.map(({ body }) => JSON.parse(body) as { messages: unknown });
       expect(bodies).toHaveLength(2);

@@ -1,22 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { openStage } from '../../support/stage.ts';
 import type { Fate, Rule } from '../../../src/protocol/contract/rule.ts';
 import { registry } from '../../../src/protocol/contract/registry.ts';
-import { sayTexts, startUpstream } from '../../support/scripted-upstream.ts';
-import type { ScriptedUpstream } from '../../support/scripted-upstream.ts';
-import { startGateway } from '../../support/test-gateway.ts';
-import type { TestGateway } from '../../support/test-gateway.ts';
+import { sayTexts } from '../../support/scripted-upstream.ts';
 
-let upstream: ScriptedUpstream;
-let gateway: TestGateway;
-beforeAll(async () => {
-  upstream = await startUpstream();
-  upstream.play(sayTexts(['x']));
-  gateway = await startGateway({ upstreamUrl: upstream.url, limits: { requestsPerMinute: 100_000 } });
-});
-afterAll(async () => {
-  await gateway.close();
-  await upstream.close();
-});
+const { upstream, gateway } = await openStage();
+upstream.play(sayTexts(['x']));
 
 const user = { role: 'user', content: 'hi' };
 

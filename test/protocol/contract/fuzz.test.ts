@@ -1,12 +1,10 @@
 import fc from 'fast-check';
 import { Pool } from 'undici';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
+import { openStage } from '../../support/stage.ts';
 import { registry } from '../../../src/protocol/contract/registry.ts';
 import { propertyRun } from '../../support/property-run.ts';
-import { sayTexts, startUpstream } from '../../support/scripted-upstream.ts';
-import type { ScriptedUpstream } from '../../support/scripted-upstream.ts';
-import { startGateway } from '../../support/test-gateway.ts';
-import type { TestGateway } from '../../support/test-gateway.ts';
+import { sayTexts } from '../../support/scripted-upstream.ts';
 
 /** How many bodies are sent in all, and how many at a time. */
 const bodyCount = 20_000;
@@ -15,23 +13,10 @@ const atATime = 16;
 /** How long that may take, in milliseconds. */
 const timeoutMs = 240_000;
 
-let upstream: ScriptedUpstream;
-let gateway: TestGateway;
-let pool: Pool;
-beforeAll(async () => {
-  upstream = await startUpstream();
-  upstream.play(sayTexts(['x']));
-  gateway = await startGateway({
-    upstreamUrl: upstream.url,
-    limits: { requestsPerMinute: 1_000_000, concurrency: 2 * atATime },
-  });
-  pool = new Pool(gateway.url, { connections: atATime });
-});
-afterAll(async () => {
-  await pool.close();
-  await gateway.close();
-  await upstream.close();
-});
+const { upstream, gateway } = await openStage({ requestsPerMinute: 1_000_000, concurrency: 2 * atATime });
+upstream.play(sayTexts(['x']));
+const pool = new Pool(gateway.url, { connections: atATime });
+afterAll(() => pool.close());
 
 const text = fc.oneof(
   fc.string({ unit: 'binary' }),
