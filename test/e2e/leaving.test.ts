@@ -81,15 +81,12 @@ describe('a client that leaves at a bad moment', () => {
     const gateway = await startGateway({ upstreamUrl: upstream.url });
     const leavers = [openSocket(gateway.url), openSocket(gateway.url)];
     for (const socket of leavers) socket.write(`${head(gateway.key, 100)}{"model":`);
-    await eventually(
-      'both hold a slot',
-      async () => (await gateway.post('/v1/chat/completions', body)).status === 429,
-    );
+    await eventually('both are in progress', async () => (await inFlight(gateway)) === 2);
+    await otherTraffic(gateway);
+    expect((await gateway.post('/v1/chat/completions', body)).status).toBe(429);
     for (const socket of leavers) socket.destroy();
-    await eventually(
-      'the slots are free',
-      async () => (await gateway.post('/v1/chat/completions', body)).status === 200,
-    );
+    await eventually('none is left', async () => (await inFlight(gateway)) === 0);
+    expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
     await gateway.close();
   });
 
