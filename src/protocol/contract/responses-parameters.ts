@@ -59,16 +59,9 @@ export const textFields: readonly Rule[] = [
   ...rules('verbosity', verbosity, strip, 'added by agent SDKs for some models'),
 ];
 
-/** Entries of `include` that ask for something the service never has, and so lose nothing. */
-export const neutralIncludes: ReadonlySet<string> = new Set([
-  'reasoning.encrypted_content',
-  'file_search_call.results',
-  'web_search_call.results',
-  'web_search_call.action.sources',
-  'message.input_image.image_url',
-  'computer_call_output.output.image_url',
-  'code_interpreter_call.outputs',
-]);
+/** Entries of `include` that ask for parts of what the service never has, and so lose nothing. */
+export const neutralInclude =
+  /^(reasoning\.encrypted_content|message\.input_image\.image_url|[a-z_]+_call(_output)?\..+)$/;
 
 /** Entries of `include` that ask for something a client would miss. */
 export const refusedIncludes: ReadonlySet<string> = new Set(['message.output_text.logprobs']);

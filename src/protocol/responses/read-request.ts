@@ -6,7 +6,7 @@ import { droppedItems, responsesParts } from '../contract/message-fields.ts';
 import { readFields } from '../contract/read-fields.ts';
 import type { FieldReader, FieldValues, ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
-import { neutralIncludes, refusedIncludes } from '../contract/responses-parameters.ts';
+import { neutralInclude, refusedIncludes } from '../contract/responses-parameters.ts';
 import { emptyArray, invalidType, invalidValue, isPlainObject } from '../contract/value-type.ts';
 import type { ResponsesExtras, TextRequest, TextTurn } from '../text.ts';
 
@@ -61,7 +61,8 @@ function readInclude(include: unknown, path: string): unknown {
   for (const [index, entry] of (include as readonly unknown[]).entries()) {
     if (typeof entry !== 'string') return invalidType(`${path}[${index}]`, 'a string', entry);
     if (refusedIncludes.has(entry)) return unsupportedValue(path, 'Log probabilities are not available.');
-    if (!neutralIncludes.has(entry)) return invalidValue(`${path}[${index}]`, entry, [...neutralIncludes]);
+    if (!neutralInclude.test(entry))
+      return invalidValue(`${path}[${index}]`, entry, ['reasoning.encrypted_content']);
   }
   return include;
 }

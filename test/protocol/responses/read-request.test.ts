@@ -126,3 +126,29 @@ describe('an input item', () => {
     expect(refusal).toMatchObject({ message: expect.stringContaining('openai.store') as string });
   });
 });
+
+describe('include', () => {
+  test.each([
+    [[], null],
+    [['reasoning.encrypted_content', 'file_search_call.results', 'web_search_call.action.sources'], null],
+    [['message.output_text.logprobs'], 'unsupported_value include'],
+    [['reasoning.encrypted_content', 'everything'], 'invalid_value include[1]'],
+    [[7], 'invalid_type include[0]'],
+  ])('%j is decided: %s', (include, fault) => {
+    const request = read({ include });
+    expect(isRefusal(request) ? `${request.code} ${request.param}` : null).toBe(fault);
+  });
+});
+
+describe('text', () => {
+  test.each([
+    [{}, null],
+    [{ verbosity: 'low' }, null],
+    [{ format: { type: 'text' } }, null],
+    [{ format: { type: 'json_schema', schema: {} } }, 'unsupported_value text.format.type'],
+    [{ verbosity: 'huge' }, 'invalid_value text.verbosity'],
+  ])('%j is decided: %s', (text, fault) => {
+    const request = read({ text });
+    expect(isRefusal(request) ? `${request.code} ${request.param}` : null).toBe(fault);
+  });
+});
