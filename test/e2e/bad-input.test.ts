@@ -357,6 +357,24 @@ describe('a request on the raw socket', () => {
 });
 
 describe('what clients send by themselves', () => {
+  test.each([
+    'application/json; charset=utf-8',
+    'APPLICATION/JSON;charset="UTF8"',
+    'application/json;',
+    'application/vnd.api+json',
+  ])('may name its type as %s', async (type) => {
+    const response = await gateway.post(chat, chatBody, { headers: { 'content-type': type } });
+    expect(response.status).toBe(200);
+    upstream.seen.length = 0;
+  });
+
+  test('may say a name twice: the model that is looked up is the model that is asked', async () => {
+    const body = '{"model":"dear","messages":[{"role":"user","content":"x"}],"model":"small"}';
+    expect((await gateway.post(chat, body)).status).toBe(200);
+    expect(JSON.parse(upstream.seen.at(-1)?.body ?? '')).toMatchObject({ model: 'tiny' });
+    upstream.seen.length = 0;
+  });
+
   test('is taken out and named, or means nothing, and never reaches the upstream', async () => {
     const extras = { temperature: 0.7, top_p: 1, frequency_penalty: 0, presence_penalty: 0, tools: [] };
     const response = await gateway.post(chat, {
