@@ -7,6 +7,7 @@ import { createMemoryLimiter } from './coordination/memory.ts';
 import type { KeySettings } from './domain/api-key.ts';
 import { createModelList } from './domain/model-list.ts';
 import type { Clock, ModelCatalogue, ReportFault, Upstreams } from './domain/ports.ts';
+import type { Speech } from './domain/routing.ts';
 import { storageUnavailable } from './domain/storage-refusal.ts';
 import { createAdminRouter } from './http/admin-router.ts';
 import { createPublicRouter } from './http/public-router.ts';
@@ -165,16 +166,32 @@ function composeUpstreams({ upstreams }: Config, clock: Clock): Upstream {
   return createUpstreams(new Map(byName));
 }
 
-function composeModels({ models }: Config, upstreams: Upstreams, clock: Clock): ModelCatalogue {
-  if (isDiscovered(models)) return createModelDiscovery(models.from, upstreams, clock);
+function composeModels(
+  { models, upstreams: configs }: Config,
+  upstreams: Upstreams,
+  clock: Clock,
+): ModelCatalogue {
+  if (isDiscovered(models))
+    return createModelDiscovery(
+      { upstream: models.from, speech: speechOf(configs[models.from]) },
+      upstreams,
+      clock,
+    );
   const createdAt = Math.floor(clock.now() / 1_000);
   return createModelList(
     Object.entries(models).map(([id, { routes }]) => ({
       id,
       createdAt,
-      routes: routes.map((route) => ({ ...route, dialect: 'chat' as const })),
+      routes: routes.map((route) => ({ ...route, speech: speechOf(configs[route.upstream]) })),
     })),
   );
+}
+
+/** Of the dialects that an upstream speaks the first is preferred. The config's check leaves no name without one. */
+function speechOf(upstream: Config['upstreams'][string] | undefined): Speech {
+  const [dialect] = upstream?.dialects ?? [];
+  if (upstream === undefined || dialect === undefined) throw new Error('a model without an upstream');
+  return { dialect, finishReason: upstream.finishReason };
 }
 
 async function whyNotReady({ inFlight, models }: Ports, engine: Engine): Promise<string | null> {

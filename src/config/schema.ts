@@ -67,7 +67,11 @@ const storageUrl = z
 const upstream = z.strictObject({
   url: upstreamUrl,
   apiKey: z.string().min(1).optional(),
-  dialects: z.array(z.literal('chat')).length(1).default(['chat']),
+  dialects: z
+    .array(z.enum(['chat', 'responses']))
+    .min(1)
+    .default(['chat']),
+  finishReason: z.enum(['required', 'optional']).default('required'),
   timeouts: z
     .strictObject({
       connect: duration.prefault('5s'),

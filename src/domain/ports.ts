@@ -1,5 +1,5 @@
 import type { Refusal } from '../shared/errors.ts';
-import type { Protocol, Usage } from '../protocol/text.ts';
+import type { Protocol, ProtocolViolation, Usage } from '../protocol/text.ts';
 import type { ApiKey } from './api-key.ts';
 import type { Mode, OpenedRecord, Outcome, SettledRecord } from './consumption.ts';
 import type { Limits, Standing } from './limits.ts';
@@ -103,6 +103,8 @@ export interface ExchangeSummary {
   readonly cause: string | null;
   readonly usage: Usage | null;
   readonly stripped: readonly string[];
+  /** How the upstream broke its protocol. */
+  readonly violations: readonly ProtocolViolation[];
   /** Whether the client had been sent a part of a stream. */
   readonly streamOpened: boolean;
   readonly queuedMs: number | null;

@@ -1,10 +1,23 @@
-/** The protocols that we speak to providers. */
-export type DialectName = 'chat';
+import type { FinishReasonRule } from '../protocol/text.ts';
 
-/** One way to serve a model: the upstream by its configured name, what it speaks, and the model's name there. */
-export interface Route {
-  readonly upstream: string;
+/** The protocols that we speak to providers. */
+export type DialectName = 'chat' | 'responses';
+
+/** How an upstream speaks. */
+export interface Speech {
   readonly dialect: DialectName;
+  /** What its answers need at their end to count as whole. */
+  readonly finishReason: FinishReasonRule;
+}
+
+/** Where models are: an upstream by its configured name, and how it speaks. */
+export interface ModelSource {
+  readonly upstream: string;
+  readonly speech: Speech;
+}
+
+/** One way to serve a model: where it is, and its name there. */
+export interface Route extends ModelSource {
   readonly model: string;
 }
 

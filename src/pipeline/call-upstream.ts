@@ -17,7 +17,7 @@ export async function callUpstream(
   ports: Ports,
 ): Promise<UpstreamAnswer | Ending> {
   const { signal } = exchange.interruption;
-  const { path, body } = dialects[chosen.dialect].writeRequest(request, chosen.model);
+  const { path, body } = dialects[chosen.speech.dialect].writeRequest(request, chosen.model);
   const answer = await ports.upstreams.call(
     { upstream: chosen.upstream, method: 'POST', path, body, stream: request.stream },
     signal,

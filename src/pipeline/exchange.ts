@@ -1,7 +1,7 @@
 import type { Refusal } from '../shared/errors.ts';
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
 import type { AnswerWriter } from '../protocol/answer-writer.ts';
-import type { FinishEvent, Protocol, Usage } from '../protocol/text.ts';
+import type { FinishEvent, Protocol, ProtocolViolation, Usage } from '../protocol/text.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { Outcome } from '../domain/consumption.ts';
 import type { Limits, Standing } from '../domain/limits.ts';
@@ -98,6 +98,8 @@ interface Notes {
   firstTextMs: number | null;
   /** Whether a consumption record was begun. */
   recorded: boolean;
+  /** How the upstream broke its protocol, as far as it has been read. */
+  violations: ReadonlySet<ProtocolViolation>;
   writer: AnswerWriter | null;
   /** Whether a part of a stream went out, so that a failure can't be an HTTP error any more. */
   streamOpened: boolean;
@@ -137,6 +139,7 @@ export function beginExchange(protocol: Protocol, client: ClientConnection, port
       dispatchedMs: null,
       firstTextMs: null,
       recorded: false,
+      violations: new Set(),
       writer: null,
       streamOpened: false,
     },

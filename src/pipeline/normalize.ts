@@ -1,9 +1,8 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import { parseJson } from '../shared/parse-json.ts';
+import { isPlainObject, parseJson } from '../shared/parse-json.ts';
 import { readChatRequest } from '../protocol/chat/read-request.ts';
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
-import { isPlainObject } from '../protocol/contract/value-type.ts';
 import { isTooDeep, maxJsonDepth } from '../protocol/json-depth.ts';
 import { readResponsesRequest } from '../protocol/responses/read-request.ts';
 import type { Protocol, TextRequest } from '../protocol/text.ts';

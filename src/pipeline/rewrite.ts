@@ -1,12 +1,11 @@
-import { isRefusal } from '../shared/errors.ts';
-import type { Refusal } from '../shared/errors.ts';
 import type { UpstreamAnswer } from '../domain/ports.ts';
+import type { Route } from '../domain/routing.ts';
 import type { AnswerWriter } from '../protocol/answer-writer.ts';
 import { createOrderLaw } from '../protocol/order-law.ts';
 import type { TextEvent } from '../protocol/text.ts';
-import type { Dialect, UpstreamReader } from '../protocol/upstream/dialect.ts';
-import { invalidAnswer } from '../protocol/upstream/failures.ts';
+import { createReader } from '../protocol/upstream/read-answer.ts';
 import { deliver } from './answer-client.ts';
+import { dialects } from './dialects.ts';
 import { failedEnding, faultEnding, finishedEnding } from './endings.ts';
 import type { Ending, Exchange, Ports } from './exchange.ts';
 
@@ -16,13 +15,16 @@ import type { Ending, Exchange, Ports } from './exchange.ts';
  */
 export async function rewrite(
   answer: UpstreamAnswer,
-  dialect: Dialect,
+  chosen: Route,
   writer: AnswerWriter,
   exchange: Exchange,
   ports: Ports,
 ): Promise<Ending> {
-  const reader = readerFor(answer.contentType, dialect);
-  if (isRefusal(reader)) return failedEnding({ refusal: reader, usage: null });
+  const { notes } = exchange;
+  const { contentType } = answer;
+  const { dialect, finishReason } = chosen.speech;
+  const reader = createReader(dialects[dialect], { contentType, streamAsked: notes.stream, finishReason });
+  notes.violations = reader.violations;
   const law = createOrderLaw();
   for (;;) {
     const part = await answer.read();
@@ -36,16 +38,9 @@ export async function rewrite(
     }
     const ending = endingOf(events.at(-1));
     const opens = ending?.outcome === 'completed' || ending?.outcome === 'incomplete';
-    if (text !== '' || (opens && exchange.notes.stream)) await deliver(text, writer, exchange, ports);
+    if (text !== '' || (opens && notes.stream)) await deliver(text, writer, exchange, ports);
     if (ending !== null) return ending;
   }
-}
-
-/** The body says what it is: some upstreams answer a stream request with one object, and the reverse. */
-function readerFor(contentType: string, dialect: Dialect): UpstreamReader | Refusal {
-  if (contentType.startsWith('text/event-stream')) return dialect.createStreamReader();
-  if (/^application\/([\w.-]+\+)?json\b/.test(contentType)) return dialect.createResultReader();
-  return invalidAnswer('neither JSON nor an event stream');
 }
 
 function writeDelta(text: string, writer: AnswerWriter, { notes }: Exchange, { clock }: Ports): string {

@@ -5,7 +5,6 @@ import { admit } from './admit.ts';
 import { conclude, openAnswer } from './answer-client.ts';
 import { authenticate } from './authenticate.ts';
 import { callUpstream } from './call-upstream.ts';
-import { dialects } from './dialects.ts';
 import { interruptedEnding, refusedEnding, unexpectedEnding } from './endings.ts';
 import { beginExchange } from './exchange.ts';
 import type { ClientConnection, Ending, Exchange, Ports } from './exchange.ts';
@@ -69,7 +68,7 @@ async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
   try {
     if (unreserved !== null) return refusedEnding(unreserved);
     const writer = openAnswer(request, exchange);
-    return await rewrite(answer, dialects[chosen.dialect], writer, exchange, ports);
+    return await rewrite(answer, chosen, writer, exchange, ports);
   } finally {
     answer.release();
   }

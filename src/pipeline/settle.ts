@@ -40,6 +40,7 @@ function summarize(ending: Ending, exchange: Exchange, nowMs: number): ExchangeS
     cause: ('refusal' in ending ? ending.cause : undefined) ?? null,
     usage: 'refusal' in ending ? ending.usage : ending.finish.usage,
     stripped: notes.stripped,
+    violations: [...notes.violations],
     streamOpened: notes.streamOpened,
     queuedMs: sinceArrival(notes.dispatchedMs, arrivedMs),
     firstTextMs: sinceArrival(notes.firstTextMs, arrivedMs),

@@ -89,11 +89,18 @@ class IncrementalSseParser implements SseParser {
     const value = colon === -1 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1);
     if (field === 'data') this.#appendData(value);
     else if (field === 'event') this.#name = value;
+    else if (field === 'error') this.#takeError(value);
   }
 
   #appendData(value: string): void {
     this.#data = this.#data === null ? value : `${this.#data}\n${value}`;
     if (this.#data.length > maxEventChars) this.#overflow();
+  }
+
+  /** Some llama.cpp builds report a failure in a field of this name, which no specification knows. */
+  #takeError(value: string): void {
+    this.#name = 'error';
+    this.#appendData(value);
   }
 
   /** Frees what was kept, so that an endless line can't hold memory. */

@@ -76,3 +76,16 @@ export interface FailureEvent {
  * Usage has no place in time of its own in either client protocol, so it rides on the ending.
  */
 export type TextEvent = DeltaEvent | FinishEvent | FailureEvent;
+
+/** How an upstream can break its protocol: each is counted, whether the answer survived it or not. */
+export type ProtocolViolation =
+  | 'missing_done'
+  | 'missing_finish'
+  | 'missing_usage'
+  | 'bad_json'
+  | 'duplicate_terminal'
+  | 'oversized_event'
+  | 'wrong_content_type';
+
+/** Whether an answer is whole only with a finish reason, or also when its upstream marks the end without one. */
+export type FinishReasonRule = 'required' | 'optional';

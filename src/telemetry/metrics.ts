@@ -110,6 +110,12 @@ export function createMetrics(): Metrics {
     labelNames: ['protocol', 'ending'],
     registers,
   });
+  const violations = new Counter({
+    name: 'textgate_upstream_protocol_violations_total',
+    help: 'Answers in which an upstream broke its protocol, by how; most of them are still served.',
+    labelNames: ['upstream', 'kind'],
+    registers,
+  });
   const tokens = new Counter({
     name: 'textgate_tokens_total',
     help: 'Tokens, as the upstreams counted them.',
@@ -146,6 +152,7 @@ export function createMetrics(): Metrics {
         endings.inc({ protocol, ending: streamEndings[outcome] });
       }
       if (summary.upstream === null) return;
+      for (const kind of summary.violations) violations.inc({ upstream: summary.upstream, kind });
       const labels = {
         gen_ai_operation_name: operationNames[protocol],
         gen_ai_request_model: model,

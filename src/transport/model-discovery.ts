@@ -1,7 +1,7 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Clock, ModelCatalogue, Upstreams } from '../domain/ports.ts';
-import type { OfferedModel } from '../domain/routing.ts';
+import type { ModelSource, OfferedModel } from '../domain/routing.ts';
 
 /** How long a list stays fresh, in milliseconds. */
 const freshMs = 60_000;
@@ -20,14 +20,18 @@ const maxModels = 1_000;
  * Offers what an upstream lists under its `/models`. The last good list serves while it is renewed, and while the
  * upstream is away; a name that is not on it has the list asked for again, so that a new model is found at once.
  */
-export function createModelDiscovery(upstream: string, upstreams: Upstreams, clock: Clock): ModelCatalogue {
+export function createModelDiscovery(
+  source: ModelSource,
+  upstreams: Upstreams,
+  clock: Clock,
+): ModelCatalogue {
   let models: ReadonlyMap<string, OfferedModel> | null = null;
   let askedMs = Number.NEGATIVE_INFINITY;
   let asking: Promise<void> | null = null;
 
   const ask = async (): Promise<void> => {
     askedMs = clock.monotonicMs();
-    models = (await fetchModels(upstream, upstreams, clock)) ?? models;
+    models = (await fetchModels(source, upstreams, clock)) ?? models;
   };
   /** Brings the list up to date if it is older than `maxAgeMs`; callers at once share one question. */
   const refresh = async (maxAgeMs: number): Promise<void> => {
@@ -67,15 +71,15 @@ function unknownModels(): Refusal {
 
 /** `null` when the upstream did not answer with a list. */
 async function fetchModels(
-  upstream: string,
+  source: ModelSource,
   upstreams: Upstreams,
   clock: Clock,
 ): Promise<ReadonlyMap<string, OfferedModel> | null> {
   const limit = new AbortController();
   const cancel = clock.schedule(askLimitMs, () => limit.abort());
   try {
-    const text = await fetchText(upstream, upstreams, limit.signal);
-    return text === null ? null : readModelList(text, upstream, Math.floor(clock.now() / 1_000));
+    const text = await fetchText(source.upstream, upstreams, limit.signal);
+    return text === null ? null : readModelList(text, source, Math.floor(clock.now() / 1_000));
   } finally {
     cancel();
   }
@@ -104,7 +108,7 @@ async function fetchText(
 /** Reads `{"data":[{"id","created"}]}`; entries without a usable id are left out. */
 function readModelList(
   text: string,
-  upstream: string,
+  source: ModelSource,
   nowSeconds: number,
 ): ReadonlyMap<string, OfferedModel> | null {
   try {
@@ -116,7 +120,7 @@ function readModelList(
       .map(({ id, created }) => ({
         id: id as string,
         createdAt: Number.isSafeInteger(created) ? (created as number) : nowSeconds,
-        routes: [{ upstream, dialect: 'chat' as const, model: id as string }],
+        routes: [{ ...source, model: id as string }],
       }));
     return new Map(models.map((model) => [model.id, model]));
   } catch {

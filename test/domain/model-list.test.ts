@@ -2,7 +2,13 @@ import { expect, test } from 'vitest';
 import { createModelList } from '../../src/domain/model-list.ts';
 
 const offered = [
-  { id: 'small', createdAt: 1, routes: [{ upstream: 'local', dialect: 'chat' as const, model: 'tiny' }] },
+  {
+    id: 'small',
+    createdAt: 1,
+    routes: [
+      { upstream: 'local', speech: { dialect: 'chat', finishReason: 'required' } as const, model: 'tiny' },
+    ],
+  },
   { id: 'org/large', createdAt: 2, routes: [] },
 ];
 const models = createModelList(offered);

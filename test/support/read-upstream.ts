@@ -1,8 +1,25 @@
 import { createOrderLaw } from '../../src/protocol/order-law.ts';
 import type { TextEvent, Usage } from '../../src/protocol/text.ts';
-import type { UpstreamReader } from '../../src/protocol/upstream/dialect.ts';
+import type { Dialect, UpstreamReader } from '../../src/protocol/upstream/dialect.ts';
+import { createReader } from '../../src/protocol/upstream/read-answer.ts';
 
 const encoder = new TextEncoder();
+
+/** A reader of what was asked for as a stream, and comes as one. */
+export function streamReader(
+  dialect: Dialect,
+  finishReason: 'required' | 'optional' = 'required',
+): UpstreamReader {
+  return createReader(dialect, { contentType: 'text/event-stream', streamAsked: true, finishReason });
+}
+
+/** A reader of what was asked for as a whole body, and comes as one. */
+export function bodyReader(
+  dialect: Dialect,
+  finishReason: 'required' | 'optional' = 'required',
+): UpstreamReader {
+  return createReader(dialect, { contentType: 'application/json', streamAsked: false, finishReason });
+}
 
 /**
  * Feeds a whole body to a reader and holds what comes out against the order law: an ending comes by the end of

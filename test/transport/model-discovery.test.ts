@@ -3,6 +3,8 @@ import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../../src/domain/
 import { createModelDiscovery } from '../../src/transport/model-discovery.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
+const source = { upstream: 'local', speech: { dialect: 'chat', finishReason: 'required' } } as const;
+
 /** An upstream whose next answers are given by hand; `asked` counts its calls. */
 function createListing() {
   let asked = 0;
@@ -42,10 +44,10 @@ describe('models asked of an upstream', () => {
   test('are offered under their own names, routed to that upstream', async () => {
     const listing = createListing();
     listing.say('{"data":[null,{"id":"a"},3,{"id":7},{"id":"org/b"}]}');
-    const models = createModelDiscovery('local', listing.upstreams, createFakeClock());
+    const models = createModelDiscovery(source, listing.upstreams, createFakeClock());
     expect(await models.find('org/b')).toMatchObject({
       id: 'org/b',
-      routes: [{ upstream: 'local', model: 'org/b' }],
+      routes: [{ ...source, model: 'org/b' }],
     });
     expect(await models.list()).toHaveLength(2);
     expect(listing.asked()).toBe(1);
@@ -54,7 +56,7 @@ describe('models asked of an upstream', () => {
   test('are asked for once by many callers at a time', async () => {
     const listing = createListing();
     listing.list('a');
-    const models = createModelDiscovery('local', listing.upstreams, createFakeClock());
+    const models = createModelDiscovery(source, listing.upstreams, createFakeClock());
     await Promise.all(Array.from({ length: 50 }, () => models.find('a')));
     expect(listing.asked()).toBe(1);
   });
@@ -63,7 +65,7 @@ describe('models asked of an upstream', () => {
     const listing = createListing();
     const clock = createFakeClock();
     listing.list('a');
-    const models = createModelDiscovery('local', listing.upstreams, clock);
+    const models = createModelDiscovery(source, listing.upstreams, clock);
     await models.list();
     listing.hang();
     clock.advance(60_000);
@@ -79,7 +81,7 @@ describe('models asked of an upstream', () => {
     const listing = createListing();
     const clock = createFakeClock();
     listing.list('a');
-    const models = createModelDiscovery('local', listing.upstreams, clock);
+    const models = createModelDiscovery(source, listing.upstreams, clock);
     await models.list();
     listing.list('a', 'new');
     expect(await models.find('new')).toBeNull();
@@ -94,7 +96,7 @@ describe('models asked of an upstream', () => {
     async (body) => {
       const listing = createListing();
       listing.say(body);
-      const models = createModelDiscovery('local', listing.upstreams, createFakeClock());
+      const models = createModelDiscovery(source, listing.upstreams, createFakeClock());
       expect(await models.list()).toMatchObject({ code: 'upstream_unavailable', retryAfterMs: 2_000 });
       expect(await models.find('a')).toMatchObject({ code: 'upstream_unavailable' });
     },

@@ -1,12 +1,13 @@
 import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
+import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Compatibility } from '../contract/compatibility.ts';
 import { readContent, readRole } from '../contract/content.ts';
 import { chatParts } from '../contract/message-fields.ts';
 import { readFields } from '../contract/read-fields.ts';
 import type { FieldReader, ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
-import { emptyArray, invalidType, isPlainObject, missingParameter } from '../contract/value-type.ts';
+import { emptyArray, invalidType, missingParameter } from '../contract/value-type.ts';
 import type { TextRequest, TextTurn } from '../text.ts';
 
 const readers: Readonly<Record<string, FieldReader>> = {

@@ -1,8 +1,9 @@
 import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
+import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Role } from '../text.ts';
 import type { PartFate } from './message-fields.ts';
-import { emptyArray, invalidType, invalidValue, isPlainObject, missingParameter } from './value-type.ts';
+import { emptyArray, invalidType, invalidValue, missingParameter } from './value-type.ts';
 
 /** The roles that may speak, and the neutral role each one maps to. */
 const roles: ReadonlyMap<unknown, Role> = new Map([

@@ -1,5 +1,6 @@
 import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
+import { isPlainObject } from '../../shared/parse-json.ts';
 
 /** Tests one value found at `path` (such as `messages[3].content`); `null` means it passed. */
 type Check = (value: unknown, path: string) => Refusal | null;
@@ -102,10 +103,6 @@ export function either(...types: readonly [ValueType, ...ValueType[]]): ValueTyp
     samples: types.flatMap(({ samples }) => samples),
     ...(types.some(({ wrong }) => wrong === undefined) ? {} : { wrong: 7 }),
   };
-}
-
-export function isPlainObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 export function invalidType(path: string, expected: string, value: unknown): Refusal {

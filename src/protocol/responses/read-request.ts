@@ -1,5 +1,6 @@
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
+import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Compatibility } from '../contract/compatibility.ts';
 import { readContent, readRole, unsupportedValue } from '../contract/content.ts';
 import { droppedItems, responsesParts } from '../contract/message-fields.ts';
@@ -7,7 +8,7 @@ import { readFields } from '../contract/read-fields.ts';
 import type { FieldReader, FieldValues, ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
 import { neutralInclude, refusedIncludes } from '../contract/responses-parameters.ts';
-import { emptyArray, invalidType, invalidValue, isPlainObject } from '../contract/value-type.ts';
+import { emptyArray, invalidType, invalidValue } from '../contract/value-type.ts';
 import type { ResponsesExtras, TextRequest, TextTurn } from '../text.ts';
 
 const readers: Readonly<Record<string, FieldReader>> = {

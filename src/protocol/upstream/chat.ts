@@ -1,22 +1,24 @@
-import { isRefusal } from '../../shared/errors.ts';
-import type { Refusal } from '../../shared/errors.ts';
-import { parseJson } from '../../shared/parse-json.ts';
-import { createSseParser } from '../sse.ts';
-import type { SseEvent } from '../sse.ts';
-import type { TextEvent, TextRequest, Usage } from '../text.ts';
-import { ChatAnswer } from './chat-answer.ts';
-import type { Dialect, DialectRequest, UpstreamReader } from './dialect.ts';
-import { invalidAnswer, reportedFailure } from './failures.ts';
+import { isPlainObject } from '../../shared/parse-json.ts';
+import type { TextRequest } from '../text.ts';
+import type { Answer } from './answer.ts';
+import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
+import { invalidAnswer, toolCalled } from './failures.ts';
+import { readReportedError } from './read-error.ts';
+import { readUsage } from './token-counts.ts';
+import type { UsageNames } from './token-counts.ts';
 
-/** The largest whole answer that is read, in bytes. */
-const maxResultBytes = 16 * 1_048_576;
+const usageNames: UsageNames = {
+  input: 'prompt_tokens',
+  output: 'completion_tokens',
+  inputDetails: 'prompt_tokens_details',
+  outputDetails: 'completion_tokens_details',
+};
+
+/** A frame reader without a memory: all that an answer's end needs to know is in `Answer`. */
+const frameReader: FrameReader = { readEvent, readBody };
 
 /** Chat Completions, as OpenAI, vLLM, llama.cpp and most others speak it. */
-export const chatDialect: Dialect = {
-  writeRequest,
-  createStreamReader: () => new ChatStreamReader(),
-  createResultReader: () => new ChatResultReader(),
-};
+export const chatDialect: Dialect = { writeRequest, createFrameReader: () => frameReader };
 
 /** Usage is always asked for, whatever the client wants to see: the record needs it. */
 function writeRequest(request: TextRequest, upstreamModel: string): DialectRequest {
@@ -30,94 +32,56 @@ function writeRequest(request: TextRequest, upstreamModel: string): DialectReque
   return { path: '/chat/completions', body: JSON.stringify(body) };
 }
 
-class ChatStreamReader implements UpstreamReader {
-  readonly #decoder = new TextDecoder();
-  readonly #parser = createSseParser();
-  readonly #answer = new ChatAnswer();
-  #ended = false;
-
-  get usage(): Usage | null {
-    return this.#answer.usage;
-  }
-
-  push(bytes: Uint8Array): TextEvent[] {
-    const events: TextEvent[] = [];
-    if (this.#ended) return events;
-    this.#readAll(this.#parser.push(this.#decoder.decode(bytes, { stream: true })), events);
-    return events;
-  }
-
-  end(): TextEvent[] {
-    const events: TextEvent[] = [];
-    if (this.#ended) return events;
-    this.#readAll([...this.#parser.push(this.#decoder.decode()), ...this.#parser.end()], events);
-    if (!this.#ended) this.#conclude(this.#answer.end(), events);
-    return events;
-  }
-
-  #readAll(frames: readonly SseEvent[], events: TextEvent[]): void {
-    for (const frame of frames) {
-      this.#read(frame, events);
-      if (this.#ended) return;
-    }
-    if (this.#parser.overflowed) this.#fail(invalidAnswer('an event of over 1 MiB'), events);
-  }
-
-  #read({ name, data }: SseEvent, events: TextEvent[]): void {
-    if (data === '') return;
-    if (data.startsWith('[DONE]')) return this.#conclude(this.#answer.end(), events);
-    if (name === 'error') return this.#fail(reportedFailure(), events);
-    const frame = parseJson(data);
-    if (frame === undefined) return this.#fail(invalidAnswer('an event that is not JSON'), events);
-    const text = this.#answer.read(frame, 'delta');
-    if (isRefusal(text)) this.#fail(text, events);
-    else if (text !== '') events.push({ type: 'delta', text });
-  }
-
-  #fail(refusal: Refusal, events: TextEvent[]): void {
-    this.#conclude(this.#answer.fail(refusal), events);
-  }
-
-  #conclude(ending: TextEvent, events: TextEvent[]): void {
-    this.#ended = true;
-    events.push(ending);
-  }
+function readEvent(frame: Frame, name: string, answer: Answer): void {
+  if (name === 'error') return answer.fail(readReportedError(frame['error'] ?? frame));
+  readChoice(frame, 'delta', answer);
 }
 
-/** Reads a whole completion, and gives it out as the same events that a stream of it would have given. */
-class ChatResultReader implements UpstreamReader {
-  readonly #decoder = new TextDecoder();
-  readonly #answer = new ChatAnswer();
-  #body = '';
-  #bytes = 0;
-  #ended = false;
+function readBody(body: Frame, answer: Answer): void {
+  readChoice(body, 'message', answer);
+  if (!Array.isArray(body['choices'])) answer.fail(invalidAnswer('an object that is no answer'));
+}
 
-  get usage(): Usage | null {
-    return this.#answer.usage;
+/** Reads what a chunk (`delta`) and a whole completion (`message`) have in common. */
+function readChoice(frame: Frame, key: 'delta' | 'message', answer: Answer): void {
+  answer.usage = readFrameUsage(frame) ?? answer.usage;
+  const error = frame['error'] ?? (frame['object'] === 'error' ? frame : null);
+  if (error !== null) return answer.fail(readReportedError(error));
+  const choice = firstChoice(frame['choices']);
+  if (choice === null) return;
+  const part = choice[key];
+  if (isPlainObject(part)) {
+    if (holdsToolCall(part)) return answer.fail(toolCalled());
+    answer.say(readText(part['content']) + readText(part['refusal']));
   }
+  const reason = choice['finish_reason'] ?? choice['finishReason'];
+  if (typeof reason === 'string' && reason !== '') answer.finishWith(reason);
+}
 
-  push(bytes: Uint8Array): TextEvent[] {
-    if (this.#ended) return [];
-    this.#bytes += bytes.length;
-    if (this.#bytes > maxResultBytes) return this.#conclude(invalidAnswer('an answer of over 16 MiB'));
-    this.#body += this.#decoder.decode(bytes, { stream: true });
-    return [];
-  }
+/** Groq's older streams have their usage in a field of its own. */
+function readFrameUsage(frame: Frame): ReturnType<typeof readUsage> {
+  const groq = frame['x_groq'];
+  return readUsage(frame['usage'] ?? (isPlainObject(groq) ? groq['usage'] : null), usageNames);
+}
 
-  end(): TextEvent[] {
-    if (this.#ended) return [];
-    const frame = parseJson(this.#body + this.#decoder.decode());
-    if (frame === undefined) return this.#conclude(invalidAnswer('a body that is not JSON'));
-    const text = this.#answer.read(frame, 'message');
-    if (isRefusal(text)) return this.#conclude(text);
-    this.#ended = true;
-    const ending = this.#answer.end();
-    return text === '' ? [ending] : [{ type: 'delta', text }, ending];
-  }
+/** The choice with index 0: others can't be asked for, and would mix two texts into one. */
+function firstChoice(choices: unknown): Frame | null {
+  if (!Array.isArray(choices)) return null;
+  const first: unknown = choices.find((choice) => isPlainObject(choice) && (choice['index'] ?? 0) === 0);
+  return isPlainObject(first) ? first : null;
+}
 
-  #conclude(refusal: Refusal): TextEvent[] {
-    this.#ended = true;
-    this.#body = '';
-    return [this.#answer.fail(refusal)];
-  }
+function holdsToolCall(part: Frame): boolean {
+  const calls = part['tool_calls'];
+  return (Array.isArray(calls) && calls.length > 0) || isPlainObject(part['function_call']);
+}
+
+/** Content is a string, null, or a list of parts of which only the text parts are text. */
+function readText(content: unknown): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content
+    .filter((part) => isPlainObject(part) && part['type'] === 'text' && typeof part['text'] === 'string')
+    .map((part) => (part as { text: string }).text)
+    .join('');
 }

@@ -1,4 +1,5 @@
-import type { TextEvent, TextRequest, Usage } from '../text.ts';
+import type { ProtocolViolation, TextEvent, TextRequest, Usage } from '../text.ts';
+import type { Answer } from './answer.ts';
 
 /** Reads one upstream answer into events that obey the order law; `end()` always brings the ending. */
 export interface UpstreamReader {
@@ -8,6 +9,8 @@ export interface UpstreamReader {
   end(): TextEvent[];
   /** The last usage that the upstream reported, for endings that the body does not bring. */
   readonly usage: Usage | null;
+  /** How the upstream broke its protocol so far. */
+  readonly violations: ReadonlySet<ProtocolViolation>;
 }
 
 /** What a dialect sends: the path below the upstream's base URL, and the JSON body. */
@@ -16,11 +19,19 @@ export interface DialectRequest {
   readonly body: string;
 }
 
+/** A JSON object that an upstream sent. */
+export type Frame = Readonly<Record<string, unknown>>;
+
+/** What a dialect knows of one answer: it reads frames, and tells `answer` what they say. */
+export interface FrameReader {
+  /** One event of a stream. `name` is its SSE event name, empty when it had none. */
+  readEvent(frame: Frame, name: string, answer: Answer): void;
+  /** A whole answer in one object. */
+  readBody(body: Frame, answer: Answer): void;
+}
+
 /** One protocol that we speak to providers. */
 export interface Dialect {
   writeRequest(request: TextRequest, upstreamModel: string): DialectRequest;
-  /** Reads a `text/event-stream` body. */
-  createStreamReader(): UpstreamReader;
-  /** Reads a whole JSON body. */
-  createResultReader(): UpstreamReader;
+  createFrameReader(): FrameReader;
 }

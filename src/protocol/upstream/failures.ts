@@ -6,9 +6,9 @@ export function invalidAnswer(what: string): Refusal {
   return refuse('upstream_invalid', `The model's provider sent ${what}.`);
 }
 
-/** A failure that the upstream itself reported inside an answer. */
-export function reportedFailure(): Refusal {
-  return refuse('upstream_error', "The model's provider reported an error while it was answering.");
+/** An answer that wants a tool to be called: it has no text to pass on, or not all of it. */
+export function toolCalled(): Refusal {
+  return invalidAnswer('a tool call, though no tools were offered');
 }
 
 /** An answer that stopped without a reason for its end. */

@@ -1,5 +1,6 @@
 import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
+import { isPlainObject } from '../../shared/parse-json.ts';
 
 /** The wait suggested when an upstream limits us without saying for how long, in milliseconds. */
 const defaultRetryAfterMs = 5_000;
@@ -37,6 +38,33 @@ export function readUpstreamError(status: number, body: string, retryAfterMs: nu
     default:
       return refuse('upstream_error', `The model's provider answered with status ${status}.`);
   }
+}
+
+/** How an error inside an answer says what an HTTP status would have said, in its code, type or status. */
+const statusByWord: readonly (readonly [RegExp, number])[] = [
+  [/rate.?limit|too_many_requests|resource_exhausted|insufficient_quota|throttl/i, 429],
+  [/overload|unavailable/i, 503],
+  [/timeout|timed_out/i, 504],
+];
+
+/** Statuses that tell a client or the operator more than that something failed. */
+const tellingStatuses = new Set([401, 403, 408, 429, 503, 504, 529]);
+
+/** Turns an error that the upstream reported inside an answer into the refusal that the client gets. */
+export function readReportedError(error: unknown): Refusal {
+  const words = isPlainObject(error) ? [error['code'], error['type'], error['status']] : [];
+  if (words.some((word) => typeof word === 'string' && contextTooLong.test(word))) return contextExceeded();
+  for (const word of words) {
+    const status = statusMeantBy(word);
+    if (status !== null) return readUpstreamError(status, '', null);
+  }
+  return refuse('upstream_error', "The model's provider reported an error while it was answering.");
+}
+
+function statusMeantBy(word: unknown): number | null {
+  if (tellingStatuses.has(Number(word))) return Number(word);
+  if (typeof word !== 'string') return null;
+  return statusByWord.find(([pattern]) => pattern.test(word))?.[1] ?? null;
 }
 
 function contextExceeded(): Refusal {

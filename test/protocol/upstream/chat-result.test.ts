@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { TextRequest } from '../../../src/protocol/text.ts';
 import { chatDialect } from '../../../src/protocol/upstream/chat.ts';
-import { readUpstream, summarize } from '../../support/read-upstream.ts';
+import { bodyReader, readUpstream, summarize } from '../../support/read-upstream.ts';
 
-const read = (...pieces: (string | Uint8Array)[]) => readUpstream(chatDialect.createResultReader(), pieces);
+const read = (...pieces: (string | Uint8Array)[]) => readUpstream(bodyReader(chatDialect), pieces);
 const body = (message: unknown, reason: unknown = 'stop', extra: object = {}) =>
   JSON.stringify({ choices: [{ index: 0, message, finish_reason: reason }], ...extra });
 
@@ -60,7 +60,7 @@ describe('a whole answer', () => {
   });
 
   test('of over 16 MiB is given up before it is read whole', () => {
-    const reader = chatDialect.createResultReader();
+    const reader = bodyReader(chatDialect);
     const piece = Buffer.alloc(1_048_576, ' ');
     for (let count = 0; count < 16; count++) expect(reader.push(piece)).toEqual([]);
     expect(reader.push(Buffer.from(' '))).toMatchObject([

@@ -3,13 +3,12 @@ import { describe, expect, test } from 'vitest';
 import type { Usage } from '../../../src/protocol/text.ts';
 import { chatDialect } from '../../../src/protocol/upstream/chat.ts';
 import { propertyRun } from '../../support/property-run.ts';
-import { readUpstream, summarize } from '../../support/read-upstream.ts';
+import { readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
 
 const chunk = (content: string, reason: string | null, extra: object = {}) =>
   `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: reason }], ...extra })}\n\n`;
 const usageOnly = (usage: unknown) => `data: ${JSON.stringify({ choices: [], usage })}\n\n`;
-const usageOf = (...frames: string[]) =>
-  summarize(readUpstream(chatDialect.createStreamReader(), frames)).usage;
+const usageOf = (...frames: string[]) => summarize(readUpstream(streamReader(chatDialect), frames)).usage;
 const read = (usage: unknown) => usageOf(chunk('x', 'stop'), usageOnly(usage));
 
 const counted = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { maxEventChars } from '../../../src/protocol/sse.ts';
 import { chatDialect } from '../../../src/protocol/upstream/chat.ts';
 import { propertyRun } from '../../support/property-run.ts';
-import { readUpstream, summarize } from '../../support/read-upstream.ts';
+import { readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
 
 const done = 'data: [DONE]\n\n';
 const frame = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`;
@@ -12,8 +12,7 @@ const chunk = (delta: unknown, reason: unknown = null, extra: object = {}) =>
 const say = (content: unknown) => chunk({ content });
 const finish = (reason = 'stop') => chunk({}, reason);
 
-const read = (pieces: readonly (string | Uint8Array)[]) =>
-  readUpstream(chatDialect.createStreamReader(), pieces);
+const read = (pieces: readonly (string | Uint8Array)[]) => readUpstream(streamReader(chatDialect), pieces);
 const outcome = (...frames: string[]) => {
   const { text, ending } = summarize(read(frames));
   return [text, ending];
@@ -51,7 +50,7 @@ describe('a stream', () => {
   });
 
   test('gives a text out before anything after it has come', () => {
-    const reader = chatDialect.createStreamReader();
+    const reader = streamReader(chatDialect);
     expect(reader.push(new TextEncoder().encode(say('now')))).toEqual([{ type: 'delta', text: 'now' }]);
   });
 
@@ -257,7 +256,7 @@ describe('a stream that goes wrong', () => {
   });
 
   test('fails by a line that doesn’t end, while it is still coming', () => {
-    const reader = chatDialect.createStreamReader();
+    const reader = streamReader(chatDialect);
     expect(reader.push(Buffer.from(`: ${half}`))).toEqual([]);
     expect(reader.push(Buffer.from(`${half}yyyyy`))).toMatchObject([
       { refusal: { code: 'upstream_invalid' } },

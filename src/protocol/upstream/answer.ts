@@ -1,0 +1,102 @@
+import type { Refusal } from '../../shared/errors.ts';
+import type {
+  FailureEvent,
+  FinishEvent,
+  FinishReason,
+  FinishReasonRule,
+  ProtocolViolation,
+  TextEvent,
+  Usage,
+} from '../text.ts';
+import { invalidAnswer, toolCalled, truncatedAnswer } from './failures.ts';
+import { finishReasons } from './finish-reasons.ts';
+import { readReportedError } from './read-error.ts';
+
+/** More text than any answer has, in UTF-16 code units: an upstream that never stops must not fill the memory. */
+const maxAnswerChars = 16_777_216;
+
+/** Finish reasons of an answer that called a tool, though none was offered. */
+const toolReasons = new Set(['tool_calls', 'function_call', 'tool_use']);
+
+interface Reason {
+  readonly raw: string;
+  readonly unified: FinishReason;
+}
+
+/** The reason of an answer that was marked as over by an upstream that gives none. */
+const unsaid: Reason = { raw: '', unified: 'stop' };
+
+/**
+ * What one answer has said so far, told frame by frame by its dialect, and given out as events that obey the order
+ * law. A finish reason is only remembered, since text and usage may follow it; the ending is made from what was
+ * remembered, so it is never invented.
+ */
+export class Answer {
+  readonly violations = new Set<ProtocolViolation>();
+  /** The last usage that the upstream reported. */
+  usage: Usage | null = null;
+  #reason: Reason | null = null;
+  #chars = 0;
+  #ending: 'finish' | 'failure' | null = null;
+  #events: TextEvent[] = [];
+  readonly #finishReason: FinishReasonRule;
+
+  constructor(finishReason: FinishReasonRule) {
+    this.#finishReason = finishReason;
+  }
+
+  /** How the answer ended; `null` while it runs. */
+  get ending(): 'finish' | 'failure' | null {
+    return this.#ending;
+  }
+
+  /** Whether a finish reason has come. */
+  get hasReason(): boolean {
+    return this.#reason !== null;
+  }
+
+  /** More text; nothing happens when there is none. */
+  say(text: string): void {
+    if (text === '' || this.#ending !== null) return;
+    this.#chars += text.length;
+    if (this.#chars > maxAnswerChars) this.fail(invalidAnswer('an answer that is too long'));
+    else this.#events.push({ type: 'delta', text });
+  }
+
+  /** A finish reason as the upstream wrote it. One that is in no table says that the answer is not whole. */
+  finishWith(raw: string): void {
+    const unified = finishReasons.get(raw);
+    if (unified !== undefined) this.#reason = { raw, unified };
+    else this.fail(toolReasons.has(raw) ? toolCalled() : readReportedError(null));
+  }
+
+  /**
+   * The answer is over: it finishes if the upstream gave a reason, else it was cut off. `marked` tells whether the
+   * upstream itself said that it is over, which is as good as a reason where the operator says so.
+   */
+  conclude(marked: boolean): void {
+    if (this.#ending !== null) return;
+    if (this.#reason === null) this.violations.add('missing_finish');
+    const reason = this.#reason ?? (marked && this.#finishReason === 'optional' ? unsaid : null);
+    if (reason === null) return this.fail(truncatedAnswer());
+    if (this.usage === null) this.violations.add('missing_usage');
+    this.#end({ type: 'finish', reason: reason.unified, rawReason: reason.raw, usage: this.usage });
+  }
+
+  /** The answer failed. The usage seen so far is kept, since the operator was billed for it. */
+  fail(refusal: Refusal): void {
+    if (this.#ending === null) this.#end({ type: 'failure', refusal, usage: this.usage });
+  }
+
+  /** The events since the last call. */
+  take(): TextEvent[] {
+    const events = this.#events;
+    this.#events = [];
+    return events;
+  }
+
+  #end(ending: FinishEvent | FailureEvent): void {
+    this.#ending = ending.type;
+    this.#events.push(ending);
+  }
+}

@@ -1,0 +1,21 @@
+import type { FinishReason } from '../text.ts';
+
+/** Finish reasons as providers write them. Any other one is no whole text, and a reason is never invented. */
+export const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
+  ['stop', 'stop'],
+  ['STOP', 'stop'],
+  ['eos', 'stop'],
+  ['eos_token', 'stop'],
+  ['end_turn', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['COMPLETE', 'stop'],
+  ['length', 'length'],
+  ['model_length', 'length'],
+  ['max_tokens', 'length'],
+  ['max_output_tokens', 'length'],
+  ['MAX_TOKENS', 'length'],
+  ['content_filter', 'content_filter'],
+  ['safety', 'content_filter'],
+  ['SAFETY', 'content_filter'],
+  ['refusal', 'content_filter'],
+]);

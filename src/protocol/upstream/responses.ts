@@ -1,0 +1,141 @@
+import { isPlainObject } from '../../shared/parse-json.ts';
+import type { TextRequest } from '../text.ts';
+import type { Answer } from './answer.ts';
+import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
+import { invalidAnswer, toolCalled } from './failures.ts';
+import { readReportedError } from './read-error.ts';
+import { readUsage } from './token-counts.ts';
+import type { UsageNames } from './token-counts.ts';
+
+/** OpenAI refuses a smaller output cap; a cap is a hint, so it is raised rather than refused. */
+const minOutputTokens = 16;
+
+const usageNames: UsageNames = {
+  input: 'input_tokens',
+  output: 'output_tokens',
+  inputDetails: 'input_tokens_details',
+  outputDetails: 'output_tokens_details',
+};
+
+/** Output items without text that need nothing from a client: thoughts, and tools that the provider runs itself. */
+const silentItems = new Set([
+  'reasoning',
+  'compaction',
+  'web_search_call',
+  'file_search_call',
+  'code_interpreter_call',
+  'image_generation_call',
+  'mcp_list_tools',
+  'mcp_call',
+]);
+
+/** The Responses API, as OpenAI, Azure, xAI, llama.cpp and others speak it. */
+export const responsesDialect: Dialect = {
+  writeRequest,
+  createFrameReader: () => new ResponsesFrameReader(),
+};
+
+/** Nothing is to be stored at the provider: every request brings its whole history. */
+function writeRequest(request: TextRequest, upstreamModel: string): DialectRequest {
+  const cap = request.maxOutputTokens;
+  const body = {
+    model: upstreamModel,
+    input: request.turns.map(({ role, text }) => ({ role, content: text })),
+    ...(cap === null ? {} : { max_output_tokens: Math.max(cap, minOutputTokens) }),
+    stream: request.stream,
+    store: false,
+  };
+  return { path: '/responses', body: JSON.stringify(body) };
+}
+
+/**
+ * Reads only what text needs: deltas, and the response object of the last event. Everything between them differs from
+ * provider to provider: ids that change, positions that are left out, items that are never opened.
+ */
+class ResponsesFrameReader implements FrameReader {
+  #said = '';
+
+  readEvent(frame: Frame, name: string, answer: Answer): void {
+    const type = typeof frame['type'] === 'string' ? frame['type'] : name;
+    switch (type) {
+      case 'response.output_text.delta':
+      case 'response.refusal.delta':
+        return this.#say(frame['delta'], answer);
+      case 'response.output_item.added':
+      case 'response.output_item.done':
+        return readItem(frame['item'], answer);
+      case 'response.completed':
+      case 'response.incomplete':
+      case 'response.failed':
+      case 'response.cancelled':
+        return this.#readLast(frame, type.slice('response.'.length), answer);
+      case 'error':
+        return answer.fail(readReportedError(frame['error'] ?? frame));
+      default:
+        if (isPlainObject(frame['error'])) answer.fail(readReportedError(frame['error']));
+    }
+  }
+
+  readBody(body: Frame, answer: Answer): void {
+    this.#readResponse(body, statusOf(body), answer);
+  }
+
+  /** Some providers leave the status out of the object and say it by the event alone. */
+  #readLast(frame: Frame, said: string, answer: Answer): void {
+    const response = isPlainObject(frame['response']) ? frame['response'] : {};
+    this.#readResponse(response, said === 'completed' ? (statusOf(response) ?? said) : said, answer);
+    answer.conclude(true);
+  }
+
+  #readResponse(response: Frame, status: string | null, answer: Answer): void {
+    answer.usage = readUsage(response['usage'], usageNames) ?? answer.usage;
+    const { output, error } = response;
+    if (isPlainObject(error)) return answer.fail(readReportedError(error));
+    for (const item of Array.isArray(output) ? output : []) readItem(item, answer);
+    this.#sayRest(textOf(output), answer);
+    if (status === 'completed') answer.finishWith('stop');
+    else if (status === 'incomplete') answer.finishWith(incompleteReason(response));
+    else if (status !== null) answer.fail(readReportedError(error));
+    else answer.fail(invalidAnswer('an object that is no answer'));
+  }
+
+  #say(delta: unknown, answer: Answer): void {
+    if (typeof delta !== 'string') return;
+    this.#said += delta;
+    answer.say(delta);
+  }
+
+  /** The whole text at the end must be the one that was streamed; where deltas got lost, their text is still sent. */
+  #sayRest(whole: string, answer: Answer): void {
+    if (whole === '' || whole === this.#said) return;
+    if (whole.startsWith(this.#said)) this.#say(whole.slice(this.#said.length), answer);
+    else answer.fail(invalidAnswer('a text that is not the one it streamed'));
+  }
+}
+
+/** An item that is neither text nor silent wants something from the client that it can't give. */
+function readItem(item: unknown, answer: Answer): void {
+  if (!isPlainObject(item)) return;
+  const { type } = item;
+  if (typeof type === 'string' && type !== 'message' && !silentItems.has(type)) answer.fail(toolCalled());
+}
+
+function statusOf({ status }: Frame): string | null {
+  return typeof status === 'string' ? status : null;
+}
+
+/** Why an answer is incomplete; a reason that is left out is in no table, and so is no ending. */
+function incompleteReason(response: Frame): string {
+  const details = response['incomplete_details'];
+  return isPlainObject(details) && typeof details['reason'] === 'string' ? details['reason'] : '';
+}
+
+function textOf(output: unknown): string {
+  if (!Array.isArray(output)) return '';
+  return output
+    .filter((item) => isPlainObject(item) && item['type'] === 'message' && Array.isArray(item['content']))
+    .flatMap((item) => (item as { content: readonly unknown[] }).content)
+    .map((part) => (isPlainObject(part) ? (part['text'] ?? part['refusal']) : null))
+    .filter((text) => typeof text === 'string')
+    .join('');
+}
