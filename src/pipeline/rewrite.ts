@@ -40,6 +40,7 @@ export async function rewrite(
     const opens = ending?.outcome === 'completed' || ending?.outcome === 'incomplete';
     if (text !== '' || (opens && notes.stream)) await deliver(text, writer, exchange, ports);
     if (ending !== null) return ending;
+    if (part === null) throw new Error('the body is over, and its reader brought no ending');
   }
 }
 

@@ -49,13 +49,12 @@ function readChoice(frame: Frame, key: 'delta' | 'message', answer: Answer): voi
   if (error !== null) return answer.fail(readReportedError(error));
   const choice = firstChoice(frame['choices']);
   if (choice === null) return;
-  const part = choice[key];
-  if (isPlainObject(part)) {
-    if (holdsToolCall(part)) return answer.fail(toolCalled());
-    answer.say(readText(part['content']) + readText(part['refusal']));
-  }
   const reason = choice['finish_reason'] ?? choice['finishReason'];
   if (typeof reason === 'string' && reason !== '') answer.finishWith(reason);
+  const part = choice[key];
+  if (!isPlainObject(part)) return;
+  if (holdsToolCall(part)) answer.fail(toolCalled());
+  answer.say(readText(part['content']) + readText(part['refusal']));
 }
 
 /** Groq's older streams have their usage in a field of its own. */

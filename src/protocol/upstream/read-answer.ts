@@ -154,7 +154,7 @@ class BodyReader implements UpstreamReader {
   }
 
   push(bytes: Uint8Array): TextEvent[] {
-    if (this.#answer.ending !== null) return [];
+    if (this.#answer.ending !== null) return this.#answer.take();
     this.#bytes += bytes.length;
     this.#body += this.#decoder.decode(bytes, { stream: true });
     if (this.#bytes > maxBodyBytes) {
@@ -167,7 +167,7 @@ class BodyReader implements UpstreamReader {
 
   end(): TextEvent[] {
     const answer = this.#answer;
-    if (answer.ending !== null) return [];
+    if (answer.ending !== null) return answer.take();
     const body = parseJson(this.#body + this.#decoder.decode());
     if (isPlainObject(body)) this.#frames.readBody(body, answer);
     else {

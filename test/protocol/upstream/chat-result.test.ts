@@ -46,7 +46,7 @@ describe('a whole answer', () => {
     ],
     ['a refusal', body({ content: null, refusal: 'no' }, 'content_filter'), 'no', 'content_filter'],
     ['no finish reason', body({ content: 'x' }, null), 'x', 'upstream_truncated'],
-    ['no choices', '{}', '', 'upstream_truncated'],
+    ['no choices', '{}', '', 'upstream_invalid'],
     ['a tool call', body({ content: null, tool_calls: [{}] }, 'tool_calls'), '', 'upstream_invalid'],
     ['an error', body({ content: 'x' }, 'stop', { error: { message: 'x' } }), '', 'upstream_error'],
     ['an error reason', body({ content: 'x' }, 'error'), '', 'upstream_error'],
