@@ -35,7 +35,10 @@ export async function deliver(
     client.open(headOf(exchange, 200, writer.contentType));
     ports.telemetry.streamOpened(exchange.protocol);
   }
+  notes.sending = true;
   await client.send(text, interruption.signal);
+  notes.sending = false;
+  notes.sentMs = ports.clock.monotonicMs();
 }
 
 /**

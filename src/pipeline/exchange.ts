@@ -103,6 +103,9 @@ interface Notes {
   writer: AnswerWriter | null;
   /** Whether a part of a stream went out, so that a failure can't be an HTTP error any more. */
   streamOpened: boolean;
+  /** When something was last sent, and whether the client still has to take it. */
+  sentMs: number | null;
+  sending: boolean;
 }
 
 /** How an exchange ended: with an answer, with a refusal, or because somebody stopped it. */
@@ -142,6 +145,8 @@ export function beginExchange(protocol: Protocol, client: ClientConnection, port
       violations: new Set(),
       writer: null,
       streamOpened: false,
+      sentMs: null,
+      sending: false,
     },
   };
 }

@@ -8,6 +8,7 @@ import { callUpstream } from './call-upstream.ts';
 import { interruptedEnding, refusedEnding, unexpectedEnding } from './endings.ts';
 import { beginExchange } from './exchange.ts';
 import type { ClientConnection, Ending, Exchange, Ports } from './exchange.ts';
+import { keepClientAlive } from './keep-alive.ts';
 import { normalize } from './normalize.ts';
 import { reserve } from './reserve.ts';
 import { rewrite } from './rewrite.ts';
@@ -60,17 +61,16 @@ async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
   if (isRefusal(chosen)) return refusedEnding(chosen);
   if (interruption.signal.aborted) return interruptedEnding(interruption.signal.reason as Interruption, null);
 
+  const writer = openAnswer(request, exchange);
+  using _keepAlive = keepClientAlive(writer, exchange, ports);
   const reserving = reserve(key, request, chosen, exchange, ports);
   const answer = await callUpstream(request, chosen, exchange, ports);
-  const unreserved = await reserving;
-  if ('outcome' in answer) return unreserved === null ? answer : refusedEnding(unreserved);
-
   try {
+    const unreserved = await reserving;
     if (unreserved !== null) return refusedEnding(unreserved);
-    const writer = openAnswer(request, exchange);
-    return await rewrite(answer, chosen, writer, exchange, ports);
+    return 'outcome' in answer ? answer : await rewrite(answer, chosen, writer, exchange, ports);
   } finally {
-    answer.release();
+    if (!('outcome' in answer)) answer.release();
   }
 }
 

@@ -17,6 +17,8 @@ export interface AnswerIdentity {
  */
 export interface AnswerWriter {
   readonly contentType: string;
+  /** What may be sent between two parts to show that the answer still comes; empty where there is no such thing. */
+  readonly keepAlive: string;
   delta(text: string): string;
   /** `finishedAt` is in seconds since 1970. */
   finish(finish: FinishEvent, finishedAt: number): string;
@@ -27,4 +29,6 @@ export interface AnswerWriter {
 }
 
 export const eventStreamType = 'text/event-stream; charset=utf-8';
+/** One line break: a second one makes some SDKs dispatch an empty event. */
+export const keepAliveComment = ': keep-alive\n';
 export const jsonType = 'application/json; charset=utf-8';

@@ -1,5 +1,5 @@
 import { errorBody } from '../../shared/errors.ts';
-import { eventStreamType } from '../answer-writer.ts';
+import { eventStreamType, keepAliveComment } from '../answer-writer.ts';
 import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
 import { writeDataFrame } from '../sse.ts';
 import { chatUsage } from './chat-usage.ts';
@@ -23,6 +23,7 @@ export function createChatStreamWriter(identity: AnswerIdentity, includeUsage: b
   };
   return {
     contentType: eventStreamType,
+    keepAlive: keepAliveComment,
     tearDownOnFailure: true,
     delta: (text) => open() + chunk(`{"content":${JSON.stringify(text)}}`, 'null'),
     finish({ reason, usage }) {

@@ -8,6 +8,7 @@ export function createResponsesResultWriter(identity: AnswerIdentity, extras: Re
   let text = '';
   return {
     contentType: jsonType,
+    keepAlive: '',
     tearDownOnFailure: false,
     delta(more) {
       text += more;

@@ -1,5 +1,5 @@
 import { errorBody } from '../../shared/errors.ts';
-import { eventStreamType } from '../answer-writer.ts';
+import { eventStreamType, keepAliveComment } from '../answer-writer.ts';
 import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
 import { writeDataFrame, writeEventFrame } from '../sse.ts';
 import type { ResponsesExtras } from '../text.ts';
@@ -41,6 +41,7 @@ export function createResponsesStreamWriter(identity: AnswerIdentity, extras: Re
 
   return {
     contentType: eventStreamType,
+    keepAlive: keepAliveComment,
     tearDownOnFailure: false,
     delta(more) {
       const opening = open();

@@ -1,0 +1,25 @@
+/** An answer as far as it has come. */
+export interface LiveAnswer {
+  readonly status: number | null;
+  readonly text: string;
+  /** Whether the connection broke before the body was whole. */
+  readonly broken: boolean;
+  /** Resolves when nothing more will come. */
+  readonly ended: Promise<void>;
+}
+
+/** Reads an answer while it comes. */
+export function readLive(asked: Promise<Response>): LiveAnswer {
+  const decoder = new TextDecoder();
+  const answer = { status: null as number | null, text: '', broken: false };
+  const read = async (): Promise<void> => {
+    const response = await asked;
+    answer.status = response.status;
+    try {
+      for await (const part of response.body ?? []) answer.text += decoder.decode(part, { stream: true });
+    } catch {
+      answer.broken = true;
+    }
+  };
+  return Object.assign(answer, { ended: read() });
+}
