@@ -5,7 +5,7 @@ import { createFakeClock } from '../support/fake-clock.ts';
 import { chatFrames, cut, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 
-const { upstream, gateway } = await openStage({ requestsPerMinute: 60, concurrency: 2 });
+const { upstream, gateway } = await openStage({ limits: { requestsPerMinute: 60, concurrency: 2 } });
 upstream.play(sayTexts(['one ', 'two']));
 
 function admin(

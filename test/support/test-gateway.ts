@@ -2,6 +2,7 @@ import OpenAI from 'openai';
 import type { ConfigInput, Gateway, GatewayOptions } from '../../src/gateway.ts';
 import { createGateway } from '../../src/gateway.ts';
 import type { Limits } from '../../src/domain/limits.ts';
+import type { DialectName } from '../../src/domain/routing.ts';
 
 /** A gateway on free loopback ports with a database in memory and one key. */
 export interface TestGateway {
@@ -22,8 +23,11 @@ interface PostInit extends Omit<RequestInit, 'headers'> {
   readonly duplex?: 'half';
 }
 
-interface TestGatewayOptions extends GatewayOptions {
+export interface TestGatewayOptions extends GatewayOptions {
   readonly upstreamUrl?: string;
+  /** What the upstream speaks. */
+  readonly dialect?: DialectName;
+  readonly finishReason?: 'required' | 'optional';
   readonly timeouts?: { connect?: string; firstByte?: string; idle?: string; total?: string };
   readonly limits?: Partial<Limits>;
   readonly server?: { maxBody?: string; drain?: string };
@@ -36,12 +40,21 @@ const adminToken = 'an-admin-token-for-tests';
 
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const { upstreamUrl = 'demo:', timeouts = {}, limits = {}, server = {}, ...rest } = options;
+  const { dialect = 'chat', finishReason = 'required' } = options;
   const shared = {
     server: { port: 0, ...server },
     admin: { port: 0, token: adminToken },
     storage: { url: `sqlite:${options.storage ?? ':memory:'}` },
     limits,
-    upstreams: { local: { url: upstreamUrl, apiKey: 'sk-upstream-secret', timeouts } },
+    upstreams: {
+      local: {
+        url: upstreamUrl,
+        apiKey: 'sk-upstream-secret',
+        timeouts,
+        dialects: [dialect],
+        finishReason,
+      },
+    },
   };
   const config: ConfigInput = options.discover
     ? { ...shared, models: { from: 'local' } }

@@ -54,7 +54,11 @@ function readChoice(frame: Frame, key: 'delta' | 'message', answer: Answer): voi
   const part = choice[key];
   if (!isPlainObject(part)) return;
   if (holdsToolCall(part)) answer.fail(toolCalled());
-  answer.say(readText(part['content']) + readText(part['refusal']));
+  for (const content of [part['content'], part['refusal']]) {
+    const text = readText(content);
+    if (text === null) answer.fail(invalidAnswer('a content that is not text'));
+    else answer.say(text);
+  }
 }
 
 /** Groq's older streams have their usage in a field of its own. */
@@ -75,10 +79,11 @@ function holdsToolCall(part: Frame): boolean {
   return (Array.isArray(calls) && calls.length > 0) || isPlainObject(part['function_call']);
 }
 
-/** Content is a string, null, or a list of parts of which only the text parts are text. */
-function readText(content: unknown): string {
+/** Content is a string, nothing, or a list of parts of which only the text parts are text; `null` for anything else. */
+function readText(content: unknown): string | null {
   if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) return '';
+  if (content === undefined || content === null) return '';
+  if (!Array.isArray(content)) return null;
   return content
     .filter((part) => isPlainObject(part) && part['type'] === 'text' && typeof part['text'] === 'string')
     .map((part) => (part as { text: string }).text)

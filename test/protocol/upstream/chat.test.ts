@@ -164,8 +164,6 @@ describe('the text', () => {
     ['a string', { content: 'x' }, 'x'],
     ['an empty string', { content: '' }, ''],
     ['null', { content: null }, ''],
-    ['a number', { content: 7 }, ''],
-    ['an object', { content: { text: 'x' } }, ''],
     ['nothing', {}, ''],
     [
       'parts, of which some are text',
@@ -192,6 +190,13 @@ describe('the text', () => {
   ])('of %s is taken from text only', (_name, delta, text) => {
     expect(outcome(chunk(delta), finish(), done)).toEqual([text, 'stop']);
   });
+
+  test.each([7, true, { title: 'x' }])(
+    'that is no text (%j) fails the answer: it would be lost',
+    (content) => {
+      expect(outcome(chunk({ content }), finish(), done)).toEqual(['', 'upstream_invalid']);
+    },
+  );
 
   test('of other choices is ignored, and so are their reasons', () => {
     const other = { index: 1, delta: { content: 'B' }, finish_reason: 'length' };

@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest';
+import { chatDialect } from '../../../src/protocol/upstream/chat.ts';
+import { responsesDialect } from '../../../src/protocol/upstream/responses.ts';
+import type { Dialect } from '../../../src/protocol/upstream/dialect.ts';
+import { createReader } from '../../../src/protocol/upstream/read-answer.ts';
+import { readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
+import type { ProtocolViolation } from '../../../src/protocol/text.ts';
+
+const chunk = (content: string, reason: string | null = null) =>
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: reason }] })}\n\n`;
+const usage = 'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}\n\n';
+const done = 'data: [DONE]\n\n';
+const stream = chunk('x', 'stop') + usage + done;
+const body = '{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}';
+const completed =
+  'data: {"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":1}}}\n\n';
+
+describe('how an upstream broke its protocol', () => {
+  const violationsOf = (dialect: Dialect, text: string) => {
+    const reader = streamReader(dialect);
+    reader.push(new TextEncoder().encode(text));
+    reader.end();
+    return [...reader.violations].toSorted();
+  };
+
+  test.each<[string, string, ProtocolViolation[]]>([
+    ['nothing wrong', stream, []],
+    ['no [DONE]', chunk('x', 'stop') + usage, ['missing_done']],
+    ['no usage', chunk('x', 'stop') + done, ['missing_usage']],
+    ['no finish reason', chunk('x') + usage + done, ['missing_finish']],
+    ['no end at all', chunk('x'), ['missing_finish']],
+    ['neither usage nor [DONE]', chunk('x', 'stop'), ['missing_done', 'missing_usage']],
+    ['broken JSON', 'data: {"choices\n\n', ['bad_json']],
+    ['text after the end', stream + chunk('late'), ['duplicate_terminal']],
+    ['a second [DONE], which harms nobody', stream + done, []],
+    ['an event of over 1 MiB', `data: ${'x'.repeat(1_100_000)}`, ['oversized_event']],
+  ])('is told of a chat stream with %s', (_name, text, violations) => {
+    expect(violationsOf(chatDialect, text)).toEqual(violations);
+  });
+
+  test.each<[string, string, ProtocolViolation[]]>([
+    ['nothing wrong', completed, []],
+    ['[DONE] after the last event', completed + done, []],
+    ['two last events', completed + completed, ['duplicate_terminal']],
+    ['no usage', completed.replace(/,"usage":\{[^}]*\}/, ''), ['missing_usage']],
+    ['no last event', 'data: {"type":"response.output_text.delta","delta":"x"}\n\n', ['missing_finish']],
+  ])('is told of a Responses stream with %s', (_name, text, violations) => {
+    const reader = streamReader(responsesDialect);
+    readUpstream(reader, [text]);
+    expect([...reader.violations]).toEqual(expect.arrayContaining(violations));
+    expect(reader.violations.has('duplicate_terminal') || violations.length === reader.violations.size).toBe(
+      true,
+    );
+  });
+});
+
+describe('an answer is read as what it is', () => {
+  const read = (contentType: string, streamAsked: boolean, text: string) => {
+    const reader = createReader(chatDialect, { contentType, streamAsked, finishReason: 'required' });
+    const { text: said, ending } = summarize(readUpstream(reader, Array.from(text)));
+    return [said, ending, reader.violations.has('wrong_content_type')];
+  };
+
+  test.each<[string, string, boolean, string, string, string, boolean]>([
+    ['a stream that was asked for', 'text/event-stream; charset=utf-8', true, stream, 'x', 'stop', false],
+    ['a body that was asked for', 'application/json', false, body, 'x', 'stop', false],
+    [
+      'a body of another JSON type',
+      'application/problem+json; charset=utf-8',
+      false,
+      body,
+      'x',
+      'stop',
+      false,
+    ],
+    ['a body instead of a stream', 'application/json', true, body, 'x', 'stop', true],
+    ['a stream instead of a body', 'text/event-stream', false, stream, 'x', 'stop', true],
+    ['a stream that does not say so', '', true, stream, 'x', 'stop', true],
+    ['a body that does not say so', '', false, body, 'x', 'stop', true],
+    ['a body behind blank lines that does not say so', '', false, `\r\n\n \t${body}`, 'x', 'stop', true],
+    ['nothing, which does not say so', '', true, '', '', 'upstream_invalid', true],
+    ['a web page', 'text/html', true, '<html>', '', 'upstream_invalid', true],
+    ['plain text', 'text/plain', false, body, '', 'upstream_invalid', true],
+    ['a script that is not JSON', 'application/jsonp', false, body, '', 'upstream_invalid', true],
+  ])('%s', (_name, contentType, streamAsked, text, said, ending, isWrong) => {
+    expect(read(contentType, streamAsked, text)).toEqual([said, ending, isWrong]);
+  });
+});
+
+describe('an upstream that is known to give no finish reason', () => {
+  const outcome = (text: string) => {
+    const reader = streamReader(chatDialect, 'optional');
+    const { ending } = summarize(readUpstream(reader, [text]));
+    return [ending, reader.violations.has('missing_finish')];
+  };
+
+  test('is done when it says [DONE]', () => {
+    expect(outcome(chunk('x') + done)).toEqual(['stop', true]);
+  });
+
+  test('is cut off when it doesn’t', () => {
+    expect(outcome(chunk('x'))).toEqual(['upstream_truncated', true]);
+  });
+
+  test('is taken at its word when it gives one after all', () => {
+    expect(outcome(chunk('x', 'length') + done)).toEqual(['length', false]);
+  });
+});

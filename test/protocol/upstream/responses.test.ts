@@ -1,0 +1,273 @@
+import { describe, expect, test } from 'vitest';
+import { responsesDialect } from '../../../src/protocol/upstream/responses.ts';
+import { bodyReader, readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
+
+const event = (type: string, fields: object = {}) =>
+  `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
+const delta = (text: string, fields = {}) => event('response.output_text.delta', { delta: text, ...fields });
+const message = (text: string) => ({ type: 'message', content: [{ type: 'output_text', text }] });
+const usage = { input_tokens: 11, output_tokens: 7, total_tokens: 18 };
+const completed = (text: string, extra: object = {}) =>
+  event('response.completed', {
+    response: { status: 'completed', output: [message(text)], usage, ...extra },
+  });
+const incomplete = (details: unknown, extra: object = {}) =>
+  event('response.incomplete', {
+    response: { status: 'incomplete', incomplete_details: details, output: [], usage, ...extra },
+  });
+
+const read = (...frames: string[]) => summarize(readUpstream(streamReader(responsesDialect), frames));
+const outcome = (...frames: string[]) => {
+  const { text, ending } = read(...frames);
+  return [text, ending];
+};
+
+describe('a Responses stream', () => {
+  test('is read for its deltas, its end and its usage, and for nothing between them', () => {
+    const frames = [
+      event('response.created', { response: { id: 'resp_1', status: 'in_progress', output: [] } }),
+      event('response.in_progress', { response: { id: 'resp_2' } }),
+      event('response.output_item.added', { output_index: 0, item: { type: 'reasoning', id: 'rs_1' } }),
+      event('response.reasoning_summary_text.delta', { delta: 'hm' }),
+      event('response.reasoning_text.delta', { delta: 'hm' }),
+      event('response.output_item.added', { output_index: 1, item: { type: 'message', id: 'msg_1' } }),
+      event('response.content_part.added', { part: { type: 'output_text', text: '' } }),
+      delta('one ', { item_id: 'msg_2', logprobs: [], obfuscation: 'xyz' }),
+      delta('two', { item_id: 'msg_3' }),
+      event('response.output_text.done', { text: 'one two' }),
+      completed('one two'),
+    ];
+    expect(read(...frames)).toEqual({
+      text: 'one two',
+      ending: 'stop',
+      usage: { inputTokens: 11, cachedInputTokens: 0, outputTokens: 7, reasoningTokens: 0, totalTokens: 18 },
+    });
+  });
+
+  test.each<[string, string[], string, string]>([
+    [
+      'without event names',
+      [delta('x'), completed('x')].map((text) => text.replace(/^event: .*\n/, '')),
+      'x',
+      'stop',
+    ],
+    [
+      'without types in its data',
+      ['event: response.output_text.delta\ndata: {"delta":"x"}\n\n', completed('x')],
+      'x',
+      'stop',
+    ],
+    ['that is nothing but deltas and an end', [delta('x'), completed('x')], 'x', 'stop'],
+    ['whose last event repeats no text', [delta('x'), completed('', { output: [] })], 'x', 'stop'],
+    [
+      'whose last event has no status',
+      [delta('x'), event('response.completed', { response: { usage } })],
+      'x',
+      'stop',
+    ],
+    ['whose last event has no response', [delta('x'), event('response.completed')], 'x', 'stop'],
+    ['that has no deltas', [completed('all at once')], 'all at once', 'stop'],
+    ['that lost its last deltas', [delta('one '), completed('one two')], 'one two', 'stop'],
+    ['that lost its first delta', [delta('two'), completed('one two')], 'two', 'upstream_invalid'],
+    [
+      'of refusal',
+      [
+        event('response.refusal.delta', { delta: 'no' }),
+        completed('', { output: [{ type: 'message', content: [{ type: 'refusal', refusal: 'no' }] }] }),
+      ],
+      'no',
+      'stop',
+    ],
+    ['that ends in [DONE]', [delta('x'), completed('x'), 'data: [DONE]\n\n'], 'x', 'stop'],
+    [
+      'with comments and pings',
+      [': keepalive\n\n', 'event: ping\ndata: {}\n\n', delta('x'), completed('x')],
+      'x',
+      'stop',
+    ],
+    ['cut by its cap', [delta('x'), incomplete({ reason: 'max_output_tokens' })], 'x', 'length'],
+    ['cut by a filter', [delta('x'), incomplete({ reason: 'content_filter' })], 'x', 'content_filter'],
+    [
+      'with a search of the provider’s own',
+      [event('response.output_item.done', { item: { type: 'web_search_call' } }), delta('x'), completed('x')],
+      'x',
+      'stop',
+    ],
+  ])('%s is read for what it says', (_name, frames, text, ending) => {
+    expect(outcome(...frames)).toEqual([text, ending]);
+  });
+
+  test.each<[string, string[], string, string]>([
+    ['nothing after its deltas', [delta('x')], 'x', 'upstream_truncated'],
+    ['[DONE] and no last event', [delta('x'), 'data: [DONE]\n\n'], 'x', 'upstream_truncated'],
+    ['nothing', [], '', 'upstream_truncated'],
+    ['an incomplete answer without a reason', [delta('x'), incomplete(null)], 'x', 'upstream_error'],
+    [
+      'an incomplete answer for an unknown reason',
+      [delta('x'), incomplete({ reason: 'steered' })],
+      'x',
+      'upstream_error',
+    ],
+    [
+      'response.failed',
+      [
+        delta('x'),
+        event('response.failed', { response: { status: 'failed', error: { code: 'server_error' } } }),
+      ],
+      'x',
+      'upstream_error',
+    ],
+    [
+      'response.failed without an error',
+      [delta('x'), event('response.failed', { response: { status: 'failed' } })],
+      'x',
+      'upstream_error',
+    ],
+    [
+      'response.cancelled',
+      [delta('x'), event('response.cancelled', { response: { status: 'cancelled' } })],
+      'x',
+      'upstream_error',
+    ],
+    [
+      'response.completed with another status',
+      [delta('x'), event('response.completed', { response: { status: 'failed' } })],
+      'x',
+      'upstream_error',
+    ],
+    [
+      'response.completed with an error',
+      [delta('x'), completed('x', { error: { code: 'server_error' } })],
+      'x',
+      'upstream_error',
+    ],
+    [
+      'a flat error',
+      [delta('x'), event('error', { code: 'server_error', message: 'm' })],
+      'x',
+      'upstream_error',
+    ],
+    [
+      'a nested error',
+      [delta('x'), event('error', { error: { code: 'rate_limit_exceeded' } })],
+      'x',
+      'upstream_rate_limited',
+    ],
+    [
+      'an error without a name',
+      [delta('x'), 'data: {"error":{"type":"overloaded_error"}}\n\n'],
+      'x',
+      'overloaded',
+    ],
+    ['an error event that is not JSON', [delta('x'), 'event: error\ndata: boom\n\n'], 'x', 'upstream_error'],
+    [
+      'a function call',
+      [event('response.output_item.added', { item: { type: 'function_call', name: 'f' } }), completed('')],
+      '',
+      'upstream_invalid',
+    ],
+    [
+      'a function call that only the last event shows',
+      [completed('', { output: [{ type: 'function_call' }] })],
+      '',
+      'upstream_invalid',
+    ],
+    [
+      'an item of a kind that nobody knows',
+      [event('response.output_item.done', { item: { type: 'hologram' } })],
+      '',
+      'upstream_invalid',
+    ],
+    ['broken JSON', [delta('x'), 'data: {"type\n\n'], 'x', 'upstream_invalid'],
+  ])('with %s fails, and keeps the text that it said', (_name, frames, text, ending) => {
+    expect(outcome(...frames)).toEqual([text, ending]);
+  });
+
+  test('that fails after its usage was told keeps the usage', () => {
+    const failed = event('response.failed', { response: { status: 'failed', error: { code: 'x' }, usage } });
+    expect(read(delta('x'), failed)).toMatchObject({ ending: 'upstream_error', usage: { totalTokens: 18 } });
+  });
+
+  test('has its thoughts and cached tokens counted as parts of their totals', () => {
+    const detailed = {
+      ...usage,
+      input_tokens_details: { cached_tokens: 5 },
+      output_tokens_details: { reasoning_tokens: 3 },
+    };
+    expect(read(completed('x', { usage: detailed })).usage).toMatchObject({
+      cachedInputTokens: 5,
+      reasoningTokens: 3,
+    });
+  });
+});
+
+describe('a whole Responses answer', () => {
+  const whole = (body: object) => {
+    const { text, ending } = summarize(readUpstream(bodyReader(responsesDialect), [JSON.stringify(body)]));
+    return [text, ending];
+  };
+
+  test.each<[string, object, string, string]>([
+    [
+      'a text',
+      { status: 'completed', output: [{ type: 'reasoning' }, message('a'), message('b')] },
+      'ab',
+      'stop',
+    ],
+    ['no text', { status: 'completed', output: [] }, '', 'stop'],
+    [
+      'a text that was cut',
+      { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, output: [message('a')] },
+      'a',
+      'length',
+    ],
+    ['a failure', { status: 'failed', error: { code: 'server_error' }, output: [] }, '', 'upstream_error'],
+    ['an error alone', { error: { message: 'x' } }, '', 'upstream_error'],
+    ['a tool call', { status: 'completed', output: [{ type: 'function_call' }] }, '', 'upstream_invalid'],
+    ['no status', { output: [message('a')] }, 'a', 'upstream_invalid'],
+    ['the answer of another protocol', { choices: [] }, '', 'upstream_invalid'],
+    ['an answer that is not over', { status: 'in_progress', output: [] }, '', 'upstream_error'],
+  ])('with %s is read for what it is', (_name, body, text, ending) => {
+    expect(whole(body)).toEqual([text, ending]);
+  });
+});
+
+describe('a request in the Responses dialect', () => {
+  const request = {
+    model: 'ours',
+    turns: [
+      { role: 'system', text: 's' },
+      { role: 'user', text: 'u' },
+      { role: 'assistant', text: 'a' },
+    ],
+    stream: true,
+    includeUsage: false,
+    maxOutputTokens: null,
+    responses: null,
+    stripped: [],
+  } as const;
+
+  test('holds the whole history, asks for no storage, and no cap when there is none', () => {
+    const { path, body } = responsesDialect.writeRequest(request, 'theirs');
+    expect(path).toBe('/responses');
+    expect(JSON.parse(body)).toEqual({
+      model: 'theirs',
+      input: [
+        { role: 'system', content: 's' },
+        { role: 'user', content: 'u' },
+        { role: 'assistant', content: 'a' },
+      ],
+      stream: true,
+      store: false,
+    });
+  });
+
+  test.each([
+    [1, 16],
+    [16, 16],
+    [500, 500],
+  ])('turns a cap of %i into %i, since OpenAI takes none under 16', (cap, sent) => {
+    const { body } = responsesDialect.writeRequest({ ...request, maxOutputTokens: cap }, 'm');
+    expect(JSON.parse(body)).toMatchObject({ max_output_tokens: sent });
+  });
+});

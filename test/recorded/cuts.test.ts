@@ -1,0 +1,153 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { chatDialect } from '../../src/protocol/upstream/chat.ts';
+import { responsesDialect } from '../../src/protocol/upstream/responses.ts';
+import { readAnswer, readStream } from '../support/client-answer.ts';
+import { cut } from '../support/scripted-upstream.ts';
+import { propertyRun } from '../support/property-run.ts';
+import { rewriteBytes } from '../support/rewrite-bytes.ts';
+import { openStage } from '../support/stage.ts';
+import { hasRecordings } from '../support/shared-recordings.ts';
+import { readIndependently } from './independent-reading.ts';
+import { loadRecordings } from './recording.ts';
+import type { Recording } from './recording.ts';
+
+/** How many answers are cut at once, and how many streams are cut at every byte. */
+const atATime = 24;
+const cutAtEveryByte = 50;
+
+const dialects = { chat: chatDialect, responses: responsesDialect };
+const clientProtocols = ['chat', 'responses'] as const;
+const stages = {
+  chat: await openStage({ limits: { concurrency: 2 * atATime } }),
+  responses: await openStage({ dialect: 'responses', limits: { concurrency: 2 * atATime } }),
+};
+const texts = hasRecordings ? loadRecordings(({ isStream, kind }) => isStream && kind === 'text') : [];
+
+describe.skipIf(!hasRecordings)('recorded streams of text (kept beside the checkout)', () => {
+  test.each(clientProtocols)(
+    'that are cut after each event, by FIN and by RST, are never whole for %s clients',
+    async (clientProtocol) => {
+      const jobs = texts.flatMap((recording) =>
+        eventsOf(recording).flatMap((_, count, events) =>
+          (['fin', 'rst'] as const).map((how): Job => ({
+            recording,
+            pieces: events.slice(0, count + 1),
+            how,
+          })),
+        ),
+      );
+      sendAndCut(jobs);
+      const lies: unknown[] = [];
+      await inParallel(jobs, async ({ recording, pieces, how }, index) => {
+        const { gateway } = stages[recording.protocol];
+        const answer = await readAnswer(gateway, clientProtocol, true, String(index));
+        const isWhole = wasSaidToBeOver(recording, pieces);
+        const seemsWhole = answer.ending !== 'failure';
+        const isLost = how === 'rst' && isWhole && !seemsWhole;
+        if (seemsWhole !== isWhole && !isLost)
+          lies.push({ file: recording.file, pieces: pieces.length, how, answer });
+      });
+      expect(lies).toEqual([]);
+      process.stdout.write(
+        `${clientProtocol}: ${jobs.length} cuts of ${texts.length} streams, false completions: 0\n`,
+      );
+    },
+    300_000,
+  );
+
+  test.each(clientProtocols)(
+    'that end at any byte are whole for %s clients only where they say so themselves',
+    (clientProtocol) => {
+      const smallest = texts.toSorted((a, b) => a.bytes.length - b.bytes.length).slice(0, cutAtEveryByte);
+      const lies: unknown[] = [];
+      let cuts = 0;
+      for (const { protocol, bytes, file } of smallest) {
+        for (let length = 0; length < bytes.length; length++, cuts++) {
+          const part = bytes.subarray(0, length);
+          const truth = readIndependently(protocol, part.toString('utf8'), true);
+          const answer = readStream(clientProtocol, rewriteBytes(dialects[protocol], clientProtocol, [part]));
+          if (answer.ending !== truth.ending) lies.push({ file, length, truth, answer });
+        }
+      }
+      expect(lies).toEqual([]);
+      process.stdout.write(
+        `${clientProtocol}: ${cuts} cuts of ${smallest.length} streams at every byte, false completions: 0\n`,
+      );
+    },
+    120_000,
+  );
+
+  test('give the same bytes however they are cut into pieces', () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...loadRecordings(({ isStream }) => isStream)),
+        fc.constantFrom(...clientProtocols),
+        fc.array(fc.nat(), { maxLength: 40 }),
+        ({ protocol, bytes }, clientProtocol, places) => {
+          const cuts = [0, ...places.map((place) => place % (bytes.length + 1)), bytes.length].toSorted(
+            (a, b) => a - b,
+          );
+          const pieces = cuts.slice(1).map((end, index) => bytes.subarray(cuts[index], end));
+          const whole = rewriteBytes(dialects[protocol], clientProtocol, [bytes]);
+          expect(rewriteBytes(dialects[protocol], clientProtocol, pieces)).toBe(whole);
+        },
+      ),
+      propertyRun(1_000),
+    );
+  });
+});
+
+/** The events of a recording, each with the blank lines behind it. */
+function eventsOf({ bytes }: Recording): string[] {
+  return (
+    bytes
+      .toString('latin1')
+      .match(/[^]*?(?:\r\n\r\n|\n\n|\r\r|$)(?:\r|\n)*/g)
+      ?.filter((event) => event !== '') ?? []
+  );
+}
+
+/** A reset may take bytes with it that were sent before: an answer lost that way is a failure, and no lie. Over a
+ * connection that breaks nothing but an explicit end counts: `[DONE]`, or the last event of a response. */
+function wasSaidToBeOver({ protocol }: Recording, pieces: readonly string[]): boolean {
+  const text = Buffer.from(pieces.join(''), 'latin1').toString('utf8');
+  const { ending } = readIndependently(protocol, text, true);
+  const isOver = ending !== 'failure' && ending !== 'tool';
+  return isOver && (protocol === 'responses' || /^data: ?\[DONE\]/m.test(text));
+}
+
+interface Job {
+  readonly recording: Recording;
+  readonly pieces: readonly string[];
+  readonly how: 'fin' | 'rst';
+}
+
+/** Has every job's pieces sent and the connection cut behind them; a job is found again by its number. */
+function sendAndCut(jobs: readonly Job[]): void {
+  for (const { upstream } of Object.values(stages)) {
+    upstream.play(async (response, { body }) => {
+      const job = jobs[Number(/"content":"(\d+)"/.exec(body)?.[1])];
+      if (job === undefined) throw new Error('a request without a job');
+      const { recording, pieces, how } = job;
+      response.writeHead(200, { 'content-type': recording.contentType });
+      response.flushHeaders();
+      await new Promise<void>((resolve) =>
+        response.write(Buffer.from(pieces.join(''), 'latin1'), () => resolve()),
+      );
+      cut(response, how);
+    });
+  }
+}
+
+/** Works through jobs in order, some of them at a time. */
+async function inParallel<Item>(
+  items: readonly Item[],
+  work: (item: Item, index: number) => Promise<void>,
+): Promise<void> {
+  const queue = items.entries();
+  const worker = async (): Promise<void> => {
+    for (const [index, item] of queue) await work(item, index);
+  };
+  await Promise.all(Array.from({ length: atATime }, worker));
+}

@@ -1,0 +1,104 @@
+/**
+ * What a recorded body says, read by a few lines that share nothing with the service: lines instead of a parser,
+ * everything in memory, one expression for each question.
+ */
+export interface Reading {
+  readonly text: string;
+  /** `tool`: it wants a tool to be called. `failure`: an error, or no true end. */
+  readonly ending: 'stop' | 'length' | 'content_filter' | 'tool' | 'failure';
+  /** Input and output tokens of the last usage. */
+  readonly usage: readonly [number, number] | null;
+}
+
+/* eslint-disable typescript/no-explicit-any -- recordings have no type that could be relied on */
+type Json = any;
+
+/** Reads what `protocol` says in `body`, a stream of `data:` lines or one JSON object. */
+export function readIndependently(protocol: 'chat' | 'responses', body: string, isStream: boolean): Reading {
+  try {
+    const frames = isStream ? framesOf(body) : [JSON.parse(body)];
+    return protocol === 'chat'
+      ? readChat(frames, isStream ? 'delta' : 'message')
+      : readResponses(frames, isStream);
+  } catch {
+    return { text: '', ending: 'failure', usage: null };
+  }
+}
+
+function framesOf(body: string): Json[] {
+  const data = body
+    .split(/\r\n|\n|\r/)
+    .filter((line) => line.startsWith('data:'))
+    .map((line) => line.slice(5).trim());
+  const done = data.indexOf('[DONE]');
+  return (done === -1 ? data : data.slice(0, done))
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
+}
+
+const endings: Readonly<Record<string, Reading['ending']>> = {
+  stop: 'stop',
+  eos: 'stop',
+  eos_token: 'stop',
+  length: 'length',
+  content_filter: 'content_filter',
+  tool_calls: 'tool',
+  function_call: 'tool',
+};
+
+function readChat(frames: Json[], key: 'delta' | 'message'): Reading {
+  const choices = frames
+    .flatMap((frame) => frame.choices ?? [])
+    .filter((choice) => (choice.index ?? 0) === 0);
+  const parts = choices.map((choice) => choice[key] ?? {});
+  const text = parts.map((part) => plain(part.content) + (part.refusal ?? '')).join('');
+  const reason = choices.map((choice) => choice.finish_reason).findLast((found) => typeof found === 'string');
+  const hasTools = parts.some((part) => part.tool_calls?.length > 0 || part.function_call);
+  const hasError = frames.some((frame) => frame.error);
+  const used = frames
+    .map((frame) => frame.usage ?? frame.x_groq?.usage)
+    .findLast((found) => found?.prompt_tokens >= 0);
+  return {
+    text,
+    ending: hasError ? 'failure' : hasTools ? 'tool' : (endings[reason ?? ''] ?? 'failure'),
+    usage: used ? counts(used.prompt_tokens, used.completion_tokens, used.total_tokens) : null,
+  };
+}
+
+function readResponses(frames: Json[], isStream: boolean): Reading {
+  const last = isStream
+    ? frames.find((frame) => /^response\.(completed|incomplete|failed)$/.test(frame.type))
+    : { type: `response.${frames[0].status}`, response: frames[0] };
+  const items = frames.map((frame) => frame.item).concat(last?.response?.output ?? []);
+  const messages = (last?.response?.output ?? []).filter((item: Json) => item.type === 'message');
+  const whole = messages
+    .flatMap((item: Json) => item.content)
+    .map((part: Json) => part.text ?? part.refusal ?? '');
+  const deltas = frames.filter((frame) => /^response\.(output_text|refusal)\.delta$/.test(frame.type));
+  const hasTools = items.some((item) =>
+    /^(function_call|custom_tool_call|program|mcp_approval_request)$/.test(item?.type),
+  );
+  const reason =
+    last?.response?.incomplete_details?.reason === 'content_filter' ? 'content_filter' : 'length';
+  const ending =
+    ({ 'response.completed': 'stop', 'response.incomplete': reason } as Json)[last?.type] ?? 'failure';
+  const used = last?.response?.usage;
+  return {
+    text: isStream ? deltas.map((frame) => frame.delta).join('') : whole.join(''),
+    ending: frames.some((frame) => frame.error)
+      ? 'failure'
+      : hasTools
+        ? 'tool'
+        : (ending as Reading['ending']),
+    usage: used ? counts(used.input_tokens, used.output_tokens, used.total_tokens) : null,
+  };
+}
+
+function plain(content: Json): string {
+  if (typeof content === 'string') return content;
+  return (content ?? []).map((part: Json) => (part.type === 'text' ? part.text : '')).join('');
+}
+
+function counts(input: number, output: number, total: number): readonly [number, number] {
+  return [input, Math.max(output, (total ?? 0) - input)];
+}

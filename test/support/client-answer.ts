@@ -1,0 +1,94 @@
+import { parseFrames } from './parse-frames.ts';
+import type { TestGateway } from './test-gateway.ts';
+
+/** What a client makes of an answer, by nothing but the documented protocol. */
+export interface ClientAnswer {
+  readonly ending: 'stop' | 'length' | 'content_filter' | 'failure';
+  readonly text: string;
+  readonly usage: readonly [number, number] | null;
+  /** The error's code, for a failure that says what it is. */
+  readonly code: string | null;
+}
+
+const silent: ClientAnswer = { ending: 'failure', text: '', usage: null, code: null };
+const paths = { chat: '/v1/chat/completions', responses: '/v1/responses' } as const;
+
+/** Asks a question and reads the answer in the client's protocol, streamed or whole. */
+export async function readAnswer(
+  gateway: TestGateway,
+  protocol: 'chat' | 'responses',
+  stream: boolean,
+  question = 'x',
+): Promise<ClientAnswer> {
+  const shown = stream ? { stream_options: { include_usage: true } } : {};
+  const asked =
+    protocol === 'chat' ? { messages: [{ role: 'user', content: question }], ...shown } : { input: question };
+  const response = await gateway.post(paths[protocol], { model: 'small', stream, ...asked });
+  let text = '';
+  try {
+    const decoder = new TextDecoder();
+    for await (const part of response.body ?? []) text += decoder.decode(part, { stream: true });
+  } catch {
+    // A torn connection is how a chat stream fails; what came before it is read all the same.
+  }
+  if (response.status !== 200) return { ...silent, code: JSON.parse(text).error.code };
+  if (!stream) return protocol === 'chat' ? readCompletion(JSON.parse(text)) : readResponse(JSON.parse(text));
+  return readStream(protocol, text);
+}
+
+/** Reads a client's stream as far as it came. */
+export function readStream(protocol: 'chat' | 'responses', text: string): ClientAnswer {
+  return protocol === 'chat' ? readChunks(text) : readEvents(text);
+}
+
+/* eslint-disable typescript/no-explicit-any -- what a test reads is checked by what it expects */
+type Json = any;
+
+function readChunks(text: string): ClientAnswer {
+  const frames: Json[] = parseFrames(text).map(({ data }) => data);
+  const choices = frames.flatMap((frame) => frame.choices ?? []);
+  const error = frames.find((frame) => frame.error)?.error;
+  const usage = frames.find((frame) => frame.usage)?.usage;
+  const reason = choices.find((choice) => choice.finish_reason !== null)?.finish_reason;
+  const isDone = frames.at(-1) === '[DONE]' && error === undefined;
+  return {
+    ending: isDone ? reason : 'failure',
+    text: choices.map((choice) => choice.delta.content ?? '').join(''),
+    usage: usage ? [usage.prompt_tokens, usage.completion_tokens] : null,
+    code: error?.code ?? null,
+  };
+}
+
+function readEvents(text: string): ClientAnswer {
+  const events: Json[] = parseFrames(text).map(({ data }) => data);
+  const deltas = events.filter(({ type }) => type === 'response.output_text.delta');
+  const last = events.at(-1);
+  const said = deltas.map(({ delta }) => delta).join('');
+  const ended = /^response\.(completed|incomplete)$/.test(last?.type) ? readResponse(last.response) : silent;
+  if (ended.ending !== 'failure' && ended.text !== said)
+    throw new Error('the text at the end is not the streamed one');
+  return { ...ended, text: said, code: events.find(({ type }) => type === 'error')?.error.code ?? null };
+}
+
+function readCompletion({ choices, usage }: Json): ClientAnswer {
+  const [{ message, finish_reason: ending }] = choices;
+  return {
+    ending,
+    text: message.content,
+    usage: usage ? [usage.prompt_tokens, usage.completion_tokens] : null,
+    code: null,
+  };
+}
+
+function readResponse({ status, incomplete_details: details, output, usage }: Json): ClientAnswer {
+  const reasons: Record<string, ClientAnswer['ending']> = {
+    max_output_tokens: 'length',
+    content_filter: 'content_filter',
+  };
+  return {
+    ending: status === 'completed' ? 'stop' : (reasons[details.reason] ?? 'failure'),
+    text: output[0].content[0].text,
+    usage: usage ? [usage.input_tokens, usage.output_tokens] : null,
+    code: null,
+  };
+}

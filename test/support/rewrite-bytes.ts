@@ -1,0 +1,40 @@
+import { createChatStreamWriter } from '../../src/protocol/chat/write-stream.ts';
+import { createOrderLaw } from '../../src/protocol/order-law.ts';
+import { createResponsesStreamWriter } from '../../src/protocol/responses/write-stream.ts';
+import type { Dialect } from '../../src/protocol/upstream/dialect.ts';
+import { streamReader } from './read-upstream.ts';
+
+const identity = { id: '0'.repeat(32), createdAt: 1_800_000_000, model: 'small' };
+const extras = {
+  instructions: null,
+  maxOutputTokens: null,
+  metadata: {},
+  user: null,
+  safetyIdentifier: null,
+  promptCacheKey: null,
+  endsWithDone: false,
+};
+
+/** What a client gets of a stream that comes in these pieces and then ends properly, without any socket. */
+export function rewriteBytes(
+  dialect: Dialect,
+  clientProtocol: 'chat' | 'responses',
+  pieces: readonly Uint8Array[],
+): string {
+  const reader = streamReader(dialect);
+  const law = createOrderLaw();
+  const writer =
+    clientProtocol === 'chat'
+      ? createChatStreamWriter(identity, true)
+      : createResponsesStreamWriter(identity, extras);
+  let text = '';
+  for (const events of [...pieces.map((piece) => () => reader.push(piece)), () => reader.end()]) {
+    for (const event of events()) {
+      law.check(event);
+      if (event.type === 'delta') text += writer.delta(event.text);
+      else if (event.type === 'finish') text += writer.finish(event, identity.createdAt);
+      else text += writer.fail(event.refusal);
+    }
+  }
+  return text;
+}
