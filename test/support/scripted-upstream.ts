@@ -18,6 +18,8 @@ export interface ScriptedUpstream {
   readonly seen: SeenRequest[];
   /** Calls that were cut off by the other side before their answer was whole. */
   readonly aborted: number;
+  /** Calls whose answer has not ended. */
+  readonly running: number;
   /** Connections open now. */
   connections(): Promise<number>;
   /** What to do with every request from now on. */
@@ -28,10 +30,13 @@ export interface ScriptedUpstream {
 export async function startUpstream(): Promise<ScriptedUpstream> {
   const seen: SeenRequest[] = [];
   let aborted = 0;
+  let running = 0;
   let script: Script = (response) => void response.writeHead(500).end();
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
+    running++;
     response.on('close', () => {
+      running--;
       if (!response.writableFinished) aborted++;
     });
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -49,6 +54,9 @@ export async function startUpstream(): Promise<ScriptedUpstream> {
     seen,
     get aborted() {
       return aborted;
+    },
+    get running() {
+      return running;
     },
     connections: () =>
       new Promise((resolve, reject) =>

@@ -1,0 +1,40 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+
+/** A gateway in a process of its own, so that its memory is nobody else's. */
+export interface ForkedGateway {
+  readonly url: string;
+  readonly adminUrl: string;
+  readonly key: string;
+  /** Its memory after a garbage collection, in bytes. */
+  memory(): Promise<{ readonly heapUsed: number; readonly rss: number }>;
+  /** Requests in progress, by its metrics. */
+  inFlight(): Promise<number>;
+}
+
+/** Starts a gateway for the running test, which ends it. */
+export async function forkGateway(upstreamUrl: string): Promise<ForkedGateway> {
+  const child = fork(join(import.meta.dirname, 'forked-gateway-child.ts'), [upstreamUrl], {
+    execArgv: ['--expose-gc'],
+  });
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await once(child, 'close');
+  });
+  const [started] = (await once(child, 'message')) as [Pick<ForkedGateway, 'url' | 'adminUrl' | 'key'>];
+  return {
+    ...started,
+    async memory() {
+      child.send('memory');
+      const [{ memory }] = (await once(child, 'message')) as [{ memory: NodeJS.MemoryUsage }];
+      return memory;
+    },
+    async inFlight() {
+      const text = await (await fetch(`${started.adminUrl}/metrics`)).text();
+      const counts = text.matchAll(/^textgate_requests_in_flight\{.*\} (\d+)$/gm);
+      return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
+    },
+  };
+}
