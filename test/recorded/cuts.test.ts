@@ -8,7 +8,7 @@ import { propertyRun } from '../support/property-run.ts';
 import { rewriteBytes } from '../support/rewrite-bytes.ts';
 import { openStage } from '../support/stage.ts';
 import { hasRecordings } from '../support/shared-recordings.ts';
-import { readIndependently } from './independent-reading.ts';
+import { readIndependently } from '../support/independent-reading.ts';
 import { loadRecordings } from './recording.ts';
 import type { Recording } from './recording.ts';
 

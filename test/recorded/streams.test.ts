@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { readAnswer } from '../support/client-answer.ts';
 import { openStage } from '../support/stage.ts';
 import { hasRecordings } from '../support/shared-recordings.ts';
-import { readIndependently } from './independent-reading.ts';
+import { readIndependently } from '../support/independent-reading.ts';
 import { loadRecordings } from './recording.ts';
 import type { Recording } from './recording.ts';
 

@@ -19,11 +19,12 @@ export async function readAnswer(
   protocol: 'chat' | 'responses',
   stream: boolean,
   question = 'x',
+  model = 'small',
 ): Promise<ClientAnswer> {
   const shown = stream ? { stream_options: { include_usage: true } } : {};
   const asked =
     protocol === 'chat' ? { messages: [{ role: 'user', content: question }], ...shown } : { input: question };
-  const response = await gateway.post(paths[protocol], { model: 'small', stream, ...asked });
+  const response = await gateway.post(paths[protocol], { model, stream, ...asked });
   let text = '';
   try {
     const decoder = new TextDecoder();

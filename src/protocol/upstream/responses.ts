@@ -35,12 +35,15 @@ export const responsesDialect: Dialect = {
   createFrameReader: () => new ResponsesFrameReader(),
 };
 
-/** Nothing is to be stored at the provider: every request brings its whole history. */
+/**
+ * Nothing is to be stored at the provider: every request brings its whole history. The items carry their type, without
+ * which llama.cpp does not take an assistant's turn.
+ */
 function writeRequest(request: TextRequest, upstreamModel: string): DialectRequest {
   const cap = request.maxOutputTokens;
   const body = {
     model: upstreamModel,
-    input: request.turns.map(({ role, text }) => ({ role, content: text })),
+    input: request.turns.map(({ role, text }) => ({ type: 'message', role, content: text })),
     ...(cap === null ? {} : { max_output_tokens: Math.max(cap, minOutputTokens) }),
     stream: request.stream,
     store: false,

@@ -253,9 +253,9 @@ describe('a request in the Responses dialect', () => {
     expect(JSON.parse(body)).toEqual({
       model: 'theirs',
       input: [
-        { role: 'system', content: 's' },
-        { role: 'user', content: 'u' },
-        { role: 'assistant', content: 'a' },
+        { type: 'message', role: 'system', content: 's' },
+        { type: 'message', role: 'user', content: 'u' },
+        { type: 'message', role: 'assistant', content: 'a' },
       ],
       stream: true,
       store: false,

@@ -1,0 +1,49 @@
+import { describe, expect, test } from 'vitest';
+import type { Outcome } from '../../src/domain/consumption.ts';
+import type { ExchangeSummary } from '../../src/domain/ports.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+
+const summary: ExchangeSummary = {
+  requestId: 'req_1',
+  keyId: 'key_1',
+  protocol: 'chat',
+  mode: 'stream',
+  model: 'small',
+  upstream: 'local',
+  outcome: 'completed',
+  status: 200,
+  refusal: null,
+  cause: null,
+  usage: null,
+  stripped: [],
+  violations: [],
+  streamOpened: true,
+  queuedMs: 1,
+  firstTextMs: 2,
+  totalMs: 3,
+};
+
+describe('an opened stream', () => {
+  test.each<[Outcome, string]>([
+    ['completed', 'completed'],
+    ['incomplete', 'incomplete'],
+    ['upstream_failed', 'upstream_failed'],
+    ['upstream_truncated', 'upstream_truncated'],
+    ['first_byte_timeout', 'idle_timeout'],
+    ['idle_timeout', 'idle_timeout'],
+    ['total_timeout', 'total_timeout'],
+    ['client_closed', 'client_closed'],
+    ['cancelled', 'cancelled'],
+    ['drained', 'drained'],
+    ['server_error', 'server_error'],
+  ])('whose request is %s is counted as %s, and is open no more', async (outcome, ending) => {
+    const metrics = createMetrics();
+    metrics.streamOpened('chat');
+    metrics.exchangeEnded({ ...summary, outcome });
+    const { body } = await metrics.expose();
+    expect(body.match(/^textgate_stream_endings_total\{.*/gm)).toEqual([
+      `textgate_stream_endings_total{protocol="chat",ending="${ending}"} 1`,
+    ]);
+    expect(body).toContain('textgate_streams_open{protocol="chat"} 0');
+  });
+});
