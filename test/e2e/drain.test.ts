@@ -52,10 +52,13 @@ describe('closing', () => {
     const { reader } = await openStream();
     const closed = gateway.close();
     clock.advance(25_000);
-    const last = (await reader?.read())?.value ?? '';
-    expect(last).toContain('"code":"draining"');
-    expect(last).not.toContain('[DONE]');
-    await expect(reader?.read()).rejects.toThrow('terminated');
+    let rest = '';
+    const readAll = async (): Promise<void> => {
+      for (;;) rest += (await reader?.read())?.value ?? '';
+    };
+    await expect(readAll()).rejects.toThrow('terminated');
+    expect(rest).toContain('"code":"draining"');
+    expect(rest).not.toContain('[DONE]');
     await closed;
   });
 

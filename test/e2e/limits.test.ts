@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { eventually } from '../support/eventually.ts';
+import { readLive } from '../support/live-answer.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -152,12 +153,12 @@ describe('starts per minute', () => {
 describe('deadlines of the upstream', () => {
   test('end a call that gets no byte at all', async () => {
     upstream.play(() => {});
-    const asked = gateway.post('/v1/chat/completions', streaming);
+    const asked = readLive(gateway.post('/v1/chat/completions', streaming));
     await eventually('the upstream is asked', () => upstream.seen.length === 1);
     clock.advance(120_000);
-    const response = await asked;
-    expect(response.status).toBe(504);
-    expect(await response.json()).toMatchObject({ error: { code: 'upstream_timeout' } });
+    await asked.ended;
+    expect(asked.text).toMatch(/^(: keep-alive\n)+data: \{"error":\{.*"code":"upstream_timeout".*\n\n$/);
+    expect(asked.broken).toBe(true);
     await eventually('the upstream call is cut off', () => upstream.aborted === 1);
   });
 
@@ -167,17 +168,18 @@ describe('deadlines of the upstream', () => {
   ])('end %s', async (_name, rounds, stepMs) => {
     const sending = Promise.withResolvers<ServerResponse>();
     upstream.play((response) => sending.resolve(sendStream(response, chatFrames(['first']).slice(0, 2))));
-    const response = await gateway.post('/v1/chat/completions', streaming);
-    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-    expect((await reader?.read())?.value).toContain('first');
+    const answer = readLive(gateway.post('/v1/chat/completions', streaming));
+    await eventually('text has come', () => answer.text.includes('first'));
     for (let round = 1; round < rounds; round++) {
       clock.advance(stepMs);
       (await sending.promise).write(chatFrames([`more ${round}`])[1]);
-      expect((await reader?.read())?.value).toContain(`more ${round}`);
+      await eventually('more has come', () => answer.text.includes(`more ${round}`));
     }
     clock.advance(stepMs);
-    expect((await reader?.read())?.value).toContain('"code":"upstream_timeout"');
-    await expect(reader?.read()).rejects.toThrow('terminated');
+    await answer.ended;
+    expect(answer.text).toContain('"code":"upstream_timeout"');
+    expect(answer.text).not.toContain('[DONE]');
+    expect(answer.broken).toBe(true);
     await eventually('the upstream call is cut off', () => upstream.aborted === 1);
   });
 
