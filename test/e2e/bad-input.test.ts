@@ -393,6 +393,15 @@ describe('what clients send by themselves', () => {
       stream: false,
     });
   });
+
+  test.each(['9223372036854775807', '-9223372036854775808', '9007199254740993'])(
+    'may be the seed %s, a whole number of 64 bits as other languages send it',
+    async (seed) => {
+      const response = await gateway.post(chat, JSON.stringify(chatBody).replace('{', `{"seed":${seed},`));
+      expect(response.status).toBe(200);
+      expect(response.headers.get('x-textgate-stripped')).toBe('seed');
+    },
+  );
 });
 
 /** Sends lines on a socket of their own and reads until the other side closes. */

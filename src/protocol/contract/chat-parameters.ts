@@ -10,6 +10,9 @@ import {
 } from './shared-parameters.ts';
 import { anything, array, boolean, either, integer, object, string, stringMap } from './value-type.ts';
 
+/** A whole number of 64 bits, as other languages send it; JSON numbers that large lose their last digits here. */
+const int64 = integer(-(2 ** 63), 2 ** 63);
+
 const noStop = 'Stop sequences are not available: leave it out, and cut the text where you need it.';
 const oneChoice = 'One answer is generated per request.';
 
@@ -26,7 +29,7 @@ export const chatParameters: readonly Rule[] = [
     refusedUnless(['', []], noStop),
     'dropping it would change the text',
   ),
-  ...rules('seed', integer(Number.MIN_SAFE_INTEGER), strip, 'best effort by definition'),
+  ...rules('seed', int64, strip, 'best effort by definition'),
   ...rules('logit_bias', object, refusedUnless([{}], textOnly), 'would change the text'),
   ...rules('logprobs', boolean, refusedUnless([false], textOnly), 'no log probabilities'),
   ...rules(
