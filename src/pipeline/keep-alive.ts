@@ -17,7 +17,10 @@ export function keepClientAlive(writer: AnswerWriter, exchange: Exchange, ports:
   const beat = (): void => {
     const silentMs = clock.monotonicMs() - (notes.sentMs ?? exchange.arrivedMs);
     const due = silentMs >= maxSilenceMs;
-    if (due && notes.recorded && !notes.sending) void deliver(writer.keepAlive, writer, exchange, ports);
+    if (due && notes.recorded && !notes.sending)
+      deliver(writer.keepAlive, writer, exchange, ports).catch((error: unknown) =>
+        ports.telemetry.fault('a client could not be kept alive', error),
+      );
     cancel = clock.schedule(due ? maxSilenceMs : maxSilenceMs - silentMs, beat);
   };
   let cancel = clock.schedule(maxSilenceMs, beat);

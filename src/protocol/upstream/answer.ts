@@ -50,6 +50,11 @@ export class Answer {
     return this.#ending;
   }
 
+  /** Whether any text has come. */
+  get hasText(): boolean {
+    return this.#chars > 0;
+  }
+
   /** Whether a finish reason has come. */
   get hasReason(): boolean {
     return this.#reason !== null;

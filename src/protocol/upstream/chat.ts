@@ -34,7 +34,7 @@ function writeRequest(request: TextRequest, upstreamModel: string): DialectReque
 
 function readEvent(frame: Frame, name: string, answer: Answer): void {
   if (name === 'error') return answer.fail(readReportedError(frame['error'] ?? frame));
-  readChoice(frame, 'delta', answer);
+  readChoice(frame, answer.hasText ? 'delta' : 'either', answer);
 }
 
 function readBody(body: Frame, answer: Answer): void {
@@ -42,8 +42,11 @@ function readBody(body: Frame, answer: Answer): void {
   if (!Array.isArray(body['choices'])) answer.fail(invalidAnswer('an object that is no answer'));
 }
 
-/** Reads what a chunk (`delta`) and a whole completion (`message`) have in common. */
-function readChoice(frame: Frame, key: 'delta' | 'message', answer: Answer): void {
+/**
+ * Reads what a chunk (`delta`) and a whole completion (`message`) have in common. Some streams bring the whole answer as
+ * a `message`, alone or after it was streamed: before any text it is the text, after that it is a repetition.
+ */
+function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: Answer): void {
   answer.usage = readFrameUsage(frame) ?? answer.usage;
   const error = frame['error'] ?? (frame['object'] === 'error' ? frame : null);
   if (error !== null) return answer.fail(readReportedError(error));
@@ -51,7 +54,7 @@ function readChoice(frame: Frame, key: 'delta' | 'message', answer: Answer): voi
   if (choice === null) return;
   const reason = choice['finish_reason'] ?? choice['finishReason'];
   if (typeof reason === 'string' && reason !== '') answer.finishWith(reason);
-  const part = choice[key];
+  const part = key === 'either' ? (choice['delta'] ?? choice['message']) : choice[key];
   if (!isPlainObject(part)) return;
   if (holdsToolCall(part)) answer.fail(toolCalled());
   for (const content of [part['content'], part['refusal']]) {

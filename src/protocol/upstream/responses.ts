@@ -52,11 +52,13 @@ function writeRequest(request: TextRequest, upstreamModel: string): DialectReque
 }
 
 /**
- * Reads only what text needs: deltas, and the response object of the last event. Everything between them differs from
+ * Reads only what text needs: deltas, whole parts, and the response object of the last event. Everything between them differs from
  * provider to provider: ids that change, positions that are left out, items that are never opened.
  */
 class ResponsesFrameReader implements FrameReader {
   #said = '';
+  /** Where in it the part begins that is being streamed. */
+  #partStart = 0;
 
   readEvent(frame: Frame, name: string, answer: Answer): void {
     const type = typeof frame['type'] === 'string' ? frame['type'] : name;
@@ -64,6 +66,9 @@ class ResponsesFrameReader implements FrameReader {
       case 'response.output_text.delta':
       case 'response.refusal.delta':
         return this.#say(frame['delta'], answer);
+      case 'response.output_text.done':
+      case 'response.refusal.done':
+        return this.#closePart(frame['text'] ?? frame['refusal'], answer);
       case 'response.output_item.added':
       case 'response.output_item.done':
         return readItem(frame['item'], answer);
@@ -95,7 +100,7 @@ class ResponsesFrameReader implements FrameReader {
     const { output, error } = response;
     if (isPlainObject(error)) return answer.fail(readReportedError(error));
     for (const item of Array.isArray(output) ? output : []) readItem(item, answer);
-    this.#sayRest(textOf(output), answer);
+    this.#sayRest(textOf(output), this.#said, answer);
     if (status === 'completed') answer.finishWith('stop');
     else if (status === 'incomplete') answer.finishWith(incompleteReason(response));
     else if (status !== null) answer.fail(readReportedError(error));
@@ -108,10 +113,16 @@ class ResponsesFrameReader implements FrameReader {
     answer.say(delta);
   }
 
-  /** The whole text at the end must be the one that was streamed; where deltas got lost, their text is still sent. */
-  #sayRest(whole: string, answer: Answer): void {
-    if (whole === '' || whole === this.#said) return;
-    if (whole.startsWith(this.#said)) this.#say(whole.slice(this.#said.length), answer);
+  /** A part's text in one piece, after its deltas. */
+  #closePart(whole: unknown, answer: Answer): void {
+    if (typeof whole === 'string') this.#sayRest(whole, this.#said.slice(this.#partStart), answer);
+    this.#partStart = this.#said.length;
+  }
+
+  /** A whole text must be the one that was streamed; where deltas got lost, what they said is still said. */
+  #sayRest(whole: string, said: string, answer: Answer): void {
+    if (whole === '' || whole === said) return;
+    if (whole.startsWith(said)) this.#say(whole.slice(said.length), answer);
     else answer.fail(invalidAnswer('a text that is not the one it streamed'));
   }
 }

@@ -198,6 +198,12 @@ describe('the text', () => {
     },
   );
 
+  test('may come as one whole message in an event of its own, and is not said twice where it repeats', () => {
+    const whole = frame({ choices: [{ index: 0, message: { content: 'ab' }, finish_reason: 'stop' }] });
+    expect(outcome(whole, done)).toEqual(['ab', 'stop']);
+    expect(outcome(chunk({ content: 'a' }), chunk({ content: 'b' }), whole, done)).toEqual(['ab', 'stop']);
+  });
+
   test('of other choices is ignored, and so are their reasons', () => {
     const other = { index: 1, delta: { content: 'B' }, finish_reason: 'length' };
     const first = { index: 0, delta: { content: 'A' } };

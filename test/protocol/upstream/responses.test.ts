@@ -67,6 +67,28 @@ describe('a Responses stream', () => {
     ],
     ['whose last event has no response', [delta('x'), event('response.completed')], 'x', 'stop'],
     ['that has no deltas', [completed('all at once')], 'all at once', 'stop'],
+    [
+      'that has whole parts only',
+      [
+        event('response.output_text.done', { text: 'one ' }),
+        event('response.output_text.done', { text: 'two' }),
+        completed('', { output: [] }),
+      ],
+      'one two',
+      'stop',
+    ],
+    [
+      'whose part lost its last delta',
+      [delta('one '), event('response.output_text.done', { text: 'one two' }), completed('one two')],
+      'one two',
+      'stop',
+    ],
+    [
+      'whose part lost its first delta',
+      [delta('two'), event('response.output_text.done', { text: 'one two' }), completed('one two')],
+      'two',
+      'upstream_invalid',
+    ],
     ['that lost its last deltas', [delta('one '), completed('one two')], 'one two', 'stop'],
     ['that lost its first delta', [delta('two'), completed('one two')], 'two', 'upstream_invalid'],
     [
