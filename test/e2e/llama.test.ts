@@ -33,13 +33,15 @@ describe.skipIf(llamaUrl === undefined).each(protocols)(
     test.each(forms)(
       'a %s client (streamed: %s) gets exactly its text, ending and usage',
       async (client, stream) => {
+        let said = '';
         for (let round = 0; round < rounds; round++) {
           const question = `Tell me something, round ${round}: äöü 🌍 "quoted"`;
           const answer = await readAnswer(gateway, client, stream, question, model);
           expect(tap.paths.at(-1)).toBe(dialect === 'chat' ? '/v1/chat/completions' : '/v1/responses');
           expect(answer).toEqual({ ...readIndependently(dialect, tap.last(), stream), code: null });
-          expect(answer.text).not.toBe('');
+          said += answer.text;
         }
+        expect(said).not.toBe('');
       },
     );
 
