@@ -24,12 +24,12 @@ export async function rewrite(
   const { contentType } = answer;
   const { dialect, finishReason } = chosen.speech;
   const reader = createReader(dialects[dialect], { contentType, streamAsked: notes.stream, finishReason });
-  notes.violations = reader.violations;
+  notes.violations = reader.answer.violations;
   const law = createOrderLaw();
   for (;;) {
     const part = await answer.read();
     if (part !== null && 'fault' in part)
-      return faultEnding(part, exchange.interruption.signal, reader.usage);
+      return faultEnding(part, exchange.interruption.signal, reader.answer.usage);
     const events = part === null ? reader.end() : reader.push(part);
     let text = '';
     for (const event of events) {

@@ -1,4 +1,4 @@
-import type { ProtocolViolation, TextEvent, TextRequest, Usage } from '../text.ts';
+import type { TextEvent, TextRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
 
 /** Reads one upstream answer into events that obey the order law; `end()` always brings the ending. */
@@ -7,10 +7,8 @@ export interface UpstreamReader {
   push(bytes: Uint8Array): TextEvent[];
   /** Takes the end of the body; returns nothing when the ending has been returned already. */
   end(): TextEvent[];
-  /** The last usage that the upstream reported, for endings that the body does not bring. */
-  readonly usage: Usage | null;
-  /** How the upstream broke its protocol so far. */
-  readonly violations: ReadonlySet<ProtocolViolation>;
+  /** What is known of the answer so far: its usage, for endings that the body does not bring, and what was wrong with it. */
+  readonly answer: Pick<Answer, 'usage' | 'violations'>;
 }
 
 /** What a dialect sends: the path below the upstream's base URL, and the JSON body. */

@@ -1,7 +1,7 @@
 import { isPlainObject, parseJson } from '../../shared/parse-json.ts';
 import { createSseParser } from '../sse.ts';
 import type { SseEvent } from '../sse.ts';
-import type { FinishReasonRule, ProtocolViolation, TextEvent, Usage } from '../text.ts';
+import type { FinishReasonRule } from '../text.ts';
 import { Answer } from './answer.ts';
 import type { Dialect, FrameReader, UpstreamReader } from './dialect.ts';
 import { invalidAnswer } from './failures.ts';
@@ -34,147 +34,94 @@ export function createReader(dialect: Dialect, terms: AnswerTerms): UpstreamRead
   const isStream = contentType.startsWith('text/event-stream');
   const isBody = /^application\/([\w.-]+\+)?json\b/.test(contentType);
   if (!(streamAsked ? isStream : isBody)) answer.violations.add('wrong_content_type');
-  if (isStream) return new StreamReader(frames, answer);
-  if (isBody) return new BodyReader(frames, answer);
-  if (contentType === '') return new GuessingReader(frames, answer);
+  if (isStream) return createStreamReader(frames, answer);
+  if (isBody) return createBodyReader(frames, answer);
+  if (contentType === '') return createGuessingReader(frames, answer);
   answer.fail(invalidAnswer('neither JSON nor an event stream'));
-  return new BodyReader(frames, answer);
+  return createBodyReader(frames, answer);
 }
 
 /** Reads an answer that does not say what it is: JSON begins with a brace, and no event stream does. */
-class GuessingReader implements UpstreamReader {
-  readonly violations: ReadonlySet<ProtocolViolation>;
-  readonly #frames: FrameReader;
-  readonly #answer: Answer;
-  #reader: UpstreamReader | null = null;
-
-  constructor(frames: FrameReader, answer: Answer) {
-    this.#frames = frames;
-    this.#answer = answer;
-    this.violations = answer.violations;
-  }
-
-  get usage(): Usage | null {
-    return this.#answer.usage;
-  }
-
-  push(bytes: Uint8Array): TextEvent[] {
-    const first = bytes.find((byte) => !blanks.has(byte));
-    if (this.#reader === null && first === undefined) return [];
-    return (this.#reader ??= this.#choose(first)).push(bytes);
-  }
-
-  end(): TextEvent[] {
-    return (this.#reader ??= this.#choose(undefined)).end();
-  }
-
-  #choose(first: number | undefined): UpstreamReader {
-    const Reader = first === undefined || first === openingBrace ? BodyReader : StreamReader;
-    return new Reader(this.#frames, this.#answer);
-  }
+function createGuessingReader(frames: FrameReader, answer: Answer): UpstreamReader {
+  let reader: UpstreamReader | null = null;
+  return {
+    answer,
+    push(bytes) {
+      const first = bytes.find((byte) => !blanks.has(byte));
+      if (reader === null && first === undefined) return [];
+      const create = first === openingBrace ? createBodyReader : createStreamReader;
+      return (reader ??= create(frames, answer)).push(bytes);
+    },
+    end: () => (reader ?? createBodyReader(frames, answer)).end(),
+  };
 }
 
-class StreamReader implements UpstreamReader {
-  readonly #decoder = new TextDecoder();
-  readonly #parser = createSseParser();
-  readonly #frames: FrameReader;
-  readonly #answer: Answer;
+function createStreamReader(frames: FrameReader, answer: Answer): UpstreamReader {
+  const decoder = new TextDecoder();
+  const parser = createSseParser();
 
-  constructor(frames: FrameReader, answer: Answer) {
-    this.#frames = frames;
-    this.#answer = answer;
-  }
-
-  get usage(): Usage | null {
-    return this.#answer.usage;
-  }
-
-  get violations(): ReadonlySet<ProtocolViolation> {
-    return this.#answer.violations;
-  }
-
-  push(bytes: Uint8Array): TextEvent[] {
-    if (this.#answer.ending === null)
-      this.#readAll(this.#parser.push(this.#decoder.decode(bytes, { stream: true })));
-    return this.#answer.take();
-  }
-
-  end(): TextEvent[] {
-    const answer = this.#answer;
-    if (answer.ending === null)
-      this.#readAll([...this.#parser.push(this.#decoder.decode()), ...this.#parser.end()]);
-    if (answer.ending === null && answer.hasReason) answer.violations.add('missing_done');
-    answer.conclude(false);
-    return answer.take();
-  }
-
-  #readAll(events: readonly SseEvent[]): void {
-    for (const event of events) this.#read(event);
-    if (!this.#parser.overflowed) return;
-    this.#answer.violations.add('oversized_event');
-    this.#answer.fail(invalidAnswer('an event of over 1 MiB'));
-  }
-
-  #read({ name, data }: SseEvent): void {
-    const answer = this.#answer;
+  const read = ({ name, data }: SseEvent): void => {
     if (data === '') return;
     if (data.startsWith('[DONE]')) return answer.conclude(true);
-    if (answer.ending !== null) return this.#notice(answer.ending);
+    if (answer.ending !== null) return noticeLate(answer);
     const frame = parseJson(data);
-    if (isPlainObject(frame)) return this.#frames.readEvent(frame, name, answer);
+    if (isPlainObject(frame)) return frames.readEvent(frame, name, answer);
     if (name === 'error') return answer.fail(readReportedError(null));
     answer.violations.add('bad_json');
     answer.fail(invalidAnswer('an event that is not a JSON object'));
-  }
-
-  /** What comes after a whole answer is dropped: to the client it would be text after the end. */
-  #notice(ending: 'finish' | 'failure'): void {
-    if (ending === 'finish') this.#answer.violations.add('duplicate_terminal');
-  }
+  };
+  const readAll = (events: readonly SseEvent[]): void => {
+    for (const event of events) read(event);
+    if (!parser.overflowed) return;
+    answer.violations.add('oversized_event');
+    answer.fail(invalidAnswer('an event of over 1 MiB'));
+  };
+  return {
+    answer,
+    push(bytes) {
+      if (answer.ending === null) readAll(parser.push(decoder.decode(bytes, { stream: true })));
+      return answer.take();
+    },
+    end() {
+      if (answer.ending === null) readAll([...parser.push(decoder.decode()), ...parser.end()]);
+      if (answer.ending === null && answer.hasReason) answer.violations.add('missing_done');
+      answer.conclude(false);
+      return answer.take();
+    },
+  };
 }
 
-class BodyReader implements UpstreamReader {
-  readonly #decoder = new TextDecoder();
-  readonly #frames: FrameReader;
-  readonly #answer: Answer;
-  #body = '';
-  #bytes = 0;
+/** What comes after a whole answer is dropped: to the client it would be text after the end. */
+function noticeLate({ ending, violations }: Answer): void {
+  if (ending === 'finish') violations.add('duplicate_terminal');
+}
 
-  constructor(frames: FrameReader, answer: Answer) {
-    this.#frames = frames;
-    this.#answer = answer;
-  }
-
-  get usage(): Usage | null {
-    return this.#answer.usage;
-  }
-
-  get violations(): ReadonlySet<ProtocolViolation> {
-    return this.#answer.violations;
-  }
-
-  push(bytes: Uint8Array): TextEvent[] {
-    if (this.#answer.ending !== null) return this.#answer.take();
-    this.#bytes += bytes.length;
-    this.#body += this.#decoder.decode(bytes, { stream: true });
-    if (this.#bytes > maxBodyBytes) {
-      this.#body = '';
-      this.#answer.violations.add('oversized_event');
-      this.#answer.fail(invalidAnswer('an answer of over 16 MiB'));
-    }
-    return this.#answer.take();
-  }
-
-  end(): TextEvent[] {
-    const answer = this.#answer;
-    if (answer.ending !== null) return answer.take();
-    const body = parseJson(this.#body + this.#decoder.decode());
-    if (isPlainObject(body)) this.#frames.readBody(body, answer);
-    else {
-      answer.violations.add('bad_json');
-      answer.fail(invalidAnswer('a body that is not a JSON object'));
-    }
-    answer.conclude(true);
-    return answer.take();
-  }
+function createBodyReader(frames: FrameReader, answer: Answer): UpstreamReader {
+  const decoder = new TextDecoder();
+  let text = '';
+  let size = 0;
+  return {
+    answer,
+    push(bytes) {
+      if (answer.ending !== null) return answer.take();
+      size += bytes.length;
+      text += decoder.decode(bytes, { stream: true });
+      if (size <= maxBodyBytes) return [];
+      text = '';
+      answer.violations.add('oversized_event');
+      answer.fail(invalidAnswer('an answer of over 16 MiB'));
+      return answer.take();
+    },
+    end() {
+      if (answer.ending !== null) return answer.take();
+      const body = parseJson(text + decoder.decode());
+      if (isPlainObject(body)) frames.readBody(body, answer);
+      else {
+        answer.violations.add('bad_json');
+        answer.fail(invalidAnswer('a body that is not a JSON object'));
+      }
+      answer.conclude(true);
+      return answer.take();
+    },
+  };
 }

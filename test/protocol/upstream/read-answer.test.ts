@@ -20,7 +20,7 @@ describe('how an upstream broke its protocol', () => {
     const reader = streamReader(dialect);
     reader.push(new TextEncoder().encode(text));
     reader.end();
-    return [...reader.violations].toSorted();
+    return [...reader.answer.violations].toSorted();
   };
 
   test.each<[string, string, ProtocolViolation[]]>([
@@ -47,10 +47,11 @@ describe('how an upstream broke its protocol', () => {
   ])('is told of a Responses stream with %s', (_name, text, violations) => {
     const reader = streamReader(responsesDialect);
     readUpstream(reader, [text]);
-    expect([...reader.violations]).toEqual(expect.arrayContaining(violations));
-    expect(reader.violations.has('duplicate_terminal') || violations.length === reader.violations.size).toBe(
-      true,
-    );
+    expect([...reader.answer.violations]).toEqual(expect.arrayContaining(violations));
+    expect(
+      reader.answer.violations.has('duplicate_terminal') ||
+        violations.length === reader.answer.violations.size,
+    ).toBe(true);
   });
 });
 
@@ -58,7 +59,7 @@ describe('an answer is read as what it is', () => {
   const read = (contentType: string, streamAsked: boolean, text: string) => {
     const reader = createReader(chatDialect, { contentType, streamAsked, finishReason: 'required' });
     const { text: said, ending } = summarize(readUpstream(reader, Array.from(text)));
-    return [said, ending, reader.violations.has('wrong_content_type')];
+    return [said, ending, reader.answer.violations.has('wrong_content_type')];
   };
 
   test.each<[string, string, boolean, string, string, string, boolean]>([
@@ -91,7 +92,7 @@ describe('an upstream that is known to give no finish reason', () => {
   const outcome = (text: string) => {
     const reader = streamReader(chatDialect, 'optional');
     const { ending } = summarize(readUpstream(reader, [text]));
-    return [ending, reader.violations.has('missing_finish')];
+    return [ending, reader.answer.violations.has('missing_finish')];
   };
 
   test('is done when it says [DONE]', () => {
