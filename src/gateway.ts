@@ -7,6 +7,7 @@ import { createMemoryLimiter } from './coordination/memory.ts';
 import type { KeySettings } from './domain/api-key.ts';
 import { createModelList } from './domain/model-list.ts';
 import type { Clock, ModelCatalogue, ReportFault, Upstreams } from './domain/ports.ts';
+import { free } from './domain/pricing.ts';
 import type { Speech } from './domain/routing.ts';
 import { storageUnavailable } from './domain/storage-refusal.ts';
 import { createAdminRouter } from './http/admin-router.ts';
@@ -26,6 +27,7 @@ import { createMetrics } from './telemetry/metrics.ts';
 import { createTelemetry } from './telemetry/telemetry.ts';
 import { isRefusal } from './shared/errors.ts';
 import type { Refusal } from './shared/errors.ts';
+import { createTokenCounter } from './tokens/token-counter.ts';
 import { createDemoUpstream } from './transport/demo-upstream.ts';
 import { createHttpUpstream } from './transport/http-upstream.ts';
 import { createModelDiscovery } from './transport/model-discovery.ts';
@@ -73,7 +75,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     path: config.storage.url.slice('sqlite:'.length),
     durability: config.storage.durability,
   });
-  const store = createStore(engine);
+  const store = createStore(engine, { nextId, now: () => clock.now() });
   store
     .closeLostRecords()
     .catch((error: unknown) => log.fault('records of an earlier process could not be closed', error));
@@ -88,6 +90,8 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     upstreams,
     telemetry: createTelemetry(metrics, log),
     inFlight: createInFlight(),
+    tokens: createTokenCounter(),
+    balanceMode: config.limits.balanceMode,
     defaultLimits: config.limits,
     defaultCompatibility: config.compatibility,
   };
@@ -95,7 +99,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     issueKey(name, settings, {
       clock,
       randomBytes,
-      keep: (key, secret) => store.createKey(key, hashKey(secret)),
+      keep: (key, secret, balanceNanos) => store.createKey(key, hashKey(secret), balanceNanos),
     });
 
   const router = createPublicRouter(ports, nextId, config.server.maxBody);
@@ -107,6 +111,8 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
       defaultCompatibility: config.compatibility,
       issue: (name, settings) => orUnavailable(createKey(name, settings), log.fault),
       list: (limit, before) => orUnavailable(store.listKeys(limit, before), log.fault),
+      credit: (credit) => orUnavailable(store.credit(credit), log.fault),
+      accounts: (keyIds) => orUnavailable(store.accounts(keyIds), log.fault),
     },
     metrics,
     onFault: log.fault,
@@ -179,9 +185,11 @@ function composeModels(
     );
   const createdAt = Math.floor(clock.now() / 1_000);
   return createModelList(
-    Object.entries(models).map(([id, { routes }]) => ({
+    Object.entries(models).map(([id, { routes, price = free, holdTokens }]) => ({
       id,
       createdAt,
+      price,
+      holdTokens,
       routes: routes.map((route) => ({ ...route, speech: speechOf(configs[route.upstream]) })),
     })),
   );

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { settlementTable } from '../src/domain/settlement.ts';
 import { writeContractTables } from './support/contract-table.ts';
 import { compareSection } from './support/generated-section.ts';
 
@@ -8,6 +9,24 @@ const file = join(import.meta.dirname, '..', 'README.md');
 describe('the README', () => {
   test('has the compatibility tables that the registry says', () => {
     const { wanted, found } = compareSection('compatibility tables', writeContractTables());
+    expect(found).toBe(wanted);
+  });
+
+  test('has the settlement table that requests are settled by', () => {
+    const rows = Object.entries(settlementTable).map(([outcome, { withoutText, withText }]) => {
+      const cells = [
+        withoutText.usageKnown,
+        withoutText.usageUnknown,
+        withText.usageKnown,
+        withText.usageUnknown,
+      ];
+      return `| ${outcome} | ${cells.join(' | ')} |`;
+    });
+    const head = [
+      '| the request was | no text sent, usage known | no text sent, unknown | text sent, usage known | text sent, unknown |',
+      '|---|---|---|---|---|',
+    ];
+    const { wanted, found } = compareSection('the settlement table', [...head, ...rows].join('\n'));
     expect(found).toBe(wanted);
   });
 

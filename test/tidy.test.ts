@@ -17,6 +17,7 @@ const floors: Readonly<Record<string, number>> = {
   coordination: 3,
   telemetry: 3,
   config: 3,
+  tokens: 3,
   pipeline: 2,
   operations: 2,
   protocol: 1,
@@ -35,6 +36,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   transport: ['undici', 'node:http'],
   storage: ['lru-cache', 'node:crypto', 'node:sqlite', 'node:worker_threads', 'node:fs', 'node:path'],
   telemetry: ['prom-client', 'pino'],
+  tokens: ['gpt-tokenizer', 'node:timers/promises'],
   config: ['zod', 'yaml', 'node:fs', 'node:path', 'node:crypto'],
 };
 

@@ -9,18 +9,21 @@ interface ShownKey {
   readonly name: string;
   readonly created_at: string;
   readonly limits: { readonly concurrency: number; readonly requests_per_minute: number };
+  readonly balance: string | null;
+  readonly spent: string;
   readonly key?: string;
 }
 
 interface CreateOptions {
   readonly concurrency?: number;
   readonly requestsPerMinute?: number;
+  readonly balance?: string;
   readonly sampling?: string;
   readonly unknownFields?: string;
   readonly json?: true;
 }
 
-/** Adds `textgate keys create|list`. */
+/** Adds `textgate keys create|list|credit`. */
 export function addKeysCommands(program: Command): void {
   const keys = program.command('keys').description('make and list the keys that clients use');
   keys
@@ -28,6 +31,7 @@ export function addKeysCommands(program: Command): void {
     .description('make a key; it is shown only now')
     .option('--concurrency <n>', 'requests in progress at once', wholeNumber)
     .option('--requests-per-minute <n>', 'starts in any 60 seconds', wholeNumber)
+    .option('--balance <usd>', 'USD that its requests are paid from; without it there is no end to them')
     .addOption(
       new Option('--sampling <policy>', 'what becomes of sampling parameters').choices(['strip', 'strict']),
     )
@@ -41,6 +45,14 @@ export function addKeysCommands(program: Command): void {
     .description('list the keys, newest first')
     .option('--json', 'print JSON')
     .action((options: { json?: true }) => report(() => listKeys(options)));
+  keys
+    .command('credit <id> <usd>')
+    .description("add to a key's balance")
+    .requiredOption('--reference <text>', 'names the payment: the same one is booked once')
+    .option('--json', 'print JSON')
+    .action((id: string, amount: string, options: { reference: string; json?: true }) =>
+      report(() => creditKey(id, amount, options)),
+    );
 }
 
 async function createKey(name: string, options: CreateOptions): Promise<string> {
@@ -48,6 +60,20 @@ async function createKey(name: string, options: CreateOptions): Promise<string> 
   const body = { name, ...limits, compatibility: { sampling, unknownFields } };
   const made = (await callAdmin('POST', '/admin/keys', body)) as ShownKey;
   return json ? JSON.stringify(made) : `${made.key}\n${made.id} is its id; the key itself is shown only now.`;
+}
+
+async function creditKey(
+  id: string,
+  amount: string,
+  { reference, json }: { reference: string; json?: true },
+): Promise<string> {
+  const path = `/admin/keys/${encodeURIComponent(id)}/credits`;
+  const credit = (await callAdmin('POST', path, { amount, reference })) as {
+    booked: boolean;
+    balance: string;
+  };
+  if (json) return JSON.stringify(credit);
+  return `${credit.booked ? 'booked' : 'booked before, and not again'}; the balance is ${credit.balance} USD`;
 }
 
 async function listKeys({ json }: { json?: true }): Promise<string> {
@@ -64,13 +90,15 @@ async function listKeys({ json }: { json?: true }): Promise<string> {
   } while (before !== null);
   if (json) return JSON.stringify(keys);
   return writeTable(
-    ['ID', 'NAME', 'CREATED', 'CONCURRENCY', 'PER MINUTE'],
-    keys.map(({ id, name, created_at: created, limits }) => [
+    ['ID', 'NAME', 'CREATED', 'CONCURRENCY', 'PER MINUTE', 'BALANCE', 'SPENT'],
+    keys.map(({ id, name, created_at: created, limits, balance, spent }) => [
       id,
       name,
       created,
       String(limits.concurrency),
       String(limits.requests_per_minute),
+      balance ?? '-',
+      spent,
     ]),
   );
 }

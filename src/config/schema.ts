@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { parseByteSize } from '../shared/byte-size.ts';
-import { parseDuration } from '../shared/duration.ts';
 import { defaultCompatibility } from '../protocol/contract/compatibility.ts';
 import { nearestName } from '../shared/nearest-name.ts';
+import { byteSize, duration, port, upstreamUrl, usd, wholeNumber } from './values.ts';
 
 /** The default address of each listener. */
 export const defaultHost = '127.0.0.1';
@@ -11,54 +10,8 @@ export const defaultAdminPort = 8081;
 
 const minTokenLength = 16;
 
-/** The longest duration that a timer can hold, in milliseconds: about 24 days. */
-const maxDurationMs = 2_147_483_647;
-
-const duration = z.string().transform((text, context) => {
-  const milliseconds = parseDuration(text);
-  if (milliseconds !== null && milliseconds <= maxDurationMs) return milliseconds;
-  context.issues.push({
-    code: 'custom',
-    input: text,
-    message: 'expected a duration such as 250ms, 5s or 10m, and at most 24d',
-  });
-  return z.NEVER;
-});
-
-const byteSize = z.string().transform((text, context) => {
-  const bytes = parseByteSize(text);
-  if (bytes !== null) return bytes;
-  context.issues.push({ code: 'custom', input: text, message: 'expected a size such as 64KiB or 1MiB' });
-  return z.NEVER;
-});
-
-/** Digits count as a number, because a value taken from the environment is text. */
-function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) {
-  return z.preprocess(readDigits, z.int().min(min).max(max)) as unknown as z.ZodType<number, number>;
-}
-
-function readDigits(value: unknown): unknown {
-  return typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
-}
-
-const port = wholeNumber(0, 65_535);
-
-const upstreamUrl = z.string().transform((text, context) => {
-  const url = URL.parse(text);
-  if (url !== null && ['http:', 'https:', 'demo:'].includes(url.protocol) && isPlain(url)) return url;
-  context.issues.push({
-    code: 'custom',
-    input: text,
-    message:
-      'expected an address such as http://127.0.0.1:8000/v1, without a query or a password, or demo: for the built-in demo',
-  });
-  return z.NEVER;
-});
-
-/** A query or a password would not be sent, and what is not sent must not look as if it were. */
-function isPlain({ search, username, password }: URL): boolean {
-  return search === '' && username === '' && password === '';
-}
+/** Output tokens to expect of a request that names no cap of its own. */
+const defaultHoldTokens = 1_024;
 
 const storageUrl = z
   .string()
@@ -82,10 +35,21 @@ const upstream = z.strictObject({
     .prefault({}),
 });
 
-const model = z.strictObject({
-  routes: z.array(z.strictObject({ upstream: z.string(), model: z.string().min(1) })).min(1),
-  free: z.literal(true, 'say free: true; prices are not available yet'),
-});
+/** What a million tokens cost. */
+const price = z
+  .strictObject({ input: usd, cachedInput: usd.optional(), output: usd })
+  .transform(({ input, cachedInput = input, output }) => ({ input, cachedInput, output }));
+
+const model = z
+  .strictObject({
+    routes: z.array(z.strictObject({ upstream: z.string(), model: z.string().min(1) })).min(1),
+    price: price.optional(),
+    free: z.literal(true).optional(),
+    holdTokens: wholeNumber(1).default(defaultHoldTokens),
+  })
+  .refine(({ price: set, free }) => (set === undefined) !== (free === undefined), {
+    message: 'expected either a price or free: true',
+  });
 
 /** Models by name, or `{ from: <upstream> }` to offer what that upstream lists. */
 const models = z.record(z.string().min(1), model);
@@ -117,6 +81,7 @@ const sections = {
     .strictObject({
       concurrency: wholeNumber(1).default(2),
       requestsPerMinute: wholeNumber(1).default(60),
+      balanceMode: z.enum(['soft', 'strict']).default('soft'),
     })
     .prefault({}),
   compatibility: z

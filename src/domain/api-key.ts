@@ -19,6 +19,8 @@ export interface ApiKey {
   readonly createdAt: number;
   /** The limits of this key alone; what is left out is the service's default. */
   readonly limits: Partial<Limits>;
+  /** Whether its requests are paid from a balance of its own. */
+  readonly hasBalance: boolean;
   /** Where this key differs from the service in how its requests are read. */
   readonly compatibility: Partial<Compatibility>;
 }
@@ -26,6 +28,8 @@ export interface ApiKey {
 /** What a key may be given of its own when it is made. */
 export interface KeySettings extends Partial<Limits> {
   readonly compatibility?: Partial<Compatibility>;
+  /** What its requests are paid from, in nano-USD; a key that is made without one may spend without end. */
+  readonly balanceNanos?: number;
 }
 
 /** Makes a key's public id and its full text out of random bytes. */

@@ -1,3 +1,4 @@
+import type { Price } from './pricing.ts';
 import type { Protocol, Usage } from '../protocol/text.ts';
 
 /** Every way in which a request can end; the closed set behind the `outcome` of records and metrics. */
@@ -30,7 +31,21 @@ export interface OpenedRecord {
   readonly upstream: string;
   /** Milliseconds from arrival to dispatch. */
   readonly queuedMs: number;
+  readonly price: Price;
+  readonly hold: HoldRequest;
 }
+
+/** What a request wants set aside of its key's balance, in nano-USD. */
+interface HoldRequest {
+  readonly nanos: number;
+  /** The least that will do: the whole of it in strict mode, anything at all in soft mode. */
+  readonly leastNanos: number;
+}
+
+/** What became of a hold, with the balance after it; amounts in nano-USD, `null` for a key without a balance. */
+export type Reservation =
+  | { readonly granted: true; readonly holdNanos: number | null; readonly balanceNanos: number | null }
+  | { readonly granted: false; readonly balanceNanos: number; readonly heldNanos: number };
 
 /** The second half, written before the client sees the end. */
 export interface SettledRecord {
@@ -39,7 +54,8 @@ export interface SettledRecord {
   /** The HTTP status that the client got; 499 when it left before it got one. */
   readonly status: number;
   readonly usage: Usage | null;
-  readonly usageSource: 'upstream' | 'none';
+  readonly usageSource: 'upstream' | 'counted' | 'none';
+  readonly chargeNanos: number;
   /** Milliseconds from arrival to the first text; `null` when none came. */
   readonly firstByteMs: number | null;
   readonly totalMs: number;

@@ -1,7 +1,7 @@
 import type { Refusal } from '../shared/errors.ts';
 import type { Protocol, ProtocolViolation, Usage } from '../protocol/text.ts';
 import type { ApiKey } from './api-key.ts';
-import type { Mode, OpenedRecord, Outcome, SettledRecord } from './consumption.ts';
+import type { Mode, OpenedRecord, Outcome, Reservation, SettledRecord } from './consumption.ts';
 import type { Limits, Standing } from './limits.ts';
 import type { OfferedModel } from './routing.ts';
 
@@ -32,10 +32,17 @@ export interface Limiter {
   release(keyId: string, requestId: string): Promise<void>;
 }
 
-/** The consumption record. Both calls resolve when the row is committed. */
+/** The consumption record and the money in it. Both calls resolve when all of it is committed. */
 export interface Records {
-  open(record: OpenedRecord): Promise<void>;
+  /** Begins a record and sets its hold aside, or does neither. */
+  open(record: OpenedRecord): Promise<Reservation>;
+  /** Ends an open record, gives its hold back and charges it, in one step; a second settlement changes nothing. */
   settle(record: SettledRecord): Promise<void>;
+}
+
+/** Counts tokens where an upstream did not. */
+export interface TokenCounter {
+  count(text: string): Promise<number>;
 }
 
 /** The models on offer, from the config or discovered from an upstream. */

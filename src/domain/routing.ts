@@ -1,3 +1,4 @@
+import type { Price } from './pricing.ts';
 import type { FinishReasonRule } from '../protocol/text.ts';
 
 /** The protocols that we speak to providers. */
@@ -21,6 +22,12 @@ export interface Route extends ModelSource {
   readonly model: string;
 }
 
+/** Where a request goes: the model that it names, and one of its routes. */
+export interface Destination {
+  readonly model: OfferedModel;
+  readonly route: Route;
+}
+
 /** A model as the service offers it. */
 export interface OfferedModel {
   readonly id: string;
@@ -28,4 +35,7 @@ export interface OfferedModel {
   readonly createdAt: number;
   /** Tried in this order. */
   readonly routes: readonly Route[];
+  readonly price: Price;
+  /** Output tokens to expect of a request that names no cap of its own. */
+  readonly holdTokens: number;
 }

@@ -1,4 +1,5 @@
 import { formatResetDuration } from '../shared/duration.ts';
+import { formatUsd } from '../shared/money.ts';
 import { isRetryable, statusOf } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Limits, Standing } from '../domain/limits.ts';
@@ -22,6 +23,7 @@ export function answerHeaders(head: AnswerHead): Record<string, string> {
     'content-type': head.contentType,
     ...(head.isStream ? streamHeaders : {}),
     ...(head.standing === null || head.limits === null ? {} : limitHeaders(head.standing, head.limits)),
+    ...(head.balanceNanos === null ? {} : { 'x-textgate-balance': formatUsd(head.balanceNanos) }),
     ...(head.stripped.length > 0
       ? { 'x-textgate-stripped': head.stripped.slice(0, maxStrippedNames).join(',') }
       : {}),

@@ -13,17 +13,24 @@ export interface KeyIssuer {
   readonly clock: Clock;
   readonly randomBytes: (count: number) => Uint8Array;
   /** Keeps the key under the hash of its secret. */
-  readonly keep: (key: ApiKey, secret: string) => Promise<void>;
+  readonly keep: (key: ApiKey, secret: string, balanceNanos: number | null) => Promise<void>;
 }
 
 /** Makes a key, keeps it, and returns it with its secret. */
 export async function issueKey(
   name: string,
-  { compatibility = {}, ...limits }: KeySettings,
+  { compatibility = {}, balanceNanos, ...limits }: KeySettings,
   { clock, randomBytes, keep }: KeyIssuer,
 ): Promise<IssuedKey> {
   const { id, secret } = mintKey(randomBytes(keyEntropyBytes));
-  const key: ApiKey = { id, name, createdAt: clock.now(), limits, compatibility };
-  await keep(key, secret);
+  const key: ApiKey = {
+    id,
+    name,
+    createdAt: clock.now(),
+    limits,
+    hasBalance: balanceNanos !== undefined,
+    compatibility,
+  };
+  await keep(key, secret, balanceNanos ?? null);
   return { key, secret };
 }

@@ -73,8 +73,8 @@ function headOf(
   contentType: string,
   refusal: Refusal | null = null,
 ): AnswerHead {
-  const { stream: isStream, standing, limits, stripped } = notes;
-  return { status, contentType, isStream, standing, limits, stripped, refusal };
+  const { stream: isStream, standing, limits, balanceNanos, stripped } = notes;
+  return { status, contentType, isStream, standing, limits, balanceNanos, stripped, refusal };
 }
 
 /** A request with extras of its own is a Responses request; the other protocol has none. */

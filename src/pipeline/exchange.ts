@@ -1,7 +1,7 @@
 import type { Refusal } from '../shared/errors.ts';
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
 import type { AnswerWriter } from '../protocol/answer-writer.ts';
-import type { FinishEvent, Protocol, ProtocolViolation, Usage } from '../protocol/text.ts';
+import type { FinishEvent, Protocol, ProtocolViolation, TextRequest, Usage } from '../protocol/text.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { Outcome } from '../domain/consumption.ts';
 import type { Limits, Standing } from '../domain/limits.ts';
@@ -13,9 +13,10 @@ import type {
   ModelCatalogue,
   Records,
   Telemetry,
+  TokenCounter,
   Upstreams,
 } from '../domain/ports.ts';
-import type { Route } from '../domain/routing.ts';
+import type { OfferedModel, Route } from '../domain/routing.ts';
 import type { InFlight } from './in-flight.ts';
 
 /** Everything that the stages use of the world. */
@@ -28,8 +29,11 @@ export interface Ports {
   readonly upstreams: Upstreams;
   readonly telemetry: Telemetry;
   readonly inFlight: InFlight;
+  readonly tokens: TokenCounter;
   /** The limits of a key that has none of its own. */
   readonly defaultLimits: Limits;
+  /** Whether a hold must be a bound of the cost (`strict`), or takes what is there (`soft`). */
+  readonly balanceMode: 'soft' | 'strict';
   /** How the requests of a key that says nothing about it are read. */
   readonly defaultCompatibility: Compatibility;
 }
@@ -42,6 +46,8 @@ export interface AnswerHead {
   /** How the key stands, and its limits; `null` when the request did not come so far. */
   readonly standing: Standing | null;
   readonly limits: Limits | null;
+  /** The key's balance in nano-USD; `null` when it has none, or the request did not come so far. */
+  readonly balanceNanos: number | null;
   /** The parameters that were taken out. */
   readonly stripped: readonly string[];
   readonly refusal: Refusal | null;
@@ -89,8 +95,10 @@ interface Notes {
   key: ApiKey | null;
   limits: Limits | null;
   standing: Standing | null;
+  /** What was asked, once it is known to be sound. */
+  request: TextRequest | null;
   stream: boolean;
-  model: string | null;
+  model: OfferedModel | null;
   stripped: readonly string[];
   route: Route | null;
   dispatchedMs: number | null;
@@ -98,6 +106,12 @@ interface Notes {
   firstTextMs: number | null;
   /** Whether a consumption record was begun. */
   recorded: boolean;
+  /** What was set aside for it, in nano-USD; `null` for a key without a balance. */
+  holdNanos: number | null;
+  /** The key's balance behind the hold, in nano-USD; `null` for a key without one. */
+  balanceNanos: number | null;
+  /** All text of the answer so far. */
+  text: string;
   /** How the upstream broke its protocol, as far as it has been read. */
   violations: ReadonlySet<ProtocolViolation>;
   writer: AnswerWriter | null;
@@ -135,6 +149,7 @@ export function beginExchange(protocol: Protocol, client: ClientConnection, port
       key: null,
       limits: null,
       standing: null,
+      request: null,
       stream: false,
       model: null,
       stripped: [],
@@ -142,6 +157,9 @@ export function beginExchange(protocol: Protocol, client: ClientConnection, port
       dispatchedMs: null,
       firstTextMs: null,
       recorded: false,
+      holdNanos: null,
+      balanceNanos: null,
+      text: '',
       violations: new Set(),
       writer: null,
       streamOpened: false,

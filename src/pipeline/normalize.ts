@@ -32,6 +32,7 @@ export async function normalize(
   if (isRefusal(body)) return body;
   const request = readers[exchange.protocol](body, compatibility);
   if (isRefusal(request)) return request;
+  exchange.notes.request = request;
   exchange.notes.stream = request.stream;
   exchange.notes.stripped = request.stripped;
   return request;

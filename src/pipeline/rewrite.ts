@@ -46,6 +46,7 @@ export async function rewrite(
 
 function writeDelta(text: string, writer: AnswerWriter, { notes }: Exchange, { clock }: Ports): string {
   notes.firstTextMs ??= clock.monotonicMs();
+  notes.text += text;
   return writer.delta(text);
 }
 

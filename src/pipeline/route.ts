@@ -1,18 +1,18 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { ModelCatalogue } from '../domain/ports.ts';
-import type { OfferedModel, Route } from '../domain/routing.ts';
+import type { Destination, OfferedModel } from '../domain/routing.ts';
 import type { Exchange, Ports } from './exchange.ts';
 
 /** Chooses where the request goes. A model's name is noted only once it is known to be a configured one. */
-export async function route(model: string, exchange: Exchange, ports: Ports): Promise<Route | Refusal> {
+export async function route(model: string, exchange: Exchange, ports: Ports): Promise<Destination | Refusal> {
   const offered = await findModel(model, ports.models);
   if (isRefusal(offered)) return offered;
-  exchange.notes.model = offered.id;
+  exchange.notes.model = offered;
   const [first] = offered.routes;
   if (first === undefined) return refuse('upstream_unavailable', `The model '${model}' has no route.`);
   exchange.notes.route = first;
-  return first;
+  return { model: offered, route: first };
 }
 
 /** Finds an offered model, or refuses with the 404 that both protocols and `/v1/models/{id}` share. */

@@ -41,7 +41,8 @@ export async function runExchange(protocol: Protocol, client: ClientConnection, 
 
 /**
  * The stages, in an order that has reasons: no work for strangers, no body read without a slot, nothing sent
- * upstream that is not checked, nothing begun for a client that has left, nothing shown that is not recorded.
+ * upstream that is not checked or not paid for, nothing begun for a client that has left, nothing shown that is not
+ * recorded.
  */
 async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
   const { client, notes, interruption } = exchange;
@@ -64,11 +65,15 @@ async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
   const writer = openAnswer(request, exchange);
   using _keepAlive = keepClientAlive(writer, exchange, ports);
   const reserving = reserve(key, request, chosen, exchange, ports);
+  if (key.hasBalance) {
+    const unpaid = await reserving;
+    if (unpaid !== null) return refusedEnding(unpaid);
+  }
   const answer = await callUpstream(request, chosen, exchange, ports);
   try {
     const unreserved = await reserving;
     if (unreserved !== null) return refusedEnding(unreserved);
-    return 'outcome' in answer ? answer : await rewrite(answer, chosen, writer, exchange, ports);
+    return 'outcome' in answer ? answer : await rewrite(answer, chosen.route, writer, exchange, ports);
   } finally {
     if (!('outcome' in answer)) answer.release();
   }

@@ -1,5 +1,6 @@
 import { statusOf } from '../shared/errors.ts';
 import type { ExchangeSummary } from '../domain/ports.ts';
+import { chargeFor } from './charge.ts';
 import type { Ending, Exchange, Ports } from './exchange.ts';
 
 /** The status noted for a client that left before it got one. */
@@ -12,12 +13,11 @@ const clientClosedStatus = 499;
 export async function settle(ending: Ending, exchange: Exchange, ports: Ports): Promise<void> {
   const { notes, requestId } = exchange;
   const summary = summarize(ending, exchange, ports.clock.monotonicMs());
-  const { outcome, status, usage, totalMs } = summary;
+  const { outcome, status, totalMs, firstTextMs: firstByteMs } = summary;
   if (notes.recorded) {
-    const { firstTextMs: firstByteMs } = summary;
-    const usageSource = usage === null ? 'none' : 'upstream';
+    const charge = await chargeFor(outcome, summary.usage, exchange, ports);
     await ports.records
-      .settle({ requestId, outcome, status, usage, usageSource, firstByteMs, totalMs })
+      .settle({ requestId, outcome, status, ...charge, firstByteMs, totalMs })
       .catch((error: unknown) => ports.telemetry.fault('a consumption record could not be settled', error));
   }
   if (notes.key !== null) await ports.limiter.release(notes.key.id, requestId);
@@ -32,7 +32,7 @@ function summarize(ending: Ending, exchange: Exchange, nowMs: number): ExchangeS
     keyId: notes.key?.id ?? null,
     protocol: exchange.protocol,
     mode: notes.stream ? 'stream' : 'sync',
-    model: notes.model,
+    model: notes.model?.id ?? null,
     upstream: notes.route?.upstream ?? null,
     outcome: ending.outcome,
     status: statusSent(ending, notes.streamOpened),

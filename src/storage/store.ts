@@ -1,8 +1,11 @@
+import { openingReference } from '../domain/account.ts';
+import type { Account, BookedCredit, Credit } from '../domain/account.ts';
 import type { ApiKey } from '../domain/api-key.ts';
-import type { OpenedRecord, SettledRecord } from '../domain/consumption.ts';
-import type { Limits } from '../domain/limits.ts';
-import type { Records } from '../domain/ports.ts';
+import type { NextId, Records } from '../domain/ports.ts';
+import { bookCredit, selectAccounts } from './account-statements.ts';
 import type { Engine, Row, Statement } from './engine.ts';
+import { insertKey, readKey, selectKeyByHash, selectKeys } from './key-statements.ts';
+import { closeLostRecords, openRecord, readReservation, settleRecord } from './record-statements.ts';
 
 /** A page of keys, newest first; `next` is the cursor of the following page. */
 interface KeyPage {
@@ -12,24 +15,36 @@ interface KeyPage {
 
 /** Everything the service keeps, over any engine. */
 export interface Store extends Records {
-  createKey(key: ApiKey, hash: string): Promise<void>;
+  /** Keeps a key, with an opening balance in nano-USD or with none at all. */
+  createKey(key: ApiKey, hash: string, balanceNanos: number | null): Promise<void>;
   findKeyByHash(hash: string): Promise<ApiKey | null>;
   listKeys(limit: number, before: string | null): Promise<KeyPage>;
   countKeys(): Promise<number>;
+  credit(credit: Credit): Promise<BookedCredit>;
+  /** The accounts of some keys, by the keys' ids. */
+  accounts(keyIds: readonly string[]): Promise<ReadonlyMap<string, Account>>;
   /** Ends the records that a process which died left open; returns how many there were. */
   closeLostRecords(): Promise<number>;
 }
 
-/** The statements, written once for every engine. */
-export function createStore(engine: Engine): Store {
+/** What the store needs beside its engine: names for postings, and the time of day in milliseconds. */
+export interface StoreTools {
+  readonly nextId: NextId;
+  readonly now: () => number;
+}
+
+/** The statements, written once for every engine, as units that are whole or not at all. */
+export function createStore(engine: Engine, { nextId, now }: StoreTools): Store {
   const rows = async (statement: Statement): Promise<readonly Row[]> =>
     (await engine.run([statement]))[0] ?? [];
   return {
-    async createKey(key, hash) {
-      await rows(insertKey(key, hash));
+    async createKey(key, hash, nanos) {
+      const opening = { keyId: key.id, reference: openingReference };
+      const credit = nanos === null ? [] : bookCredit({ ...opening, nanos }, nextId(), key.createdAt);
+      await engine.run([...insertKey(key, hash), ...credit]);
     },
     async findKeyByHash(hash) {
-      const [row] = await rows({ sql: `${selectKey} WHERE hash = ?`, values: [hash] });
+      const [row] = await rows(selectKeyByHash(hash));
       return row === undefined ? null : readKey(row);
     },
     async listKeys(limit, before) {
@@ -41,99 +56,36 @@ export function createStore(engine: Engine): Store {
       const [row] = await rows({ sql: 'SELECT count(*) AS count FROM api_keys', values: [] });
       return Number(row?.['count'] ?? 0);
     },
+    async credit(credit) {
+      const posting = nextId();
+      const [, , [booked] = []] = await engine.run(bookCredit(credit, posting, now()));
+      if (booked === undefined) return { result: 'no such key', account: null };
+      const account = readAccount(booked);
+      if (booked['posting'] === posting) return { result: 'booked', account };
+      return { result: booked['delta'] === credit.nanos ? 'booked before' : 'other amount', account };
+    },
+    async accounts(keyIds) {
+      const found = await rows(selectAccounts(keyIds));
+      return new Map(found.map((row) => [String(row['key_id']), readAccount(row)]));
+    },
     async open(record) {
-      await rows(insertRecord(record));
+      return readReservation(await engine.run(openRecord(record)));
     },
     async settle(record) {
-      const settled = await rows(settleRecord(record));
+      const [settled = []] = await engine.run(settleRecord(record, nextId(), now()));
       if (settled.length === 0) throw new Error(`no open record of ${record.requestId}`);
     },
     async closeLostRecords() {
-      const lost = await rows({
-        sql: `UPDATE records SET outcome = 'lost', usage_source = 'none' WHERE outcome IS NULL RETURNING request_id`,
-        values: [],
-      });
+      const [, lost = []] = await engine.run(closeLostRecords);
       return lost.length;
     },
   };
 }
 
-const selectKey =
-  'SELECT id, name, created_at, concurrency, requests_per_minute, compatibility FROM api_keys';
-
-function insertKey({ id, name, createdAt, limits, compatibility }: ApiKey, hash: string): Statement {
+function readAccount(row: Row): Account {
   return {
-    sql: `INSERT INTO api_keys (id, hash, name, created_at, concurrency, requests_per_minute, compatibility)
-          VALUES (?, ?, ?, ?, ?, ?, ?)`,
-    values: [
-      id,
-      hash,
-      name,
-      createdAt,
-      limits.concurrency ?? null,
-      limits.requestsPerMinute ?? null,
-      JSON.stringify(compatibility),
-    ],
-  };
-}
-
-/** A page starts behind the key named by the cursor, by time of creation and then by id. */
-function selectKeys(limit: number, before: string | null): Statement {
-  const page = 'ORDER BY created_at DESC, id DESC LIMIT ?';
-  if (before === null) return { sql: `${selectKey} ${page}`, values: [limit] };
-  return {
-    sql: `${selectKey} WHERE (created_at, id) < (SELECT created_at, id FROM api_keys WHERE id = ?) ${page}`,
-    values: [before, limit],
-  };
-}
-
-function readKey(row: Row): ApiKey {
-  const limits: { -readonly [Name in keyof Limits]?: number } = {};
-  if (row['concurrency'] !== null) limits.concurrency = Number(row['concurrency']);
-  if (row['requests_per_minute'] !== null) limits.requestsPerMinute = Number(row['requests_per_minute']);
-  return {
-    id: String(row['id']),
-    name: String(row['name']),
-    createdAt: Number(row['created_at']),
-    limits,
-    compatibility: JSON.parse(String(row['compatibility'])) as ApiKey['compatibility'],
-  };
-}
-
-function insertRecord(record: OpenedRecord): Statement {
-  return {
-    sql: `INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms)
-          VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-    values: [
-      record.requestId,
-      record.keyId,
-      record.createdAt,
-      record.protocol,
-      record.mode,
-      record.model,
-      record.upstream,
-      Math.round(record.queuedMs),
-    ],
-  };
-}
-
-/** Only an open record is settled, so that a second settlement changes nothing. */
-function settleRecord({ usage, ...record }: SettledRecord): Statement {
-  return {
-    sql: `UPDATE records SET outcome = ?, status = ?, input_tokens = ?, cached_input_tokens = ?,
-            output_tokens = ?, reasoning_tokens = ?, usage_source = ?, first_byte_ms = ?, total_ms = ?
-          WHERE request_id = ? AND outcome IS NULL RETURNING request_id`,
-    values: [
-      record.outcome,
-      record.status,
-      usage?.inputTokens ?? null,
-      usage?.cachedInputTokens ?? null,
-      usage?.outputTokens ?? null,
-      usage?.reasoningTokens ?? null,
-      record.usageSource,
-      record.firstByteMs === null ? null : Math.round(record.firstByteMs),
-      Math.round(record.totalMs),
-      record.requestId,
-    ],
+    balanceNanos: row['balance'] === null ? null : Number(row['balance']),
+    heldNanos: Number(row['held']),
+    spentNanos: Number(row['spent']),
   };
 }

@@ -1,6 +1,7 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Clock, ModelCatalogue, Upstreams } from '../domain/ports.ts';
+import { free } from '../domain/pricing.ts';
 import type { ModelSource, OfferedModel } from '../domain/routing.ts';
 
 /** How long a list stays fresh, in milliseconds. */
@@ -121,6 +122,8 @@ function readModelList(
         id: id as string,
         createdAt: Number.isSafeInteger(created) ? (created as number) : nowSeconds,
         routes: [{ ...source, model: id as string }],
+        price: free,
+        holdTokens: 0,
       }));
     return new Map(models.map((model) => [model.id, model]));
   } catch {

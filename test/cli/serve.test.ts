@@ -94,7 +94,16 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
     expect(server.output()).not.toContain('sk-tg-');
 
     const cli = { TEXTGATE_ADMIN_URL: adminUrl, TEXTGATE_ADMIN_TOKEN: environment.TOKEN };
-    const options = ['--concurrency', '5', '--sampling', 'strict', '--unknown-fields', 'ignore'];
+    const options = [
+      '--concurrency',
+      '5',
+      '--sampling',
+      'strict',
+      '--unknown-fields',
+      'ignore',
+      '--balance',
+      '2.5',
+    ];
     const made = await startTextgate(['keys', 'create', 'bob', ...options], folder, cli).finished;
     expect(made.code).toBe(0);
     const [key = ''] = made.stdout.match(/sk-tg-\S+/) ?? [];
@@ -103,12 +112,19 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
 
     const listed = await startTextgate(['keys', 'list'], folder, cli).finished;
     expect(listed.stdout).toMatch(
-      /ID +NAME +CREATED +CONCURRENCY +PER MINUTE\nkey_\w{12} +bob +\S+ +5 +60\n/,
+      /ID +NAME +CREATED +CONCURRENCY +PER MINUTE +BALANCE +SPENT\nkey_\w{12} +bob +\S+ +5 +60 +2\.50 +0\.00\n/,
     );
     const json = await startTextgate(['keys', 'list', '--json'], folder, cli).finished;
     expect(JSON.parse(json.stdout)).toMatchObject([
       { name: 'bob', limits: { concurrency: 5 }, compatibility: { sampling: 'strict' } },
     ]);
+
+    const [id = ''] = listed.stdout.match(/key_\w{12}/) ?? [];
+    const pay = ['keys', 'credit', id, '1.25', '--reference', 'invoice 7'];
+    expect((await startTextgate(pay, folder, cli).finished).stdout).toBe('booked; the balance is 3.75 USD\n');
+    expect((await startTextgate(pay, folder, cli).finished).stdout).toBe(
+      'booked before, and not again; the balance is 3.75 USD\n',
+    );
 
     const wrong = await startTextgate(['keys', 'list'], folder, { ...cli, TEXTGATE_ADMIN_TOKEN: 'wrong' })
       .finished;

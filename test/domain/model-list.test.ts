@@ -1,15 +1,18 @@
 import { expect, test } from 'vitest';
+import { free } from '../../src/domain/pricing.ts';
 import { createModelList } from '../../src/domain/model-list.ts';
 
 const offered = [
   {
     id: 'small',
     createdAt: 1,
+    price: free,
+    holdTokens: 1,
     routes: [
       { upstream: 'local', speech: { dialect: 'chat', finishReason: 'required' } as const, model: 'tiny' },
     ],
   },
-  { id: 'org/large', createdAt: 2, routes: [] },
+  { id: 'org/large', createdAt: 2, price: free, holdTokens: 1, routes: [] },
 ];
 const models = createModelList(offered);
 

@@ -99,8 +99,8 @@ describe('the consumption record', () => {
     ).toEqual([
       ['incomplete', 200, 'upstream'],
       ['upstream_failed', 502, 'none'],
-      ['upstream_truncated', 200, 'none'],
-      ['client_closed', 200, 'none'],
+      ['upstream_truncated', 200, 'counted'],
+      ['client_closed', 200, 'counted'],
     ]);
     await gateway.close();
   });

@@ -46,6 +46,7 @@ describe('an answer’s headers', () => {
     isStream: true,
     standing: { verdict: 'granted', inFlight: 1, remainingStarts: 59, resetMs: 60_000 },
     limits: { concurrency: 2, requestsPerMinute: 60 },
+    balanceNanos: 1_500_000_000,
     stripped: ['temperature', 'top_p'],
     refusal: null,
   } as const;
@@ -60,12 +61,13 @@ describe('an answer’s headers', () => {
       'x-ratelimit-reset-requests': '1m0s',
       'x-textgate-concurrency-limit': '2',
       'x-textgate-concurrency-in-flight': '1',
+      'x-textgate-balance': '1.50',
       'x-textgate-stripped': 'temperature,top_p',
     });
   });
 
   test('leave out what is not so', () => {
-    const bare = { ...head, isStream: false, standing: null, limits: null, stripped: [] };
+    const bare = { ...head, isStream: false, standing: null, limits: null, balanceNanos: null, stripped: [] };
     expect(answerHeaders(bare)).toEqual({ 'content-type': 'text/event-stream' });
   });
 });

@@ -1,12 +1,15 @@
 import { join } from 'node:path';
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { free } from '../../src/domain/pricing.ts';
 import type { Engine, Statement } from '../../src/storage/engine.ts';
 import { migrations } from '../../src/storage/migrations/migrations.ts';
 import { createSqliteEngine } from '../../src/storage/sqlite/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+
+const tools = { nextId: () => randomUUID(), now: () => 7 };
 
 async function openEngine(path = ':memory:'): Promise<Engine> {
   const engine = createSqliteEngine({ path, durability: 'normal' });
@@ -79,12 +82,13 @@ describe('a database', () => {
       `INSERT INTO api_keys (id, hash, name, created_at, concurrency) VALUES ('key_a', 'h', 'old', 5, 3)`,
     );
     old.close();
-    const store = createStore(await openEngine(path));
+    const store = createStore(await openEngine(path), tools);
     expect(await store.findKeyByHash('h')).toEqual({
       id: 'key_a',
       name: 'old',
       createdAt: 5,
       limits: { concurrency: 3 },
+      hasBalance: false,
       compatibility: {},
     });
   });
@@ -130,6 +134,8 @@ describe('a record', () => {
     model: 'm',
     upstream: 'u',
     queuedMs: 0.4,
+    price: free,
+    hold: { nanos: 0, leastNanos: 1 },
   } as const;
   const settled = {
     requestId: 'req_1',
@@ -137,14 +143,19 @@ describe('a record', () => {
     status: 200,
     usage: null,
     usageSource: 'none',
+    chargeNanos: 0,
     firstByteMs: null,
     totalMs: 2.6,
   } as const;
 
   test('is settled once: a second settlement is an error, and changes nothing', async () => {
     const engine = await openEngine();
-    const store = createStore(engine);
-    await store.createKey({ id: 'key_a', name: 'a', createdAt: 1, limits: {}, compatibility: {} }, 'h');
+    const store = createStore(engine, tools);
+    await store.createKey(
+      { id: 'key_a', name: 'a', createdAt: 1, limits: {}, hasBalance: false, compatibility: {} },
+      'h',
+      null,
+    );
     await store.open(opened);
     await store.settle(settled);
     await expect(store.settle({ ...settled, outcome: 'drained' })).rejects.toThrow('no open record of req_1');

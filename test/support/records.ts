@@ -10,6 +10,8 @@ export interface RecordRow {
   readonly outcome: string | null;
   readonly status: number | null;
   readonly usage_source: string | null;
+  readonly hold: number;
+  readonly charge: number;
   readonly input_tokens: number | null;
   readonly output_tokens: number | null;
   readonly first_byte_ms: number | null;

@@ -29,7 +29,10 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly dialect?: DialectName;
   readonly finishReason?: 'required' | 'optional';
   readonly timeouts?: { connect?: string; firstByte?: string; idle?: string; total?: string };
-  readonly limits?: Partial<Limits>;
+  readonly limits?: Partial<Limits> & { readonly balanceMode?: 'soft' | 'strict' };
+  /** The price of `small`, in USD per million tokens; it is free without one. */
+  readonly price?: { readonly input: string; readonly cachedInput?: string; readonly output: string };
+  readonly holdTokens?: number;
   readonly server?: { maxBody?: string; drain?: string };
   readonly storage?: string;
   /** Whether the models are asked of the upstream; otherwise `small` is served by its `tiny`. */
@@ -56,9 +59,15 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       },
     },
   };
+  const { price, holdTokens } = options;
+  const small = {
+    routes: [{ upstream: 'local', model: 'tiny' }],
+    ...(price === undefined ? { free: true as const } : { price }),
+    ...(holdTokens === undefined ? {} : { holdTokens }),
+  };
   const config: ConfigInput = options.discover
     ? { ...shared, models: { from: 'local' } }
-    : { ...shared, models: { small: { routes: [{ upstream: 'local', model: 'tiny' }], free: true } } };
+    : { ...shared, models: { small } };
   const gateway = createGateway(config, { logLevel: 'silent', ...rest });
   const { url, adminUrl } = await gateway.listen();
   const { secret: key } = await gateway.createKey('test');

@@ -48,4 +48,41 @@ export const migrations: readonly Migration[] = [
     name: 'how the requests of a key are read',
     statements: [`ALTER TABLE api_keys ADD COLUMN compatibility TEXT NOT NULL DEFAULT '{}'`],
   },
+  {
+    number: 3,
+    name: 'balances, holds and the ledger',
+    statements: [
+      `CREATE TABLE accounts (
+         key_id TEXT PRIMARY KEY REFERENCES api_keys (id),
+         balance BIGINT,
+         held BIGINT NOT NULL DEFAULT 0,
+         spent BIGINT NOT NULL DEFAULT 0,
+         last_request TEXT,
+         last_hold BIGINT
+       )`,
+      `INSERT INTO accounts (key_id) SELECT id FROM api_keys`,
+      `ALTER TABLE records ADD COLUMN price_input BIGINT NOT NULL DEFAULT 0`,
+      `ALTER TABLE records ADD COLUMN price_cached_input BIGINT NOT NULL DEFAULT 0`,
+      `ALTER TABLE records ADD COLUMN price_output BIGINT NOT NULL DEFAULT 0`,
+      `ALTER TABLE records ADD COLUMN hold BIGINT NOT NULL DEFAULT 0`,
+      `ALTER TABLE records ADD COLUMN charge BIGINT NOT NULL DEFAULT 0`,
+      `ALTER TABLE records ADD COLUMN settlement TEXT`,
+      `CREATE TABLE ledger (
+         seq INTEGER PRIMARY KEY AUTOINCREMENT,
+         key_id TEXT NOT NULL REFERENCES accounts (key_id),
+         created_at BIGINT NOT NULL,
+         kind TEXT NOT NULL CHECK (kind IN ('credit', 'charge')),
+         delta BIGINT NOT NULL,
+         request_id TEXT UNIQUE REFERENCES records (request_id),
+         reference TEXT,
+         posting TEXT NOT NULL,
+         UNIQUE (key_id, reference)
+       )`,
+      `CREATE INDEX ledger_by_key ON ledger (key_id, seq)`,
+      `CREATE TRIGGER ledger_is_never_changed BEFORE UPDATE ON ledger
+         BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END`,
+      `CREATE TRIGGER ledger_is_never_shortened BEFORE DELETE ON ledger
+         BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END`,
+    ],
+  },
 ];

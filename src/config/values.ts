@@ -1,0 +1,65 @@
+import { z } from 'zod';
+import { parseByteSize } from '../shared/byte-size.ts';
+import { parseDuration } from '../shared/duration.ts';
+import { parseUsd } from '../shared/money.ts';
+
+/** The longest duration that a timer can hold, in milliseconds: about 24 days. */
+const maxDurationMs = 2_147_483_647;
+
+export const duration = z.string().transform((text, context) => {
+  const milliseconds = parseDuration(text);
+  if (milliseconds !== null && milliseconds <= maxDurationMs) return milliseconds;
+  context.issues.push({
+    code: 'custom',
+    input: text,
+    message: 'expected a duration such as 250ms, 5s or 10m, and at most 24d',
+  });
+  return z.NEVER;
+});
+
+export const byteSize = z.string().transform((text, context) => {
+  const bytes = parseByteSize(text);
+  if (bytes !== null) return bytes;
+  context.issues.push({ code: 'custom', input: text, message: 'expected a size such as 64KiB or 1MiB' });
+  return z.NEVER;
+});
+
+/** Digits count as a number, because a value taken from the environment is text. */
+export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) {
+  return z.preprocess(readDigits, z.int().min(min).max(max)) as unknown as z.ZodType<number, number>;
+}
+
+function readDigits(value: unknown): unknown {
+  return typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+}
+
+export const port = wholeNumber(0, 65_535);
+
+export const upstreamUrl = z.string().transform((text, context) => {
+  const url = URL.parse(text);
+  if (url !== null && ['http:', 'https:', 'demo:'].includes(url.protocol) && isPlain(url)) return url;
+  context.issues.push({
+    code: 'custom',
+    input: text,
+    message:
+      'expected an address such as http://127.0.0.1:8000/v1, without a query or a password, or demo: for the built-in demo',
+  });
+  return z.NEVER;
+});
+
+/** A query or a password would not be sent, and what is not sent must not look as if it were. */
+function isPlain({ search, username, password }: URL): boolean {
+  return search === '' && username === '' && password === '';
+}
+
+/** USD as a decimal string, read into nano-USD: a number in YAML could already have lost digits. */
+export const usd = z.string().transform((text, context) => {
+  const nanos = parseUsd(text);
+  if (nanos !== null) return nanos;
+  context.issues.push({
+    code: 'custom',
+    input: text,
+    message: 'expected USD as a decimal string, such as "0.15"',
+  });
+  return z.NEVER;
+});

@@ -1,0 +1,24 @@
+/** What an account holds: amounts in nano-USD, `balanceNanos` is `null` for a key without a balance. */
+export interface Account {
+  /** Free to be spent; below nothing only if an answer cost more than was held for it. */
+  readonly balanceNanos: number | null;
+  /** Set aside for requests in progress. */
+  readonly heldNanos: number;
+  readonly spentNanos: number;
+}
+
+/** An amount paid in, in nano-USD. The reference names the payment: the same one is booked once. */
+export interface Credit {
+  readonly keyId: string;
+  readonly nanos: number;
+  readonly reference: string;
+}
+
+/** What became of a credit: booked now, booked before, or refused because its reference stands for another amount. */
+export interface BookedCredit {
+  readonly result: 'booked' | 'booked before' | 'other amount' | 'no such key';
+  readonly account: Account | null;
+}
+
+/** The reference of the credit that a key is made with. */
+export const openingReference = 'opening balance';

@@ -1,0 +1,22 @@
+/** A US dollar has a billion nano-dollars, in which all amounts are kept: integers, so that sums are exact. */
+const nanosPerUsd = 1_000_000_000;
+const decimals = 9;
+
+/** The largest amount, in nano-USD: beyond it a number would lose its last digits. */
+export const maxNanos = Number.MAX_SAFE_INTEGER;
+
+/** Reads a decimal string of USD (`"5"`, `"0.000000001"`) into nano-USD; `null` for anything else, and for what is too large. */
+export function parseUsd(text: string): number | null {
+  const match = /^(\d{1,16})(?:\.(\d{1,9}))?$/.exec(text);
+  if (match === null) return null;
+  const [, whole = '', fraction = ''] = match;
+  const nanos = BigInt(whole) * BigInt(nanosPerUsd) + BigInt(fraction.padEnd(decimals, '0'));
+  return nanos > BigInt(maxNanos) ? null : Number(nanos);
+}
+
+/** Writes nano-USD as a decimal string of USD, with two to nine decimals: `5.00`, `-0.000000001`. */
+export function formatUsd(nanos: number): string {
+  const digits = String(Math.abs(nanos)).padStart(decimals + 1, '0');
+  const fraction = digits.slice(-decimals).replace(/0{1,7}$/, '');
+  return `${nanos < 0 ? '-' : ''}${digits.slice(0, -decimals)}.${fraction}`;
+}

@@ -1,0 +1,78 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { costOf, free, holdFor } from '../../src/domain/pricing.ts';
+import { maxNanos } from '../../src/shared/money.ts';
+import { propertyRun } from '../support/property-run.ts';
+
+/** 0.15, 0.075 and 0.60 USD per million tokens. */
+const price = { input: 150_000_000, cachedInput: 75_000_000, output: 600_000_000 };
+const tokens = (inputTokens: number, cachedInputTokens: number, outputTokens: number) => ({
+  inputTokens,
+  cachedInputTokens,
+  outputTokens,
+});
+
+describe('the cost of tokens', () => {
+  test.each<[string, ReturnType<typeof tokens>, number]>([
+    ['nothing', tokens(0, 0, 0), 0],
+    ['a million of input', tokens(1_000_000, 0, 0), 150_000_000],
+    ['a million of output', tokens(0, 0, 1_000_000), 600_000_000],
+    ['input of which half was cached', tokens(1_000_000, 500_000, 0), 112_500_000],
+    ['some of each', tokens(11, 3, 7), 8 * 150 + 3 * 75 + 7 * 600],
+  ])('%s is exact', (_name, used, nanos) => {
+    expect(costOf(used, price)).toBe(nanos);
+  });
+
+  test('is rounded up once, over all kinds together', () => {
+    const tiny = { input: 1, cachedInput: 1, output: 1 };
+    expect(costOf(tokens(1, 0, 0), tiny)).toBe(1);
+    expect(costOf(tokens(500_000, 0, 500_000), tiny)).toBe(1);
+    expect(costOf(tokens(500_000, 0, 500_001), tiny)).toBe(2);
+  });
+
+  test('is exact where numbers with decimals are not', () => {
+    fc.assert(
+      fc.property(
+        fc.nat({ max: 1e9 }),
+        fc.nat({ max: 1e9 }),
+        fc.nat({ max: 1e11 }),
+        (input, output, each) => {
+          const sum = (BigInt(input) + BigInt(output)) * BigInt(each);
+          const expected = (sum + 999_999n) / 1_000_000n;
+          const cost = costOf(tokens(input, 0, output), { input: each, cachedInput: each, output: each });
+          expect(cost).toBe(expected > BigInt(maxNanos) ? maxNanos : Number(expected));
+        },
+      ),
+      propertyRun(1_000),
+    );
+  });
+});
+
+describe('what is held for a request', () => {
+  const ask = (text: string, maxOutputTokens: number | null = null) => ({
+    turns: [{ role: 'user' as const, text }],
+    maxOutputTokens,
+  });
+
+  test('is nothing for a free model', () => {
+    expect(holdFor(ask('x'.repeat(1_000), 1_000), free, { holdTokens: 10, strict: true })).toBe(0);
+  });
+
+  test('counts the output by the client’s own cap, or else by the model’s allowance', () => {
+    const [capped, open] = [ask('', 100), ask('')];
+    const terms = { holdTokens: 1_024, strict: false };
+    expect(holdFor(capped, price, terms)).toBe(32 * 150 + 100 * 600);
+    expect(holdFor(open, price, terms)).toBe(32 * 150 + 1_024 * 600);
+  });
+
+  test('counts every byte of input as a token when it is to be a bound', () => {
+    const terms = { holdTokens: 0, strict: true };
+    expect(holdFor(ask('aé🌍'), price, terms)).toBe((7 + 32) * 150);
+    expect(holdFor(ask('aé🌍'), price, { ...terms, strict: false })).toBe((2 + 32) * 150);
+  });
+
+  test('is a bound even where cached input costs more than other input', () => {
+    const odd = { input: 1_000_000, cachedInput: 3_000_000, output: 0 };
+    expect(holdFor(ask(''), odd, { holdTokens: 0, strict: true })).toBe(32 * 3);
+  });
+});

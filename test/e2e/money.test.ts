@@ -1,0 +1,285 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { readLive } from '../support/live-answer.ts';
+import { readRecords } from '../support/records.ts';
+import {
+  chatFrames,
+  cut,
+  sayTexts,
+  sendJson,
+  sendStream,
+  startUpstream,
+} from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
+
+/** A dollar for a million tokens of input is a thousand nano-USD for one. */
+const price = { input: '1', output: '2' };
+const nanosPerInput = 1_000;
+const nanosPerOutput = 2_000;
+/** What the scripted upstream's usage (11 in, 7 out) costs. */
+const cost = 11 * nanosPerInput + 7 * nanosPerOutput;
+const body = { model: 'small', messages: [{ role: 'user', content: 'x' }], max_tokens: 10 };
+const usd = (nanos: number) => (nanos / 1e9).toFixed(9).replace(/0{1,7}$/, '');
+
+let upstream: ScriptedUpstream;
+let gateway: TestGateway;
+let file: string;
+beforeEach(async () => {
+  upstream = await startUpstream();
+  upstream.play(sayTexts(['a ', 'b']));
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
+});
+
+async function open(options: TestGatewayOptions = {}): Promise<void> {
+  file = join(makeTemporaryFolder(), 'textgate.db');
+  const limits = { requestsPerMinute: 1_000_000, concurrency: 1_000, ...options.limits };
+  gateway = await startGateway({ upstreamUrl: upstream.url, storage: file, price, ...options, limits });
+}
+
+/** A key with a balance, and what it can do. */
+async function makeKey(balanceNanos: number) {
+  const { key, secret } = await gateway.gateway.createKey('payer', { balanceNanos });
+  const headers = { authorization: `Bearer ${secret}` };
+  return {
+    id: key.id,
+    ask: (extra: object = {}, signal: AbortSignal | null = null) =>
+      gateway.post('/v1/chat/completions', { ...body, ...extra }, { headers, signal }),
+    account: () => accountOf(key.id),
+  };
+}
+
+async function admin(path: string, sent?: object): Promise<{ status: number; body: Record<string, never> }> {
+  const response = await fetch(`${gateway.adminUrl}/admin/keys${path}`, {
+    method: sent === undefined ? 'GET' : 'POST',
+    headers: { authorization: `Bearer ${gateway.adminToken}`, 'content-type': 'application/json' },
+    ...(sent === undefined ? {} : { body: JSON.stringify(sent) }),
+  });
+  return { status: response.status, body: (await response.json()) as Record<string, never> };
+}
+
+async function accountOf(id: string): Promise<{ balance: string | null; held: string; spent: string }> {
+  const { data } = (await admin('?limit=200')).body as unknown as { data: { id: string }[] };
+  const { balance, held, spent } = data.find((key) => key.id === id) as never;
+  return { balance, held, spent };
+}
+
+describe('a key with a balance', () => {
+  test('pays what the upstream counted, and is told its balance', async () => {
+    await open();
+    const { ask, account } = await makeKey(1_000_000_000);
+    const response = await ask();
+    expect(response.status).toBe(200);
+    const held = Number(response.headers.get('x-textgate-balance'));
+    expect(held).toBeLessThan(1);
+    await response.text();
+    expect(await account()).toEqual({ balance: '0.999975', held: '0.00', spent: '0.000025' });
+    expect(readRecords(file)).toMatchObject([
+      { outcome: 'completed', charge: cost, usage_source: 'upstream' },
+    ]);
+  });
+
+  test('has nothing held once its answer is whole, streamed or not', async () => {
+    await open();
+    const { ask, account } = await makeKey(1_000_000_000);
+    for (const stream of [true, false]) await (await ask({ stream })).text();
+    expect(await account()).toMatchObject({ held: '0.00', spent: '0.00005' });
+  });
+
+  test('with nothing left is refused before anything is sent, and told not to retry', async () => {
+    await open();
+    const { ask } = await makeKey(0);
+    const response = await ask();
+    expect(response.status).toBe(402);
+    expect(await response.json()).toMatchObject({
+      error: { code: 'insufficient_balance', type: 'insufficient_quota' },
+    });
+    expect(response.headers.get('x-should-retry')).toBeNull();
+    expect(upstream.seen).toEqual([]);
+    expect(readRecords(file)).toEqual([]);
+  });
+
+  test('whose money is tied up in a running request is told to wait for it', async () => {
+    await open();
+    upstream.play((response) => void sendStream(response, chatFrames(['a']).slice(0, 2)));
+    const { ask } = await makeKey(20_000);
+    const leaving = new AbortController();
+    const running = readLive(ask({ stream: true }, leaving.signal));
+    await eventually('it runs', () => running.text !== '');
+    const response = await ask();
+    expect(response.status).toBe(402);
+    expect(response.headers.get('retry-after')).toBe('1');
+    expect(await response.json()).toMatchObject({ error: { code: 'balance_held' } });
+    leaving.abort();
+    await running.ended;
+  });
+
+  test('may go below zero by what its last request cost more than was held, and is blocked then', async () => {
+    await open();
+    const { ask, account } = await makeKey(10_000);
+    expect((await ask()).status).toBe(200);
+    expect(await account()).toEqual({ balance: '-0.000015', held: '0.00', spent: '0.000025' });
+    expect((await ask()).status).toBe(402);
+  });
+
+  test('pays nothing for a failure before any text, and for text as far as it came', async () => {
+    await open();
+    const { ask, account } = await makeKey(1_000_000_000);
+    upstream.play((response) => sendJson(response, 500, '{}'));
+    expect((await ask({ stream: true })).status).toBe(502);
+    expect(await account()).toEqual({ balance: '1.00', held: '0.00', spent: '0.00' });
+    upstream.play((response) => {
+      sendStream(response, []).write(chatFrames(['hello']).slice(0, 2).join(''), () => cut(response, 'rst'));
+    });
+    await readLive(ask({ stream: true })).ended;
+    expect(readRecords(file).at(-1)).toMatchObject({
+      outcome: 'upstream_truncated',
+      usage_source: 'counted',
+    });
+    const [, record] = readRecords(file);
+    const { input_tokens: input = 0, output_tokens: output = 0, charge = 0 } = record ?? {};
+    expect(charge).toBe((input ?? 0) * nanosPerInput + (output ?? 0) * nanosPerOutput);
+    expect(charge).toBeGreaterThan(0);
+    expect((await account()).held).toBe('0.00');
+  });
+
+  test('uses a free model without any money', async () => {
+    await open();
+    await gateway.close();
+    gateway = await startGateway({ upstreamUrl: upstream.url, storage: file });
+    const { ask } = await makeKey(0);
+    expect((await ask()).status).toBe(200);
+  });
+});
+
+describe('a key without a balance', () => {
+  test('is never refused for money, and has what it spent counted all the same', async () => {
+    await open();
+    const { key, secret } = await gateway.gateway.createKey('free rider');
+    const headers = { authorization: `Bearer ${secret}` };
+    const response = await gateway.post('/v1/chat/completions', body, { headers });
+    expect(response.headers.get('x-textgate-balance')).toBeNull();
+    await response.text();
+    expect(await accountOf(key.id)).toEqual({ balance: null, held: '0.00', spent: '0.000025' });
+  });
+});
+
+describe('strict mode', () => {
+  /** What is held for the request above: its one byte and two turns' marks, and its cap. */
+  const hold = (1 + 2 * 16) * nanosPerInput + 10 * nanosPerOutput;
+
+  test('lets exactly as many of 500 parallel requests pass as there is money for', async () => {
+    await open({ limits: { balanceMode: 'strict' } });
+    const gate = Promise.withResolvers<void>();
+    upstream.play(async (response, request) => {
+      await gate.promise;
+      await sayTexts(['x'])(response, request);
+    });
+    const { ask, account } = await makeKey(3 * hold + hold - 1);
+    const asked = Array.from({ length: 500 }, () => ask());
+    await eventually('three are asked', () => upstream.seen.length === 3);
+    let refused = 0;
+    for (const asking of asked) void asking.then(({ status }) => (refused += status === 402 ? 1 : 0));
+    await eventually('all others are refused', () => refused === 497);
+    gate.resolve();
+    for (const answer of await Promise.all(asked)) await answer.text();
+    expect(upstream.seen).toHaveLength(3);
+    expect(await account()).toEqual({
+      balance: usd(4 * hold - 1 - 3 * cost),
+      held: '0.00',
+      spent: usd(3 * cost),
+    });
+  });
+
+  test('caps the answer of a request that has no cap of its own', async () => {
+    await open({ limits: { balanceMode: 'strict' }, holdTokens: 77 });
+    const { ask } = await makeKey(1_000_000_000);
+    await ask({ max_tokens: null });
+    await ask({ max_tokens: 5 });
+    const caps = upstream.seen.map((seen) => (JSON.parse(seen.body) as { max_tokens?: number }).max_tokens);
+    expect(caps).toEqual([77, 5]);
+  });
+});
+
+describe('a payment', () => {
+  test('is booked once for its reference, and refused under another amount', async () => {
+    await open();
+    const { id, account } = await makeKey(1_000_000_000);
+    const pay = (amount: string, reference: string) => admin(`/${id}/credits`, { amount, reference });
+    expect((await pay('2.50', 'a')).body).toMatchObject({ booked: true, balance: '3.50' });
+    expect((await pay('2.50', 'a')).body).toMatchObject({ booked: false, balance: '3.50' });
+    expect(await pay('9.00', 'a')).toMatchObject({ status: 400, body: { error: { param: 'reference' } } });
+    expect((await pay('2.50', 'b')).body).toMatchObject({ booked: true, balance: '6.00' });
+    expect(await account()).toMatchObject({ balance: '6.00' });
+  });
+
+  test.each([['0'], ['-1'], ['1e3'], ['0.0000000001'], [5]])('of %j is refused', async (amount) => {
+    await open();
+    const { id } = await makeKey(0);
+    const answer = await admin(`/${id}/credits`, { amount, reference: 'x' });
+    expect(answer).toMatchObject({ status: 400, body: { error: { param: 'amount' } } });
+  });
+
+  test('to a key that does not exist is a 404', async () => {
+    await open();
+    expect((await admin('/key_nobody/credits', { amount: '1', reference: 'x' })).status).toBe(404);
+  });
+
+  test('gives a key that had none a balance, which counts from the next request on', async () => {
+    await open();
+    const { key, secret } = await gateway.gateway.createKey('later');
+    const headers = { authorization: `Bearer ${secret}` };
+    await (await gateway.post('/v1/chat/completions', body, { headers })).text();
+    await admin(`/${key.id}/credits`, { amount: '1', reference: 'x' });
+    await (await gateway.post('/v1/chat/completions', body, { headers })).text();
+    expect(await accountOf(key.id)).toEqual({ balance: '0.999975', held: '0.00', spent: '0.00005' });
+  });
+});
+
+describe('the ledger', () => {
+  test('can’t be changed or shortened, and adds up to what the accounts say', async () => {
+    await open();
+    const { ask } = await makeKey(1_000_000_000);
+    for (let round = 0; round < 3; round++) await (await ask()).text();
+    await gateway.close();
+    const database = new DatabaseSync(file);
+    expect(() => database.exec('UPDATE ledger SET delta = 0')).toThrow('append-only');
+    expect(() => database.exec('DELETE FROM ledger')).toThrow('append-only');
+    const rows = database.prepare('SELECT seq, kind, delta FROM ledger ORDER BY seq').all();
+    expect(rows).toEqual([
+      { seq: 1, kind: 'credit', delta: 1_000_000_000 },
+      ...[2, 3, 4].map((seq) => ({ seq, kind: 'charge', delta: -cost })),
+    ]);
+    database.close();
+    gateway = await startGateway({ upstreamUrl: upstream.url });
+  });
+});
+
+describe('a process that died with requests in progress', () => {
+  test('gives their holds back when it starts again', async () => {
+    await open();
+    const { id } = await makeKey(1_000_000_000);
+    await gateway.close();
+    const database = new DatabaseSync(file);
+    database.exec(`UPDATE accounts SET balance = balance - 300, held = 300 WHERE key_id = '${id}'`);
+    for (const hold of [100, 200])
+      database.exec(
+        `INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, hold)
+         VALUES ('req_${hold}', '${id}', 0, 'chat', 'sync', 'small', 'local', 0, ${hold})`,
+      );
+    database.close();
+    gateway = await startGateway({ upstreamUrl: upstream.url, storage: file });
+    expect(await accountOf(id)).toEqual({ balance: '1.00', held: '0.00', spent: '0.00' });
+    expect(readRecords(file).map(({ outcome, charge }) => [outcome, charge])).toEqual([
+      ['lost', 0],
+      ['lost', 0],
+    ]);
+  });
+});
