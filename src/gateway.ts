@@ -6,15 +6,16 @@ import type { Config, ConfigInput } from './config/schema.ts';
 import { createMemoryLimiter } from './coordination/memory.ts';
 import type { KeySettings } from './domain/api-key.ts';
 import { createModelList } from './domain/model-list.ts';
-import type { Clock, ModelCatalogue, ReportFault, Upstreams } from './domain/ports.ts';
+import type { Clock, ModelCatalogue, Upstreams } from './domain/ports.ts';
 import { free } from './domain/pricing.ts';
 import type { Speech } from './domain/routing.ts';
-import { storageUnavailable } from './domain/storage-refusal.ts';
 import { createAdminRouter } from './http/admin-router.ts';
 import { createPublicRouter } from './http/public-router.ts';
 import { createHttpServer, startListening } from './http/server.ts';
-import { issueKey } from './operations/issue-key.ts';
-import type { IssuedKey } from './operations/issue-key.ts';
+import { createKeyManagement } from './operations/manage-keys.ts';
+import type { IssuedKey } from './operations/manage-keys.ts';
+import { verifyLedger } from './operations/verify-ledger.ts';
+import { createBooks } from './storage/books.ts';
 import type { Ports } from './pipeline/exchange.ts';
 import { awaitSettlements, drain } from './pipeline/drain.ts';
 import { createInFlight } from './pipeline/in-flight.ts';
@@ -26,7 +27,6 @@ import { createLog } from './telemetry/logger.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { createTelemetry } from './telemetry/telemetry.ts';
 import { isRefusal } from './shared/errors.ts';
-import type { Refusal } from './shared/errors.ts';
 import { createTokenCounter } from './tokens/token-counter.ts';
 import { createDemoUpstream } from './transport/demo-upstream.ts';
 import { createHttpUpstream } from './transport/http-upstream.ts';
@@ -79,40 +79,48 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
   store
     .closeLostRecords()
     .catch((error: unknown) => log.fault('records of an earlier process could not be closed', error));
+  const directory = createKeyDirectory(store, clock, log.fault);
+  const inFlight = createInFlight();
   const limiter = createMemoryLimiter(clock);
   const upstreams = composeUpstreams(config, clock);
   const ports: Ports = {
     clock,
-    keys: createKeyDirectory(store, log.fault),
+    keys: directory,
     limiter,
     records: store,
     models: composeModels(config, upstreams, clock),
     upstreams,
     telemetry: createTelemetry(metrics, log),
-    inFlight: createInFlight(),
+    inFlight,
     tokens: createTokenCounter(),
     balanceMode: config.limits.balanceMode,
     defaultLimits: config.limits,
     defaultCompatibility: config.compatibility,
   };
-  const createKey: Gateway['createKey'] = (name, settings = {}) =>
-    issueKey(name, settings, {
-      clock,
-      randomBytes,
-      keep: (key, secret, balanceNanos) => store.createKey(key, hashKey(secret), balanceNanos),
-    });
+  const defaults = { limits: config.limits, compatibility: config.compatibility };
+  const keys = createKeyManagement({
+    clock,
+    randomBytes,
+    hash: hashKey,
+    forgetKeys: () => directory.forgetAll(),
+    store,
+  });
 
-  const router = createPublicRouter(ports, nextId, config.server.maxBody);
+  const router = createPublicRouter(
+    ports,
+    { ...store, keys: directory, inFlight, defaults },
+    nextId,
+    config.server.maxBody,
+  );
   const admin = createAdminRouter({
     token: options.adminToken ?? config.admin.token ?? randomUUID(),
     nextId,
-    keys: {
-      defaultLimits: config.limits,
-      defaultCompatibility: config.compatibility,
-      issue: (name, settings) => orUnavailable(createKey(name, settings), log.fault),
-      list: (limit, before) => orUnavailable(store.listKeys(limit, before), log.fault),
-      credit: (credit) => orUnavailable(store.credit(credit), log.fault),
-      accounts: (keyIds) => orUnavailable(store.accounts(keyIds), log.fault),
+    keys: { keys, defaults, countInFlight: (keyId) => inFlight.count(keyId) },
+    records: {
+      listRecords: (filter, limit, before) => store.listRecords(filter, limit, before),
+      running: () => inFlight.list(),
+      cancel: (requestId) => inFlight.cancel(requestId),
+      verifyLedger: () => verifyLedger(createBooks(engine)),
     },
     metrics,
     onFault: log.fault,
@@ -125,7 +133,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
   return {
     router,
     admin,
-    createKey,
+    createKey: (name, settings) => keys.issue(name, settings),
     hasKeys: async () => (await store.countKeys()) > 0,
     async modelNames() {
       const offered = await ports.models.list();
@@ -210,16 +218,6 @@ async function whyNotReady({ inFlight, models }: Ports, engine: Engine): Promise
   );
   if (!opened) return 'the database is not open';
   return isRefusal(await models.list()) ? 'no list of models from the upstream yet' : null;
-}
-
-/** What the store answers, or the refusal for when it can't. */
-async function orUnavailable<Value>(work: Promise<Value>, onFault: ReportFault): Promise<Value | Refusal> {
-  try {
-    return await work;
-  } catch (error) {
-    onFault('the database failed an operator', error);
-    return storageUnavailable();
-  }
 }
 
 function address(host: string, port: number): string {

@@ -5,8 +5,16 @@ import { defaultAdminPort, defaultHost } from '../config/schema.ts';
 /** How long the command line waits for the gateway, in milliseconds. */
 const timeoutMs = 10_000;
 
-/** Calls the admin listener; returns the parsed body, or throws an `Error` that says what to do. */
-export async function callAdmin(method: 'GET' | 'POST', path: string, body?: object): Promise<unknown> {
+/**
+ * Calls the admin listener; returns the parsed body, or throws an `Error` that says what to do. CSV comes as its text,
+ * with the cursor of the next page.
+ */
+export async function callAdmin(
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
+  path: string,
+  body?: object,
+  accept = 'application/json',
+): Promise<unknown> {
   const port = readVariable(process.env, 'TEXTGATE_ADMIN_PORT') ?? defaultAdminPort;
   const url = readVariable(process.env, 'TEXTGATE_ADMIN_URL') ?? `http://${defaultHost}:${port}`;
   const token = readVariable(process.env, 'TEXTGATE_ADMIN_TOKEN') ?? readAdminToken(adminTokenFile);
@@ -14,7 +22,7 @@ export async function callAdmin(method: 'GET' | 'POST', path: string, body?: obj
     throw new Error(`no admin token: set TEXTGATE_ADMIN_TOKEN, or run this where ${adminTokenFile} is`);
   const response = await fetch(url.replace(/\/+$/, '') + path, {
     method,
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept },
     signal: AbortSignal.timeout(timeoutMs),
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   }).catch(() => {
@@ -22,7 +30,25 @@ export async function callAdmin(method: 'GET' | 'POST', path: string, body?: obj
       `the gateway does not answer on ${url}: is it running? (TEXTGATE_ADMIN_URL names another)`,
     );
   });
+  if (response.ok && accept === 'text/csv')
+    return { csv: await response.text(), next: response.headers.get('x-textgate-next') };
   const answer = (await response.json()) as { error?: { message: string } };
   if (!response.ok) throw new Error(answer.error?.message ?? `status ${response.status}`);
   return answer;
+}
+
+/** Reads a list of the admin listener to its end, page by page. */
+export async function readPages(path: string, query = ''): Promise<unknown[]> {
+  const found: unknown[] = [];
+  let before: string | null = null;
+  do {
+    const cursor: string = before === null ? '' : `&before=${encodeURIComponent(before)}`;
+    const page = (await callAdmin('GET', `${path}?limit=200&${query}${cursor}`)) as {
+      data: readonly unknown[];
+      next: string | null;
+    };
+    found.push(...page.data);
+    before = page.next;
+  } while (before !== null);
+  return found;
 }

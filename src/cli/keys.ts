@@ -1,74 +1,152 @@
 import { InvalidArgumentError, Option } from 'commander';
 import type { Command } from 'commander';
-import { callAdmin } from './admin-client.ts';
+import { callAdmin, readPages } from './admin-client.ts';
 import { report, writeTable } from './output.ts';
 
-/** A key as the admin listener shows it; `key` only when it was just made. */
+/** A key as the admin listener shows it; `key` only when it was just made or rotated. */
 interface ShownKey {
   readonly id: string;
   readonly name: string;
   readonly created_at: string;
+  readonly revoked_at: string | null;
+  readonly expires_at: string | null;
+  readonly models: readonly string[] | null;
   readonly limits: { readonly concurrency: number; readonly requests_per_minute: number };
   readonly balance: string | null;
+  readonly held: string;
   readonly spent: string;
+  readonly in_flight: number;
   readonly key?: string;
 }
 
-interface CreateOptions {
+/** What `create` and `update` take, as commander names it. */
+interface KeyOptions {
+  readonly name?: string;
   readonly concurrency?: number;
   readonly requestsPerMinute?: number;
   readonly balance?: string;
+  readonly model?: readonly string[];
+  readonly expires?: string;
   readonly sampling?: string;
   readonly unknownFields?: string;
   readonly json?: true;
 }
 
-/** Adds `textgate keys create|list|credit`. */
+interface Json {
+  readonly json?: true;
+}
+
+/** Adds `textgate keys create|list|show|update|revoke|rotate|credit`. */
 export function addKeysCommands(program: Command): void {
-  const keys = program.command('keys').description('make and list the keys that clients use');
-  keys
-    .command('create <name>')
-    .description('make a key; it is shown only now')
+  const keys = program.command('keys').description('make and manage the keys that clients use');
+  const add = (signature: string, description: string): Command =>
+    keys.command(signature).description(description).option('--json', 'print JSON');
+
+  withSettings(add('create <name>', 'make a key; it is shown only now'))
+    .option('--balance <usd>', 'USD that its requests are paid from; without it there is no end to them')
+    .action((name: string, options: KeyOptions) => report(() => createKey(name, options)));
+  add('list', 'list the keys, newest first').action((options: Json) => report(() => listKeys(options)));
+  add('show <id>', 'show one key').action((id: string, options: Json) => report(() => showKey(id, options)));
+  withSettings(add('update <id>', 'change a key; what is not named stays'))
+    .option('--name <name>', 'its name')
+    .action((id: string, options: KeyOptions) => report(() => updateKey(id, options)));
+  add('revoke <id>', 'take a key back, from the next request on').action((id: string, options: Json) =>
+    report(() => revokeKey(id, options)),
+  );
+  add('rotate <id>', 'make a new secret for a key; it is shown only now')
+    .option('--grace <duration>', 'how long the old one stays valid, such as 1h', '0s')
+    .action((id: string, options: Json & { grace: string }) => report(() => rotateKey(id, options)));
+  add('credit <id> <usd>', "add to a key's balance")
+    .requiredOption('--reference <text>', 'names the payment: the same one is booked once')
+    .action((id: string, amount: string, options: Json & { reference: string }) =>
+      report(() => creditKey(id, amount, options)),
+    );
+}
+
+/** The options that a key can be made with and changed by. */
+function withSettings(command: Command): Command {
+  return command
     .option('--concurrency <n>', 'requests in progress at once', wholeNumber)
     .option('--requests-per-minute <n>', 'starts in any 60 seconds', wholeNumber)
-    .option('--balance <usd>', 'USD that its requests are paid from; without it there is no end to them')
+    .option('--model <name...>', 'the only models that it may use')
+    .option('--expires <time>', 'when it ends, such as 2030-01-01T00:00:00Z')
     .addOption(
       new Option('--sampling <policy>', 'what becomes of sampling parameters').choices(['strip', 'strict']),
     )
     .addOption(
       new Option('--unknown-fields <policy>', 'what becomes of unknown fields').choices(['reject', 'ignore']),
-    )
-    .option('--json', 'print JSON')
-    .action((name: string, options: CreateOptions) => report(() => createKey(name, options)));
-  keys
-    .command('list')
-    .description('list the keys, newest first')
-    .option('--json', 'print JSON')
-    .action((options: { json?: true }) => report(() => listKeys(options)));
-  keys
-    .command('credit <id> <usd>')
-    .description("add to a key's balance")
-    .requiredOption('--reference <text>', 'names the payment: the same one is booked once')
-    .option('--json', 'print JSON')
-    .action((id: string, amount: string, options: { reference: string; json?: true }) =>
-      report(() => creditKey(id, amount, options)),
     );
 }
 
-async function createKey(name: string, options: CreateOptions): Promise<string> {
-  const { json, sampling, unknownFields, ...limits } = options;
-  const body = { name, ...limits, compatibility: { sampling, unknownFields } };
-  const made = (await callAdmin('POST', '/admin/keys', body)) as ShownKey;
-  return json ? JSON.stringify(made) : `${made.key}\n${made.id} is its id; the key itself is shown only now.`;
+function settingsOf({ model, expires, sampling, unknownFields, json: _json, ...rest }: KeyOptions): object {
+  return { ...rest, models: model, expiresAt: expires, compatibility: { sampling, unknownFields } };
+}
+
+async function createKey(name: string, options: KeyOptions): Promise<string> {
+  const made = (await callAdmin('POST', '/admin/keys', { name, ...settingsOf(options) })) as ShownKey;
+  return options.json ? JSON.stringify(made) : writeSecret(made);
+}
+
+async function listKeys({ json }: Json): Promise<string> {
+  const keys = (await readPages('/admin/keys')) as ShownKey[];
+  if (json) return JSON.stringify(keys);
+  return writeTable(
+    ['ID', 'NAME', 'CREATED', 'CONCURRENCY', 'PER MINUTE', 'BALANCE', 'SPENT', 'STATE'],
+    keys.map((key) => [
+      key.id,
+      key.name,
+      key.created_at,
+      String(key.limits.concurrency),
+      String(key.limits.requests_per_minute),
+      key.balance ?? '-',
+      key.spent,
+      stateOf(key),
+    ]),
+  );
+}
+
+async function showKey(id: string, { json }: Json): Promise<string> {
+  const key = (await callAdmin('GET', pathOf(id))) as ShownKey;
+  if (json) return JSON.stringify(key);
+  return writeTable(
+    ['', ''],
+    [
+      ['id', key.id],
+      ['name', key.name],
+      ['state', stateOf(key)],
+      ['created', key.created_at],
+      ['expires', key.expires_at ?? 'never'],
+      ['models', key.models?.join(', ') ?? 'all'],
+      ['requests at once', `${key.limits.concurrency}, ${key.in_flight} of them in progress`],
+      ['requests per minute', String(key.limits.requests_per_minute)],
+      ['balance', key.balance ?? 'none set'],
+      ['held', key.held],
+      ['spent', key.spent],
+    ],
+  ).trimStart();
+}
+
+async function updateKey(id: string, options: KeyOptions): Promise<string> {
+  const changed = await callAdmin('PATCH', pathOf(id), settingsOf(options));
+  return options.json ? JSON.stringify(changed) : `${id} is changed, from its next request on`;
+}
+
+async function revokeKey(id: string, { json }: Json): Promise<string> {
+  const revoked = await callAdmin('DELETE', pathOf(id));
+  return json ? JSON.stringify(revoked) : `${id} is revoked: its next request is refused`;
+}
+
+async function rotateKey(id: string, { grace, json }: Json & { grace: string }): Promise<string> {
+  const rotated = (await callAdmin('POST', `${pathOf(id)}/rotate`, { grace })) as ShownKey;
+  return json ? JSON.stringify(rotated) : writeSecret(rotated);
 }
 
 async function creditKey(
   id: string,
   amount: string,
-  { reference, json }: { reference: string; json?: true },
+  { reference, json }: Json & { reference: string },
 ): Promise<string> {
-  const path = `/admin/keys/${encodeURIComponent(id)}/credits`;
-  const credit = (await callAdmin('POST', path, { amount, reference })) as {
+  const credit = (await callAdmin('POST', `${pathOf(id)}/credits`, { amount, reference })) as {
     booked: boolean;
     balance: string;
   };
@@ -76,31 +154,17 @@ async function creditKey(
   return `${credit.booked ? 'booked' : 'booked before, and not again'}; the balance is ${credit.balance} USD`;
 }
 
-async function listKeys({ json }: { json?: true }): Promise<string> {
-  const keys: ShownKey[] = [];
-  let before: string | null = null;
-  do {
-    const cursor: string = before === null ? '' : `&before=${before}`;
-    const page = (await callAdmin('GET', `/admin/keys?limit=200${cursor}`)) as {
-      data: ShownKey[];
-      next: string | null;
-    };
-    keys.push(...page.data);
-    before = page.next;
-  } while (before !== null);
-  if (json) return JSON.stringify(keys);
-  return writeTable(
-    ['ID', 'NAME', 'CREATED', 'CONCURRENCY', 'PER MINUTE', 'BALANCE', 'SPENT'],
-    keys.map(({ id, name, created_at: created, limits, balance, spent }) => [
-      id,
-      name,
-      created,
-      String(limits.concurrency),
-      String(limits.requests_per_minute),
-      balance ?? '-',
-      spent,
-    ]),
-  );
+function pathOf(id: string): string {
+  return `/admin/keys/${encodeURIComponent(id)}`;
+}
+
+function writeSecret({ id, key }: ShownKey): string {
+  return `${key}\n${id} is its id; the key itself is shown only now.`;
+}
+
+function stateOf({ revoked_at: revokedAt, expires_at: expiresAt }: ShownKey): string {
+  if (revokedAt !== null) return 'revoked';
+  return expiresAt !== null && Date.parse(expiresAt) <= Date.now() ? 'expired' : 'active';
 }
 
 function wholeNumber(text: string): number {

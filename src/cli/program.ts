@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { addKeysCommands } from './keys.ts';
+import { addRecordsCommands } from './records.ts';
 import { addServeCommand } from './serve.ts';
 
 /** The `textgate` command. */
@@ -10,5 +11,6 @@ export function createProgram(): Command {
     .showSuggestionAfterError();
   addServeCommand(program);
   addKeysCommands(program);
+  addRecordsCommands(program);
   return program;
 }

@@ -7,6 +7,9 @@ export const keyPattern = /^sk-tg-[A-Za-z0-9]{12}-[A-Za-z0-9_-]{43}$/;
 /** The bytes that `mintKey` needs: 12 for the public part, 32 (256 bits) for the secret. */
 export const keyEntropyBytes = 44;
 
+/** Of these, the bytes of the secret alone. */
+export const secretEntropyBytes = 32;
+
 const publicLength = 12;
 const publicAlphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
@@ -19,6 +22,12 @@ export interface ApiKey {
   readonly createdAt: number;
   /** The limits of this key alone; what is left out is the service's default. */
   readonly limits: Partial<Limits>;
+  /** The models that it may use; `null` for all. */
+  readonly models: readonly string[] | null;
+  /** Milliseconds since 1970, from which on it is no key any more; `null` for never. */
+  readonly expiresAt: number | null;
+  /** Milliseconds since 1970, at which it was taken back; `null` while it is in use. */
+  readonly revokedAt: number | null;
   /** Whether its requests are paid from a balance of its own. */
   readonly hasBalance: boolean;
   /** Where this key differs from the service in how its requests are read. */
@@ -27,9 +36,41 @@ export interface ApiKey {
 
 /** What a key may be given of its own when it is made. */
 export interface KeySettings extends Partial<Limits> {
+  readonly models?: readonly string[];
+  /** Milliseconds since 1970. */
+  readonly expiresAt?: number;
   readonly compatibility?: Partial<Compatibility>;
   /** What its requests are paid from, in nano-USD; a key that is made without one may spend without end. */
   readonly balanceNanos?: number;
+}
+
+/** What of a key may be changed later. `null` takes a setting away; what is left out stays. */
+export interface KeyChanges {
+  readonly name?: string;
+  readonly concurrency?: number | null;
+  readonly requestsPerMinute?: number | null;
+  readonly models?: readonly string[] | null;
+  readonly expiresAt?: number | null;
+  readonly compatibility?: Partial<Compatibility>;
+}
+
+/** A key with some of its settings changed. */
+export function changeKey(key: ApiKey, changes: KeyChanges): ApiKey {
+  const { name, concurrency, requestsPerMinute, models, expiresAt, compatibility } = changes;
+  const limits = { ...key.limits, ...withoutAbsent({ concurrency, requestsPerMinute }) };
+  return {
+    ...key,
+    name: name ?? key.name,
+    limits: Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== null)),
+    models: models === undefined ? key.models : models,
+    expiresAt: expiresAt === undefined ? key.expiresAt : expiresAt,
+    compatibility: { ...key.compatibility, ...compatibility },
+  };
+}
+
+/** Whether a key may be used at a time. */
+export function isUsable({ revokedAt, expiresAt }: ApiKey, now: number): boolean {
+  return revokedAt === null && (expiresAt === null || expiresAt > now);
 }
 
 /** Makes a key's public id and its full text out of random bytes. */
@@ -37,6 +78,17 @@ export function mintKey(entropy: Uint8Array): { readonly id: string; readonly se
   if (entropy.length !== keyEntropyBytes) throw new RangeError(`a key takes ${keyEntropyBytes} random bytes`);
   let name = '';
   for (const byte of entropy.subarray(0, publicLength)) name += publicAlphabet[byte % publicAlphabet.length];
-  const secret = Buffer.from(entropy.subarray(publicLength)).toString('base64url');
-  return { id: `key_${name}`, secret: `sk-tg-${name}-${secret}` };
+  const id = `key_${name}`;
+  return { id, secret: mintSecret(id, entropy.subarray(publicLength)) };
+}
+
+/** Makes a new full text for a key that exists: its public part stays, so that people still know it. */
+export function mintSecret(id: string, entropy: Uint8Array): string {
+  if (entropy.length !== secretEntropyBytes)
+    throw new RangeError(`a secret takes ${secretEntropyBytes} random bytes`);
+  return `sk-tg-${id.slice('key_'.length)}-${Buffer.from(entropy).toString('base64url')}`;
+}
+
+function withoutAbsent(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }

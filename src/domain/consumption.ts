@@ -60,3 +60,30 @@ export interface SettledRecord {
   readonly firstByteMs: number | null;
   readonly totalMs: number;
 }
+
+/** A whole consumption record, as its key's holder may read it. */
+export interface ConsumptionRecord extends Omit<OpenedRecord, 'hold'> {
+  /** `null` while the request runs, as are all that its end decides. */
+  readonly outcome: Outcome | null;
+  readonly status: number | null;
+  readonly usage: Usage | null;
+  readonly usageSource: SettledRecord['usageSource'] | null;
+  readonly holdNanos: number;
+  readonly chargeNanos: number;
+  readonly firstByteMs: number | null;
+  readonly totalMs: number | null;
+}
+
+/** Which records are wanted; times are milliseconds since 1970, `to` is not included. */
+export interface RecordFilter {
+  readonly keyId?: string | undefined;
+  readonly model?: string | undefined;
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+}
+
+/** A page of records, newest first; `next` is the cursor of the following page. */
+export interface RecordPage {
+  readonly records: readonly ConsumptionRecord[];
+  readonly next: string | null;
+}

@@ -14,3 +14,8 @@ export function storageUnavailable(): Refusal {
     },
   );
 }
+
+/** A database that failed. Whoever answers for it turns it into `storageUnavailable`. */
+export class StorageError extends Error {
+  override readonly name = 'StorageError';
+}

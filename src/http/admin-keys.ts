@@ -1,179 +1,161 @@
 import { Router } from 'express';
-import type { Request, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
-import { isRefusal, refuse } from '../shared/errors.ts';
+import { parseDuration } from '../shared/duration.ts';
+import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import { formatUsd } from '../shared/money.ts';
-import type { Account, BookedCredit, Credit } from '../domain/account.ts';
-import type { ApiKey, KeySettings } from '../domain/api-key.ts';
-import type { Limits } from '../domain/limits.ts';
-import type { Compatibility } from '../protocol/contract/compatibility.ts';
-import type { IssuedKey } from '../operations/issue-key.ts';
-import { parseJson } from '../shared/parse-json.ts';
-import { readBody } from './body.ts';
-import { methodNotAllowed, sendJson, sendRefusal } from './refusal-response.ts';
+import type { ApiKey } from '../domain/api-key.ts';
+import type { IssuedKey, KeyManagement } from '../operations/manage-keys.ts';
+import { check, pageQuery, readChecked } from './checked-input.ts';
+import { methodNotAllowed, sendAnswer } from './refusal-response.ts';
+import { emptyAccount, shownAccount, shownKey } from './shown-key.ts';
+import type { KeyDefaults } from './shown-key.ts';
 import { usd } from './usd.ts';
 
-/** What an operator can do with keys. */
+/** What the routes of keys need. */
 export interface KeyAdministration {
-  readonly defaultLimits: Limits;
-  readonly defaultCompatibility: Compatibility;
-  issue(name: string, settings: KeySettings): Promise<IssuedKey | Refusal>;
-  /** Books a payment; the same reference is booked once. */
-  credit(credit: Credit): Promise<BookedCredit | Refusal>;
-  accounts(keyIds: readonly string[]): Promise<ReadonlyMap<string, Account> | Refusal>;
-  list(
-    limit: number,
-    before: string | null,
-  ): Promise<{ readonly keys: readonly ApiKey[]; readonly next: string | null } | Refusal>;
+  readonly defaults: KeyDefaults;
+  readonly keys: KeyManagement;
+  /** How many requests a key has in progress. */
+  readonly countInFlight: (keyId: string) => number;
 }
 
-const maxBodyBytes = 65_536;
 const maxNameLength = 100;
 const maxReferenceLength = 200;
-const defaultPageSize = 50;
-const maxPageSize = 200;
+const maxModels = 1_000;
 
-/** An amount of USD that is paid in: more than nothing. */
-const amount = usd.refine((nanos) => nanos > 0, 'expected more than 0');
-
-const newCredit = z.strictObject({ amount, reference: z.string().min(1).max(maxReferenceLength) });
+const name = z.string().min(1).max(maxNameLength);
+const atLeastOne = z.int().min(1);
+const models = z.array(z.string().min(1)).min(1).max(maxModels);
+const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
+const compatibility = z.strictObject({
+  sampling: z.enum(['strip', 'strict']).optional(),
+  unknownFields: z.enum(['reject', 'ignore']).optional(),
+  responsesDone: z.boolean().optional(),
+});
+const grace = z.string().transform((text, context) => {
+  const milliseconds = parseDuration(text);
+  if (milliseconds !== null) return milliseconds;
+  context.issues.push({ code: 'custom', input: text, message: 'expected a duration such as 30m or 1h' });
+  return z.NEVER;
+});
 
 const newKey = z.strictObject({
-  name: z.string().min(1).max(maxNameLength),
-  concurrency: z.int().min(1).optional(),
-  requestsPerMinute: z.int().min(1).optional(),
+  name,
+  concurrency: atLeastOne.optional(),
+  requestsPerMinute: atLeastOne.optional(),
   balance: usd.optional(),
-  compatibility: z
-    .strictObject({
-      sampling: z.enum(['strip', 'strict']).optional(),
-      unknownFields: z.enum(['reject', 'ignore']).optional(),
-      responsesDone: z.boolean().optional(),
-    })
-    .optional(),
+  models: models.optional(),
+  expiresAt: time.optional(),
+  compatibility: compatibility.optional(),
+});
+const changedKey = z.strictObject({
+  name: name.optional(),
+  concurrency: atLeastOne.nullish(),
+  requestsPerMinute: atLeastOne.nullish(),
+  models: models.nullish(),
+  expiresAt: time.nullish(),
+  compatibility: compatibility.optional(),
+});
+const rotation = z.strictObject({ grace: grace.default(0) });
+const payment = z.strictObject({
+  amount: usd.refine((nanos) => nanos > 0, 'expected more than 0'),
+  reference: z.string().min(1).max(maxReferenceLength),
 });
 
-const page = z.object({
-  limit: z.coerce.number().int().min(1).max(maxPageSize).default(defaultPageSize),
-  before: z.string().optional(),
-});
+/** The life of a key: made, listed, read, changed, taken back, rotated, paid for. */
+export function createKeyRoutes(administration: KeyAdministration): Router {
+  const { keys } = administration;
+  const router = Router({ mergeParams: true });
+  const show = async (key: ApiKey | Refusal): Promise<object | Refusal> =>
+    isRefusal(key) ? key : ((await showAll([key], administration))[0] ?? {});
+  const showIssued = async (issued: IssuedKey | Refusal): Promise<object | Refusal> =>
+    isRefusal(issued) ? issued : { ...(await show(issued.key)), key: issued.secret };
 
-/** `POST` makes a key and shows it this once; `GET` lists keys, newest first, by pages; `/credits` takes payments. */
-export function createKeyRoutes(keys: KeyAdministration): Router {
-  const router = Router();
-  router.post('/', async (request, response) =>
-    answer(response, 201, await createKey(request, response, keys)),
+  router.get(
+    '/',
+    handle(200, (request) => listKeys(request, administration)),
   );
-  router.get('/', async (request, response) => answer(response, 200, await listKeys(request, keys)));
+  router.post(
+    '/',
+    handle(201, async (request, response) => {
+      const body = await readChecked(request, response, newKey);
+      if (isRefusal(body)) return body;
+      const { name: given, balance: balanceNanos, ...settings } = body;
+      return showIssued(await keys.issue(given, withoutAbsent({ ...settings, balanceNanos })));
+    }),
+  );
   router.all('/', methodNotAllowed('GET, POST'));
-  router.post('/:id/credits', async (request, response) =>
-    answer(response, 200, await creditKey(request, response, keys)),
+
+  router.get(
+    '/:id',
+    handle(200, async (request) => show(await keys.show(idOf(request)))),
+  );
+  router.patch(
+    '/:id',
+    handle(200, async (request, response) => {
+      const body = await readChecked(request, response, changedKey);
+      return isRefusal(body) ? body : show(await keys.change(idOf(request), withoutAbsent(body)));
+    }),
+  );
+  router.delete(
+    '/:id',
+    handle(200, async (request) => show(await keys.revoke(idOf(request)))),
+  );
+  router.all('/:id', methodNotAllowed('GET, PATCH, DELETE'));
+
+  router.post(
+    '/:id/rotate',
+    handle(200, async (request, response) => {
+      const body = await readChecked(request, response, rotation);
+      return isRefusal(body) ? body : showIssued(await keys.rotate(idOf(request), body.grace));
+    }),
+  );
+  router.all('/:id/rotate', methodNotAllowed('POST'));
+
+  router.post(
+    '/:id/credits',
+    handle(200, async (request, response) => {
+      const body = await readChecked(request, response, payment);
+      if (isRefusal(body)) return body;
+      const keyId = idOf(request);
+      const paid = await keys.credit({ keyId, nanos: body.amount, reference: body.reference });
+      return isRefusal(paid) ? paid : { id: keyId, booked: paid.booked, ...shownAccount(paid.account) };
+    }),
   );
   router.all('/:id/credits', methodNotAllowed('POST'));
   return router;
 }
 
-function answer(response: Response, status: number, result: object): void {
-  if (isRefusal(result)) sendRefusal(response, result);
-  else sendJson(response, status, JSON.stringify(result));
+async function listKeys(request: Request, administration: KeyAdministration): Promise<object | Refusal> {
+  const page = check(request.query, pageQuery);
+  if (isRefusal(page)) return page;
+  const { keys, next } = await administration.keys.list(page.limit, page.before ?? null);
+  return { object: 'list', data: await showAll(keys, administration), next };
 }
 
-async function createKey(
-  request: Request,
-  response: Response,
-  keys: KeyAdministration,
-): Promise<object | Refusal> {
-  const body = await readChecked(request, response, newKey);
-  if (isRefusal(body)) return body;
-  const { name, balance: balanceNanos, ...settings } = body;
-  const issued = await keys.issue(name, withoutAbsent({ ...settings, balanceNanos }));
-  if (isRefusal(issued)) return issued;
-  const account: Account = { balanceNanos: balanceNanos ?? null, heldNanos: 0, spentNanos: 0 };
-  return { ...keyObject(issued.key, account, keys), key: issued.secret };
-}
-
-async function creditKey(
-  request: Request,
-  response: Response,
-  keys: KeyAdministration,
-): Promise<object | Refusal> {
-  const body = await readChecked(request, response, newCredit);
-  if (isRefusal(body)) return body;
-  const keyId = String(request.params['id']);
-  const booked = await keys.credit({ keyId, nanos: body.amount, reference: body.reference });
-  if (isRefusal(booked)) return booked;
-  if (booked.account === null)
-    return refuse('unknown_url', 'No key has this id: GET /admin/keys lists them.');
-  if (booked.result === 'other amount')
-    return refuse('invalid_value', 'This reference stands for another amount: use a new one.', {
-      param: 'reference',
-    });
-  return { id: keyId, booked: booked.result === 'booked', ...accountObject(booked.account) };
-}
-
-/** Reads a JSON body and holds it against a schema. */
-async function readChecked<Schema extends z.ZodType>(
-  request: Request,
-  response: Response,
-  schema: Schema,
-): Promise<z.output<Schema> | Refusal> {
-  const bytes = await readBody(request, response, maxBodyBytes);
-  if (isRefusal(bytes)) return bytes;
-  const body = parseJson(Buffer.from(bytes).toString('utf8'));
-  if (body === undefined) return refuse('invalid_json', 'The request body could not be parsed as JSON.');
-  const read = schema.safeParse(body);
-  return read.success ? read.data : firstFault(read.error);
-}
-
-async function listKeys(request: Request, keys: KeyAdministration): Promise<object | Refusal> {
-  const read = page.safeParse(request.query);
-  if (!read.success) return firstFault(read.error);
-  const listed = await keys.list(read.data.limit, read.data.before ?? null);
-  if (isRefusal(listed)) return listed;
-  const { keys: found, next } = listed;
+async function showAll(
+  found: readonly ApiKey[],
+  { keys, defaults, countInFlight }: KeyAdministration,
+): Promise<readonly object[]> {
   const accounts = await keys.accounts(found.map(({ id }) => id));
-  if (isRefusal(accounts)) return accounts;
-  return { object: 'list', data: found.map((key) => keyObject(key, accounts.get(key.id), keys)), next };
+  return found.map((key) =>
+    shownKey(key, accounts.get(key.id) ?? emptyAccount, countInFlight(key.id), defaults),
+  );
 }
 
-function keyObject(
-  { id, name, createdAt, limits, compatibility }: ApiKey,
-  account: Account | undefined,
-  { defaultLimits, defaultCompatibility }: KeyAdministration,
-): object {
-  const { concurrency, requestsPerMinute } = { ...defaultLimits, ...limits };
-  return {
-    id,
-    name,
-    created_at: new Date(createdAt).toISOString(),
-    limits: { concurrency, requests_per_minute: requestsPerMinute },
-    compatibility: { ...defaultCompatibility, ...compatibility },
-    ...(account === undefined ? {} : accountObject(account)),
-  };
+function handle(
+  status: number,
+  work: (request: Request, response: Response) => Promise<object | Refusal>,
+): RequestHandler {
+  return async (request, response) => sendAnswer(response, status, await work(request, response));
 }
 
-function accountObject({ balanceNanos, heldNanos, spentNanos }: Account): object {
-  return {
-    balance: balanceNanos === null ? null : formatUsd(balanceNanos),
-    held: formatUsd(heldNanos),
-    spent: formatUsd(spentNanos),
-  };
+function idOf(request: Request): string {
+  return String(request.params['id']);
 }
 
 /** zod leaves an absent optional key in as `undefined`, which would hide the service's default. */
-function withoutAbsent(settings: object): KeySettings {
-  return JSON.parse(JSON.stringify(settings)) as KeySettings;
-}
-
-/** The first thing that zod found, with the field it was found in. */
-function firstFault(error: z.ZodError): Refusal {
-  const [issue] = error.issues;
-  if (issue?.code === 'unrecognized_keys') {
-    const [key = ''] = issue.keys;
-    return refuse('unknown_parameter', `Unknown parameter: '${key}'.`, { param: key });
-  }
-  const param = issue?.path.join('.') ?? '';
-  return refuse('invalid_value', `Invalid '${param}': ${issue?.message ?? 'not usable'}.`, {
-    param: param === '' ? null : param,
-  });
+function withoutAbsent(settings: object): object {
+  return JSON.parse(JSON.stringify(settings)) as object;
 }

@@ -4,6 +4,8 @@ import type { NextId, ReportFault } from '../domain/ports.ts';
 import { createAdminGuard } from './admin-guard.ts';
 import { createKeyRoutes } from './admin-keys.ts';
 import type { KeyAdministration } from './admin-keys.ts';
+import { createRecordRoutes } from './admin-records.ts';
+import type { RecordAdministration } from './admin-records.ts';
 import { identify, refuseFaults, sendJson, unknownUrl } from './refusal-response.ts';
 
 /** What the admin listener shows and does. */
@@ -11,6 +13,7 @@ export interface AdminPorts {
   readonly token: string;
   readonly nextId: NextId;
   readonly keys: KeyAdministration;
+  readonly records: RecordAdministration;
   readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly onFault: ReportFault;
   /** Why the service can't take requests now; `null` when it can. */
@@ -34,6 +37,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   });
   router.use('/admin', createAdminGuard(ports.token));
   router.use('/admin/keys', createKeyRoutes(ports.keys));
+  router.use('/admin', createRecordRoutes(ports.records));
   router.use('/admin', unknownUrl);
   router.use(refuseFaults(ports.onFault));
   return router;

@@ -3,25 +3,32 @@ import type { Request, RequestHandler, Response } from 'express';
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Protocol } from '../protocol/text.ts';
+import type { ApiKey } from '../domain/api-key.ts';
 import type { NextId } from '../domain/ports.ts';
 import type { OfferedModel } from '../domain/routing.ts';
 import { authenticate } from '../pipeline/authenticate.ts';
 import type { Ports } from '../pipeline/exchange.ts';
-import { findModel } from '../pipeline/route.ts';
+import { findModel, mayUse } from '../pipeline/route.ts';
 import { runExchange } from '../pipeline/run-exchange.ts';
+import { createHolderRoutes } from './holder-routes.ts';
+import type { HolderPorts } from './holder-routes.ts';
 import { HttpClient, findDuplicateHeader } from './http-client.ts';
 import {
   idOf,
   identify,
   methodNotAllowed,
   refuseFaults,
-  sendJson,
-  sendRefusal,
+  sendAnswer,
   unknownUrl,
 } from './refusal-response.ts';
 
 /** The paths under `/v1`. Everything else is left to the app around it. */
-export function createPublicRouter(ports: Ports, nextId: NextId, maxBodyBytes: number): Router {
+export function createPublicRouter(
+  ports: Ports,
+  holder: HolderPorts,
+  nextId: NextId,
+  maxBodyBytes: number,
+): Router {
   const router = Router({ caseSensitive: true });
   router.use('/v1', identify(nextId));
   const generate =
@@ -38,9 +45,10 @@ export function createPublicRouter(ports: Ports, nextId: NextId, maxBodyBytes: n
   router.get('/v1/models', (request, response) => answerModels(request, response, ports, listModels));
   router.all('/v1/models', methodNotAllowed('GET, HEAD'));
   router.get('/v1/models/*id', (request, response) =>
-    answerModels(request, response, ports, () => showModel(modelIdOf(request), ports)),
+    answerModels(request, response, ports, (key) => showModel(modelIdOf(request), key, ports)),
   );
   router.all('/v1/models/*id', methodNotAllowed('GET, HEAD'));
+  router.use(createHolderRoutes(holder));
   router.use('/v1', unknownUrl);
   router.use(refuseFaults(ports.telemetry.fault));
   return router;
@@ -50,21 +58,21 @@ async function answerModels(
   request: Request,
   response: Response,
   ports: Ports,
-  read: (ports: Ports) => Promise<object | Refusal>,
+  read: (key: ApiKey, ports: Ports) => Promise<object | Refusal>,
 ): Promise<void> {
   const key = findDuplicateHeader(request) ?? (await authenticate(request.headers.authorization, ports.keys));
-  const answer = isRefusal(key) ? key : await read(ports);
-  if (isRefusal(answer)) sendRefusal(response, answer);
-  else sendJson(response, 200, JSON.stringify(answer));
+  sendAnswer(response, 200, isRefusal(key) ? key : await read(key, ports));
 }
 
-async function listModels({ models }: Ports): Promise<object | Refusal> {
+/** A key with a list of its own sees nothing else. */
+async function listModels(key: ApiKey, { models }: Ports): Promise<object | Refusal> {
   const offered = await models.list();
-  return isRefusal(offered) ? offered : { object: 'list', data: offered.map(modelObject) };
+  if (isRefusal(offered)) return offered;
+  return { object: 'list', data: offered.filter((model) => mayUse(key, model)).map(modelObject) };
 }
 
-async function showModel(id: string, { models }: Ports): Promise<object | Refusal> {
-  const offered = await findModel(id, models);
+async function showModel(id: string, key: ApiKey, { models }: Ports): Promise<object | Refusal> {
+  const offered = await findModel(id, key, models);
   return isRefusal(offered) ? offered : modelObject(offered);
 }
 

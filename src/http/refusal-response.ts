@@ -1,6 +1,7 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
-import { refuse, statusOf } from '../shared/errors.ts';
+import { isRefusal, refuse, statusOf } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
+import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
 import type { NextId, ReportFault } from '../domain/ports.ts';
 import { jsonType } from '../protocol/answer-writer.ts';
 import { writeRefusal } from '../protocol/write-refusal.ts';
@@ -35,6 +36,12 @@ export function sendJson(
   response.end(body);
 }
 
+/** Sends what a route has to say: an object, or a refusal. */
+export function sendAnswer(response: Response, status: number, answer: object | Refusal): void {
+  if (isRefusal(answer)) sendRefusal(response, answer);
+  else sendJson(response, status, JSON.stringify(answer));
+}
+
 /** Sends a refusal in the OpenAI envelope. */
 export function sendRefusal(
   response: Response,
@@ -66,6 +73,7 @@ export function refuseFaults(onFault: ReportFault): ErrorRequestHandler {
     if (error instanceof URIError)
       return sendRefusal(response, refuse('unknown_url', 'The path of this request cannot be decoded.'));
     onFault('a request could not be answered', error);
+    if (error instanceof StorageError) return sendRefusal(response, storageUnavailable());
     const message = 'The server had an error while processing the request.';
     sendRefusal(response, refuse('server_error', message));
   };

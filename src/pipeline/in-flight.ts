@@ -1,9 +1,18 @@
+import type { Protocol } from '../protocol/text.ts';
 import type { Interruption } from '../domain/ports.ts';
 
 /** What the registry knows of a running request. */
-interface Running {
+export interface Running {
   readonly requestId: string;
+  readonly protocol: Protocol;
+  /** Milliseconds since 1970. */
+  readonly arrivedAt: number;
   readonly interruption: AbortController;
+  readonly notes: {
+    readonly key: { readonly id: string } | null;
+    readonly model: { readonly id: string } | null;
+    readonly stream: boolean;
+  };
 }
 
 /** The requests in progress on this process. */
@@ -12,6 +21,12 @@ export interface InFlight {
   readonly accepting: boolean;
   add(running: Running): void;
   remove(running: Running): void;
+  /** Those that have been let in, in the order of their arrival. */
+  list(): readonly Running[];
+  /** How many a key has. */
+  count(keyId: string): number;
+  /** Stops one request; false when none runs under this id, or not with this key. */
+  cancel(requestId: string, keyId?: string): boolean;
   /** Stops accepting; resolves when nothing runs any more. */
   drained(): Promise<void>;
   /** Stops all that runs. */
@@ -30,6 +45,14 @@ export function createInFlight(): InFlight {
     remove(request) {
       running.delete(request.requestId);
       if (running.size === 0) empty?.resolve();
+    },
+    list: () => [...running.values()].filter(({ notes }) => notes.key !== null),
+    count: (keyId) => [...running.values()].filter(({ notes }) => notes.key?.id === keyId).length,
+    cancel(requestId, keyId) {
+      const found = running.get(requestId);
+      if (found === undefined || (keyId !== undefined && found.notes.key?.id !== keyId)) return false;
+      found.interruption.abort('cancelled' satisfies Interruption);
+      return true;
     },
     async drained() {
       accepting = false;

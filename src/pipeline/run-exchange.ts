@@ -58,7 +58,7 @@ async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
   const request = await normalize(exchange, { ...ports.defaultCompatibility, ...key.compatibility });
   if (isRefusal(request)) return refusedEnding(request);
 
-  const chosen = await route(request.model, exchange, ports);
+  const chosen = await route(request.model, key, exchange, ports);
   if (isRefusal(chosen)) return refusedEnding(chosen);
   if (interruption.signal.aborted) return interruptedEnding(interruption.signal.reason as Interruption, null);
 

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Refusal } from '../shared/errors.ts';
-import { keyPattern } from '../domain/api-key.ts';
+import { isUsable, keyPattern } from '../domain/api-key.ts';
 import type { ApiKey } from '../domain/api-key.ts';
-import type { KeyDirectory, ReportFault } from '../domain/ports.ts';
+import type { Clock, KeyDirectory, ReportFault } from '../domain/ports.ts';
 import { storageUnavailable } from '../domain/storage-refusal.ts';
 import type { Store } from './store.ts';
 
@@ -13,21 +13,27 @@ const maxCachedKeys = 10_000;
 /** How long a key is remembered before the store is asked again, in milliseconds. */
 const cacheMs = 10_000;
 
-/** Finds keys in a cache by the text presented, and in the store by its hash. Wrong keys are not cached. */
-export function createKeyDirectory(store: Pick<Store, 'findKeyByHash'>, onFault: ReportFault): KeyDirectory {
+/** Finds usable keys in a cache by the text presented, and in the store by its hash. Wrong keys are not cached. */
+export function createKeyDirectory(
+  store: Pick<Store, 'findKeyByHash'>,
+  clock: Clock,
+  onFault: ReportFault,
+): KeyDirectory & { forgetAll(): void } {
   const cache = new LRUCache<string, ApiKey>({ max: maxCachedKeys, ttl: cacheMs });
   return {
     find(presented) {
       const cached = cache.get(presented);
-      if (cached !== undefined) return cached;
+      if (cached !== undefined) return isUsable(cached, clock.now()) ? cached : null;
       return keyPattern.test(presented) ? lookUp(presented) : null;
     },
+    forgetAll: () => cache.clear(),
   };
 
   async function lookUp(presented: string): Promise<ApiKey | null | Refusal> {
     try {
       const key = await store.findKeyByHash(hashKey(presented));
-      if (key !== null) cache.set(presented, key);
+      if (key === null || !isUsable(key, clock.now())) return null;
+      cache.set(presented, key);
       return key;
     } catch (error) {
       onFault('keys could not be read', error);

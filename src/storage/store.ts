@@ -1,28 +1,41 @@
 import { openingReference } from '../domain/account.ts';
 import type { Account, BookedCredit, Credit } from '../domain/account.ts';
 import type { ApiKey } from '../domain/api-key.ts';
+import type { ConsumptionRecord, RecordFilter, RecordPage } from '../domain/consumption.ts';
 import type { NextId, Records } from '../domain/ports.ts';
+import type { KeyPage } from '../operations/manage-keys.ts';
 import { bookCredit, selectAccounts } from './account-statements.ts';
 import type { Engine, Row, Statement } from './engine.ts';
-import { insertKey, readKey, selectKeyByHash, selectKeys } from './key-statements.ts';
+import {
+  insertKey,
+  readKey,
+  revokeKey,
+  rotateKey,
+  selectKeyByHash,
+  selectKeyById,
+  selectKeys,
+  updateKey,
+} from './key-statements.ts';
+import { readRecord, selectRecord, selectRecords } from './record-pages.ts';
 import { closeLostRecords, openRecord, readReservation, settleRecord } from './record-statements.ts';
-
-/** A page of keys, newest first; `next` is the cursor of the following page. */
-interface KeyPage {
-  readonly keys: readonly ApiKey[];
-  readonly next: string | null;
-}
 
 /** Everything the service keeps, over any engine. */
 export interface Store extends Records {
   /** Keeps a key, with an opening balance in nano-USD or with none at all. */
   createKey(key: ApiKey, hash: string, balanceNanos: number | null): Promise<void>;
+  /** A key by the hash of a secret that is valid now. */
   findKeyByHash(hash: string): Promise<ApiKey | null>;
+  findKeyById(id: string): Promise<ApiKey | null>;
   listKeys(limit: number, before: string | null): Promise<KeyPage>;
+  updateKey(key: ApiKey): Promise<void>;
+  revokeKey(id: string, now: number): Promise<void>;
+  rotateKey(id: string, hash: string, oldValidUntil: number): Promise<void>;
   countKeys(): Promise<number>;
   credit(credit: Credit): Promise<BookedCredit>;
   /** The accounts of some keys, by the keys' ids. */
   accounts(keyIds: readonly string[]): Promise<ReadonlyMap<string, Account>>;
+  listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage>;
+  findRecord(requestId: string, keyId: string): Promise<ConsumptionRecord | null>;
   /** Ends the records that a process which died left open; returns how many there were. */
   closeLostRecords(): Promise<number>;
 }
@@ -44,8 +57,21 @@ export function createStore(engine: Engine, { nextId, now }: StoreTools): Store 
       await engine.run([...insertKey(key, hash), ...credit]);
     },
     async findKeyByHash(hash) {
-      const [row] = await rows(selectKeyByHash(hash));
+      const [row] = await rows(selectKeyByHash(hash, now()));
       return row === undefined ? null : readKey(row);
+    },
+    async findKeyById(id) {
+      const [row] = await rows(selectKeyById(id));
+      return row === undefined ? null : readKey(row);
+    },
+    async updateKey(key) {
+      await rows(updateKey(key));
+    },
+    async revokeKey(id, revokedAt) {
+      await rows(revokeKey(id, revokedAt));
+    },
+    async rotateKey(id, hash, oldValidUntil) {
+      await engine.run(rotateKey(id, hash, oldValidUntil));
     },
     async listKeys(limit, before) {
       const found = await rows(selectKeys(limit + 1, before));
@@ -67,6 +93,15 @@ export function createStore(engine: Engine, { nextId, now }: StoreTools): Store 
     async accounts(keyIds) {
       const found = await rows(selectAccounts(keyIds));
       return new Map(found.map((row) => [String(row['key_id']), readAccount(row)]));
+    },
+    async listRecords(filter, limit, before) {
+      const found = await rows(selectRecords(filter, limit + 1, before));
+      const records = found.slice(0, limit).map(readRecord);
+      return { records, next: found.length > limit ? (records.at(-1)?.requestId ?? null) : null };
+    },
+    async findRecord(requestId, keyId) {
+      const [row] = await rows(selectRecord(requestId, keyId));
+      return row === undefined ? null : readRecord(row);
     },
     async open(record) {
       return readReservation(await engine.run(openRecord(record)));

@@ -112,7 +112,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
 
     const listed = await startTextgate(['keys', 'list'], folder, cli).finished;
     expect(listed.stdout).toMatch(
-      /ID +NAME +CREATED +CONCURRENCY +PER MINUTE +BALANCE +SPENT\nkey_\w{12} +bob +\S+ +5 +60 +2\.50 +0\.00\n/,
+      /ID +NAME +CREATED +CONCURRENCY +PER MINUTE +BALANCE +SPENT +STATE\nkey_\w{12} +bob +\S+ +5 +60 +2\.50 +0\.00 +active\n/,
     );
     const json = await startTextgate(['keys', 'list', '--json'], folder, cli).finished;
     expect(JSON.parse(json.stdout)).toMatchObject([
@@ -126,11 +126,36 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
       'booked before, and not again; the balance is 3.75 USD\n',
     );
 
+    const textgate = async (...args: string[]) => (await startTextgate(args, folder, cli).finished).stdout;
+    expect(await textgate('keys', 'update', id, '--name', 'robert', '--model', 'words')).toContain(
+      'is changed',
+    );
+    expect(await textgate('keys', 'show', id)).toMatch(
+      /name +robert\n[^]*models +words\n[^]*balance +3\.75\n/,
+    );
+    const rotated = await textgate('keys', 'rotate', id, '--grace', '1h');
+    expect(rotated).toMatch(/^sk-tg-/);
+    expect(rotated).not.toContain(key);
+    const asked = await fetch(`${url}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'words', messages: [{ role: 'user', content: 'x' }] }),
+    });
+    expect(asked.status).toBe(200);
+    await asked.text();
+    expect(await textgate('records', '--key', id)).toMatch(
+      new RegExp(`\\nreq_\\w+ +${id} +\\S+ +words +completed +1 `),
+    );
+    expect(await textgate('records', '--csv')).toMatch(/^request_id,[^]*\nreq_\w+,[^]*words/);
+    expect(await textgate('ledger', 'verify')).toBe('1 accounts and 1 records add up\n');
+    expect(await textgate('keys', 'revoke', id)).toContain('is revoked');
+    expect(await textgate('keys', 'list')).toMatch(/robert .* revoked\n/);
+
     const wrong = await startTextgate(['keys', 'list'], folder, { ...cli, TEXTGATE_ADMIN_TOKEN: 'wrong' })
       .finished;
     expect(wrong).toMatchObject({ code: 1, stdout: '' });
     expect(wrong.stderr).toContain('admin token');
-  });
+  }, 30_000);
 
   test('refuses to start, and says everything that is wrong at once', async () => {
     const folder = makeTemporaryFolder();

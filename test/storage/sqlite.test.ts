@@ -88,6 +88,9 @@ describe('a database', () => {
       name: 'old',
       createdAt: 5,
       limits: { concurrency: 3 },
+      models: null,
+      expiresAt: null,
+      revokedAt: null,
       hasBalance: false,
       compatibility: {},
     });
@@ -152,7 +155,17 @@ describe('a record', () => {
     const engine = await openEngine();
     const store = createStore(engine, tools);
     await store.createKey(
-      { id: 'key_a', name: 'a', createdAt: 1, limits: {}, hasBalance: false, compatibility: {} },
+      {
+        id: 'key_a',
+        name: 'a',
+        createdAt: 1,
+        limits: {},
+        models: null,
+        expiresAt: null,
+        revokedAt: null,
+        hasBalance: false,
+        compatibility: {},
+      },
       'h',
       null,
     );

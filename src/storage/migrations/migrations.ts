@@ -85,4 +85,20 @@ export const migrations: readonly Migration[] = [
          BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END`,
     ],
   },
+  {
+    number: 4,
+    name: 'the life of a key, and pages of records',
+    statements: [
+      `ALTER TABLE api_keys ADD COLUMN models TEXT`,
+      `ALTER TABLE api_keys ADD COLUMN expires_at BIGINT`,
+      `ALTER TABLE api_keys ADD COLUMN revoked_at BIGINT`,
+      `CREATE TABLE old_secrets (
+         hash TEXT PRIMARY KEY,
+         key_id TEXT NOT NULL REFERENCES api_keys (id),
+         valid_until BIGINT NOT NULL
+       )`,
+      `CREATE INDEX records_by_time ON records (created_at, request_id)`,
+      `CREATE INDEX records_by_model ON records (model, created_at, request_id)`,
+    ],
+  },
 ];

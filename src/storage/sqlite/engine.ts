@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import type { WorkerOptions, WorkerReply, WorkerRequest } from './messages.ts';
 
@@ -25,7 +26,7 @@ export function createSqliteEngine(options: WorkerOptions): Engine {
   const post = (request: WorkerRequest): void => worker.postMessage(request);
 
   const breakDown = (reason: string): void => {
-    broken ??= new Error(reason);
+    broken ??= new StorageError(reason);
     for (const { reject } of waiting.values()) reject(broken);
     waiting.clear();
     opened.reject(broken);
@@ -53,7 +54,7 @@ export function createSqliteEngine(options: WorkerOptions): Engine {
     },
     async run(unit: readonly Statement[]) {
       if (broken !== null) throw broken;
-      if (waiting.size >= maxWaitingUnits) throw new Error('too many database units are waiting');
+      if (waiting.size >= maxWaitingUnits) throw new StorageError('too many database units are waiting');
       const id = ++lastId;
       return new Promise((resolve, reject) => {
         waiting.set(id, { resolve, reject });
@@ -62,7 +63,7 @@ export function createSqliteEngine(options: WorkerOptions): Engine {
     },
     async close() {
       if (broken === null) post({ close: true });
-      broken ??= new Error('the database is closed');
+      broken ??= new StorageError('the database is closed');
       await closed.promise;
       await worker.terminate();
     },
@@ -77,7 +78,7 @@ function settle(
 ): void {
   const unit = waiting.get(id);
   waiting.delete(id);
-  if (rows === undefined) unit?.reject(new Error(error ?? 'the unit failed'));
+  if (rows === undefined) unit?.reject(new StorageError(error ?? 'the unit failed'));
   else unit?.resolve(rows);
 }
 

@@ -1,0 +1,80 @@
+import { Router } from 'express';
+import { z } from 'zod';
+import { isRefusal, refuse } from '../shared/errors.ts';
+import type { RecordFilter, RecordPage } from '../domain/consumption.ts';
+import type { Running } from '../pipeline/in-flight.ts';
+import type { Verification } from '../operations/verify-ledger.ts';
+import { check, pageQuery } from './checked-input.ts';
+import { methodNotAllowed, sendAnswer } from './refusal-response.ts';
+import { isoTime } from './shown-key.ts';
+import { recordsAsCsv, shownRecord } from './shown-record.ts';
+
+/** What an operator can see of requests, past and running. */
+export interface RecordAdministration {
+  listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage>;
+  running(): readonly Running[];
+  /** False when nothing runs under this id. */
+  cancel(requestId: string): boolean;
+  verifyLedger(): Promise<Verification>;
+}
+
+const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
+const recordQuery = pageQuery.extend({
+  key: z.string().optional(),
+  model: z.string().optional(),
+  from: time.optional(),
+  to: time.optional(),
+});
+
+/** `/records`, `/in-flight` and `/ledger`, below `/admin`. */
+export function createRecordRoutes(administration: RecordAdministration): Router {
+  const router = Router();
+  router.get('/records', async (request, response) => {
+    const query = check(request.query, recordQuery);
+    if (isRefusal(query)) return sendAnswer(response, 200, query);
+    const { key: keyId, model, from, to, limit, before = null } = query;
+    const { records, next } = await administration.listRecords({ keyId, model, from, to }, limit, before);
+    if (request.accepts(['json', 'csv']) !== 'csv')
+      return sendAnswer(response, 200, { object: 'list', data: records.map(shownRecord), next });
+    response.writeHead(200, {
+      'content-type': 'text/csv; charset=utf-8',
+      ...(next === null ? {} : { 'x-textgate-next': next }),
+    });
+    response.end(recordsAsCsv(records));
+  });
+  router.all('/records', methodNotAllowed('GET'));
+  router.get('/in-flight', (_request, response) =>
+    sendAnswer(response, 200, {
+      object: 'list',
+      data: administration.running().map(shownRunning),
+      next: null,
+    }),
+  );
+  router.all('/in-flight', methodNotAllowed('GET'));
+  router.post('/in-flight/:id/cancel', (request, response) => {
+    const { id } = request.params;
+    sendAnswer(response, 200, administration.cancel(id) ? { request_id: id, cancelled: true } : notRunning());
+  });
+  router.all('/in-flight/:id/cancel', methodNotAllowed('POST'));
+  router.get('/ledger', async (_request, response) =>
+    sendAnswer(response, 200, await administration.verifyLedger()),
+  );
+  router.all('/ledger', methodNotAllowed('GET'));
+  return router;
+}
+
+/** The refusal for a request that is over, or never was. */
+export function notRunning(): ReturnType<typeof refuse> {
+  return refuse('request_not_found', 'No request with this id is running.');
+}
+
+function shownRunning({ requestId, protocol, arrivedAt, notes }: Running): object {
+  return {
+    request_id: requestId,
+    key_id: notes.key?.id ?? null,
+    created_at: isoTime(arrivedAt),
+    protocol,
+    mode: notes.stream ? 'stream' : 'sync',
+    model: notes.model?.id ?? null,
+  };
+}

@@ -1,0 +1,47 @@
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { isRefusal, refuse } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+import { parseJson } from '../shared/parse-json.ts';
+import { readBody } from './body.ts';
+
+const maxBodyBytes = 65_536;
+const defaultPageSize = 50;
+const maxPageSize = 200;
+
+/** The query of a list: how many, and behind which one. */
+export const pageQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(maxPageSize).default(defaultPageSize),
+  before: z.string().optional(),
+});
+
+/** Reads a JSON body and holds it against a schema. */
+export async function readChecked<Schema extends z.ZodType>(
+  request: Request,
+  response: Response,
+  schema: Schema,
+): Promise<z.output<Schema> | Refusal> {
+  const bytes = await readBody(request, response, maxBodyBytes);
+  if (isRefusal(bytes)) return bytes;
+  const body = parseJson(Buffer.from(bytes).toString('utf8'));
+  if (body === undefined) return refuse('invalid_json', 'The request body could not be parsed as JSON.');
+  return check(body, schema);
+}
+
+/** Holds something against a schema; the first fault is the refusal, with the field it was found in. */
+export function check<Schema extends z.ZodType>(input: unknown, schema: Schema): z.output<Schema> | Refusal {
+  const read = schema.safeParse(input);
+  return read.success ? read.data : firstFault(read.error);
+}
+
+function firstFault(error: z.ZodError): Refusal {
+  const [issue] = error.issues;
+  if (issue?.code === 'unrecognized_keys') {
+    const [key = ''] = issue.keys;
+    return refuse('unknown_parameter', `Unknown parameter: '${key}'.`, { param: key });
+  }
+  const param = issue?.path.join('.') ?? '';
+  return refuse('invalid_value', `Invalid '${param}': ${issue?.message ?? 'not usable'}.`, {
+    param: param === '' ? null : param,
+  });
+}

@@ -1,0 +1,74 @@
+import { formatUsd } from '../shared/money.ts';
+import type { ConsumptionRecord } from '../domain/consumption.ts';
+import { isoTime } from './shown-key.ts';
+
+/** A consumption record as operators and the key's holder see it: the receipt of one request. */
+export function shownRecord(record: ConsumptionRecord): object {
+  const { usage, price } = record;
+  return {
+    request_id: record.requestId,
+    key_id: record.keyId,
+    created_at: isoTime(record.createdAt),
+    protocol: record.protocol,
+    mode: record.mode,
+    model: record.model,
+    upstream: record.upstream,
+    outcome: record.outcome,
+    status: record.status,
+    usage:
+      usage === null
+        ? null
+        : {
+            input_tokens: usage.inputTokens,
+            cached_input_tokens: usage.cachedInputTokens,
+            output_tokens: usage.outputTokens,
+            reasoning_tokens: usage.reasoningTokens,
+            total_tokens: usage.totalTokens,
+          },
+    usage_source: record.usageSource,
+    price: {
+      input: formatUsd(price.input),
+      cached_input: formatUsd(price.cachedInput),
+      output: formatUsd(price.output),
+    },
+    hold: formatUsd(record.holdNanos),
+    charge: formatUsd(record.chargeNanos),
+    timings: { queued_ms: record.queuedMs, first_byte_ms: record.firstByteMs, total_ms: record.totalMs },
+  };
+}
+
+const csvColumns: readonly (readonly [string, (record: ConsumptionRecord) => string | number | null])[] = [
+  ['request_id', ({ requestId }) => requestId],
+  ['key_id', ({ keyId }) => keyId],
+  ['created_at', ({ createdAt }) => isoTime(createdAt)],
+  ['protocol', ({ protocol }) => protocol],
+  ['mode', ({ mode }) => mode],
+  ['model', ({ model }) => model],
+  ['upstream', ({ upstream }) => upstream],
+  ['outcome', ({ outcome }) => outcome],
+  ['status', ({ status }) => status],
+  ['input_tokens', ({ usage }) => usage?.inputTokens ?? null],
+  ['cached_input_tokens', ({ usage }) => usage?.cachedInputTokens ?? null],
+  ['output_tokens', ({ usage }) => usage?.outputTokens ?? null],
+  ['reasoning_tokens', ({ usage }) => usage?.reasoningTokens ?? null],
+  ['usage_source', ({ usageSource }) => usageSource],
+  ['hold', ({ holdNanos }) => formatUsd(holdNanos)],
+  ['charge', ({ chargeNanos }) => formatUsd(chargeNanos)],
+  ['queued_ms', ({ queuedMs }) => queuedMs],
+  ['first_byte_ms', ({ firstByteMs }) => firstByteMs],
+  ['total_ms', ({ totalMs }) => totalMs],
+];
+
+/** Records as CSV (RFC 4180), with a head. */
+export function recordsAsCsv(records: readonly ConsumptionRecord[]): string {
+  const lines = records.map((record) => csvColumns.map(([, read]) => csvCell(read(record))).join(','));
+  return [csvColumns.map(([name]) => name).join(','), ...lines].map((line) => `${line}\r\n`).join('');
+}
+
+/** A cell is quoted where it must be; one that a spreadsheet would run as a formula is made text. */
+function csvCell(value: string | number | null): string {
+  if (value === null) return '';
+  if (typeof value === 'number') return String(value);
+  const text = /^[=+\-@\t]/.test(value) && !/^-?\d/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

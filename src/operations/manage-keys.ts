@@ -1,0 +1,112 @@
+import { refuse } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+import type { Account, BookedCredit, Credit } from '../domain/account.ts';
+import { changeKey, keyEntropyBytes, mintKey, mintSecret, secretEntropyBytes } from '../domain/api-key.ts';
+import type { ApiKey, KeyChanges, KeySettings } from '../domain/api-key.ts';
+import type { Clock } from '../domain/ports.ts';
+
+/** A key just made or rotated: the only moment at which its secret can be seen. */
+export interface IssuedKey {
+  readonly key: ApiKey;
+  readonly secret: string;
+}
+
+/** A page of keys, newest first; `next` is the cursor of the following page. */
+export interface KeyPage {
+  readonly keys: readonly ApiKey[];
+  readonly next: string | null;
+}
+
+/** What managing keys needs of the world. Secrets are handed on in full; what is kept of them is their hash. */
+export interface KeyKeeping {
+  readonly clock: Clock;
+  readonly randomBytes: (count: number) => Uint8Array;
+  readonly hash: (secret: string) => string;
+  /** Makes every change count from the next request on. */
+  readonly forgetKeys: () => void;
+  readonly store: {
+    createKey(key: ApiKey, hash: string, balanceNanos: number | null): Promise<void>;
+    findKeyById(id: string): Promise<ApiKey | null>;
+    listKeys(limit: number, before: string | null): Promise<KeyPage>;
+    updateKey(key: ApiKey): Promise<void>;
+    revokeKey(id: string, now: number): Promise<void>;
+    rotateKey(id: string, hash: string, oldValidUntil: number): Promise<void>;
+    credit(credit: Credit): Promise<BookedCredit>;
+    accounts(keyIds: readonly string[]): Promise<ReadonlyMap<string, Account>>;
+  };
+}
+
+/** What an operator does with keys. Rejects only when the database fails. */
+export interface KeyManagement {
+  issue(name: string, settings?: KeySettings): Promise<IssuedKey>;
+  list(limit: number, before: string | null): Promise<KeyPage>;
+  show(id: string): Promise<ApiKey | Refusal>;
+  change(id: string, changes: KeyChanges): Promise<ApiKey | Refusal>;
+  /** Takes a key back: its requests in progress end, and no other begins. */
+  revoke(id: string): Promise<ApiKey | Refusal>;
+  /** Makes a new secret; the old one stays valid for `graceMs`. */
+  rotate(id: string, graceMs: number): Promise<IssuedKey | Refusal>;
+  /** Books a payment; the same reference is booked once. */
+  credit(credit: Credit): Promise<{ readonly booked: boolean; readonly account: Account } | Refusal>;
+  accounts(keyIds: readonly string[]): Promise<ReadonlyMap<string, Account>>;
+}
+
+export function createKeyManagement({
+  clock,
+  randomBytes,
+  hash,
+  forgetKeys,
+  store,
+}: KeyKeeping): KeyManagement {
+  /** Does something to a key that exists, and returns the key as it is then. */
+  const alter = async (id: string, work: (key: ApiKey) => Promise<void>): Promise<ApiKey | Refusal> => {
+    const key = await store.findKeyById(id);
+    if (key === null) return unknownKey();
+    await work(key);
+    forgetKeys();
+    return (await store.findKeyById(id)) ?? unknownKey();
+  };
+  return {
+    async issue(name, { balanceNanos, models, expiresAt, compatibility = {}, ...limits } = {}) {
+      const { id, secret } = mintKey(randomBytes(keyEntropyBytes));
+      const key: ApiKey = {
+        id,
+        name,
+        createdAt: clock.now(),
+        limits,
+        models: models ?? null,
+        expiresAt: expiresAt ?? null,
+        revokedAt: null,
+        hasBalance: balanceNanos !== undefined,
+        compatibility,
+      };
+      await store.createKey(key, hash(secret), balanceNanos ?? null);
+      return { key, secret };
+    },
+    list: (limit, before) => store.listKeys(limit, before),
+    show: async (id) => (await store.findKeyById(id)) ?? unknownKey(),
+    change: (id, changes) => alter(id, (key) => store.updateKey(changeKey(key, changes))),
+    revoke: (id) => alter(id, () => store.revokeKey(id, clock.now())),
+    async rotate(id, graceMs) {
+      if ((await store.findKeyById(id)) === null) return unknownKey();
+      const secret = mintSecret(id, randomBytes(secretEntropyBytes));
+      const key = await alter(id, () => store.rotateKey(id, hash(secret), clock.now() + graceMs));
+      return 'id' in key ? { key, secret } : key;
+    },
+    async credit(credit) {
+      const { result, account } = await store.credit(credit);
+      if (account === null) return unknownKey();
+      if (result === 'other amount')
+        return refuse('invalid_value', 'This reference stands for another amount: use a new one.', {
+          param: 'reference',
+        });
+      forgetKeys();
+      return { booked: result === 'booked', account };
+    },
+    accounts: (keyIds) => store.accounts(keyIds),
+  };
+}
+
+function unknownKey(): Refusal {
+  return refuse('unknown_url', 'No key has this id: GET /admin/keys lists them.');
+}

@@ -1,0 +1,308 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { askAdmin } from '../support/admin-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+import type { FakeClock } from '../support/fake-clock.ts';
+import { readLive } from '../support/live-answer.ts';
+import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway } from '../support/test-gateway.ts';
+
+const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
+
+let clock: FakeClock;
+let upstream: ScriptedUpstream;
+let gateway: TestGateway;
+beforeEach(async () => {
+  clock = createFakeClock();
+  upstream = await startUpstream();
+  upstream.play(sayTexts(['a ', 'b']));
+  gateway = await startGateway({ upstreamUrl: upstream.url, clock, price: { input: '1', output: '2' } });
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
+});
+
+const admin = (method: string, path: string, sent?: object) =>
+  askAdmin(gateway, method, `/keys${path}`, sent);
+const ask = (secret: string, extra: object = {}, signal: AbortSignal | null = null) =>
+  gateway.post(
+    '/v1/chat/completions',
+    { ...body, ...extra },
+    { headers: { authorization: `Bearer ${secret}` }, signal },
+  );
+const read = async (secret: string, path: string, method = 'GET') => {
+  const response = await fetch(gateway.url + path, {
+    method,
+    headers: { authorization: `Bearer ${secret}` },
+  });
+  // eslint-disable-next-line typescript/no-explicit-any -- what a test reads is checked by what it expects
+  return { status: response.status, body: (await response.json()) as any };
+};
+
+/** The one answer to every kind of wrong key. */
+async function expectUnknown(secret: string): Promise<void> {
+  const response = await ask(secret);
+  expect(response.status).toBe(401);
+  expect(await response.json()).toMatchObject({ error: { code: 'invalid_api_key' } });
+}
+
+describe('a key', () => {
+  test('is made with settings of its own, read, and changed; its secret is shown once', async () => {
+    const settings = {
+      name: 'bob',
+      concurrency: 7,
+      models: ['small'],
+      expiresAt: '2030-01-01T00:00:00Z',
+      compatibility: { sampling: 'strict' },
+    };
+    const made = await admin('POST', '', settings);
+    expect(made.status).toBe(201);
+    const { key, id, ...shown } = made.body;
+    expect(key).toMatch(/^sk-tg-/);
+    expect(shown).toMatchObject({
+      name: 'bob',
+      limits: { concurrency: 7, requests_per_minute: 60 },
+      models: ['small'],
+      expires_at: '2030-01-01T00:00:00.000Z',
+      revoked_at: null,
+      balance: null,
+      held: '0.00',
+      spent: '0.00',
+      in_flight: 0,
+      compatibility: { sampling: 'strict', unknownFields: 'reject' },
+    });
+    expect((await admin('GET', `/${id}`)).body).toEqual({ id, ...shown });
+
+    const changes = { name: 'Bob', concurrency: null, requestsPerMinute: 9, models: null, expiresAt: null };
+    const changed = await admin('PATCH', `/${id}`, changes);
+    expect(changed.body).toMatchObject({
+      name: 'Bob',
+      limits: { concurrency: 2, requests_per_minute: 9 },
+      models: null,
+      expires_at: null,
+      compatibility: { sampling: 'strict' },
+    });
+    expect((await admin('GET', `/${id}`)).body).toEqual(changed.body);
+  });
+
+  test.each([
+    [{ concurrency: 0 }, 'concurrency'],
+    [{ models: [] }, 'models'],
+    [{ expiresAt: 'soon' }, 'expiresAt'],
+    [{ surprise: 1 }, 'surprise'],
+    [{ balance: '5' }, 'balance'],
+  ])('is not changed by %j', async (changes, param) => {
+    const { body: made } = await admin('POST', '', { name: 'x' });
+    const refused = await admin('PATCH', `/${made.id}`, changes);
+    expect(refused).toMatchObject({ status: 400, body: { error: { param } } });
+  });
+
+  test.each([
+    ['GET', ''],
+    ['PATCH', ''],
+    ['DELETE', ''],
+    ['POST', '/rotate'],
+  ])('that does not exist can’t be asked %s %s', async (method, path) => {
+    const answer = await admin(method, `/key_nobody${path}`, method === 'GET' ? undefined : {});
+    expect(answer.status).toBe(404);
+  });
+
+  test('that is changed has its new limits on the next request', async () => {
+    const { body: made } = await admin('POST', '', { name: 'x', requestsPerMinute: 1 });
+    expect((await ask(made.key)).status).toBe(200);
+    expect((await ask(made.key)).status).toBe(429);
+    await admin('PATCH', `/${made.id}`, { requestsPerMinute: 5 });
+    expect((await ask(made.key)).status).toBe(200);
+  });
+
+  test('that is revoked is no key on the next request, though its running one ends', async () => {
+    const { body: made } = await admin('POST', '', { name: 'x' });
+    const frames = chatFrames(['one ', 'two']);
+    const finish = Promise.withResolvers<() => void>();
+    upstream.play((response) => {
+      sendStream(response, frames.slice(0, 2));
+      finish.resolve(() => response.end(frames.slice(2).join('')));
+    });
+    const running = readLive(ask(made.key, { stream: true }));
+    await eventually('it runs', () => running.text.includes('one '));
+    const revoked = await admin('DELETE', `/${made.id}`);
+    expect(revoked.body).toMatchObject({ revoked_at: new Date(clock.now()).toISOString(), in_flight: 1 });
+    await expectUnknown(made.key);
+    (await finish.promise)();
+    await running.ended;
+    expect(running.text).toMatch(/two[^]*\[DONE\]/);
+    clock.advance(1_000);
+    expect((await admin('DELETE', `/${made.id}`)).body.revoked_at).toBe(revoked.body.revoked_at);
+  });
+
+  test('that expires is no key from then on, even while it is remembered', async () => {
+    const expiresAt = new Date(clock.now() + 5_000).toISOString();
+    const { body: made } = await admin('POST', '', { name: 'x', expiresAt });
+    expect((await ask(made.key)).status).toBe(200);
+    clock.advance(5_000);
+    await expectUnknown(made.key);
+  });
+
+  test('that is rotated has a new secret with the same name in it; the old one is valid for the grace', async () => {
+    const { body: made } = await admin('POST', '', { name: 'x' });
+    const { body: rotated } = await admin('POST', `/${made.id}/rotate`, { grace: '1h' });
+    expect(rotated.id).toBe(made.id);
+    expect(rotated.key).not.toBe(made.key);
+    expect(rotated.key.slice(0, 18)).toBe(made.key.slice(0, 18));
+    expect((await ask(rotated.key)).status).toBe(200);
+    expect((await ask(made.key)).status).toBe(200);
+    clock.advance(3_600_000);
+    await expectUnknown(made.key);
+    expect((await ask(rotated.key)).status).toBe(200);
+    const { body: again } = await admin('POST', `/${made.id}/rotate`, {});
+    await expectUnknown(rotated.key);
+    expect((await ask(again.key)).status).toBe(200);
+  });
+
+  test('with a list of models may use and see no others', async () => {
+    const { body: made } = await admin('POST', '', { name: 'x', models: ['large'] });
+    const refused = await ask(made.key);
+    expect(refused.status).toBe(403);
+    expect(await refused.json()).toMatchObject({ error: { code: 'model_not_allowed', param: 'model' } });
+    expect((await read(made.key, '/v1/models')).body.data).toEqual([]);
+    expect((await read(made.key, '/v1/models/small')).status).toBe(403);
+    await admin('PATCH', `/${made.id}`, { models: ['small'] });
+    expect((await read(made.key, '/v1/models')).body.data).toHaveLength(1);
+    expect((await ask(made.key)).status).toBe(200);
+  });
+});
+
+describe('the holder of a key', () => {
+  test('sees the key, its requests by pages, and the receipt of each', async () => {
+    const { body: made } = await admin('POST', '', { name: 'x', balance: '1.00' });
+    const ids: (string | null)[] = [];
+    for (let round = 0; round < 5; round++) {
+      const response = await ask(made.key);
+      ids.unshift(response.headers.get('x-request-id'));
+      await response.text();
+      clock.advance(1_000);
+    }
+    expect((await read(made.key, '/v1/key')).body).toMatchObject({
+      id: made.id,
+      balance: '0.999875',
+      held: '0.00',
+      spent: '0.000125',
+      in_flight: 0,
+    });
+    const first = await read(made.key, '/v1/key/requests?limit=3');
+    const second = await read(made.key, `/v1/key/requests?limit=3&before=${first.body.next}`);
+    const listed = [...first.body.data, ...second.body.data].map(({ request_id: id }) => id);
+    expect(listed).toEqual(ids);
+    expect(second.body.next).toBeNull();
+
+    const receipt = await read(made.key, `/v1/key/requests/${ids[0]}`);
+    expect(receipt.body).toEqual(first.body.data[0]);
+    expect(receipt.body).toMatchObject({
+      request_id: ids[0],
+      key_id: made.id,
+      protocol: 'chat',
+      mode: 'sync',
+      model: 'small',
+      upstream: 'local',
+      outcome: 'completed',
+      status: 200,
+      usage: {
+        input_tokens: 11,
+        cached_input_tokens: 0,
+        output_tokens: 7,
+        reasoning_tokens: 0,
+        total_tokens: 18,
+      },
+      usage_source: 'upstream',
+      price: { input: '1.00', cached_input: '1.00', output: '2.00' },
+      charge: '0.000025',
+    });
+  });
+
+  test('sees nothing of another key', async () => {
+    const { body: mine } = await admin('POST', '', { name: 'mine' });
+    const { body: other } = await admin('POST', '', { name: 'other' });
+    const id = (await ask(mine.key)).headers.get('x-request-id');
+    expect((await read(other.key, `/v1/key/requests/${id}`)).status).toBe(404);
+    expect((await read(other.key, '/v1/key/requests')).body.data).toEqual([]);
+    expect((await read(other.key, `/v1/key/requests/${id}/cancel`, 'POST')).body).toMatchObject({
+      error: { code: 'request_not_found' },
+    });
+    expect((await fetch(`${gateway.url}/v1/key`)).status).toBe(401);
+  });
+
+  test('cancels a request of the key, which frees its slot', async () => {
+    const { body: made } = await admin('POST', '', { name: 'x', concurrency: 1 });
+    upstream.play((response) => void sendStream(response, chatFrames(['one ']).slice(0, 2)));
+    const running = readLive(ask(made.key, { stream: true }));
+    await eventually('it runs', () => running.text.includes('one '));
+    expect((await ask(made.key)).status).toBe(429);
+    const [{ request_id: id }] = (await read(made.key, '/v1/key/requests')).body.data;
+    expect((await read(made.key, `/v1/key/requests/${id}`)).body).toMatchObject({ outcome: null });
+    expect((await read(made.key, `/v1/key/requests/${id}/cancel`, 'POST')).status).toBe(200);
+    await running.ended;
+    expect(running.text).not.toContain('[DONE]');
+    expect(running.broken).toBe(true);
+    expect((await read(made.key, `/v1/key/requests/${id}`)).body).toMatchObject({ outcome: 'cancelled' });
+    upstream.play(sayTexts(['x']));
+    expect((await ask(made.key)).status).toBe(200);
+    expect((await read(made.key, `/v1/key/requests/${id}/cancel`, 'POST')).status).toBe(404);
+  });
+});
+
+describe('the operator', () => {
+  const records = (query: string, headers = {}) =>
+    askAdmin(gateway, 'GET', `/records?${query}`, undefined, headers);
+
+  test('reads all records by key, model, time and pages, as JSON and as CSV', async () => {
+    const { body: one } = await admin('POST', '', { name: 'one' });
+    const { body: two } = await admin('POST', '', { name: 'two' });
+    const began = clock.now();
+    for (const { key } of [one, two, one]) {
+      await (await ask(key)).text();
+      clock.advance(60_000);
+    }
+    expect((await records('')).body.data).toHaveLength(3);
+    expect((await records(`key=${one.id}`)).body.data).toHaveLength(2);
+    expect((await records('model=small&limit=2')).body.next).toMatch(/^req_/);
+    expect((await records('model=large')).body.data).toEqual([]);
+    const from = new Date(began + 60_000).toISOString();
+    const to = new Date(began + 120_000).toISOString();
+    const middle = await records(`from=${from}&to=${to}`);
+    expect(middle.body.data).toMatchObject([{ key_id: two.id }]);
+    const csv = await records(`key=${one.id}&limit=1`, { accept: 'text/csv' });
+    expect(csv.headers.get('content-type')).toContain('text/csv');
+    const [head, row, rest] = csv.text.split('\r\n');
+    expect(head).toMatch(/^request_id,key_id,created_at,.*,charge,/);
+    expect(row).toMatch(new RegExp(`^req_\\w+,${one.id},.*,0\\.000025,`));
+    expect(rest).toBe('');
+    expect(csv.headers.get('x-textgate-next')).toMatch(/^req_/);
+    expect((await records('from=yesterday')).status).toBe(400);
+  });
+
+  test('sees what runs, and stops one of it', async () => {
+    upstream.play((response) => void sendStream(response, chatFrames(['one ']).slice(0, 2)));
+    const running = readLive(ask(gateway.key, { stream: true }));
+    await eventually('it runs', () => running.text.includes('one '));
+    const { body: seen } = await askAdmin(gateway, 'GET', '/in-flight');
+    expect(seen.data).toMatchObject([{ model: 'small', mode: 'stream', protocol: 'chat' }]);
+    const [{ request_id: id }] = seen.data;
+    expect((await askAdmin(gateway, 'POST', `/in-flight/${id}/cancel`)).status).toBe(200);
+    await running.ended;
+    expect((await askAdmin(gateway, 'GET', '/in-flight')).body.data).toEqual([]);
+    expect((await askAdmin(gateway, 'POST', `/in-flight/${id}/cancel`)).status).toBe(404);
+  });
+
+  test('has the books added up again', async () => {
+    const { body: made } = await admin('POST', '', { name: 'x', balance: '1.00' });
+    for (let round = 0; round < 3; round++) await (await ask(made.key)).text();
+    expect((await askAdmin(gateway, 'GET', '/ledger')).body).toMatchObject({
+      records: 3,
+      imbalanceNanos: 0,
+      faults: [],
+    });
+  });
+});
