@@ -1,9 +1,13 @@
 import type { Credit } from '../domain/account.ts';
 import type { Statement } from './engine.ts';
 
+/** The reference of the row that covers what a key had spent before it was given a balance. */
+const coveringReference = 'spent before there was a balance';
+
 /**
  * Books a credit, in one unit. The first statement is the gate: a payment that is booked already keeps its own posting,
- * and the balance grows only under this one's.
+ * and the others happen only under this one's. What a key spent while it had no balance is covered with its first
+ * credit, so that what was paid in is always what is free, held and spent.
  */
 export function bookCredit(
   { keyId, nanos, reference }: Credit,
@@ -14,8 +18,14 @@ export function bookCredit(
     {
       sql: `INSERT INTO ledger (key_id, created_at, kind, delta, reference, posting)
             SELECT key_id, ?, 'credit', ?, ?, ? FROM accounts WHERE key_id = ?
-            ON CONFLICT (key_id, reference) DO NOTHING`,
-      values: [bookedAt, nanos, reference, posting, keyId],
+              AND NOT EXISTS (SELECT 1 FROM ledger WHERE key_id = ? AND reference = ?)`,
+      values: [bookedAt, nanos, reference, posting, keyId, keyId, reference],
+    },
+    {
+      sql: `INSERT INTO ledger (key_id, created_at, kind, delta, reference, posting)
+            SELECT key_id, ?, 'credit', spent, ?, ? FROM accounts WHERE key_id = ? AND balance IS NULL AND spent > 0
+              AND EXISTS (SELECT 1 FROM ledger WHERE key_id = ? AND posting = ?)`,
+      values: [bookedAt, coveringReference, posting, keyId, keyId, posting],
     },
     {
       sql: `UPDATE accounts SET balance = coalesce(balance, 0) + ?

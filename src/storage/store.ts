@@ -84,7 +84,7 @@ export function createStore(engine: Engine, { nextId, now }: StoreTools): Store 
     },
     async credit(credit) {
       const posting = nextId();
-      const [, , [booked] = []] = await engine.run(bookCredit(credit, posting, now()));
+      const [, , , [booked] = []] = await engine.run(bookCredit(credit, posting, now()));
       if (booked === undefined) return { result: 'no such key', account: null };
       const account = readAccount(booked);
       if (booked['posting'] === posting) return { result: 'booked', account };

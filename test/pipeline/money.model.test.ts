@@ -1,0 +1,285 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { costOf, holdFor } from '../../src/domain/pricing.ts';
+import type { Price } from '../../src/domain/pricing.ts';
+import { verifyLedger } from '../../src/operations/verify-ledger.ts';
+import { openPipeline } from '../support/pipeline-harness.ts';
+import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness.ts';
+import { propertyRun } from '../support/property-run.ts';
+
+const runs = Number(process.env['MONEY_RUNS'] ?? 10_000);
+/** A fresh database for so many runs, so that looking everything over stays cheap. */
+const runsPerDatabase = 200;
+const holdTokens = 10;
+const question = 'four';
+const prices: readonly Price[] = [
+  { input: 3_000_000, cachedInput: 1_000_000, output: 7_000_000 },
+  { input: 0, cachedInput: 0, output: 0 },
+  { input: 1, cachedInput: 1, output: 1 },
+];
+
+/** What the books must say of one key, kept by rules of our own. */
+interface Model {
+  balance: number | null;
+  held: number;
+  spent: number;
+  revoked: boolean;
+  price: Price;
+  readonly running: Open[];
+  readonly over: string[];
+}
+
+interface Open {
+  readonly request: DrivenRequest;
+  readonly price: Price;
+  readonly hold: number | null;
+  readonly stream: boolean;
+  text: string;
+  usage: { readonly input: number; readonly output: number } | null;
+}
+
+interface Real {
+  readonly pipeline: PipelineHarness;
+  readonly keyId: string;
+}
+
+type Command = fc.AsyncCommand<Model, Real>;
+
+const frame = (choice: object | null, extra: object = {}) =>
+  `data: ${JSON.stringify({ choices: choice === null ? [] : [{ index: 0, ...choice }], ...extra })}\n\n`;
+
+/** Ends a request in the model: its hold goes back and it is charged by what is known of it. */
+function close(model: Model, open: Open, isPaid: boolean): void {
+  const cost = isPaid ? costFor(open) : 0;
+  model.running.splice(model.running.indexOf(open), 1);
+  model.over.push(open.request.id);
+  model.held -= open.hold ?? 0;
+  model.spent += cost;
+  if (model.balance !== null) model.balance += (open.hold ?? 0) - cost;
+}
+
+function costFor({ usage, price, text, hold }: Open): number {
+  const tokens = usage ?? { input: question.length + 4, output: text.length };
+  const cost = costOf(
+    { inputTokens: tokens.input, cachedInputTokens: 0, outputTokens: tokens.output },
+    price,
+  );
+  return usage === null && hold !== null ? Math.min(cost, hold) : cost;
+}
+
+/** After every command, at every committed point, the account is what the model says (I1, I2). */
+async function compare(model: Model, { pipeline, keyId }: Real): Promise<void> {
+  await pipeline.quiet();
+  const account = (await pipeline.store.accounts([keyId])).get(keyId);
+  expect(account).toEqual({ balanceNanos: model.balance, heldNanos: model.held, spentNanos: model.spent });
+}
+
+function command(
+  name: string,
+  check: (model: Model) => boolean,
+  run: (model: Model, real: Real) => Promise<void>,
+): Command {
+  return {
+    check,
+    run: async (model, real) => {
+      await run(model, real);
+      await compare(model, real);
+    },
+    toString: () => name,
+  };
+}
+
+const pick = <Item>(items: readonly Item[], index: number): Item => items[index % items.length] as Item;
+const someRun = ({ running }: Model) => running.length > 0;
+
+const topUp = (nanos: number, reference: number): Command =>
+  command(
+    `topUp(${nanos}, ${reference})`,
+    () => true,
+    async (model, { pipeline, keyId }) => {
+      const { result } = await pipeline.store.credit({ keyId, nanos, reference: String(reference) });
+      if (result !== 'booked') return;
+      model.balance = (model.balance ?? 0) + nanos;
+      pipeline.change(keyId, { hasBalance: true });
+    },
+  );
+
+const start = (stream: boolean, cap: number | null): Command =>
+  command(
+    `start(${stream}, ${cap})`,
+    () => true,
+    async (model, { pipeline, keyId }) => {
+      const body = { model: 'm', stream, messages: [{ role: 'user', content: question }], max_tokens: cap };
+      const request = await pipeline.start(keyId, body);
+      const turns = [{ role: 'user' as const, text: question }];
+      const wanted = holdFor({ turns, maxOutputTokens: cap }, model.price, { holdTokens, strict: false });
+      const isPoor = model.balance !== null && wanted > 0 && model.balance < 1;
+      if (model.revoked || isPoor) {
+        await request.done;
+        expect(request.sent.status).toBe(model.revoked ? 401 : 402);
+        expect(request.call).toBeNull();
+        return;
+      }
+      const hold = model.balance === null ? null : Math.max(0, Math.min(wanted, model.balance));
+      if (model.balance !== null) model.balance -= hold ?? 0;
+      model.held += hold ?? 0;
+      model.running.push({ request, price: model.price, hold, stream, text: '', usage: null });
+    },
+  );
+
+const delta = (index: number, text: string): Command =>
+  command(`delta(${index}, ${text})`, someRun, async ({ running }) => {
+    const open = pick(running, index);
+    open.request.call?.give(frame({ delta: { content: text } }));
+    open.text += text;
+  });
+
+const usage = (index: number, input: number, output: number): Command =>
+  command(`usage(${index}, ${input}, ${output})`, someRun, async ({ running }) => {
+    const open = pick(running, index);
+    const counts = { prompt_tokens: input, completion_tokens: output, total_tokens: input + output };
+    open.request.call?.give(frame(null, { usage: counts }));
+    open.usage = { input, output };
+  });
+
+const complete = (index: number, reason: string): Command =>
+  command(`complete(${index}, ${reason})`, someRun, async (model) => {
+    const open = pick(model.running, index);
+    open.request.call?.give(`${frame({ delta: {}, finish_reason: reason })}data: [DONE]\n\n`);
+    await open.request.done;
+    expect(open.request.sent.text).toMatch(open.stream ? /\[DONE\]/ : /chat\.completion/);
+    close(model, open, true);
+  });
+
+/** Every way to break off: it is paid for as far as text went out. */
+const breakOff = (index: number, how: string, act: (open: Open, real: Real) => void): Command =>
+  command(`${how}(${index})`, someRun, async (model, real) => {
+    const open = pick(model.running, index);
+    act(open, real);
+    await open.request.done;
+    expect(open.request.sent.text).not.toMatch(/\[DONE\]|"object":"chat\.completion"/);
+    close(model, open, open.stream && open.text !== '');
+  });
+
+const settleTwice = (index: number): Command =>
+  command(
+    `settleTwice(${index})`,
+    ({ over }) => over.length > 0,
+    async ({ over }, { pipeline }) => {
+      const again = pipeline.store.settle({
+        requestId: pick(over, index),
+        outcome: 'completed',
+        status: 200,
+        usage: null,
+        usageSource: 'none',
+        chargeNanos: 1_000_000,
+        firstByteMs: null,
+        totalMs: 1,
+      });
+      await expect(again).rejects.toThrow('no open record');
+    },
+  );
+
+/** The process dies and another one sweeps; what the dead one would still have settled comes too late. */
+const crash = (): Command =>
+  command(
+    'crash',
+    () => true,
+    async (model, { pipeline }) => {
+      await pipeline.store.closeLostRecords();
+      const orphans = [...model.running];
+      for (const open of orphans) {
+        close(model, open, false);
+        open.request.leave();
+        await open.request.done;
+      }
+    },
+  );
+
+const changePrice = (index: number): Command =>
+  command(
+    `changePrice(${index})`,
+    () => true,
+    async (model, { pipeline }) => {
+      model.price = pick(prices, index);
+      pipeline.price = model.price;
+    },
+  );
+
+const revoke = (): Command =>
+  command(
+    'revoke',
+    () => true,
+    async (model, { pipeline, keyId }) => {
+      model.revoked = true;
+      pipeline.change(keyId, { revokedAt: 1 });
+    },
+  );
+
+const index = fc.nat({ max: 9 });
+const words = fc.constantFrom('a', 'bc', 'def');
+const commands = fc.commands(
+  [
+    fc
+      .tuple(fc.integer({ min: 1, max: 200 }), fc.nat({ max: 3 }))
+      .map(([nanos, reference]) => topUp(nanos, reference)),
+    fc.tuple(fc.boolean(), fc.constantFrom(null, 1, 5)).map(([stream, cap]) => start(stream, cap)),
+    fc.tuple(fc.boolean(), fc.constantFrom(null, 1, 5)).map(([stream, cap]) => start(stream, cap)),
+    fc.tuple(index, words).map(([at, text]) => delta(at, text)),
+    fc
+      .tuple(index, fc.nat({ max: 20 }), fc.nat({ max: 20 }))
+      .map(([at, input, output]) => usage(at, input, output)),
+    fc.tuple(index, fc.constantFrom('stop', 'length')).map(([at, reason]) => complete(at, reason)),
+    index.map((at) => breakOff(at, 'leave', ({ request }) => request.leave())),
+    index.map((at) =>
+      breakOff(at, 'cancel', ({ request }, { pipeline }) => void pipeline.ports.inFlight.cancel(request.id)),
+    ),
+    index.map((at) =>
+      breakOff(at, 'upstreamError', ({ request }) => request.call?.give('data: {"error":{}}\n\n')),
+    ),
+    index.map((at) => breakOff(at, 'badJson', ({ request }) => request.call?.give('data: {"ch\n\n'))),
+    index.map((at) =>
+      breakOff(at, 'connectionBroken', ({ request }) => request.call?.give({ fault: 'broken' })),
+    ),
+    index.map((at) => breakOff(at, 'stall', ({ request }) => request.call?.give({ fault: 'idle_timeout' }))),
+    index.map((at) => breakOff(at, 'truncated', ({ request }) => request.call?.give(null))),
+    index.map((at) => settleTwice(at)),
+    fc.constant(crash()),
+    index.map((at) => changePrice(at)),
+    fc.constant(revoke()),
+  ],
+  { maxCommands: 30, size: 'max' },
+);
+
+describe('money', () => {
+  test('is exact at every point, whatever happens in whatever order', async () => {
+    const { seed } = propertyRun();
+    for (let done = 0; done < runs; done += runsPerDatabase) {
+      const pipeline = await openPipeline(pick(prices, 0), holdTokens);
+      await fc.assert(
+        fc.asyncProperty(commands, fc.constantFrom(null, 0, 50, 500), async (sequence, balance) => {
+          pipeline.price = pick(prices, 0);
+          const keyId = await pipeline.addKey(balance);
+          const model: Model = {
+            balance,
+            held: 0,
+            spent: 0,
+            revoked: false,
+            price: pipeline.price,
+            running: [],
+            over: [],
+          };
+          await fc.asyncModelRun(() => ({ model, real: { pipeline, keyId } }), sequence);
+          for (const { request } of model.running) request.leave();
+          await Promise.all(model.running.map(({ request }) => request.done));
+          expect((await pipeline.store.accounts([keyId])).get(keyId)?.heldNanos).toBe(0);
+          expect(pipeline.ports.inFlight.count(keyId)).toBe(0);
+        }),
+        { numRuns: runsPerDatabase, seed: seed + done },
+      );
+      expect(await verifyLedger(pipeline.books)).toMatchObject({ imbalanceNanos: 0, faults: [] });
+      await pipeline.close();
+    }
+    process.stdout.write(`money: ${runs} runs (seed ${seed}), differences: 0\n`);
+  }, 240_000);
+});

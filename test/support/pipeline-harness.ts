@@ -1,0 +1,196 @@
+import { randomUUID } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+import { createMemoryLimiter } from '../../src/coordination/memory.ts';
+import { isUsable } from '../../src/domain/api-key.ts';
+import type { ApiKey } from '../../src/domain/api-key.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports.ts';
+import type { Price } from '../../src/domain/pricing.ts';
+import { runExchange } from '../../src/pipeline/run-exchange.ts';
+import type { ClientConnection, Ports } from '../../src/pipeline/exchange.ts';
+import { createInFlight } from '../../src/pipeline/in-flight.ts';
+import { createBooks } from '../../src/storage/books.ts';
+import type { Engine } from '../../src/storage/engine.ts';
+import { createSqliteEngine } from '../../src/storage/sqlite/engine.ts';
+import { createStore } from '../../src/storage/store.ts';
+import type { Store } from '../../src/storage/store.ts';
+import { createFakeClock } from './fake-clock.ts';
+
+/** A call that waits for its answer, driven by the test. */
+export interface DrivenCall {
+  /** Hands out some bytes, or an end: `null` for a proper one. */
+  give(part: string | null | UpstreamFault): void;
+}
+
+/** One request through the whole pipeline, without any socket. */
+export interface DrivenRequest {
+  readonly id: string;
+  readonly call: DrivenCall | null;
+  /** Resolves when the exchange is concluded. */
+  readonly done: Promise<void>;
+  /** What the client was sent, and the status of a whole answer. */
+  readonly sent: { text: string; status: number | null };
+  leave(): void;
+}
+
+/** The pipeline on a real store in memory, with an upstream and clients that the test drives. */
+export interface PipelineHarness {
+  readonly ports: Ports;
+  readonly store: Store;
+  readonly engine: Engine;
+  readonly books: ReturnType<typeof createBooks>;
+  readonly faults: string[];
+  price: Price;
+  addKey(balanceNanos: number | null): Promise<string>;
+  change(keyId: string, changes: Partial<ApiKey>): void;
+  start(keyId: string, body: object): Promise<DrivenRequest>;
+  /** Waits until everything that is under way has come as far as it can. */
+  quiet(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openPipeline(price: Price, holdTokens: number): Promise<PipelineHarness> {
+  const engine = createSqliteEngine({ path: ':memory:', durability: 'normal' });
+  await engine.ready;
+  const clock = createFakeClock();
+  const store = createStore(engine, { nextId: () => randomUUID(), now: () => clock.now() });
+  const keys = new Map<string, ApiKey>();
+  const faults: string[] = [];
+  let lastCall: DrivenCall | null = null;
+  const harness = { price };
+  const ports: Ports = {
+    clock,
+    keys: {
+      find(presented) {
+        const key = keys.get(presented);
+        return key !== undefined && isUsable(key, clock.now()) ? key : null;
+      },
+    },
+    limiter: createMemoryLimiter(clock),
+    records: store,
+    models: {
+      find: async (id) => ({ id, createdAt: 0, price: harness.price, holdTokens, routes: [route] }),
+      list: async () => [],
+    },
+    upstreams: {
+      async call(_call, signal) {
+        const { call, answer } = driveCall(signal);
+        lastCall = call;
+        return answer;
+      },
+    },
+    telemetry: {
+      exchangeBegan: () => {},
+      streamOpened: () => {},
+      exchangeEnded: () => {},
+      fault: (message) => void faults.push(message),
+    },
+    inFlight: createInFlight(),
+    tokens: { count: async (text) => text.length },
+    balanceMode: 'soft',
+    defaultLimits: { concurrency: 1_000, requestsPerMinute: 1_000_000 },
+    defaultCompatibility: { sampling: 'strip', unknownFields: 'reject', responsesDone: false },
+  };
+  const quiet = async (): Promise<void> => {
+    for (let round = 0; round < 2; round++) {
+      await engine.run([]);
+      await setImmediate();
+    }
+  };
+  return Object.assign(harness, {
+    ports,
+    store,
+    engine,
+    books: createBooks(engine),
+    faults,
+    async addKey(balanceNanos: number | null) {
+      const id = `key_${randomUUID()}`;
+      const key: ApiKey = {
+        id,
+        name: 'x',
+        createdAt: 0,
+        limits: {},
+        models: null,
+        expiresAt: null,
+        revokedAt: null,
+        hasBalance: balanceNanos !== null,
+        compatibility: {},
+      };
+      await store.createKey(key, id, balanceNanos);
+      keys.set(id, key);
+      return id;
+    },
+    change(keyId: string, changes: Partial<ApiKey>) {
+      const key = keys.get(keyId);
+      if (key !== undefined) keys.set(keyId, { ...key, ...changes });
+    },
+    async start(keyId: string, body: object) {
+      lastCall = null;
+      const { client, request } = driveClient(keyId, body);
+      const done = runExchange('chat', client, ports);
+      await quiet();
+      return { ...request, done, call: lastCall };
+    },
+    quiet,
+    close: () => engine.close(),
+  });
+}
+
+const route = {
+  upstream: 'local',
+  speech: { dialect: 'chat', finishReason: 'required' },
+  model: 'tiny',
+} as const;
+
+function driveCall(signal: AbortSignal): { readonly call: DrivenCall; readonly answer: UpstreamAnswer } {
+  type Part = Uint8Array | null | UpstreamFault;
+  const parts: Part[] = [];
+  let waiting: ((part: Part) => void) | null = null;
+  const give = (part: Part): void => {
+    if (waiting === null) return void parts.push(part);
+    const resolve = waiting;
+    waiting = null;
+    resolve(part);
+  };
+  signal.addEventListener('abort', () => give({ fault: 'interrupted' }));
+  return {
+    call: { give: (part) => give(typeof part === 'string' ? Buffer.from(part) : part) },
+    answer: {
+      status: 200,
+      contentType: 'text/event-stream',
+      retryAfterMs: null,
+      read: () =>
+        parts.length > 0
+          ? Promise.resolve(parts.shift() as Part)
+          : new Promise((resolve) => (waiting = resolve)),
+      release: () => {},
+    },
+  };
+}
+
+function driveClient(
+  authorization: string,
+  body: object,
+): { readonly client: ClientConnection; readonly request: Pick<DrivenRequest, 'id' | 'sent' | 'leave'> } {
+  const id = randomUUID().replaceAll('-', '');
+  const sent: DrivenRequest['sent'] = { text: '', status: null };
+  let leave = (): void => {};
+  const take = async (text: string): Promise<void> => void (sent.text += text);
+  return {
+    request: { id: `req_${id}`, sent, leave: () => leave() },
+    client: {
+      id,
+      authorization: `Bearer ${authorization}`,
+      headFault: null,
+      readBody: async () => Buffer.from(JSON.stringify(body)),
+      onGone: (callback) => void (leave = callback),
+      answer: (head, text) => {
+        sent.status = head.status;
+        return take(text);
+      },
+      open: () => {},
+      send: (text) => take(text),
+      end: take,
+      tearDown: take,
+    },
+  };
+}
