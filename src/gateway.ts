@@ -14,6 +14,7 @@ import { createPublicRouter } from './http/public-router.ts';
 import { createHttpServer, startListening } from './http/server.ts';
 import { createKeyManagement } from './operations/manage-keys.ts';
 import type { IssuedKey } from './operations/manage-keys.ts';
+import { sweepOrphans } from './operations/sweep-orphans.ts';
 import { verifyLedger } from './operations/verify-ledger.ts';
 import { createBooks } from './storage/books.ts';
 import type { Ports } from './pipeline/exchange.ts';
@@ -22,6 +23,7 @@ import { createInFlight } from './pipeline/in-flight.ts';
 import type { Engine } from './storage/engine.ts';
 import { createKeyDirectory, hashKey } from './storage/key-directory.ts';
 import { createSqliteEngine } from './storage/sqlite/engine.ts';
+import { keepSettlements } from './storage/kept-settlements.ts';
 import { createStore } from './storage/store.ts';
 import { createLog } from './telemetry/logger.ts';
 import { createMetrics } from './telemetry/metrics.ts';
@@ -33,6 +35,9 @@ import { createHttpUpstream } from './transport/http-upstream.ts';
 import { createModelDiscovery } from './transport/model-discovery.ts';
 import { createUpstreams } from './transport/upstreams.ts';
 import type { Upstream } from './transport/upstreams.ts';
+
+/** How often open records are looked over, in milliseconds. */
+const sweepMs = 30_000;
 
 export type { ConfigInput } from './config/schema.ts';
 
@@ -79,6 +84,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
   store
     .closeLostRecords()
     .catch((error: unknown) => log.fault('records of an earlier process could not be closed', error));
+  const records = keepSettlements(store, clock, log.fault);
   const directory = createKeyDirectory(store, clock, log.fault);
   const inFlight = createInFlight();
   const limiter = createMemoryLimiter(clock);
@@ -87,7 +93,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     clock,
     keys: directory,
     limiter,
-    records: store,
+    records,
     models: composeModels(config, upstreams, clock),
     upstreams,
     telemetry: createTelemetry(metrics, log),
@@ -126,6 +132,14 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     onFault: log.fault,
     notReady: () => whyNotReady(ports, engine),
   });
+  const isKnown = (requestId: string): boolean => inFlight.has(requestId) || records.isWaiting(requestId);
+  const sweep = async (): Promise<void> => {
+    const found = await sweepOrphans(store, isKnown, clock.now());
+    if (found > 0) log.fault('open records without a request were closed', `${found} of them`);
+  };
+  const stopSweeping = everyNowAndThen(clock, sweepMs, () =>
+    sweep().catch((error: unknown) => log.fault('open records could not be looked over', error)),
+  );
   const publicServer = createHttpServer(router, nextId);
   const adminServer = createHttpServer(admin, nextId);
 
@@ -162,8 +176,12 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     adminServer.close();
     adminServer.closeAllConnections();
     limiter.close();
+    stopSweeping();
     await upstreams.close();
+    const unsettled = await records.flush();
     await engine.close();
+    if (unsettled > 0)
+      throw new Error(`${unsettled} settlements could not be written: the database did not take them`);
   }
 }
 
@@ -218,6 +236,21 @@ async function whyNotReady({ inFlight, models }: Ports, engine: Engine): Promise
   );
   if (!opened) return 'the database is not open';
   return isRefusal(await models.list()) ? 'no list of models from the upstream yet' : null;
+}
+
+/** Calls back again and again, each time once the last call is done; the returned function ends it. */
+function everyNowAndThen(clock: Clock, intervalMs: number, work: () => Promise<void>): () => void {
+  let stopped = false;
+  let cancel = clock.schedule(intervalMs, again);
+  function again(): void {
+    void work().then(() => {
+      if (!stopped) cancel = clock.schedule(intervalMs, again);
+    });
+  }
+  return () => {
+    stopped = true;
+    cancel();
+  };
 }
 
 function address(host: string, port: number): string {

@@ -7,6 +7,9 @@ import type { Exchange, Ports } from './exchange.ts';
 /** What a turn costs beside its text when we count, in tokens: its role and the marks around it. */
 const tokensPerTurn = 4;
 
+/** How long a token is on average, in characters, where it can't be counted. */
+const charsPerToken = 4;
+
 type Charge = Pick<SettledRecord, 'usage' | 'usageSource' | 'chargeNanos'>;
 
 /**
@@ -32,10 +35,10 @@ export async function chargeFor(
 }
 
 /** The tokens of a question and of its answer as far as it went, by our own count. */
-async function countUsage(turns: readonly TextTurn[], answer: string, { tokens }: Ports): Promise<Usage> {
-  const asked = await tokens.count(turns.map(({ text }) => text).join('\n'));
+async function countUsage(turns: readonly TextTurn[], answer: string, ports: Ports): Promise<Usage> {
+  const asked = await count(turns.map(({ text }) => text).join('\n'), ports);
   const inputTokens = asked + tokensPerTurn * turns.length;
-  const outputTokens = await tokens.count(answer);
+  const outputTokens = await count(answer, ports);
   return {
     inputTokens,
     cachedInputTokens: 0,
@@ -43,4 +46,14 @@ async function countUsage(turns: readonly TextTurn[], answer: string, { tokens }
     reasoningTokens: 0,
     totalTokens: inputTokens + outputTokens,
   };
+}
+
+/** A count that fails is replaced by a guess: an answer that was given must not go uncharged. */
+async function count(text: string, { tokens, telemetry }: Ports): Promise<number> {
+  try {
+    return await tokens.count(text);
+  } catch (error) {
+    telemetry.fault('tokens could not be counted', error);
+    return Math.ceil(text.length / charsPerToken);
+  }
 }

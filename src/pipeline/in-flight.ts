@@ -23,6 +23,7 @@ export interface InFlight {
   remove(running: Running): void;
   /** Those that have been let in, in the order of their arrival. */
   list(): readonly Running[];
+  has(requestId: string): boolean;
   /** How many a key has. */
   count(keyId: string): number;
   /** Stops one request; false when none runs under this id, or not with this key. */
@@ -47,6 +48,7 @@ export function createInFlight(): InFlight {
       if (running.size === 0) empty?.resolve();
     },
     list: () => [...running.values()].filter(({ notes }) => notes.key !== null),
+    has: (requestId) => running.has(requestId),
     count: (keyId) => [...running.values()].filter(({ notes }) => notes.key?.id === keyId).length,
     cancel(requestId, keyId) {
       const found = running.get(requestId);

@@ -69,7 +69,10 @@ async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
     const unpaid = await reserving;
     if (unpaid !== null) return refusedEnding(unpaid);
   }
-  const answer = await callUpstream(request, chosen, exchange, ports);
+  const calling = callUpstream(request, chosen, exchange, ports);
+  // Even if the call throws: a record that is begun after its settlement would stay open, and hold its money.
+  await Promise.allSettled([calling, reserving]);
+  const answer = await calling;
   try {
     const unreserved = await reserving;
     if (unreserved !== null) return refusedEnding(unreserved);

@@ -15,10 +15,12 @@ export async function settle(ending: Ending, exchange: Exchange, ports: Ports): 
   const summary = summarize(ending, exchange, ports.clock.monotonicMs());
   const { outcome, status, totalMs, firstTextMs: firstByteMs } = summary;
   if (notes.recorded) {
-    const charge = await chargeFor(outcome, summary.usage, exchange, ports);
-    await ports.records
-      .settle({ requestId, outcome, status, ...charge, firstByteMs, totalMs })
-      .catch((error: unknown) => ports.telemetry.fault('a consumption record could not be settled', error));
+    try {
+      const charge = await chargeFor(outcome, summary.usage, exchange, ports);
+      await ports.records.settle({ requestId, outcome, status, ...charge, firstByteMs, totalMs });
+    } catch (error) {
+      ports.telemetry.fault('a consumption record could not be settled', error);
+    }
   }
   if (notes.key !== null) await ports.limiter.release(notes.key.id, requestId);
   ports.telemetry.exchangeEnded(summary);

@@ -36,6 +36,8 @@ export interface Store extends Records {
   accounts(keyIds: readonly string[]): Promise<ReadonlyMap<string, Account>>;
   listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage>;
   findRecord(requestId: string, keyId: string): Promise<ConsumptionRecord | null>;
+  /** The ids of open records that were begun before a time. */
+  listOpen(before: number): Promise<readonly string[]>;
   /** Ends the records that a process which died left open; returns how many there were. */
   closeLostRecords(): Promise<number>;
 }
@@ -102,6 +104,13 @@ export function createStore(engine: Engine, { nextId, now }: StoreTools): Store 
     async findRecord(requestId, keyId) {
       const [row] = await rows(selectRecord(requestId, keyId));
       return row === undefined ? null : readRecord(row);
+    },
+    async listOpen(before) {
+      const open = await rows({
+        sql: 'SELECT request_id FROM records WHERE outcome IS NULL AND created_at < ?',
+        values: [before],
+      });
+      return open.map((row) => String(row['request_id']));
     },
     async open(record) {
       return readReservation(await engine.run(openRecord(record)));

@@ -8,6 +8,7 @@ import type { Price } from '../../src/domain/pricing.ts';
 import { runExchange } from '../../src/pipeline/run-exchange.ts';
 import type { ClientConnection, Ports } from '../../src/pipeline/exchange.ts';
 import { createInFlight } from '../../src/pipeline/in-flight.ts';
+import type { Protocol } from '../../src/protocol/text.ts';
 import { createBooks } from '../../src/storage/books.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createSqliteEngine } from '../../src/storage/sqlite/engine.ts';
@@ -16,7 +17,7 @@ import type { Store } from '../../src/storage/store.ts';
 import { createFakeClock } from './fake-clock.ts';
 
 /** A call that waits for its answer, driven by the test. */
-export interface DrivenCall {
+interface DrivenCall {
   /** Hands out some bytes, or an end: `null` for a proper one. */
   give(part: string | null | UpstreamFault): void;
 }
@@ -42,7 +43,7 @@ export interface PipelineHarness {
   price: Price;
   addKey(balanceNanos: number | null): Promise<string>;
   change(keyId: string, changes: Partial<ApiKey>): void;
-  start(keyId: string, body: object): Promise<DrivenRequest>;
+  start(keyId: string, body: object, protocol?: Protocol): Promise<DrivenRequest>;
   /** Waits until everything that is under way has come as far as it can. */
   quiet(): Promise<void>;
   close(): Promise<void>;
@@ -123,10 +124,10 @@ export async function openPipeline(price: Price, holdTokens: number): Promise<Pi
       const key = keys.get(keyId);
       if (key !== undefined) keys.set(keyId, { ...key, ...changes });
     },
-    async start(keyId: string, body: object) {
+    async start(keyId: string, body: object, protocol: Protocol = 'chat') {
       lastCall = null;
       const { client, request } = driveClient(keyId, body);
-      const done = runExchange('chat', client, ports);
+      const done = runExchange(protocol, client, ports);
       await quiet();
       return { ...request, done, call: lastCall };
     },
