@@ -1,14 +1,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Router } from 'express';
+import { everyNowAndThen, systemClock } from './composition/clock.ts';
+import { composeModels, composeUpstreams } from './composition/upstreams.ts';
 import { checkConfig } from './config/load.ts';
-import { isDiscovered } from './config/schema.ts';
 import type { Config, ConfigInput } from './config/schema.ts';
 import { createMemoryLimiter } from './coordination/memory.ts';
 import type { KeySettings } from './domain/api-key.ts';
-import { createModelList } from './domain/model-list.ts';
-import type { Clock, ModelCatalogue, Upstreams } from './domain/ports.ts';
-import { free } from './domain/pricing.ts';
-import type { Speech } from './domain/routing.ts';
+import type { Clock } from './domain/ports.ts';
 import { createAdminRouter } from './http/admin-router.ts';
 import { createPublicRouter } from './http/public-router.ts';
 import { createHttpServer, startListening } from './http/server.ts';
@@ -30,11 +28,6 @@ import { createMetrics } from './telemetry/metrics.ts';
 import { createTelemetry } from './telemetry/telemetry.ts';
 import { isRefusal } from './shared/errors.ts';
 import { createTokenCounter } from './tokens/token-counter.ts';
-import { createDemoUpstream } from './transport/demo-upstream.ts';
-import { createHttpUpstream } from './transport/http-upstream.ts';
-import { createModelDiscovery } from './transport/model-discovery.ts';
-import { createUpstreams } from './transport/upstreams.ts';
-import type { Upstream } from './transport/upstreams.ts';
 
 /** How often open records are looked over, in milliseconds. */
 const sweepMs = 30_000;
@@ -185,49 +178,6 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
   }
 }
 
-function composeUpstreams({ upstreams }: Config, clock: Clock): Upstream {
-  const byName = Object.entries(upstreams).map(([name, { url, apiKey = null, timeouts }]) => {
-    const { connect: connectMs, firstByte: firstByteMs, idle: idleMs, total: totalMs } = timeouts;
-    const deadlines = { firstByteMs, idleMs, totalMs };
-    const upstream =
-      url.protocol === 'demo:'
-        ? createDemoUpstream(deadlines, clock)
-        : createHttpUpstream({ url, apiKey, connectMs, deadlines }, clock);
-    return [name, upstream] as const;
-  });
-  return createUpstreams(new Map(byName));
-}
-
-function composeModels(
-  { models, upstreams: configs }: Config,
-  upstreams: Upstreams,
-  clock: Clock,
-): ModelCatalogue {
-  if (isDiscovered(models))
-    return createModelDiscovery(
-      { upstream: models.from, speech: speechOf(configs[models.from]) },
-      upstreams,
-      clock,
-    );
-  const createdAt = Math.floor(clock.now() / 1_000);
-  return createModelList(
-    Object.entries(models).map(([id, { routes, price = free, holdTokens }]) => ({
-      id,
-      createdAt,
-      price,
-      holdTokens,
-      routes: routes.map((route) => ({ ...route, speech: speechOf(configs[route.upstream]) })),
-    })),
-  );
-}
-
-/** Of the dialects that an upstream speaks the first is preferred. The config's check leaves no name without one. */
-function speechOf(upstream: Config['upstreams'][string] | undefined): Speech {
-  const [dialect] = upstream?.dialects ?? [];
-  if (upstream === undefined || dialect === undefined) throw new Error('a model without an upstream');
-  return { dialect, finishReason: upstream.finishReason };
-}
-
 async function whyNotReady({ inFlight, models }: Ports, engine: Engine): Promise<string | null> {
   if (!inFlight.accepting) return 'draining';
   const opened = await engine.ready.then(
@@ -238,21 +188,6 @@ async function whyNotReady({ inFlight, models }: Ports, engine: Engine): Promise
   return isRefusal(await models.list()) ? 'no list of models from the upstream yet' : null;
 }
 
-/** Calls back again and again, each time once the last call is done; the returned function ends it. */
-function everyNowAndThen(clock: Clock, intervalMs: number, work: () => Promise<void>): () => void {
-  let stopped = false;
-  let cancel = clock.schedule(intervalMs, again);
-  function again(): void {
-    void work().then(() => {
-      if (!stopped) cancel = clock.schedule(intervalMs, again);
-    });
-  }
-  return () => {
-    stopped = true;
-    cancel();
-  };
-}
-
 function address(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
@@ -260,12 +195,3 @@ function address(host: string, port: number): string {
 function nextId(): string {
   return randomUUID().replaceAll('-', '');
 }
-
-const systemClock: Clock = {
-  now: () => Date.now(),
-  monotonicMs: () => performance.now(),
-  schedule(delayMs, callback) {
-    const timer = setTimeout(callback, delayMs);
-    return () => clearTimeout(timer);
-  },
-};

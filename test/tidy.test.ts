@@ -11,6 +11,7 @@ const floors: Readonly<Record<string, number>> = {
   'main.ts': 4,
   'gateway.ts': 4,
   cli: 4,
+  composition: 4,
   http: 3,
   transport: 3,
   storage: 3,
@@ -26,7 +27,12 @@ const floors: Readonly<Record<string, number>> = {
 };
 
 /** The arrows between rooms of one floor that are meant. */
-const drawnArrows = new Set(['domain > protocol', 'main.ts > cli', 'cli > gateway.ts']);
+const drawnArrows = new Set([
+  'domain > protocol',
+  'main.ts > cli',
+  'cli > gateway.ts',
+  'gateway.ts > composition',
+]);
 
 /** The packages and Node modules that each room may use; nothing else may. */
 const packages: Readonly<Record<string, readonly string[]>> = {

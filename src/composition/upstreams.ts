@@ -1,0 +1,56 @@
+import { isDiscovered } from '../config/schema.ts';
+import type { Config } from '../config/schema.ts';
+import { createModelList } from '../domain/model-list.ts';
+import type { Clock, ModelCatalogue, Upstreams } from '../domain/ports.ts';
+import { free } from '../domain/pricing.ts';
+import type { Speech } from '../domain/routing.ts';
+import { createDemoUpstream } from '../transport/demo-upstream.ts';
+import { createHttpUpstream } from '../transport/http-upstream.ts';
+import { createModelDiscovery } from '../transport/model-discovery.ts';
+import { createUpstreams } from '../transport/upstreams.ts';
+import type { Upstream } from '../transport/upstreams.ts';
+
+/** Every upstream of the config, by its name. */
+export function composeUpstreams({ upstreams }: Config, clock: Clock): Upstream {
+  const byName = Object.entries(upstreams).map(([name, { url, apiKey = null, timeouts }]) => {
+    const { connect: connectMs, firstByte: firstByteMs, idle: idleMs, total: totalMs } = timeouts;
+    const deadlines = { firstByteMs, idleMs, totalMs };
+    const upstream =
+      url.protocol === 'demo:'
+        ? createDemoUpstream(deadlines, clock)
+        : createHttpUpstream({ url, apiKey, connectMs, deadlines }, clock);
+    return [name, upstream] as const;
+  });
+  return createUpstreams(new Map(byName));
+}
+
+/** The models of the config, or what one of its upstreams lists. */
+export function composeModels(
+  { models, upstreams: configs }: Config,
+  upstreams: Upstreams,
+  clock: Clock,
+): ModelCatalogue {
+  if (isDiscovered(models))
+    return createModelDiscovery(
+      { upstream: models.from, speech: speechOf(configs[models.from]) },
+      upstreams,
+      clock,
+    );
+  const createdAt = Math.floor(clock.now() / 1_000);
+  return createModelList(
+    Object.entries(models).map(([id, { routes, price = free, holdTokens }]) => ({
+      id,
+      createdAt,
+      price,
+      holdTokens,
+      routes: routes.map((route) => ({ ...route, speech: speechOf(configs[route.upstream]) })),
+    })),
+  );
+}
+
+/** Of the dialects that an upstream speaks the first is preferred. The config's check leaves no name without one. */
+function speechOf(upstream: Config['upstreams'][string] | undefined): Speech {
+  const [dialect] = upstream?.dialects ?? [];
+  if (upstream === undefined || dialect === undefined) throw new Error('a model without an upstream');
+  return { dialect, finishReason: upstream.finishReason };
+}
