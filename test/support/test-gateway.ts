@@ -35,6 +35,7 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly holdTokens?: number;
   readonly server?: { maxBody?: string; drain?: string };
   readonly storage?: string;
+  readonly durability?: 'normal' | 'full';
   /** Whether the models are asked of the upstream; otherwise `small` is served by its `tiny`. */
   readonly discover?: boolean;
 }
@@ -47,7 +48,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   const shared = {
     server: { port: 0, ...server },
     admin: { port: 0, token: adminToken },
-    storage: { url: `sqlite:${options.storage ?? ':memory:'}` },
+    storage: { url: `sqlite:${options.storage ?? ':memory:'}`, durability: options.durability ?? 'normal' },
     limits,
     upstreams: {
       local: {
