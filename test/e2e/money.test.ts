@@ -139,6 +139,7 @@ describe('a key with a balance', () => {
       sendStream(response, []).write(chatFrames(['hello']).slice(0, 2).join(''), () => cut(response, 'rst'));
     });
     await readLive(ask({ stream: true })).ended;
+    expect(upstream.seen).toHaveLength(2);
     expect(readRecords(file).at(-1)).toMatchObject({
       outcome: 'upstream_truncated',
       usage_source: 'counted',
