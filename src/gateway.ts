@@ -93,6 +93,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     inFlight,
     tokens: createTokenCounter(),
     balanceMode: config.limits.balanceMode,
+    queueWaitMs: config.limits.queueWait,
     defaultLimits: config.limits,
     defaultCompatibility: config.compatibility,
   };

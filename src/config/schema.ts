@@ -81,6 +81,7 @@ const sections = {
     .strictObject({
       concurrency: wholeNumber(1).default(2),
       requestsPerMinute: wholeNumber(1).default(60),
+      queueWait: duration.prefault('0s'),
       balanceMode: z.enum(['soft', 'strict']).default('soft'),
     })
     .prefault({}),

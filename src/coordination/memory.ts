@@ -1,11 +1,16 @@
 import { frequencyWindowMs } from '../domain/limits.ts';
 import type { Limits, Standing } from '../domain/limits.ts';
-import type { Clock, Limiter } from '../domain/ports.ts';
+import type { Clock, Limiter, Patience } from '../domain/ports.ts';
 
-/** What one key has running, and when its starts of the last 60 seconds were (monotonic milliseconds). */
+/** How many requests of one key may wait for a slot; the next one is refused at once. */
+const maxWaiting = 100;
+
+/** What one key has running, when its starts of the last 60 seconds were (monotonic milliseconds), and who waits. */
 interface KeyState {
   readonly running: Set<string>;
   starts: number[];
+  /** First come, first served. Each is tried again when a slot is free; true means that it waits no longer. */
+  waiting: (() => boolean)[];
 }
 
 /** Limits the keys of a single process. Keys that have been quiet for a whole window are forgotten. */
@@ -21,20 +26,59 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
     cancelSweep = clock.schedule(frequencyWindowMs, sweep);
   }
 
+  /** Takes a slot and counts a start, or says what stands in the way. */
+  function take(state: KeyState, requestId: string, limits: Limits): Standing {
+    const nowMs = clock.monotonicMs();
+    dropOldStarts(state, nowMs);
+    if (state.running.size >= limits.concurrency) return standing('concurrency', state, limits, nowMs);
+    if (state.starts.length >= limits.requestsPerMinute) return standing('rate', state, limits, nowMs);
+    state.running.add(requestId);
+    state.starts.push(nowMs);
+    return standing('granted', state, limits, nowMs);
+  }
+
+  /** Waits in line until a slot is free, the time is up, or the client has left. */
+  function waitInLine(
+    state: KeyState,
+    requestId: string,
+    limits: Limits,
+    { maxMs, signal }: Patience,
+  ): Promise<Standing> {
+    return new Promise((resolve) => {
+      const leave = (found: Standing): void => {
+        state.waiting = state.waiting.filter((other) => other !== tryAgain);
+        cancel();
+        signal.removeEventListener('abort', giveUp);
+        resolve(found);
+      };
+      const giveUp = (): void => leave(standing('concurrency', state, limits, clock.monotonicMs()));
+      const tryAgain = (): boolean => {
+        const found = take(state, requestId, limits);
+        if (found.verdict === 'concurrency') return false;
+        leave(found);
+        return true;
+      };
+      const cancel = clock.schedule(maxMs, giveUp);
+      signal.addEventListener('abort', giveUp);
+      state.waiting.push(tryAgain);
+    });
+  }
+
   return {
-    async start(keyId, requestId, limits) {
-      const nowMs = clock.monotonicMs();
-      const state = states.get(keyId) ?? { running: new Set(), starts: [] };
+    async start(keyId, requestId, limits, patience) {
+      const state = states.get(keyId) ?? { running: new Set(), starts: [], waiting: [] };
       states.set(keyId, state);
-      dropOldStarts(state, nowMs);
-      if (state.running.size >= limits.concurrency) return standing('concurrency', state, limits, nowMs);
-      if (state.starts.length >= limits.requestsPerMinute) return standing('rate', state, limits, nowMs);
-      state.running.add(requestId);
-      state.starts.push(nowMs);
-      return standing('granted', state, limits, nowMs);
+      const mayWait = patience.maxMs > 0 && !patience.signal.aborted && state.waiting.length < maxWaiting;
+      if (state.waiting.length === 0) {
+        const found = take(state, requestId, limits);
+        if (found.verdict !== 'concurrency' || !mayWait) return found;
+      } else if (!mayWait) return standing('concurrency', state, limits, clock.monotonicMs());
+      return waitInLine(state, requestId, limits, patience);
     },
     async release(keyId, requestId) {
-      states.get(keyId)?.running.delete(requestId);
+      const state = states.get(keyId);
+      if (state?.running.delete(requestId) !== true) return;
+      while (state.waiting[0]?.() === true);
     },
     close: () => cancelSweep(),
   };

@@ -14,9 +14,12 @@ export interface Credit {
   readonly reference: string;
 }
 
-/** What became of a credit: booked now, booked before, or refused because its reference stands for another amount. */
+/**
+ * What became of a credit: booked now, booked before, or refused because its reference stands for another amount, or
+ * because the account would not be exact any more.
+ */
 export interface BookedCredit {
-  readonly result: 'booked' | 'booked before' | 'other amount' | 'no such key';
+  readonly result: 'booked' | 'booked before' | 'other amount' | 'too much' | 'no such key';
   readonly account: Account | null;
 }
 

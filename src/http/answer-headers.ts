@@ -5,8 +5,8 @@ import type { Refusal } from '../shared/errors.ts';
 import type { Limits, Standing } from '../domain/limits.ts';
 import type { AnswerHead } from '../pipeline/exchange.ts';
 
-/** Statuses that SDKs retry by themselves, so that a useless retry has to be forbidden. */
-const retriedStatuses = new Set([408, 409, 429]);
+/** Statuses that clients retry by themselves, so that a useless retry has to be forbidden. */
+const retriedStatuses = new Set([402, 408, 409, 429]);
 
 /** SDKs ignore a longer wait than this and retry within seconds, in milliseconds. */
 const longestObeyedWaitMs = 60_000;

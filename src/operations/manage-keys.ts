@@ -100,6 +100,10 @@ export function createKeyManagement({
         return refuse('invalid_value', 'This reference stands for another amount: use a new one.', {
           param: 'reference',
         });
+      if (result === 'too much')
+        return refuse('invalid_value', 'The balance would be too large to be kept exactly.', {
+          param: 'amount',
+        });
       forgetKeys();
       return { booked: result === 'booked', account };
     },

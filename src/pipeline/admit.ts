@@ -11,7 +11,8 @@ export async function admit(key: ApiKey, exchange: Exchange, ports: Ports): Prom
       retryAfterMs: 1_000,
     });
   const limits = { ...ports.defaultLimits, ...key.limits };
-  const standing = await ports.limiter.start(key.id, exchange.requestId, limits);
+  const patience = { maxMs: ports.queueWaitMs, signal: exchange.interruption.signal };
+  const standing = await ports.limiter.start(key.id, exchange.requestId, limits, patience);
   exchange.notes.limits = limits;
   exchange.notes.standing = standing;
   return limitRefusal(standing, limits);

@@ -30,6 +30,8 @@ export interface Ports {
   readonly telemetry: Telemetry;
   readonly inFlight: InFlight;
   readonly tokens: TokenCounter;
+  /** How long a request may wait for one of its key's slots, in milliseconds; 0 refuses it at once. */
+  readonly queueWaitMs: number;
   /** The limits of a key that has none of its own. */
   readonly defaultLimits: Limits;
   /** Whether a hold must be a bound of the cost (`strict`), or takes what is there (`soft`). */

@@ -1,3 +1,4 @@
+import { maxNanos } from '../shared/money.ts';
 import type { Credit } from '../domain/account.ts';
 import type { Statement } from './engine.ts';
 
@@ -18,8 +19,9 @@ export function bookCredit(
     {
       sql: `INSERT INTO ledger (key_id, created_at, kind, delta, reference, posting)
             SELECT key_id, ?, 'credit', ?, ?, ? FROM accounts WHERE key_id = ?
+              AND coalesce(balance, 0) + held + spent <= ?
               AND NOT EXISTS (SELECT 1 FROM ledger WHERE key_id = ? AND reference = ?)`,
-      values: [bookedAt, nanos, reference, posting, keyId, keyId, reference],
+      values: [bookedAt, nanos, reference, posting, keyId, maxNanos - nanos, keyId, reference],
     },
     {
       sql: `INSERT INTO ledger (key_id, created_at, kind, delta, reference, posting)

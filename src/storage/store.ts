@@ -87,7 +87,11 @@ export function createStore(engine: Engine, { nextId, now }: StoreTools): Store 
     async credit(credit) {
       const posting = nextId();
       const [, , , [booked] = []] = await engine.run(bookCredit(credit, posting, now()));
-      if (booked === undefined) return { result: 'no such key', account: null };
+      if (booked === undefined) {
+        const [found] = await rows(selectAccounts([credit.keyId]));
+        if (found === undefined) return { result: 'no such key', account: null };
+        return { result: 'too much', account: readAccount(found) };
+      }
       const account = readAccount(booked);
       if (booked['posting'] === posting) return { result: 'booked', account };
       return { result: booked['delta'] === credit.nanos ? 'booked before' : 'other amount', account };

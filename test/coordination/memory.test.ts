@@ -7,13 +7,14 @@ import { propertyRun } from '../support/property-run.ts';
 
 const minuteMs = 60_000;
 const generous = 1_000;
+const impatient = { maxMs: 0, signal: new AbortController().signal };
 
 /** A limiter with its clock, and starts that make up their own request ids. */
 function setUp(limits: Limits) {
   const clock = createFakeClock();
   const limiter = createMemoryLimiter(clock);
   let count = 0;
-  const start = (keyId = 'key') => limiter.start(keyId, `request-${count++}`, limits);
+  const start = (keyId = 'key') => limiter.start(keyId, `request-${count++}`, limits, impatient);
   const verdicts = async (times: number, keyId?: string) => {
     const all = [];
     for (let i = 0; i < times; i++) all.push((await start(keyId)).verdict);
@@ -170,7 +171,7 @@ test('any sequence of starts and releases is judged as a naive count would judge
               : 'granted';
           const id = `request-${attempts++}`;
           const taken = verdict === 'granted' ? 1 : 0;
-          judged.push(await limiter.start(keyId, id, limits));
+          judged.push(await limiter.start(keyId, id, limits, impatient));
           expected.push({
             verdict,
             inFlight: inFlight + taken,
@@ -184,4 +185,94 @@ test('any sequence of starts and releases is judged as a naive count would judge
     }),
     propertyRun(),
   );
+});
+
+describe('a request that may wait for a slot', () => {
+  const limits = { concurrency: 1, requestsPerMinute: generous };
+
+  /** A limiter whose one slot is taken, and requests that wait for it; `order` is how their waits ended. */
+  function setUpLine() {
+    const clock = createFakeClock();
+    const limiter = createMemoryLimiter(clock);
+    const order: string[] = [];
+    const wait = async (id: string, signal = new AbortController().signal, given = limits) => {
+      const { verdict } = await limiter.start('key', id, given, { maxMs: 10_000, signal });
+      order.push(`${id} ${verdict}`);
+    };
+    const settled = () => new Promise((resolve) => setImmediate(resolve));
+    return { clock, limiter, order, wait, settled };
+  }
+
+  test('gets the next one that is free, in the order of arrival', async () => {
+    const { limiter, order, wait, settled } = setUpLine();
+    for (const id of ['a', 'b', 'c']) void wait(id);
+    await settled();
+    expect(order).toEqual(['a granted']);
+    await limiter.release('key', 'a');
+    await settled();
+    expect(order).toEqual(['a granted', 'b granted']);
+    await limiter.release('key', 'a');
+    await settled();
+    expect(order).toHaveLength(2);
+    await limiter.release('key', 'b');
+    await settled();
+    expect(order).toEqual(['a granted', 'b granted', 'c granted']);
+  });
+
+  test('is refused when its time is up, and leaves the line', async () => {
+    const { clock, limiter, order, wait, settled } = setUpLine();
+    for (const id of ['a', 'b']) void wait(id);
+    await settled();
+    clock.advance(10_000);
+    await settled();
+    expect(order).toEqual(['a granted', 'b concurrency']);
+    await limiter.release('key', 'a');
+    void wait('c');
+    await settled();
+    expect(order.at(-1)).toBe('c granted');
+  });
+
+  test('leaves the line when its client leaves, and the next one moves up', async () => {
+    const { limiter, order, wait, settled } = setUpLine();
+    const leaving = new AbortController();
+    void wait('a');
+    void wait('b', leaving.signal);
+    void wait('c');
+    await settled();
+    leaving.abort();
+    await limiter.release('key', 'a');
+    await settled();
+    expect(order).toEqual(['a granted', 'b concurrency', 'c granted']);
+  });
+
+  test('is not overtaken by one that comes when a slot is free but others wait', async () => {
+    const { limiter, order, wait, settled } = setUpLine();
+    const wide = { ...limits, concurrency: 2 };
+    for (const id of ['a', 'b']) void wait(id);
+    await settled();
+    void wait('late', new AbortController().signal, wide);
+    await settled();
+    expect(order).toEqual(['a granted']);
+    await limiter.release('key', 'a');
+    await settled();
+    expect(order).toEqual(['a granted', 'b granted', 'late granted']);
+  });
+
+  test('is told when the minute is used up, rather than kept waiting', async () => {
+    const { limiter, order, wait, settled } = setUpLine();
+    const scarce = { ...limits, requestsPerMinute: 1 };
+    void wait('a', new AbortController().signal, scarce);
+    void wait('b', new AbortController().signal, scarce);
+    await settled();
+    await limiter.release('key', 'a');
+    await settled();
+    expect(order).toEqual(['a granted', 'b rate']);
+  });
+
+  test('is refused at once when a hundred wait already', async () => {
+    const { order, wait, settled } = setUpLine();
+    for (let count = 0; count < 102; count++) void wait(String(count));
+    await settled();
+    expect(order).toEqual(['0 granted', '101 concurrency']);
+  });
 });

@@ -105,6 +105,26 @@ describe('two requests at a time', () => {
   });
 });
 
+describe('a request that may wait for a slot', () => {
+  test('runs when one is free, instead of being refused', async () => {
+    const patient = await startGateway({
+      upstreamUrl: upstream.url,
+      clock,
+      limits: { concurrency: 1, requestsPerMinute: 100, queueWait: '5s' },
+    });
+    const first = Promise.withResolvers<ServerResponse>();
+    upstream.play((response) => first.resolve(sendStream(response, chatFrames(['one']).slice(0, 2))));
+    const running = readLive(patient.post('/v1/chat/completions', streaming));
+    const sending = await first.promise;
+    upstream.play(sayTexts(['x']));
+    const waiting = patient.post('/v1/chat/completions', { model: 'small', messages });
+    sending.end(chatFrames([]).slice(1).join(''));
+    expect((await waiting).status).toBe(200);
+    await running.ended;
+    await patient.close();
+  });
+});
+
 describe('starts per minute', () => {
   test('may all come at once; the next one is told when to come back, and is let in then', async () => {
     upstream.play(sayTexts(['x']));

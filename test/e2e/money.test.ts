@@ -101,7 +101,7 @@ describe('a key with a balance', () => {
     expect(await response.json()).toMatchObject({
       error: { code: 'insufficient_balance', type: 'insufficient_quota' },
     });
-    expect(response.headers.get('x-should-retry')).toBeNull();
+    expect(response.headers.get('x-should-retry')).toBe('false');
     expect(upstream.seen).toEqual([]);
     expect(readRecords(file)).toEqual([]);
   });
@@ -116,6 +116,7 @@ describe('a key with a balance', () => {
     const response = await ask();
     expect(response.status).toBe(402);
     expect(response.headers.get('retry-after')).toBe('1');
+    expect(response.headers.get('x-should-retry')).toBeNull();
     expect(await response.json()).toMatchObject({ error: { code: 'balance_held' } });
     leaving.abort();
     await running.ended;
@@ -226,6 +227,18 @@ describe('a payment', () => {
     const { id } = await makeKey(0);
     const answer = await admin(`/${id}/credits`, { amount, reference: 'x' });
     expect(answer).toMatchObject({ status: 400, body: { error: { param: 'amount' } } });
+  });
+
+  test('that would make a balance too large to be exact is refused', async () => {
+    await open();
+    const { id, account } = await makeKey(1_000_000_000);
+    const pay = (amount: string) => admin(`/${id}/credits`, { amount, reference: amount });
+    expect(await pay('9007199.254740991')).toMatchObject({
+      status: 400,
+      body: { error: { param: 'amount' } },
+    });
+    expect(await account()).toMatchObject({ balance: '1.00' });
+    expect((await pay('9007198.254740991')).body).toMatchObject({ balance: '9007199.254740991' });
   });
 
   test('to a key that does not exist is a 404', async () => {

@@ -88,6 +88,7 @@ export async function openPipeline(price: Price, holdTokens: number): Promise<Pi
     inFlight: createInFlight(),
     tokens: { count: async (text) => text.length },
     balanceMode: 'soft',
+    queueWaitMs: 0,
     defaultLimits: { concurrency: 1_000, requestsPerMinute: 1_000_000 },
     defaultCompatibility: { sampling: 'strip', unknownFields: 'reject', responsesDone: false },
   };

@@ -29,7 +29,10 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly dialect?: DialectName;
   readonly finishReason?: 'required' | 'optional';
   readonly timeouts?: { connect?: string; firstByte?: string; idle?: string; total?: string };
-  readonly limits?: Partial<Limits> & { readonly balanceMode?: 'soft' | 'strict' };
+  readonly limits?: Partial<Limits> & {
+    readonly balanceMode?: 'soft' | 'strict';
+    readonly queueWait?: string;
+  };
   /** The price of `small`, in USD per million tokens; it is free without one. */
   readonly price?: { readonly input: string; readonly cachedInput?: string; readonly output: string };
   readonly holdTokens?: number;
