@@ -82,6 +82,8 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
   const inFlight = createInFlight();
   const limiter = createMemoryLimiter(clock);
   const upstreams = composeUpstreams(config, clock);
+  const { concurrency, requestsPerMinute, queueWait: queueWaitMs } = config.limits;
+  const limits = { concurrency, requestsPerMinute, queueWaitMs };
   const ports: Ports = {
     clock,
     keys: directory,
@@ -93,11 +95,10 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     inFlight,
     tokens: createTokenCounter(),
     balanceMode: config.limits.balanceMode,
-    queueWaitMs: config.limits.queueWait,
-    defaultLimits: config.limits,
+    defaultLimits: limits,
     defaultCompatibility: config.compatibility,
   };
-  const defaults = { limits: config.limits, compatibility: config.compatibility };
+  const defaults = { limits, compatibility: config.compatibility };
   const keys = createKeyManagement({
     clock,
     randomBytes,
@@ -175,7 +176,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     const unsettled = await records.flush();
     await engine.close();
     if (unsettled > 0)
-      throw new Error(`${unsettled} settlements could not be written: the database did not take them`);
+      throw new Error(`settlements not written: ${unsettled}. The database did not take them.`);
   }
 }
 

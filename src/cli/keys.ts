@@ -24,6 +24,7 @@ interface KeyOptions {
   readonly name?: string;
   readonly concurrency?: number;
   readonly requestsPerMinute?: number;
+  readonly queueWait?: string;
   readonly balance?: string;
   readonly model?: readonly string[];
   readonly expires?: string;
@@ -68,6 +69,7 @@ function withSettings(command: Command): Command {
   return command
     .option('--concurrency <n>', 'requests in progress at once', wholeNumber)
     .option('--requests-per-minute <n>', 'starts in any 60 seconds', wholeNumber)
+    .option('--queue-wait <duration>', 'how long a request may wait for a slot, such as 5s')
     .option('--model <name...>', 'the only models that it may use')
     .option('--expires <time>', 'when it ends, such as 2030-01-01T00:00:00Z')
     .addOption(

@@ -3,7 +3,7 @@ import type { Config } from '../config/schema.ts';
 import { createModelList } from '../domain/model-list.ts';
 import type { Clock, ModelCatalogue, Upstreams } from '../domain/ports.ts';
 import { free } from '../domain/pricing.ts';
-import type { Speech } from '../domain/routing.ts';
+import type { ModelSource } from '../domain/routing.ts';
 import { createDemoUpstream } from '../transport/demo-upstream.ts';
 import { createHttpUpstream } from '../transport/http-upstream.ts';
 import { createModelDiscovery } from '../transport/model-discovery.ts';
@@ -30,12 +30,7 @@ export function composeModels(
   upstreams: Upstreams,
   clock: Clock,
 ): ModelCatalogue {
-  if (isDiscovered(models))
-    return createModelDiscovery(
-      { upstream: models.from, speech: speechOf(configs[models.from]) },
-      upstreams,
-      clock,
-    );
+  if (isDiscovered(models)) return createModelDiscovery(sourceOf(models.from, configs), upstreams, clock);
   const createdAt = Math.floor(clock.now() / 1_000);
   return createModelList(
     Object.entries(models).map(([id, { routes, price = free, holdTokens }]) => ({
@@ -43,14 +38,16 @@ export function composeModels(
       createdAt,
       price,
       holdTokens,
-      routes: routes.map((route) => ({ ...route, speech: speechOf(configs[route.upstream]) })),
+      routes: routes.map((route) => ({ ...sourceOf(route.upstream, configs), model: route.model })),
     })),
   );
 }
 
 /** Of the dialects that an upstream speaks the first is preferred. The config's check leaves no name without one. */
-function speechOf(upstream: Config['upstreams'][string] | undefined): Speech {
-  const [dialect] = upstream?.dialects ?? [];
-  if (upstream === undefined || dialect === undefined) throw new Error('a model without an upstream');
-  return { dialect, finishReason: upstream.finishReason };
+function sourceOf(name: string, upstreams: Config['upstreams']): ModelSource {
+  const config = upstreams[name];
+  const [dialect] = config?.dialects ?? [];
+  if (config === undefined || dialect === undefined) throw new Error('a model without an upstream');
+  const { finishReason, onDisconnect } = config;
+  return { upstream: name, speech: { dialect, finishReason }, onDisconnect };
 }

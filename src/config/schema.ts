@@ -25,6 +25,7 @@ const upstream = z.strictObject({
     .min(1)
     .default(['chat']),
   finishReason: z.enum(['required', 'optional']).default('required'),
+  onDisconnect: z.enum(['estimate', 'drain', 'free']).default('estimate'),
   timeouts: z
     .strictObject({
       connect: duration.prefault('5s'),

@@ -1,6 +1,6 @@
 import { frequencyWindowMs } from '../domain/limits.ts';
 import type { Limits, Standing } from '../domain/limits.ts';
-import type { Clock, Limiter, Patience } from '../domain/ports.ts';
+import type { Clock, Limiter } from '../domain/ports.ts';
 
 /** How many requests of one key may wait for a slot; the next one is refused at once. */
 const maxWaiting = 100;
@@ -42,7 +42,7 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
     state: KeyState,
     requestId: string,
     limits: Limits,
-    { maxMs, signal }: Patience,
+    signal: AbortSignal,
   ): Promise<Standing> {
     return new Promise((resolve) => {
       const leave = (found: Standing): void => {
@@ -58,22 +58,22 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
         leave(found);
         return true;
       };
-      const cancel = clock.schedule(maxMs, giveUp);
+      const cancel = clock.schedule(limits.queueWaitMs, giveUp);
       signal.addEventListener('abort', giveUp);
       state.waiting.push(tryAgain);
     });
   }
 
   return {
-    async start(keyId, requestId, limits, patience) {
+    async start(keyId, requestId, limits, signal) {
       const state = states.get(keyId) ?? { running: new Set(), starts: [], waiting: [] };
       states.set(keyId, state);
-      const mayWait = patience.maxMs > 0 && !patience.signal.aborted && state.waiting.length < maxWaiting;
+      const mayWait = limits.queueWaitMs > 0 && !signal.aborted && state.waiting.length < maxWaiting;
       if (state.waiting.length === 0) {
         const found = take(state, requestId, limits);
         if (found.verdict !== 'concurrency' || !mayWait) return found;
       } else if (!mayWait) return standing('concurrency', state, limits, clock.monotonicMs());
-      return waitInLine(state, requestId, limits, patience);
+      return waitInLine(state, requestId, limits, signal);
     },
     async release(keyId, requestId) {
       const state = states.get(keyId);

@@ -49,6 +49,7 @@ export interface KeyChanges {
   readonly name?: string;
   readonly concurrency?: number | null;
   readonly requestsPerMinute?: number | null;
+  readonly queueWaitMs?: number | null;
   readonly models?: readonly string[] | null;
   readonly expiresAt?: number | null;
   readonly compatibility?: Partial<Compatibility>;
@@ -56,8 +57,8 @@ export interface KeyChanges {
 
 /** A key with some of its settings changed. */
 export function changeKey(key: ApiKey, changes: KeyChanges): ApiKey {
-  const { name, concurrency, requestsPerMinute, models, expiresAt, compatibility } = changes;
-  const limits = { ...key.limits, ...withoutAbsent({ concurrency, requestsPerMinute }) };
+  const { name, concurrency, requestsPerMinute, queueWaitMs, models, expiresAt, compatibility } = changes;
+  const limits = { ...key.limits, ...withoutAbsent({ concurrency, requestsPerMinute, queueWaitMs }) };
   return {
     ...key,
     name: name ?? key.name,

@@ -7,6 +7,8 @@ export interface Limits {
   readonly concurrency: number;
   /** Starts in any 60 seconds, all of which may come at once. */
   readonly requestsPerMinute: number;
+  /** How long a request may wait for one of the slots, in milliseconds; 0 refuses it at once. */
+  readonly queueWaitMs: number;
 }
 
 /** The span in which starts are counted, in milliseconds. */

@@ -24,19 +24,13 @@ export interface KeyDirectory {
   find(presented: string): ApiKey | null | Promise<ApiKey | null | Refusal>;
 }
 
-/** How long a request may wait for a slot, in milliseconds, and what ends its wait early. */
-export interface Patience {
-  readonly maxMs: number;
-  readonly signal: AbortSignal;
-}
-
 /** Who may run: requests in progress and starts per key, counted in one atomic step. */
 export interface Limiter {
   /**
    * Takes a slot and counts a start, or does neither. A granted slot is held under `requestId`. Where all slots are
-   * taken it waits as long as `patience` says, first come, first served.
+   * taken it waits as long as the limits say, or until `signal` is raised; first come, first served.
    */
-  start(keyId: string, requestId: string, limits: Limits, patience: Patience): Promise<Standing>;
+  start(keyId: string, requestId: string, limits: Limits, signal: AbortSignal): Promise<Standing>;
   /** Gives the slot back; harmless when it was given back before. */
   release(keyId: string, requestId: string): Promise<void>;
 }

@@ -11,10 +11,14 @@ export interface Speech {
   readonly finishReason: FinishReasonRule;
 }
 
+/** What a client that leaves in the middle of an answer pays; `settlement.ts` has the table. */
+export type OnDisconnect = 'estimate' | 'drain' | 'free';
+
 /** Where models are: an upstream by its configured name, and how it speaks. */
 export interface ModelSource {
   readonly upstream: string;
   readonly speech: Speech;
+  readonly onDisconnect: OnDisconnect;
 }
 
 /** One way to serve a model: where it is, and its name there. */

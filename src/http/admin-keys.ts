@@ -33,7 +33,7 @@ const compatibility = z.strictObject({
   unknownFields: z.enum(['reject', 'ignore']).optional(),
   responsesDone: z.boolean().optional(),
 });
-const grace = z.string().transform((text, context) => {
+const span = z.string().transform((text, context) => {
   const milliseconds = parseDuration(text);
   if (milliseconds !== null) return milliseconds;
   context.issues.push({ code: 'custom', input: text, message: 'expected a duration such as 30m or 1h' });
@@ -44,6 +44,7 @@ const newKey = z.strictObject({
   name,
   concurrency: atLeastOne.optional(),
   requestsPerMinute: atLeastOne.optional(),
+  queueWait: span.optional(),
   balance: usd.optional(),
   models: models.optional(),
   expiresAt: time.optional(),
@@ -53,11 +54,12 @@ const changedKey = z.strictObject({
   name: name.optional(),
   concurrency: atLeastOne.nullish(),
   requestsPerMinute: atLeastOne.nullish(),
+  queueWait: span.nullish(),
   models: models.nullish(),
   expiresAt: time.nullish(),
   compatibility: compatibility.optional(),
 });
-const rotation = z.strictObject({ grace: grace.default(0) });
+const rotation = z.strictObject({ grace: span.default(0) });
 const payment = z.strictObject({
   amount: usd.refine((nanos) => nanos > 0, 'expected more than 0'),
   reference: z.string().min(1).max(maxReferenceLength),
@@ -81,8 +83,8 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
     handle(201, async (request, response) => {
       const body = await readChecked(request, response, newKey);
       if (isRefusal(body)) return body;
-      const { name: given, balance: balanceNanos, ...settings } = body;
-      return showIssued(await keys.issue(given, withoutAbsent({ ...settings, balanceNanos })));
+      const { name: given, balance: balanceNanos, queueWait: queueWaitMs, ...settings } = body;
+      return showIssued(await keys.issue(given, withoutAbsent({ ...settings, queueWaitMs, balanceNanos })));
     }),
   );
   router.all('/', methodNotAllowed('GET, POST'));
@@ -95,7 +97,9 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
     '/:id',
     handle(200, async (request, response) => {
       const body = await readChecked(request, response, changedKey);
-      return isRefusal(body) ? body : show(await keys.change(idOf(request), withoutAbsent(body)));
+      if (isRefusal(body)) return body;
+      const { queueWait: queueWaitMs, ...changes } = body;
+      return show(await keys.change(idOf(request), withoutAbsent({ ...changes, queueWaitMs })));
     }),
   );
   router.delete(

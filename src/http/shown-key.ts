@@ -12,12 +12,12 @@ export interface KeyDefaults {
 
 /** A key as operators and its holder see it: with its defaults filled in, and never its secret. */
 export function shownKey(key: ApiKey, account: Account, inFlight: number, defaults: KeyDefaults): object {
-  const { concurrency, requestsPerMinute } = { ...defaults.limits, ...key.limits };
+  const { concurrency, requestsPerMinute, queueWaitMs } = { ...defaults.limits, ...key.limits };
   return {
     id: key.id,
     name: key.name,
     created_at: isoTime(key.createdAt),
-    limits: { concurrency, requests_per_minute: requestsPerMinute },
+    limits: { concurrency, requests_per_minute: requestsPerMinute, queue_wait_ms: queueWaitMs },
     models: key.models,
     expires_at: isoTime(key.expiresAt),
     revoked_at: isoTime(key.revokedAt),

@@ -11,8 +11,12 @@ export async function admit(key: ApiKey, exchange: Exchange, ports: Ports): Prom
       retryAfterMs: 1_000,
     });
   const limits = { ...ports.defaultLimits, ...key.limits };
-  const patience = { maxMs: ports.queueWaitMs, signal: exchange.interruption.signal };
-  const standing = await ports.limiter.start(key.id, exchange.requestId, limits, patience);
+  const standing = await ports.limiter.start(
+    key.id,
+    exchange.requestId,
+    limits,
+    exchange.interruption.signal,
+  );
   exchange.notes.limits = limits;
   exchange.notes.standing = standing;
   return limitRefusal(standing, limits);

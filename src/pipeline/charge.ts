@@ -23,10 +23,10 @@ export async function chargeFor(
   ports: Ports,
 ): Promise<Charge> {
   const unpaid: Charge = { usage, usageSource: usage === null ? 'none' : 'upstream', chargeNanos: 0 };
-  const { model, request, text, stream, holdNanos } = notes;
-  if (model === null || request === null) return unpaid;
+  const { model, route, request, text, stream, holdNanos } = notes;
+  if (model === null || route === null || request === null) return unpaid;
   const hasText = stream && text !== '';
-  const basis = chargeBasis(outcome, hasText, usage !== null);
+  const basis = chargeBasis(outcome, route.onDisconnect, hasText, usage !== null);
   if (basis === 'nothing') return unpaid;
   const used = usage ?? (await countUsage(request.turns, text, ports));
   const cost = costOf(used, model.price);

@@ -7,7 +7,6 @@ import type { Outcome } from '../domain/consumption.ts';
 import type { Limits, Standing } from '../domain/limits.ts';
 import type {
   Clock,
-  Interruption,
   KeyDirectory,
   Limiter,
   ModelCatalogue,
@@ -30,8 +29,6 @@ export interface Ports {
   readonly telemetry: Telemetry;
   readonly inFlight: InFlight;
   readonly tokens: TokenCounter;
-  /** How long a request may wait for one of its key's slots, in milliseconds; 0 refuses it at once. */
-  readonly queueWaitMs: number;
   /** The limits of a key that has none of its own. */
   readonly defaultLimits: Limits;
   /** Whether a hold must be a bound of the cost (`strict`), or takes what is there (`soft`). */
@@ -112,11 +109,13 @@ interface Notes {
   holdNanos: number | null;
   /** The key's balance behind the hold, in nano-USD; `null` for a key without one. */
   balanceNanos: number | null;
-  /** All text of the answer so far. */
+  /** All text of the answer that went to the client so far. */
   text: string;
   /** How the upstream broke its protocol, as far as it has been read. */
   violations: ReadonlySet<ProtocolViolation>;
   writer: AnswerWriter | null;
+  /** Whether the client is gone; what is still read is for the books only. */
+  clientLeft: boolean;
   /** Whether a part of a stream went out, so that a failure can't be an HTTP error any more. */
   streamOpened: boolean;
   /** When something was last sent, and whether the client still has to take it. */
@@ -138,7 +137,6 @@ export type Ending =
 /** Starts the exchange of one arrived request. */
 export function beginExchange(protocol: Protocol, client: ClientConnection, ports: Ports): Exchange {
   const interruption = new AbortController();
-  client.onGone(() => interruption.abort('client_closed' satisfies Interruption));
   return {
     id: client.id,
     requestId: `req_${client.id}`,
@@ -164,6 +162,7 @@ export function beginExchange(protocol: Protocol, client: ClientConnection, port
       text: '',
       violations: new Set(),
       writer: null,
+      clientLeft: false,
       streamOpened: false,
       sentMs: null,
       sending: false,

@@ -45,6 +45,7 @@ export async function rewrite(
 }
 
 function writeDelta(text: string, writer: AnswerWriter, { notes }: Exchange, { clock }: Ports): string {
+  if (notes.clientLeft) return '';
   notes.firstTextMs ??= clock.monotonicMs();
   notes.text += text;
   return writer.delta(text);

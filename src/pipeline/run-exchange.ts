@@ -5,6 +5,7 @@ import { admit } from './admit.ts';
 import { conclude, openAnswer } from './answer-client.ts';
 import { authenticate } from './authenticate.ts';
 import { callUpstream } from './call-upstream.ts';
+import { watchDeparture } from './departure.ts';
 import { interruptedEnding, refusedEnding, unexpectedEnding } from './endings.ts';
 import { beginExchange } from './exchange.ts';
 import type { ClientConnection, Ending, Exchange, Ports } from './exchange.ts';
@@ -22,19 +23,21 @@ import { settle } from './settle.ts';
 export async function runExchange(protocol: Protocol, client: ClientConnection, ports: Ports): Promise<void> {
   const exchange = beginExchange(protocol, client, ports);
   ports.inFlight.add(exchange);
+  const unwatch = watchDeparture(exchange, ports.clock);
   ports.telemetry.exchangeBegan(protocol);
   try {
     const carried = await carry(exchange, ports).catch((error: unknown) => {
       ports.telemetry.fault('an exchange failed unexpectedly', error);
       return unexpectedEnding();
     });
-    const ending = unlessInterrupted(carried, exchange.interruption.signal);
+    const ending = unlessInterrupted(carried, exchange);
     await settle(ending, exchange, ports);
     await conclude(ending, exchange, ports);
   } catch (error) {
     ports.telemetry.fault('an exchange could not be concluded', error);
     await client.tearDown('');
   } finally {
+    unwatch();
     ports.inFlight.remove(exchange);
   }
 }
@@ -83,7 +86,8 @@ async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
 }
 
 /** A client that left, or a server that drains, explains every failure that came of it. */
-function unlessInterrupted(ending: Ending, signal: AbortSignal): Ending {
-  if (!signal.aborted || !('refusal' in ending)) return ending;
-  return interruptedEnding(signal.reason as Interruption, ending.usage);
+function unlessInterrupted(ending: Ending, { interruption: { signal }, notes }: Exchange): Ending {
+  const usage = 'refusal' in ending ? ending.usage : ending.finish.usage;
+  if (signal.aborted && 'refusal' in ending) return interruptedEnding(signal.reason as Interruption, usage);
+  return notes.clientLeft && !signal.aborted ? interruptedEnding('client_closed', usage) : ending;
 }

@@ -2,16 +2,17 @@ import type { ApiKey } from '../domain/api-key.ts';
 import type { Limits } from '../domain/limits.ts';
 import type { Row, Statement } from './engine.ts';
 
-const columns = `id, name, created_at, concurrency, requests_per_minute, models, expires_at, revoked_at, compatibility,
-  balance IS NOT NULL AS has_balance`;
+const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, models, expires_at, revoked_at,
+  compatibility, balance IS NOT NULL AS has_balance`;
 const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
 
 /** A key with an account that has no balance yet. */
 export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
   return [
     {
-      sql: `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, models, expires_at, compatibility)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      sql: `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms, models,
+              expires_at, compatibility)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       values: [key.id, hash, key.createdAt, ...settingsOf(key)],
     },
     { sql: 'INSERT INTO accounts (key_id) VALUES (?)', values: [key.id] },
@@ -20,8 +21,8 @@ export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
 
 export function updateKey(key: ApiKey): Statement {
   return {
-    sql: `UPDATE api_keys SET name = ?, concurrency = ?, requests_per_minute = ?, models = ?, expires_at = ?,
-            compatibility = ? WHERE id = ?`,
+    sql: `UPDATE api_keys SET name = ?, concurrency = ?, requests_per_minute = ?, queue_wait_ms = ?, models = ?,
+            expires_at = ?, compatibility = ? WHERE id = ?`,
     values: [...settingsOf(key), key.id],
   };
 }
@@ -71,6 +72,7 @@ export function readKey(row: Row): ApiKey {
   const limits: { -readonly [Name in keyof Limits]?: number } = {};
   if (row['concurrency'] !== null) limits.concurrency = Number(row['concurrency']);
   if (row['requests_per_minute'] !== null) limits.requestsPerMinute = Number(row['requests_per_minute']);
+  if (row['queue_wait_ms'] !== null) limits.queueWaitMs = Number(row['queue_wait_ms']);
   const ends = [row['expires_at'], row['valid_until']].filter((time) => typeof time === 'number');
   return {
     id: String(row['id']),
@@ -91,6 +93,7 @@ function settingsOf({ name, limits, models, expiresAt, compatibility }: ApiKey):
     name,
     limits.concurrency ?? null,
     limits.requestsPerMinute ?? null,
+    limits.queueWaitMs ?? null,
     models === null ? null : JSON.stringify(models),
     expiresAt,
     JSON.stringify(compatibility),

@@ -7,14 +7,15 @@ import { propertyRun } from '../support/property-run.ts';
 
 const minuteMs = 60_000;
 const generous = 1_000;
-const impatient = { maxMs: 0, signal: new AbortController().signal };
+const { signal } = new AbortController();
 
 /** A limiter with its clock, and starts that make up their own request ids. */
-function setUp(limits: Limits) {
+function setUp(given: Omit<Limits, 'queueWaitMs'>) {
+  const limits = { ...given, queueWaitMs: 0 };
   const clock = createFakeClock();
   const limiter = createMemoryLimiter(clock);
   let count = 0;
-  const start = (keyId = 'key') => limiter.start(keyId, `request-${count++}`, limits, impatient);
+  const start = (keyId = 'key') => limiter.start(keyId, `request-${count++}`, limits, signal);
   const verdicts = async (times: number, keyId?: string) => {
     const all = [];
     for (let i = 0; i < times; i++) all.push((await start(keyId)).verdict);
@@ -141,6 +142,7 @@ test('any sequence of starts and releases is judged as a naive count would judge
   const someLimits = fc.record({
     concurrency: fc.integer({ min: 1, max: 4 }),
     requestsPerMinute: fc.integer({ min: 1, max: 6 }),
+    queueWaitMs: fc.constant(0),
   });
   await fc.assert(
     fc.asyncProperty(someLimits, fc.array(step, { maxLength: 40 }), async (limits, steps) => {
@@ -171,7 +173,7 @@ test('any sequence of starts and releases is judged as a naive count would judge
               : 'granted';
           const id = `request-${attempts++}`;
           const taken = verdict === 'granted' ? 1 : 0;
-          judged.push(await limiter.start(keyId, id, limits, impatient));
+          judged.push(await limiter.start(keyId, id, limits, signal));
           expected.push({
             verdict,
             inFlight: inFlight + taken,
@@ -188,15 +190,15 @@ test('any sequence of starts and releases is judged as a naive count would judge
 });
 
 describe('a request that may wait for a slot', () => {
-  const limits = { concurrency: 1, requestsPerMinute: generous };
+  const limits = { concurrency: 1, requestsPerMinute: generous, queueWaitMs: 10_000 };
 
   /** A limiter whose one slot is taken, and requests that wait for it; `order` is how their waits ended. */
   function setUpLine() {
     const clock = createFakeClock();
     const limiter = createMemoryLimiter(clock);
     const order: string[] = [];
-    const wait = async (id: string, signal = new AbortController().signal, given = limits) => {
-      const { verdict } = await limiter.start('key', id, given, { maxMs: 10_000, signal });
+    const wait = async (id: string, leaving = signal, given = limits) => {
+      const { verdict } = await limiter.start('key', id, given, leaving);
       order.push(`${id} ${verdict}`);
     };
     const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -250,7 +252,7 @@ describe('a request that may wait for a slot', () => {
     const wide = { ...limits, concurrency: 2 };
     for (const id of ['a', 'b']) void wait(id);
     await settled();
-    void wait('late', new AbortController().signal, wide);
+    void wait('late', signal, wide);
     await settled();
     expect(order).toEqual(['a granted']);
     await limiter.release('key', 'a');
@@ -261,8 +263,8 @@ describe('a request that may wait for a slot', () => {
   test('is told when the minute is used up, rather than kept waiting', async () => {
     const { limiter, order, wait, settled } = setUpLine();
     const scarce = { ...limits, requestsPerMinute: 1 };
-    void wait('a', new AbortController().signal, scarce);
-    void wait('b', new AbortController().signal, scarce);
+    void wait('a', signal, scarce);
+    void wait('b', signal, scarce);
     await settled();
     await limiter.release('key', 'a');
     await settled();

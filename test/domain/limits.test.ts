@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { limitRefusal } from '../../src/domain/limits.ts';
 import type { Standing } from '../../src/domain/limits.ts';
 
-const limits = { concurrency: 2, requestsPerMinute: 60 };
+const limits = { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 };
 const granted: Standing = { verdict: 'granted', inFlight: 1, remainingStarts: 59, resetMs: 60_000 };
 
 describe('a standing', () => {

@@ -9,7 +9,12 @@ const offered = [
     price: free,
     holdTokens: 1,
     routes: [
-      { upstream: 'local', speech: { dialect: 'chat', finishReason: 'required' } as const, model: 'tiny' },
+      {
+        upstream: 'local',
+        speech: { dialect: 'chat', finishReason: 'required' } as const,
+        onDisconnect: 'estimate' as const,
+        model: 'tiny',
+      },
     ],
   },
   { id: 'org/large', createdAt: 2, price: free, holdTokens: 1, routes: [] },

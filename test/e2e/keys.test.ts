@@ -54,6 +54,7 @@ describe('a key', () => {
     const settings = {
       name: 'bob',
       concurrency: 7,
+      queueWait: '250ms',
       models: ['small'],
       expiresAt: '2030-01-01T00:00:00Z',
       compatibility: { sampling: 'strict' },
@@ -64,7 +65,7 @@ describe('a key', () => {
     expect(key).toMatch(/^sk-tg-/);
     expect(shown).toMatchObject({
       name: 'bob',
-      limits: { concurrency: 7, requests_per_minute: 60 },
+      limits: { concurrency: 7, requests_per_minute: 60, queue_wait_ms: 250 },
       models: ['small'],
       expires_at: '2030-01-01T00:00:00.000Z',
       revoked_at: null,
@@ -76,11 +77,12 @@ describe('a key', () => {
     });
     expect((await admin('GET', `/${id}`)).body).toEqual({ id, ...shown });
 
-    const changes = { name: 'Bob', concurrency: null, requestsPerMinute: 9, models: null, expiresAt: null };
+    const taken = { concurrency: null, queueWait: null, models: null, expiresAt: null };
+    const changes = { name: 'Bob', requestsPerMinute: 9, ...taken };
     const changed = await admin('PATCH', `/${id}`, changes);
     expect(changed.body).toMatchObject({
       name: 'Bob',
-      limits: { concurrency: 2, requests_per_minute: 9 },
+      limits: { concurrency: 2, requests_per_minute: 9, queue_wait_ms: 0 },
       models: null,
       expires_at: null,
       compatibility: { sampling: 'strict' },
@@ -94,6 +96,7 @@ describe('a key', () => {
     [{ expiresAt: 'soon' }, 'expiresAt'],
     [{ surprise: 1 }, 'surprise'],
     [{ balance: '5' }, 'balance'],
+    [{ queueWait: 'long' }, 'queueWait'],
   ])('is not changed by %j', async (changes, param) => {
     const { body: made } = await admin('POST', '', { name: 'x' });
     const refused = await admin('PATCH', `/${made.id}`, changes);

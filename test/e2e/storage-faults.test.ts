@@ -6,6 +6,8 @@ import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { readLive } from '../support/live-answer.ts';
 import { readRecords } from '../support/records.ts';
+import { canMount, mountSmallDisk } from '../support/small-disk.ts';
+import { startTextgate } from '../support/textgate-process.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
@@ -69,6 +71,69 @@ describe('a database that somebody else has locked', () => {
     },
     patienceMs,
   );
+});
+
+describe.skipIf(!canMount())('a disk that is full (needs the right to mount one)', () => {
+  const running = { ...body, stream: true };
+
+  /** A stream that goes on when it is told to. */
+  async function startStream(post: (body: object) => Promise<Response>) {
+    const frames = chatFrames(['one ', 'two']);
+    const finish = Promise.withResolvers<() => void>();
+    upstream.play((response) => {
+      sendStream(response, frames.slice(0, 2));
+      finish.resolve(() => response.end(frames.slice(2).join('')));
+    });
+    const answer = readLive(post(running));
+    await eventually('it runs', () => answer.text.includes('one '));
+    return { answer, finish: await finish.promise };
+  }
+
+  test('refuses new requests, lets a running one end, and makes its settlement when there is room', async () => {
+    const disk = mountSmallDisk();
+    const storage = join(disk.folder, 'textgate.db');
+    const gateway = await startGateway({ upstreamUrl: upstream.url, storage });
+    const { answer, finish } = await startStream((wanted) => gateway.post('/v1/chat/completions', wanted));
+    disk.fill();
+    await eventually('the log of the database has no room left', async () => {
+      const tried = await gateway.post('/v1/chat/completions', body);
+      return (await tried.text()).includes('storage_unavailable');
+    });
+    finish();
+    await answer.ended;
+    expect(answer.text).toMatch(/two[^]*data: \[DONE\]\n\n$/);
+    expect(readRecords(storage)[0]?.outcome).toBeNull();
+    disk.free();
+    await eventually('the settlement is made', () => readRecords(storage)[0]?.outcome === 'completed');
+    await gateway.close();
+  });
+
+  test('ends the process with an error if settlements are still without room at its end', async () => {
+    const disk = mountSmallDisk();
+    const environment = {
+      TEXTGATE_PORT: '0',
+      TEXTGATE_ADMIN_PORT: '0',
+      TEXTGATE_UPSTREAM_URL: upstream.url,
+    };
+    upstream.play((response) => void response.end('{"data":[{"id":"small"}]}'));
+    const server = startTextgate(['serve'], disk.folder, environment);
+    const [, url = '', key = ''] = await server.printed(/BASE_URL=(\S+)\n\s*export OPENAI_API_KEY=(\S+)/);
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const post = (wanted: object): Promise<Response> =>
+      fetch(`${url}/chat/completions`, { method: 'POST', headers, body: JSON.stringify(wanted) });
+    const { answer, finish } = await startStream(post);
+    disk.fill();
+    await eventually('the log of the database has no room left', async () => {
+      const tried = await post(body);
+      return (await tried.text()).includes('storage_unavailable');
+    });
+    finish();
+    await answer.ended;
+    server.signal('SIGTERM');
+    const { code, stderr } = await server.finished;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/settlements not written: [1-9]\d*\. The database did not take them/);
+  });
 });
 
 describe('a file that is not a database', () => {

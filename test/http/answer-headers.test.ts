@@ -45,7 +45,7 @@ describe('an answer’s headers', () => {
     contentType: 'text/event-stream',
     isStream: true,
     standing: { verdict: 'granted', inFlight: 1, remainingStarts: 59, resetMs: 60_000 },
-    limits: { concurrency: 2, requestsPerMinute: 60 },
+    limits: { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 },
     balanceNanos: 1_500_000_000,
     stripped: ['temperature', 'top_p'],
     refusal: null,

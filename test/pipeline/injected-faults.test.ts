@@ -57,10 +57,12 @@ test(`${exchanges} exchanges with exceptions and aborts at every stage leave no 
   const orphans = await sweepOrphans(store, () => false, ports.clock.now() + 60_000);
   const accounts = await store.accounts(keyIds);
   for (const keyId of keyIds) {
-    const standing = await ports.limiter.start(keyId, 'the only one', ports.defaultLimits, {
-      maxMs: 0,
-      signal: new AbortController().signal,
-    });
+    const standing = await ports.limiter.start(
+      keyId,
+      'the only one',
+      ports.defaultLimits,
+      new AbortController().signal,
+    );
     expect(standing.inFlight).toBe(1);
   }
   const openRecords = await pipeline.engine.run([

@@ -5,6 +5,7 @@ import { isUsable } from '../../src/domain/api-key.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports.ts';
 import type { Price } from '../../src/domain/pricing.ts';
+import type { OnDisconnect } from '../../src/domain/routing.ts';
 import { runExchange } from '../../src/pipeline/run-exchange.ts';
 import type { ClientConnection, Ports } from '../../src/pipeline/exchange.ts';
 import { createInFlight } from '../../src/pipeline/in-flight.ts';
@@ -15,6 +16,7 @@ import { createSqliteEngine } from '../../src/storage/sqlite/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { createFakeClock } from './fake-clock.ts';
+import type { FakeClock } from './fake-clock.ts';
 
 /** A call that waits for its answer, driven by the test. */
 interface DrivenCall {
@@ -41,6 +43,8 @@ export interface PipelineHarness {
   readonly books: ReturnType<typeof createBooks>;
   readonly faults: string[];
   price: Price;
+  onDisconnect: OnDisconnect;
+  readonly clock: FakeClock;
   addKey(balanceNanos: number | null): Promise<string>;
   change(keyId: string, changes: Partial<ApiKey>): void;
   start(keyId: string, body: object, protocol?: Protocol): Promise<DrivenRequest>;
@@ -57,7 +61,7 @@ export async function openPipeline(price: Price, holdTokens: number): Promise<Pi
   const keys = new Map<string, ApiKey>();
   const faults: string[] = [];
   let lastCall: DrivenCall | null = null;
-  const harness = { price };
+  const harness = { price, onDisconnect: 'estimate' as OnDisconnect };
   const ports: Ports = {
     clock,
     keys: {
@@ -69,7 +73,13 @@ export async function openPipeline(price: Price, holdTokens: number): Promise<Pi
     limiter: createMemoryLimiter(clock),
     records: store,
     models: {
-      find: async (id) => ({ id, createdAt: 0, price: harness.price, holdTokens, routes: [route] }),
+      find: async (id) => ({
+        id,
+        createdAt: 0,
+        price: harness.price,
+        holdTokens,
+        routes: [{ ...route, onDisconnect: harness.onDisconnect }],
+      }),
       list: async () => [],
     },
     upstreams: {
@@ -88,8 +98,7 @@ export async function openPipeline(price: Price, holdTokens: number): Promise<Pi
     inFlight: createInFlight(),
     tokens: { count: async (text) => text.length },
     balanceMode: 'soft',
-    queueWaitMs: 0,
-    defaultLimits: { concurrency: 1_000, requestsPerMinute: 1_000_000 },
+    defaultLimits: { concurrency: 1_000, requestsPerMinute: 1_000_000, queueWaitMs: 0 },
     defaultCompatibility: { sampling: 'strip', unknownFields: 'reject', responsesDone: false },
   };
   const quiet = async (): Promise<void> => {
@@ -100,6 +109,7 @@ export async function openPipeline(price: Price, holdTokens: number): Promise<Pi
   };
   return Object.assign(harness, {
     ports,
+    clock,
     store,
     engine,
     books: createBooks(engine),

@@ -3,7 +3,8 @@ import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../../src/domain/
 import { createModelDiscovery } from '../../src/transport/model-discovery.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
-const source = { upstream: 'local', speech: { dialect: 'chat', finishReason: 'required' } } as const;
+const speech = { dialect: 'chat', finishReason: 'required' } as const;
+const source = { upstream: 'local', speech, onDisconnect: 'estimate' } as const;
 
 /** An upstream whose next answers are given by hand; `asked` counts its calls. */
 function createListing() {

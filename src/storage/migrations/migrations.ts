@@ -101,4 +101,12 @@ export const migrations: readonly Migration[] = [
       `CREATE INDEX records_by_model ON records (model, created_at, request_id)`,
     ],
   },
+  {
+    number: 5,
+    name: 'a wait for a slot per key, and the attempts of a request',
+    statements: [
+      `ALTER TABLE api_keys ADD COLUMN queue_wait_ms INTEGER`,
+      `ALTER TABLE records ADD COLUMN attempts TEXT NOT NULL DEFAULT '[]'`,
+    ],
+  },
 ];
