@@ -5,7 +5,7 @@ import type { FinishReasonRule } from '../protocol/text.ts';
 export type DialectName = 'chat' | 'responses';
 
 /** How an upstream speaks. */
-export interface Speech {
+interface Speech {
   readonly dialect: DialectName;
   /** What its answers need at their end to count as whole. */
   readonly finishReason: FinishReasonRule;
