@@ -7,6 +7,7 @@ import type { Config, ConfigInput } from './config/schema.ts';
 import { createMemoryLimiter } from './coordination/memory.ts';
 import type { KeySettings } from './domain/api-key.ts';
 import type { Clock } from './domain/ports.ts';
+import { createUpstreamHealth } from './domain/upstream-health.ts';
 import { createAdminRouter } from './http/admin-router.ts';
 import { createPublicRouter } from './http/public-router.ts';
 import { createHttpServer, startListening } from './http/server.ts';
@@ -93,6 +94,8 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     upstreams,
     telemetry: createTelemetry(metrics, log),
     inFlight,
+    health: createUpstreamHealth(clock),
+    random: Math.random,
     tokens: createTokenCounter(),
     balanceMode: config.limits.balanceMode,
     defaultLimits: limits,

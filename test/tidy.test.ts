@@ -37,9 +37,10 @@ const drawnArrows = new Set([
 /** The packages and Node modules that each room may use; nothing else may. */
 const packages: Readonly<Record<string, readonly string[]>> = {
   'gateway.ts': ['node:crypto', 'express'],
+  shared: ['node:net'],
   cli: ['commander'],
   http: ['express', 'zod', 'lru-cache', 'node:http', 'node:net', 'node:crypto'],
-  transport: ['undici', 'node:http'],
+  transport: ['undici', 'node:http', 'node:net', 'node:dns'],
   storage: ['lru-cache', 'node:crypto', 'node:sqlite', 'node:worker_threads', 'node:fs', 'node:path'],
   telemetry: ['prom-client', 'pino'],
   tokens: ['gpt-tokenizer', 'node:timers/promises'],

@@ -10,18 +10,32 @@ import { createModelDiscovery } from '../transport/model-discovery.ts';
 import { createUpstreams } from '../transport/upstreams.ts';
 import type { Upstream } from '../transport/upstreams.ts';
 
+type UpstreamConfig = Config['upstreams'][string];
+
 /** Every upstream of the config, by its name. */
 export function composeUpstreams({ upstreams }: Config, clock: Clock): Upstream {
-  const byName = Object.entries(upstreams).map(([name, { url, apiKey = null, timeouts }]) => {
+  const byName = Object.entries(upstreams).map(([name, config]) => {
+    const { url, allowLinkLocal, timeouts } = config;
     const { connect: connectMs, firstByte: firstByteMs, idle: idleMs, total: totalMs } = timeouts;
     const deadlines = { firstByteMs, idleMs, totalMs };
+    const headers = headersOf(config);
     const upstream =
       url.protocol === 'demo:'
         ? createDemoUpstream(deadlines, clock)
-        : createHttpUpstream({ url, apiKey, connectMs, deadlines }, clock);
+        : createHttpUpstream({ url, headers, connectMs, deadlines, allowLinkLocal }, clock);
     return [name, upstream] as const;
   });
   return createUpstreams(new Map(byName));
+}
+
+/** The headers of every call: the key as the upstream wants it, and what the config adds. */
+function headersOf({
+  apiKey,
+  authHeader = 'authorization',
+  headers,
+}: UpstreamConfig): Record<string, string> {
+  if (apiKey === undefined) return headers;
+  return { ...headers, [authHeader]: authHeader === 'authorization' ? `Bearer ${apiKey}` : apiKey };
 }
 
 /** The models of the config, or what one of its upstreams lists. */
@@ -38,7 +52,11 @@ export function composeModels(
       createdAt,
       price,
       holdTokens,
-      routes: routes.map((route) => ({ ...sourceOf(route.upstream, configs), model: route.model })),
+      routes: routes.map(({ upstream, model, weight = null }) => ({
+        ...sourceOf(upstream, configs),
+        model,
+        weight,
+      })),
     })),
   );
 }
@@ -48,6 +66,7 @@ function sourceOf(name: string, upstreams: Config['upstreams']): ModelSource {
   const config = upstreams[name];
   const [dialect] = config?.dialects ?? [];
   if (config === undefined || dialect === undefined) throw new Error('a model without an upstream');
-  const { finishReason, onDisconnect } = config;
-  return { upstream: name, speech: { dialect, finishReason }, onDisconnect };
+  const { finishReason, onDisconnect, systemRole, maxTokensField } = config;
+  const speech = { dialect, finishReason, variation: { systemRole, maxTokensField } };
+  return { upstream: name, speech, onDisconnect };
 }

@@ -1,7 +1,17 @@
 import { z } from 'zod';
 import { defaultCompatibility } from '../protocol/contract/compatibility.ts';
+import { isLinkLocal } from '../shared/link-local.ts';
 import { nearestName } from '../shared/nearest-name.ts';
-import { byteSize, duration, port, upstreamUrl, usd, wholeNumber } from './values.ts';
+import {
+  byteSize,
+  duration,
+  headerName,
+  headerValue,
+  port,
+  upstreamUrl,
+  usd,
+  wholeNumber,
+} from './values.ts';
 
 /** The default address of each listener. */
 export const defaultHost = '127.0.0.1';
@@ -17,24 +27,35 @@ const storageUrl = z
   .string()
   .regex(/^sqlite:.+$/, 'expected sqlite: and a file, such as sqlite:data/textgate.db');
 
-const upstream = z.strictObject({
-  url: upstreamUrl,
-  apiKey: z.string().min(1).optional(),
-  dialects: z
-    .array(z.enum(['chat', 'responses']))
-    .min(1)
-    .default(['chat']),
-  finishReason: z.enum(['required', 'optional']).default('required'),
-  onDisconnect: z.enum(['estimate', 'drain', 'free']).default('estimate'),
-  timeouts: z
-    .strictObject({
-      connect: duration.prefault('5s'),
-      firstByte: duration.prefault('120s'),
-      idle: duration.prefault('60s'),
-      total: duration.prefault('10m'),
-    })
-    .prefault({}),
-});
+const upstream = z
+  .strictObject({
+    url: upstreamUrl,
+    apiKey: z.string().min(1).optional(),
+    authHeader: headerName.optional(),
+    headers: z.record(headerName, headerValue).default({}),
+    allowLinkLocal: z.boolean().default(false),
+    systemRole: z.enum(['system', 'developer']).default('system'),
+    maxTokensField: z.enum(['max_tokens', 'max_completion_tokens']).default('max_tokens'),
+    dialects: z
+      .array(z.enum(['chat', 'responses']))
+      .min(1)
+      .default(['chat']),
+    finishReason: z.enum(['required', 'optional']).default('required'),
+    onDisconnect: z.enum(['estimate', 'drain', 'free']).default('estimate'),
+    timeouts: z
+      .strictObject({
+        connect: duration.prefault('5s'),
+        firstByte: duration.prefault('120s'),
+        idle: duration.prefault('60s'),
+        total: duration.prefault('10m'),
+      })
+      .prefault({}),
+  })
+  .refine(({ url, allowLinkLocal }) => allowLinkLocal || !isLinkLocal(url.hostname), {
+    path: ['url'],
+    message:
+      "a link-local address, where clouds keep a machine's credentials: set allowLinkLocal: true if it is meant",
+  });
 
 /** What a million tokens cost. */
 const price = z
@@ -43,7 +64,11 @@ const price = z
 
 const model = z
   .strictObject({
-    routes: z.array(z.strictObject({ upstream: z.string(), model: z.string().min(1) })).min(1),
+    routes: z
+      .array(
+        z.strictObject({ upstream: z.string(), model: z.string().min(1), weight: wholeNumber(1).optional() }),
+      )
+      .min(1),
     price: price.optional(),
     free: z.literal(true).optional(),
     holdTokens: wholeNumber(1).default(defaultHoldTokens),

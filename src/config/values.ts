@@ -42,15 +42,28 @@ export const upstreamUrl = z.string().transform((text, context) => {
     code: 'custom',
     input: text,
     message:
-      'expected an address such as http://127.0.0.1:8000/v1, without a query or a password, or demo: for the built-in demo',
+      'expected an address such as http://127.0.0.1:8000/v1, without a password, or demo: for the built-in demo',
   });
   return z.NEVER;
 });
 
-/** A query or a password would not be sent, and what is not sent must not look as if it were. */
-function isPlain({ search, username, password }: URL): boolean {
-  return search === '' && username === '' && password === '';
+/** A password would not be sent, nor would a fragment, and what is not sent must not look as if it were. */
+function isPlain({ hash, username, password }: URL): boolean {
+  return hash === '' && username === '' && password === '';
 }
+
+/** Headers that belong to the connection and to the body: they are set by whatever sends them. */
+const ownHeaders =
+  /^(host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|content-.*|accept-encoding)$/;
+
+/** The name of a header for every call to an upstream. */
+export const headerName = z
+  .string()
+  .toLowerCase()
+  .regex(/^[a-z0-9!#$%&'*+.^_`|~-]+$/, 'expected the name of a header')
+  .refine((name) => !ownHeaders.test(name), 'this header is set by the gateway itself');
+
+export const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII');
 
 /** USD as a decimal string, read into nano-USD: a number in YAML could already have lost digits. */
 export const usd = z.string().transform((text, context) => {

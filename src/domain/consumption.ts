@@ -1,5 +1,6 @@
 import type { Price } from './pricing.ts';
 import type { Protocol, Usage } from '../protocol/text.ts';
+import type { AttemptResult } from './upstream-health.ts';
 
 /** Every way in which a request can end; the closed set behind the `outcome` of records and metrics. */
 export type Outcome =
@@ -47,10 +48,22 @@ export type Reservation =
   | { readonly granted: true; readonly holdNanos: number | null; readonly balanceNanos: number | null }
   | { readonly granted: false; readonly balanceNanos: number; readonly heldNanos: number };
 
+/** One attempt at an upstream: what it cost the operator, whoever pays for the request. */
+export interface Attempt {
+  readonly upstream: string;
+  /** The model's name there. */
+  readonly model: string;
+  readonly result: AttemptResult;
+  readonly durationMs: number;
+}
+
 /** The second half, written before the client sees the end. */
 export interface SettledRecord {
   readonly requestId: string;
   readonly outcome: Outcome;
+  /** The one whose answer the client got, or that was tried last; `null` when nothing was sent. */
+  readonly upstream: string | null;
+  readonly attempts: readonly Attempt[];
   /** The HTTP status that the client got; 499 when it left before it got one. */
   readonly status: number;
   readonly usage: Usage | null;
@@ -68,6 +81,7 @@ export interface ConsumptionRecord extends Omit<OpenedRecord, 'hold'> {
   readonly status: number | null;
   readonly usage: Usage | null;
   readonly usageSource: SettledRecord['usageSource'] | null;
+  readonly attempts: readonly Attempt[];
   readonly holdNanos: number;
   readonly chargeNanos: number;
   readonly firstByteMs: number | null;

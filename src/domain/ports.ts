@@ -1,7 +1,7 @@
 import type { Refusal } from '../shared/errors.ts';
 import type { Protocol, ProtocolViolation, Usage } from '../protocol/text.ts';
 import type { ApiKey } from './api-key.ts';
-import type { Mode, OpenedRecord, Outcome, Reservation, SettledRecord } from './consumption.ts';
+import type { Attempt, Mode, OpenedRecord, Outcome, Reservation, SettledRecord } from './consumption.ts';
 import type { Limits, Standing } from './limits.ts';
 import type { OfferedModel } from './routing.ts';
 
@@ -66,12 +66,16 @@ export interface UpstreamCall {
   readonly body: string | null;
   /** Whether the answer comes piece by piece, so that silence has a meaning before the end. */
   readonly stream: boolean;
+  /** How much of the time for the whole is spent already on earlier attempts, in milliseconds. */
+  readonly spentMs: number;
 }
 
 /** How a call can go wrong below the protocol. */
 export interface UpstreamFault {
   readonly fault:
     | 'unreachable'
+    /** A kept connection was closed by the other side before it answered: it may be tried once more. */
+    | 'stale'
     | 'broken'
     | 'first_byte_timeout'
     | 'idle_timeout'
@@ -97,6 +101,13 @@ export interface Upstreams {
   call(call: UpstreamCall, signal: AbortSignal): Promise<UpstreamAnswer | UpstreamFault>;
 }
 
+/** One attempt at an upstream, as metrics and the log see it. */
+export interface AttemptSummary extends Attempt {
+  readonly cause: string | null;
+  /** How the upstream broke its protocol. */
+  readonly violations: readonly ProtocolViolation[];
+}
+
 /** One request, as metrics and the log see it when it is over. */
 export interface ExchangeSummary {
   readonly requestId: string;
@@ -113,8 +124,8 @@ export interface ExchangeSummary {
   readonly cause: string | null;
   readonly usage: Usage | null;
   readonly stripped: readonly string[];
-  /** How the upstream broke its protocol. */
-  readonly violations: readonly ProtocolViolation[];
+  /** What was sent upstream, in order. */
+  readonly attempts: readonly AttemptSummary[];
   /** Whether the client had been sent a part of a stream. */
   readonly streamOpened: boolean;
   readonly queuedMs: number | null;

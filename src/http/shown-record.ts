@@ -34,6 +34,12 @@ export function shownRecord(record: ConsumptionRecord): object {
     hold: formatUsd(record.holdNanos),
     charge: formatUsd(record.chargeNanos),
     timings: { queued_ms: record.queuedMs, first_byte_ms: record.firstByteMs, total_ms: record.totalMs },
+    attempts: record.attempts.map(({ upstream, model, result, durationMs }) => ({
+      upstream,
+      model,
+      result,
+      duration_ms: durationMs,
+    })),
   };
 }
 
@@ -52,6 +58,7 @@ const csvColumns: readonly (readonly [string, (record: ConsumptionRecord) => str
   ['output_tokens', ({ usage }) => usage?.outputTokens ?? null],
   ['reasoning_tokens', ({ usage }) => usage?.reasoningTokens ?? null],
   ['usage_source', ({ usageSource }) => usageSource],
+  ['attempts', ({ attempts }) => attempts.length],
   ['hold', ({ holdNanos }) => formatUsd(holdNanos)],
   ['charge', ({ chargeNanos }) => formatUsd(chargeNanos)],
   ['queued_ms', ({ queuedMs }) => queuedMs],

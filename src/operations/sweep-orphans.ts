@@ -30,6 +30,8 @@ function lost(requestId: string): SettledRecord {
   return {
     requestId,
     outcome: 'lost',
+    upstream: null,
+    attempts: [],
     status: 500,
     usage: null,
     usageSource: 'none',

@@ -4,7 +4,7 @@ import type { Interruption, UpstreamFault } from '../domain/ports.ts';
 import type { FailureEvent, FinishEvent, Usage } from '../protocol/text.ts';
 import type { Ending } from './exchange.ts';
 
-type FailedEnding = Extract<Ending, { readonly refusal: Refusal }>;
+export type FailedEnding = Extract<Ending, { readonly refusal: Refusal }>;
 
 /** The request was refused before anything was sent upstream. */
 export function refusedEnding(refusal: Refusal): FailedEnding {
@@ -64,6 +64,7 @@ function outcomeOf(
 ): Pick<FailedEnding, 'outcome' | 'refusal'> {
   switch (fault) {
     case 'unreachable':
+    case 'stale':
       return {
         outcome: 'upstream_failed',
         refusal: refuse('upstream_unavailable', "The model's provider can't be reached."),

@@ -3,7 +3,7 @@ import type { Compatibility } from '../protocol/contract/compatibility.ts';
 import type { AnswerWriter } from '../protocol/answer-writer.ts';
 import type { FinishEvent, Protocol, ProtocolViolation, TextRequest, Usage } from '../protocol/text.ts';
 import type { ApiKey } from '../domain/api-key.ts';
-import type { Outcome } from '../domain/consumption.ts';
+import type { Attempt, Outcome } from '../domain/consumption.ts';
 import type { Limits, Standing } from '../domain/limits.ts';
 import type {
   Clock,
@@ -16,6 +16,7 @@ import type {
   Upstreams,
 } from '../domain/ports.ts';
 import type { OfferedModel, Route } from '../domain/routing.ts';
+import type { AttemptResult, UpstreamHealth } from '../domain/upstream-health.ts';
 import type { InFlight } from './in-flight.ts';
 
 /** Everything that the stages use of the world. */
@@ -29,6 +30,9 @@ export interface Ports {
   readonly telemetry: Telemetry;
   readonly inFlight: InFlight;
   readonly tokens: TokenCounter;
+  readonly health: UpstreamHealth;
+  /** Numbers from 0 up to 1, by which equal routes share their requests. */
+  readonly random: () => number;
   /** The limits of a key that has none of its own. */
   readonly defaultLimits: Limits;
   /** Whether a hold must be a bound of the cost (`strict`), or takes what is there (`soft`). */
@@ -90,6 +94,16 @@ export interface Exchange {
   readonly notes: Notes;
 }
 
+/** One attempt at an upstream, as far as it has come. */
+interface AttemptNote extends Attempt {
+  result: AttemptResult;
+  durationMs: number;
+  /** What the operator should know of a failure and the client should not. */
+  cause: string | null;
+  /** How the upstream broke its protocol, as far as it has been read. */
+  violations: ReadonlySet<ProtocolViolation>;
+}
+
 interface Notes {
   key: ApiKey | null;
   limits: Limits | null;
@@ -111,8 +125,8 @@ interface Notes {
   balanceNanos: number | null;
   /** All text of the answer that went to the client so far. */
   text: string;
-  /** How the upstream broke its protocol, as far as it has been read. */
-  violations: ReadonlySet<ProtocolViolation>;
+  /** What was sent upstream, in order; the last one is the route above. */
+  readonly attempts: AttemptNote[];
   writer: AnswerWriter | null;
   /** Whether the client is gone; what is still read is for the books only. */
   clientLeft: boolean;
@@ -160,7 +174,7 @@ export function beginExchange(protocol: Protocol, client: ClientConnection, port
       holdNanos: null,
       balanceNanos: null,
       text: '',
-      violations: new Set(),
+      attempts: [],
       writer: null,
       clientLeft: false,
       streamOpened: false,

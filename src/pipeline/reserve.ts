@@ -19,7 +19,7 @@ const heldRetryMs = 1_000;
 export async function reserve(
   key: ApiKey,
   request: TextRequest,
-  { model: offered, route }: Destination,
+  { model: offered, routes: [first] }: Destination,
   exchange: Exchange,
   ports: Ports,
 ): Promise<Refusal | null> {
@@ -36,7 +36,7 @@ export async function reserve(
       protocol: exchange.protocol,
       mode: request.stream ? 'stream' : 'sync',
       model,
-      upstream: route.upstream,
+      upstream: first?.upstream ?? '',
       queuedMs: notes.dispatchedMs - exchange.arrivedMs,
       price,
       hold: { nanos, leastNanos: strict ? nanos : 1 },

@@ -2,6 +2,7 @@ import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { ModelCatalogue } from '../domain/ports.ts';
+import { orderRoutes } from '../domain/routing.ts';
 import type { Destination, OfferedModel } from '../domain/routing.ts';
 import type { Exchange, Ports } from './exchange.ts';
 
@@ -15,10 +16,7 @@ export async function route(
   const offered = await findModel(model, key, ports.models);
   if (isRefusal(offered)) return offered;
   exchange.notes.model = offered;
-  const [first] = offered.routes;
-  if (first === undefined) return refuse('upstream_unavailable', `The model '${model}' has no route.`);
-  exchange.notes.route = first;
-  return { model: offered, route: first };
+  return { model: offered, routes: orderRoutes(offered.routes, ports.random) };
 }
 
 /** Finds an offered model, or refuses with the 404 that both protocols and `/v1/models/{id}` share. */

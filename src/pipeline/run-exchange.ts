@@ -4,7 +4,6 @@ import type { Protocol } from '../protocol/text.ts';
 import { admit } from './admit.ts';
 import { conclude, openAnswer } from './answer-client.ts';
 import { authenticate } from './authenticate.ts';
-import { callUpstream } from './call-upstream.ts';
 import { watchDeparture } from './departure.ts';
 import { interruptedEnding, refusedEnding, unexpectedEnding } from './endings.ts';
 import { beginExchange } from './exchange.ts';
@@ -15,6 +14,7 @@ import { reserve } from './reserve.ts';
 import { rewrite } from './rewrite.ts';
 import { route } from './route.ts';
 import { settle } from './settle.ts';
+import { tryRoutes } from './try-routes.ts';
 
 /**
  * One request, one way: it is carried as far as it comes, settled exactly once, and only then does the client
@@ -72,14 +72,14 @@ async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
     const unpaid = await reserving;
     if (unpaid !== null) return refusedEnding(unpaid);
   }
-  const calling = callUpstream(request, chosen, exchange, ports);
+  const calling = tryRoutes(request, chosen.model, chosen.routes, exchange, ports);
   // Even if the call throws: a record that is begun after its settlement would stay open, and hold its money.
   await Promise.allSettled([calling, reserving]);
   const answer = await calling;
   try {
     const unreserved = await reserving;
     if (unreserved !== null) return refusedEnding(unreserved);
-    return 'outcome' in answer ? answer : await rewrite(answer, chosen.route, writer, exchange, ports);
+    return 'outcome' in answer ? answer : await rewrite(answer, writer, exchange, ports);
   } finally {
     if (!('outcome' in answer)) answer.release();
   }

@@ -1,4 +1,5 @@
 import { statusOf } from '../shared/errors.ts';
+import type { Attempt } from '../domain/consumption.ts';
 import type { ExchangeSummary } from '../domain/ports.ts';
 import { chargeFor } from './charge.ts';
 import type { Ending, Exchange, Ports } from './exchange.ts';
@@ -17,7 +18,9 @@ export async function settle(ending: Ending, exchange: Exchange, ports: Ports): 
   if (notes.recorded) {
     try {
       const charge = await chargeFor(outcome, summary.usage, exchange, ports);
-      await ports.records.settle({ requestId, outcome, status, ...charge, firstByteMs, totalMs });
+      const { upstream, attempts } = summary;
+      const settled = { requestId, outcome, upstream, attempts: attempts.map(recorded), status };
+      await ports.records.settle({ ...settled, ...charge, firstByteMs, totalMs });
     } catch (error) {
       ports.telemetry.fault('a consumption record could not be settled', error);
     }
@@ -42,12 +45,17 @@ function summarize(ending: Ending, exchange: Exchange, nowMs: number): ExchangeS
     cause: ('refusal' in ending ? ending.cause : undefined) ?? null,
     usage: 'refusal' in ending ? ending.usage : ending.finish.usage,
     stripped: notes.stripped,
-    violations: [...notes.violations],
+    attempts: notes.attempts.map((made) => ({ ...made, violations: [...made.violations] })),
     streamOpened: notes.streamOpened,
     queuedMs: sinceArrival(notes.dispatchedMs, arrivedMs),
     firstTextMs: sinceArrival(notes.firstTextMs, arrivedMs),
     totalMs: nowMs - arrivedMs,
   };
+}
+
+/** What of an attempt is kept: its cause may name addresses, and is for the log. */
+function recorded({ upstream, model, result, durationMs }: Attempt): Attempt {
+  return { upstream, model, result, durationMs: Math.round(durationMs) };
 }
 
 function statusSent(ending: Ending, streamOpened: boolean): number {

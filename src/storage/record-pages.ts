@@ -54,6 +54,7 @@ export function readRecord(row: Row): ConsumptionRecord {
       cachedInput: Number(row['price_cached_input']),
       output: Number(row['price_output']),
     },
+    attempts: JSON.parse(String(row['attempts'])) as ConsumptionRecord['attempts'],
     holdNanos: Number(row['hold']),
     chargeNanos: Number(row['charge']),
     queuedMs: Number(row['queued_ms']),

@@ -63,12 +63,14 @@ export function settleRecord(
   const { requestId, chargeNanos } = record;
   return [
     {
-      sql: `UPDATE records SET settlement = ?, outcome = ?, status = ?, input_tokens = ?, cached_input_tokens = ?,
+      sql: `UPDATE records SET settlement = ?, outcome = ?, upstream = coalesce(?, upstream), attempts = ?, status = ?, input_tokens = ?, cached_input_tokens = ?,
               output_tokens = ?, reasoning_tokens = ?, usage_source = ?, charge = ?, first_byte_ms = ?, total_ms = ?
             WHERE request_id = ? AND outcome IS NULL RETURNING request_id`,
       values: [
         settlement,
         record.outcome,
+        record.upstream,
+        JSON.stringify(record.attempts),
         record.status,
         usage?.inputTokens ?? null,
         usage?.cachedInputTokens ?? null,

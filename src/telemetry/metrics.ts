@@ -116,6 +116,12 @@ export function createMetrics(): Metrics {
     labelNames: ['upstream', 'kind'],
     registers,
   });
+  const attempts = new Counter({
+    name: 'textgate_upstream_attempts_total',
+    help: 'Requests sent to an upstream, by how that went; a client sees one answer, however many there were.',
+    labelNames: ['upstream', 'result'],
+    registers,
+  });
   const tokens = new Counter({
     name: 'textgate_tokens_total',
     help: 'Tokens, as the upstreams counted them.',
@@ -151,8 +157,11 @@ export function createMetrics(): Metrics {
         streamsOpen.dec({ protocol });
         endings.inc({ protocol, ending: streamEndings[outcome] });
       }
+      for (const { upstream, result, violations: kinds } of summary.attempts) {
+        attempts.inc({ upstream, result });
+        for (const kind of kinds) violations.inc({ upstream, kind });
+      }
       if (summary.upstream === null) return;
-      for (const kind of summary.violations) violations.inc({ upstream: summary.upstream, kind });
       const labels = {
         gen_ai_operation_name: operationNames[protocol],
         gen_ai_request_model: model,

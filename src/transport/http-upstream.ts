@@ -1,43 +1,24 @@
-import type { IncomingHttpHeaders } from 'node:http';
-import { Pool } from 'undici';
-import type { Dispatcher } from 'undici';
-import type { Clock, UpstreamAnswer, UpstreamCall, UpstreamFault } from '../domain/ports.ts';
-import { BodyQueue } from './body-queue.ts';
+import type { Clock, UpstreamCall } from '../domain/ports.ts';
 import type { Deadlines } from './body-queue.ts';
+import { openConnections } from './connections.ts';
+import type { ConnectionOptions } from './connections.ts';
+import { HttpCall } from './http-call.ts';
 import type { Upstream } from './upstreams.ts';
 
-/** The longest wait that an upstream's `retry-after` may ask of our clients, in milliseconds. */
-const maxRetryAfterMs = 600_000;
-
-/** How much of an error's words is kept, in characters. */
-const maxCauseChars = 200;
-
-export interface HttpUpstreamOptions {
-  /** The base URL, version included: `https://host/v1`. */
+export interface HttpUpstreamOptions extends ConnectionOptions {
+  /** The base URL, version included: `https://host/v1`. Its query is sent with every call. */
   readonly url: URL;
-  readonly apiKey: string | null;
-  readonly connectMs: number;
+  /** Headers of every call: the key, and what the upstream wants beside it. */
+  readonly headers: Readonly<Record<string, string>>;
   readonly deadlines: Deadlines;
 }
 
-/**
- * A provider behind HTTP. Headers are built from nothing but our own values, redirects are not followed, and
- * HTTP/2 stays off, because a paused reader must hold up its own stream only.
- */
+/** A provider behind HTTP. Headers are built from nothing but our own values, and redirects are not followed. */
 export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): Upstream {
-  const { url, apiKey, deadlines } = options;
-  const pool = new Pool(url.origin, {
-    allowH2: false,
-    connect: { timeout: options.connectMs },
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
+  const { url, deadlines } = options;
+  const pool = openConnections(url.origin, options);
   const basePath = url.pathname.replace(/\/+$/, '');
-  const headers = {
-    'accept-encoding': 'identity',
-    'user-agent': 'textgate',
-    ...(apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }),
-  };
+  const headers = { 'accept-encoding': 'identity', 'user-agent': 'textgate', ...options.headers };
   return {
     call(call, signal) {
       if (signal.aborted) return Promise.resolve({ fault: 'interrupted' });
@@ -46,7 +27,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
         pool.dispatch(
           {
             method: call.method,
-            path: basePath + call.path,
+            path: withQuery(basePath + call.path, url.searchParams),
             body: call.body,
             headers: {
               ...headers,
@@ -62,87 +43,16 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
   };
 }
 
-/** A whole answer comes in one piece at the end, so its silence before that means nothing. */
-function deadlinesOf(call: UpstreamCall, deadlines: Deadlines): Deadlines {
-  return call.stream ? deadlines : { ...deadlines, firstByteMs: deadlines.totalMs };
+function withQuery(path: string, query: URLSearchParams): string {
+  if (query.size === 0) return path;
+  return `${path}${path.includes('?') ? '&' : '?'}${query.toString()}`;
 }
 
-/** Feeds one dispatched request into a body queue, and gives out the answer when its head has come. */
-class HttpCall implements Dispatcher.DispatchHandler {
-  readonly #resolve: (answer: UpstreamAnswer | UpstreamFault) => void;
-  readonly #queue: BodyQueue;
-  #answered = false;
-
-  constructor(
-    resolve: (answer: UpstreamAnswer | UpstreamFault) => void,
-    clock: Clock,
-    deadlines: Deadlines,
-    signal: AbortSignal,
-  ) {
-    const interrupt = (): void => this.#queue.stop({ fault: 'interrupted' });
-    signal.addEventListener('abort', interrupt, { once: true });
-    this.#resolve = resolve;
-    this.#queue = new BodyQueue(clock, deadlines, () => {
-      signal.removeEventListener('abort', interrupt);
-      const { fault } = this.#queue;
-      if (fault !== null) this.#resolve(fault);
-    });
-  }
-
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#queue.attach({
-      pause: () => controller.pause(),
-      resume: () => controller.resume(),
-      abort: () => controller.abort(new Error('stopped by the gateway')),
-    });
-  }
-
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: IncomingHttpHeaders,
-  ): void {
-    if (status < 200) return;
-    const queue = this.#queue;
-    const answer: UpstreamAnswer = {
-      status,
-      contentType: (firstValue(headers['content-type']) ?? '').toLowerCase(),
-      retryAfterMs: readRetryAfter(headers),
-      read: () => queue.read(),
-      release: () => queue.release(),
-    };
-    this.#answered = true;
-    this.#resolve(answer);
-  }
-
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#queue.push(chunk);
-  }
-
-  onResponseEnd(): void {
-    this.#queue.finish(null);
-  }
-
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#queue.finish({ fault: this.#answered ? 'broken' : 'unreachable', cause: describe(error) });
-  }
-}
-
-/** A header that came twice is a list, whatever its type says. */
-function firstValue(header: string | readonly string[] | undefined): string | undefined {
-  return Array.isArray(header) ? String(header[0]) : (header as string | undefined);
-}
-
-/** An error's code and words: the operator's only hint at a wrong address, a certificate or a cut line. */
-function describe(error: Error & { code?: string }): string {
-  return `${error.code ?? error.name}: ${error.message}`.slice(0, maxCauseChars);
-}
-
-/** `retry-after-ms`, or `retry-after` in seconds; a date is not worth the clock skew. */
-function readRetryAfter(headers: IncomingHttpHeaders): number | null {
-  const milliseconds = Number(firstValue(headers['retry-after-ms']) ?? Number.NaN);
-  const value = Number.isFinite(milliseconds)
-    ? milliseconds
-    : Number(firstValue(headers['retry-after']) ?? Number.NaN) * 1_000;
-  return Number.isFinite(value) && value >= 0 ? Math.min(value, maxRetryAfterMs) : null;
+/**
+ * A whole answer comes in one piece at the end, so its silence before that means nothing. The time for the whole counts
+ * from the first attempt at the request, whichever upstream that was sent to.
+ */
+function deadlinesOf({ stream, spentMs }: UpstreamCall, deadlines: Deadlines): Deadlines {
+  const totalMs = Math.max(0, deadlines.totalMs - spentMs);
+  return { ...deadlines, totalMs, firstByteMs: stream ? deadlines.firstByteMs : totalMs };
 }

@@ -91,7 +91,7 @@ async function fetchText(
   upstreams: Upstreams,
   signal: AbortSignal,
 ): Promise<string | null> {
-  const call = { upstream, method: 'GET', path: '/models', body: null, stream: false } as const;
+  const call = { upstream, method: 'GET', path: '/models', body: null, stream: false, spentMs: 0 } as const;
   const answer = await upstreams.call(call, signal);
   if ('fault' in answer) return null;
   const decoder = new TextDecoder();
@@ -121,7 +121,7 @@ function readModelList(
       .map(({ id, created }) => ({
         id: id as string,
         createdAt: Number.isSafeInteger(created) ? (created as number) : nowSeconds,
-        routes: [{ ...source, model: id as string }],
+        routes: [{ ...source, model: id as string, weight: null }],
         price: free,
         holdTokens: 0,
       }));

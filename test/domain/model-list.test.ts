@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { free } from '../../src/domain/pricing.ts';
 import { createModelList } from '../../src/domain/model-list.ts';
+import { localSource } from '../support/model-source.ts';
 
 const offered = [
   {
@@ -8,14 +9,7 @@ const offered = [
     createdAt: 1,
     price: free,
     holdTokens: 1,
-    routes: [
-      {
-        upstream: 'local',
-        speech: { dialect: 'chat', finishReason: 'required' } as const,
-        onDisconnect: 'estimate' as const,
-        model: 'tiny',
-      },
-    ],
+    routes: [{ ...localSource, model: 'tiny', weight: null }],
   },
   { id: 'org/large', createdAt: 2, price: free, holdTokens: 1, routes: [] },
 ];

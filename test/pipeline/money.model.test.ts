@@ -169,6 +169,8 @@ const settleTwice = (index: number): Command =>
       const again = pipeline.store.settle({
         requestId: pick(over, index),
         outcome: 'completed',
+        upstream: null,
+        attempts: [],
         status: 200,
         usage: null,
         usageSource: 'none',

@@ -23,6 +23,8 @@ function startRecords() {
 const record = (requestId: string): SettledRecord => ({
   requestId,
   outcome: 'completed',
+  upstream: null,
+  attempts: [],
   status: 200,
   usage: null,
   usageSource: 'none',

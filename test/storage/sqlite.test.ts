@@ -143,6 +143,8 @@ describe('a record', () => {
   const settled = {
     requestId: 'req_1',
     outcome: 'completed',
+    upstream: null,
+    attempts: [],
     status: 200,
     usage: null,
     usageSource: 'none',

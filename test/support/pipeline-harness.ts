@@ -6,6 +6,7 @@ import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports.ts';
 import type { Price } from '../../src/domain/pricing.ts';
 import type { OnDisconnect } from '../../src/domain/routing.ts';
+import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
 import { runExchange } from '../../src/pipeline/run-exchange.ts';
 import type { ClientConnection, Ports } from '../../src/pipeline/exchange.ts';
 import { createInFlight } from '../../src/pipeline/in-flight.ts';
@@ -16,6 +17,7 @@ import { createSqliteEngine } from '../../src/storage/sqlite/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { createFakeClock } from './fake-clock.ts';
+import { localSource } from './model-source.ts';
 import type { FakeClock } from './fake-clock.ts';
 
 /** A call that waits for its answer, driven by the test. */
@@ -96,6 +98,8 @@ export async function openPipeline(price: Price, holdTokens: number): Promise<Pi
       fault: (message) => void faults.push(message),
     },
     inFlight: createInFlight(),
+    health: createUpstreamHealth(clock),
+    random: Math.random,
     tokens: { count: async (text) => text.length },
     balanceMode: 'soft',
     defaultLimits: { concurrency: 1_000, requestsPerMinute: 1_000_000, queueWaitMs: 0 },
@@ -147,11 +151,7 @@ export async function openPipeline(price: Price, holdTokens: number): Promise<Pi
   });
 }
 
-const route = {
-  upstream: 'local',
-  speech: { dialect: 'chat', finishReason: 'required' },
-  model: 'tiny',
-} as const;
+const route = { ...localSource, model: 'tiny', weight: null };
 
 function driveCall(signal: AbortSignal): { readonly call: DrivenCall; readonly answer: UpstreamAnswer } {
   type Part = Uint8Array | null | UpstreamFault;

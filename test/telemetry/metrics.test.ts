@@ -16,7 +16,7 @@ const summary: ExchangeSummary = {
   cause: null,
   usage: null,
   stripped: [],
-  violations: [],
+  attempts: [],
   streamOpened: true,
   queuedMs: 1,
   firstTextMs: 2,

@@ -2,9 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../../src/domain/ports.ts';
 import { createModelDiscovery } from '../../src/transport/model-discovery.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-
-const speech = { dialect: 'chat', finishReason: 'required' } as const;
-const source = { upstream: 'local', speech, onDisconnect: 'estimate' } as const;
+import { localSource } from '../support/model-source.ts';
 
 /** An upstream whose next answers are given by hand; `asked` counts its calls. */
 function createListing() {
@@ -45,10 +43,10 @@ describe('models asked of an upstream', () => {
   test('are offered under their own names, routed to that upstream', async () => {
     const listing = createListing();
     listing.say('{"data":[null,{"id":"a"},3,{"id":7},{"id":"org/b"}]}');
-    const models = createModelDiscovery(source, listing.upstreams, createFakeClock());
+    const models = createModelDiscovery(localSource, listing.upstreams, createFakeClock());
     expect(await models.find('org/b')).toMatchObject({
       id: 'org/b',
-      routes: [{ ...source, model: 'org/b' }],
+      routes: [{ ...localSource, model: 'org/b' }],
     });
     expect(await models.list()).toHaveLength(2);
     expect(listing.asked()).toBe(1);
@@ -57,7 +55,7 @@ describe('models asked of an upstream', () => {
   test('are asked for once by many callers at a time', async () => {
     const listing = createListing();
     listing.list('a');
-    const models = createModelDiscovery(source, listing.upstreams, createFakeClock());
+    const models = createModelDiscovery(localSource, listing.upstreams, createFakeClock());
     await Promise.all(Array.from({ length: 50 }, () => models.find('a')));
     expect(listing.asked()).toBe(1);
   });
@@ -66,7 +64,7 @@ describe('models asked of an upstream', () => {
     const listing = createListing();
     const clock = createFakeClock();
     listing.list('a');
-    const models = createModelDiscovery(source, listing.upstreams, clock);
+    const models = createModelDiscovery(localSource, listing.upstreams, clock);
     await models.list();
     listing.hang();
     clock.advance(60_000);
@@ -82,7 +80,7 @@ describe('models asked of an upstream', () => {
     const listing = createListing();
     const clock = createFakeClock();
     listing.list('a');
-    const models = createModelDiscovery(source, listing.upstreams, clock);
+    const models = createModelDiscovery(localSource, listing.upstreams, clock);
     await models.list();
     listing.list('a', 'new');
     expect(await models.find('new')).toBeNull();
@@ -97,7 +95,7 @@ describe('models asked of an upstream', () => {
     async (body) => {
       const listing = createListing();
       listing.say(body);
-      const models = createModelDiscovery(source, listing.upstreams, createFakeClock());
+      const models = createModelDiscovery(localSource, listing.upstreams, createFakeClock());
       expect(await models.list()).toMatchObject({ code: 'upstream_unavailable', retryAfterMs: 2_000 });
       expect(await models.find('a')).toMatchObject({ code: 'upstream_unavailable' });
     },

@@ -1,7 +1,7 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { TextRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
-import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
+import type { Dialect, DialectRequest, Frame, FrameReader, Variation } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
 import { readReportedError } from './read-error.ts';
 import { readUsage } from './token-counts.ts';
@@ -21,11 +21,15 @@ const frameReader: FrameReader = { readEvent, readBody };
 export const chatDialect: Dialect = { writeRequest, createFrameReader: () => frameReader };
 
 /** Usage is always asked for, whatever the client wants to see: the record needs it. */
-function writeRequest(request: TextRequest, upstreamModel: string): DialectRequest {
+function writeRequest(request: TextRequest, upstreamModel: string, variation: Variation): DialectRequest {
+  const { systemRole, maxTokensField } = variation;
   const body = {
     model: upstreamModel,
-    messages: request.turns.map(({ role, text }) => ({ role, content: text })),
-    ...(request.maxOutputTokens === null ? {} : { max_tokens: request.maxOutputTokens }),
+    messages: request.turns.map(({ role, text }) => ({
+      role: role === 'system' ? systemRole : role,
+      content: text,
+    })),
+    ...(request.maxOutputTokens === null ? {} : { [maxTokensField]: request.maxOutputTokens }),
     stream: request.stream,
     ...(request.stream ? { stream_options: { include_usage: true } } : {}),
   };

@@ -17,6 +17,14 @@ export interface DialectRequest {
   readonly body: string;
 }
 
+/** How the requests of one upstream differ from those of most that speak its dialect. */
+export interface Variation {
+  /** What it calls the role of instructions. */
+  readonly systemRole: 'system' | 'developer';
+  /** What it calls the output cap. */
+  readonly maxTokensField: 'max_tokens' | 'max_completion_tokens';
+}
+
 /** A JSON object that an upstream sent. */
 export type Frame = Readonly<Record<string, unknown>>;
 
@@ -30,6 +38,6 @@ export interface FrameReader {
 
 /** One protocol that we speak to providers. */
 export interface Dialect {
-  writeRequest(request: TextRequest, upstreamModel: string): DialectRequest;
+  writeRequest(request: TextRequest, upstreamModel: string, variation: Variation): DialectRequest;
   createFrameReader(): FrameReader;
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { TextRequest } from '../../../src/protocol/text.ts';
 import { chatDialect } from '../../../src/protocol/upstream/chat.ts';
 import { bodyReader, readUpstream, summarize } from '../../support/read-upstream.ts';
+import { usualVariation } from '../../support/model-source.ts';
 
 const read = (...pieces: (string | Uint8Array)[]) => readUpstream(bodyReader(chatDialect), pieces);
 const body = (message: unknown, reason: unknown = 'stop', extra: object = {}) =>
@@ -90,7 +91,11 @@ describe('a request', () => {
     { role: 'assistant', content: '' },
   ];
   const write = (changes: Partial<TextRequest>) => {
-    const { path, body: text } = chatDialect.writeRequest({ ...request, ...changes }, 'theirs');
+    const { path, body: text } = chatDialect.writeRequest(
+      { ...request, ...changes },
+      'theirs',
+      usualVariation,
+    );
     return { path, body: JSON.parse(text) as unknown };
   };
 

@@ -1,0 +1,143 @@
+import type { Clock } from './ports.ts';
+
+/** How an attempt at an upstream went; the closed set behind records and metrics. */
+export type AttemptResult =
+  | 'ok'
+  | 'refused'
+  | 'rate_limited'
+  | 'overloaded'
+  | 'auth'
+  | 'stale'
+  | 'unreachable'
+  | 'timeout'
+  | 'error'
+  | 'invalid'
+  | 'truncated'
+  | 'interrupted';
+
+/** Whether an upstream is used: as usual, not for now, or for one request that finds out. */
+export type UpstreamState = 'closed' | 'open' | 'half_open';
+
+/** So many failures in a row open an upstream's circuit. */
+const maxConsecutiveFailures = 5;
+
+/** So does this share of failures among at least so many attempts of one window, in milliseconds. */
+const maxFailureShare = 0.5;
+const minAttempts = 20;
+const windowMs = 30_000;
+
+/** How long it stays open, in milliseconds; as long, a request that finds out may keep others waiting. */
+const openMs = 5_000;
+
+/** How long an upstream is left alone that limits us without saying for how long, in milliseconds. */
+const defaultCoolDownMs = 5_000;
+
+/** What the results say of the upstream: only failures count against it, and nothing is learnt from the rest. */
+const verdicts: Readonly<Record<AttemptResult, 'success' | 'failure' | 'neutral'>> = {
+  ok: 'success',
+  /** It answered: the fault is the request's. */
+  refused: 'success',
+  rate_limited: 'neutral',
+  overloaded: 'neutral',
+  auth: 'failure',
+  stale: 'neutral',
+  unreachable: 'failure',
+  timeout: 'failure',
+  error: 'failure',
+  invalid: 'failure',
+  truncated: 'failure',
+  interrupted: 'neutral',
+};
+
+/** How an upstream may be used now, best first. */
+export type Availability = 'available' | 'failing' | 'cooling';
+
+/** One attempt as its upstream's health sees it. */
+export interface WatchedAttempt {
+  /** Notes how it went. One that broke off after it had begun well is told twice. */
+  ended(result: AttemptResult, retryAfterMs: number | null): void;
+}
+
+/** What the attempts so far say of every upstream. */
+export interface UpstreamHealth {
+  availability(upstream: string): Availability;
+  state(upstream: string): UpstreamState;
+  /** Notes that a request is sent there. */
+  began(upstream: string): WatchedAttempt;
+}
+
+/** Watches what the attempts themselves show; an upstream comes into being when it is first asked about. */
+export function createUpstreamHealth(clock: Clock): UpstreamHealth {
+  const circuits = new Map<string, Circuit>();
+  const circuitOf = (upstream: string): Circuit => {
+    const circuit = circuits.get(upstream) ?? new Circuit();
+    circuits.set(upstream, circuit);
+    return circuit;
+  };
+  return {
+    state: (upstream) => circuitOf(upstream).state(clock.monotonicMs()),
+    availability: (upstream) => circuitOf(upstream).availability(clock.monotonicMs()),
+    began(upstream) {
+      const circuit = circuitOf(upstream);
+      const startedMs = clock.monotonicMs();
+      circuit.began(startedMs);
+      return {
+        ended: (result, retryAfterMs) => circuit.ended(result, retryAfterMs, startedMs, clock.monotonicMs()),
+      };
+    },
+  };
+}
+
+/** One upstream's past, as far as it matters; times are on the monotonic clock. */
+class Circuit {
+  #consecutiveFailures = 0;
+  #window = { startMs: 0, attempts: 0, failures: 0 };
+  #openedMs: number | null = null;
+  /** When the request was sent that finds out whether it is well again. */
+  #probeStartMs: number | null = null;
+  #coolUntilMs = 0;
+
+  state(nowMs: number): UpstreamState {
+    if (this.#openedMs === null) return 'closed';
+    return nowMs - this.#openedMs < openMs ? 'open' : 'half_open';
+  }
+
+  availability(nowMs: number): Availability {
+    const state = this.state(nowMs);
+    const probing = this.#probeStartMs !== null && nowMs - this.#probeStartMs < openMs;
+    if (state === 'open' || (state === 'half_open' && probing)) return 'failing';
+    return nowMs < this.#coolUntilMs ? 'cooling' : 'available';
+  }
+
+  began(nowMs: number): void {
+    if (this.state(nowMs) === 'half_open') this.#probeStartMs = nowMs;
+  }
+
+  ended(result: AttemptResult, retryAfterMs: number | null, startedMs: number, nowMs: number): void {
+    if (this.#probeStartMs === startedMs) this.#probeStartMs = null;
+    if (result === 'rate_limited' || result === 'overloaded')
+      this.#coolUntilMs = Math.max(this.#coolUntilMs, nowMs + (retryAfterMs ?? defaultCoolDownMs));
+    const verdict = verdicts[result];
+    // What was sent before the circuit opened is no news about how the upstream is since.
+    if (verdict === 'neutral' || (this.#openedMs !== null && startedMs < this.#openedMs)) return;
+    if (nowMs - this.#window.startMs >= windowMs) this.#window = { startMs: nowMs, attempts: 0, failures: 0 };
+    this.#window.attempts++;
+    if (verdict === 'success') this.#succeeded();
+    else this.#failed(nowMs);
+  }
+
+  #succeeded(): void {
+    this.#consecutiveFailures = 0;
+    if (this.#openedMs !== null) this.#window = { startMs: 0, attempts: 0, failures: 0 };
+    this.#openedMs = null;
+  }
+
+  #failed(nowMs: number): void {
+    const { attempts, failures } = this.#window;
+    this.#window.failures = failures + 1;
+    this.#consecutiveFailures++;
+    const share = attempts >= minAttempts && (failures + 1) / attempts >= maxFailureShare;
+    if (this.#openedMs !== null || share || this.#consecutiveFailures >= maxConsecutiveFailures)
+      this.#openedMs = nowMs;
+  }
+}

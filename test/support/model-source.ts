@@ -1,0 +1,12 @@
+import type { ModelSource } from '../../src/domain/routing.ts';
+import type { Variation } from '../../src/protocol/upstream/dialect.ts';
+
+/** What most upstreams want. */
+export const usualVariation: Variation = { systemRole: 'system', maxTokensField: 'max_tokens' };
+
+/** An upstream that speaks Chat Completions and wants nothing special. */
+export const localSource: ModelSource = {
+  upstream: 'local',
+  speech: { dialect: 'chat', finishReason: 'required', variation: usualVariation },
+  onDisconnect: 'estimate',
+};
