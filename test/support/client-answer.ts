@@ -32,9 +32,19 @@ export async function readAnswer(
   } catch {
     // A torn connection is how a chat stream fails; what came before it is read all the same.
   }
-  if (response.status !== 200) return { ...silent, code: JSON.parse(text).error.code };
-  if (!stream) return protocol === 'chat' ? readCompletion(JSON.parse(text)) : readResponse(JSON.parse(text));
-  return readStream(protocol, text);
+  return readAnswerBody(protocol, stream && response.status === 200, text);
+}
+
+/** Reads what a client got: a stream, or one whole body, which may be an error. */
+export function readAnswerBody(
+  protocol: 'chat' | 'responses',
+  isStream: boolean,
+  text: string,
+): ClientAnswer {
+  if (isStream) return readStream(protocol, text);
+  const body = JSON.parse(text);
+  if (body.error) return { ...silent, code: body.error.code };
+  return protocol === 'chat' ? readCompletion(body) : readResponse(body);
 }
 
 /** Reads a client's stream as far as it came. */

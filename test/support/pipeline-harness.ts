@@ -49,7 +49,8 @@ export interface PipelineHarness {
   readonly clock: FakeClock;
   addKey(balanceNanos: number | null): Promise<string>;
   change(keyId: string, changes: Partial<ApiKey>): void;
-  start(keyId: string, body: object, protocol?: Protocol): Promise<DrivenRequest>;
+  /** `instead` replaces parts of the world for this request alone. */
+  start(keyId: string, body: object, protocol?: Protocol, instead?: Partial<Ports>): Promise<DrivenRequest>;
   /** Waits until everything that is under way has come as far as it can. */
   quiet(): Promise<void>;
   close(): Promise<void>;
@@ -139,10 +140,10 @@ export async function openPipeline(price: Price, holdTokens: number): Promise<Pi
       const key = keys.get(keyId);
       if (key !== undefined) keys.set(keyId, { ...key, ...changes });
     },
-    async start(keyId: string, body: object, protocol: Protocol = 'chat') {
+    async start(keyId: string, body: object, protocol: Protocol = 'chat', instead: Partial<Ports> = {}) {
       lastCall = null;
       const { client, request } = driveClient(keyId, body);
-      const done = runExchange(protocol, client, ports);
+      const done = runExchange(protocol, client, { ...ports, ...instead });
       await quiet();
       return { ...request, done, call: lastCall };
     },

@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'vitest';
+import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
+import type { AttemptResult } from '../../src/domain/upstream-health.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+function setUp() {
+  const clock = createFakeClock();
+  const health = createUpstreamHealth(clock);
+  const attempt = (result: AttemptResult, retryAfterMs: number | null = null): void =>
+    health.began('a').ended(result, retryAfterMs);
+  const attempts = (times: number, result: AttemptResult): void => {
+    for (let time = 0; time < times; time++) attempt(result);
+  };
+  return { clock, health, attempt, attempts };
+}
+
+describe('an upstream', () => {
+  test('that nobody has asked yet is available', () => {
+    const { health } = setUp();
+    expect([health.state('a'), health.availability('a')]).toEqual(['closed', 'available']);
+  });
+
+  test.each<AttemptResult>(['unreachable', 'timeout', 'error', 'invalid', 'truncated', 'auth'])(
+    'is left alone after five times %s in a row, and others are not',
+    (result) => {
+      const { health, attempts } = setUp();
+      attempts(4, result);
+      expect(health.availability('a')).toBe('available');
+      attempts(1, result);
+      expect([health.state('a'), health.availability('a')]).toEqual(['open', 'failing']);
+      expect(health.availability('b')).toBe('available');
+    },
+  );
+
+  test.each<AttemptResult>(['refused', 'interrupted', 'stale'])('is not blamed for %s', (result) => {
+    const { health, attempts } = setUp();
+    attempts(100, result);
+    expect(health.availability('a')).toBe('available');
+  });
+
+  test('is left alone when half of its last twenty attempts failed, though never five in a row', () => {
+    const { health, attempt } = setUp();
+    for (let time = 0; time < 19; time++) attempt(time % 2 === 0 ? 'ok' : 'error');
+    expect(health.state('a')).toBe('closed');
+    attempt('error');
+    expect(health.state('a')).toBe('open');
+  });
+
+  test('is judged by the last half minute: old failures are forgotten', () => {
+    const { clock, health, attempt } = setUp();
+    for (let time = 0; time < 19; time++) attempt(time % 2 === 0 ? 'ok' : 'error');
+    clock.advance(30_000);
+    attempt('error');
+    expect(health.state('a')).toBe('closed');
+  });
+});
+
+describe('an upstream that is left alone', () => {
+  test('is asked once after five seconds, and is back when that went well', () => {
+    const { clock, health, attempt, attempts } = setUp();
+    attempts(5, 'unreachable');
+    clock.advance(4_999);
+    expect(health.availability('a')).toBe('failing');
+    clock.advance(1);
+    expect([health.state('a'), health.availability('a')]).toEqual(['half_open', 'available']);
+    const probe = health.began('a');
+    expect(health.availability('a')).toBe('failing');
+    probe.ended('ok', null);
+    expect([health.state('a'), health.availability('a')]).toEqual(['closed', 'available']);
+    attempt('error');
+    expect(health.state('a')).toBe('closed');
+  });
+
+  test('is left alone for five more when that failed', () => {
+    const { clock, health, attempt, attempts } = setUp();
+    attempts(5, 'unreachable');
+    clock.advance(5_000);
+    attempt('unreachable');
+    expect(health.state('a')).toBe('open');
+    clock.advance(5_000);
+    expect(health.availability('a')).toBe('available');
+  });
+
+  test('is asked again when the one that should find out hangs', () => {
+    const { clock, health, attempts } = setUp();
+    attempts(5, 'timeout');
+    clock.advance(5_000);
+    health.began('a');
+    clock.advance(5_000);
+    expect(health.availability('a')).toBe('available');
+  });
+
+  test('is not judged by what was sent before: it neither closes the circuit nor keeps it open', () => {
+    const { clock, health, attempts } = setUp();
+    const [slow, slower] = [health.began('a'), health.began('a')];
+    clock.advance(1);
+    attempts(5, 'unreachable');
+    slow.ended('ok', null);
+    expect(health.state('a')).toBe('open');
+    clock.advance(4_999);
+    slower.ended('timeout', null);
+    clock.advance(1);
+    expect(health.state('a')).toBe('half_open');
+  });
+
+  test('is back at once when somebody had no other choice and was served', () => {
+    const { clock, health, attempts, attempt } = setUp();
+    attempts(5, 'unreachable');
+    clock.advance(1_000);
+    attempt('ok');
+    expect(health.state('a')).toBe('closed');
+  });
+});
+
+describe('an upstream that limits us', () => {
+  test.each<AttemptResult>(['rate_limited', 'overloaded'])(
+    'by %s is left alone as long as it said, without being held for broken',
+    (result) => {
+      const { clock, health, attempt } = setUp();
+      for (let time = 0; time < 9; time++) attempt(result, 2_000);
+      expect([health.state('a'), health.availability('a')]).toEqual(['closed', 'cooling']);
+      clock.advance(1_999);
+      expect(health.availability('a')).toBe('cooling');
+      clock.advance(1);
+      expect(health.availability('a')).toBe('available');
+    },
+  );
+
+  test('without saying for how long is left alone for five seconds', () => {
+    const { clock, health, attempt } = setUp();
+    attempt('rate_limited');
+    clock.advance(4_999);
+    expect(health.availability('a')).toBe('cooling');
+    clock.advance(1);
+    expect(health.availability('a')).toBe('available');
+  });
+});
