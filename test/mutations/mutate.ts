@@ -66,11 +66,19 @@ const mutations: readonly Mutation[] = [
   {
     name: 'a second call after text has gone out',
     file: 'src/pipeline/run-exchange.ts',
-    find: "return 'outcome' in answer ? answer : await rewrite(answer, chosen.route, writer, exchange, ports);",
+    find: "return 'outcome' in answer ? answer : await rewrite(answer, writer, exchange, ports);",
     replace:
-      "if ('outcome' in answer) return answer; const first = await rewrite(answer, chosen.route, writer, exchange, ports); " +
-      "if (first.outcome === 'upstream_truncated') await callUpstream(request, chosen, exchange, ports); return first;",
-    tests: ['test/e2e/money.test.ts'],
+      "if ('outcome' in answer) return answer; const first = await rewrite(answer, writer, exchange, ports); " +
+      "if (first.outcome === 'upstream_truncated') await tryRoutes(request, chosen.model, chosen.routes, exchange, ports); " +
+      'return first;',
+    tests: ['test/pipeline/failover.property.test.ts'],
+  },
+  {
+    name: 'another attempt for an answer that fails in the read of its first words',
+    file: 'src/pipeline/attempt.ts',
+    find: "if (first.deltas.length === 0 && first.ending !== null && 'refusal' in first.ending) {",
+    replace: "if (first.ending !== null && 'refusal' in first.ending) {",
+    tests: ['test/pipeline/failover.property.test.ts'],
   },
   {
     name: 'a slot that is given back late',

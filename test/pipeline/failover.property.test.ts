@@ -81,6 +81,12 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
     ),
     means: 'refused',
   },
+  'fails right after its first word': {
+    ...elsewhere('error', 'upstream_error', () =>
+      stream([`${opening}${firstText}data: {"error":{"message":"no"}}\n\n`, null]),
+    ),
+    means: 'midway',
+  },
   'breaks in the middle': {
     ...elsewhere('truncated', 'upstream_truncated', () => stream([opening + firstText, { fault: 'broken' }])),
     means: 'midway',
