@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Router } from 'express';
-import { everyNowAndThen, systemClock } from './composition/clock.ts';
+import { systemClock } from './composition/clock.ts';
 import { composeModels, composeUpstreams } from './composition/upstreams.ts';
 import { checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema.ts';
@@ -13,7 +13,7 @@ import { createPublicRouter } from './http/public-router.ts';
 import { createHttpServer, startListening } from './http/server.ts';
 import { createKeyManagement } from './operations/manage-keys.ts';
 import type { IssuedKey } from './operations/manage-keys.ts';
-import { sweepOrphans } from './operations/sweep-orphans.ts';
+import { watchBooks } from './operations/watch-books.ts';
 import { verifyLedger } from './operations/verify-ledger.ts';
 import { createBooks } from './storage/books.ts';
 import type { Ports } from './pipeline/exchange.ts';
@@ -29,9 +29,6 @@ import { createMetrics } from './telemetry/metrics.ts';
 import { createTelemetry } from './telemetry/telemetry.ts';
 import { isRefusal } from './shared/errors.ts';
 import { createTokenCounter } from './tokens/token-counter.ts';
-
-/** How often open records are looked over, in milliseconds. */
-const sweepMs = 30_000;
 
 export type { ConfigInput } from './config/schema.ts';
 
@@ -69,7 +66,6 @@ export function createGateway(input: ConfigInput, options: GatewayOptions = {}):
 export function composeGateway(config: Config, options: GatewayOptions): Gateway {
   const clock = options.clock ?? systemClock;
   const log = createLog(options.logLevel ?? 'warn');
-  const metrics = createMetrics();
   const engine = createSqliteEngine({
     path: config.storage.url.slice('sqlite:'.length),
     durability: config.storage.durability,
@@ -81,6 +77,21 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
   const records = keepSettlements(store, clock, log.fault);
   const directory = createKeyDirectory(store, clock, log.fault);
   const inFlight = createInFlight();
+  const health = createUpstreamHealth(clock);
+  const books = createBooks(engine);
+  const watch = watchBooks(store, books, clock, {
+    lowBalanceNanos: config.limits.lowBalance,
+    isKnown: (requestId) => inFlight.has(requestId) || records.isWaiting(requestId),
+    onExpired: (count) => metrics.holdsExpired(count),
+    onFault: log.fault,
+  });
+  const upstreamStates = () =>
+    Object.fromEntries(Object.keys(config.upstreams).map((name) => [name, health.state(name)]));
+  const metrics = createMetrics({
+    upstreamStates,
+    books: () => watch.figures,
+    settlementLagMs: () => records.lagMs(),
+  });
   const limiter = createMemoryLimiter(clock);
   const upstreams = composeUpstreams(config, clock);
   const { concurrency, requestsPerMinute, queueWait: queueWaitMs } = config.limits;
@@ -94,7 +105,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     upstreams,
     telemetry: createTelemetry(metrics, log),
     inFlight,
-    health: createUpstreamHealth(clock),
+    health,
     random: Math.random,
     tokens: createTokenCounter(),
     balanceMode: config.limits.balanceMode,
@@ -124,20 +135,13 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
       listRecords: (filter, limit, before) => store.listRecords(filter, limit, before),
       running: () => inFlight.list(),
       cancel: (requestId) => inFlight.cancel(requestId),
-      verifyLedger: () => verifyLedger(createBooks(engine)),
+      verifyLedger: () => verifyLedger(books),
     },
     metrics,
     onFault: log.fault,
+    upstreamStates,
     notReady: () => whyNotReady(ports, engine),
   });
-  const isKnown = (requestId: string): boolean => inFlight.has(requestId) || records.isWaiting(requestId);
-  const sweep = async (): Promise<void> => {
-    const found = await sweepOrphans(store, isKnown, clock.now());
-    if (found > 0) log.fault('open records without a request were closed', `${found} of them`);
-  };
-  const stopSweeping = everyNowAndThen(clock, sweepMs, () =>
-    sweep().catch((error: unknown) => log.fault('open records could not be looked over', error)),
-  );
   const publicServer = createHttpServer(router, nextId);
   const adminServer = createHttpServer(admin, nextId);
 
@@ -174,7 +178,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     adminServer.close();
     adminServer.closeAllConnections();
     limiter.close();
-    stopSweeping();
+    watch.stop();
     await upstreams.close();
     const unsettled = await records.flush();
     await engine.close();

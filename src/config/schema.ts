@@ -109,6 +109,7 @@ const sections = {
       requestsPerMinute: wholeNumber(1).default(60),
       queueWait: duration.prefault('0s'),
       balanceMode: z.enum(['soft', 'strict']).default('soft'),
+      lowBalance: usd.prefault('1.00'),
     })
     .prefault({}),
   compatibility: z

@@ -102,7 +102,7 @@ export interface Upstreams {
 }
 
 /** One attempt at an upstream, as metrics and the log see it. */
-export interface AttemptSummary extends Attempt {
+interface AttemptSummary extends Attempt {
   readonly cause: string | null;
   /** How the upstream broke its protocol. */
   readonly violations: readonly ProtocolViolation[];
@@ -130,7 +130,10 @@ export interface ExchangeSummary {
   readonly streamOpened: boolean;
   readonly queuedMs: number | null;
   readonly firstTextMs: number | null;
+  /** How long the first text of a stream took from the upstream to the client, in milliseconds. */
+  readonly handoverMs: number | null;
   readonly totalMs: number;
+  readonly chargeNanos: number;
 }
 
 /** Reports something that an operator must see and no client is told. Never holds prompts or secrets. */

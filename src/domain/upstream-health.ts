@@ -50,10 +50,10 @@ const verdicts: Readonly<Record<AttemptResult, 'success' | 'failure' | 'neutral'
 };
 
 /** How an upstream may be used now, best first. */
-export type Availability = 'available' | 'failing' | 'cooling';
+type Availability = 'available' | 'failing' | 'cooling';
 
 /** One attempt as its upstream's health sees it. */
-export interface WatchedAttempt {
+interface WatchedAttempt {
   /** Notes how it went. One that broke off after it had begun well is told twice. */
   ended(result: AttemptResult, retryAfterMs: number | null): void;
 }

@@ -16,6 +16,8 @@ export interface AdminPorts {
   readonly records: RecordAdministration;
   readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly onFault: ReportFault;
+  /** How every upstream is, by its name: shown, but no reason not to be ready, since others would not fare better. */
+  readonly upstreamStates: () => Readonly<Record<string, string>>;
   /** Why the service can't take requests now; `null` when it can. */
   notReady(): Promise<string | null>;
 }
@@ -32,8 +34,9 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.get('/healthz', (_request, response) => sendStatus(response, 200, { status: 'ok' }));
   router.get('/readyz', async (_request, response) => {
     const reason = await ports.notReady();
-    if (reason === null) sendStatus(response, 200, { status: 'ready' });
-    else sendStatus(response, 503, { status: 'not ready', reason });
+    const upstreams = ports.upstreamStates();
+    if (reason === null) sendStatus(response, 200, { status: 'ready', upstreams });
+    else sendStatus(response, 503, { status: 'not ready', reason, upstreams });
   });
   router.use('/admin', createAdminGuard(ports.token));
   router.use('/admin/keys', createKeyRoutes(ports.keys));

@@ -4,7 +4,7 @@ import type { SettledRecord } from '../domain/consumption.ts';
 const minAgeMs = 10_000;
 
 /** The records, as the sweep sees them. */
-interface OpenRecords {
+export interface OpenRecords {
   /** The ids of the open records that were begun before a time (milliseconds since 1970). */
   listOpen(before: number): Promise<readonly string[]>;
   settle(record: SettledRecord): Promise<void>;

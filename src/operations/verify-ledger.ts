@@ -44,13 +44,8 @@ export async function verifyLedger(books: Books): Promise<Verification> {
     if (faults.length < maxFaults) faults.push(fault);
     else untold++;
   };
-  let [accounts, records, imbalanceNanos] = [0, 0, 0];
-  await books.eachAccount((account) => {
-    accounts++;
-    imbalanceNanos += auditAccount(account, tell);
-  });
-  const gaps = await books.countLedgerGaps();
-  if (gaps > 0) tell(`the ledger lacks ${gaps} rows`);
+  const { accounts, imbalanceNanos } = await auditAccounts(books, tell);
+  let records = 0;
   await books.eachSettled((record, postedNanos) => {
     records++;
     const { requestId, chargeNanos } = record;
@@ -60,6 +55,21 @@ export async function verifyLedger(books: Books): Promise<Verification> {
   });
   if (untold > 0) faults.push(`and ${untold} more`);
   return { accounts, records, imbalanceNanos, faults };
+}
+
+/** The part of it that is quick: every account beside its ledger rows, and whether rows of the ledger are missing. */
+export async function auditAccounts(
+  books: Books,
+  tell: (fault: string) => void,
+): Promise<{ readonly accounts: number; readonly imbalanceNanos: number }> {
+  let [accounts, imbalanceNanos] = [0, 0];
+  await books.eachAccount((account) => {
+    accounts++;
+    imbalanceNanos += auditAccount(account, tell);
+  });
+  const gaps = await books.countLedgerGaps();
+  if (gaps > 0) tell(`the ledger lacks ${gaps} rows`);
+  return { accounts, imbalanceNanos };
 }
 
 /** By how much an account and its ledger differ. */

@@ -35,6 +35,7 @@ export async function deliver(
     client.open(headOf(exchange, 200, writer.contentType));
     ports.telemetry.streamOpened(exchange.protocol);
   }
+  if (notes.firstTextMs !== null) notes.firstTextSentMs ??= ports.clock.monotonicMs();
   notes.sending = true;
   await client.send(text, interruption.signal);
   notes.sending = false;

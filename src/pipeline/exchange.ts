@@ -117,6 +117,8 @@ interface Notes {
   dispatchedMs: number | null;
   /** When the first text came. */
   firstTextMs: number | null;
+  /** When it was sent on, if it was in a stream. */
+  firstTextSentMs: number | null;
   /** Whether a consumption record was begun. */
   recorded: boolean;
   /** What was set aside for it, in nano-USD; `null` for a key without a balance. */
@@ -170,6 +172,7 @@ export function beginExchange(protocol: Protocol, client: ClientConnection, port
       route: null,
       dispatchedMs: null,
       firstTextMs: null,
+      firstTextSentMs: null,
       recorded: false,
       holdNanos: null,
       balanceNanos: null,

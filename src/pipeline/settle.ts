@@ -15,9 +15,11 @@ export async function settle(ending: Ending, exchange: Exchange, ports: Ports): 
   const { notes, requestId } = exchange;
   const summary = summarize(ending, exchange, ports.clock.monotonicMs());
   const { outcome, status, totalMs, firstTextMs: firstByteMs } = summary;
+  let chargeNanos = 0;
   if (notes.recorded) {
     try {
       const charge = await chargeFor(outcome, summary.usage, exchange, ports);
+      ({ chargeNanos } = charge);
       const { upstream, attempts } = summary;
       const settled = { requestId, outcome, upstream, attempts: attempts.map(recorded), status };
       await ports.records.settle({ ...settled, ...charge, firstByteMs, totalMs });
@@ -26,10 +28,10 @@ export async function settle(ending: Ending, exchange: Exchange, ports: Ports): 
     }
   }
   if (notes.key !== null) await ports.limiter.release(notes.key.id, requestId);
-  ports.telemetry.exchangeEnded(summary);
+  ports.telemetry.exchangeEnded({ ...summary, chargeNanos });
 }
 
-function summarize(ending: Ending, exchange: Exchange, nowMs: number): ExchangeSummary {
+function summarize(ending: Ending, exchange: Exchange, nowMs: number): Omit<ExchangeSummary, 'chargeNanos'> {
   const { notes, arrivedMs } = exchange;
   const refusal = 'refusal' in ending ? ending.refusal : null;
   return {
@@ -47,8 +49,9 @@ function summarize(ending: Ending, exchange: Exchange, nowMs: number): ExchangeS
     stripped: notes.stripped,
     attempts: notes.attempts.map((made) => ({ ...made, violations: [...made.violations] })),
     streamOpened: notes.streamOpened,
-    queuedMs: sinceArrival(notes.dispatchedMs, arrivedMs),
-    firstTextMs: sinceArrival(notes.firstTextMs, arrivedMs),
+    queuedMs: since(notes.dispatchedMs, arrivedMs),
+    firstTextMs: since(notes.firstTextMs, arrivedMs),
+    handoverMs: notes.firstTextMs === null ? null : since(notes.firstTextSentMs, notes.firstTextMs),
     totalMs: nowMs - arrivedMs,
   };
 }
@@ -63,6 +66,6 @@ function statusSent(ending: Ending, streamOpened: boolean): number {
   return ending.outcome === 'client_closed' ? clientClosedStatus : statusOf(ending.refusal.code);
 }
 
-function sinceArrival(momentMs: number | null, arrivedMs: number): number | null {
-  return momentMs === null ? null : momentMs - arrivedMs;
+function since(momentMs: number | null, startMs: number): number | null {
+  return momentMs === null ? null : momentMs - startMs;
 }

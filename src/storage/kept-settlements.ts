@@ -12,6 +12,8 @@ const maxKept = 100_000;
 export interface KeptSettlements extends Records {
   /** Settlements that wait for the database. */
   readonly waiting: number;
+  /** How long the oldest of them has waited, in milliseconds; 0 when none waits. */
+  lagMs(): number;
   /** Whether that of one request does. */
   isWaiting(requestId: string): boolean;
   /** Offers all of them once more; resolves with how many still wait. */
@@ -24,6 +26,7 @@ export interface KeptSettlements extends Records {
  */
 export function keepSettlements(records: Records, clock: Clock, onFault: ReportFault): KeptSettlements {
   let waiting: SettledRecord[] = [];
+  let waitingSinceMs = 0;
   let flushing: Promise<number> | null = null;
 
   const retryLater = (): void => void clock.schedule(retryMs, () => void flush());
@@ -51,12 +54,15 @@ export function keepSettlements(records: Records, clock: Clock, onFault: ReportF
       } catch (error) {
         if (!(error instanceof StorageError) || waiting.length >= maxKept) throw error;
         onFault('the database does not take settlements: they are kept and offered again', error);
-        if (waiting.push(record) === 1) retryLater();
+        if (waiting.push(record) > 1) return;
+        waitingSinceMs = clock.monotonicMs();
+        retryLater();
       }
     },
     get waiting() {
       return waiting.length;
     },
+    lagMs: () => (waiting.length === 0 ? 0 : clock.monotonicMs() - waitingSinceMs),
     isWaiting: (requestId) => waiting.some((record) => record.requestId === requestId),
     flush,
   };

@@ -38,6 +38,9 @@ export interface Store extends Records {
   findRecord(requestId: string, keyId: string): Promise<ConsumptionRecord | null>;
   /** The ids of open records that were begun before a time. */
   listOpen(before: number): Promise<readonly string[]>;
+  countOpen(): Promise<number>;
+  /** Keys in use at a time with a balance under so many nano-USD. */
+  countLowBalances(belowNanos: number, at: number): Promise<number>;
   /** Ends the records that a process which died left open; returns how many there were. */
   closeLostRecords(): Promise<number>;
 }
@@ -52,6 +55,8 @@ export interface StoreTools {
 export function createStore(engine: Engine, { nextId, now }: StoreTools): Store {
   const rows = async (statement: Statement): Promise<readonly Row[]> =>
     (await engine.run([statement]))[0] ?? [];
+  const count = async (sql: string, values: Statement['values'] = []): Promise<number> =>
+    Number((await rows({ sql, values }))[0]?.['count'] ?? 0);
   return {
     async createKey(key, hash, nanos) {
       const opening = { keyId: key.id, reference: openingReference };
@@ -80,10 +85,14 @@ export function createStore(engine: Engine, { nextId, now }: StoreTools): Store 
       const keys = found.slice(0, limit).map(readKey);
       return { keys, next: found.length > limit ? (keys.at(-1)?.id ?? null) : null };
     },
-    async countKeys() {
-      const [row] = await rows({ sql: 'SELECT count(*) AS count FROM api_keys', values: [] });
-      return Number(row?.['count'] ?? 0);
-    },
+    countKeys: () => count('SELECT count(*) AS count FROM api_keys'),
+    countOpen: () => count('SELECT count(*) AS count FROM records WHERE outcome IS NULL'),
+    countLowBalances: (belowNanos, at) =>
+      count(
+        `SELECT count(*) AS count FROM accounts JOIN api_keys ON id = key_id
+         WHERE balance < ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
+        [belowNanos, at],
+      ),
     async credit(credit) {
       const posting = nextId();
       const [, , , [booked] = []] = await engine.run(bookCredit(credit, posting, now()));

@@ -23,6 +23,8 @@ export function createLog(level: 'info' | 'warn' | 'silent', destination?: Desti
         },
         'request',
       );
+      for (const { upstream, result, cause } of summary.attempts)
+        if (result === 'auth') logger.error({ upstream, cause }, 'an upstream does not accept its apiKey');
     },
     fault: (message, error) =>
       logger.error({ reason: error instanceof Error ? error.message : String(error) }, message),

@@ -8,7 +8,7 @@ import { refusingLookup } from './refusing-lookup.ts';
  * How old a connection may grow, in milliseconds. It is then replaced between two calls, so that a provider whose name
  * has moved to another address is followed there.
  */
-const maxConnectionAgeMs = 60_000;
+const defaultMaxAgeMs = 60_000;
 
 /** The connection that a call is sent on, which may have carried others before. */
 export class Connection {
@@ -42,6 +42,8 @@ export interface ConnectionOptions {
   readonly connectMs: number;
   /** Whether addresses that reach a machine's own metadata service may be connected to. */
   readonly allowLinkLocal: boolean;
+  /** When a connection is replaced, in milliseconds. */
+  readonly maxConnectionAgeMs?: number;
   /** Resolves names; the system's own unless a test replaces it. */
   readonly lookup?: LookupFunction;
 }
@@ -52,7 +54,7 @@ export interface ConnectionOptions {
  */
 export function openConnections(origin: string, options: ConnectionOptions): Pool {
   return new Pool(origin, {
-    clientTtl: maxConnectionAgeMs,
+    clientTtl: options.maxConnectionAgeMs ?? defaultMaxAgeMs,
     factory: (url) => new TrackedClient(url, options),
   });
 }

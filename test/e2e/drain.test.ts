@@ -37,7 +37,7 @@ describe('closing', () => {
 
     const ready = await fetch(`${gateway.adminUrl}/readyz`);
     expect(ready.status).toBe(503);
-    expect(await ready.json()).toEqual({ status: 'not ready', reason: 'draining' });
+    expect(await ready.json()).toMatchObject({ status: 'not ready', reason: 'draining' });
     await expect(gateway.post('/v1/chat/completions', body)).rejects.toThrow('fetch failed');
 
     upstreamSide.end(frames.slice(2).join(''));

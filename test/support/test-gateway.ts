@@ -25,6 +25,13 @@ interface PostInit extends Omit<RequestInit, 'headers'> {
 
 export interface TestGatewayOptions extends GatewayOptions {
   readonly upstreamUrl?: string;
+  /** Upstreams beside or instead of `local`, and the routes of `small` over them. */
+  readonly upstreams?: ConfigInput['upstreams'];
+  readonly routes?: readonly {
+    readonly upstream: string;
+    readonly model: string;
+    readonly weight?: number;
+  }[];
   /** What the upstream speaks. */
   readonly dialect?: DialectName;
   readonly finishReason?: 'required' | 'optional';
@@ -61,11 +68,12 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
         dialects: [dialect],
         finishReason,
       },
+      ...options.upstreams,
     },
   };
   const { price, holdTokens } = options;
   const small = {
-    routes: [{ upstream: 'local', model: 'tiny' }],
+    routes: [...(options.routes ?? [{ upstream: 'local', model: 'tiny' }])],
     ...(price === undefined ? { free: true as const } : { price }),
     ...(holdTokens === undefined ? {} : { holdTokens }),
   };

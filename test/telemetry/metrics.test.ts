@@ -20,7 +20,15 @@ const summary: ExchangeSummary = {
   streamOpened: true,
   queuedMs: 1,
   firstTextMs: 2,
+  handoverMs: 1,
+  chargeNanos: 0,
   totalMs: 3,
+};
+
+const readings = {
+  upstreamStates: () => ({}),
+  books: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0 }),
+  settlementLagMs: () => 0,
 };
 
 describe('an opened stream', () => {
@@ -37,7 +45,7 @@ describe('an opened stream', () => {
     ['drained', 'drained'],
     ['server_error', 'server_error'],
   ])('whose request is %s is counted as %s, and is open no more', async (outcome, ending) => {
-    const metrics = createMetrics();
+    const metrics = createMetrics(readings);
     metrics.streamOpened('chat');
     metrics.exchangeEnded({ ...summary, outcome });
     const { body } = await metrics.expose();

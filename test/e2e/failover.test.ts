@@ -1,0 +1,228 @@
+import type { ServerResponse } from 'node:http';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { askAdmin } from '../support/admin-client.ts';
+import { readAnswer } from '../support/client-answer.ts';
+import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway } from '../support/test-gateway.ts';
+
+const frames = chatFrames(['one ', 'two']);
+const [opening = ''] = frames;
+const json = { 'content-type': 'application/json' };
+const sse = { 'content-type': 'text/event-stream' };
+const status =
+  (code: number, headers = {}) =>
+  (response: ServerResponse): void =>
+    void response.writeHead(code, { ...json, ...headers }).end('{"error":{"message":"no"}}');
+
+/** What can go wrong with an upstream before its first word (rows 32 to 51), and what its attempt is noted as. */
+const faults: Readonly<Record<string, readonly [(response: ServerResponse) => void, string, string]>> = {
+  'closes the connection': [(response) => void response.destroy(), 'unreachable', 'upstream_unavailable'],
+  'says nothing': [() => {}, 'timeout', 'upstream_timeout'],
+  'stalls after its head': [
+    (response) => response.writeHead(200, sse).flushHeaders(),
+    'timeout',
+    'upstream_timeout',
+  ],
+  'stalls before its first word': [
+    (response) => sendStream(response, [opening]),
+    'timeout',
+    'upstream_timeout',
+  ],
+  'resets before its first word': [
+    (response) => {
+      sendStream(response, [opening]);
+      setImmediate(() => response.socket?.resetAndDestroy());
+    },
+    'truncated',
+    'upstream_truncated',
+  ],
+  'ends before its first word': [
+    (response) => void response.writeHead(200, sse).end(opening),
+    'truncated',
+    'upstream_truncated',
+  ],
+  'sends half a body': [
+    (response) => {
+      response.writeHead(200, { ...json, 'content-length': '1000' }).write('{"choices":[');
+      setImmediate(() => response.destroy());
+    },
+    'truncated',
+    'upstream_truncated',
+  ],
+  'answers 500': [status(500), 'error', 'upstream_error'],
+  'answers 502 with a page': [
+    (response) => void response.writeHead(502, { 'content-type': 'text/html' }).end('<html>'),
+    'error',
+    'upstream_error',
+  ],
+  'answers 401': [status(401), 'auth', 'upstream_auth'],
+  'answers 404': [status(404), 'error', 'upstream_error'],
+  'answers 429': [status(429, { 'retry-after': '1' }), 'rate_limited', 'upstream_rate_limited'],
+  'answers 529': [status(529), 'overloaded', 'overloaded'],
+  'redirects elsewhere': [status(302, { location: 'http://127.0.0.1:1/' }), 'error', 'upstream_error'],
+  'sends a page with 200': [
+    (response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<html>'),
+    'invalid',
+    'upstream_invalid',
+  ],
+  'sends an empty body': [
+    (response) => void response.writeHead(200, json).end(),
+    'invalid',
+    'upstream_invalid',
+  ],
+  'sends an error with 200': [
+    (response) => void response.writeHead(200, json).end('{"error":{"message":"no","code":500}}'),
+    'error',
+    'upstream_error',
+  ],
+  'sends compressed bytes': [
+    (response) => void response.writeHead(200, json).end(Buffer.from([0x1f, 0x8b, 8, 0, 0, 0])),
+    'invalid',
+    'upstream_invalid',
+  ],
+};
+
+let upstreams: readonly ScriptedUpstream[];
+let gateway: TestGateway;
+const asked = (): number[] => upstreams.map(({ seen }) => seen.length);
+const attemptsOfLast = async (): Promise<string[]> => {
+  const { body } = await askAdmin(gateway, 'GET', '/records?limit=1');
+  return body.data[0].attempts.map(({ upstream, result }: Record<string, string>) => `${upstream} ${result}`);
+};
+const metric = async (line: string): Promise<number> => {
+  const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+  return Number(
+    text
+      .split('\n')
+      .find((found) => found.startsWith(line))
+      ?.split(' ')
+      .at(-1),
+  );
+};
+
+async function start(weights: readonly (number | undefined)[] = []): Promise<TestGateway> {
+  const timeouts = { firstByte: '150ms', idle: '150ms', total: '400ms' };
+  const entries = upstreams.map(({ url }, index) => [String.fromCodePoint(97 + index), { url, timeouts }]);
+  return startGateway({
+    limits: { requestsPerMinute: 100_000, concurrency: 100 },
+    upstreams: Object.fromEntries(entries),
+    routes: upstreams.map((_, index) => {
+      const weight = weights[index];
+      return { upstream: String.fromCodePoint(97 + index), model: 'm', ...(weight && { weight }) };
+    }),
+  });
+}
+
+beforeAll(async () => {
+  upstreams = await Promise.all([startUpstream(), startUpstream(), startUpstream()]);
+});
+afterAll(() => Promise.all(upstreams.map((upstream) => upstream.close())));
+beforeEach(async () => {
+  gateway = await start();
+  for (const upstream of upstreams) {
+    upstream.seen.length = 0;
+    upstream.play(sayTexts(['one ', 'two']));
+  }
+});
+afterEach(() => gateway.close());
+
+describe.each(Object.entries(faults))('an upstream that %s', (_name, [script, result, code]) => {
+  /** A silent whole answer means nothing before its total time is up, which is also the end of the request. */
+  const modes = result === 'timeout' ? [true] : [true, false];
+
+  test('is not seen by the client while another one is well', async () => {
+    for (const protocol of ['chat', 'responses'] as const)
+      for (const stream of modes)
+        for (const bad of [1, 2]) {
+          for (const upstream of upstreams.slice(0, bad)) upstream.play(script);
+          const answer = await readAnswer(gateway, protocol, stream);
+          expect(answer).toMatchObject({ ending: 'stop', text: 'one two', usage: [11, 7] });
+        }
+    expect(await attemptsOfLast()).toContainEqual('c ok');
+  });
+
+  test('is one honest error when no other one is well', async () => {
+    for (const upstream of upstreams) upstream.play(script);
+    for (const stream of modes)
+      expect(await readAnswer(gateway, 'chat', stream)).toMatchObject({ ending: 'failure', code, text: '' });
+    const attempts = await attemptsOfLast();
+    expect(
+      attempts.filter((made) => !made.endsWith(' stale')).every((made) => made.endsWith(` ${result}`)),
+    ).toBe(true);
+  });
+});
+
+describe('an answer that has begun', () => {
+  test('is not asked for again when it breaks off', async () => {
+    upstreams[0]?.play((response) => {
+      sendStream(response, frames.slice(0, 2));
+      setTimeout(() => response.destroy(), 20);
+    });
+    expect(await readAnswer(gateway, 'chat', true)).toMatchObject({
+      ending: 'failure',
+      text: 'one ',
+      code: 'upstream_truncated',
+    });
+    expect(asked()).toEqual([1, 0, 0]);
+    expect(await attemptsOfLast()).toEqual(['a truncated']);
+  });
+});
+
+describe('a request that is itself at fault', () => {
+  test('is refused by the first upstream, and tried nowhere else', async () => {
+    upstreams[0]?.play(status(400));
+    expect(await readAnswer(gateway, 'chat', false)).toMatchObject({ code: 'invalid_value' });
+    expect(asked()).toEqual([1, 0, 0]);
+  });
+});
+
+describe('an upstream that fails again and again', () => {
+  test('is left alone after five failures, which /metrics and /readyz show', async () => {
+    upstreams[0]?.play(status(500));
+    for (let time = 0; time < 8; time++) await readAnswer(gateway, 'chat', false);
+    expect(asked()).toEqual([5, 8, 0]);
+    expect(await metric('textgate_upstream_state{upstream="a"}')).toBe(0);
+    expect(await metric('textgate_upstream_state{upstream="b"}')).toBe(2);
+    expect(await metric('textgate_upstream_attempts_total{upstream="a",result="error"}')).toBe(5);
+    const ready = await fetch(`${gateway.adminUrl}/readyz`);
+    expect(ready.status).toBe(200);
+    expect(await ready.json()).toEqual({
+      status: 'ready',
+      upstreams: { local: 'closed', a: 'open', b: 'closed', c: 'closed' },
+    });
+  });
+});
+
+describe('an upstream that limits us', () => {
+  test('is left alone as long as it asks, and the client is told when nobody else is left', async () => {
+    for (const upstream of upstreams) upstream.play(status(429, { 'retry-after': '7' }));
+    const response = await gateway.post('/v1/chat/completions', {
+      model: 'small',
+      messages: [{ role: 'user', content: 'x' }],
+    });
+    expect(response.status).toBe(429);
+    expect(response.headers.get('retry-after')).toBe('7');
+    expect(await response.json()).toMatchObject({ error: { code: 'upstream_rate_limited' } });
+    expect(asked()).toEqual([1, 1, 1]);
+    for (const upstream of upstreams) upstream.play(sayTexts(['x']));
+    await readAnswer(gateway, 'chat', false);
+    expect(asked()).toEqual([2, 1, 1]);
+  });
+});
+
+describe('equal routes', () => {
+  test('share the requests by their weights, and stand in for each other', async () => {
+    await gateway.close();
+    gateway = await start([3, 1]);
+    for (let time = 0; time < 200; time++) await readAnswer(gateway, 'chat', false);
+    const [first = 0, second = 0, third = 0] = asked();
+    expect([first + second, third]).toEqual([200, 0]);
+    expect(first).toBeGreaterThan(110);
+    expect(second).toBeGreaterThan(15);
+    upstreams[0]?.play(status(500));
+    for (let time = 0; time < 20; time++)
+      expect(await readAnswer(gateway, 'chat', false)).toMatchObject({ ending: 'stop' });
+  });
+});

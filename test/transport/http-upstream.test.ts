@@ -1,0 +1,187 @@
+import { createServer } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
+import type { LookupFunction } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/composition/clock.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports.ts';
+import { createHttpUpstream } from '../../src/transport/http-upstream.ts';
+import type { HttpUpstreamOptions } from '../../src/transport/http-upstream.ts';
+import type { Upstream } from '../../src/transport/upstreams.ts';
+
+const open: (() => Promise<unknown> | void)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0)) await close();
+});
+
+async function listen(handler: RequestListener, host = '127.0.0.1', port = 0): Promise<Server> {
+  const server = createServer(handler);
+  await new Promise<void>((resolve) => server.listen(port, host, resolve));
+  open.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return server;
+}
+
+const portOf = (server: Pick<Server, 'address'>): number => (server.address() as AddressInfo).port;
+
+function connect(url: string, options: Partial<HttpUpstreamOptions> = {}): Upstream {
+  const upstream = createHttpUpstream(
+    {
+      url: new URL(url),
+      headers: {},
+      connectMs: 1_000,
+      allowLinkLocal: false,
+      deadlines: { firstByteMs: 2_000, idleMs: 2_000, totalMs: 2_000 },
+      ...options,
+    },
+    systemClock,
+  );
+  open.push(() => upstream.close());
+  return upstream;
+}
+
+const { signal } = new AbortController();
+const call = (upstream: Upstream): Promise<UpstreamAnswer | UpstreamFault> =>
+  upstream.call({ upstream: 'x', method: 'POST', path: '/x', body: '{}', stream: false, spentMs: 0 }, signal);
+const textOf = async (answer: UpstreamAnswer | UpstreamFault): Promise<string> => {
+  if ('fault' in answer) return answer.fault;
+  const part = await answer.read();
+  return part === null || 'fault' in part
+    ? String(part?.fault)
+    : `${answer.status} ${Buffer.from(part).toString()}`;
+};
+
+describe('a kept connection', () => {
+  test('that the other side closed without a byte is told from an upstream that can not be reached', async () => {
+    let served = 0;
+    const server = await listen((request, response) => {
+      if (++served % 2 === 0) request.socket.destroy();
+      else response.end('ok');
+    });
+    const upstream = connect(`http://127.0.0.1:${portOf(server)}/v1`);
+    const seen: string[] = [];
+    for (let time = 0; time < 6; time++) {
+      seen.push(await textOf(await call(upstream)));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(seen).toEqual(['200 ok', 'stale', '200 ok', 'stale', '200 ok', 'stale']);
+  });
+
+  test('that was opened for the call and closed at once is not taken for a kept one', async () => {
+    const server = await listen((request) => void request.socket.destroy());
+    const upstream = connect(`http://127.0.0.1:${portOf(server)}/v1`);
+    expect([await textOf(await call(upstream)), await textOf(await call(upstream))]).toEqual([
+      'unreachable',
+      'unreachable',
+    ]);
+  });
+
+  test('that closes in the middle of a head is not taken for one that closed without a byte', async () => {
+    let served = 0;
+    const server = await listen((request, response) => {
+      if (++served === 1) return void response.end('ok');
+      request.socket.write('HTTP/1.1 200 OK\r\ncontent-');
+      setImmediate(() => request.socket.destroy());
+    });
+    const upstream = connect(`http://127.0.0.1:${portOf(server)}/v1`);
+    await textOf(await call(upstream));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await textOf(await call(upstream))).toBe('unreachable');
+  });
+});
+
+describe('a name', () => {
+  test('that moves to another address is followed there', async () => {
+    const first = await listen((_request, response) => void response.end('first'), '127.0.0.1');
+    await listen((_request, response) => void response.end('second'), '127.0.0.2', portOf(first));
+    let address = '127.0.0.1';
+    const lookup: LookupFunction = (_hostname, options, callback) =>
+      options.all ? callback(null, [{ address, family: 4 }]) : callback(null, address, 4);
+    const upstream = connect(`http://provider.test:${portOf(first)}/v1`, { lookup, maxConnectionAgeMs: 1 });
+    expect(await textOf(await call(upstream))).toBe('200 first');
+    address = '127.0.0.2';
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(await textOf(await call(upstream))).toBe('200 second');
+  });
+
+  test.each(['169.254.169.254', 'fe80::1', '::ffff:169.254.169.254'])(
+    'that leads to %s is not followed, unless that is allowed',
+    async (address) => {
+      const lookup: LookupFunction = (_hostname, options, callback) => {
+        const family = address.includes(':') ? 6 : 4;
+        return options.all ? callback(null, [{ address, family }]) : callback(null, address, family);
+      };
+      const refused = await call(connect('http://provider.test:1/v1', { lookup }));
+      expect(refused).toMatchObject({ fault: 'unreachable' });
+      expect('cause' in refused && refused.cause).toContain('link-local');
+      const allowed = await call(
+        connect('http://provider.test:1/v1', { lookup, allowLinkLocal: true, connectMs: 50 }),
+      );
+      expect('cause' in allowed && allowed.cause).not.toContain('leads to a link-local');
+    },
+  );
+});
+
+describe('a call', () => {
+  test('carries no header but ours, and the query of the base address', async () => {
+    const seen: unknown[] = [];
+    const server = await listen((request, response) => {
+      seen.push(request.url, request.headers);
+      response.end('ok');
+    });
+    const base = `http://127.0.0.1:${portOf(server)}/openai/deployments/d?api-version=2024-10-21`;
+    await call(connect(base, { headers: { 'api-key': 'secret' } }));
+    expect(seen).toEqual([
+      '/openai/deployments/d/x?api-version=2024-10-21',
+      {
+        host: `127.0.0.1:${portOf(server)}`,
+        connection: 'keep-alive',
+        'accept-encoding': 'identity',
+        'user-agent': 'textgate',
+        'api-key': 'secret',
+        accept: 'application/json',
+        'content-type': 'application/json',
+        'content-length': '2',
+      },
+    ]);
+  });
+
+  test('does not follow a redirect', async () => {
+    const elsewhere: unknown[] = [];
+    const other = await listen((request) => void elsewhere.push(request.url));
+    const server = await listen((_request, response) =>
+      response.writeHead(307, { location: `http://127.0.0.1:${portOf(other)}/` }).end('moved'),
+    );
+    expect(await textOf(await call(connect(`http://127.0.0.1:${portOf(server)}/v1`)))).toBe('307 moved');
+    expect(elsewhere).toEqual([]);
+  });
+
+  test('to a server whose certificate nobody vouches for fails', async () => {
+    const { createServer: createTlsServer } = await import('node:https');
+    const { execFileSync } = await import('node:child_process');
+    const { makeTemporaryFolder } = await import('../support/temporary-folder.ts');
+    const { readFileSync } = await import('node:fs');
+    const folder = makeTemporaryFolder();
+    execFileSync(
+      'openssl',
+      ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=localhost', '-days', '1'].concat([
+        '-keyout',
+        `${folder}/key.pem`,
+        '-out',
+        `${folder}/certificate.pem`,
+      ]),
+      { stdio: 'ignore' },
+    );
+    const server = createTlsServer(
+      { key: readFileSync(`${folder}/key.pem`), cert: readFileSync(`${folder}/certificate.pem`) },
+      (_request, response) => void response.end('ok'),
+    );
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    open.push(() => void server.close());
+    const answer = await call(connect(`https://localhost:${portOf(server)}/v1`));
+    expect(answer).toMatchObject({ fault: 'unreachable' });
+    expect('cause' in answer && answer.cause).toMatch(/SELF_SIGNED|self-signed/);
+  });
+});
