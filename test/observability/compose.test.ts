@@ -1,0 +1,121 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { join, normalize } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { checkConfig } from '../../src/config/load.ts';
+import { configFolder, dashboards, prometheusFolder, readYaml } from './monitoring-files.ts';
+
+interface Service {
+  readonly profiles?: readonly string[];
+  readonly image?: string;
+  readonly build?: { readonly context: string };
+  readonly user?: string;
+  readonly command?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly ports: readonly string[];
+  readonly volumes: readonly string[];
+  readonly healthcheck?: { readonly test: readonly string[] };
+}
+
+const folder = join(configFolder, 'compose');
+const { services, volumes } = readYaml(join(folder, 'compose.yml')) as {
+  services: Record<'gateway' | 'prometheus' | 'grafana', Service>;
+  volumes: Record<string, null>;
+};
+const { gateway, prometheus, grafana } = services;
+const dockerfile = readFileSync(join(configFolder, '..', 'Dockerfile'), 'utf8');
+
+/** Where a service sees a folder or file of ours, by our path. */
+const mounts = Object.values(services).flatMap((service) =>
+  service.volumes.map((volume) => {
+    const [source = '', target = '', mode] = volume.split(':');
+    return { source, target, mode };
+  }),
+);
+const ourMounts = mounts.filter(({ source }) => source.startsWith('.'));
+
+/** Where a path inside of a container lies in the checkout. */
+function inCheckout(path: string): string {
+  const mount = ourMounts.find(({ target }) => path === target || path.startsWith(`${target}/`));
+  if (mount === undefined) throw new Error(`${path} is not mounted`);
+  return normalize(join(folder, mount.source, path.slice(mount.target.length)));
+}
+
+describe('the compose file', () => {
+  test('starts the gateway alone, and the monitoring when it is asked for', () => {
+    expect(Object.keys(services)).toEqual(['gateway', 'prometheus', 'grafana']);
+    expect(gateway.profiles).toBeUndefined();
+    expect([prometheus.profiles, grafana.profiles]).toEqual([['monitoring'], ['monitoring']]);
+  });
+
+  test('builds the gateway from this checkout', () => {
+    expect(existsSync(join(folder, gateway.build?.context ?? '', 'Dockerfile'))).toBe(true);
+  });
+
+  test('pins the other images, and leaves their registry to the machine', () => {
+    for (const { image } of [prometheus, grafana]) expect(image).toMatch(/^[a-z]+\/[a-z]+:v?\d+\.\d+\.\d+$/);
+  });
+
+  test('opens ports on loopback only, and none for the admin listener', () => {
+    const ports = Object.values(services).flatMap((service) => service.ports);
+    expect(ports).toEqual(['127.0.0.1:8080:8080', '127.0.0.1:9090:9090', '127.0.0.1:3000:3000']);
+  });
+
+  test('runs nothing as root', () => {
+    expect(dockerfile).toMatch(/^USER 1000$/m);
+    for (const { user } of [prometheus, grafana]) expect(user).toMatch(/^[1-9]\d+:\d+$/);
+  });
+
+  test('mounts what exists, read-only, and keeps the rest in volumes of its own', () => {
+    expect(ourMounts.length).toBeGreaterThan(0);
+    expect(ourMounts.filter(({ mode }) => mode !== 'ro')).toEqual([]);
+    expect(ourMounts.filter(({ source }) => !existsSync(join(folder, source)))).toEqual([]);
+    const named = mounts.filter(({ source }) => !source.startsWith('.')).map(({ source }) => source);
+    expect(new Set(named)).toEqual(new Set(Object.keys(volumes)));
+  });
+
+  test('keeps the gateway’s data where the image has it, and asks its admin listener for its health', () => {
+    expect(gateway.volumes).toContain('gateway-data:/app/data');
+    expect(dockerfile).toMatch(/^VOLUME \/app\/data$/m);
+    const adminPort = checkConfig({ upstreams: {}, models: {} }, 'nothing').admin.port;
+    expect(gateway.healthcheck?.test.join(' ')).toContain(`http://127.0.0.1:${adminPort}/healthz`);
+  });
+});
+
+describe('what the services find in it', () => {
+  test('Prometheus: its config, and the gateway’s admin listener as the target', () => {
+    const [, file = ''] = /--config\.file=(\S+)/.exec(prometheus.command?.join(' ') ?? '') ?? [];
+    expect(inCheckout(file)).toBe(join(prometheusFolder, 'prometheus.yml'));
+    expect(existsSync(inCheckout(file))).toBe(true);
+    const { rule_files: ruleFiles, scrape_configs: jobs } = readYaml(inCheckout(file)) as {
+      rule_files: string[];
+      scrape_configs: { job_name: string; metrics_path: string; static_configs: { targets: string[] }[] }[];
+    };
+    expect(ruleFiles.toSorted()).toEqual(
+      readdirSync(prometheusFolder)
+        .filter((name) => name.endsWith('rules.yml'))
+        .toSorted(),
+    );
+    expect(jobs).toMatchObject([
+      { job_name: 'textgate', metrics_path: '/metrics', static_configs: [{ targets: ['gateway:8081'] }] },
+    ]);
+    expect(gateway.environment?.['TEXTGATE_ADMIN_HOST']).toBe('0.0.0.0');
+  });
+
+  test('Grafana: the data source, and the dashboards with the first of them as its home', () => {
+    const provisioning = inCheckout('/etc/grafana/provisioning');
+    const sources = readYaml(join(provisioning, 'datasources', 'prometheus.yml')) as {
+      datasources: { type: string; url: string; isDefault: boolean }[];
+    };
+    expect(sources.datasources).toMatchObject([
+      { type: 'prometheus', url: 'http://prometheus:9090', isDefault: true },
+    ]);
+    const { providers } = readYaml(join(provisioning, 'dashboards', 'textgate.yml')) as {
+      providers: { options: { path: string } }[];
+    };
+    const [path = ''] = providers.map(({ options }) => options.path);
+    expect(readdirSync(inCheckout(path))).toEqual(dashboards.map(({ file }) => file));
+    expect(
+      existsSync(inCheckout(grafana.environment?.['GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH'] ?? '')),
+    ).toBe(true);
+  });
+});

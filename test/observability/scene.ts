@@ -1,0 +1,130 @@
+import type { ServerResponse } from 'node:http';
+import { createGateway } from '../../src/gateway.ts';
+import { chatFrames, cut, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+/** How long the upstream that breaks may be silent: short, because every round waits for it twice. */
+const silence = '200ms';
+
+/** Enough money for every test, in nano-USD. */
+const plentyNanos = 1_000_000_000;
+
+const [opening = '', text = '', ...ending] = chatFrames(['one']);
+
+/** What the upstreams do, by the text of the request. */
+const scripts: Readonly<Record<string, (response: ServerResponse) => void>> = {
+  cut: (response) => sendStream(response, []).write(opening + text, () => cut(response, 'rst')),
+  failed: (response) => void response.writeHead(500).end(),
+  hang: (response) => void sendStream(response, [opening, text]),
+  silent: () => {},
+  unfinished: (response) => void sendStream(response, [opening, text, ...ending.slice(0, -1)]).end(),
+};
+
+/** A gateway with an upstream that works and one that breaks, and a load that brings about every outcome. */
+export interface Scene {
+  readonly adminUrl: string;
+  /** Sends the whole load once; resolves with the number of requests that it is. */
+  playRound(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export async function openScene(): Promise<Scene> {
+  const steady = await startPlayer();
+  const broken = await startPlayer();
+  const timeouts = { firstByte: silence, idle: silence };
+  const gateway = createGateway(
+    {
+      server: { port: 0 },
+      admin: { port: 0 },
+      storage: { url: 'sqlite::memory:' },
+      limits: { requestsPerMinute: 1_000_000 },
+      upstreams: { steady: { url: steady.url }, broken: { url: broken.url, timeouts } },
+      models: {
+        small: {
+          routes: [{ upstream: 'steady', model: 'tiny' }],
+          price: { input: '1', output: '2' },
+        },
+        fragile: { routes: [{ upstream: 'broken', model: 'glass' }], free: true },
+      },
+    },
+    { logLevel: 'silent' },
+  );
+  const { url, adminUrl } = await gateway.listen();
+  const { secret } = await gateway.createKey('main', { balanceNanos: plentyNanos });
+  const poor = await gateway.createKey('poor', { balanceNanos: 0 });
+  const slow = await gateway.createKey('slow', { requestsPerMinute: 1 });
+
+  return {
+    adminUrl,
+    async playRound() {
+      const answers: Promise<unknown>[] = [];
+      const ask = (path: string, body: object, key = secret): void =>
+        void answers.push(post(path, body, key).then((response) => response.text()));
+      const chat = (model: string, content: string, more = {}, key = secret): void =>
+        ask('/v1/chat/completions', { model, messages: [{ role: 'user', content }], ...more }, key);
+      const settled = async (): Promise<void> => void (await Promise.allSettled(answers));
+
+      const stream = true;
+      chat('small', 'say', { stream, temperature: 1 });
+      chat('small', 'say');
+      await settled();
+      chat('small', 'length', { stream });
+      ask('/v1/responses', { model: 'small', input: 'say', stream });
+      await settled();
+      chat('small', 'say', {}, poor.secret);
+      for (let start = 0; start < 2; start++) chat('small', 'say', {}, slow.secret);
+      chat('small', 'say', {}, 'sk-wrong');
+      await settled();
+      chat('small', 'say', { n: 2 });
+      chat('unknown', 'say');
+      await settled();
+      for (const content of ['unfinished', 'cut', 'hang', 'silent', 'failed']) {
+        chat('fragile', content, { stream });
+        await settled();
+      }
+      await leave();
+      await cancel();
+      return answers.length + 2;
+    },
+    async close() {
+      await gateway.close();
+      await Promise.all([steady.close(), broken.close()]);
+    },
+  };
+
+  function post(path: string, body: object, key = secret, signal?: AbortSignal): Promise<Response> {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    return fetch(url + path, { method: 'POST', body: JSON.stringify(body), headers, signal: signal ?? null });
+  }
+
+  /** Opens a stream that would not end by itself, and reads its beginning. */
+  async function openStream(signal?: AbortSignal): Promise<Response> {
+    const messages = [{ role: 'user', content: 'hang' }];
+    return post('/v1/chat/completions', { model: 'small', messages, stream: true }, secret, signal);
+  }
+
+  async function leave(): Promise<void> {
+    const leaving = new AbortController();
+    await (await openStream(leaving.signal)).body?.getReader().read();
+    leaving.abort();
+  }
+
+  async function cancel(): Promise<void> {
+    const response = await openStream();
+    await post(`/v1/key/requests/${response.headers.get('x-request-id')}/cancel`, {});
+    // What is cancelled breaks off.
+    await response.text().catch(() => '');
+  }
+}
+
+async function startPlayer(): Promise<ScriptedUpstream> {
+  const upstream = await startUpstream();
+  upstream.play((response, request) => {
+    const { messages } = JSON.parse(request.body) as { messages: { content: string }[] };
+    const asked = messages.at(-1)?.content ?? '';
+    const script = scripts[asked];
+    if (script !== undefined) return script(response);
+    return sayTexts(['one ', 'two'], asked === 'length' ? 'length' : 'stop')(response, request);
+  });
+  return upstream;
+}

@@ -1,0 +1,150 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway } from '../support/test-gateway.ts';
+import { readExposition } from './exposition.ts';
+import type { Exposition } from './exposition.ts';
+import {
+  alerts,
+  dashboards,
+  expressions,
+  prometheusFolder,
+  readYaml,
+  wantedNames,
+} from './monitoring-files.ts';
+import type { Panel } from './monitoring-files.ts';
+import { notExportedYet } from './not-exported-yet.ts';
+import { metricNames } from './promql.ts';
+
+/** How many columns a dashboard has. */
+const gridColumns = 24;
+
+describe('the names that dashboards and rules ask for', () => {
+  let gateway: TestGateway;
+  let exposition: Exposition;
+  beforeAll(async () => {
+    gateway = await startGateway();
+    exposition = await readExposition(gateway.adminUrl);
+  });
+  afterAll(() => gateway.close());
+
+  test('are exported by the gateway, or stand in the list of those that are to come', () => {
+    const missing = wantedNames.filter(
+      (name) => !exposition.names.has(name) && !notExportedYet.includes(name),
+    );
+    const where = missing.map((name) => [
+      name,
+      expressions.find(({ expr }) => metricNames(expr).includes(name))?.place,
+    ]);
+    expect(where).toEqual([]);
+  });
+
+  test('and the list has none that is exported, and none that nothing asks for', () => {
+    expect(notExportedYet.filter((name) => exposition.names.has(name))).toEqual([]);
+    expect(notExportedYet.filter((name) => !wantedNames.includes(name))).toEqual([]);
+  });
+
+  test.each(['textgate_', 'gen_ai_'])('cover everything of %s that is exported', (prefix) => {
+    const exported = [...exposition.names].filter((name) => name.startsWith(prefix));
+    const family = (name: string): string => name.replace(/_(bucket|sum|count)$/, '');
+    const shown = new Set(wantedNames.map(family));
+    expect(exported.filter((name) => !shown.has(family(name)))).toEqual([]);
+  });
+});
+
+describe.each(dashboards)('the dashboard in $file', ({ text, dashboard, panels }) => {
+  test('can be provisioned anywhere: a fixed uid, no id, and its data source by variable', () => {
+    expect(dashboard).toMatchObject({ id: null, uid: expect.stringMatching(/^textgate-/) as string });
+    expect(dashboard.schemaVersion).toBeGreaterThanOrEqual(39);
+    const sources = panels.flatMap(({ datasource, targets = [] }) => [
+      datasource,
+      ...targets.map((t) => t.datasource),
+    ]);
+    expect(new Set(sources.map((source) => source?.uid))).toEqual(new Set(['${datasource}']));
+  });
+
+  test('has the variables, and each of them can be all', () => {
+    const { list } = dashboard.templating;
+    expect(list.map(({ name }) => name)).toEqual(['datasource', 'model', 'upstream', 'protocol']);
+    for (const variable of list.slice(1))
+      expect(variable).toMatchObject({ includeAll: true, allValue: '.*' });
+    const used = new Set([...text.matchAll(/\$\{?([a-z]\w*)/g)].map(([, name]) => name));
+    expect(used).toEqual(new Set(list.map(({ name }) => name)));
+  });
+
+  test.each(panels.map((panel) => [panel.title, panel] as const))(
+    '%s says what it shows, and in what',
+    (_, panel) => {
+      expect(panel.title).toMatch(/^\S/);
+      expect(panel.description).toMatch(/\.$/);
+      expect(panel.fieldConfig?.defaults.unit ?? panel.options?.yAxis?.unit).toMatch(/^\S/);
+      expect(panel.targets?.filter(({ expr }) => expr !== '')).not.toEqual([]);
+      const refs = panel.targets?.map(({ refId }) => refId) ?? [];
+      expect(new Set(refs).size).toBe(refs.length);
+    },
+  );
+
+  test('has its panels side by side', () => {
+    const all = dashboard.panels;
+    expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
+    expect(all.filter(({ gridPos: { x, w } }) => x + w > gridColumns)).toEqual([]);
+    const pairs = all.flatMap((one, index) => all.slice(index + 1).map((other) => [one, other] as const));
+    expect(
+      pairs.filter(([one, other]) => overlap(one, other)).map((pair) => pair.map((p) => p.title)),
+    ).toEqual([]);
+  });
+
+  test('leaves colours to the theme', () => {
+    expect(text).not.toMatch(/"(#[0-9a-f]{3,8}|rgba?\([^"]*)"/i);
+  });
+
+  test('is printed to be read', () => {
+    expect(text).toBe(`${JSON.stringify(dashboard, null, 2)}\n`);
+  });
+});
+
+test('the dashboards lead to each other', () => {
+  const uids = dashboards.map(({ dashboard }) => dashboard.uid);
+  expect(new Set(uids).size).toBe(2);
+  for (const { text, dashboard } of dashboards)
+    for (const uid of uids) expect(text.includes(`"/d/${uid}"`)).toBe(uid !== dashboard.uid);
+});
+
+interface RuleTest {
+  readonly promql_expr_test: readonly {
+    readonly expr: string;
+    readonly eval_time: string;
+    readonly exp_samples: readonly { readonly labels: string }[];
+  }[];
+}
+
+const ruleTests = readdirSync(join(prometheusFolder, 'tests')).flatMap(
+  (file) => (readYaml(join(prometheusFolder, 'tests', file)) as { tests: RuleTest[] }).tests,
+);
+
+describe.each(alerts)('the alert $alert', ({ alert = '', labels = {}, annotations = {} }) => {
+  test('says how bad it is, what happened and what to do first', () => {
+    expect(labels['severity']).toMatch(/^(critical|warning|info)$/);
+    expect(annotations['summary']).toMatch(/^[^{]+[^.]$/);
+    expect(annotations['description']).toMatch(/\{\{ \$labels\.\w+ \}\}.*\.$/);
+    expect(annotations['runbook']).toMatch(/^Look first [^\n]+\.$/);
+  });
+
+  test('fires in an incident of its tests with the labels that its words name, and is gone after it', () => {
+    const firing = `alertname="${alert}", alertstate="firing"`;
+    const incidents = ruleTests
+      .map((incident) => incident.promql_expr_test.filter(({ expr }) => expr.includes(firing)))
+      .map((steps) => steps.map(({ exp_samples: samples }) => samples.length > 0));
+    expect(incidents).toContainEqual([false, true, false]);
+    const fired = ruleTests
+      .flatMap((incident) => incident.promql_expr_test.flatMap((step) => step.exp_samples))
+      .find((sample) => sample.labels.includes(firing));
+    for (const [, label] of JSON.stringify(annotations).matchAll(/\$labels\.(\w+)/g))
+      expect(fired?.labels).toContain(`${label}="`);
+  });
+});
+
+function overlap({ gridPos: a }: Panel, { gridPos: b }: Panel): boolean {
+  return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
+}
