@@ -112,6 +112,15 @@ export function createInstruments(registry: Registry) {
       'Open records without a request that were closed, and their holds given back.',
       [],
     ),
+    leasesExpired: counter(
+      'textgate_leases_expired_total',
+      'Slots that were given back because their holder was not heard of any more; a single process has none.',
+      [],
+    ),
+    limiterDegraded: gauge(
+      'textgate_limiter_degraded',
+      'Whether limits are counted per process because the common count can not be reached; 0 in a single process.',
+    ),
     ledgerLag: gauge(
       'textgate_ledger_lag_seconds',
       'How long the oldest settlement has waited for the database; 0 when none waits.',
