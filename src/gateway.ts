@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Router } from 'express';
 import { systemClock } from './composition/clock.ts';
-import { composeModels, composeUpstreams } from './composition/upstreams.ts';
+import { composeModels, composePassthrough, composeUpstreams } from './composition/upstreams.ts';
 import { checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema.ts';
 import { createMemoryLimiter } from './coordination/memory.ts';
@@ -94,6 +94,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
   });
   const limiter = createMemoryLimiter(clock);
   const upstreams = composeUpstreams(config, clock);
+  const passthrough = composePassthrough(config);
   const { concurrency, requestsPerMinute, queueWait: queueWaitMs } = config.limits;
   const limits = { concurrency, requestsPerMinute, queueWaitMs };
   const ports: Ports = {
@@ -124,6 +125,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
   const router = createPublicRouter(
     ports,
     { ...store, keys: directory, inFlight, defaults },
+    passthrough,
     nextId,
     config.server.maxBody,
   );
@@ -180,6 +182,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     limiter.close();
     watch.stop();
     await upstreams.close();
+    for (const { agent } of passthrough) agent.destroy();
     const unsettled = await records.flush();
     await engine.close();
     if (unsettled > 0)

@@ -5,6 +5,8 @@ import type { Clock, ModelCatalogue, Upstreams } from '../domain/ports.ts';
 import { free } from '../domain/pricing.ts';
 import type { ModelSource } from '../domain/routing.ts';
 import { createDemoUpstream } from '../transport/demo-upstream.ts';
+import type { Passthrough } from '../http/passthrough.ts';
+import { createAgent } from '../transport/agent.ts';
 import { createHttpUpstream } from '../transport/http-upstream.ts';
 import { createModelDiscovery } from '../transport/model-discovery.ts';
 import { createUpstreams } from '../transport/upstreams.ts';
@@ -36,6 +38,19 @@ function headersOf({
 }: UpstreamConfig): Record<string, string> {
   if (apiKey === undefined) return headers;
   return { ...headers, [authHeader]: authHeader === 'authorization' ? `Bearer ${apiKey}` : apiKey };
+}
+
+/** The paths of the config that are passed on, with what their upstreams want. */
+export function composePassthrough({ passthrough, upstreams }: Config): readonly Passthrough[] {
+  return passthrough.flatMap(({ path, upstream }) => {
+    const config = upstreams[upstream];
+    if (config === undefined) return [];
+    const { url, allowLinkLocal, timeouts } = config;
+    const { firstByte: firstByteMs, idle: idleMs, total: totalMs } = timeouts;
+    const deadlines = { firstByteMs, idleMs, totalMs };
+    const agent = createAgent(url, { allowLinkLocal });
+    return [{ path, upstream, origin: url.origin, headers: headersOf(config), agent, deadlines }];
+  });
 }
 
 /** The models of the config, or what one of its upstreams lists. */

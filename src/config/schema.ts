@@ -23,6 +23,9 @@ const minTokenLength = 16;
 /** Output tokens to expect of a request that names no cap of its own. */
 const defaultHoldTokens = 1_024;
 
+/** The paths that clients of the gateway know. */
+const ownPaths = /^\/v1\/(chat\/completions|responses|models|key)(\/|$)/;
+
 const storageUrl = z
   .string()
   .regex(/^sqlite:.+$/, 'expected sqlite: and a file, such as sqlite:data/textgate.db');
@@ -81,6 +84,15 @@ const model = z
 const models = z.record(z.string().min(1), model);
 const discoveredModels = z.strictObject({ from: z.string() });
 
+/** Paths that are passed on verbatim; our own can't be among them. */
+const passthrough = z.strictObject({
+  path: z
+    .string()
+    .regex(/^(\/[A-Za-z0-9._~-]+)+$/, 'expected a path such as /tokenize, without patterns')
+    .refine((path) => !ownPaths.test(path), 'this path is one of the gateway itself'),
+  upstream: z.string(),
+});
+
 const sections = {
   server: z
     .strictObject({
@@ -120,6 +132,7 @@ const sections = {
     })
     .prefault({}),
   upstreams: z.record(z.string().min(1), upstream),
+  passthrough: z.array(passthrough).default([]),
 };
 
 const listing = z.strictObject({ ...sections, models });
@@ -151,6 +164,7 @@ export function isDiscovered(config: Config['models']): config is { from: string
 interface UncheckedConfig {
   readonly upstreams?: Readonly<Record<string, unknown>>;
   readonly models?: Readonly<Record<string, unknown>>;
+  readonly passthrough?: unknown;
 }
 
 function routesOf(entry: unknown): readonly ({ readonly upstream?: unknown } | null)[] {
@@ -164,7 +178,7 @@ function discovers(input: unknown): boolean {
 
 /** Looks at the unchecked config, so that a name that leads nowhere is reported along with all other problems. */
 function unknownUpstreams(input: unknown): readonly string[] {
-  const { upstreams, models: offered } = (input ?? {}) as UncheckedConfig;
+  const { upstreams, models: offered, passthrough: passed } = (input ?? {}) as UncheckedConfig;
   if (typeof upstreams !== 'object' || upstreams === null) return [];
   const known = Object.keys(upstreams);
   const named = discovers(input)
@@ -175,7 +189,11 @@ function unknownUpstreams(input: unknown): readonly string[] {
           target: route?.upstream,
         })),
       );
-  return named.flatMap(({ path, target }) =>
+  const passes = (Array.isArray(passed) ? passed : []).map((entry: { upstream?: unknown } | null, index) => ({
+    path: `passthrough[${index}].upstream`,
+    target: entry?.upstream,
+  }));
+  return [...named, ...passes].flatMap(({ path, target }) =>
     typeof target !== 'string' || known.includes(target)
       ? []
       : [`${path}: no upstream is named '${target}'${suggestion(target, known)}`],

@@ -20,13 +20,16 @@ export type Outcome =
 
 export type Mode = 'sync' | 'stream';
 
+/** What kind of request it was: for text in one of the protocols, or one that was passed on as it was. */
+export type RequestKind = Protocol | 'passthrough';
+
 /** The consumption record's first half, written when a request is dispatched. */
 export interface OpenedRecord {
   readonly requestId: string;
   readonly keyId: string;
   /** Milliseconds since 1970. */
   readonly createdAt: number;
-  readonly protocol: Protocol;
+  readonly protocol: RequestKind;
   readonly mode: Mode;
   readonly model: string;
   readonly upstream: string;

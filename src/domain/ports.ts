@@ -1,7 +1,15 @@
 import type { Refusal } from '../shared/errors.ts';
-import type { Protocol, ProtocolViolation, Usage } from '../protocol/text.ts';
+import type { ProtocolViolation, Usage } from '../protocol/text.ts';
 import type { ApiKey } from './api-key.ts';
-import type { Attempt, Mode, OpenedRecord, Outcome, Reservation, SettledRecord } from './consumption.ts';
+import type {
+  Attempt,
+  Mode,
+  OpenedRecord,
+  Outcome,
+  RequestKind,
+  Reservation,
+  SettledRecord,
+} from './consumption.ts';
 import type { Limits, Standing } from './limits.ts';
 import type { OfferedModel } from './routing.ts';
 
@@ -112,7 +120,7 @@ interface AttemptSummary extends Attempt {
 export interface ExchangeSummary {
   readonly requestId: string;
   readonly keyId: string | null;
-  readonly protocol: Protocol;
+  readonly protocol: RequestKind;
   readonly mode: Mode;
   /** A configured name; `null` when the request ended before one was known. */
   readonly model: string | null;
@@ -141,8 +149,8 @@ export type ReportFault = (message: string, error: unknown) => void;
 
 /** What the pipeline tells the outside about itself. */
 export interface Telemetry {
-  readonly exchangeBegan: (protocol: Protocol) => void;
-  readonly streamOpened: (protocol: Protocol) => void;
+  readonly exchangeBegan: (protocol: RequestKind) => void;
+  readonly streamOpened: (protocol: RequestKind) => void;
   readonly exchangeEnded: (summary: ExchangeSummary) => void;
   readonly fault: ReportFault;
 }

@@ -23,8 +23,13 @@ export async function readBody(
   if (fault !== null) return fault;
   if (request.readableEnded) return takeParsed(request, maxBytes);
   if (request.destroyed) return cutOff();
-  if (awaitingContinue.delete(request)) response.writeContinue();
+  letBodyCome(request, response);
   return readAll(request, maxBytes);
+}
+
+/** Tells a client that waits for our word to send its body. */
+export function letBodyCome(request: IncomingMessage, response: ServerResponse): void {
+  if (awaitingContinue.delete(request)) response.writeContinue();
 }
 
 /** Whether the body is larger than anybody will read, so that the connection can't be used again. */
@@ -48,7 +53,8 @@ function lengthFault(request: IncomingMessage, maxBytes: number): Refusal | null
   return isOversized(request, maxBytes) ? tooLarge(maxBytes) : null;
 }
 
-function tooLarge(maxBytes: number): Refusal {
+/** A body that is larger than the limit. */
+export function tooLarge(maxBytes: number): Refusal {
   return refuse(
     'request_too_large',
     `The request body is larger than ${maxBytes} bytes. Shorten the history.`,

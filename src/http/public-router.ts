@@ -13,6 +13,8 @@ import { runExchange } from '../pipeline/run-exchange.ts';
 import { createHolderRoutes } from './holder-routes.ts';
 import type { HolderPorts } from './holder-routes.ts';
 import { HttpClient, findDuplicateHeader } from './http-client.ts';
+import { createPassthroughRouter } from './passthrough.ts';
+import type { Passthrough } from './passthrough.ts';
 import {
   idOf,
   identify,
@@ -22,14 +24,16 @@ import {
   unknownUrl,
 } from './refusal-response.ts';
 
-/** The paths under `/v1`. Everything else is left to the app around it. */
+/** The paths under `/v1`, and those that are passed on. Everything else is left to the app around it. */
 export function createPublicRouter(
   ports: Ports,
   holder: HolderPorts,
+  passthrough: readonly Passthrough[],
   nextId: NextId,
   maxBodyBytes: number,
 ): Router {
   const router = Router({ caseSensitive: true });
+  router.use(createPassthroughRouter(passthrough, ports, nextId, maxBodyBytes));
   router.use('/v1', identify(nextId));
   const generate =
     (protocol: Protocol): RequestHandler =>

@@ -1,9 +1,9 @@
 import type { Refusal } from '../shared/errors.ts';
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
 import type { AnswerWriter } from '../protocol/answer-writer.ts';
-import type { FinishEvent, Protocol, ProtocolViolation, TextRequest, Usage } from '../protocol/text.ts';
+import type { FinishEvent, ProtocolViolation, TextRequest, Usage } from '../protocol/text.ts';
 import type { ApiKey } from '../domain/api-key.ts';
-import type { Attempt, Outcome } from '../domain/consumption.ts';
+import type { Attempt, Outcome, RequestKind } from '../domain/consumption.ts';
 import type { Limits, Standing } from '../domain/limits.ts';
 import type {
   Clock,
@@ -83,7 +83,7 @@ export interface ClientConnection {
 export interface Exchange {
   readonly id: string;
   readonly requestId: string;
-  readonly protocol: Protocol;
+  readonly protocol: RequestKind;
   readonly client: ClientConnection;
   /** Milliseconds since 1970. */
   readonly arrivedAt: number;
@@ -132,6 +132,8 @@ interface Notes {
   writer: AnswerWriter | null;
   /** Whether the client is gone; what is still read is for the books only. */
   clientLeft: boolean;
+  /** The status of an answer that is passed on as it is, once its head went out. */
+  passedStatus: number | null;
   /** Whether a part of a stream went out, so that a failure can't be an HTTP error any more. */
   streamOpened: boolean;
   /** When something was last sent, and whether the client still has to take it. */
@@ -151,7 +153,7 @@ export type Ending =
     };
 
 /** Starts the exchange of one arrived request. */
-export function beginExchange(protocol: Protocol, client: ClientConnection, ports: Ports): Exchange {
+export function beginExchange(protocol: RequestKind, client: ClientConnection, ports: Ports): Exchange {
   const interruption = new AbortController();
   return {
     id: client.id,
@@ -180,6 +182,7 @@ export function beginExchange(protocol: Protocol, client: ClientConnection, port
       attempts: [],
       writer: null,
       clientLeft: false,
+      passedStatus: null,
       streamOpened: false,
       sentMs: null,
       sending: false,

@@ -1,10 +1,10 @@
-import type { Protocol } from '../protocol/text.ts';
+import type { RequestKind } from '../domain/consumption.ts';
 import type { Interruption } from '../domain/ports.ts';
 
 /** What the registry knows of a running request. */
 export interface Running {
   readonly requestId: string;
-  readonly protocol: Protocol;
+  readonly protocol: RequestKind;
   /** Milliseconds since 1970. */
   readonly arrivedAt: number;
   readonly interruption: AbortController;

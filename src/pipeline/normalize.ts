@@ -23,6 +23,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Reads the body into the neutral request. Everything that can be wrong with it is found here. */
 export async function normalize(
+  protocol: Protocol,
   exchange: Exchange,
   compatibility: Compatibility,
 ): Promise<TextRequest | Refusal> {
@@ -30,7 +31,7 @@ export async function normalize(
   if (isRefusal(bytes)) return bytes;
   const body = parseBody(bytes);
   if (isRefusal(body)) return body;
-  const request = readers[exchange.protocol](body, compatibility);
+  const request = readers[protocol](body, compatibility);
   if (isRefusal(request)) return request;
   exchange.notes.request = request;
   exchange.notes.stream = request.stream;

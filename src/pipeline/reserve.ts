@@ -1,9 +1,9 @@
-import { refuse } from '../shared/errors.ts';
+import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { formatUsd } from '../shared/money.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { TextRequest } from '../protocol/text.ts';
-import type { Reservation } from '../domain/consumption.ts';
+import type { OpenedRecord, Reservation } from '../domain/consumption.ts';
 import { holdFor } from '../domain/pricing.ts';
 import type { Destination } from '../domain/routing.ts';
 import { storageUnavailable } from '../domain/storage-refusal.ts';
@@ -27,29 +27,34 @@ export async function reserve(
   const { id: model, price, holdTokens } = offered;
   const strict = ports.balanceMode === 'strict';
   const nanos = holdFor(request, price, { holdTokens, strict });
-  notes.dispatchedMs = ports.clock.monotonicMs();
+  const hold = { nanos, leastNanos: strict ? nanos : 1 };
+  const mode = request.stream ? 'stream' : 'sync';
+  const wanted = { model, upstream: first?.upstream ?? '', mode, price, hold } as const;
+  const reservation = await beginRecord(wanted, key, exchange, ports);
+  if (isRefusal(reservation)) return reservation;
+  if (!reservation.granted) return balanceRefusal(reservation, hold.leastNanos);
+  notes.holdNanos = reservation.holdNanos;
+  notes.balanceNanos = reservation.balanceNanos;
+  return null;
+}
+
+/** Begins the record of a request that is about to be sent on. */
+export async function beginRecord(
+  wanted: Pick<OpenedRecord, 'model' | 'upstream' | 'mode' | 'price' | 'hold'>,
+  { id: keyId }: ApiKey,
+  { requestId, arrivedAt: createdAt, arrivedMs, protocol, notes }: Exchange,
+  { clock, records, telemetry }: Ports,
+): Promise<Reservation | Refusal> {
+  notes.dispatchedMs = clock.monotonicMs();
+  const queuedMs = notes.dispatchedMs - arrivedMs;
   try {
-    const reservation = await ports.records.open({
-      requestId: exchange.requestId,
-      keyId: key.id,
-      createdAt: exchange.arrivedAt,
-      protocol: exchange.protocol,
-      mode: request.stream ? 'stream' : 'sync',
-      model,
-      upstream: first?.upstream ?? '',
-      queuedMs: notes.dispatchedMs - exchange.arrivedMs,
-      price,
-      hold: { nanos, leastNanos: strict ? nanos : 1 },
-    });
-    if (!reservation.granted) return balanceRefusal(reservation, strict ? nanos : 1);
-    notes.holdNanos = reservation.holdNanos;
-    notes.balanceNanos = reservation.balanceNanos;
+    const reservation = await records.open({ ...wanted, requestId, keyId, createdAt, protocol, queuedMs });
+    notes.recorded = reservation.granted;
+    return reservation;
   } catch (error) {
-    ports.telemetry.fault('a consumption record could not be begun', error);
+    telemetry.fault('a consumption record could not be begun', error);
     return storageUnavailable();
   }
-  notes.recorded = true;
-  return null;
 }
 
 /** Whether the key is out of money, or has it tied up in requests that run. */

@@ -2,44 +2,21 @@ import { isRefusal } from '../shared/errors.ts';
 import type { Interruption } from '../domain/ports.ts';
 import type { Protocol } from '../protocol/text.ts';
 import { admit } from './admit.ts';
-import { conclude, openAnswer } from './answer-client.ts';
+import { openAnswer } from './answer-client.ts';
 import { authenticate } from './authenticate.ts';
-import { watchDeparture } from './departure.ts';
-import { interruptedEnding, refusedEnding, unexpectedEnding } from './endings.ts';
-import { beginExchange } from './exchange.ts';
+import { conduct } from './conduct.ts';
+import { interruptedEnding, refusedEnding } from './endings.ts';
 import type { ClientConnection, Ending, Exchange, Ports } from './exchange.ts';
 import { keepClientAlive } from './keep-alive.ts';
 import { normalize } from './normalize.ts';
 import { reserve } from './reserve.ts';
 import { rewrite } from './rewrite.ts';
 import { route } from './route.ts';
-import { settle } from './settle.ts';
 import { tryRoutes } from './try-routes.ts';
 
-/**
- * One request, one way: it is carried as far as it comes, settled exactly once, and only then does the client
- * see the end. Never rejects.
- */
-export async function runExchange(protocol: Protocol, client: ClientConnection, ports: Ports): Promise<void> {
-  const exchange = beginExchange(protocol, client, ports);
-  ports.inFlight.add(exchange);
-  const unwatch = watchDeparture(exchange, ports.clock);
-  ports.telemetry.exchangeBegan(protocol);
-  try {
-    const carried = await carry(exchange, ports).catch((error: unknown) => {
-      ports.telemetry.fault('an exchange failed unexpectedly', error);
-      return unexpectedEnding();
-    });
-    const ending = unlessInterrupted(carried, exchange);
-    await settle(ending, exchange, ports);
-    await conclude(ending, exchange, ports);
-  } catch (error) {
-    ports.telemetry.fault('an exchange could not be concluded', error);
-    await client.tearDown('');
-  } finally {
-    unwatch();
-    ports.inFlight.remove(exchange);
-  }
+/** Answers one request for text in the client's protocol. Never rejects. */
+export function runExchange(protocol: Protocol, client: ClientConnection, ports: Ports): Promise<void> {
+  return conduct(protocol, client, ports, (exchange) => carry(protocol, exchange, ports));
 }
 
 /**
@@ -47,7 +24,7 @@ export async function runExchange(protocol: Protocol, client: ClientConnection, 
  * upstream that is not checked or not paid for, nothing begun for a client that has left, nothing shown that is not
  * recorded.
  */
-async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
+async function carry(protocol: Protocol, exchange: Exchange, ports: Ports): Promise<Ending> {
   const { client, notes, interruption } = exchange;
   if (client.headFault !== null) return refusedEnding(client.headFault);
 
@@ -58,7 +35,8 @@ async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
   const limited = await admit(key, exchange, ports);
   if (limited !== null) return refusedEnding(limited);
 
-  const request = await normalize(exchange, { ...ports.defaultCompatibility, ...key.compatibility });
+  const compatibility = { ...ports.defaultCompatibility, ...key.compatibility };
+  const request = await normalize(protocol, exchange, compatibility);
   if (isRefusal(request)) return refusedEnding(request);
 
   const chosen = await route(request.model, key, exchange, ports);
@@ -83,11 +61,4 @@ async function carry(exchange: Exchange, ports: Ports): Promise<Ending> {
   } finally {
     if (!('outcome' in answer)) answer.release();
   }
-}
-
-/** A client that left, or a server that drains, explains every failure that came of it. */
-function unlessInterrupted(ending: Ending, { interruption: { signal }, notes }: Exchange): Ending {
-  const usage = 'refusal' in ending ? ending.usage : ending.finish.usage;
-  if (signal.aborted && 'refusal' in ending) return interruptedEnding(signal.reason as Interruption, usage);
-  return notes.clientLeft && !signal.aborted ? interruptedEnding('client_closed', usage) : ending;
 }

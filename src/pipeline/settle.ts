@@ -42,7 +42,7 @@ function summarize(ending: Ending, exchange: Exchange, nowMs: number): Omit<Exch
     model: notes.model?.id ?? null,
     upstream: notes.route?.upstream ?? null,
     outcome: ending.outcome,
-    status: statusSent(ending, notes.streamOpened),
+    status: notes.passedStatus ?? statusSent(ending, notes.streamOpened),
     refusal,
     cause: ('refusal' in ending ? ending.cause : undefined) ?? null,
     usage: 'refusal' in ending ? ending.usage : ending.finish.usage,

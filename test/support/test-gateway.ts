@@ -32,6 +32,7 @@ export interface TestGatewayOptions extends GatewayOptions {
     readonly model: string;
     readonly weight?: number;
   }[];
+  readonly passthrough?: ConfigInput['passthrough'];
   /** What the upstream speaks. */
   readonly dialect?: DialectName;
   readonly finishReason?: 'required' | 'optional';
@@ -60,6 +61,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     admin: { port: 0, token: adminToken },
     storage: { url: `sqlite:${options.storage ?? ':memory:'}`, durability: options.durability ?? 'normal' },
     limits,
+    passthrough: options.passthrough,
     upstreams: {
       local: {
         url: upstreamUrl,

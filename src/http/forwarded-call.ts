@@ -1,0 +1,104 @@
+import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import type { Refusal } from '../shared/errors.ts';
+import type { Clock, UpstreamFault } from '../domain/ports.ts';
+import { tooLarge } from './body.ts';
+
+/** From the request to the head of its answer, between two pieces of it, and to its end, in milliseconds. */
+export interface ForwardDeadlines {
+  readonly firstByteMs: number;
+  readonly idleMs: number;
+  readonly totalMs: number;
+}
+
+/** How a forwarded request went: the status of its answer, or what went wrong with it. */
+export type Forwarded = number | UpstreamFault | Refusal;
+
+/**
+ * All that a client gets to know of an answer beside its body. Not its length: by that it would take the last piece for
+ * the end, before the slot is given back.
+ */
+const answerHeaders = ['content-type', 'content-language', 'cache-control', 'retry-after'];
+
+/** One request on its way through: carries the answer over to the client, and leaves its end to others. */
+export class ForwardedCall {
+  readonly #response: ServerResponse;
+  readonly #deadlines: ForwardDeadlines;
+  readonly #onHead: (status: number) => void;
+  readonly #resolve: (forwarded: Forwarded) => void;
+  readonly #cancels: (() => void)[];
+  #cancelFirstByte: () => void;
+  #upstream: ClientRequest | null = null;
+  #answered = false;
+  #over = false;
+
+  constructor(
+    response: ServerResponse,
+    deadlines: ForwardDeadlines,
+    clock: Clock,
+    signal: AbortSignal,
+    onHead: (status: number) => void,
+    resolve: (forwarded: Forwarded) => void,
+  ) {
+    this.#response = response;
+    this.#deadlines = deadlines;
+    this.#onHead = onHead;
+    this.#resolve = resolve;
+    const interrupt = (): void => this.#stop({ fault: 'interrupted' });
+    signal.addEventListener('abort', interrupt, { once: true });
+    this.#cancelFirstByte = clock.schedule(deadlines.firstByteMs, () =>
+      this.#stop({ fault: 'first_byte_timeout' }),
+    );
+    this.#cancels = [
+      () => signal.removeEventListener('abort', interrupt),
+      clock.schedule(deadlines.totalMs, () => this.#stop({ fault: 'total_timeout' })),
+    ];
+    if (signal.aborted) interrupt();
+  }
+
+  /** The request has a connection, and its body follows: one that says nothing of its size is counted as it goes. */
+  sent(upstream: ClientRequest, body: IncomingMessage, maxBodyBytes: number): void {
+    this.#upstream = upstream;
+    if (this.#over) return void upstream.destroy();
+    let size = 0;
+    body.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > maxBodyBytes) this.#stop(tooLarge(maxBodyBytes));
+    });
+  }
+
+  /** The head of the answer has come. An answer that breaks off breaks the client's connection as well. */
+  answered(answer: IncomingMessage): void {
+    if (this.#over) return void answer.destroy();
+    this.#answered = true;
+    this.#cancelFirstByte();
+    const status = answer.statusCode ?? 502;
+    this.#onHead(status);
+    const kept = answerHeaders.filter((name) => answer.headers[name] !== undefined);
+    this.#response.writeHead(status, Object.fromEntries(kept.map((name) => [name, answer.headers[name]])));
+    this.#response.flushHeaders();
+    answer.setTimeout(this.#deadlines.idleMs, () => this.#stop({ fault: 'idle_timeout' }));
+    pipeline(answer, this.#response, { end: false }).then(
+      () => this.#end(status),
+      (error: unknown) => this.failed(error),
+    );
+  }
+
+  failed(error: unknown): void {
+    const cause = error instanceof Error ? error.message : String(error);
+    this.#end({ fault: this.#answered ? 'broken' : 'unreachable', cause });
+  }
+
+  #stop(forwarded: Forwarded): void {
+    this.#end(forwarded);
+    this.#upstream?.destroy();
+  }
+
+  #end(forwarded: Forwarded): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#cancelFirstByte();
+    for (const cancel of this.#cancels) cancel();
+    this.#resolve(forwarded);
+  }
+}

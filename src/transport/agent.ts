@@ -1,0 +1,14 @@
+import { lookup } from 'node:dns';
+import { Agent } from 'node:http';
+import { Agent as TlsAgent } from 'node:https';
+import type { ConnectionOptions } from './connections.ts';
+import { refusingLookup } from './refusing-lookup.ts';
+
+/** Node's own connections to an upstream, for what is passed on verbatim: under the same rules as every model call. */
+export function createAgent(
+  { protocol }: URL,
+  { allowLinkLocal }: Pick<ConnectionOptions, 'allowLinkLocal'>,
+): Agent {
+  const options = { keepAlive: true, ...(allowLinkLocal ? {} : { lookup: refusingLookup(lookup) }) };
+  return protocol === 'https:' ? new TlsAgent(options) : new Agent(options);
+}

@@ -1,0 +1,234 @@
+import { request as sendRequest } from 'node:http';
+import type { ServerResponse } from 'node:http';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { askAdmin } from '../support/admin-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { readLive } from '../support/live-answer.ts';
+import { startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway } from '../support/test-gateway.ts';
+
+let upstream: ScriptedUpstream;
+let gateway: TestGateway;
+
+beforeEach(async () => {
+  upstream = await startUpstream();
+  gateway = await startGateway({
+    upstreamUrl: upstream.url,
+    timeouts: { firstByte: '300ms', idle: '300ms', total: '2s' },
+    passthrough: [{ path: '/tokenize', upstream: 'local' }],
+    server: { maxBody: '64KiB' },
+  });
+});
+afterEach(async () => {
+  await gateway.close();
+  await upstream.close();
+});
+
+const lastRecord = async () => (await askAdmin(gateway, 'GET', '/records?limit=1')).body.data[0];
+const inFlight = async () => (await askAdmin(gateway, 'GET', '/in-flight')).body.data;
+
+describe('a path that the operator passes on', () => {
+  test('reaches the upstream as it is, and so does its answer', async () => {
+    upstream.play(
+      (response) =>
+        void response
+          .writeHead(207, {
+            'content-type': 'application/x-tokens',
+            'set-cookie': 'session=1',
+            'x-powered-by': 'them',
+          })
+          .end('[1,2]'),
+    );
+    const response = await gateway.post('/tokenize?add_special=1', '{"content" : "x"}', {
+      headers: {
+        cookie: 'a=b',
+        'x-forwarded-for': '10.0.0.1',
+        'x-mine': '1',
+        'content-type': 'application/json',
+      },
+    });
+    expect([response.status, await response.text()]).toEqual([207, '[1,2]']);
+    expect(response.headers.get('content-type')).toBe('application/x-tokens');
+    expect(response.headers.get('set-cookie')).toBeNull();
+    expect(response.headers.get('x-powered-by')).toBeNull();
+    expect(response.headers.get('x-request-id')).toMatch(/^req_/);
+    expect(upstream.seen).toHaveLength(1);
+    const [seen] = upstream.seen;
+    expect(seen).toMatchObject({
+      method: 'POST',
+      path: '/tokenize?add_special=1',
+      body: '{"content" : "x"}',
+    });
+    const { accept: _accept, 'accept-language': _language, ...headers } = seen?.headers ?? {};
+    expect(headers).toEqual({
+      host: new URL(upstream.url).host,
+      connection: 'keep-alive',
+      'content-type': 'application/json',
+      'content-length': '17',
+      'accept-encoding': 'identity',
+      'user-agent': 'textgate',
+      authorization: 'Bearer sk-upstream-secret',
+    });
+  });
+
+  test('is recorded as a request without tokens, and costs nothing', async () => {
+    upstream.play((response) => void response.end('x'));
+    await (await gateway.post('/tokenize', '{}')).text();
+    expect(await lastRecord()).toMatchObject({
+      protocol: 'passthrough',
+      model: '/tokenize',
+      upstream: 'local',
+      outcome: 'completed',
+      status: 200,
+      usage: null,
+      charge: '0.00',
+      attempts: [{ upstream: 'local', result: 'ok' }],
+    });
+  });
+
+  test('is no other path: neither below it nor beside it', async () => {
+    for (const path of [
+      '/tokenize/x',
+      '/tokenizer',
+      '/Tokenize',
+      '/tokenize/',
+      '/v1/tokenize',
+      '/detokenize',
+    ])
+      expect((await gateway.post(path, '{}')).status).toBe(404);
+    expect(upstream.seen).toEqual([]);
+  });
+
+  test.each([
+    ['no key', {}],
+    ['a wrong key', { authorization: 'Bearer sk-wrong' }],
+  ])('is refused to %s', async (_name, headers) => {
+    const response = await fetch(`${gateway.url}/tokenize`, { method: 'POST', headers });
+    expect(response.status).toBe(401);
+    expect(upstream.seen).toEqual([]);
+  });
+
+  test('is refused to a key with a list of models that does not name it', async () => {
+    const { secret: listed } = await gateway.gateway.createKey('x', { models: ['small'] });
+    const { secret: allowed } = await gateway.gateway.createKey('x', { models: ['small', '/tokenize'] });
+    upstream.play((response) => void response.end('x'));
+    const statusWith = async (key: string): Promise<number> =>
+      (await gateway.post('/tokenize', '{}', { headers: { authorization: `Bearer ${key}` } })).status;
+    expect([await statusWith(listed), await statusWith(allowed)]).toEqual([403, 200]);
+  });
+
+  test('takes a slot of its key, and gives it back before the client sees the end', async () => {
+    const held: ServerResponse[] = [];
+    upstream.play((response) => void held.push(response));
+    const waiting = [1, 2].map(() => gateway.post('/tokenize', '{}'));
+    await eventually('both run', () => held.length === 2);
+    expect((await gateway.post('/tokenize', '{}')).status).toBe(429);
+    for (const response of held) response.end('x');
+    for (const answer of waiting) await (await answer).text();
+    upstream.play((response) => void response.end('x'));
+    for (let time = 0; time < 20; time++) {
+      const both = await Promise.all([1, 2].map(async () => (await gateway.post('/tokenize', '{}')).text()));
+      expect(both).toEqual(['x', 'x']);
+    }
+  });
+
+  test('streams both ways', async () => {
+    upstream.play((response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
+      void gate.promise.then(() => response.end('data: 2\n\n'));
+    });
+    const gate = Promise.withResolvers<void>();
+    const answer = readLive(gateway.post('/tokenize', '{}'));
+    await eventually('the first piece is there', () => answer.text === 'data: 1\n\n');
+    gate.resolve();
+    await answer.ended;
+    expect([answer.text, answer.broken]).toEqual(['data: 1\n\ndata: 2\n\n', false]);
+  });
+
+  test('that is asked to wait for a continue gets it once its key is known', async () => {
+    upstream.play((response) => void response.end('x'));
+    const { hostname, port } = new URL(gateway.url);
+    const headers = {
+      authorization: `Bearer ${gateway.key}`,
+      expect: '100-continue',
+      'content-type': 'text/plain',
+    };
+    const sent = sendRequest({ hostname, port, method: 'POST', path: '/tokenize', headers });
+    sent.flushHeaders();
+    await new Promise((resolve) => sent.once('continue', resolve));
+    sent.end('hello');
+    await new Promise((resolve) =>
+      sent.once('response', (response) => response.resume().once('end', resolve)),
+    );
+    expect(upstream.seen[0]?.body).toBe('hello');
+    expect(upstream.seen[0]?.headers.expect).toBeUndefined();
+  });
+
+  test.each([
+    ['with a length', (size: number) => 'x'.repeat(size)],
+    ['without a length', (size: number) => new Blob(['x'.repeat(size)]).stream()],
+  ])('is refused a body that is too large, %s', async (_name, bodyOf) => {
+    upstream.play((response) => void response.end('x'));
+    const post = (size: number): Promise<Response> =>
+      fetch(`${gateway.url}/tokenize`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${gateway.key}` },
+        body: bodyOf(size),
+        duplex: 'half',
+      });
+    expect((await post(65_536)).status).toBe(200);
+    const refused = await post(65_537);
+    expect(refused.status).toBe(413);
+    expect(await refused.json()).toMatchObject({ error: { code: 'request_too_large' } });
+  });
+});
+
+describe('a passed-on request that fails', () => {
+  test('because the upstream can’t be reached is a 502 in our envelope', async () => {
+    upstream.play((response) => void response.destroy());
+    const response = await gateway.post('/tokenize', '{}');
+    expect(response.status).toBe(502);
+    const text = await response.text();
+    expect(JSON.parse(text)).toMatchObject({ error: { code: 'upstream_unavailable' } });
+    expect(text).not.toContain(new URL(upstream.url).host);
+    expect(await lastRecord()).toMatchObject({ outcome: 'upstream_failed', status: 502 });
+  });
+
+  test('because the upstream says nothing is a 504', async () => {
+    upstream.play(() => {});
+    expect((await gateway.post('/tokenize', '{}')).status).toBe(504);
+    await eventually('the call is gone', () => upstream.running === 0);
+  });
+
+  test.each([
+    ['breaks off', (response: ServerResponse) => void setTimeout(() => response.destroy(), 10)],
+    ['resets', (response: ServerResponse) => void setTimeout(() => response.socket?.resetAndDestroy(), 10)],
+    ['stalls', () => {}],
+  ])(
+    'because its answer %s is broken for the client, too: no error text, no proper end',
+    async (_name, cut) => {
+      upstream.play((response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
+        cut(response);
+      });
+      const answer = readLive(gateway.post('/tokenize', '{}'));
+      await answer.ended;
+      expect([answer.text, answer.broken]).toEqual(['data: 1\n\n', true]);
+      expect((await lastRecord()).outcome).not.toBe('completed');
+      expect(await inFlight()).toEqual([]);
+    },
+  );
+
+  test('because its client left stops the upstream, and leaves nothing behind', async () => {
+    upstream.play((response) => void response.writeHead(200).write('x'));
+    const leaving = new AbortController();
+    const response = await gateway.post('/tokenize', '{}', { signal: leaving.signal });
+    expect(response.status).toBe(200);
+    leaving.abort();
+    await eventually('the call is gone', () => upstream.running === 0);
+    await eventually('nothing runs', async () => (await inFlight()).length === 0);
+    expect(await lastRecord()).toMatchObject({ outcome: 'client_closed' });
+  });
+});
