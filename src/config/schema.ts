@@ -21,7 +21,7 @@ const upstream = z.strictObject({
   url: upstreamUrl,
   apiKey: z.string().min(1).optional(),
   dialects: z
-    .array(z.enum(['chat', 'responses']))
+    .array(z.enum(['chat', 'responses', 'anthropic', 'gemini']))
     .min(1)
     .default(['chat']),
   finishReason: z.enum(['required', 'optional']).default('required'),

@@ -2,7 +2,7 @@ import type { Price } from './pricing.ts';
 import type { FinishReasonRule } from '../protocol/text.ts';
 
 /** The protocols that we speak to providers. */
-export type DialectName = 'chat' | 'responses';
+export type DialectName = 'chat' | 'responses' | 'anthropic' | 'gemini';
 
 /** How an upstream speaks. */
 interface Speech {
