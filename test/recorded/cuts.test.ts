@@ -76,7 +76,8 @@ describe.skipIf(!hasRecordings)('recorded streams of text (kept beside the check
           const part = bytes.subarray(0, length);
           const truth = readIndependently(protocol, part.toString('utf8'), true);
           const answer = readStream(clientProtocol, rewriteBytes(dialects[protocol], clientProtocol, [part]));
-          if (answer.ending !== truth.ending) lies.push({ file, length, truth, answer });
+          const ending = truth.ending === 'tool' ? 'failure' : truth.ending;
+          if (answer.ending !== ending) lies.push({ file, length, truth, answer });
         }
       }
       expect(lies).toEqual([]);
