@@ -6,6 +6,9 @@ import { free } from '../domain/pricing.ts';
 import type { ModelSource } from '../domain/routing.ts';
 import { createDemoUpstream } from '../transport/demo-upstream.ts';
 import type { Passthrough } from '../http/passthrough.ts';
+import { dialects } from '../pipeline/dialects.ts';
+import { bearer } from '../protocol/upstream/dialect.ts';
+import type { KeyPlace } from '../protocol/upstream/dialect.ts';
 import { createAgent } from '../transport/agent.ts';
 import { createHttpUpstream } from '../transport/http-upstream.ts';
 import { createModelDiscovery } from '../transport/model-discovery.ts';
@@ -30,14 +33,24 @@ export function composeUpstreams({ upstreams }: Config, clock: Clock): Upstream 
   return createUpstreams(new Map(byName));
 }
 
-/** The headers of every call: the key as the upstream wants it, and what the config adds. */
+/** The headers of every call: what the upstream's dialect wants, its key as it wants it, and what the config adds. */
 function headersOf({
   apiKey,
-  authHeader = 'authorization',
-  headers,
+  authHeader,
+  headers: added,
+  dialects: [spoken],
 }: UpstreamConfig): Record<string, string> {
-  if (apiKey === undefined) return headers;
-  return { ...headers, [authHeader]: authHeader === 'authorization' ? `Bearer ${apiKey}` : apiKey };
+  if (spoken === undefined) throw new Error('an upstream without a dialect');
+  const { auth, headers = {} } = dialects[spoken];
+  if (apiKey === undefined) return { ...headers, ...added };
+  const { header, prefix } =
+    authHeader === undefined || authHeader === auth.header ? auth : placeOf(authHeader);
+  return { ...headers, ...added, [header]: prefix + apiKey };
+}
+
+/** Where a key stands that the config puts into another header than the dialect does. */
+function placeOf(header: string): KeyPlace {
+  return header === bearer.header ? bearer : { header, prefix: '' };
 }
 
 /** The paths of the config that are passed on, with what their upstreams want. */

@@ -40,7 +40,7 @@ const upstream = z
     systemRole: z.enum(['system', 'developer']).default('system'),
     maxTokensField: z.enum(['max_tokens', 'max_completion_tokens']).default('max_tokens'),
     dialects: z
-      .array(z.enum(['chat', 'responses']))
+      .array(z.enum(['chat', 'responses', 'anthropic', 'gemini']))
       .min(1)
       .default(['chat']),
     finishReason: z.enum(['required', 'optional']).default('required'),

@@ -3,7 +3,7 @@ import type { FinishReasonRule } from '../protocol/text.ts';
 import type { Variation } from '../protocol/upstream/dialect.ts';
 
 /** The protocols that we speak to providers. */
-export type DialectName = 'chat' | 'responses';
+export type DialectName = 'chat' | 'responses' | 'anthropic' | 'gemini';
 
 /** How an upstream speaks. */
 interface Speech {

@@ -1,4 +1,6 @@
+import { anthropicDialect } from '../protocol/upstream/anthropic.ts';
 import { chatDialect } from '../protocol/upstream/chat.ts';
+import { geminiDialect } from '../protocol/upstream/gemini.ts';
 import { responsesDialect } from '../protocol/upstream/responses.ts';
 import type { Dialect } from '../protocol/upstream/dialect.ts';
 import type { DialectName } from '../domain/routing.ts';
@@ -7,4 +9,6 @@ import type { DialectName } from '../domain/routing.ts';
 export const dialects: Readonly<Record<DialectName, Dialect>> = {
   chat: chatDialect,
   responses: responsesDialect,
+  anthropic: anthropicDialect,
+  gemini: geminiDialect,
 };

@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { DialectName } from '../../src/domain/routing.ts';
 import { recordings } from '../support/shared-recordings.ts';
 
 /** One recorded answer of a provider. */
 export interface Recording {
   readonly file: string;
-  readonly protocol: 'chat' | 'responses';
+  readonly protocol: DialectName;
   readonly kind: string;
+  readonly status: number;
   readonly isStream: boolean;
   readonly contentType: string;
   readonly bytes: Buffer;
@@ -20,18 +22,29 @@ interface ManifestRow {
   readonly content_type: string;
 }
 
+const readProtocols: ReadonlySet<string> = new Set<DialectName>(['chat', 'responses', 'anthropic', 'gemini']);
+
 /** Every recorded answer with status 200 in a protocol that is read, of the kinds that are asked for. */
 export function loadRecordings(isWanted: (recording: Recording) => boolean): Recording[] {
+  return load((status) => status === 200).filter(isWanted);
+}
+
+/** Every recorded answer with an error status in a protocol that is read, of the kinds that are asked for. */
+export function loadErrors(isWanted: (recording: Recording) => boolean): Recording[] {
+  return load((status) => status >= 400).filter(isWanted);
+}
+
+function load(isWanted: (status: number) => boolean): Recording[] {
   const rows = JSON.parse(readFileSync(join(recordings, 'manifest.json'), 'utf8')) as ManifestRow[];
   return rows
-    .filter(({ protocol, status }) => (protocol === 'chat' || protocol === 'responses') && status === 200)
-    .map(({ file, protocol, kind, content_type: contentType }) => ({
+    .filter(({ protocol, status }) => readProtocols.has(protocol) && status !== null && isWanted(status))
+    .map(({ file, protocol, kind, status, content_type: contentType }) => ({
       file,
-      protocol: protocol as Recording['protocol'],
+      protocol: protocol as DialectName,
       kind,
+      status: status as number,
       isStream: file.endsWith('.sse'),
       contentType,
       bytes: readFileSync(join(recordings, file)),
-    }))
-    .filter(isWanted);
+    }));
 }

@@ -3,12 +3,14 @@ import { readAnswer } from '../support/client-answer.ts';
 import { openStage } from '../support/stage.ts';
 import { hasRecordings } from '../support/shared-recordings.ts';
 import { readIndependently } from '../support/independent-reading.ts';
-import { loadRecordings } from './recording.ts';
+import { loadErrors, loadRecordings } from './recording.ts';
 import type { Recording } from './recording.ts';
 
 const stages = {
   chat: await openStage(),
   responses: await openStage({ dialect: 'responses' }),
+  anthropic: await openStage({ dialect: 'anthropic' }),
+  gemini: await openStage({ dialect: 'gemini' }),
 };
 
 describe.skipIf(!hasRecordings)('recorded answers of providers (kept beside the checkout)', () => {
@@ -40,14 +42,50 @@ describe.skipIf(!hasRecordings)('recorded answers of providers (kept beside the 
       for (const [form, count] of tally) process.stdout.write(`${form}: ${count}, differences: 0\n`);
     },
   );
+
+  test.each(['chat', 'responses'] as const)(
+    'that are errors of Anthropic and Gemini reach %s clients with the code that they mean',
+    async (clientProtocol) => {
+      const errors = loadErrors(({ protocol }) => protocol === 'anthropic' || protocol === 'gemini');
+      const differences: unknown[] = [];
+      for (const recording of errors) {
+        for (const stream of [true, false]) {
+          const { code } = await replay(recording, clientProtocol, stream);
+          const expected = codeOf(recording);
+          if (code !== expected) differences.push({ file: recording.file, stream, expected, code });
+        }
+      }
+      expect(differences).toEqual([]);
+      expect(errors.length).toBeGreaterThan(0);
+      process.stdout.write(`errors -> ${clientProtocol}: ${errors.length}, differences: 0\n`);
+    },
+  );
 });
+
+/** What an error's status means, where its words say nothing more telling. */
+const codes: Readonly<Record<number, string>> = {
+  400: 'invalid_value',
+  401: 'upstream_auth',
+  403: 'upstream_auth',
+  404: 'upstream_error',
+  429: 'upstream_rate_limited',
+  500: 'upstream_error',
+};
+
+function codeOf({ status, bytes }: Recording): string | undefined {
+  const text = bytes.toString('utf8');
+  if (text.includes('API key not valid')) return 'upstream_auth';
+  const isTooLong = /prompt is too long|token count .* exceeds/.test(text) && status === 400;
+  return isTooLong ? 'context_length_exceeded' : codes[status];
+}
 
 /** Has the upstream send a recording, and reads what a client gets of it. */
 async function replay(recording: Recording, clientProtocol: 'chat' | 'responses', stream: boolean) {
   const { upstream, gateway } = stages[recording.protocol];
   upstream.play((response) => {
-    response.writeHead(200, recording.contentType === '' ? {} : { 'content-type': recording.contentType });
-    response.end(recording.bytes);
+    const { status, contentType, bytes } = recording;
+    response.writeHead(status, contentType === '' ? {} : { 'content-type': contentType });
+    response.end(bytes);
   });
   return readAnswer(gateway, clientProtocol, stream);
 }

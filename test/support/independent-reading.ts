@@ -1,3 +1,5 @@
+import type { DialectName } from '../../src/domain/routing.ts';
+
 /**
  * What a recorded body says, read by a few lines that share nothing with the service: lines instead of a parser,
  * everything in memory, one expression for each question.
@@ -14,12 +16,10 @@ export interface Reading {
 type Json = any;
 
 /** Reads what `protocol` says in `body`, a stream of `data:` lines or one JSON object. */
-export function readIndependently(protocol: 'chat' | 'responses', body: string, isStream: boolean): Reading {
+export function readIndependently(protocol: DialectName, body: string, isStream: boolean): Reading {
+  const readers = { chat: readChat, responses: readResponses, anthropic: readAnthropic, gemini: readGemini };
   try {
-    const frames = isStream ? framesOf(body) : [JSON.parse(body)];
-    return protocol === 'chat'
-      ? readChat(frames, isStream ? 'delta' : 'message')
-      : readResponses(frames, isStream);
+    return readers[protocol](isStream ? framesOf(body) : [JSON.parse(body)], isStream);
   } catch {
     return { text: '', ending: 'failure', usage: null };
   }
@@ -30,7 +30,7 @@ function framesOf(body: string): Json[] {
     .split(/\r\n|\n|\r/)
     .filter((line) => line.startsWith('data:'))
     .map((line) => line.slice(5).trim());
-  const done = data.indexOf('[DONE]');
+  const done = data.findIndex((line) => line === '[DONE]' || /^\{.*"type": *"message_stop".*\}$/.test(line));
   return (done === -1 ? data : data.slice(0, done))
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line));
@@ -46,7 +46,8 @@ const endings: Readonly<Record<string, Reading['ending']>> = {
   function_call: 'tool',
 };
 
-function readChat(frames: Json[], key: 'delta' | 'message'): Reading {
+function readChat(frames: Json[], isStream: boolean): Reading {
+  const key = isStream ? 'delta' : 'message';
   const choices = frames
     .flatMap((frame) => frame.choices ?? [])
     .filter((choice) => (choice.index ?? 0) === 0);
@@ -91,6 +92,61 @@ function readResponses(frames: Json[], isStream: boolean): Reading {
         ? 'tool'
         : (ending as Reading['ending']),
     usage: used ? counts(used.input_tokens, used.output_tokens, used.total_tokens) : null,
+  };
+}
+
+const anthropicEndings: typeof endings = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  refusal: 'content_filter',
+  tool_use: 'tool',
+};
+
+function readAnthropic(frames: Json[], isStream: boolean): Reading {
+  const [whole] = frames;
+  const blocks = isStream ? frames.map((frame) => frame.content_block ?? {}) : whole.content;
+  const pieces = isStream ? frames.map((frame) => frame.delta ?? {}) : whole.content;
+  const reason = (isStream ? pieces : [whole]).map((piece: Json) => piece.stop_reason).findLast(Boolean);
+  const used = Object.assign({}, ...frames.map((frame) => frame.message?.usage ?? frame.usage));
+  const { input_tokens: fresh, cache_read_input_tokens: read, cache_creation_input_tokens: written } = used;
+  const hasTools = blocks.some((block: Json) => block.type === 'tool_use');
+  const hasError = frames.some((frame) => frame.type === 'error' || frame.error);
+  return {
+    text: pieces.map((piece: Json) => piece.text ?? '').join(''),
+    ending: hasError ? 'failure' : hasTools ? 'tool' : (anthropicEndings[reason] ?? 'failure'),
+    usage: used.output_tokens >= 0 ? [(fresh ?? 0) + (read ?? 0) + (written ?? 0), used.output_tokens] : null,
+  };
+}
+
+const geminiEndings: typeof endings = {
+  STOP: 'stop',
+  MAX_TOKENS: 'length',
+  SAFETY: 'content_filter',
+  RECITATION: 'content_filter',
+};
+
+function readGemini(frames: Json[]): Reading {
+  const candidates = frames.flatMap((frame) => frame.candidates ?? []);
+  const parts = candidates.flatMap((candidate) => candidate.content?.parts ?? []);
+  const isBlocked = frames.some((frame) => frame.promptFeedback?.blockReason);
+  const reason = candidates.map((candidate) => candidate.finishReason).findLast(Boolean);
+  const used = frames
+    .map((frame) => frame.usageMetadata)
+    .findLast((found) => found?.promptTokenCount >= 0 || found?.candidatesTokenCount >= 0);
+  const sum = (...counted: Json[]) => counted.reduce((left, right) => left + (right ?? 0), 0);
+  const hasTools = parts.some((part) => part.functionCall);
+  return {
+    text: parts.map((part) => (part.thought ? '' : (part.text ?? ''))).join(''),
+    ending: hasTools ? 'tool' : (geminiEndings[reason ?? (isBlocked ? 'SAFETY' : '')] ?? 'failure'),
+    usage: used
+      ? counts(
+          sum(used.promptTokenCount, used.toolUsePromptTokenCount),
+          sum(used.candidatesTokenCount, used.thoughtsTokenCount),
+          used.totalTokenCount,
+        )
+      : null,
   };
 }
 

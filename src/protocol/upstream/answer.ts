@@ -16,7 +16,13 @@ import { readReportedError } from './read-error.ts';
 const maxAnswerChars = 16_777_216;
 
 /** Finish reasons of an answer that called a tool, though none was offered. */
-const toolReasons = new Set(['tool_calls', 'function_call', 'tool_use']);
+const toolReasons = new Set([
+  'tool_calls',
+  'function_call',
+  'tool_use',
+  'UNEXPECTED_TOOL_CALL',
+  'MALFORMED_FUNCTION_CALL',
+]);
 
 interface Reason {
   readonly raw: string;

@@ -1,6 +1,7 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { TextRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
+import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader, Variation } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
 import { readReportedError } from './read-error.ts';
@@ -8,17 +9,23 @@ import { readUsage } from './token-counts.ts';
 import type { UsageNames } from './token-counts.ts';
 
 const usageNames: UsageNames = {
-  input: 'prompt_tokens',
-  output: 'completion_tokens',
-  inputDetails: 'prompt_tokens_details',
-  outputDetails: 'completion_tokens_details',
+  input: ['prompt_tokens'],
+  output: ['completion_tokens'],
+  total: 'total_tokens',
+  cached: ['prompt_tokens_details', 'cached_tokens'],
+  reasoning: ['completion_tokens_details', 'reasoning_tokens'],
 };
 
 /** A frame reader without a memory: all that an answer's end needs to know is in `Answer`. */
 const frameReader: FrameReader = { readEvent, readBody };
 
 /** Chat Completions, as OpenAI, vLLM, llama.cpp and most others speak it. */
-export const chatDialect: Dialect = { writeRequest, createFrameReader: () => frameReader };
+export const chatDialect: Dialect = {
+  auth: bearer,
+  marksEnd: true,
+  writeRequest,
+  createFrameReader: () => frameReader,
+};
 
 /** Usage is always asked for, whatever the client wants to see: the record needs it. */
 function writeRequest(request: TextRequest, upstreamModel: string, variation: Variation): DialectRequest {

@@ -34,10 +34,26 @@ export interface FrameReader {
   readEvent(frame: Frame, name: string, answer: Answer): void;
   /** A whole answer in one object. */
   readBody(body: Frame, answer: Answer): void;
+  /** A whole answer as the list of what would have been a stream's events, where a protocol has such answers. */
+  readList?(frames: readonly Frame[], answer: Answer): void;
 }
+
+/** Where the upstream's key stands: in the header of this name (lower case), behind this prefix. */
+export interface KeyPlace {
+  readonly header: string;
+  readonly prefix: string;
+}
+
+/** Where most protocols have the key. */
+export const bearer: KeyPlace = { header: 'authorization', prefix: 'Bearer ' };
 
 /** One protocol that we speak to providers. */
 export interface Dialect {
+  readonly auth: KeyPlace;
+  /** What each request has to have in its head beside the key, by names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Whether a stream says by itself that it is over; one that doesn't is over when its body is. */
+  readonly marksEnd: boolean;
   writeRequest(request: TextRequest, upstreamModel: string, variation: Variation): DialectRequest;
   createFrameReader(): FrameReader;
 }

@@ -3,7 +3,7 @@ import { createSseParser } from '../sse.ts';
 import type { SseEvent } from '../sse.ts';
 import type { FinishReasonRule } from '../text.ts';
 import { Answer } from './answer.ts';
-import type { Dialect, FrameReader, UpstreamReader } from './dialect.ts';
+import type { Dialect, Frame, UpstreamReader } from './dialect.ts';
 import { invalidAnswer } from './failures.ts';
 import { readReportedError } from './read-error.ts';
 
@@ -12,7 +12,9 @@ const maxBodyBytes = 16 * 1_048_576;
 
 /** Space, tab, line feed and carriage return: what some providers send while a request waits its turn. */
 const blanks = new Set([0x20, 0x09, 0x0a, 0x0d]);
-const openingBrace = 0x7b;
+
+/** A brace and a bracket: what an object and a list begin with. */
+const openings = new Set([0x7b, 0x5b]);
 
 /** What a reader has to know of an answer before its body comes. */
 export interface AnswerTerms {
@@ -30,33 +32,33 @@ export interface AnswerTerms {
 export function createReader(dialect: Dialect, terms: AnswerTerms): UpstreamReader {
   const { contentType, streamAsked, finishReason } = terms;
   const answer = new Answer(finishReason);
-  const frames = dialect.createFrameReader();
   const isStream = contentType.startsWith('text/event-stream');
   const isBody = /^application\/([\w.-]+\+)?json\b/.test(contentType);
   if (!(streamAsked ? isStream : isBody)) answer.violations.add('wrong_content_type');
-  if (isStream) return createStreamReader(frames, answer);
-  if (isBody) return createBodyReader(frames, answer);
-  if (contentType === '') return createGuessingReader(frames, answer);
+  if (isStream) return createStreamReader(dialect, answer);
+  if (isBody) return createBodyReader(dialect, answer);
+  if (contentType === '') return createGuessingReader(dialect, answer);
   answer.fail(invalidAnswer('neither JSON nor an event stream'));
-  return createBodyReader(frames, answer);
+  return createBodyReader(dialect, answer);
 }
 
-/** Reads an answer that does not say what it is: JSON begins with a brace, and no event stream does. */
-function createGuessingReader(frames: FrameReader, answer: Answer): UpstreamReader {
+/** Reads an answer that does not say what it is: JSON begins with a brace or a bracket, and no event stream does. */
+function createGuessingReader(dialect: Dialect, answer: Answer): UpstreamReader {
   let reader: UpstreamReader | null = null;
   return {
     answer,
     push(bytes) {
       const first = bytes.find((byte) => !blanks.has(byte));
       if (reader === null && first === undefined) return [];
-      const create = first === openingBrace ? createBodyReader : createStreamReader;
-      return (reader ??= create(frames, answer)).push(bytes);
+      const create = first !== undefined && openings.has(first) ? createBodyReader : createStreamReader;
+      return (reader ??= create(dialect, answer)).push(bytes);
     },
-    end: () => (reader ?? createBodyReader(frames, answer)).end(),
+    end: () => (reader ?? createBodyReader(dialect, answer)).end(),
   };
 }
 
-function createStreamReader(frames: FrameReader, answer: Answer): UpstreamReader {
+function createStreamReader(dialect: Dialect, answer: Answer): UpstreamReader {
+  const frames = dialect.createFrameReader();
   const decoder = new TextDecoder();
   const parser = createSseParser();
 
@@ -84,7 +86,8 @@ function createStreamReader(frames: FrameReader, answer: Answer): UpstreamReader
     },
     end() {
       if (answer.ending === null) readAll([...parser.push(decoder.decode()), ...parser.end()]);
-      if (answer.ending === null && answer.hasReason) answer.violations.add('missing_done');
+      if (answer.ending === null && answer.hasReason && dialect.marksEnd)
+        answer.violations.add('missing_done');
       answer.conclude(false);
       return answer.take();
     },
@@ -96,7 +99,8 @@ function noticeLate({ ending, violations }: Answer): void {
   if (ending === 'finish') violations.add('duplicate_terminal');
 }
 
-function createBodyReader(frames: FrameReader, answer: Answer): UpstreamReader {
+function createBodyReader(dialect: Dialect, answer: Answer): UpstreamReader {
+  const frames = dialect.createFrameReader();
   const decoder = new TextDecoder();
   let text = '';
   let size = 0;
@@ -116,6 +120,7 @@ function createBodyReader(frames: FrameReader, answer: Answer): UpstreamReader {
       if (answer.ending !== null) return answer.take();
       const body = parseJson(text + decoder.decode());
       if (isPlainObject(body)) frames.readBody(body, answer);
+      else if (isFrameList(body) && frames.readList !== undefined) frames.readList(body, answer);
       else {
         answer.violations.add('bad_json');
         answer.fail(invalidAnswer('a body that is not a JSON object'));
@@ -124,4 +129,8 @@ function createBodyReader(frames: FrameReader, answer: Answer): UpstreamReader {
       return answer.take();
     },
   };
+}
+
+function isFrameList(body: unknown): body is readonly Frame[] {
+  return Array.isArray(body) && body.length > 0 && body.every(isPlainObject);
 }

@@ -7,7 +7,10 @@ const defaultRetryAfterMs = 5_000;
 
 /** How providers say, in a 400 of their own, that the text is too long for the model. */
 const contextTooLong =
-  /context_length_exceeded|maximum context|context (?:length|size|window)|exceed_context_size/i;
+  /context_length_exceeded|maximum context|context (?:length|size|window|limit)|exceed_context_size|prompt is too long|input token count/i;
+
+/** How Google says, in a 400 as well, that it does not know the key. */
+const keyRefused = /API_KEY_INVALID|API key not valid/;
 
 /**
  * Turns an upstream's error status into the refusal that the client gets. Nothing of the upstream's body is
@@ -18,13 +21,11 @@ export function readUpstreamError(status: number, body: string, retryAfterMs: nu
     case 400:
     case 413:
     case 422:
+      if (keyRefused.test(body)) return credentialsRefused();
       return contextTooLong.test(body) ? contextExceeded() : refusedByProvider(status);
     case 401:
     case 403:
-      return refuse(
-        'upstream_auth',
-        "The model's provider does not accept this service's credentials. The operator has to mend it.",
-      );
+      return credentialsRefused();
     case 408:
     case 504:
       return refuse('upstream_timeout', "The model's provider did not answer in time.");
@@ -44,7 +45,8 @@ export function readUpstreamError(status: number, body: string, retryAfterMs: nu
 const statusByWord: readonly (readonly [RegExp, number])[] = [
   [/rate.?limit|too_many_requests|resource_exhausted|insufficient_quota|throttl/i, 429],
   [/overload|unavailable/i, 503],
-  [/timeout|timed_out/i, 504],
+  [/timeout|timed_out|deadline_exceeded/i, 504],
+  [/authenticat|permission|invalid_api_key/i, 401],
 ];
 
 /** Statuses that tell a client or the operator more than that something failed. */
@@ -65,6 +67,13 @@ function statusMeantBy(word: unknown): number | null {
   if (tellingStatuses.has(Number(word))) return Number(word);
   if (typeof word !== 'string') return null;
   return statusByWord.find(([pattern]) => pattern.test(word))?.[1] ?? null;
+}
+
+function credentialsRefused(): Refusal {
+  return refuse(
+    'upstream_auth',
+    "The model's provider does not accept this service's credentials. The operator has to mend it.",
+  );
 }
 
 function contextExceeded(): Refusal {

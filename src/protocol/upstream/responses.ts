@@ -1,6 +1,7 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { TextRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
+import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
 import { readReportedError } from './read-error.ts';
@@ -11,10 +12,11 @@ import type { UsageNames } from './token-counts.ts';
 const minOutputTokens = 16;
 
 const usageNames: UsageNames = {
-  input: 'input_tokens',
-  output: 'output_tokens',
-  inputDetails: 'input_tokens_details',
-  outputDetails: 'output_tokens_details',
+  input: ['input_tokens'],
+  output: ['output_tokens'],
+  total: 'total_tokens',
+  cached: ['input_tokens_details', 'cached_tokens'],
+  reasoning: ['output_tokens_details', 'reasoning_tokens'],
 };
 
 /** Output items without text that need nothing from a client: thoughts, and tools that the provider runs itself. */
@@ -31,6 +33,8 @@ const silentItems = new Set([
 
 /** The Responses API, as OpenAI, Azure, xAI, llama.cpp and others speak it. */
 export const responsesDialect: Dialect = {
+  auth: bearer,
+  marksEnd: true,
   writeRequest,
   createFrameReader: () => new ResponsesFrameReader(),
 };

@@ -6,10 +6,13 @@ const maxTokens = 1e12;
 
 /** What each dialect calls the counts of a usage object. */
 export interface UsageNames {
-  readonly input: string;
-  readonly output: string;
-  readonly inputDetails: string;
-  readonly outputDetails: string;
+  /** Counts that add up to all input, and to all output. */
+  readonly input: readonly string[];
+  readonly output: readonly string[];
+  readonly total: string;
+  /** Where the parts of input and output are: the names on the way to each count. */
+  readonly cached: readonly string[];
+  readonly reasoning: readonly string[];
 }
 
 /**
@@ -18,15 +21,15 @@ export interface UsageNames {
  */
 export function readUsage(usage: unknown, names: UsageNames): Usage | null {
   if (!isPlainObject(usage)) return null;
-  const input = count(usage[names.input]);
-  const named = count(usage[names.output]);
-  const total = count(usage['total_tokens']);
+  const input = sum(usage, names.input);
+  const named = sum(usage, names.output);
+  const total = count(usage[names.total]);
   if (input === null && named === null && total === null) return null;
   const inputTokens = input ?? 0;
   const implied = input === null ? 0 : (total ?? 0) - inputTokens;
   const outputTokens = Math.max(named ?? 0, implied);
-  const cached = count(detail(usage, names.inputDetails, 'cached_tokens')) ?? 0;
-  const reasoning = count(detail(usage, names.outputDetails, 'reasoning_tokens')) ?? 0;
+  const cached = count(valueAt(usage, names.cached)) ?? 0;
+  const reasoning = count(valueAt(usage, names.reasoning)) ?? 0;
   return {
     inputTokens,
     cachedInputTokens: Math.min(inputTokens, cached),
@@ -36,9 +39,14 @@ export function readUsage(usage: unknown, names: UsageNames): Usage | null {
   };
 }
 
-function detail(usage: Record<string, unknown>, group: string, name: string): unknown {
-  const details = usage[group];
-  return isPlainObject(details) ? details[name] : undefined;
+/** What the named counts add up to; `null` when none of them is there. */
+function sum(usage: Record<string, unknown>, names: readonly string[]): number | null {
+  const counts = names.map((name) => count(usage[name])).filter((value) => value !== null);
+  return counts.length === 0 ? null : counts.reduce((left, right) => left + right);
+}
+
+function valueAt(usage: unknown, way: readonly string[]): unknown {
+  return way.reduce<unknown>((here, name) => (isPlainObject(here) ? here[name] : undefined), usage);
 }
 
 /** A token count that can be added up; `null` for an upstream's strings, fractions, negatives and absurdities. */

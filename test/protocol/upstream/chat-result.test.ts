@@ -106,6 +106,11 @@ describe('a request', () => {
     });
   });
 
+  test('has its key as a bearer token, and needs no other header', () => {
+    expect(chatDialect.auth).toEqual({ header: 'authorization', prefix: 'Bearer ' });
+    expect(chatDialect.headers).toBeUndefined();
+  });
+
   test('asks for usage on every stream, whatever the client wants to see', () => {
     expect(write({ stream: true, maxOutputTokens: 9 }).body).toEqual({
       model: 'theirs',

@@ -244,6 +244,7 @@ describe('a stream that goes wrong', () => {
   test.each<[string, string, string]>([
     ['an error frame', frame({ error: { message: 'boom' } }), 'upstream_error'],
     ['an error that is text', frame({ error: 'boom' }), 'upstream_error'],
+    ['an error of our key', frame({ error: { code: 'invalid_api_key' } }), 'upstream_auth'],
     ['an error beside choices', chunk({ content: 'b' }, 'stop', { error: { code: 1 } }), 'upstream_error'],
     ['an error event', 'event: error\ndata: {"message":"boom"}\n\n', 'upstream_error'],
     ['an error event that is not JSON', 'event: error\ndata: boom\n\n', 'upstream_error'],

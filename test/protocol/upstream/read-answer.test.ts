@@ -81,6 +81,7 @@ describe('an answer is read as what it is', () => {
     ['a body behind blank lines that does not say so', '', false, `\r\n\n \t${body}`, 'x', 'stop', true],
     ['nothing, which does not say so', '', true, '', '', 'upstream_invalid', true],
     ['a web page', 'text/html', true, '<html>', '', 'upstream_invalid', true],
+    ['a list that does not say so', '', false, `[${body}]`, '', 'upstream_invalid', true],
     ['plain text', 'text/plain', false, body, '', 'upstream_invalid', true],
     ['a script that is not JSON', 'application/jsonp', false, body, '', 'upstream_invalid', true],
   ])('%s', (_name, contentType, streamAsked, text, said, ending, isWrong) => {

@@ -29,8 +29,16 @@ describe('an upstream’s error status', () => {
     [400, '{"error":{"type":"exceed_context_size_error"}}'],
     [413, 'the prompt does not fit the context window'],
     [422, 'Context size has been exceeded'],
+    [400, '{"error":{"message":"prompt is too long: 3333404 tokens > 200000 maximum"}}'],
+    [400, 'input length and `max_tokens` exceed context limit: 199999 + 4096 > 200000'],
+    [400, 'The input token count (1250074) exceeds the maximum number of tokens allowed (1048576).'],
   ])('%i with %s is the one that a client can mend', (status, body) => {
     expect(readUpstreamError(status, body, null).code).toBe('context_length_exceeded');
+  });
+
+  test('400 of a key that Google does not know is the operator’s to mend', () => {
+    const body = '{"error":{"code":400,"details":[{"reason":"API_KEY_INVALID"}]}}';
+    expect(readUpstreamError(400, body, null).code).toBe('upstream_auth');
   });
 
   test.each([401, 429, 500])('%i is not searched for a context that is too long', (status) => {

@@ -285,6 +285,10 @@ describe('a request in the Responses dialect', () => {
     });
   });
 
+  test('has its key as a bearer token', () => {
+    expect(responsesDialect.auth).toEqual({ header: 'authorization', prefix: 'Bearer ' });
+  });
+
   test.each([
     [1, 16],
     [16, 16],

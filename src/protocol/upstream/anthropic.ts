@@ -1,0 +1,141 @@
+import { isPlainObject } from '../../shared/parse-json.ts';
+import type { TextRequest } from '../text.ts';
+import type { Answer } from './answer.ts';
+import { splitConversation } from './conversation.ts';
+import type { SpokenTurn } from './conversation.ts';
+import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
+import { invalidAnswer, toolCalled } from './failures.ts';
+import { readReportedError } from './read-error.ts';
+import { readUsage } from './token-counts.ts';
+import type { UsageNames } from './token-counts.ts';
+
+/** The output cap of a request without one, in tokens: the protocol demands a cap, and every model takes this one. */
+const defaultMaxTokens = 4_096;
+
+/** What was read from the prompt cache, or written to it, is left out of `input_tokens`. */
+const usageNames: UsageNames = {
+  input: ['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'],
+  output: ['output_tokens'],
+  total: 'total_tokens',
+  cached: ['cache_read_input_tokens'],
+  reasoning: ['output_tokens_details', 'thinking_tokens'],
+};
+
+/** Blocks without text that need nothing from a client: thoughts, and tools that the provider runs itself. */
+const silentBlocks =
+  /^(?:thinking|redacted_thinking|server_tool_use|mcp_tool_use|.*_tool_result|compaction)$/;
+
+/** The Messages API, as Anthropic and some gateways speak it. */
+export const anthropicDialect: Dialect = {
+  auth: { header: 'x-api-key', prefix: '' },
+  headers: { 'anthropic-version': '2023-06-01' },
+  marksEnd: true,
+  writeRequest,
+  createFrameReader: () => new AnthropicFrameReader(),
+};
+
+function writeRequest(request: TextRequest, upstreamModel: string): DialectRequest {
+  const { system, turns } = splitConversation(request.turns);
+  const body = {
+    model: upstreamModel,
+    max_tokens: request.maxOutputTokens ?? defaultMaxTokens,
+    ...(system === '' ? {} : { system }),
+    messages: turns.map((turn, index) => ({
+      role: turn.role,
+      content: index === turns.length - 1 ? textOfLast(turn) : turn.text,
+    })),
+    stream: request.stream,
+  };
+  return { path: '/messages', body: JSON.stringify(body) };
+}
+
+/** The model goes on where a last turn of its own stops; one that stops in white space is refused. */
+function textOfLast({ role, text }: SpokenTurn): string {
+  return role === 'assistant' ? text.trimEnd() : text;
+}
+
+/** Usage comes in two parts, and a block's deltas don't say whose they are: both have to be remembered. */
+class AnthropicFrameReader implements FrameReader {
+  #counts: Frame = {};
+  #block: unknown = null;
+
+  readEvent(frame: Frame, name: string, answer: Answer): void {
+    const type = typeof frame['type'] === 'string' ? frame['type'] : name;
+    switch (type) {
+      case 'message_start':
+        return this.#keepCounts(objectAt(frame, 'message')['usage']);
+      case 'content_block_start':
+        this.#block = objectAt(frame, 'content_block')['type'];
+        return readBlock(objectAt(frame, 'content_block'), answer);
+      case 'content_block_delta':
+        return this.#readDelta(objectAt(frame, 'delta'), answer);
+      case 'message_delta':
+        this.#readUsage(frame['usage'], answer);
+        return readStopReason(objectAt(frame, 'delta'), answer);
+      case 'message_stop':
+        return answer.conclude(true);
+      case 'error':
+        return answer.fail(readReportedError(frame['error'] ?? frame));
+      default:
+        if ((frame['error'] ?? null) !== null) answer.fail(readReportedError(frame['error']));
+    }
+  }
+
+  readBody(body: Frame, answer: Answer): void {
+    this.#readUsage(body['usage'], answer);
+    const { content, error = null } = body;
+    if (error !== null) return answer.fail(readReportedError(error));
+    if (!Array.isArray(content)) return answer.fail(invalidAnswer('an object that is no answer'));
+    for (const block of content) readBlock(isPlainObject(block) ? block : {}, answer);
+    readStopReason(body, answer);
+  }
+
+  #readDelta(delta: Frame, answer: Answer): void {
+    if (delta['type'] === 'text_delta') sayText(delta['text'], answer);
+    else if (delta['type'] === 'input_json_delta' && !isSilent(this.#block)) answer.fail(toolCalled());
+  }
+
+  /**
+   * The counts of the first event are a beginning: a token or two of output, whatever comes of it. They are no usage
+   * before the last counts have joined them, or who leaves in between would get the answer for two tokens.
+   */
+  #readUsage(usage: unknown, answer: Answer): void {
+    if (readUsage(usage, usageNames) === null) return;
+    this.#keepCounts(usage);
+    answer.usage = readUsage(this.#counts, usageNames);
+  }
+
+  /** Later counts include the earlier ones and replace them; what they leave out, or have as null, stays. */
+  #keepCounts(usage: unknown): void {
+    if (!isPlainObject(usage)) return;
+    const known = Object.entries(usage).filter(([, value]) => value !== null);
+    this.#counts = { ...this.#counts, ...Object.fromEntries(known) };
+  }
+}
+
+function readBlock(block: Frame, answer: Answer): void {
+  const { type, text } = block;
+  if (type === 'text') sayText(text, answer);
+  else if (type === 'tool_use') answer.fail(toolCalled());
+  else if (!isSilent(type)) answer.fail(invalidAnswer('a content that is not text'));
+}
+
+function isSilent(type: unknown): boolean {
+  return typeof type === 'string' && silentBlocks.test(type);
+}
+
+function sayText(text: unknown, answer: Answer): void {
+  const said = text ?? '';
+  if (typeof said === 'string') answer.say(said);
+  else answer.fail(invalidAnswer('a content that is not text'));
+}
+
+function readStopReason(holder: Frame, answer: Answer): void {
+  const reason = holder['stop_reason'];
+  if (typeof reason === 'string' && reason !== '') answer.finishWith(reason);
+}
+
+function objectAt(frame: Frame, name: string): Frame {
+  const value = frame[name];
+  return isPlainObject(value) ? value : {};
+}

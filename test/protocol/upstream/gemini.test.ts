@@ -1,0 +1,340 @@
+import { describe, expect, test } from 'vitest';
+import type { TextRequest } from '../../../src/protocol/text.ts';
+import { geminiDialect } from '../../../src/protocol/upstream/gemini.ts';
+import { bodyReader, readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
+import { usualVariation } from '../../support/model-source.ts';
+
+const frame = (data: unknown) => `data: ${JSON.stringify(data)}\r\n\r\n`;
+const candidate = (parts: readonly unknown[], reason?: unknown) => ({
+  content: { parts, role: 'model' },
+  ...(reason === undefined ? {} : { finishReason: reason }),
+  index: 0,
+});
+const chunk = (parts: readonly unknown[], reason?: unknown, extra: object = {}) => ({
+  candidates: [candidate(parts, reason)],
+  ...extra,
+});
+const event = (parts: readonly unknown[], reason?: unknown, extra: object = {}) =>
+  frame(chunk(parts, reason, extra));
+const say = (text: unknown, reason?: unknown) => event([{ text }], reason);
+const counted = (counts: object) => ({ usageMetadata: counts });
+
+const counts = { promptTokenCount: 11, candidatesTokenCount: 7, totalTokenCount: 18 };
+const usage = {
+  inputTokens: 11,
+  cachedInputTokens: 0,
+  outputTokens: 7,
+  reasoningTokens: 0,
+  totalTokens: 18,
+};
+const ordinary = [say('one '), say('zwei: é€😀'), event([{ text: '!' }], 'STOP', counted(counts))];
+const ordinaryText = 'one zwei: é€😀!';
+
+const read = (...frames: (string | Uint8Array)[]) =>
+  summarize(readUpstream(streamReader(geminiDialect), frames));
+const outcome = (...frames: string[]) => {
+  const { text, ending } = read(...frames);
+  return [text, ending];
+};
+const readWhole = (body: unknown) =>
+  summarize(readUpstream(bodyReader(geminiDialect), [JSON.stringify(body)]));
+const whole = (body: unknown) => {
+  const { text, ending } = readWhole(body);
+  return [text, ending];
+};
+
+describe('a generateContent stream', () => {
+  test('gives each text as it comes, and its ending with the raw reason and the usage', () => {
+    expect(readUpstream(streamReader(geminiDialect), ordinary)).toEqual([
+      { type: 'delta', text: 'one ' },
+      { type: 'delta', text: 'zwei: é€😀' },
+      { type: 'delta', text: '!' },
+      { type: 'finish', reason: 'stop', rawReason: 'STOP', usage },
+    ]);
+  });
+
+  test('is over when its body is, and breaks no protocol by saying nothing of it', () => {
+    const reader = streamReader(geminiDialect);
+    const events = reader.push(new TextEncoder().encode(ordinary.join('')));
+    expect(events.map(({ type }) => type)).toEqual(['delta', 'delta', 'delta']);
+    expect(reader.end()).toMatchObject([{ type: 'finish', reason: 'stop' }]);
+    expect([...reader.answer.violations]).toEqual([]);
+  });
+
+  test('reads the same at any cut of its bytes', () => {
+    const bytes = Buffer.from(ordinary.join(''));
+    const expected = { text: ordinaryText, ending: 'stop', usage };
+    for (let cut = 0; cut <= bytes.length; cut++)
+      expect(read(bytes.subarray(0, cut), bytes.subarray(cut))).toEqual(expected);
+  });
+
+  test.each<[string, string[], string, string]>([
+    ['with a reason on every event', [say('a', 'STOP'), say('b', 'STOP'), say('c', 'STOP')], 'abc', 'stop'],
+    ['with a reason before the last event', [say('a', 'STOP'), say('b')], 'ab', 'stop'],
+    ['whose last reason is another one', [say('a', 'STOP'), say('b', 'RECITATION')], 'ab', 'content_filter'],
+    ['whose last event is empty', [say('a'), frame({ candidates: [{ finishReason: 'STOP' }] })], 'a', 'stop'],
+    ['whose last event counts only', [say('a', 'STOP'), frame(counted(counts))], 'a', 'stop'],
+    ['with thoughts', [event([{ text: 'hm', thought: true }, { text: 'a' }], 'STOP')], 'a', 'stop'],
+    [
+      'with signed parts, one of them empty',
+      [event([{ text: 'a', thoughtSignature: 's' }]), event([{ thoughtSignature: 's' }, {}], 'STOP')],
+      'a',
+      'stop',
+    ],
+    [
+      'with code that the provider ran',
+      [
+        event([{ executableCode: { code: '1+1' } }, { codeExecutionResult: { output: '2' } }]),
+        say('a', 'STOP'),
+      ],
+      'a',
+      'stop',
+    ],
+    [
+      'with feedback that blocks nothing',
+      [frame({ promptFeedback: { safetyRatings: [] } }), say('a', 'STOP')],
+      'a',
+      'stop',
+    ],
+    [
+      'with a second candidate',
+      [frame({ candidates: [{ ...candidate([{ text: 'B' }], 'OTHER'), index: 1 }] }), say('a', 'STOP')],
+      'a',
+      'stop',
+    ],
+    [
+      'with contents of no parts',
+      [frame({ candidates: [{ content: {} }] }), event([null, 'x']), say('a', 'STOP')],
+      'a',
+      'stop',
+    ],
+    ['with reasons that are unset', [say('a', 'FINISH_REASON_UNSPECIFIED'), say('b', 'STOP')], 'ab', 'stop'],
+    ['that ends in [DONE] all the same', [say('a', 'STOP'), 'data: [DONE]\n\n'], 'a', 'stop'],
+    ['that was blocked', [frame({ promptFeedback: { blockReason: 'OTHER' } })], '', 'content_filter'],
+    [
+      'that was blocked after it had begun',
+      [say('a'), frame({ candidates: [], promptFeedback: { blockReason: 'PROHIBITED_CONTENT' } })],
+      'a',
+      'content_filter',
+    ],
+  ])('%s is read for what it says', (_name, frames, text, ending) => {
+    expect(outcome(...frames)).toEqual([text, ending]);
+  });
+
+  test.each([0, 1, 2])('that is cut off after %i events is truncated, never finished', (count) => {
+    expect(outcome(...ordinary.slice(0, count))[1]).toBe('upstream_truncated');
+  });
+
+  test('that is cut off at any byte before its reason is whole is no finish', () => {
+    const bytes = Buffer.from(ordinary.join(''));
+    const frameEnd = bytes.length - '\r\n\r\n'.length;
+    for (let length = 0; length < frameEnd; length++)
+      expect(read(bytes.subarray(0, length)).ending).toMatch(/^upstream_(truncated|invalid)$/);
+    expect(read(bytes.subarray(0, frameEnd)).ending).toBe('stop');
+  });
+
+  test.each([undefined, null, '', 2, 'FINISH_REASON_UNSPECIFIED'])(
+    'with %j for its reason has none',
+    (reason) => {
+      expect(outcome(say('a', reason))).toEqual(['a', 'upstream_truncated']);
+    },
+  );
+});
+
+describe('the finish reason', () => {
+  test.each([
+    ['STOP', 'stop'],
+    ['MAX_TOKENS', 'length'],
+    ['SAFETY', 'content_filter'],
+    ['RECITATION', 'content_filter'],
+    ['BLOCKLIST', 'content_filter'],
+    ['PROHIBITED_CONTENT', 'content_filter'],
+    ['SPII', 'content_filter'],
+    ['LANGUAGE', 'content_filter'],
+    ['MALFORMED_FUNCTION_CALL', 'upstream_invalid'],
+    ['UNEXPECTED_TOOL_CALL', 'upstream_invalid'],
+    ['OTHER', 'upstream_error'],
+    ['NOVELTY', 'upstream_error'],
+  ])('%s ends as %s, streamed and whole, and keeps its text', (reason, ending) => {
+    expect(outcome(say('x', reason))).toEqual(['x', ending]);
+    expect(whole(chunk([{ text: 'x' }], reason))).toEqual(['x', ending]);
+  });
+});
+
+describe('a generateContent stream that goes wrong', () => {
+  const error = (code: number, status: string) => frame({ error: { code, message: 'm', status } });
+
+  test.each<[string, string, string]>([
+    ['a limit', error(429, 'RESOURCE_EXHAUSTED'), 'upstream_rate_limited'],
+    ['an overload', error(503, 'UNAVAILABLE'), 'overloaded'],
+    ['a refused key', error(403, 'PERMISSION_DENIED'), 'upstream_auth'],
+    ['a missing key', frame({ error: { status: 'UNAUTHENTICATED' } }), 'upstream_auth'],
+    ['a timeout', frame({ error: { status: 'DEADLINE_EXCEEDED' } }), 'upstream_timeout'],
+    ['a fault of its own', error(500, 'INTERNAL'), 'upstream_error'],
+    ['an error that is text', frame({ error: 'boom' }), 'upstream_error'],
+    ['an error event', 'event: error\ndata: {"code":429}\n\n', 'upstream_rate_limited'],
+    ['a tool call', event([{ functionCall: { name: 'f', args: {} } }], 'STOP'), 'upstream_invalid'],
+    ['a tool call in its thoughts', event([{ functionCall: {}, thought: true }]), 'upstream_invalid'],
+    ['a picture', event([{ inlineData: { mimeType: 'image/png', data: 'abc' } }]), 'upstream_invalid'],
+    ['a file', event([{ fileData: { fileUri: 'gs://x' } }]), 'upstream_invalid'],
+    ['a text that is a number', say(7), 'upstream_invalid'],
+    ['broken JSON', 'data: {"candidates\n\n', 'upstream_invalid'],
+    ['a list', 'data: [{}]\n\n', 'upstream_invalid'],
+  ])('by %s fails there and then, whatever follows', (_name, fault, code) => {
+    expect(outcome(say('a'), fault, say('b', 'STOP'))).toEqual(['a', code]);
+    expect(outcome(say('a', 'STOP'), fault)).toEqual(['a', code]);
+  });
+});
+
+describe('the usage of a candidate', () => {
+  const usageOf = (...all: object[]) =>
+    read(
+      ...all.map((said, index) =>
+        event([{ text: 'x' }], index + 1 === all.length ? 'STOP' : undefined, counted(said)),
+      ),
+    ).usage;
+
+  test('counts thoughts as output, and what tools of the provider gave as input', () => {
+    const said = {
+      promptTokenCount: 21,
+      candidatesTokenCount: 96,
+      toolUsePromptTokenCount: 160,
+      thoughtsTokenCount: 86,
+      cachedContentTokenCount: 5,
+      totalTokenCount: 363,
+    };
+    expect(usageOf(said)).toEqual({
+      inputTokens: 181,
+      cachedInputTokens: 5,
+      outputTokens: 182,
+      reasoningTokens: 86,
+      totalTokens: 363,
+    });
+  });
+
+  test.each([
+    [{ promptTokenCount: 10, candidatesTokenCount: 2, totalTokenCount: 40 }, 10, 30],
+    [{ promptTokenCount: 10, candidatesTokenCount: 2, totalTokenCount: 3 }, 10, 2],
+    [{ promptTokenCount: 10, totalTokenCount: 12 }, 10, 2],
+    [{ candidatesTokenCount: 18, thoughtsTokenCount: 58 }, 0, 76],
+  ])('of %j is the larger of its parts and its total', (said, inputTokens, outputTokens) => {
+    expect(usageOf(said)).toMatchObject({ inputTokens, outputTokens });
+  });
+
+  test('is the last one told, and none that counts the prompt alone though text came', () => {
+    const early = { promptTokenCount: 11, candidatesTokenCount: 1, totalTokenCount: 12 };
+    const promptOnly = { promptTokenCount: 11, totalTokenCount: 11 };
+    expect(usageOf(early, counts)).toEqual(usage);
+    expect(usageOf(counts, { trafficType: 'ON_DEMAND' })).toEqual(usage);
+    expect(usageOf(early, promptOnly)).toMatchObject({ outputTokens: 1 });
+    expect(usageOf(promptOnly)).toBeNull();
+  });
+
+  test('may be the prompt alone where no text came', () => {
+    const blocked = {
+      candidates: [{ finishReason: 'SAFETY' }],
+      ...counted({ promptTokenCount: 319, totalTokenCount: 319 }),
+    };
+    expect(readWhole(blocked)).toMatchObject({
+      ending: 'content_filter',
+      usage: { inputTokens: 319, outputTokens: 0 },
+    });
+  });
+});
+
+describe('a whole candidate', () => {
+  test('gives the same events as a stream of it', () => {
+    const body = chunk([{ text: ordinaryText }], 'STOP', counted(counts));
+    expect(readUpstream(bodyReader(geminiDialect), [JSON.stringify(body)])).toEqual([
+      { type: 'delta', text: ordinaryText },
+      { type: 'finish', reason: 'stop', rawReason: 'STOP', usage },
+    ]);
+  });
+
+  test.each<[string, unknown, string, string]>([
+    ['thoughts', chunk([{ text: 'hm', thought: true }, { text: 'a' }], 'STOP'), 'a', 'stop'],
+    ['a block', { promptFeedback: { blockReason: 'SAFETY' } }, '', 'content_filter'],
+    [
+      'feedback without a reason',
+      { candidates: [], promptFeedback: { blockReasonMessage: 'm' } },
+      '',
+      'upstream_truncated',
+    ],
+    ['no reason', chunk([{ text: 'a' }]), 'a', 'upstream_truncated'],
+    ['a tool call', chunk([{ functionCall: { name: 'f' } }], 'STOP'), '', 'upstream_invalid'],
+    ['an error', { error: { code: 429, status: 'RESOURCE_EXHAUSTED' } }, '', 'upstream_rate_limited'],
+    ['a list of events', [chunk([{ text: 'a' }]), chunk([{ text: 'b' }], 'STOP')], 'ab', 'stop'],
+    ['a list that was cut', [chunk([{ text: 'a' }]), chunk([{ text: 'b' }])], 'ab', 'upstream_truncated'],
+    ['a list of an error', [{ error: { code: 503, status: 'UNAVAILABLE' } }], '', 'overloaded'],
+    ['an empty list', [], '', 'upstream_invalid'],
+    ['a list of other things', [chunk([{ text: 'a' }], 'STOP'), 7], '', 'upstream_invalid'],
+    ['the answer of another protocol', { totalTokens: 258 }, '', 'upstream_invalid'],
+  ])('with %s is read for what it is', (_name, body, text, ending) => {
+    expect(whole(body)).toEqual([text, ending]);
+  });
+});
+
+describe('a request for a candidate', () => {
+  const request: TextRequest = {
+    model: 'ours',
+    turns: [
+      { role: 'system', text: 's' },
+      { role: 'user', text: 'u' },
+      { role: 'assistant', text: 'a' },
+      { role: 'user', text: 'v' },
+    ],
+    stream: false,
+    includeUsage: false,
+    maxOutputTokens: null,
+    responses: null,
+    stripped: [],
+  };
+  const write = (changes: Partial<TextRequest>, model = 'theirs') => {
+    const { path, body } = geminiDialect.writeRequest({ ...request, ...changes }, model, usualVariation);
+    return { path, body: JSON.parse(body) as unknown };
+  };
+
+  test('has the system apart, roles of its own names, and nothing beyond the text', () => {
+    expect(write({})).toEqual({
+      path: '/models/theirs:generateContent',
+      body: {
+        systemInstruction: { parts: [{ text: 's' }] },
+        contents: [
+          { role: 'user', parts: [{ text: 'u' }] },
+          { role: 'model', parts: [{ text: 'a' }] },
+          { role: 'user', parts: [{ text: 'v' }] },
+        ],
+      },
+    });
+  });
+
+  test('asks for a stream by its path, and has the client’s cap where there is one', () => {
+    expect(write({ turns: [{ role: 'user', text: 'u' }], stream: true, maxOutputTokens: 9 })).toEqual({
+      path: '/models/theirs:streamGenerateContent?alt=sse',
+      body: {
+        contents: [{ role: 'user', parts: [{ text: 'u' }] }],
+        generationConfig: { maxOutputTokens: 9 },
+      },
+    });
+  });
+
+  test.each([
+    ['gemini-2.5-flash', 'models/gemini-2.5-flash'],
+    ['models/gemini-2.5-flash', 'models/gemini-2.5-flash'],
+    ['tunedModels/mine', 'tunedModels/mine'],
+    ['othermodels/x', 'models/othermodels%2Fx'],
+    ['models/../../admin', 'models/..%2F..%2Fadmin'],
+    ['x?key=1#y', 'models/x%3Fkey%3D1%23y'],
+    ['a b\r\nHost: c', 'models/a%20b%0D%0AHost%3A%20c'],
+    ['..', 'models/..'],
+    ['\uD800', 'models/%EF%BF%BD'],
+  ])('keeps the name %j in its place', (model, resource) => {
+    const { path } = write({}, model);
+    expect(path).toBe(`/${resource}:generateContent`);
+    expect(new URL(`http://host/v1beta${path}`).pathname).toBe(`/v1beta${path}`);
+  });
+
+  test('has its key in a header of its own', () => {
+    expect(geminiDialect.auth).toEqual({ header: 'x-goog-api-key', prefix: '' });
+  });
+});
