@@ -72,7 +72,12 @@ export function composeModels(
   upstreams: Upstreams,
   clock: Clock,
 ): ModelCatalogue {
-  if (isDiscovered(models)) return createModelDiscovery(sourceOf(models.from, configs), upstreams, clock);
+  if (isDiscovered(models)) {
+    const { from, allow, rename, price = free, holdTokens } = models;
+    const source = sourceOf(from, configs);
+    const listPath = dialects[source.speech.dialect].modelsPath;
+    return createModelDiscovery({ source, listPath, allow, rename, price, holdTokens }, upstreams, clock);
+  }
   const createdAt = Math.floor(clock.now() / 1_000);
   return createModelList(
     Object.entries(models).map(([id, { routes, price = free, holdTokens }]) => ({

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { readVariable } from './environment.ts';
 import type { Environment } from './environment.ts';
-import { readConfig } from './schema.ts';
+import { readConfig } from './read-config.ts';
 import type { Config } from './schema.ts';
 
 /** A config that can't be used, with every problem it has. */

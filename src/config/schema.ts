@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { defaultCompatibility } from '../protocol/contract/compatibility.ts';
 import { isLinkLocal } from '../shared/link-local.ts';
-import { nearestName } from '../shared/nearest-name.ts';
 import {
   byteSize,
   duration,
   headerName,
   headerValue,
+  namePattern,
   port,
   upstreamUrl,
   usd,
@@ -82,7 +82,13 @@ const model = z
 
 /** Models by name, or `{ from: <upstream> }` to offer what that upstream lists. */
 const models = z.record(z.string().min(1), model);
-const discoveredModels = z.strictObject({ from: z.string() });
+const discoveredModels = z.strictObject({
+  from: z.string(),
+  allow: z.array(namePattern).min(1).default(['*']),
+  rename: z.record(namePattern, namePattern).default({}),
+  price: price.optional(),
+  holdTokens: wholeNumber(1).default(defaultHoldTokens),
+});
 
 /** Paths that are passed on verbatim; our own can't be among them. */
 const passthrough = z.strictObject({
@@ -135,8 +141,9 @@ const sections = {
   passthrough: z.array(passthrough).default([]),
 };
 
-const listing = z.strictObject({ ...sections, models });
-const discovering = z.strictObject({ ...sections, models: discoveredModels });
+/** The two forms of a config: with its models listed, or asked of an upstream. */
+export const listing = z.strictObject({ ...sections, models });
+export const discovering = z.strictObject({ ...sections, models: discoveredModels });
 
 /** A config as a user writes it: what `createGateway` takes, and what a YAML file holds. */
 export type ConfigInput = z.input<typeof listing> | z.input<typeof discovering>;
@@ -144,91 +151,7 @@ export type ConfigInput = z.input<typeof listing> | z.input<typeof discovering>;
 /** A checked config: defaults filled in, times in milliseconds, sizes in bytes. */
 export type Config = z.output<typeof listing> | z.output<typeof discovering>;
 
-/** Checks a config; returns it, or every problem at once, each with its path. */
-export function readConfig(
-  input: unknown,
-): { readonly config: Config } | { readonly problems: readonly string[] } {
-  const schema = discovers(input) ? discovering : listing;
-  const read = schema.safeParse(input);
-  const faults = read.error?.issues.flatMap((issue) => describeIssue(issue, schema)) ?? [];
-  const problems = [...faults, ...unknownUpstreams(input)];
-  return read.success && problems.length === 0 ? { config: read.data } : { problems };
-}
-
 /** Whether a config's models are to be asked of an upstream. */
-export function isDiscovered(config: Config['models']): config is { from: string } {
+export function isDiscovered(config: Config['models']): config is z.output<typeof discoveredModels> {
   return typeof config['from'] === 'string';
-}
-
-/** As much of a config's shape as can be relied on before it is checked. */
-interface UncheckedConfig {
-  readonly upstreams?: Readonly<Record<string, unknown>>;
-  readonly models?: Readonly<Record<string, unknown>>;
-  readonly passthrough?: unknown;
-}
-
-function routesOf(entry: unknown): readonly ({ readonly upstream?: unknown } | null)[] {
-  const { routes } = (entry ?? {}) as { readonly routes?: unknown };
-  return Array.isArray(routes) ? routes : [];
-}
-
-function discovers(input: unknown): boolean {
-  return typeof (input as UncheckedConfig | null)?.models?.['from'] === 'string';
-}
-
-/** Looks at the unchecked config, so that a name that leads nowhere is reported along with all other problems. */
-function unknownUpstreams(input: unknown): readonly string[] {
-  const { upstreams, models: offered, passthrough: passed } = (input ?? {}) as UncheckedConfig;
-  if (typeof upstreams !== 'object' || upstreams === null) return [];
-  const known = Object.keys(upstreams);
-  const named = discovers(input)
-    ? [{ path: 'models.from', target: offered?.['from'] }]
-    : Object.entries(offered ?? {}).flatMap(([name, entry]) =>
-        routesOf(entry).map((route, index) => ({
-          path: `models.${name}.routes[${index}].upstream`,
-          target: route?.upstream,
-        })),
-      );
-  const passes = (Array.isArray(passed) ? passed : []).map((entry: { upstream?: unknown } | null, index) => ({
-    path: `passthrough[${index}].upstream`,
-    target: entry?.upstream,
-  }));
-  return [...named, ...passes].flatMap(({ path, target }) =>
-    typeof target !== 'string' || known.includes(target)
-      ? []
-      : [`${path}: no upstream is named '${target}'${suggestion(target, known)}`],
-  );
-}
-
-function describeIssue(issue: z.core.$ZodIssue, schema: z.ZodType): readonly string[] {
-  if (issue.code !== 'unrecognized_keys') return [`${writePath(issue.path)}: ${issue.message}`];
-  const known = knownKeys(schema, issue.path);
-  return issue.keys.map((key) => `${writePath([...issue.path, key])}: unknown key${suggestion(key, known)}`);
-}
-
-function suggestion(wrong: string, known: readonly string[]): string {
-  const nearest = nearestName(wrong, known);
-  return nearest === null ? `; known here: ${known.join(', ')}` : `; did you mean '${nearest}'?`;
-}
-
-function writePath(path: readonly PropertyKey[]): string {
-  const written = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
-  return written === '' ? 'config' : written.replace(/^\./, '');
-}
-
-/** The keys that the schema knows at a path of the input. */
-function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): readonly string[] {
-  let here: z.ZodType = unwrap(schema);
-  for (const part of path) {
-    if (here instanceof z.ZodObject) here = unwrap(here.shape[String(part)] as z.ZodType);
-    else if (here instanceof z.ZodRecord) here = unwrap(here.valueType as z.ZodType);
-    else if (here instanceof z.ZodArray) here = unwrap(here.element as z.ZodType);
-  }
-  return here instanceof z.ZodObject ? Object.keys(here.shape) : [];
-}
-
-function unwrap(schema: z.ZodType): z.ZodType {
-  if (schema instanceof z.ZodPrefault || schema instanceof z.ZodDefault || schema instanceof z.ZodOptional)
-    return unwrap(schema.unwrap() as z.ZodType);
-  return schema;
 }

@@ -76,3 +76,9 @@ export const usd = z.string().transform((text, context) => {
   });
   return z.NEVER;
 });
+
+/** A model's name, in which one `*` may stand for anything. */
+export const namePattern = z
+  .string()
+  .regex(/^[^*]*\*?[^*]*$/, "expected a name with one '*' at the most")
+  .min(1);

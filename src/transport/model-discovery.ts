@@ -1,8 +1,11 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
+import { matchName, renameBy } from '../shared/name-pattern.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Clock, ModelCatalogue, Upstreams } from '../domain/ports.ts';
-import { free } from '../domain/pricing.ts';
+import type { Price } from '../domain/pricing.ts';
 import type { ModelSource, OfferedModel } from '../domain/routing.ts';
+import { readModels } from '../protocol/upstream/read-models.ts';
+import type { ListedModel } from '../protocol/upstream/read-models.ts';
 
 /** How long a list stays fresh, in milliseconds. */
 const freshMs = 60_000;
@@ -17,22 +20,31 @@ const askLimitMs = 5_000;
 const maxListBytes = 1_048_576;
 const maxModels = 1_000;
 
+/** Which models of an upstream's list are offered, and how. */
+export interface Offer {
+  readonly source: ModelSource;
+  /** Where the list is, below the upstream's base URL. */
+  readonly listPath: string;
+  /** Patterns of the upstream's names, of which one must fit. */
+  readonly allow: readonly string[];
+  /** Our names by patterns of theirs. */
+  readonly rename: Readonly<Record<string, string>>;
+  readonly price: Price;
+  readonly holdTokens: number;
+}
+
 /**
- * Offers what an upstream lists under its `/models`. The last good list serves while it is renewed, and while the
+ * Offers what an upstream lists under its list of models. The last good list serves while it is renewed, and while the
  * upstream is away; a name that is not on it has the list asked for again, so that a new model is found at once.
  */
-export function createModelDiscovery(
-  source: ModelSource,
-  upstreams: Upstreams,
-  clock: Clock,
-): ModelCatalogue {
+export function createModelDiscovery(offer: Offer, upstreams: Upstreams, clock: Clock): ModelCatalogue {
   let models: ReadonlyMap<string, OfferedModel> | null = null;
   let askedMs = Number.NEGATIVE_INFINITY;
   let asking: Promise<void> | null = null;
 
   const ask = async (): Promise<void> => {
     askedMs = clock.monotonicMs();
-    models = (await fetchModels(source, upstreams, clock)) ?? models;
+    models = (await fetchModels(offer, upstreams, clock)) ?? models;
   };
   /** Brings the list up to date if it is older than `maxAgeMs`; callers at once share one question. */
   const refresh = async (maxAgeMs: number): Promise<void> => {
@@ -72,26 +84,27 @@ function unknownModels(): Refusal {
 
 /** `null` when the upstream did not answer with a list. */
 async function fetchModels(
-  source: ModelSource,
+  offer: Offer,
   upstreams: Upstreams,
   clock: Clock,
 ): Promise<ReadonlyMap<string, OfferedModel> | null> {
   const limit = new AbortController();
   const cancel = clock.schedule(askLimitMs, () => limit.abort());
   try {
-    const text = await fetchText(source.upstream, upstreams, limit.signal);
-    return text === null ? null : readModelList(text, source, Math.floor(clock.now() / 1_000));
+    const text = await fetchText(offer, upstreams, limit.signal);
+    const listed = text === null ? null : readModels(text);
+    return listed === null ? null : offerModels(listed, offer, Math.floor(clock.now() / 1_000));
   } finally {
     cancel();
   }
 }
 
 async function fetchText(
-  upstream: string,
+  { source: { upstream }, listPath: path }: Offer,
   upstreams: Upstreams,
   signal: AbortSignal,
 ): Promise<string | null> {
-  const call = { upstream, method: 'GET', path: '/models', body: null, stream: false, spentMs: 0 } as const;
+  const call = { upstream, method: 'GET', path, body: null, stream: false, spentMs: 0 } as const;
   const answer = await upstreams.call(call, signal);
   if ('fault' in answer) return null;
   const decoder = new TextDecoder();
@@ -106,27 +119,19 @@ async function fetchText(
   return null;
 }
 
-/** Reads `{"data":[{"id","created"}]}`; entries without a usable id are left out. */
-function readModelList(
-  text: string,
-  source: ModelSource,
+/** The models of a list as they are offered: those that are allowed, under the names that they are given. */
+function offerModels(
+  listed: readonly ListedModel[],
+  { source, allow, rename, price, holdTokens }: Offer,
   nowSeconds: number,
-): ReadonlyMap<string, OfferedModel> | null {
-  try {
-    const { data } = JSON.parse(text) as { data: readonly ({ id: unknown; created: unknown } | null)[] };
-    const models = data
-      .filter((entry) => entry !== null)
-      .filter(({ id }) => typeof id === 'string' && id !== '')
-      .slice(0, maxModels)
-      .map(({ id, created }) => ({
-        id: id as string,
-        createdAt: Number.isSafeInteger(created) ? (created as number) : nowSeconds,
-        routes: [{ ...source, model: id as string, weight: null }],
-        price: free,
-        holdTokens: 0,
-      }));
-    return new Map(models.map((model) => [model.id, model]));
-  } catch {
-    return null;
+): ReadonlyMap<string, OfferedModel> {
+  const models = new Map<string, OfferedModel>();
+  for (const { name, createdAt } of listed) {
+    const id = renameBy(rename, name);
+    const isWanted = allow.some((pattern) => matchName(pattern, name) !== null);
+    if (!isWanted || models.has(id) || models.size >= maxModels) continue;
+    const routes = [{ ...source, model: name, weight: null }];
+    models.set(id, { id, createdAt: createdAt ?? nowSeconds, routes, price, holdTokens });
   }
+  return models;
 }

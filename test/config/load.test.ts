@@ -111,7 +111,7 @@ describe('a start without a file', () => {
       TEXTGATE_UPSTREAM_URL: url,
       TEXTGATE_UPSTREAM_API_KEY: given,
     });
-    expect(offered).toEqual({ from: 'upstream' });
+    expect(offered).toMatchObject({ from: 'upstream' });
     expect(upstreams['upstream']?.url.href).toBe(url);
     expect(upstreams['upstream']?.apiKey).toBe(apiKey);
   });

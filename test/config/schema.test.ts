@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { isDiscovered, readConfig } from '../../src/config/schema.ts';
+import { readConfig } from '../../src/config/read-config.ts';
+import { isDiscovered } from '../../src/config/schema.ts';
 
 const route = { upstream: 'local', model: 'tiny' };
 const upstreams = { local: { url: 'http://127.0.0.1:8000/v1' } };
@@ -49,7 +50,7 @@ describe('a config', () => {
   test('may leave its models to an upstream', () => {
     const { models } = configOf({ upstreams, models: { from: 'local' } });
     expect(isDiscovered(models)).toBe(true);
-    expect(models).toEqual({ from: 'local' });
+    expect(models).toMatchObject({ from: 'local', allow: ['*'] });
     expect(isDiscovered(configOf(good).models)).toBe(false);
   });
 

@@ -9,11 +9,19 @@ import type { TestGateway } from '../support/test-gateway.ts';
 /** A real model server to test against, such as llama-server: its base address, ending in `/v1`. */
 const llamaUrl = process.env['LLAMA_URL'];
 
-const protocols = ['chat', 'responses'] as const;
-const forms = protocols.flatMap((client) => [true, false].map((stream) => [client, stream] as const));
+/** The dialects that llama-server speaks, and the path that each is spoken on. */
+const paths = {
+  chat: '/v1/chat/completions',
+  responses: '/v1/responses',
+  anthropic: '/v1/messages',
+} as const;
+const dialects = Object.keys(paths) as (keyof typeof paths)[];
+const forms = (['chat', 'responses'] as const).flatMap((client) =>
+  [true, false].map((stream) => [client, stream] as const),
+);
 const rounds = 5;
 
-describe.skipIf(llamaUrl === undefined).each(protocols)(
+describe.skipIf(llamaUrl === undefined).each(dialects)(
   'through a real model server that is spoken to in %s (set LLAMA_URL to run these)',
   (dialect) => {
     let tap: Awaited<ReturnType<typeof startTap>>;
@@ -37,7 +45,7 @@ describe.skipIf(llamaUrl === undefined).each(protocols)(
         for (let round = 0; round < rounds; round++) {
           const question = `Tell me something, round ${round}: äöü 🌍 "quoted"`;
           const answer = await readAnswer(gateway, client, stream, question, model);
-          expect(tap.paths.at(-1)).toBe(dialect === 'chat' ? '/v1/chat/completions' : '/v1/responses');
+          expect(tap.asked.at(-1)).toBe(paths[dialect]);
           expect(answer).toEqual({ ...readIndependently(dialect, tap.last(), stream), code: null });
           said += answer.text;
         }
@@ -63,9 +71,9 @@ describe.skipIf(llamaUrl === undefined).each(protocols)(
 /** A proxy that keeps the last answer's bytes, so that the truth is known without the gateway. */
 async function startTap(target: string) {
   let last = Buffer.alloc(0);
-  const paths: string[] = [];
+  const asked: string[] = [];
   const server = createServer((incoming, outgoing) => {
-    paths.push(incoming.url ?? '');
+    asked.push(incoming.url ?? '');
     const url = target.replace(/\/v1$/, '') + (incoming.url ?? '');
     const { host: _host, ...headers } = incoming.headers;
     const onward = request(url, { method: incoming.method, headers }, (answer) => {
@@ -79,7 +87,7 @@ async function startTap(target: string) {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    paths,
+    asked,
     last: () => last.toString('utf8'),
     close: () => server.close(),
   };

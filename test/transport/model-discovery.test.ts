@@ -1,8 +1,19 @@
 import { describe, expect, test } from 'vitest';
 import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../../src/domain/ports.ts';
+import { free } from '../../src/domain/pricing.ts';
 import { createModelDiscovery } from '../../src/transport/model-discovery.ts';
+import type { Offer } from '../../src/transport/model-discovery.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { localSource } from '../support/model-source.ts';
+
+const offer: Offer = {
+  source: localSource,
+  listPath: '/models',
+  allow: ['*'],
+  rename: {},
+  price: free,
+  holdTokens: 1_024,
+};
 
 /** An upstream whose next answers are given by hand; `asked` counts its calls. */
 function createListing() {
@@ -43,7 +54,7 @@ describe('models asked of an upstream', () => {
   test('are offered under their own names, routed to that upstream', async () => {
     const listing = createListing();
     listing.say('{"data":[null,{"id":"a"},3,{"id":7},{"id":"org/b"}]}');
-    const models = createModelDiscovery(localSource, listing.upstreams, createFakeClock());
+    const models = createModelDiscovery(offer, listing.upstreams, createFakeClock());
     expect(await models.find('org/b')).toMatchObject({
       id: 'org/b',
       routes: [{ ...localSource, model: 'org/b' }],
@@ -52,10 +63,32 @@ describe('models asked of an upstream', () => {
     expect(listing.asked()).toBe(1);
   });
 
+  test('are only those that are allowed, under the names that they are given', async () => {
+    const listing = createListing();
+    listing.list('org/small', 'org/large', 'other/small', 'embed-1');
+    const named = { ...offer, allow: ['org/*', 'other/*'], rename: { 'org/*': '*', 'other/*': '*-theirs' } };
+    const models = createModelDiscovery(named, listing.upstreams, createFakeClock());
+    expect((await models.list()) as object[]).toMatchObject([
+      { id: 'small', routes: [{ model: 'org/small' }] },
+      { id: 'large', routes: [{ model: 'org/large' }] },
+      { id: 'small-theirs', routes: [{ model: 'other/small' }] },
+    ]);
+    expect(await models.find('org/small')).toBeNull();
+  });
+
+  test('are read from a list in Google’s form', async () => {
+    const listing = createListing();
+    listing.say('{"models":[{"name":"models/gemini-x"},{"name":7},{}]}');
+    const models = createModelDiscovery(offer, listing.upstreams, createFakeClock());
+    expect((await models.list()) as object[]).toMatchObject([
+      { id: 'gemini-x', routes: [{ model: 'gemini-x' }] },
+    ]);
+  });
+
   test('are asked for once by many callers at a time', async () => {
     const listing = createListing();
     listing.list('a');
-    const models = createModelDiscovery(localSource, listing.upstreams, createFakeClock());
+    const models = createModelDiscovery(offer, listing.upstreams, createFakeClock());
     await Promise.all(Array.from({ length: 50 }, () => models.find('a')));
     expect(listing.asked()).toBe(1);
   });
@@ -64,7 +97,7 @@ describe('models asked of an upstream', () => {
     const listing = createListing();
     const clock = createFakeClock();
     listing.list('a');
-    const models = createModelDiscovery(localSource, listing.upstreams, clock);
+    const models = createModelDiscovery(offer, listing.upstreams, clock);
     await models.list();
     listing.hang();
     clock.advance(60_000);
@@ -80,7 +113,7 @@ describe('models asked of an upstream', () => {
     const listing = createListing();
     const clock = createFakeClock();
     listing.list('a');
-    const models = createModelDiscovery(localSource, listing.upstreams, clock);
+    const models = createModelDiscovery(offer, listing.upstreams, clock);
     await models.list();
     listing.list('a', 'new');
     expect(await models.find('new')).toBeNull();
@@ -95,7 +128,7 @@ describe('models asked of an upstream', () => {
     async (body) => {
       const listing = createListing();
       listing.say(body);
-      const models = createModelDiscovery(localSource, listing.upstreams, createFakeClock());
+      const models = createModelDiscovery(offer, listing.upstreams, createFakeClock());
       expect(await models.list()).toMatchObject({ code: 'upstream_unavailable', retryAfterMs: 2_000 });
       expect(await models.find('a')).toMatchObject({ code: 'upstream_unavailable' });
     },

@@ -23,6 +23,7 @@ const frameReader: FrameReader = { readEvent, readBody };
 export const chatDialect: Dialect = {
   auth: bearer,
   marksEnd: true,
+  modelsPath: '/models',
   writeRequest,
   createFrameReader: () => frameReader,
 };

@@ -54,6 +54,8 @@ export interface Dialect {
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether a stream says by itself that it is over; one that doesn't is over when its body is. */
   readonly marksEnd: boolean;
+  /** Where its models are listed, below the base URL; as many of them on one page as there may be. */
+  readonly modelsPath: string;
   writeRequest(request: TextRequest, upstreamModel: string, variation: Variation): DialectRequest;
   createFrameReader(): FrameReader;
 }
