@@ -1,7 +1,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Router } from 'express';
 import { systemClock } from './composition/clock.ts';
-import { composeModels, composePassthrough, composeUpstreams } from './composition/upstreams.ts';
+import {
+  composeModels,
+  composePassthrough,
+  composeProbes,
+  composeUpstreams,
+} from './composition/upstreams.ts';
 import { checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema.ts';
 import { createMemoryLimiter } from './coordination/memory.ts';
@@ -13,6 +18,7 @@ import { createPublicRouter } from './http/public-router.ts';
 import { createHttpServer, startListening } from './http/server.ts';
 import { createKeyManagement } from './operations/manage-keys.ts';
 import type { IssuedKey } from './operations/manage-keys.ts';
+import { probeUpstreams } from './operations/probe-upstreams.ts';
 import { watchBooks } from './operations/watch-books.ts';
 import { verifyLedger } from './operations/verify-ledger.ts';
 import { createBooks } from './storage/books.ts';
@@ -95,6 +101,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
   const limiter = createMemoryLimiter(clock);
   const upstreams = composeUpstreams(config, clock);
   const passthrough = composePassthrough(config);
+  const stopProbes = probeUpstreams(composeProbes(config), upstreams, health, clock);
   const { concurrency, requestsPerMinute, queueWait: queueWaitMs } = config.limits;
   const limits = { concurrency, requestsPerMinute, queueWaitMs };
   const ports: Ports = {
@@ -181,6 +188,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     adminServer.closeAllConnections();
     limiter.close();
     watch.stop();
+    stopProbes();
     await upstreams.close();
     for (const { agent } of passthrough) agent.destroy();
     const unsettled = await records.flush();

@@ -6,6 +6,7 @@ import { free } from '../domain/pricing.ts';
 import type { ModelSource } from '../domain/routing.ts';
 import { createDemoUpstream } from '../transport/demo-upstream.ts';
 import type { Passthrough } from '../http/passthrough.ts';
+import type { Probe } from '../operations/probe-upstreams.ts';
 import { dialects } from '../pipeline/dialects.ts';
 import { bearer } from '../protocol/upstream/dialect.ts';
 import type { KeyPlace } from '../protocol/upstream/dialect.ts';
@@ -51,6 +52,13 @@ function headersOf({
 /** Where a key stands that the config puts into another header than the dialect does. */
 function placeOf(header: string): KeyPlace {
   return header === bearer.header ? bearer : { header, prefix: '' };
+}
+
+/** The upstreams of the config that are asked now and then whether they are well. */
+export function composeProbes({ upstreams }: Config): readonly Probe[] {
+  return Object.entries(upstreams).flatMap(([upstream, { probe }]) =>
+    probe === undefined ? [] : [{ upstream, path: probe.path, intervalMs: probe.interval }],
+  );
 }
 
 /** The paths of the config that are passed on, with what their upstreams want. */

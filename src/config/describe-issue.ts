@@ -3,6 +3,8 @@ import { nearestName } from '../shared/nearest-name.ts';
 
 /** What an issue of the schema is to whoever wrote the config: its path, and what to do about it. */
 export function describeIssue(issue: z.core.$ZodIssue, schema: z.ZodType): readonly string[] {
+  if (issue.code === 'invalid_key')
+    return issue.issues.map(({ message }) => `${writePath(issue.path)}: ${message}`);
   if (issue.code !== 'unrecognized_keys') return [`${writePath(issue.path)}: ${issue.message}`];
   const known = knownKeys(schema, issue.path);
   return issue.keys.map((key) => `${writePath([...issue.path, key])}: unknown key${suggestion(key, known)}`);

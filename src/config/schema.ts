@@ -45,6 +45,12 @@ const upstream = z
       .default(['chat']),
     finishReason: z.enum(['required', 'optional']).default('required'),
     onDisconnect: z.enum(['estimate', 'drain', 'free']).default('estimate'),
+    probe: z
+      .strictObject({
+        path: z.string().startsWith('/').default('/models'),
+        interval: duration.prefault('10s'),
+      })
+      .optional(),
     timeouts: z
       .strictObject({
         connect: duration.prefault('5s'),

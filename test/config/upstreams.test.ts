@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import { readConfig } from '../../src/config/read-config.ts';
+
+const small = { routes: [{ upstream: 'local', model: 'm' }], free: true };
+
+function problemsWith(upstream: object, extra: object = {}): readonly string[] {
+  const local = { url: 'http://127.0.0.1:8000/v1', ...upstream };
+  const read = readConfig({ upstreams: { local }, models: { small }, ...extra });
+  return 'problems' in read ? read.problems : [];
+}
+
+describe('the address of an upstream', () => {
+  test.each([
+    'http://169.254.169.254/latest',
+    'http://[fe80::1]/v1',
+    'http://[::ffff:169.254.169.254]/v1',
+    'http://0xa9fea9fe/v1',
+    'http://2852039166/v1',
+    'http://metadata.google.internal/v1',
+    'http://METADATA.google.internal./v1',
+  ])('%s, where a machine keeps its credentials, is refused unless that is allowed', (url) => {
+    expect(problemsWith({ url })).toEqual([
+      expect.stringMatching(/^upstreams\.local\.url: a link-local address/),
+    ]);
+    expect(problemsWith({ url, allowLinkLocal: true })).toEqual([]);
+  });
+
+  test.each([
+    'http://127.0.0.1/v1',
+    'http://[::1]/v1',
+    'http://10.0.0.1/v1',
+    'https://169.254.example.com/v1',
+  ])('%s is taken', (url) => {
+    expect(problemsWith({ url })).toEqual([]);
+  });
+
+  test('may have a query, which is sent along, but no password and no fragment', () => {
+    expect(problemsWith({ url: 'https://host/openai?api-version=1' })).toEqual([]);
+    expect(problemsWith({ url: 'https://me:secret@host/v1' })).toHaveLength(1);
+    expect(problemsWith({ url: 'https://host/v1#x' })).toHaveLength(1);
+  });
+});
+
+describe('the headers of an upstream', () => {
+  test.each([
+    [{ 'x y': '1' }, 'the name of a header'],
+    [{ host: 'elsewhere' }, 'set by the gateway itself'],
+    [{ 'Content-Length': '1' }, 'set by the gateway itself'],
+    [{ 'x-org': 'a\r\nb: c' }, 'printable ASCII'],
+  ])('can’t be %j', (headers, problem) => {
+    expect(problemsWith({ headers }).join()).toContain(problem);
+  });
+
+  test('can be any other', () => {
+    expect(problemsWith({ headers: { 'HTTP-Referer': 'https://mine' }, authHeader: 'api-key' })).toEqual([]);
+  });
+});
+
+describe('a path that is passed on', () => {
+  test.each([
+    '/v1/chat/completions',
+    '/v1/responses',
+    '/v1/models',
+    '/v1/models/x',
+    '/v1/key',
+    '/v1/key/requests',
+  ])('can’t be %s, which is ours', (path) => {
+    const problems = problemsWith({}, { passthrough: [{ path, upstream: 'local' }] });
+    expect(problems).toEqual([expect.stringContaining('passthrough[0].path')]);
+  });
+
+  test.each(['tokenize', '/tokenize/', '/a*', '/:id', '/a/../b?x', ''])('can’t be %j', (path) => {
+    expect(problemsWith({}, { passthrough: [{ path, upstream: 'local' }] })).toHaveLength(1);
+  });
+
+  test('leads to an upstream that is there', () => {
+    expect(problemsWith({}, { passthrough: [{ path: '/tokenize', upstream: 'locl' }] })).toEqual([
+      "passthrough[0].upstream: no upstream is named 'locl'; did you mean 'local'?",
+    ]);
+  });
+});
