@@ -1,40 +1,19 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import type { Router } from 'express';
+import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { Router } from 'express';
 import { systemClock } from './composition/clock.ts';
-import {
-  composeModels,
-  composePassthrough,
-  composeProbes,
-  composeUpstreams,
-} from './composition/upstreams.ts';
+import { layFoundation } from './composition/foundation.ts';
+import { createListeners } from './composition/listeners.ts';
+import { composeService } from './composition/service.ts';
+import type { Service } from './composition/service.ts';
 import { checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema.ts';
-import { createMemoryLimiter } from './coordination/memory.ts';
 import type { KeySettings } from './domain/api-key.ts';
 import type { Clock } from './domain/ports.ts';
-import { createUpstreamHealth } from './domain/upstream-health.ts';
-import { createAdminRouter } from './http/admin-router.ts';
-import { createPublicRouter } from './http/public-router.ts';
-import { createHttpServer, startListening } from './http/server.ts';
-import { createKeyManagement } from './operations/manage-keys.ts';
 import type { IssuedKey } from './operations/manage-keys.ts';
-import { probeUpstreams } from './operations/probe-upstreams.ts';
-import { watchBooks } from './operations/watch-books.ts';
-import { verifyLedger } from './operations/verify-ledger.ts';
-import { createBooks } from './storage/books.ts';
-import type { Ports } from './pipeline/exchange.ts';
 import { awaitSettlements, drain } from './pipeline/drain.ts';
-import { createInFlight } from './pipeline/in-flight.ts';
-import type { Engine } from './storage/engine.ts';
-import { createKeyDirectory, hashKey } from './storage/key-directory.ts';
-import { createSqliteEngine } from './storage/sqlite/engine.ts';
-import { keepSettlements } from './storage/kept-settlements.ts';
-import { createStore } from './storage/store.ts';
-import { createLog } from './telemetry/logger.ts';
-import { createMetrics } from './telemetry/metrics.ts';
-import { createTelemetry } from './telemetry/telemetry.ts';
 import { isRefusal } from './shared/errors.ts';
-import { createTokenCounter } from './tokens/token-counter.ts';
+import { createLog } from './telemetry/logger.ts';
 
 export type { ConfigInput } from './config/schema.ts';
 
@@ -51,6 +30,11 @@ export interface Gateway {
   hasKeys(): Promise<boolean>;
   /** The names of the models on offer now; none while an upstream that lists them is away. */
   modelNames(): Promise<readonly string[]>;
+  /**
+   * Puts another config in the place of the one in force, whole or not at all: throws `ConfigError` if it has faults.
+   * Requests that run go on under the old one. Returns the sections that differ and that only a restart changes.
+   */
+  reload(input: ConfigInput): readonly string[];
   /** Stops accepting, lets running requests end within the drain time, then closes everything. */
   close(): Promise<void>;
 }
@@ -63,96 +47,51 @@ export interface GatewayOptions {
   readonly clock?: Clock;
 }
 
+/** A gateway whose config is checked already: what a process with a config file of its own works with. */
+export interface ComposedGateway extends Gateway {
+  /** Puts a checked config into force. */
+  replaceConfig(config: Config): readonly string[];
+  /** Notes that a config could not be put into force; the old one stays. */
+  reloadFailed(error: unknown): void;
+}
+
 /** Builds a gateway from a config as it would stand in a YAML file. Throws `ConfigError` if it has faults. */
 export function createGateway(input: ConfigInput, options: GatewayOptions = {}): Gateway {
   return composeGateway(checkConfig(input, 'the config'), options);
 }
 
+/** What can't change while the process runs: it holds ports and files. */
+const fixedSections = ['admin', 'storage'] as const;
+
 /** The composition root: the one place that knows every room. */
-export function composeGateway(config: Config, options: GatewayOptions): Gateway {
+export function composeGateway(config: Config, options: GatewayOptions): ComposedGateway {
   const clock = options.clock ?? systemClock;
   const log = createLog(options.logLevel ?? 'warn');
-  const engine = createSqliteEngine({
-    path: config.storage.url.slice('sqlite:'.length),
-    durability: config.storage.durability,
+  const foundation = layFoundation(config, clock, log, {
+    lowBalanceNanos: () => service.config.limits.lowBalance,
+    upstreamStates: () => service.upstreamStates(),
   });
-  const store = createStore(engine, { nextId, now: () => clock.now() });
-  store
-    .closeLostRecords()
-    .catch((error: unknown) => log.fault('records of an earlier process could not be closed', error));
-  const records = keepSettlements(store, clock, log.fault);
-  const directory = createKeyDirectory(store, clock, log.fault);
-  const inFlight = createInFlight();
-  const health = createUpstreamHealth(clock);
-  const books = createBooks(engine);
-  const watch = watchBooks(store, books, clock, {
-    lowBalanceNanos: config.limits.lowBalance,
-    isKnown: (requestId) => inFlight.has(requestId) || records.isWaiting(requestId),
-    onExpired: (count) => metrics.holdsExpired(count),
-    onFault: log.fault,
-  });
-  const upstreamStates = () =>
-    Object.fromEntries(Object.keys(config.upstreams).map((name) => [name, health.state(name)]));
-  const metrics = createMetrics({
-    upstreamStates,
-    books: () => watch.figures,
-    settlementLagMs: () => records.lagMs(),
-  });
-  const limiter = createMemoryLimiter(clock);
-  const upstreams = composeUpstreams(config, clock);
-  const passthrough = composePassthrough(config);
-  const stopProbes = probeUpstreams(composeProbes(config), upstreams, health, clock);
-  const { concurrency, requestsPerMinute, queueWait: queueWaitMs } = config.limits;
-  const limits = { concurrency, requestsPerMinute, queueWaitMs };
-  const ports: Ports = {
-    clock,
-    keys: directory,
-    limiter,
-    records,
-    models: composeModels(config, upstreams, clock),
-    upstreams,
-    telemetry: createTelemetry(metrics, log),
-    inFlight,
-    health,
-    random: Math.random,
-    tokens: createTokenCounter(),
-    balanceMode: config.limits.balanceMode,
-    defaultLimits: limits,
-    defaultCompatibility: config.compatibility,
-  };
-  const defaults = { limits, compatibility: config.compatibility };
-  const keys = createKeyManagement({
-    clock,
-    randomBytes,
-    hash: hashKey,
-    forgetKeys: () => directory.forgetAll(),
-    store,
-  });
+  const { engine, store, keys, inFlight, metrics } = foundation;
+  const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
+  let service: Service = composeService(config, foundation, adminToken);
+  /** Services that were replaced, and whose last requests may still run. */
+  const replaced = new Set<Promise<void>>();
 
-  const router = createPublicRouter(
-    ports,
-    { ...store, keys: directory, inFlight, defaults },
-    passthrough,
-    nextId,
-    config.server.maxBody,
-  );
-  const admin = createAdminRouter({
-    token: options.adminToken ?? config.admin.token ?? randomUUID(),
-    nextId,
-    keys: { keys, defaults, countInFlight: (keyId) => inFlight.count(keyId) },
-    records: {
-      listRecords: (filter, limit, before) => store.listRecords(filter, limit, before),
-      running: () => inFlight.list(),
-      cancel: (requestId) => inFlight.cancel(requestId),
-      verifyLedger: () => verifyLedger(books),
-    },
-    metrics,
-    onFault: log.fault,
-    upstreamStates,
-    notReady: () => whyNotReady(ports, engine),
-  });
-  const publicServer = createHttpServer(router, nextId);
-  const adminServer = createHttpServer(admin, nextId);
+  const router = Router().use((...call) => service.router(...call));
+  const admin = Router().use((...call) => service.admin(...call));
+  const listeners = createListeners(router, admin);
+
+  const replaceConfig = (next: Config): readonly string[] => {
+    const before = service;
+    service = composeService(next, foundation, adminToken);
+    const closing = Promise.all(inFlight.all().map((request) => inFlight.ended(request))).then(() =>
+      before.close(),
+    );
+    replaced.add(closing);
+    void closing.finally(() => replaced.delete(closing));
+    metrics.configReloaded('ok');
+    return changedSections(before.config, next);
+  };
 
   let closing: Promise<void> | null = null;
   return {
@@ -161,57 +100,36 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     createKey: (name, settings) => keys.issue(name, settings),
     hasKeys: async () => (await store.countKeys()) > 0,
     async modelNames() {
-      const offered = await ports.models.list();
+      const offered = await service.models.list();
       return isRefusal(offered) ? [] : offered.map(({ id }) => id);
     },
     async listen() {
       await engine.ready;
-      const { server, admin: adminConfig } = config;
-      const port = await startListening(publicServer, server.host, server.port);
-      const adminPort = await startListening(adminServer, adminConfig.host, adminConfig.port).catch(
-        (error: unknown) => {
-          publicServer.close();
-          throw error;
-        },
-      );
-      return { url: address(server.host, port), adminUrl: address(adminConfig.host, adminPort) };
+      return listeners.open(service.config);
+    },
+    reload: (input) => replaceConfig(checkConfig(input, 'the config')),
+    replaceConfig,
+    reloadFailed(error) {
+      metrics.configReloaded('failed');
+      log.fault('the config was not reloaded: the one before stays in force', error);
     },
     close: () => (closing ??= close()),
   };
 
   async function close(): Promise<void> {
-    publicServer.close();
-    await drain(ports.inFlight, config.server.drain, clock);
-    publicServer.closeAllConnections();
-    await awaitSettlements(ports.inFlight, clock);
-    adminServer.close();
-    adminServer.closeAllConnections();
-    limiter.close();
-    watch.stop();
-    stopProbes();
-    await upstreams.close();
-    for (const { agent } of passthrough) agent.destroy();
-    const unsettled = await records.flush();
-    await engine.close();
-    if (unsettled > 0)
-      throw new Error(`settlements not written: ${unsettled}. The database did not take them.`);
+    listeners.stopAccepting();
+    await drain(inFlight, service.config.server.drain, clock);
+    listeners.cutPublic();
+    await awaitSettlements(inFlight, clock);
+    listeners.close();
+    await Promise.all([service.close(), ...replaced]);
+    await foundation.close();
   }
 }
 
-async function whyNotReady({ inFlight, models }: Ports, engine: Engine): Promise<string | null> {
-  if (!inFlight.accepting) return 'draining';
-  const opened = await engine.ready.then(
-    () => engine.broken === null,
-    () => false,
-  );
-  if (!opened) return 'the database is not open';
-  return isRefusal(await models.list()) ? 'no list of models from the upstream yet' : null;
-}
-
-function address(host: string, port: number): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-}
-
-function nextId(): string {
-  return randomUUID().replaceAll('-', '');
+/** The sections that differ and need a restart; of the public listener, only where it is. */
+function changedSections(before: Config, after: Config): readonly string[] {
+  const fixed = fixedSections.filter((name) => !isDeepStrictEqual(before[name], after[name]));
+  const moved = before.server.host !== after.server.host || before.server.port !== after.server.port;
+  return moved ? [...fixed, 'server'] : fixed;
 }

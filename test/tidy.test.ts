@@ -36,9 +36,10 @@ const drawnArrows = new Set([
 
 /** The packages and Node modules that each room may use; nothing else may. */
 const packages: Readonly<Record<string, readonly string[]>> = {
-  'gateway.ts': ['node:crypto', 'express'],
+  'gateway.ts': ['node:crypto', 'node:util', 'express'],
+  composition: ['node:crypto', 'express'],
   shared: ['node:net'],
-  cli: ['commander'],
+  cli: ['commander', 'node:fs'],
   http: [
     'express',
     'http-proxy-middleware',

@@ -1,9 +1,10 @@
+import { watchFile } from 'node:fs';
 import type { Command } from 'commander';
 import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
 import { readVariable } from '../config/environment.ts';
 import { ConfigError, environmentConfig, loadConfigFile } from '../config/load.ts';
 import { composeGateway } from '../gateway.ts';
-import type { Gateway } from '../gateway.ts';
+import type { ComposedGateway, Gateway } from '../gateway.ts';
 
 /** Adds `textgate serve`. */
 export function addServeCommand(program: Command): void {
@@ -24,6 +25,7 @@ async function serve({ config: file }: { config?: string }): Promise<void> {
     const adminToken = config.admin.token ?? ensureAdminToken(adminTokenFile);
     const gateway = composeGateway(config, { adminToken, logLevel: 'info' });
     closeOnSignal(gateway);
+    if (file !== undefined) reloadOnChange(gateway, file);
     const { url, adminUrl } = await gateway.listen();
     console.log(await greeting(gateway, { url, adminUrl, tryOut: file === undefined }));
   } catch (error) {
@@ -51,6 +53,26 @@ function closeOnSignal(gateway: Gateway): void {
   };
   process.on('SIGTERM', close);
   process.on('SIGINT', close);
+}
+
+/** How often the config file is looked at for changes, in milliseconds: asking finds every kind of replacement. */
+const watchMs = 1_000;
+
+/** Takes a changed config into force, on SIGHUP or by itself. A bad one is told of and leaves the old one running. */
+function reloadOnChange(gateway: ComposedGateway, file: string): void {
+  const reload = (): void => {
+    try {
+      const restart = gateway.replaceConfig(loadConfigFile(file, process.env));
+      console.log(`${file} is in force${restart.map((name) => `; ${name} needs a restart`).join('')}`);
+    } catch (error) {
+      gateway.reloadFailed(error);
+      console.error(error instanceof Error ? error.message : String(error));
+    }
+  };
+  process.on('SIGHUP', reload);
+  watchFile(file, { interval: watchMs, persistent: false }, (now, before) => {
+    if (now.mtimeMs !== before.mtimeMs) reload();
+  });
 }
 
 interface Place {

@@ -33,7 +33,7 @@ export interface BookWatch {
 }
 
 interface WatchOptions {
-  readonly lowBalanceNanos: number;
+  readonly lowBalanceNanos: () => number;
   /** Whether a request is still on its way, or its settlement waits for the database. */
   readonly isKnown: (requestId: string) => boolean;
   readonly onExpired: (count: number) => void;
@@ -64,7 +64,7 @@ export function watchBooks(
         .imbalanceNanos;
     }
     const openHolds = await records.countOpen();
-    const lowBalances = await records.countLowBalances(lowBalanceNanos, clock.now());
+    const lowBalances = await records.countLowBalances(lowBalanceNanos(), clock.now());
     figures = { openHolds, imbalanceNanos, lowBalances };
   };
   let cancel = clock.schedule(0, again);

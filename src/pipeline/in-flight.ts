@@ -21,9 +21,13 @@ export interface InFlight {
   readonly accepting: boolean;
   add(running: Running): void;
   remove(running: Running): void;
+  /** All of them, those included that wait to be let in. */
+  all(): readonly Running[];
   /** Those that have been let in, in the order of their arrival. */
   list(): readonly Running[];
   has(requestId: string): boolean;
+  /** Resolves when a request runs no more. */
+  ended(running: Running): Promise<void>;
   /** How many a key has. */
   count(keyId: string): number;
   /** Stops one request; false when none runs under this id, or not with this key. */
@@ -36,6 +40,7 @@ export interface InFlight {
 
 export function createInFlight(): InFlight {
   const running = new Map<string, Running>();
+  const awaited = new Map<string, PromiseWithResolvers<void>>();
   let accepting = true;
   let empty: PromiseWithResolvers<void> | null = null;
   return {
@@ -45,10 +50,19 @@ export function createInFlight(): InFlight {
     add: (request) => void running.set(request.requestId, request),
     remove(request) {
       running.delete(request.requestId);
+      awaited.get(request.requestId)?.resolve();
+      awaited.delete(request.requestId);
       if (running.size === 0) empty?.resolve();
     },
     list: () => [...running.values()].filter(({ notes }) => notes.key !== null),
+    all: () => [...running.values()],
     has: (requestId) => running.has(requestId),
+    async ended({ requestId }) {
+      if (!running.has(requestId)) return;
+      const waiting = awaited.get(requestId) ?? Promise.withResolvers<void>();
+      awaited.set(requestId, waiting);
+      await waiting.promise;
+    },
     count: (keyId) => [...running.values()].filter(({ notes }) => notes.key?.id === keyId).length,
     cancel(requestId, keyId) {
       const found = running.get(requestId);

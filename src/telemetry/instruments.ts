@@ -112,6 +112,11 @@ export function createInstruments(registry: Registry) {
       'Open records without a request that were closed, and their holds given back.',
       [],
     ),
+    configReloads: counter(
+      'textgate_config_reloads_total',
+      'Configs that were to be put into force, by whether they could be.',
+      ['result'],
+    ),
     leasesExpired: counter(
       'textgate_leases_expired_total',
       'Slots that were given back because their holder was not heard of any more; a single process has none.',

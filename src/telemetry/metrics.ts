@@ -41,6 +41,8 @@ export interface Readings {
 export interface Metrics extends Omit<Telemetry, 'fault'> {
   /** Open records without a request were closed. */
   holdsExpired(count: number): void;
+  /** A config was put into force, or could not be. */
+  configReloaded(result: 'ok' | 'failed'): void;
   /** The exposition text and its content type. */
   expose(): Promise<{ readonly contentType: string; readonly body: string }>;
 }
@@ -49,7 +51,8 @@ export function createMetrics(readings: Readings): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const instruments = createInstruments(registry);
-  const { inFlight, streamsOpen, requests, endings, holdsExpired } = instruments;
+  const { inFlight, streamsOpen, requests, endings, holdsExpired, configReloads } = instruments;
+  for (const result of ['ok', 'failed']) configReloads.inc({ result }, 0);
 
   return {
     exchangeBegan: (protocol) => inFlight.inc({ protocol }),
@@ -68,6 +71,7 @@ export function createMetrics(readings: Readings): Metrics {
       if (summary.upstream !== null) observeAnswer(summary, model, summary.upstream, instruments);
     },
     holdsExpired: (count) => holdsExpired.inc(count),
+    configReloaded: (result) => configReloads.inc({ result }),
     async expose() {
       readAll(readings, instruments);
       return { contentType: registry.contentType, body: await registry.metrics() };
@@ -139,6 +143,7 @@ function readAll(
   { upstreamStates, books, settlementLagMs }: Readings,
   { upstreamState, holds, imbalance, lowBalance, ledgerLag }: Instruments,
 ): void {
+  upstreamState.reset();
   for (const [upstream, state] of Object.entries(upstreamStates()))
     upstreamState.set({ upstream }, stateValues[state]);
   const { openHolds, imbalanceNanos, lowBalances } = books();

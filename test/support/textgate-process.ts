@@ -14,9 +14,10 @@ interface Finished {
 /** A running `textgate` process; it is ended with the test at the latest. */
 export interface TextgateProcess {
   readonly output: () => string;
+  readonly errors: () => string;
   /** Resolves once standard output matches; rejects when the process ends first. */
   printed(pattern: RegExp): Promise<RegExpMatchArray>;
-  signal(name: 'SIGTERM' | 'SIGINT'): void;
+  signal(name: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): void;
   readonly finished: Promise<Finished>;
 }
 
@@ -43,6 +44,7 @@ export function startTextgate(
   });
   return {
     output: () => stdout,
+    errors: () => stderr,
     printed: (pattern) =>
       new Promise((resolve, reject) => {
         const look = (): void => {

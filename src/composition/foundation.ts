@@ -1,0 +1,90 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { Config } from '../config/schema.ts';
+import { createMemoryLimiter } from '../coordination/memory.ts';
+import type { Clock } from '../domain/ports.ts';
+import { createUpstreamHealth } from '../domain/upstream-health.ts';
+import type { UpstreamState } from '../domain/upstream-health.ts';
+import { createKeyManagement } from '../operations/manage-keys.ts';
+import { watchBooks } from '../operations/watch-books.ts';
+import { createInFlight } from '../pipeline/in-flight.ts';
+import { createBooks } from '../storage/books.ts';
+import { createKeyDirectory, hashKey } from '../storage/key-directory.ts';
+import { keepSettlements } from '../storage/kept-settlements.ts';
+import { createSqliteEngine } from '../storage/sqlite/engine.ts';
+import { createStore } from '../storage/store.ts';
+import type { Log } from '../telemetry/logger.ts';
+import { createMetrics } from '../telemetry/metrics.ts';
+import { createTelemetry } from '../telemetry/telemetry.ts';
+import { createTokenCounter } from '../tokens/token-counter.ts';
+
+/** What lives as long as the process, whatever becomes of its config: the books, the limits, what is in progress. */
+export type Foundation = ReturnType<typeof layFoundation>;
+
+/** What of the config that is in force now the foundation looks at. */
+interface Current {
+  readonly lowBalanceNanos: () => number;
+  readonly upstreamStates: () => Readonly<Record<string, UpstreamState>>;
+}
+
+/** A fresh id of 32 hexadecimal digits. */
+export function nextId(): string {
+  return randomUUID().replaceAll('-', '');
+}
+
+export function layFoundation({ storage }: Config, clock: Clock, log: Log, current: Current) {
+  const engine = createSqliteEngine({
+    path: storage.url.slice('sqlite:'.length),
+    durability: storage.durability,
+  });
+  const store = createStore(engine, { nextId, now: () => clock.now() });
+  store
+    .closeLostRecords()
+    .catch((error: unknown) => log.fault('records of an earlier process could not be closed', error));
+  const records = keepSettlements(store, clock, log.fault);
+  const directory = createKeyDirectory(store, clock, log.fault);
+  const inFlight = createInFlight();
+  const limiter = createMemoryLimiter(clock);
+  const books = createBooks(engine);
+  const watch = watchBooks(store, books, clock, {
+    lowBalanceNanos: current.lowBalanceNanos,
+    isKnown: (requestId) => inFlight.has(requestId) || records.isWaiting(requestId),
+    onExpired: (count) => metrics.holdsExpired(count),
+    onFault: log.fault,
+  });
+  const metrics = createMetrics({
+    upstreamStates: current.upstreamStates,
+    books: () => watch.figures,
+    settlementLagMs: () => records.lagMs(),
+  });
+  return {
+    clock,
+    log,
+    engine,
+    store,
+    records,
+    directory,
+    inFlight,
+    limiter,
+    books,
+    metrics,
+    telemetry: createTelemetry(metrics, log),
+    health: createUpstreamHealth(clock),
+    tokens: createTokenCounter(),
+    keys: createKeyManagement({
+      clock,
+      randomBytes,
+      hash: hashKey,
+      forgetKeys: () => directory.forgetAll(),
+      store,
+    }),
+    /** Closes the books. Throws if there are settlements that the database does not take. */
+    async close(): Promise<void> {
+      limiter.close();
+      watch.stop();
+      const unsettled = await records.flush();
+      await engine.close();
+      if (unsettled > 0)
+        throw new Error(`settlements not written: ${unsettled}. The database did not take them.`);
+    },
+  };
+}

@@ -1,0 +1,116 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createGateway } from '../../src/gateway.ts';
+import type { ConfigInput, Gateway } from '../../src/gateway.ts';
+import { eventually } from '../support/eventually.ts';
+import { readLive } from '../support/live-answer.ts';
+import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { freePorts, startTextgate } from '../support/textgate-process.ts';
+
+const adminToken = 'an-admin-token-for-tests';
+let upstreams: readonly ScriptedUpstream[];
+let gateway: Gateway;
+let url: string;
+let adminUrl: string;
+let key: string;
+
+const configOf = (upstream: string, limits: ConfigInput['limits'] = {}): ConfigInput => ({
+  server: { port: 0 },
+  admin: { port: 0, token: adminToken },
+  storage: { url: 'sqlite::memory:' },
+  limits,
+  upstreams: { [upstream]: { url: upstreams[Number(upstream.slice(1))]?.url ?? '' } },
+  models: { [`from-${upstream}`]: { routes: [{ upstream, model: 'm' }], free: true } },
+});
+const post = (model: string, stream = false): Promise<Response> =>
+  fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model, stream, messages: [{ role: 'user', content: 'x' }] }),
+  });
+const metrics = async (): Promise<string> => (await fetch(`${adminUrl}/metrics`)).text();
+
+beforeEach(async () => {
+  upstreams = await Promise.all([startUpstream(), startUpstream()]);
+  for (const upstream of upstreams) upstream.play(sayTexts(['x']));
+  gateway = createGateway(configOf('u0'), { logLevel: 'silent' });
+  ({ url, adminUrl } = await gateway.listen());
+  key = (await gateway.createKey('x')).secret;
+});
+afterEach(async () => {
+  await gateway.close();
+  await Promise.all(upstreams.map((upstream) => upstream.close()));
+});
+
+describe('a reloaded config', () => {
+  test('is in force from the next request on, with the keys and limits that were there', async () => {
+    expect((await post('from-u0')).status).toBe(200);
+    expect(gateway.reload(configOf('u1', { requestsPerMinute: 3 }))).toEqual([]);
+    expect((await post('from-u0')).status).toBe(404);
+    expect((await post('from-u1')).status).toBe(200);
+    expect((await post('from-u1')).status).toBe(429);
+    expect(upstreams.map(({ seen }) => seen.length)).toEqual([1, 1]);
+    const text = await metrics();
+    expect(text).toContain('textgate_config_reloads_total{result="ok"} 1');
+    expect(text).toContain('textgate_upstream_state{upstream="u1"} 2');
+    expect(text).not.toContain('textgate_upstream_state{upstream="u0"}');
+  });
+
+  test('lets a running answer end over the upstream that it replaced, and then lets go of that', async () => {
+    const frames = chatFrames(['one ', 'two']);
+    const finish = Promise.withResolvers<() => void>();
+    upstreams[0]?.play((response) => {
+      sendStream(response, frames.slice(0, 2));
+      finish.resolve(() => response.end(frames.slice(2).join('')));
+    });
+    const running = readLive(post('from-u0', true));
+    await eventually('it runs', () => running.text.includes('one '));
+    gateway.reload(configOf('u1'));
+    expect((await post('from-u1')).status).toBe(200);
+    for (let turn = 0; turn < 10; turn++) await setImmediate();
+    (await finish.promise)();
+    await running.ended;
+    expect(running.text).toMatch(/two[^]*data: \[DONE\]\n\n$/);
+    await eventually('its connections are closed', async () => (await upstreams[0]?.connections()) === 0);
+  });
+
+  test('with faults changes nothing, and says all of them', async () => {
+    const bad = { ...configOf('u1'), limits: { concurrency: 0 }, surprise: 1 } as unknown as ConfigInput;
+    expect(() => gateway.reload(bad)).toThrow(
+      /surprise[^]*limits\.concurrency|limits\.concurrency[^]*surprise/,
+    );
+    expect((await post('from-u0')).status).toBe(200);
+  });
+
+  test('says what of it needs a restart', () => {
+    const moved = { ...configOf('u1'), server: { port: 1 }, storage: { url: 'sqlite:elsewhere.db' } };
+    expect(gateway.reload(moved)).toEqual(['storage', 'server']);
+  });
+});
+
+test('textgate serve takes a changed file into force, by SIGHUP or by itself, and keeps the old one when it is bad', async () => {
+  const folder = makeTemporaryFolder();
+  const file = join(folder, 'textgate.yaml');
+  const write = (model: string, more = ''): void =>
+    writeFileSync(
+      file,
+      `upstreams: { demo: { url: "demo:" } }\nmodels: { ${model}: { routes: [{ upstream: demo, model: demo }], free: true } }\n${more}`,
+    );
+  write('first');
+  const server = startTextgate(['serve', '--config', file], folder, freePorts);
+  await server.printed(/textgate serves/);
+  write('second');
+  await server.printed(/textgate.yaml is in force\n/);
+  write('third', 'surprise: 1\n');
+  server.signal('SIGHUP');
+  await eventually('it is told of', () => server.errors().includes('surprise: unknown key'));
+  write('fourth', 'storage: { durability: full }\n');
+  server.signal('SIGHUP');
+  await server.printed(/textgate.yaml is in force; storage needs a restart/);
+  server.signal('SIGTERM');
+  expect((await server.finished).code).toBe(0);
+});
