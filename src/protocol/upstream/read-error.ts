@@ -7,7 +7,7 @@ const defaultRetryAfterMs = 5_000;
 
 /** How providers say, in a 400 of their own, that the text is too long for the model. */
 const contextTooLong =
-  /context_length_exceeded|maximum context|context (?:length|size|window|limit)|exceed_context_size|prompt is too long|input token count/i;
+  /context_length_exceeded|maximum (?:context|prompt length|model length)|context (?:length|size|window|limit)|exceed_context_size|prompt is too long|input token count/i;
 
 /** How Google says, in a 400 as well, that it does not know the key. */
 const keyRefused = /API_KEY_INVALID|API key not valid/;
@@ -60,6 +60,8 @@ export function readReportedError(error: unknown): Refusal {
     const status = statusMeantBy(word);
     if (status !== null) return readUpstreamError(status, '', null);
   }
+  const message = isPlainObject(error) ? error['message'] : error;
+  if (typeof message === 'string' && contextTooLong.test(message)) return contextExceeded();
   return refuse('upstream_error', "The model's provider reported an error while it was answering.");
 }
 
