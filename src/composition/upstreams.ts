@@ -107,7 +107,7 @@ function sourceOf(name: string, upstreams: Config['upstreams']): ModelSource {
   const config = upstreams[name];
   const [dialect] = config?.dialects ?? [];
   if (config === undefined || dialect === undefined) throw new Error('a model without an upstream');
-  const { finishReason, onDisconnect, systemRole, maxTokensField } = config;
-  const speech = { dialect, finishReason, variation: { systemRole, maxTokensField } };
+  const { finishReason, onDisconnect, systemRole, maxTokensField, streamUsage } = config;
+  const speech = { dialect, finishReason, variation: { systemRole, maxTokensField, streamUsage } };
   return { upstream: name, speech, onDisconnect };
 }

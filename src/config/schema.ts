@@ -39,6 +39,7 @@ const upstream = z
     allowLinkLocal: z.boolean().default(false),
     systemRole: z.enum(['system', 'developer']).default('system'),
     maxTokensField: z.enum(['max_tokens', 'max_completion_tokens']).default('max_tokens'),
+    streamUsage: z.enum(['ask', 'given']).default('ask'),
     dialects: z
       .array(z.enum(['chat', 'responses', 'anthropic', 'gemini']))
       .min(1)

@@ -2,7 +2,11 @@ import type { ModelSource } from '../../src/domain/routing.ts';
 import type { Variation } from '../../src/protocol/upstream/dialect.ts';
 
 /** What most upstreams want. */
-export const usualVariation: Variation = { systemRole: 'system', maxTokensField: 'max_tokens' };
+export const usualVariation: Variation = {
+  systemRole: 'system',
+  maxTokensField: 'max_tokens',
+  streamUsage: 'ask',
+};
 
 /** An upstream that speaks Chat Completions and wants nothing special. */
 export const localSource: ModelSource = {

@@ -17,8 +17,8 @@ const usageNames: UsageNames = {
   input: ['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'],
   output: ['output_tokens'],
   total: 'total_tokens',
-  cached: ['cache_read_input_tokens'],
-  reasoning: ['output_tokens_details', 'thinking_tokens'],
+  cached: [['cache_read_input_tokens']],
+  reasoning: [['output_tokens_details', 'thinking_tokens']],
 };
 
 /** Blocks without text that need nothing from a client: thoughts, and tools that the provider runs itself. */

@@ -8,12 +8,13 @@ import { readReportedError } from './read-error.ts';
 import { readUsage } from './token-counts.ts';
 import type { UsageNames } from './token-counts.ts';
 
+/** Not all providers have the parts where OpenAI has them: DeepSeek, Moonshot, SGLang and Together name them beside the whole. */
 const usageNames: UsageNames = {
   input: ['prompt_tokens'],
   output: ['completion_tokens'],
   total: 'total_tokens',
-  cached: ['prompt_tokens_details', 'cached_tokens'],
-  reasoning: ['completion_tokens_details', 'reasoning_tokens'],
+  cached: [['prompt_tokens_details', 'cached_tokens'], ['prompt_cache_hit_tokens'], ['cached_tokens']],
+  reasoning: [['completion_tokens_details', 'reasoning_tokens'], ['reasoning_tokens']],
 };
 
 /** A frame reader without a memory: all that an answer's end needs to know is in `Answer`. */
@@ -28,9 +29,9 @@ export const chatDialect: Dialect = {
   createFrameReader: () => frameReader,
 };
 
-/** Usage is always asked for, whatever the client wants to see: the record needs it. */
+/** Usage is wanted always, whatever the client wants to see: the record needs it. */
 function writeRequest(request: TextRequest, upstreamModel: string, variation: Variation): DialectRequest {
-  const { systemRole, maxTokensField } = variation;
+  const { systemRole, maxTokensField, streamUsage } = variation;
   const body = {
     model: upstreamModel,
     messages: request.turns.map(({ role, text }) => ({
@@ -39,7 +40,7 @@ function writeRequest(request: TextRequest, upstreamModel: string, variation: Va
     })),
     ...(request.maxOutputTokens === null ? {} : { [maxTokensField]: request.maxOutputTokens }),
     stream: request.stream,
-    ...(request.stream ? { stream_options: { include_usage: true } } : {}),
+    ...(request.stream && streamUsage === 'ask' ? { stream_options: { include_usage: true } } : {}),
   };
   return { path: '/chat/completions', body: JSON.stringify(body) };
 }
@@ -60,9 +61,9 @@ function readBody(body: Frame, answer: Answer): void {
  */
 function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: Answer): void {
   answer.usage = readFrameUsage(frame) ?? answer.usage;
-  const error = frame['error'] ?? (frame['object'] === 'error' ? frame : null);
-  if (error !== null) return answer.fail(readReportedError(error));
   const choice = firstChoice(frame['choices']);
+  const error = frame['error'] ?? choice?.['error'] ?? (frame['object'] === 'error' ? frame : null);
+  if (error !== null) return answer.fail(readReportedError(error));
   if (choice === null) return;
   const reason = choice['finish_reason'] ?? choice['finishReason'];
   if (typeof reason === 'string' && reason !== '') answer.finishWith(reason);

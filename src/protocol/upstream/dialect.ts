@@ -23,6 +23,8 @@ export interface Variation {
   readonly systemRole: 'system' | 'developer';
   /** What it calls the output cap. */
   readonly maxTokensField: 'max_tokens' | 'max_completion_tokens';
+  /** Whether a stream has its usage because it is asked for, or unasked by an upstream that refuses the question. */
+  readonly streamUsage: 'ask' | 'given';
 }
 
 /** A JSON object that an upstream sent. */

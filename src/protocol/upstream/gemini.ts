@@ -13,8 +13,8 @@ const usageNames: UsageNames = {
   input: ['promptTokenCount', 'toolUsePromptTokenCount'],
   output: ['candidatesTokenCount', 'thoughtsTokenCount'],
   total: 'totalTokenCount',
-  cached: ['cachedContentTokenCount'],
-  reasoning: ['thoughtsTokenCount'],
+  cached: [['cachedContentTokenCount']],
+  reasoning: [['thoughtsTokenCount']],
 };
 
 /** What a part may hold beside its content: without any content it says nothing, which is allowed. */

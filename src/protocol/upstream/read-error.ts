@@ -7,7 +7,7 @@ const defaultRetryAfterMs = 5_000;
 
 /** How providers say, in a 400 of their own, that the text is too long for the model. */
 const contextTooLong =
-  /context_length_exceeded|maximum context|context (?:length|size|window|limit)|exceed_context_size|prompt is too long|input token count/i;
+  /context_length_exceeded|maximum (?:context|prompt length|model length)|context (?:length|size|window|limit)|exceed_context_size|prompt is too long|input token count/i;
 
 /** How Google says, in a 400 as well, that it does not know the key. */
 const keyRefused = /API_KEY_INVALID|API key not valid/;
@@ -24,6 +24,7 @@ export function readUpstreamError(status: number, body: string, retryAfterMs: nu
       if (keyRefused.test(body)) return credentialsRefused();
       return contextTooLong.test(body) ? contextExceeded() : refusedByProvider(status);
     case 401:
+    case 402:
     case 403:
       return credentialsRefused();
     case 408:
@@ -60,6 +61,8 @@ export function readReportedError(error: unknown): Refusal {
     const status = statusMeantBy(word);
     if (status !== null) return readUpstreamError(status, '', null);
   }
+  const message = isPlainObject(error) ? error['message'] : error;
+  if (typeof message === 'string' && contextTooLong.test(message)) return contextExceeded();
   return refuse('upstream_error', "The model's provider reported an error while it was answering.");
 }
 
@@ -72,7 +75,7 @@ function statusMeantBy(word: unknown): number | null {
 function credentialsRefused(): Refusal {
   return refuse(
     'upstream_auth',
-    "The model's provider does not accept this service's credentials. The operator has to mend it.",
+    "The model's provider does not accept this service's credentials, or its account is empty. The operator has to mend it.",
   );
 }
 

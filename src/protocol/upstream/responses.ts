@@ -15,8 +15,8 @@ const usageNames: UsageNames = {
   input: ['input_tokens'],
   output: ['output_tokens'],
   total: 'total_tokens',
-  cached: ['input_tokens_details', 'cached_tokens'],
-  reasoning: ['output_tokens_details', 'reasoning_tokens'],
+  cached: [['input_tokens_details', 'cached_tokens']],
+  reasoning: [['output_tokens_details', 'reasoning_tokens']],
 };
 
 /** Output items without text that need nothing from a client: thoughts, and tools that the provider runs itself. */

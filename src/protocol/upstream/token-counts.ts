@@ -10,9 +10,9 @@ export interface UsageNames {
   readonly input: readonly string[];
   readonly output: readonly string[];
   readonly total: string;
-  /** Where the parts of input and output are: the names on the way to each count. */
-  readonly cached: readonly string[];
-  readonly reasoning: readonly string[];
+  /** Where the parts of input and output may be: the names on the way to each count, of which the first counts. */
+  readonly cached: readonly (readonly string[])[];
+  readonly reasoning: readonly (readonly string[])[];
 }
 
 /**
@@ -28,8 +28,8 @@ export function readUsage(usage: unknown, names: UsageNames): Usage | null {
   const inputTokens = input ?? 0;
   const implied = input === null ? 0 : (total ?? 0) - inputTokens;
   const outputTokens = Math.max(named ?? 0, implied);
-  const cached = count(valueAt(usage, names.cached)) ?? 0;
-  const reasoning = count(valueAt(usage, names.reasoning)) ?? 0;
+  const cached = firstCount(usage, names.cached);
+  const reasoning = firstCount(usage, names.reasoning);
   return {
     inputTokens,
     cachedInputTokens: Math.min(inputTokens, cached),
@@ -43,6 +43,11 @@ export function readUsage(usage: unknown, names: UsageNames): Usage | null {
 function sum(usage: Record<string, unknown>, names: readonly string[]): number | null {
   const counts = names.map((name) => count(usage[name])).filter((value) => value !== null);
   return counts.length === 0 ? null : counts.reduce((left, right) => left + right);
+}
+
+/** The first count that is at the end of any of these ways; none when there is none. */
+function firstCount(usage: unknown, ways: readonly (readonly string[])[]): number {
+  return ways.map((way) => count(valueAt(usage, way))).find((found) => found !== null) ?? 0;
 }
 
 function valueAt(usage: unknown, way: readonly string[]): unknown {

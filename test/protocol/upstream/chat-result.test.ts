@@ -5,8 +5,8 @@ import { bodyReader, readUpstream, summarize } from '../../support/read-upstream
 import { usualVariation } from '../../support/model-source.ts';
 
 const read = (...pieces: (string | Uint8Array)[]) => readUpstream(bodyReader(chatDialect), pieces);
-const body = (message: unknown, reason: unknown = 'stop', extra: object = {}) =>
-  JSON.stringify({ choices: [{ index: 0, message, finish_reason: reason }], ...extra });
+const body = (message: unknown, reason: unknown = 'stop', extra: object = {}, error?: unknown) =>
+  JSON.stringify({ choices: [{ index: 0, message, finish_reason: reason, error }], ...extra });
 
 describe('a whole answer', () => {
   test('gives the same events as a stream of it', () => {
@@ -50,6 +50,12 @@ describe('a whole answer', () => {
     ['no choices', '{}', '', 'upstream_invalid'],
     ['a tool call', body({ content: null, tool_calls: [{}] }, 'tool_calls'), '', 'upstream_invalid'],
     ['an error', body({ content: 'x' }, 'stop', { error: { message: 'x' } }), '', 'upstream_error'],
+    [
+      'an error of its choice',
+      body({ content: 'x' }, 'stop', {}, { code: 429 }),
+      '',
+      'upstream_rate_limited',
+    ],
     ['an error reason', body({ content: 'x' }, 'error'), '', 'upstream_error'],
     ['nothing', '', '', 'upstream_invalid'],
     ['half of its JSON', body({ content: 'x' }).slice(0, -1), '', 'upstream_invalid'],
@@ -109,6 +115,14 @@ describe('a request', () => {
   test('has its key as a bearer token, and needs no other header', () => {
     expect(chatDialect.auth).toEqual({ header: 'authorization', prefix: 'Bearer ' });
     expect(chatDialect.headers).toBeUndefined();
+  });
+
+  test('asks for no usage where the upstream gives it unasked and refuses the question', () => {
+    const { body: text } = chatDialect.writeRequest({ ...request, stream: true }, 'theirs', {
+      ...usualVariation,
+      streamUsage: 'given',
+    });
+    expect(JSON.parse(text)).toEqual({ model: 'theirs', messages, stream: true });
   });
 
   test('asks for usage on every stream, whatever the client wants to see', () => {

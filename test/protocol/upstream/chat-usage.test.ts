@@ -63,6 +63,26 @@ describe('usage is counted', () => {
     expect(read(usage)).toEqual({ ...asUsage, cachedInputTokens: 5, reasoningTokens: 6 });
   });
 
+  test.each<[string, object, number, number]>([
+    ['DeepSeek', { prompt_cache_hit_tokens: 4, prompt_cache_miss_tokens: 7 }, 4, 0],
+    ['Moonshot and Together', { cached_tokens: 4 }, 4, 0],
+    ['SGLang', { reasoning_tokens: 3, prompt_tokens_details: null }, 0, 3],
+    [
+      'both OpenAI and DeepSeek, where OpenAI’s counts',
+      { prompt_tokens_details: { cached_tokens: 5 }, prompt_cache_hit_tokens: 4 },
+      5,
+      0,
+    ],
+    [
+      'OpenAI with none, which is believed',
+      { prompt_tokens_details: { cached_tokens: 0 }, cached_tokens: 4 },
+      0,
+      0,
+    ],
+  ])('with its parts as %s names them', (_name, parts, cachedInputTokens, reasoningTokens) => {
+    expect(read({ ...counted, ...parts })).toEqual({ ...asUsage, cachedInputTokens, reasoningTokens });
+  });
+
   test('with thoughts that only the total holds: output is what the total leaves', () => {
     expect(read({ prompt_tokens: 12, completion_tokens: 1, total_tokens: 303 })).toEqual({
       ...asUsage,
@@ -115,6 +135,8 @@ describe('usage is counted', () => {
         total_tokens: anything,
         prompt_tokens_details: fc.record({ cached_tokens: anything }),
         completion_tokens_details: fc.record({ reasoning_tokens: anything }),
+        prompt_cache_hit_tokens: anything,
+        reasoning_tokens: anything,
       },
       { requiredKeys: [] },
     );

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { readUpstreamError } from '../../../src/protocol/upstream/read-error.ts';
+import { readReportedError, readUpstreamError } from '../../../src/protocol/upstream/read-error.ts';
 
 describe('an upstream’s error status', () => {
   test.each([
     [400, 'invalid_value'],
     [401, 'upstream_auth'],
-    [402, 'upstream_error'],
+    [402, 'upstream_auth'],
     [403, 'upstream_auth'],
     [404, 'upstream_error'],
     [408, 'upstream_timeout'],
@@ -29,6 +29,8 @@ describe('an upstream’s error status', () => {
     [400, '{"error":{"type":"exceed_context_size_error"}}'],
     [413, 'the prompt does not fit the context window'],
     [422, 'Context size has been exceeded'],
+    [400, "This model's maximum prompt length is 131072 but the request contains 136973 tokens."],
+    [400, 'The decoder prompt (length 21535) is longer than the maximum model length of 16384.'],
     [400, '{"error":{"message":"prompt is too long: 3333404 tokens > 200000 maximum"}}'],
     [400, 'input length and `max_tokens` exceed context limit: 199999 + 4096 > 200000'],
     [400, 'The input token count (1250074) exceeds the maximum number of tokens allowed (1048576).'],
@@ -50,6 +52,22 @@ describe('an upstream’s error status', () => {
   test.each([400, 401, 404, 413, 422, 429, 500, 503, 504])('%i quotes nothing of the body', (status) => {
     const body = 'context_length_exceeded at http://10.1.2.3 for sk-secret';
     expect(JSON.stringify(readUpstreamError(status, body, null))).not.toMatch(/10\.1\.2\.3|sk-secret/);
+  });
+});
+
+describe('an error inside an answer', () => {
+  const told = 'Trying to keep the first 9999 tokens, but the context length is only 4096 tokens';
+
+  test.each<[string, unknown, string]>([
+    ['its code', { code: 'context_length_exceeded' }, 'context_length_exceeded'],
+    ['its message, as LM Studio has it', { message: told }, 'context_length_exceeded'],
+    ['nothing but a message', told, 'context_length_exceeded'],
+    ['a status, whatever its message says', { code: 429, message: told }, 'upstream_rate_limited'],
+    ['a status in words', { code: null, type: 'overloaded_error' }, 'overloaded'],
+    ['a message that tells nothing', { message: 'boom' }, 'upstream_error'],
+    ['nothing', null, 'upstream_error'],
+  ])('is known by %s', (_name, error, code) => {
+    expect(readReportedError(error).code).toBe(code);
   });
 });
 

@@ -1,0 +1,37 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { loadConfigFile } from '../../src/config/load.ts';
+import type { ConfigInput } from '../../src/gateway.ts';
+
+const readme = join(import.meta.dirname, '..', '..', 'README.md');
+
+/** An upstream as a user writes it. */
+export type UpstreamInput = ConfigInput['upstreams'][string];
+
+/** The README's table of providers: the line of config of each, by the provider's name. */
+export function readProvidersTable(): ReadonlyMap<string, string> {
+  const [, section = ''] = readFileSync(readme, 'utf8').split('<details><summary>Providers:');
+  const [table = ''] = section.split('</details>');
+  const rows = [...table.matchAll(/^\| ([^|]+) \| `(\{[^|]+\})` \| [^|]+ \|$/gm)];
+  return new Map(rows.map(([, name = '', line = '']) => [name, line]));
+}
+
+/** Checks a line as a config file would be checked, and gives it out with its `${NAME}` replaced by `key of NAME`. */
+export function loadUpstream(line: string): UpstreamInput {
+  const folder = mkdtempSync(join(tmpdir(), 'textgate-providers-'));
+  const file = join(folder, 'textgate.yaml');
+  const names = [...line.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => name);
+  try {
+    writeFileSync(file, `upstreams: { mine: ${line} }\nmodels: { from: mine }\n`);
+    const { upstreams } = loadConfigFile(
+      file,
+      Object.fromEntries(names.map((name) => [name, `key of ${name}`])),
+    );
+    const { apiKey } = upstreams['mine'] ?? {};
+    return { ...(parse(line) as UpstreamInput), ...(apiKey === undefined ? {} : { apiKey }) };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
