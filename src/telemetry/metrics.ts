@@ -3,9 +3,9 @@ import type { ExchangeSummary, Telemetry } from '../domain/ports.ts';
 import { registeredName } from '../protocol/contract/registry.ts';
 import type { Outcome } from '../domain/consumption.ts';
 import type { UpstreamState } from '../domain/upstream-health.ts';
-import type { Usage } from '../protocol/text.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { BookFigures } from '../operations/watch-books.ts';
+import { remember } from './children.ts';
 import { createInstruments } from './instruments.ts';
 
 /** The label for a model or upstream that is not known yet, or not configured: clients can't add labels. */
@@ -51,27 +51,27 @@ export function createMetrics(readings: Readings): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const instruments = createInstruments(registry);
-  const { inFlight, streamsOpen, requests, endings, holdsExpired, configReloads } = instruments;
-  for (const result of ['ok', 'failed']) configReloads.inc({ result }, 0);
+  const children = childrenOf(instruments);
+  for (const result of ['ok', 'failed']) children.configReloads(result).inc(0);
 
   return {
-    exchangeBegan: (protocol) => inFlight.inc({ protocol }),
-    streamOpened: (protocol) => streamsOpen.inc({ protocol }),
+    exchangeBegan: (protocol) => children.inFlight(protocol).inc(),
+    streamOpened: (protocol) => children.streamsOpen(protocol).inc(),
     exchangeEnded(summary) {
       const { protocol, mode, outcome, status } = summary;
       const model = summary.model ?? unknownLabel;
-      inFlight.dec({ protocol });
-      requests.inc({ protocol, model, mode, outcome, status });
+      children.inFlight(protocol).dec();
+      children.requests(protocol, model, mode, outcome, String(status)).inc();
       if (summary.streamOpened) {
-        streamsOpen.dec({ protocol });
-        endings.inc({ protocol, ending: streamEndings[outcome] });
+        children.streamsOpen(protocol).dec();
+        children.endings(protocol, streamEndings[outcome]).inc();
       }
-      countParameters(summary, instruments);
-      countAttempts(summary, instruments);
-      if (summary.upstream !== null) observeAnswer(summary, model, summary.upstream, instruments);
+      countParameters(summary, children);
+      countAttempts(summary, children);
+      if (summary.upstream !== null) observeAnswer(summary, model, summary.upstream, children);
     },
-    holdsExpired: (count) => holdsExpired.inc(count),
-    configReloaded: (result) => configReloads.inc({ result }),
+    holdsExpired: (count) => instruments.holdsExpired.inc(count),
+    configReloaded: (result) => children.configReloads(result).inc(),
     async expose() {
       readAll(readings, instruments);
       return { contentType: registry.contentType, body: await registry.metrics() };
@@ -80,17 +80,37 @@ export function createMetrics(readings: Readings): Metrics {
 }
 
 type Instruments = ReturnType<typeof createInstruments>;
+type Children = ReturnType<typeof childrenOf>;
 
-function countParameters(
-  { stripped: names, outcome, refusal }: ExchangeSummary,
-  { stripped, rejected, limited }: Instruments,
-): void {
-  for (const name of names) stripped.inc({ parameter: registeredName(name) });
+/** Every metric with labels, by its labels' values in their order. */
+function childrenOf(instruments: Instruments) {
+  return {
+    inFlight: remember((...values) => instruments.inFlight.labels(...values)),
+    streamsOpen: remember((...values) => instruments.streamsOpen.labels(...values)),
+    requests: remember((...values) => instruments.requests.labels(...values)),
+    endings: remember((...values) => instruments.endings.labels(...values)),
+    stripped: remember((...values) => instruments.stripped.labels(...values)),
+    rejected: remember((...values) => instruments.rejected.labels(...values)),
+    limited: remember((...values) => instruments.limited.labels(...values)),
+    attempts: remember((...values) => instruments.attempts.labels(...values)),
+    violations: remember((...values) => instruments.violations.labels(...values)),
+    duration: remember((...values) => instruments.duration.labels(...values)),
+    firstToken: remember((...values) => instruments.firstToken.labels(...values)),
+    perToken: remember((...values) => instruments.perToken.labels(...values)),
+    overhead: remember((...values) => instruments.overhead.labels(...values)),
+    charged: remember((...values) => instruments.charged.labels(...values)),
+    tokens: remember((...values) => instruments.tokens.labels(...values)),
+    tokenUsage: remember((...values) => instruments.tokenUsage.labels(...values)),
+    configReloads: remember((...values) => instruments.configReloads.labels(...values)),
+  };
+}
+
+function countParameters({ stripped, outcome, refusal }: ExchangeSummary, children: Children): void {
+  for (const name of stripped) children.stripped(registeredName(name)).inc();
   if (refusal === null) return;
-  if (outcome === 'refused' && refusal.param !== null)
-    rejected.inc({ parameter: registeredName(refusal.param) });
+  if (outcome === 'refused' && refusal.param !== null) children.rejected(registeredName(refusal.param)).inc();
   const cause = limitCause(refusal);
-  if (cause !== null) limited.inc({ cause });
+  if (cause !== null) children.limited(cause).inc();
 }
 
 /** Which limit a refusal came of; `null` for every other refusal. */
@@ -101,42 +121,32 @@ function limitCause({ code, limit }: Refusal): string | null {
   return limit.source === 'upstream' ? 'upstream' : limit.kind;
 }
 
-function countAttempts(summary: ExchangeSummary, { attempts, violations }: Instruments): void {
-  for (const { upstream, result, violations: kinds } of summary.attempts) {
-    attempts.inc({ upstream, result });
-    for (const kind of kinds) violations.inc({ upstream, kind });
+function countAttempts({ attempts }: ExchangeSummary, children: Children): void {
+  for (const { upstream, result, violations } of attempts) {
+    children.attempts(upstream, result).inc();
+    for (const kind of violations) children.violations(upstream, kind).inc();
   }
 }
 
 /** Everything that only a dispatched request has. */
-function observeAnswer(
-  summary: ExchangeSummary,
-  model: string,
-  upstream: string,
-  { duration, firstToken, perToken, overhead, tokens, tokenUsage, charged }: Instruments,
-): void {
-  const { usage, firstTextMs, totalMs, queuedMs, handoverMs } = summary;
-  const labels = {
-    gen_ai_operation_name: summary.protocol,
-    gen_ai_request_model: model,
-    gen_ai_provider_name: upstream,
-  };
-  duration.observe(labels, totalMs / 1_000);
-  if (queuedMs !== null) overhead.observe({ phase: 'dispatch' }, queuedMs / 1_000);
-  if (handoverMs !== null) overhead.observe({ phase: 'first_byte' }, handoverMs / 1_000);
-  if (firstTextMs !== null) firstToken.observe(labels, firstTextMs / 1_000);
-  if (summary.chargeNanos > 0) charged.inc({ model }, summary.chargeNanos);
+function observeAnswer(summary: ExchangeSummary, model: string, upstream: string, children: Children): void {
+  const { usage, firstTextMs, totalMs, queuedMs, handoverMs, protocol, mode, chargeNanos } = summary;
+  children.duration(protocol, model, upstream).observe(totalMs / 1_000);
+  if (queuedMs !== null) children.overhead('dispatch').observe(queuedMs / 1_000);
+  if (handoverMs !== null) children.overhead('first_byte').observe(handoverMs / 1_000);
+  if (firstTextMs !== null) children.firstToken(protocol, model, upstream).observe(firstTextMs / 1_000);
+  if (chargeNanos > 0) children.charged(model).inc(chargeNanos);
   if (usage === null) return;
-  if (summary.mode === 'stream' && firstTextMs !== null && usage.outputTokens > 1)
-    perToken.observe(labels, (totalMs - firstTextMs) / 1_000 / (usage.outputTokens - 1));
-  for (const [type, amount] of Object.entries(amounts(usage))) {
-    tokens.inc({ model, type }, amount);
-    tokenUsage.observe({ ...labels, gen_ai_token_type: type }, amount);
+  const { inputTokens, cachedInputTokens, outputTokens } = usage;
+  if (mode === 'stream' && firstTextMs !== null && outputTokens > 1)
+    children
+      .perToken(protocol, model, upstream)
+      .observe((totalMs - firstTextMs) / 1_000 / (outputTokens - 1));
+  const amounts = { input: inputTokens, cached_input: cachedInputTokens, output: outputTokens };
+  for (const [type, amount] of Object.entries(amounts)) {
+    children.tokens(model, type).inc(amount);
+    children.tokenUsage(protocol, model, upstream, type).observe(amount);
   }
-}
-
-function amounts({ inputTokens, cachedInputTokens, outputTokens }: Usage): Record<string, number> {
-  return { input: inputTokens, cached_input: cachedInputTokens, output: outputTokens };
 }
 
 function readAll(

@@ -1,0 +1,63 @@
+import type { Attempt } from '../../src/domain/consumption.ts';
+import type { ExchangeSummary } from '../../src/domain/ports.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+
+/** How long /metrics takes with 50 models on each of 10 upstreams, all of which have been used in every way. */
+
+const models = 50;
+const upstreams = 10;
+const rounds = 50;
+
+const names = Array.from({ length: upstreams }, (_, index) => `upstream-${index}`);
+const metrics = createMetrics({
+  upstreamStates: () => Object.fromEntries(names.map((name) => [name, 'closed'] as const)),
+  books: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0 }),
+  settlementLagMs: () => 0,
+});
+const usage = { inputTokens: 9, cachedInputTokens: 1, outputTokens: 7, reasoningTokens: 0, totalTokens: 16 };
+
+for (const protocol of ['chat', 'responses'] as const)
+  for (const mode of ['sync', 'stream'] as const)
+    for (const outcome of ['completed', 'incomplete', 'upstream_failed', 'client_closed'] as const)
+      for (let model = 0; model < models; model++)
+        for (const upstream of names) {
+          const attempt: Attempt = { upstream, model: 'm', result: 'ok', durationMs: 1 };
+          const summary: ExchangeSummary = {
+            requestId: 'req_1',
+            keyId: 'key_1',
+            protocol,
+            mode,
+            model: `model-${model}`,
+            upstream,
+            outcome,
+            status: 200,
+            refusal: null,
+            cause: null,
+            usage,
+            stripped: [],
+            attempts: [{ ...attempt, cause: null, violations: [] }],
+            streamOpened: mode === 'stream',
+            queuedMs: 1,
+            firstTextMs: 2,
+            handoverMs: 1,
+            totalMs: 30,
+            chargeNanos: 5,
+          };
+          metrics.exchangeBegan(protocol);
+          if (mode === 'stream') metrics.streamOpened(protocol);
+          metrics.exchangeEnded(summary);
+        }
+
+const times: number[] = [];
+let lines = 0;
+for (let round = 0; round < rounds; round++) {
+  const startedMs = performance.now();
+  const { body } = await metrics.expose();
+  times.push(performance.now() - startedMs);
+  lines = body.split('\n').length;
+}
+const sorted = times.toSorted((a, b) => a - b);
+process.stdout.write(
+  `/metrics with ${models} models on ${upstreams} upstreams: ${lines} lines, median ` +
+    `${(sorted[rounds / 2] ?? 0).toFixed(1)} ms, slowest ${(sorted.at(-1) ?? 0).toFixed(1)} ms\n`,
+);

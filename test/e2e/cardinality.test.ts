@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
+import { randomNumbers } from '../support/random-numbers.ts';
+import { startGateway } from '../support/test-gateway.ts';
+
+const requests = 10_000;
+const atATime = 20;
+
+test(`${requests} made-up models, paths, keys and parameters leave the metrics as many as they were`, async () => {
+  const { random } = randomNumbers();
+  const upstream = await startUpstream();
+  upstream.play(sayTexts(['x']));
+  const gateway = await startGateway({
+    upstreamUrl: upstream.url,
+    limits: { requestsPerMinute: 1_000_000, concurrency: 100 },
+  });
+  const made = (): string => random().toString(36).slice(2);
+  const ask = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
+  const kinds = [
+    () => gateway.post('/v1/chat/completions', ask),
+    () => gateway.post('/v1/chat/completions', { ...ask, model: made() }),
+    () => gateway.post('/v1/responses', { model: made(), input: 'x' }),
+    () => gateway.post('/v1/chat/completions', { ...ask, [made()]: 1 }),
+    () => gateway.post(`/v1/${made()}`, {}),
+    () => gateway.post(`/${made()}`, {}),
+    () => gateway.post('/v1/chat/completions', ask, { headers: { authorization: `Bearer sk-tg-${made()}` } }),
+  ];
+  const send = async (kind: number): Promise<void> => void (await (await kinds[kind]?.())?.text());
+  const series = async (): Promise<number> => {
+    const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+    return text.split('\n').filter((line) => /^(textgate|gen_ai)_/.test(line)).length;
+  };
+
+  for (const kind of kinds.keys()) await send(kind);
+  const before = await series();
+  expect(before).toBeGreaterThan(50);
+  for (let sent = 0; sent < requests; sent += atATime)
+    await Promise.all(Array.from({ length: atATime }, () => send(Math.floor(random() * kinds.length))));
+  expect(await series()).toBe(before);
+  await gateway.close();
+  await upstream.close();
+}, 120_000);
