@@ -54,7 +54,9 @@ type Availability = 'available' | 'failing' | 'cooling';
 
 /** One attempt as its upstream's health sees it. */
 interface WatchedAttempt {
-  /** Notes how it went. One that broke off after it had begun well is told twice. */
+  /** Its answer has begun: whoever was left alone is used again. Whether it is a success is told by its end. */
+  opened(): void;
+  /** Notes how it went, once. */
   ended(result: AttemptResult, retryAfterMs: number | null): void;
 }
 
@@ -64,28 +66,54 @@ export interface UpstreamHealth {
   state(upstream: string): UpstreamState;
   /** Notes that a request is sent there. */
   began(upstream: string): WatchedAttempt;
+  /** Notes that a probe is sent there: one that goes well makes up for probes that failed, but for no requests. */
+  probed(upstream: string): WatchedAttempt;
 }
 
 /** Watches what the attempts themselves show; an upstream comes into being when it is first asked about. */
 export function createUpstreamHealth(clock: Clock): UpstreamHealth {
-  const circuits = new Map<string, Circuit>();
-  const circuitOf = (upstream: string): Circuit => {
+  const byRequests = new Map<string, Circuit>();
+  const byProbes = new Map<string, Circuit>();
+  const circuitIn = (circuits: Map<string, Circuit>, upstream: string): Circuit => {
     const circuit = circuits.get(upstream) ?? new Circuit();
     circuits.set(upstream, circuit);
     return circuit;
   };
-  return {
-    state: (upstream) => circuitOf(upstream).state(clock.monotonicMs()),
-    availability: (upstream) => circuitOf(upstream).availability(clock.monotonicMs()),
-    began(upstream) {
-      const circuit = circuitOf(upstream);
-      const startedMs = clock.monotonicMs();
-      circuit.began(startedMs);
-      return {
-        ended: (result, retryAfterMs) => circuit.ended(result, retryAfterMs, startedMs, clock.monotonicMs()),
-      };
-    },
+  const both = (upstream: string): readonly Circuit[] => [
+    circuitIn(byRequests, upstream),
+    circuitIn(byProbes, upstream),
+  ];
+  const watch = (circuit: Circuit): WatchedAttempt => {
+    const startedMs = clock.monotonicMs();
+    circuit.began(startedMs);
+    return {
+      opened: () => circuit.opened(startedMs),
+      ended: (result, retryAfterMs) => circuit.ended(result, retryAfterMs, startedMs, clock.monotonicMs()),
+    };
   };
+  return {
+    state: (upstream) =>
+      worst(
+        states,
+        both(upstream).map((circuit) => circuit.state(clock.monotonicMs())),
+      ),
+    availability: (upstream) =>
+      worst(
+        availabilities,
+        both(upstream).map((circuit) => circuit.availability(clock.monotonicMs())),
+      ),
+    began: (upstream) => watch(circuitIn(byRequests, upstream)),
+    probed: (upstream) => watch(circuitIn(byProbes, upstream)),
+  };
+}
+
+/** Both from the worst to the best. */
+const states: readonly UpstreamState[] = ['open', 'half_open', 'closed'];
+const availabilities: readonly Availability[] = ['failing', 'cooling', 'available'];
+
+/** Of some grades the one that stands first in the order from the worst to the best. */
+function worst<Grade>(order: readonly Grade[], grades: readonly Grade[]): Grade {
+  return order.find((grade) => grades.includes(grade)) as Grade;
 }
 
 /** One upstream's past, as far as it matters; times are on the monotonic clock. */
@@ -113,6 +141,11 @@ class Circuit {
     if (this.state(nowMs) === 'half_open') this.#probeStartMs = nowMs;
   }
 
+  opened(startedMs: number): void {
+    if (this.#probeStartMs === startedMs) this.#probeStartMs = null;
+    if (this.#openedMs !== null && startedMs >= this.#openedMs) this.#close();
+  }
+
   ended(result: AttemptResult, retryAfterMs: number | null, startedMs: number, nowMs: number): void {
     if (this.#probeStartMs === startedMs) this.#probeStartMs = null;
     if (result === 'rate_limited' || result === 'overloaded')
@@ -128,8 +161,13 @@ class Circuit {
 
   #succeeded(): void {
     this.#consecutiveFailures = 0;
-    if (this.#openedMs !== null) this.#window = { startMs: 0, attempts: 0, failures: 0 };
+    if (this.#openedMs !== null) this.#close();
+  }
+
+  #close(): void {
     this.#openedMs = null;
+    this.#consecutiveFailures = 0;
+    this.#window = { startMs: 0, attempts: 0, failures: 0 };
   }
 
   #failed(nowMs: number): void {

@@ -69,10 +69,13 @@ export class ForwardedCall {
 
   /** The head of the answer has come. An answer that breaks off breaks the client's connection as well. */
   answered(answer: IncomingMessage): void {
-    if (this.#over) return void answer.destroy();
+    const status = answer.statusCode ?? 0;
+    if (this.#over || status < 200 || status > 999) {
+      answer.destroy();
+      return this.failed(new Error(`a head that is none: status ${status}`));
+    }
     this.#answered = true;
     this.#cancelFirstByte();
-    const status = answer.statusCode ?? 502;
     this.#onHead(status);
     const kept = answerHeaders.filter((name) => answer.headers[name] !== undefined);
     this.#response.writeHead(status, Object.fromEntries(kept.map((name) => [name, answer.headers[name]])));

@@ -9,7 +9,7 @@ import { isOversized, letBodyCome, tooLarge } from './body.ts';
 import { ForwardedCall } from './forwarded-call.ts';
 import type { ForwardDeadlines } from './forwarded-call.ts';
 import { HttpClient } from './http-client.ts';
-import { idOf, identify } from './refusal-response.ts';
+import { idOf, identify, methodNotAllowed } from './refusal-response.ts';
 
 /** A path that is passed on, and where to. */
 export interface Passthrough extends PassthroughPath {
@@ -20,6 +20,9 @@ export interface Passthrough extends PassthroughPath {
   readonly agent: Agent;
   readonly deadlines: ForwardDeadlines;
 }
+
+/** What may be asked of a path. Not TRACE, whose answer would show our key. */
+const passedMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /** All that an upstream gets to know of a request beside its body: nothing that says who sent it. */
 const requestHeaders = new Set([
@@ -41,6 +44,8 @@ export function createPassthroughRouter(
   for (const passthrough of paths) {
     const open = createForwarder(passthrough, maxBodyBytes, ports.clock);
     router.all(passthrough.path, identify(nextId), (request, response) => {
+      if (!passedMethods.has(request.method))
+        return methodNotAllowed([...passedMethods].join(', '))(request, response, () => {});
       const client = new HttpClient(idOf(response), request, response, maxBodyBytes, ports.clock);
       void runPassthrough(passthrough, client, open(request, response), ports);
     });

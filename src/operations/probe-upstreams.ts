@@ -12,7 +12,7 @@ export interface Probe {
   readonly intervalMs: number;
 }
 
-/** Probes tell health what requests would: a failing upstream is known before a client meets it. Returns their end. */
+/** An upstream that is down is known before a client meets it. Returns the end of all probes. */
 export function probeUpstreams(
   probes: readonly Probe[],
   upstreams: Upstreams,
@@ -43,7 +43,7 @@ async function runProbe(
 ): Promise<void> {
   const limit = new AbortController();
   const cancel = clock.schedule(probeLimitMs, () => limit.abort());
-  const attempt = health.began(upstream);
+  const attempt = health.probed(upstream);
   const call = { upstream, method: 'GET', path, body: null, stream: false, spentMs: 0 } as const;
   const answer = await upstreams.call(call, AbortSignal.any([limit.signal, stopped]));
   cancel();

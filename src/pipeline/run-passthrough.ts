@@ -70,20 +70,33 @@ async function carry(
   if (isRefusal(reservation)) return refusedEnding(reservation);
 
   const startedMs = ports.clock.monotonicMs();
-  const watched = ports.health.began(upstream);
   const passed = await forwarding.forward(interruption.signal, (status) => (notes.passedStatus = status));
   const durationMs = ports.clock.monotonicMs() - startedMs;
   const result = resultOf(passed);
   const cause = typeof passed === 'object' && 'fault' in passed ? (passed.cause ?? null) : null;
   notes.attempts.push({ upstream, model: path, result, durationMs, cause, violations: new Set() });
-  watched.ended(result, null);
   if (isRefusal(passed)) return refusedEnding(passed);
   if (typeof passed !== 'number') return faultEnding(passed, interruption.signal, null);
   return finishedEnding({ type: 'finish', reason: 'stop', rawReason: '', usage: null });
 }
 
+/** Statuses that say more than their class. */
+const resultByStatus: ReadonlyMap<number, AttemptResult> = new Map([
+  [401, 'auth'],
+  [402, 'auth'],
+  [403, 'auth'],
+  [429, 'rate_limited'],
+  [529, 'overloaded'],
+]);
+
+function resultByClass(status: number): AttemptResult {
+  if (status < 400) return 'ok';
+  return status < 500 ? 'refused' : 'error';
+}
+
+/** How it went, for the record. It says nothing of how the upstream does its real work, so health is not told. */
 function resultOf(passed: number | UpstreamFault | Refusal): AttemptResult {
-  if (typeof passed === 'number') return passed < 400 ? 'ok' : passed < 500 ? 'refused' : 'error';
+  if (typeof passed === 'number') return resultByStatus.get(passed) ?? resultByClass(passed);
   if (isRefusal(passed) || passed.fault === 'interrupted') return 'interrupted';
   if (passed.fault === 'broken') return 'truncated';
   return passed.fault === 'unreachable' || passed.fault === 'stale' ? 'unreachable' : 'timeout';

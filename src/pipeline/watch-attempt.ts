@@ -54,12 +54,13 @@ export function watchAttempt(
     reads: (violations) => void (note.violations = violations),
     opened() {
       note.result = 'ok';
-      watched.ended('ok', null);
+      watched.opened();
     },
     sees({ ending }) {
       if (ending === null) return;
-      if ('refusal' in ending) failed(ending, null);
-      else note.durationMs = clock.monotonicMs() - startedMs;
+      if ('refusal' in ending) return void failed(ending, null);
+      note.durationMs = clock.monotonicMs() - startedMs;
+      watched.ended('ok', null);
     },
     failed,
   };

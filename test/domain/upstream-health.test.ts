@@ -135,3 +135,54 @@ describe('an upstream that limits us', () => {
     expect(health.availability('a')).toBe('available');
   });
 });
+
+describe('an upstream whose answers break off in the middle', () => {
+  test('is left alone after five in a row, though each of them began well', () => {
+    const { health } = setUp();
+    for (let time = 0; time < 5; time++) {
+      const attempt = health.began('a');
+      attempt.opened();
+      attempt.ended('truncated', null);
+    }
+    expect(health.state('a')).toBe('open');
+  });
+
+  test('is left alone when nine of ten do', () => {
+    const { health } = setUp();
+    for (let time = 0; time < 40 && health.state('a') === 'closed'; time++) {
+      const attempt = health.began('a');
+      attempt.opened();
+      attempt.ended(time % 3 === 0 ? 'ok' : 'truncated', null);
+    }
+    expect(health.state('a')).toBe('open');
+  });
+
+  test('is used again as soon as one begins after it was left alone', () => {
+    const { clock, health, attempts } = setUp();
+    attempts(5, 'unreachable');
+    clock.advance(5_000);
+    health.began('a').opened();
+    expect(health.state('a')).toBe('closed');
+  });
+});
+
+describe('probes', () => {
+  test('that fail leave an upstream alone, and one that goes well brings it back', () => {
+    const { clock, health } = setUp();
+    for (let time = 0; time < 5; time++) health.probed('a').ended('unreachable', null);
+    expect([health.state('a'), health.availability('a')]).toEqual(['open', 'failing']);
+    clock.advance(1);
+    health.probed('a').ended('ok', null);
+    expect([health.state('a'), health.availability('a')]).toEqual(['closed', 'available']);
+  });
+
+  test('that go well do not make up for requests that failed: a list of models is no answer', () => {
+    const { health, attempt, attempts } = setUp();
+    attempts(4, 'timeout');
+    health.probed('a').ended('ok', null);
+    attempt('timeout');
+    expect(health.state('a')).toBe('open');
+    health.probed('a').ended('ok', null);
+    expect(health.state('a')).toBe('open');
+  });
+});

@@ -64,7 +64,7 @@ describe('a path that the operator passes on', () => {
     const { accept: _accept, 'accept-language': _language, ...headers } = seen?.headers ?? {};
     expect(headers).toEqual({
       host: new URL(upstream.url).host,
-      connection: 'keep-alive',
+      connection: 'close',
       'content-type': 'application/json',
       'content-length': '17',
       'accept-encoding': 'identity',
@@ -117,6 +117,27 @@ describe('a path that the operator passes on', () => {
     const statusWith = async (key: string): Promise<number> =>
       (await gateway.post('/tokenize', '{}', { headers: { authorization: `Bearer ${key}` } })).status;
     expect([await statusWith(listed), await statusWith(allowed)]).toEqual([403, 200]);
+  });
+
+  test('can’t be asked to show what it was asked with: its head holds the upstream’s key', async () => {
+    upstream.play((response, { headers }) => void response.end(JSON.stringify(headers)));
+    const { hostname, port } = new URL(gateway.url);
+    const headers = { authorization: `Bearer ${gateway.key}` };
+    const sent = sendRequest({ hostname, port, method: 'TRACE', path: '/tokenize', headers }).end();
+    const status = await new Promise((resolve) =>
+      sent.once('response', (response) => resolve(response.resume().statusCode)),
+    );
+    expect([status, upstream.seen]).toEqual([405, []]);
+  });
+
+  test('whose upstream keeps closing its connections is served all the same, and keeps its health', async () => {
+    upstream.play((response) => {
+      response.end('x');
+      setImmediate(() => response.socket?.destroy());
+    });
+    for (let time = 0; time < 20; time++) expect((await gateway.post('/tokenize', '{}')).status).toBe(200);
+    const ready = await (await fetch(`${gateway.adminUrl}/readyz`)).json();
+    expect(ready).toMatchObject({ upstreams: { local: 'closed' } });
   });
 
   test('takes a slot of its key, and gives it back before the client sees the end', async () => {
@@ -195,6 +216,34 @@ describe('a passed-on request that fails', () => {
     expect(text).not.toContain(new URL(upstream.url).host);
     expect(await lastRecord()).toMatchObject({ outcome: 'upstream_failed', status: 502 });
   });
+
+  test.each(['HTTP/1.1 099 X', 'HTTP/1.1 000 X', 'HTP/1.1 200 OK', '\x16\x03\x01'])(
+    'because the upstream’s answer begins with %j is a 502, and harms nobody else',
+    async (line) => {
+      upstream.play((response) => void response.socket?.end(`${line}\r\ncontent-length: 1\r\n\r\nx`));
+      expect((await gateway.post('/tokenize', '{}')).status).toBe(502);
+      upstream.play((response) => void response.end('x'));
+      expect((await gateway.post('/tokenize', '{}')).status).toBe(200);
+    },
+  );
+
+  test.each([
+    [401, 'auth'],
+    [404, 'refused'],
+    [429, 'rate_limited'],
+    [503, 'error'],
+    [529, 'overloaded'],
+  ])(
+    'because the upstream answers %i says so, is noted as %s, and is no verdict on its health',
+    async (status, result) => {
+      upstream.play((response) => void response.writeHead(status).end('no'));
+      for (let time = 0; time < 6; time++)
+        expect((await gateway.post('/tokenize', '{}')).status).toBe(status);
+      expect((await lastRecord()).attempts).toMatchObject([{ result }]);
+      const ready = await (await fetch(`${gateway.adminUrl}/readyz`)).json();
+      expect(ready).toMatchObject({ upstreams: { local: 'closed' } });
+    },
+  );
 
   test('because the upstream says nothing is a 504', async () => {
     upstream.play(() => {});
