@@ -67,7 +67,13 @@ export function composeService(config: Config, foundation: Foundation, adminToke
       },
       metrics,
       onFault: log.fault,
-      upstreamStates,
+      upstreamStates: () =>
+        Object.fromEntries(
+          Object.entries(upstreamStates()).map(([name, state]) => [
+            name,
+            health.coolingMs(name) > 0 ? 'cooling' : state,
+          ]),
+        ),
       notReady: () => whyNotReady(ports, foundation),
     }),
     async close() {

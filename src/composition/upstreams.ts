@@ -109,5 +109,5 @@ function sourceOf(name: string, upstreams: Config['upstreams']): ModelSource {
   if (config === undefined || dialect === undefined) throw new Error('a model without an upstream');
   const { finishReason, onDisconnect, systemRole, maxTokensField, streamUsage } = config;
   const speech = { dialect, finishReason, variation: { systemRole, maxTokensField, streamUsage } };
-  return { upstream: name, speech, onDisconnect };
+  return { upstream: name, speech, onDisconnect, totalMs: config.timeouts.total };
 }

@@ -34,9 +34,18 @@ export function unknownUpstreams(input: unknown): readonly string[] {
     path: `passthrough[${index}].upstream`,
     target: entry?.upstream,
   }));
-  return [...named, ...passes].flatMap(({ path, target }) =>
+  const demos = passes
+    .filter(({ target }) => isDemo(upstreams[String(target)]))
+    .map(({ path }) => `${path}: the built-in demo has no paths of its own`);
+  const strangers = [...named, ...passes].flatMap(({ path, target }) =>
     typeof target !== 'string' || known.includes(target)
       ? []
       : [`${path}: no upstream is named '${target}'${suggestion(target, known)}`],
   );
+  return [...strangers, ...demos];
+}
+
+function isDemo(upstream: unknown): boolean {
+  const { url } = (upstream ?? {}) as { readonly url?: unknown };
+  return typeof url === 'string' && url.startsWith('demo:');
 }

@@ -11,6 +11,8 @@ import {
   upstreamUrl,
   usd,
   wholeNumber,
+  secret,
+  someTime,
 } from './values.ts';
 
 /** The default address of each listener. */
@@ -30,10 +32,13 @@ const storageUrl = z
   .string()
   .regex(/^sqlite:.+$/, 'expected sqlite: and a file, such as sqlite:data/textgate.db');
 
+/** How often an upstream may be probed at the most: more would be a load of its own. */
+const probeInterval = duration.refine((milliseconds) => milliseconds >= 1_000, 'expected 1s or more');
+
 const upstream = z
   .strictObject({
     url: upstreamUrl,
-    apiKey: z.string().min(1).optional(),
+    apiKey: secret.optional(),
     authHeader: headerName.optional(),
     headers: z.record(headerName, headerValue).default({}),
     allowLinkLocal: z.boolean().default(false),
@@ -49,15 +54,15 @@ const upstream = z
     probe: z
       .strictObject({
         path: z.string().startsWith('/').default('/models'),
-        interval: duration.prefault('10s'),
+        interval: probeInterval.prefault('10s'),
       })
       .optional(),
     timeouts: z
       .strictObject({
-        connect: duration.prefault('5s'),
-        firstByte: duration.prefault('120s'),
-        idle: duration.prefault('60s'),
-        total: duration.prefault('10m'),
+        connect: someTime.prefault('5s'),
+        firstByte: someTime.prefault('120s'),
+        idle: someTime.prefault('60s'),
+        total: someTime.prefault('10m'),
       })
       .prefault({}),
   })
@@ -145,7 +150,13 @@ const sections = {
     })
     .prefault({}),
   upstreams: z.record(z.string().min(1), upstream),
-  passthrough: z.array(passthrough).default([]),
+  passthrough: z
+    .array(passthrough)
+    .refine(
+      (paths) => new Set(paths.map(({ path }) => path)).size === paths.length,
+      'a path stands here twice',
+    )
+    .default([]),
 };
 
 /** The two forms of a config: with its models listed, or asked of an upstream. */

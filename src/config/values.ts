@@ -54,7 +54,7 @@ function isPlain({ hash, username, password }: URL): boolean {
 
 /** Headers that belong to the connection and to the body: they are set by whatever sends them. */
 const ownHeaders =
-  /^(host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|content-.*|accept-encoding)$/;
+  /^(host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|content-.*|accept|accept-encoding)$/;
 
 /** The name of a header for every call to an upstream. */
 export const headerName = z
@@ -82,3 +82,13 @@ export const namePattern = z
   .string()
   .regex(/^[^*]*\*?[^*]*$/, "expected a name with one '*' at the most")
   .min(1);
+
+/** A span of time that is one: nothing can be done in none. */
+export const someTime = duration.refine((milliseconds) => milliseconds > 0, 'expected more than 0');
+
+/** A key as it goes into a header; a mounted secret often ends in a line feed, which is not part of it. */
+export const secret = z
+  .string()
+  .trim()
+  .min(1)
+  .regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII');

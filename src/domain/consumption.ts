@@ -58,6 +58,8 @@ export interface Attempt {
   readonly model: string;
   readonly result: AttemptResult;
   readonly durationMs: number;
+  /** What the upstream counted, and so may bill; `null` when it did not say. */
+  readonly usage: Usage | null;
 }
 
 /** The second half, written before the client sees the end. */

@@ -74,8 +74,10 @@ export interface UpstreamCall {
   readonly body: string | null;
   /** Whether the answer comes piece by piece, so that silence has a meaning before the end. */
   readonly stream: boolean;
-  /** How much of the time for the whole is spent already on earlier attempts, in milliseconds. */
-  readonly spentMs: number;
+  /** How much is left of the time for the whole, in milliseconds; the upstream's own limit when it is more. */
+  readonly leftMs: number;
+  /** Whether it must not be sent on a kept connection: the one before was closed just then, and others may be, too. */
+  readonly fresh: boolean;
 }
 
 /** How a call can go wrong below the protocol. */

@@ -21,6 +21,8 @@ export interface ModelSource {
   readonly upstream: string;
   readonly speech: Speech;
   readonly onDisconnect: OnDisconnect;
+  /** How long an answer may take there, from its request to its end, in milliseconds. */
+  readonly totalMs: number;
 }
 
 /** One way to serve a model: where it is, and its name there. */

@@ -7,6 +7,7 @@ export type AttemptResult =
   | 'rate_limited'
   | 'overloaded'
   | 'auth'
+  | 'unserved'
   | 'stale'
   | 'unreachable'
   | 'timeout'
@@ -26,10 +27,16 @@ const maxFailureShare = 0.5;
 const minAttempts = 20;
 const windowMs = 30_000;
 
-/** How long it stays open, in milliseconds; as long, a request that finds out may keep others waiting. */
+/** How long it stays open, in milliseconds. */
 const openMs = 5_000;
 
-/** How long an upstream is left alone that limits us without saying for how long, in milliseconds. */
+/** How long one request is waited for that finds out, in milliseconds: an upstream that hangs would get more of them. */
+const probePatienceMs = 60_000;
+
+/**
+ * How long an upstream is asked last that limits us without saying for how long, in milliseconds. Where it does say, it
+ * is not asked at all.
+ */
 const defaultCoolDownMs = 5_000;
 
 /** What the results say of the upstream: only failures count against it, and nothing is learnt from the rest. */
@@ -40,6 +47,8 @@ const verdicts: Readonly<Record<AttemptResult, 'success' | 'failure' | 'neutral'
   rate_limited: 'neutral',
   overloaded: 'neutral',
   auth: 'failure',
+  /** It has not got what was asked for, such as the model: that says nothing of what it has. */
+  unserved: 'neutral',
   stale: 'neutral',
   unreachable: 'failure',
   timeout: 'failure',
@@ -49,7 +58,7 @@ const verdicts: Readonly<Record<AttemptResult, 'success' | 'failure' | 'neutral'
   interrupted: 'neutral',
 };
 
-/** How an upstream may be used now, best first. */
+/** How an upstream may be used now: as usual, when nobody better is left, or not at all. */
 type Availability = 'available' | 'failing' | 'cooling';
 
 /** One attempt as its upstream's health sees it. */
@@ -64,6 +73,8 @@ interface WatchedAttempt {
 export interface UpstreamHealth {
   availability(upstream: string): Availability;
   state(upstream: string): UpstreamState;
+  /** How long an upstream that said so wants to be left alone still, in milliseconds. */
+  coolingMs(upstream: string): number;
   /** Notes that a request is sent there. */
   began(upstream: string): WatchedAttempt;
   /** Notes that a probe is sent there: one that goes well makes up for probes that failed, but for no requests. */
@@ -102,6 +113,7 @@ export function createUpstreamHealth(clock: Clock): UpstreamHealth {
         availabilities,
         both(upstream).map((circuit) => circuit.availability(clock.monotonicMs())),
       ),
+    coolingMs: (upstream) => circuitIn(byRequests, upstream).coolingMs(clock.monotonicMs()),
     began: (upstream) => watch(circuitIn(byRequests, upstream)),
     probed: (upstream) => watch(circuitIn(byProbes, upstream)),
   };
@@ -109,7 +121,7 @@ export function createUpstreamHealth(clock: Clock): UpstreamHealth {
 
 /** Both from the worst to the best. */
 const states: readonly UpstreamState[] = ['open', 'half_open', 'closed'];
-const availabilities: readonly Availability[] = ['failing', 'cooling', 'available'];
+const availabilities: readonly Availability[] = ['cooling', 'failing', 'available'];
 
 /** Of some grades the one that stands first in the order from the worst to the best. */
 function worst<Grade>(order: readonly Grade[], grades: readonly Grade[]): Grade {
@@ -124,6 +136,8 @@ class Circuit {
   /** When the request was sent that finds out whether it is well again. */
   #probeStartMs: number | null = null;
   #coolUntilMs = 0;
+  /** Until when it is asked last, because it limited us without saying for how long. */
+  #lastUntilMs = 0;
 
   state(nowMs: number): UpstreamState {
     if (this.#openedMs === null) return 'closed';
@@ -132,9 +146,14 @@ class Circuit {
 
   availability(nowMs: number): Availability {
     const state = this.state(nowMs);
-    const probing = this.#probeStartMs !== null && nowMs - this.#probeStartMs < openMs;
-    if (state === 'open' || (state === 'half_open' && probing)) return 'failing';
-    return nowMs < this.#coolUntilMs ? 'cooling' : 'available';
+    const probing = this.#probeStartMs !== null && nowMs - this.#probeStartMs < probePatienceMs;
+    if (this.coolingMs(nowMs) > 0) return 'cooling';
+    const isLast = state === 'open' || (state === 'half_open' && probing) || nowMs < this.#lastUntilMs;
+    return isLast ? 'failing' : 'available';
+  }
+
+  coolingMs(nowMs: number): number {
+    return Math.max(0, this.#coolUntilMs - nowMs);
   }
 
   began(nowMs: number): void {
@@ -148,8 +167,10 @@ class Circuit {
 
   ended(result: AttemptResult, retryAfterMs: number | null, startedMs: number, nowMs: number): void {
     if (this.#probeStartMs === startedMs) this.#probeStartMs = null;
-    if (result === 'rate_limited' || result === 'overloaded')
-      this.#coolUntilMs = Math.max(this.#coolUntilMs, nowMs + (retryAfterMs ?? defaultCoolDownMs));
+    if (result === 'rate_limited' || result === 'overloaded') {
+      this.#lastUntilMs = nowMs + defaultCoolDownMs;
+      this.#coolUntilMs = Math.max(this.#coolUntilMs, nowMs + (retryAfterMs ?? 0));
+    }
     const verdict = verdicts[result];
     // What was sent before the circuit opened is no news about how the upstream is since.
     if (verdict === 'neutral' || (this.#openedMs !== null && startedMs < this.#openedMs)) return;

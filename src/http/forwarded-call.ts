@@ -18,7 +18,13 @@ export type Forwarded = number | UpstreamFault | Refusal;
  * All that a client gets to know of an answer beside its body. Not its length: by that it would take the last piece for
  * the end, before the slot is given back.
  */
-const answerHeaders = ['content-type', 'content-language', 'cache-control', 'retry-after'];
+const answerHeaders = [
+  'content-type',
+  'content-encoding',
+  'content-language',
+  'cache-control',
+  'retry-after',
+];
 
 /** One request on its way through: carries the answer over to the client, and leaves its end to others. */
 export class ForwardedCall {
@@ -27,7 +33,9 @@ export class ForwardedCall {
   readonly #onHead: (status: number) => void;
   readonly #resolve: (forwarded: Forwarded) => void;
   readonly #cancels: (() => void)[];
+  readonly #clock: Clock;
   #cancelFirstByte: () => void;
+  #cancelSilence: (() => void) | null = null;
   #upstream: ClientRequest | null = null;
   #answered = false;
   #over = false;
@@ -42,6 +50,7 @@ export class ForwardedCall {
   ) {
     this.#response = response;
     this.#deadlines = deadlines;
+    this.#clock = clock;
     this.#onHead = onHead;
     this.#resolve = resolve;
     const interrupt = (): void => this.#stop({ fault: 'interrupted' });
@@ -80,11 +89,24 @@ export class ForwardedCall {
     const kept = answerHeaders.filter((name) => answer.headers[name] !== undefined);
     this.#response.writeHead(status, Object.fromEntries(kept.map((name) => [name, answer.headers[name]])));
     this.#response.flushHeaders();
-    answer.setTimeout(this.#deadlines.idleMs, () => this.#stop({ fault: 'idle_timeout' }));
+    this.#watchSilence(answer);
     pipeline(answer, this.#response, { end: false }).then(
       () => this.#end(status),
       (error: unknown) => this.failed(error),
     );
+  }
+
+  /** Silence counts only while the client takes what comes: a slow one makes the upstream wait. */
+  #watchSilence(answer: IncomingMessage): void {
+    let lastMs = this.#clock.monotonicMs();
+    answer.on('data', () => (lastMs = this.#clock.monotonicMs()));
+    const look = (): void => {
+      if (this.#response.writableNeedDrain) lastMs = this.#clock.monotonicMs();
+      const leftMs = lastMs + this.#deadlines.idleMs - this.#clock.monotonicMs();
+      if (leftMs <= 0) return this.#stop({ fault: 'idle_timeout' });
+      this.#cancelSilence = this.#clock.schedule(leftMs, look);
+    };
+    look();
   }
 
   failed(error: unknown): void {
@@ -101,6 +123,7 @@ export class ForwardedCall {
     if (this.#over) return;
     this.#over = true;
     this.#cancelFirstByte();
+    this.#cancelSilence?.();
     for (const cancel of this.#cancels) cancel();
     this.#resolve(forwarded);
   }

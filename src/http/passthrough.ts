@@ -1,6 +1,8 @@
 import type { Agent, IncomingMessage, ServerResponse } from 'node:http';
 import { Router } from 'express';
 import { createProxyMiddleware, fixRequestBody } from 'http-proxy-middleware';
+import { refuse } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
 import type { Clock } from '../domain/ports.ts';
 import type { Ports } from '../pipeline/exchange.ts';
 import { runPassthrough } from '../pipeline/run-passthrough.ts';
@@ -80,14 +82,30 @@ function createForwarder(
     },
   });
   return (request, response) => ({
-    bodyFault: isOversized(request, maxBodyBytes) ? tooLarge(maxBodyBytes) : null,
+    bodyFault: findBodyFault(request, maxBodyBytes),
     forward: (signal, onHead) =>
       new Promise((resolve) => {
         calls.set(request, new ForwardedCall(response, deadlines, clock, signal, onHead, resolve));
         for (const name of Object.keys(request.headers))
           if (!requestHeaders.has(name)) delete request.headers[name];
+        request.url = pathOf(request);
         letBodyCome(request, response);
         void proxy(request, response);
       }),
   });
+}
+
+/** What can be told of a body from the head: its framing must be one that everybody reads the same way. */
+function findBodyFault(request: IncomingMessage, maxBodyBytes: number): Refusal | null {
+  const encoding = request.headers['transfer-encoding'];
+  if (encoding !== undefined && encoding.toLowerCase() !== 'chunked')
+    return refuse('invalid_value', "Send the body with a length, or with 'Transfer-Encoding: chunked'.");
+  return isOversized(request, maxBodyBytes) ? tooLarge(maxBodyBytes) : null;
+}
+
+/** The path and query that were asked for, without the authority that a request to a proxy has before them. */
+function pathOf({ url = '/' }: IncomingMessage): string {
+  if (url.startsWith('/')) return url;
+  const { pathname, search } = new URL(url);
+  return pathname + search;
 }

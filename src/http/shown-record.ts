@@ -1,5 +1,6 @@
 import { formatUsd } from '../shared/money.ts';
 import type { ConsumptionRecord } from '../domain/consumption.ts';
+import type { Usage } from '../protocol/text.ts';
 import { isoTime } from './shown-key.ts';
 
 /** A consumption record as operators and the key's holder see it: the receipt of one request. */
@@ -15,16 +16,7 @@ export function shownRecord(record: ConsumptionRecord): object {
     upstream: record.upstream,
     outcome: record.outcome,
     status: record.status,
-    usage:
-      usage === null
-        ? null
-        : {
-            input_tokens: usage.inputTokens,
-            cached_input_tokens: usage.cachedInputTokens,
-            output_tokens: usage.outputTokens,
-            reasoning_tokens: usage.reasoningTokens,
-            total_tokens: usage.totalTokens,
-          },
+    usage: shownUsage(usage),
     usage_source: record.usageSource,
     price: {
       input: formatUsd(price.input),
@@ -34,12 +26,24 @@ export function shownRecord(record: ConsumptionRecord): object {
     hold: formatUsd(record.holdNanos),
     charge: formatUsd(record.chargeNanos),
     timings: { queued_ms: record.queuedMs, first_byte_ms: record.firstByteMs, total_ms: record.totalMs },
-    attempts: record.attempts.map(({ upstream, model, result, durationMs }) => ({
+    attempts: record.attempts.map(({ upstream, model, result, durationMs, usage: used }) => ({
       upstream,
       model,
       result,
       duration_ms: durationMs,
+      usage: shownUsage(used),
     })),
+  };
+}
+
+function shownUsage(usage: Usage | null): object | null {
+  if (usage === null) return null;
+  return {
+    input_tokens: usage.inputTokens,
+    cached_input_tokens: usage.cachedInputTokens,
+    output_tokens: usage.outputTokens,
+    reasoning_tokens: usage.reasoningTokens,
+    total_tokens: usage.totalTokens,
   };
 }
 

@@ -44,7 +44,15 @@ async function runProbe(
   const limit = new AbortController();
   const cancel = clock.schedule(probeLimitMs, () => limit.abort());
   const attempt = health.probed(upstream);
-  const call = { upstream, method: 'GET', path, body: null, stream: false, spentMs: 0 } as const;
+  const call = {
+    upstream,
+    method: 'GET',
+    path,
+    body: null,
+    stream: false,
+    leftMs: probeLimitMs,
+    fresh: false,
+  } as const;
   const answer = await upstreams.call(call, AbortSignal.any([limit.signal, stopped]));
   cancel();
   if (!('fault' in answer)) answer.release();

@@ -1,7 +1,7 @@
 import { readUpstreamError } from '../protocol/upstream/read-error.ts';
 import { createReader } from '../protocol/upstream/read-answer.ts';
 import type { TextRequest } from '../protocol/text.ts';
-import type { UpstreamAnswer, UpstreamFault } from '../domain/ports.ts';
+import type { Clock, UpstreamAnswer, UpstreamFault } from '../domain/ports.ts';
 import type { Route } from '../domain/routing.ts';
 import { readParts } from './answer-parts.ts';
 import type { AnswerPart } from './answer-parts.ts';
@@ -15,6 +15,9 @@ import type { FailedAttempt, WatchedAttempt } from './watch-attempt.ts';
 /** How much of an upstream's error body is read, in bytes. */
 const maxErrorBytes = 65_536;
 
+/** How long that may take, in milliseconds. */
+const errorBodyMs = 2_000;
+
 /** An answer of which the first good event has come: nothing else is tried from here on. */
 export interface OpenedAnswer {
   readonly first: AnswerPart;
@@ -23,26 +26,34 @@ export interface OpenedAnswer {
   release(): void;
 }
 
+/** Where an attempt goes, and what it may use. */
+export interface AttemptTerms {
+  readonly route: Route;
+  /** What is left of the request's time, in milliseconds. */
+  readonly leftMs: number;
+  readonly fresh: boolean;
+}
+
 /** Sends the request to one upstream, and waits for the first good event of its answer. */
 export async function attempt(
   request: TextRequest,
-  route: Route,
+  { route, leftMs, fresh }: AttemptTerms,
   exchange: Exchange,
   ports: Ports,
 ): Promise<OpenedAnswer | FailedAttempt> {
-  const { notes, interruption } = exchange;
-  const watched = watchAttempt(route, exchange, ports);
+  const { signal } = exchange.interruption;
+  const watched = watchAttempt(route, leftMs, exchange, ports);
   const { dialect, variation } = route.speech;
   const { path, body } = dialects[dialect].writeRequest(request, route.model, variation);
-  const spentMs = watched.startedMs - (notes.dispatchedMs ?? watched.startedMs);
+  const { stream } = request;
   const answer = await ports.upstreams.call(
-    { upstream: route.upstream, method: 'POST', path, body, stream: request.stream, spentMs },
-    interruption.signal,
+    { upstream: route.upstream, method: 'POST', path, body, stream, leftMs, fresh },
+    signal,
   );
-  if ('fault' in answer) return watched.failed(faultEnding(answer, interruption.signal, null), answer.fault);
+  if ('fault' in answer) return watched.failed(faultEnding(answer, signal, null), answer);
   if (answer.status >= 200 && answer.status < 300)
-    return awaitFirstPart(answer, route, request.stream, watched, interruption.signal);
-  return watched.failed(await readErrorAnswer(answer, interruption.signal), answer.status);
+    return awaitFirstPart(answer, route, stream, watched, signal);
+  return watched.failed(await readErrorAnswer(answer, signal, ports.clock), answer);
 }
 
 async function awaitFirstPart(
@@ -59,7 +70,9 @@ async function awaitFirstPart(
   const read = readParts(answer, reader, signal);
   let first = await read();
   while (first.deltas.length === 0 && first.ending === null) first = await read();
-  if (first.deltas.length === 0 && first.ending !== null && 'refusal' in first.ending) {
+  // A whole body is one event: where its end is bad, none of it is good.
+  const isEmpty = first.deltas.length === 0 || reader.isWhole;
+  if (isEmpty && first.ending !== null && 'refusal' in first.ending) {
     answer.release();
     return watched.failed(first.ending, null);
   }
@@ -73,22 +86,34 @@ async function awaitFirstPart(
   return { first, next, release: () => answer.release() };
 }
 
-async function readErrorAnswer(answer: UpstreamAnswer, signal: AbortSignal): Promise<FailedEnding> {
-  const text = await readErrorBody(answer);
+/** Statuses of which the body says more than the status does. */
+const tellingStatuses = new Set([400, 413, 422]);
+
+async function readErrorAnswer(
+  answer: UpstreamAnswer,
+  signal: AbortSignal,
+  clock: Clock,
+): Promise<FailedEnding> {
+  const text = tellingStatuses.has(answer.status) ? await readErrorBody(answer, clock) : '';
+  answer.release();
   if (typeof text !== 'string') return faultEnding(text, signal, null);
   const refusal = readUpstreamError(answer.status, text, answer.retryAfterMs);
   return { ...failedEnding({ refusal, usage: null }), cause: `status ${answer.status}` };
 }
 
-async function readErrorBody(answer: UpstreamAnswer): Promise<string | UpstreamFault> {
+/** As much of the body as comes soon: the status alone says enough to go on with. */
+async function readErrorBody(answer: UpstreamAnswer, clock: Clock): Promise<string | UpstreamFault> {
+  const late = Promise.withResolvers<null>();
+  const cancel = clock.schedule(errorBodyMs, () => late.resolve(null));
   const decoder = new TextDecoder();
   let text = '';
   while (text.length < maxErrorBytes) {
-    const part = await answer.read();
+    const part = await Promise.race([answer.read(), late.promise]);
     if (part === null) break;
-    if ('fault' in part) return part.fault === 'interrupted' ? part : text;
+    if ('fault' in part && part.fault === 'interrupted') return part;
+    if ('fault' in part) break;
     text += decoder.decode(part, { stream: true });
   }
-  answer.release();
+  cancel();
   return text;
 }

@@ -98,6 +98,7 @@ export interface Exchange {
 interface AttemptNote extends Attempt {
   result: AttemptResult;
   durationMs: number;
+  usage: Usage | null;
   /** What the operator should know of a failure and the client should not. */
   cause: string | null;
   /** How the upstream broke its protocol, as far as it has been read. */

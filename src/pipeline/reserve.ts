@@ -5,8 +5,9 @@ import type { ApiKey } from '../domain/api-key.ts';
 import type { TextRequest } from '../protocol/text.ts';
 import type { OpenedRecord, Reservation } from '../domain/consumption.ts';
 import { holdFor } from '../domain/pricing.ts';
-import type { Destination } from '../domain/routing.ts';
+import type { Destination, Route } from '../domain/routing.ts';
 import { storageUnavailable } from '../domain/storage-refusal.ts';
+import { dialects } from './dialects.ts';
 import type { Exchange, Ports } from './exchange.ts';
 
 /** When a key may ask again whose balance is held by its own requests, in milliseconds: nobody can know. */
@@ -19,23 +20,34 @@ const heldRetryMs = 1_000;
 export async function reserve(
   key: ApiKey,
   request: TextRequest,
-  { model: offered, routes: [first] }: Destination,
+  { model: offered, routes }: Destination,
   exchange: Exchange,
   ports: Ports,
 ): Promise<Refusal | null> {
   const { notes } = exchange;
   const { id: model, price, holdTokens } = offered;
   const strict = ports.balanceMode === 'strict';
-  const nanos = holdFor(request, price, { holdTokens, strict });
+  const { maxOutputTokens } = request;
+  const least = leastOutputTokens(routes);
+  const nanos = holdFor(
+    { ...request, maxOutputTokens: maxOutputTokens === null ? null : Math.max(maxOutputTokens, least) },
+    price,
+    { holdTokens: Math.max(holdTokens, least), strict },
+  );
   const hold = { nanos, leastNanos: strict ? nanos : 1 };
   const mode = request.stream ? 'stream' : 'sync';
-  const wanted = { model, upstream: first?.upstream ?? '', mode, price, hold } as const;
+  const wanted = { model, upstream: routes[0]?.upstream ?? '', mode, price, hold } as const;
   const reservation = await beginRecord(wanted, key, exchange, ports);
   if (isRefusal(reservation)) return reservation;
   if (!reservation.granted) return balanceRefusal(reservation, hold.leastNanos);
   notes.holdNanos = reservation.holdNanos;
   notes.balanceNanos = reservation.balanceNanos;
   return null;
+}
+
+/** The smallest cap that all of the upstreams take: they raise a smaller one, and the hold has to cover that. */
+function leastOutputTokens(routes: readonly Route[]): number {
+  return Math.max(...routes.map(({ speech }) => dialects[speech.dialect].leastOutputTokens));
 }
 
 /** Begins the record of a request that is about to be sent on. */

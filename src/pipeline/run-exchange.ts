@@ -50,7 +50,7 @@ async function carry(protocol: Protocol, exchange: Exchange, ports: Ports): Prom
     const unpaid = await reserving;
     if (unpaid !== null) return refusedEnding(unpaid);
   }
-  const calling = tryRoutes(request, chosen.model, chosen.routes, exchange, ports);
+  const calling = tryRoutes(request, chosen, exchange, ports);
   // Even if the call throws: a record that is begun after its settlement would stay open, and hold its money.
   await Promise.allSettled([calling, reserving]);
   const answer = await calling;

@@ -74,7 +74,15 @@ async function carry(
   const durationMs = ports.clock.monotonicMs() - startedMs;
   const result = resultOf(passed);
   const cause = typeof passed === 'object' && 'fault' in passed ? (passed.cause ?? null) : null;
-  notes.attempts.push({ upstream, model: path, result, durationMs, cause, violations: new Set() });
+  notes.attempts.push({
+    upstream,
+    model: path,
+    result,
+    durationMs,
+    usage: null,
+    cause,
+    violations: new Set(),
+  });
   if (isRefusal(passed)) return refusedEnding(passed);
   if (typeof passed !== 'number') return faultEnding(passed, interruption.signal, null);
   return finishedEnding({ type: 'finish', reason: 'stop', rawReason: '', usage: null });

@@ -57,8 +57,8 @@ function summarize(ending: Ending, exchange: Exchange, nowMs: number): Omit<Exch
 }
 
 /** What of an attempt is kept: its cause may name addresses, and is for the log. */
-function recorded({ upstream, model, result, durationMs }: Attempt): Attempt {
-  return { upstream, model, result, durationMs: Math.round(durationMs) };
+function recorded({ upstream, model, result, durationMs, usage }: Attempt): Attempt {
+  return { upstream, model, result, durationMs: Math.round(durationMs), usage };
 }
 
 function statusSent(ending: Ending, streamOpened: boolean): number {

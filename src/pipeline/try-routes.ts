@@ -1,14 +1,18 @@
-import { isRetryable } from '../shared/errors.ts';
-import type { OfferedModel, Route } from '../domain/routing.ts';
+import { isRetryable, refuse } from '../shared/errors.ts';
+import type { Destination, OfferedModel, Route } from '../domain/routing.ts';
 import type { AttemptResult, UpstreamHealth } from '../domain/upstream-health.ts';
 import type { TextRequest } from '../protocol/text.ts';
 import { attempt } from './attempt.ts';
 import type { OpenedAnswer } from './attempt.ts';
+import { failedEnding } from './endings.ts';
 import type { FailedEnding } from './endings.ts';
 import type { Exchange, Ports } from './exchange.ts';
 
 /** How many attempts one request may cost, however many routes there are. */
 const maxAttempts = 4;
+
+/** What must be left of a request's time for another attempt, in milliseconds. */
+const minLeftMs = 100;
 
 /** Results after which another upstream may do better: the request itself was not at fault, and is still wanted. */
 const mayGoElsewhere: Readonly<Record<AttemptResult, boolean>> = {
@@ -18,6 +22,7 @@ const mayGoElsewhere: Readonly<Record<AttemptResult, boolean>> = {
   rate_limited: true,
   overloaded: true,
   auth: true,
+  unserved: true,
   stale: true,
   unreachable: true,
   timeout: true,
@@ -32,55 +37,80 @@ const mayGoElsewhere: Readonly<Record<AttemptResult, boolean>> = {
  */
 export async function tryRoutes(
   request: TextRequest,
-  model: OfferedModel,
-  routes: readonly Route[],
+  { model, routes }: Destination,
   exchange: Exchange,
   ports: Ports,
 ): Promise<OpenedAnswer | FailedEnding> {
-  const capped = capOutput(request, model, exchange, ports);
+  const { notes, interruption } = exchange;
+  const asked = askable(request, model, exchange, ports);
   const untried = [...routes];
-  const retried = new Set<Route>();
-  let failure: FailedEnding | null = null;
+  const stale = new Set<Route>();
+  const startMs = notes.dispatchedMs ?? ports.clock.monotonicMs();
+  const deadlineMs = startMs + Math.max(...routes.map(({ totalMs }) => totalMs));
+  let failure: Failure | null = null;
   for (let attempts = 0; attempts < maxAttempts; attempts++) {
-    const route = takeBest(untried, failure === null, ports.health);
-    if (route === null) break;
-    exchange.notes.route = route;
-    const made = await attempt(capped, route, exchange, ports);
+    const leftMs = deadlineMs - ports.clock.monotonicMs();
+    const route = takeBest(untried, ports.health);
+    if (route === null || (failure !== null && leftMs < minLeftMs)) break;
+    notes.route = route;
+    const made = await attempt(asked, { route, leftMs, fresh: stale.has(route) }, exchange, ports);
     if (!('ending' in made)) return made;
-    failure = failure === null ? made.ending : moreTelling(failure, made.ending);
-    const isOver = made.ending.outcome === 'total_timeout' || exchange.interruption.signal.aborted;
-    if (!mayGoElsewhere[made.result] || isOver) return failure;
-    if (made.result === 'stale' && !retried.has(route)) untried.unshift(route);
-    retried.add(route);
+    if (!mayGoElsewhere[made.result] || interruption.signal.aborted) return made.ending;
+    failure = moreTelling(failure, { route, ending: made.ending });
+    if (made.result === 'stale' && !stale.has(route)) untried.unshift(route);
+    if (made.result === 'stale') stale.add(route);
   }
-  if (failure === null) throw new Error('a model without a route');
-  return failure;
+  if (failure === null) return allCooling(routes, ports.health);
+  notes.route = failure.route;
+  return failure.ending;
 }
 
 /**
- * Takes the first route whose upstream is well, else the first at all: one that may answer is better than an error that
- * is certain. An upstream that asked for a pause is only disturbed when nothing else was tried.
+ * Takes the first route whose upstream is well, else the first that may be asked at all: an answer that may come is
+ * better than an error that is certain. An upstream that asked for a pause gets it.
  */
-function takeBest(routes: Route[], isFirst: boolean, health: UpstreamHealth): Route | null {
+function takeBest(routes: Route[], health: UpstreamHealth): Route | null {
   const at = (wanted: string): number =>
     routes.findIndex(({ upstream }) => health.availability(upstream) === wanted);
-  const found = [at('available'), at('failing'), isFirst ? at('cooling') : -1].find((index) => index !== -1);
+  const found = [at('available'), at('failing')].find((index) => index !== -1);
   return found === undefined ? null : (routes.splice(found, 1)[0] ?? null);
 }
 
-/** Of two failures the client is told the one that it can wait for; else the later one. */
-function moreTelling(earlier: FailedEnding, later: FailedEnding): FailedEnding {
-  return isRetryable(earlier.refusal.code) && !isRetryable(later.refusal.code) ? earlier : later;
+/** Every upstream asked for a pause: the client is told when the first of them is over. */
+function allCooling(routes: readonly Route[], health: UpstreamHealth): FailedEnding {
+  const retryAfterMs = Math.min(...routes.map(({ upstream }) => health.coolingMs(upstream)));
+  const refusal = refuse(
+    'upstream_rate_limited',
+    "The model's provider is limiting this service's requests, and asked for a pause that is not over.",
+    { limit: { source: 'upstream', kind: 'rate', limit: null, retryAfterMs } },
+  );
+  return failedEnding({ refusal, usage: null });
 }
 
-/** A hold that is to be a bound needs a cap on the answer, whether the client gave one or not. */
-function capOutput(
+/** A failed attempt, as the client may be told of it. */
+interface Failure {
+  readonly route: Route;
+  readonly ending: FailedEnding;
+}
+
+/** Of two failures the client is told the one that it can wait for; else the later one. */
+function moreTelling(earlier: Failure | null, later: Failure): Failure {
+  if (earlier === null || isRetryable(later.ending.refusal.code)) return later;
+  return isRetryable(earlier.ending.refusal.code) ? earlier : later;
+}
+
+/**
+ * The request as upstreams get it. A hold that is to be a bound needs a cap on the answer, whether the client gave one
+ * or not. Where there is a choice of upstreams a whole answer is asked for as a stream, too: silence means nothing before
+ * a whole answer comes, so one that hangs would be noticed too late for another.
+ */
+function askable(
   request: TextRequest,
-  model: OfferedModel,
+  { routes, holdTokens }: OfferedModel,
   { notes }: Exchange,
-  ports: Ports,
+  { balanceMode }: Ports,
 ): TextRequest {
-  if (ports.balanceMode === 'soft' || notes.holdNanos === null || request.maxOutputTokens !== null)
-    return request;
-  return { ...request, maxOutputTokens: model.holdTokens };
+  const isBound = balanceMode === 'strict' && notes.holdNanos !== null;
+  const maxOutputTokens = request.maxOutputTokens ?? (isBound ? holdTokens : null);
+  return { ...request, maxOutputTokens, stream: request.stream || routes.length > 1 };
 }

@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../shared/errors.ts';
-import type { UpstreamFault } from '../domain/ports.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../domain/ports.ts';
 import type { Route } from '../domain/routing.ts';
 import type { AttemptResult } from '../domain/upstream-health.ts';
 import type { ProtocolViolation } from '../protocol/text.ts';
@@ -23,12 +23,16 @@ export interface WatchedAttempt {
   opened(): void;
   /** Looks at a part of the answer for its ending. */
   sees(part: AnswerPart): void;
-  /** `sign` is what tells more than the ending: an HTTP status, or the connection's fault. */
-  failed(ending: FailedEnding, sign: number | UpstreamFault['fault'] | null): FailedAttempt;
+  /** `sign` is what tells more than the ending: the head of the answer, or the connection's fault. */
+  failed(ending: FailedEnding, sign: Sign | null): FailedAttempt;
 }
 
+type Sign = Pick<UpstreamAnswer, 'status' | 'retryAfterMs'> | UpstreamFault;
+
+/** Begins to watch; `leftMs` is what is left of the request's time. */
 export function watchAttempt(
-  { upstream, model }: Route,
+  { upstream, model, totalMs }: Route,
+  leftMs: number,
   exchange: Exchange,
   { clock, health }: Ports,
 ): WatchedAttempt {
@@ -39,14 +43,19 @@ export function watchAttempt(
     model,
     result: 'interrupted',
     durationMs: 0,
+    usage: null,
     cause: null,
     violations: new Set(),
   };
   exchange.notes.attempts.push(note);
   const failed: WatchedAttempt['failed'] = (ending, sign) => {
     const result = resultOf(ending, sign);
-    Object.assign(note, { result, durationMs: clock.monotonicMs() - startedMs, cause: ending.cause ?? null });
-    watched.ended(result, ending.refusal.retryAfterMs);
+    const { usage, cause = null } = ending;
+    Object.assign(note, { result, durationMs: clock.monotonicMs() - startedMs, usage, cause });
+    // Who got only what others had left of the time has not shown that it is slow.
+    const isUnfair = ending.outcome === 'total_timeout' && leftMs < totalMs;
+    const retryAfterMs = sign !== null && 'status' in sign ? sign.retryAfterMs : null;
+    watched.ended(isUnfair ? 'interrupted' : result, retryAfterMs);
     return { result, ending };
   };
   return {
@@ -60,6 +69,7 @@ export function watchAttempt(
       if (ending === null) return;
       if ('refusal' in ending) return void failed(ending, null);
       note.durationMs = clock.monotonicMs() - startedMs;
+      note.usage = ending.finish.usage;
       watched.ended('ok', null);
     },
     failed,
@@ -81,7 +91,10 @@ const resultByCode: Readonly<Partial<Record<ErrorCode, AttemptResult>>> = {
 };
 
 /** A 503 may mean anything between full and gone, so it counts as a failure; a 529 means only that it is full. */
-function resultOf({ refusal }: FailedEnding, sign: number | UpstreamFault['fault'] | null): AttemptResult {
-  if (sign === 'stale') return sign;
-  return sign === 503 ? 'error' : (resultByCode[refusal.code] ?? 'refused');
+function resultOf({ refusal }: FailedEnding, sign: Sign | null): AttemptResult {
+  if (sign !== null && 'fault' in sign && sign.fault === 'stale') return 'stale';
+  const status = sign !== null && 'status' in sign ? sign.status : null;
+  if (status === 503) return 'error';
+  const result = resultByCode[refusal.code] ?? 'refused';
+  return result === 'error' && status !== null && status < 500 ? 'unserved' : result;
 }

@@ -7,6 +7,9 @@ import { BlockList, isIP } from 'node:net';
 const linkLocal = new BlockList();
 linkLocal.addSubnet('169.254.0.0', 16, 'ipv4');
 linkLocal.addSubnet('fe80::', 10, 'ipv6');
+/** The same, wrapped into IPv6 by NAT64 and by an older habit. */
+linkLocal.addSubnet('64:ff9b::a9fe:0', 112, 'ipv6');
+linkLocal.addSubnet('::a9fe:0', 112, 'ipv6');
 linkLocal.addAddress('fd00:ec2::254', 'ipv6');
 linkLocal.addAddress('100.100.100.200', 'ipv4');
 

@@ -25,25 +25,26 @@ export interface KeptSettlements extends Records {
  * be paid for. A settlement is done once however often it is offered, so nothing is charged twice.
  */
 export function keepSettlements(records: Records, clock: Clock, onFault: ReportFault): KeptSettlements {
-  let waiting: SettledRecord[] = [];
+  /** By request; each stays until it is made, so that nobody takes its record for one without a request. */
+  const waiting = new Map<string, SettledRecord>();
   let waitingSinceMs = 0;
   let flushing: Promise<number> | null = null;
 
   const retryLater = (): void => void clock.schedule(retryMs, () => void flush());
   const flush = (): Promise<number> => (flushing ??= offerAll().finally(() => (flushing = null)));
   const offerAll = async (): Promise<number> => {
-    const offered = waiting;
-    waiting = [];
-    for (const record of offered) {
+    for (const record of waiting.values()) {
       try {
         await records.settle(record);
+        waiting.delete(record.requestId);
       } catch (error) {
-        if (error instanceof StorageError) waiting.push(record);
-        else onFault('a kept settlement could not be made', error);
+        if (error instanceof StorageError) continue;
+        waiting.delete(record.requestId);
+        onFault('a kept settlement could not be made', error);
       }
     }
-    if (waiting.length > 0) retryLater();
-    return waiting.length;
+    if (waiting.size > 0) retryLater();
+    return waiting.size;
   };
 
   return {
@@ -52,18 +53,20 @@ export function keepSettlements(records: Records, clock: Clock, onFault: ReportF
       try {
         await records.settle(record);
       } catch (error) {
-        if (!(error instanceof StorageError) || waiting.length >= maxKept) throw error;
+        if (!(error instanceof StorageError) || waiting.size >= maxKept) throw error;
         onFault('the database does not take settlements: they are kept and offered again', error);
-        if (waiting.push(record) > 1) return;
-        waitingSinceMs = clock.monotonicMs();
-        retryLater();
+        if (waiting.size === 0) {
+          waitingSinceMs = clock.monotonicMs();
+          if (flushing === null) retryLater();
+        }
+        waiting.set(record.requestId, record);
       }
     },
     get waiting() {
-      return waiting.length;
+      return waiting.size;
     },
-    lagMs: () => (waiting.length === 0 ? 0 : clock.monotonicMs() - waitingSinceMs),
-    isWaiting: (requestId) => waiting.some((record) => record.requestId === requestId),
+    lagMs: () => (waiting.size === 0 ? 0 : clock.monotonicMs() - waitingSinceMs),
+    isWaiting: (requestId) => waiting.has(requestId),
     flush,
   };
 }

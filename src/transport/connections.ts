@@ -59,6 +59,11 @@ export function openConnections(origin: string, options: ConnectionOptions): Poo
   });
 }
 
+/** A connection for a single call. */
+export function openConnection({ origin }: URL, options: ConnectionOptions): Client {
+  return new TrackedClient(new URL(origin), options);
+}
+
 /** One connection at a time, which tells its calls about itself. */
 class TrackedClient extends Client {
   readonly #connection: Connection;

@@ -1,6 +1,6 @@
 import type { Clock, UpstreamCall } from '../domain/ports.ts';
 import type { Deadlines } from './body-queue.ts';
-import { openConnections } from './connections.ts';
+import { openConnection, openConnections } from './connections.ts';
 import type { ConnectionOptions } from './connections.ts';
 import { HttpCall } from './http-call.ts';
 import type { Upstream } from './upstreams.ts';
@@ -24,7 +24,8 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
       if (signal.aborted) return Promise.resolve({ fault: 'interrupted' });
       return new Promise((resolve) => {
         const exchange = new HttpCall(resolve, clock, deadlinesOf(call, deadlines), signal);
-        pool.dispatch(
+        const once = call.fresh ? openConnection(url, options) : null;
+        (once ?? pool).dispatch(
           {
             method: call.method,
             path: withQuery(basePath + call.path, url.searchParams),
@@ -37,6 +38,8 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
           },
           exchange,
         );
+        // It closes once its only call is over.
+        void once?.close();
       });
     },
     close: () => pool.destroy(),
@@ -48,11 +51,8 @@ function withQuery(path: string, query: URLSearchParams): string {
   return `${path}${path.includes('?') ? '&' : '?'}${query.toString()}`;
 }
 
-/**
- * A whole answer comes in one piece at the end, so its silence before that means nothing. The time for the whole counts
- * from the first attempt at the request, whichever upstream that was sent to.
- */
-function deadlinesOf({ stream, spentMs }: UpstreamCall, deadlines: Deadlines): Deadlines {
-  const totalMs = Math.max(0, deadlines.totalMs - spentMs);
+/** A whole answer comes in one piece at the end, so its silence before that means nothing. */
+function deadlinesOf({ stream, leftMs }: UpstreamCall, deadlines: Deadlines): Deadlines {
+  const totalMs = Math.min(deadlines.totalMs, leftMs);
   return { ...deadlines, totalMs, firstByteMs: stream ? deadlines.firstByteMs : totalMs };
 }

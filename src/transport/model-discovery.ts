@@ -44,7 +44,7 @@ export function createModelDiscovery(offer: Offer, upstreams: Upstreams, clock: 
 
   const ask = async (): Promise<void> => {
     askedMs = clock.monotonicMs();
-    models = (await fetchModels(offer, upstreams, clock)) ?? models;
+    models = (await fetchModels(offer, models, upstreams, clock)) ?? models;
   };
   /** Brings the list up to date if it is older than `maxAgeMs`; callers at once share one question. */
   const refresh = async (maxAgeMs: number): Promise<void> => {
@@ -85,6 +85,7 @@ function unknownModels(): Refusal {
 /** `null` when the upstream did not answer with a list. */
 async function fetchModels(
   offer: Offer,
+  before: ReadonlyMap<string, OfferedModel> | null,
   upstreams: Upstreams,
   clock: Clock,
 ): Promise<ReadonlyMap<string, OfferedModel> | null> {
@@ -93,7 +94,7 @@ async function fetchModels(
   try {
     const text = await fetchText(offer, upstreams, limit.signal);
     const listed = text === null ? null : readModels(text);
-    return listed === null ? null : offerModels(listed, offer, Math.floor(clock.now() / 1_000));
+    return listed === null ? null : offerModels(listed, offer, before, Math.floor(clock.now() / 1_000));
   } finally {
     cancel();
   }
@@ -104,7 +105,15 @@ async function fetchText(
   upstreams: Upstreams,
   signal: AbortSignal,
 ): Promise<string | null> {
-  const call = { upstream, method: 'GET', path, body: null, stream: false, spentMs: 0 } as const;
+  const call = {
+    upstream,
+    method: 'GET',
+    path,
+    body: null,
+    stream: false,
+    leftMs: askLimitMs,
+    fresh: false,
+  } as const;
   const answer = await upstreams.call(call, signal);
   if ('fault' in answer) return null;
   const decoder = new TextDecoder();
@@ -119,10 +128,14 @@ async function fetchText(
   return null;
 }
 
-/** The models of a list as they are offered: those that are allowed, under the names that they are given. */
+/**
+ * The models of a list as they are offered: those that are allowed, under the names that they are given. One whose age
+ * the list does not tell keeps the time at which it was seen first.
+ */
 function offerModels(
   listed: readonly ListedModel[],
   { source, allow, rename, price, holdTokens }: Offer,
+  before: ReadonlyMap<string, OfferedModel> | null,
   nowSeconds: number,
 ): ReadonlyMap<string, OfferedModel> {
   const models = new Map<string, OfferedModel>();
@@ -131,7 +144,8 @@ function offerModels(
     const isWanted = allow.some((pattern) => matchName(pattern, name) !== null);
     if (!isWanted || models.has(id) || models.size >= maxModels) continue;
     const routes = [{ ...source, model: name, weight: null }];
-    models.set(id, { id, createdAt: createdAt ?? nowSeconds, routes, price, holdTokens });
+    const known = createdAt ?? before?.get(id)?.createdAt ?? nowSeconds;
+    models.set(id, { id, createdAt: known, routes, price, holdTokens });
   }
   return models;
 }

@@ -21,7 +21,7 @@ for (const protocol of ['chat', 'responses'] as const)
     for (const outcome of ['completed', 'incomplete', 'upstream_failed', 'client_closed'] as const)
       for (let model = 0; model < models; model++)
         for (const upstream of names) {
-          const attempt: Attempt = { upstream, model: 'm', result: 'ok', durationMs: 1 };
+          const attempt: Attempt = { upstream, model: 'm', result: 'ok', durationMs: 1, usage };
           const summary: ExchangeSummary = {
             requestId: 'req_1',
             keyId: 'key_1',

@@ -33,11 +33,11 @@ describe('a config file', () => {
   test('is read with the environment’s values in its strings', () => {
     const read = load(
       'upstreams: { local: { url: "http://${HOST}:${PORT_1}/v1", apiKey: "${KEY}" } }\n' + models,
-      { HOST: '10.0.0.1', PORT_1: '99', KEY: 'a"b: {c}\n- ${HOST}' },
+      { HOST: '10.0.0.1', PORT_1: '99', KEY: 'a"b: {c} - ${HOST}\n' },
     );
     expect(read.upstreams['local']).toMatchObject({
       url: new URL('http://10.0.0.1:99/v1'),
-      apiKey: 'a"b: {c}\n- ${HOST}',
+      apiKey: 'a"b: {c} - ${HOST}',
     });
   });
 

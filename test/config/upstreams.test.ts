@@ -14,6 +14,8 @@ describe('the address of an upstream', () => {
     'http://169.254.169.254/latest',
     'http://[fe80::1]/v1',
     'http://[::ffff:169.254.169.254]/v1',
+    'http://[64:ff9b::169.254.169.254]/v1',
+    'http://[::169.254.169.254]/v1',
     'http://0xa9fea9fe/v1',
     'http://2852039166/v1',
     'http://metadata.google.internal/v1',
@@ -45,6 +47,7 @@ describe('the headers of an upstream', () => {
   test.each([
     [{ 'x y': '1' }, 'the name of a header'],
     [{ host: 'elsewhere' }, 'set by the gateway itself'],
+    [{ accept: '*/*' }, 'set by the gateway itself'],
     [{ 'Content-Length': '1' }, 'set by the gateway itself'],
     [{ 'x-org': 'a\r\nb: c' }, 'printable ASCII'],
   ])('can’t be %j', (headers, problem) => {
@@ -73,9 +76,35 @@ describe('a path that is passed on', () => {
     expect(problemsWith({}, { passthrough: [{ path, upstream: 'local' }] })).toHaveLength(1);
   });
 
+  test('stands there once, and leads to no demo', () => {
+    const twice = [1, 2].map(() => ({ path: '/tokenize', upstream: 'local' }));
+    expect(problemsWith({}, { passthrough: twice })).toEqual(['passthrough: a path stands here twice']);
+    expect(problemsWith({ url: 'demo:' }, { passthrough: twice.slice(1) })).toEqual([
+      'passthrough[0].upstream: the built-in demo has no paths of its own',
+    ]);
+  });
+
   test('leads to an upstream that is there', () => {
     expect(problemsWith({}, { passthrough: [{ path: '/tokenize', upstream: 'locl' }] })).toEqual([
       "passthrough[0].upstream: no upstream is named 'locl'; did you mean 'local'?",
     ]);
   });
+});
+
+describe('the times of an upstream', () => {
+  test.each([
+    [{ timeouts: { idle: '0s' } }, 'upstreams.local.timeouts.idle: expected more than 0'],
+    [{ probe: { interval: '0s' } }, 'upstreams.local.probe.interval: expected 1s or more'],
+  ])('can’t be %j', (upstream, problem) => {
+    expect(problemsWith(upstream)).toEqual([problem]);
+  });
+});
+
+test('the key of an upstream loses the line feed that a mounted secret ends in, and may hold no other', () => {
+  const read = readConfig({
+    upstreams: { local: { url: 'http://127.0.0.1/v1', apiKey: 'sk-abc\n' } },
+    models: { small },
+  });
+  expect('config' in read && read.config.upstreams['local']?.apiKey).toBe('sk-abc');
+  expect(problemsWith({ apiKey: 'sk-\nabc' })).toHaveLength(1);
 });

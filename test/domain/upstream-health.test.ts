@@ -81,12 +81,14 @@ describe('an upstream that is left alone', () => {
     expect(health.availability('a')).toBe('available');
   });
 
-  test('is asked again when the one that should find out hangs', () => {
+  test('is asked again, but only after a minute, when the one that should find out hangs', () => {
     const { clock, health, attempts } = setUp();
     attempts(5, 'timeout');
     clock.advance(5_000);
     health.began('a');
-    clock.advance(5_000);
+    clock.advance(59_999);
+    expect(health.availability('a')).toBe('failing');
+    clock.advance(1);
     expect(health.availability('a')).toBe('available');
   });
 
@@ -120,17 +122,19 @@ describe('an upstream that limits us', () => {
       for (let time = 0; time < 9; time++) attempt(result, 2_000);
       expect([health.state('a'), health.availability('a')]).toEqual(['closed', 'cooling']);
       clock.advance(1_999);
-      expect(health.availability('a')).toBe('cooling');
+      expect([health.availability('a'), health.coolingMs('a')]).toEqual(['cooling', 1]);
       clock.advance(1);
+      expect([health.availability('a'), health.coolingMs('a')]).toEqual(['failing', 0]);
+      clock.advance(3_000);
       expect(health.availability('a')).toBe('available');
     },
   );
 
-  test('without saying for how long is left alone for five seconds', () => {
+  test('without saying for how long is asked last for five seconds', () => {
     const { clock, health, attempt } = setUp();
     attempt('rate_limited');
     clock.advance(4_999);
-    expect(health.availability('a')).toBe('cooling');
+    expect(health.availability('a')).toBe('failing');
     clock.advance(1);
     expect(health.availability('a')).toBe('available');
   });

@@ -92,13 +92,15 @@ describe('a failure before the first text', () => {
   ])(
     'status %i with %s is %i %s, in all four forms, and quotes nothing',
     async (status, body, ours, code, waits) => {
+      // Its own gateway, because an upstream that asks for a pause gets it.
+      const own = await startGateway({ upstreamUrl: upstream.url });
       upstream.play((response) => sendJson(response, status, body, { 'retry-after': '7' }));
       for (const stream of [false, true]) {
         for (const [path, text] of [
           ['/v1/chat/completions', { messages }],
           ['/v1/responses', { input: 'x' }],
         ] as const) {
-          const response = await gateway.post(path, { model: 'small', stream, ...text });
+          const response = await own.post(path, { model: 'small', stream, ...text });
           expect(response.status).toBe(ours);
           const answer = await response.text();
           expect(JSON.parse(answer)).toMatchObject({ error: { code, param: null } });
@@ -106,6 +108,7 @@ describe('a failure before the first text', () => {
           expect(response.headers.get('retry-after')).toBe(waits ? '7' : null);
         }
       }
+      await own.close();
     },
   );
 

@@ -52,16 +52,29 @@ const faults: Readonly<Record<string, readonly [(response: ServerResponse) => vo
     'upstream_truncated',
   ],
   'answers 500': [status(500), 'error', 'upstream_error'],
+  'answers 503, and never ends the body': [
+    (response) => void response.writeHead(503, { ...json, 'content-length': '10' }).write('{'),
+    'error',
+    'overloaded',
+  ],
+  'sends a whole body that is not whole': [
+    (response) =>
+      void response
+        .writeHead(200, json)
+        .end('{"choices":[{"index":0,"message":{"content":"one "},"finish_reason":null}]}'),
+    'truncated',
+    'upstream_truncated',
+  ],
   'answers 502 with a page': [
     (response) => void response.writeHead(502, { 'content-type': 'text/html' }).end('<html>'),
     'error',
     'upstream_error',
   ],
   'answers 401': [status(401), 'auth', 'upstream_auth'],
-  'answers 404': [status(404), 'error', 'upstream_error'],
+  'answers 404': [status(404), 'unserved', 'upstream_error'],
   'answers 429': [status(429, { 'retry-after': '1' }), 'rate_limited', 'upstream_rate_limited'],
   'answers 529': [status(529), 'overloaded', 'overloaded'],
-  'redirects elsewhere': [status(302, { location: 'http://127.0.0.1:1/' }), 'error', 'upstream_error'],
+  'redirects elsewhere': [status(302, { location: 'http://127.0.0.1:1/' }), 'unserved', 'upstream_error'],
   'sends a page with 200': [
     (response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<html>'),
     'invalid',
@@ -103,7 +116,7 @@ const metric = async (line: string): Promise<number> => {
 };
 
 async function start(weights: readonly (number | undefined)[] = []): Promise<TestGateway> {
-  const timeouts = { firstByte: '150ms', idle: '150ms', total: '400ms' };
+  const timeouts = { firstByte: '150ms', idle: '150ms', total: '2s' };
   const entries = upstreams.map(({ url }, index) => [String.fromCodePoint(97 + index), { url, timeouts }]);
   return startGateway({
     limits: { requestsPerMinute: 100_000, concurrency: 100 },
@@ -129,8 +142,7 @@ beforeEach(async () => {
 afterEach(() => gateway.close());
 
 describe.each(Object.entries(faults))('an upstream that %s', (_name, [script, result, code]) => {
-  /** A silent whole answer means nothing before its total time is up, which is also the end of the request. */
-  const modes = result === 'timeout' ? [true] : [true, false];
+  const modes = [true, false];
 
   test('is not seen by the client while another one is well', async () => {
     for (const protocol of ['chat', 'responses'] as const)
@@ -195,6 +207,27 @@ describe('an upstream that fails again and again', () => {
   });
 });
 
+describe('an upstream that has not got a model', () => {
+  test('is asked elsewhere, and is not left alone: it may have others', async () => {
+    upstreams[0]?.play(status(404));
+    for (let time = 0; time < 8; time++)
+      expect(await readAnswer(gateway, 'chat', false)).toMatchObject({ ending: 'stop' });
+    expect(asked()).toEqual([8, 8, 0]);
+  });
+});
+
+describe('a client whose text is too long, told inside a stream', () => {
+  test('is told so, asks nobody else, and closes nothing for others', async () => {
+    const told = { error: { code: 400, message: "This model's maximum context length is 10 tokens" } };
+    upstreams[0]?.play(
+      (response) => void response.writeHead(200, sse).end(`data: ${JSON.stringify(told)}\n\n`),
+    );
+    for (let time = 0; time < 8; time++)
+      expect(await readAnswer(gateway, 'chat', true)).toMatchObject({ code: 'context_length_exceeded' });
+    expect(asked()).toEqual([8, 0, 0]);
+  });
+});
+
 describe('an upstream that limits us', () => {
   test('is left alone as long as it asks, and the client is told when nobody else is left', async () => {
     for (const upstream of upstreams) upstream.play(status(429, { 'retry-after': '7' }));
@@ -207,8 +240,12 @@ describe('an upstream that limits us', () => {
     expect(await response.json()).toMatchObject({ error: { code: 'upstream_rate_limited' } });
     expect(asked()).toEqual([1, 1, 1]);
     for (const upstream of upstreams) upstream.play(sayTexts(['x']));
-    await readAnswer(gateway, 'chat', false);
-    expect(asked()).toEqual([2, 1, 1]);
+    const again = await gateway.post('/v1/chat/completions', {
+      model: 'small',
+      messages: [{ role: 'user', content: 'x' }],
+    });
+    expect([again.status, again.headers.get('retry-after')]).toEqual([429, '7']);
+    expect(asked()).toEqual([1, 1, 1]);
   });
 });
 
@@ -224,5 +261,51 @@ describe('equal routes', () => {
     upstreams[0]?.play(status(500));
     for (let time = 0; time < 20; time++)
       expect(await readAnswer(gateway, 'chat', false)).toMatchObject({ ending: 'stop' });
+  });
+});
+
+describe('a kept connection that the upstream closes just when it is used again', () => {
+  test('is not seen by any of many clients, though all kept connections are so', async () => {
+    await gateway.close();
+    const counts = new WeakMap<object, number>();
+    upstreams[0]?.play((response, request) => {
+      const { socket } = response;
+      const count = (counts.get(socket ?? {}) ?? 0) + 1;
+      if (socket !== null) counts.set(socket, count);
+      if (count > 1) socket?.destroy();
+      else void sayTexts(['one ', 'two'])(response, request);
+    });
+    gateway = await startGateway({
+      limits: { requestsPerMinute: 100_000, concurrency: 100 },
+      upstreamUrl: upstreams[0]?.url ?? '',
+    });
+    const endings = new Set<string>();
+    const work = async (): Promise<void> => {
+      for (let time = 0; time < 50; time++) endings.add((await readAnswer(gateway, 'chat', false)).ending);
+    };
+    await Promise.all(Array.from({ length: 20 }, work));
+    expect([...endings]).toEqual(['stop']);
+  });
+});
+
+describe('the time of a request', () => {
+  test('is one for all its attempts, each of which has the limits of its own upstream', async () => {
+    await gateway.close();
+    const urls = upstreams.map(({ url }) => url);
+    gateway = await startGateway({
+      limits: { requestsPerMinute: 100_000 },
+      upstreams: {
+        a: { url: urls[0] ?? '', timeouts: { firstByte: '300ms', total: '2s' } },
+        b: { url: urls[1] ?? '', timeouts: { firstByte: '150ms', total: '200ms' } },
+      },
+      routes: [
+        { upstream: 'a', model: 'm' },
+        { upstream: 'b', model: 'm' },
+      ],
+    });
+    upstreams[0]?.play(() => {});
+    for (const stream of [true, false])
+      expect(await readAnswer(gateway, 'chat', stream)).toMatchObject({ ending: 'stop', text: 'one two' });
+    expect(await attemptsOfLast()).toEqual(['a timeout', 'b ok']);
   });
 });

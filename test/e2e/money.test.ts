@@ -210,6 +210,32 @@ describe('strict mode', () => {
   });
 });
 
+describe('strict mode before an upstream that raises small caps', () => {
+  test.each([
+    ['its own', { max_tokens: 1 }],
+    ['the model’s', { max_tokens: null }],
+  ])('holds for the raised one, where the request has %s', async (_name, cap) => {
+    await open({ limits: { balanceMode: 'strict' }, dialect: 'responses', holdTokens: 1 });
+    const output = [{ type: 'message', content: [{ type: 'output_text', text: 'x' }] }];
+    const usage = { input_tokens: 1, output_tokens: 16 };
+    upstream.play(
+      (response) =>
+        void response
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(JSON.stringify({ status: 'completed', output, usage })),
+    );
+    const hold = (1 + 2 * 16) * nanosPerInput + 16 * nanosPerOutput;
+    const poor = await makeKey(hold - 1);
+    expect((await poor.ask(cap)).status).toBe(402);
+    const { ask, account } = await makeKey(hold);
+    expect((await ask(cap)).status).toBe(200);
+    expect(await account()).toMatchObject({
+      balance: usd(hold - nanosPerInput - 16 * nanosPerOutput),
+      held: '0.00',
+    });
+  });
+});
+
 describe('a payment', () => {
   test('is booked once for its reference, and refused under another amount', async () => {
     await open();

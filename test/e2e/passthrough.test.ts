@@ -1,5 +1,5 @@
 import { request as sendRequest } from 'node:http';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -28,6 +28,15 @@ afterEach(async () => {
 
 const lastRecord = async () => (await askAdmin(gateway, 'GET', '/records?limit=1')).body.data[0];
 const inFlight = async () => (await askAdmin(gateway, 'GET', '/in-flight')).body.data;
+
+/** Sends what fetch would not; resolves with the status. */
+function askRaw({ path = '/tokenize', headers = {} }: { path?: string; headers?: object }): Promise<unknown> {
+  const { hostname, port } = new URL(gateway.url);
+  const all = { authorization: `Bearer ${gateway.key}`, ...headers };
+  const sent = sendRequest({ hostname, port, method: 'POST', path, headers: all });
+  sent.end();
+  return new Promise((resolve) => sent.once('response', (response) => resolve(response.resume().statusCode)));
+}
 
 describe('a path that the operator passes on', () => {
   test('reaches the upstream as it is, and so does its answer', async () => {
@@ -138,6 +147,32 @@ describe('a path that the operator passes on', () => {
     for (let time = 0; time < 20; time++) expect((await gateway.post('/tokenize', '{}')).status).toBe(200);
     const ready = await (await fetch(`${gateway.adminUrl}/readyz`)).json();
     expect(ready).toMatchObject({ upstreams: { local: 'closed' } });
+  });
+
+  test('asked for as a proxy is asked reaches the upstream by its path alone', async () => {
+    upstream.play((response) => void response.end('x'));
+    expect(await askRaw({ path: 'http://elsewhere.test/tokenize?a=1' })).toBe(200);
+    expect(upstream.seen[0]?.path).toBe('/tokenize?a=1');
+    expect(upstream.seen[0]?.headers.host).toBe(new URL(upstream.url).host);
+  });
+
+  test('is refused a body that is framed in a way that others may read otherwise', async () => {
+    expect(await askRaw({ headers: { 'transfer-encoding': 'gzip, chunked' } })).toBe(400);
+    expect(upstream.seen).toEqual([]);
+  });
+
+  test('whose client is slow to read makes the upstream wait, and is no silence of the upstream', async () => {
+    const size = 20_000_000;
+    upstream.play((response) => void response.end(Buffer.alloc(size)));
+    const { hostname, port } = new URL(gateway.url);
+    const headers = { authorization: `Bearer ${gateway.key}` };
+    const sent = sendRequest({ hostname, port, path: '/tokenize', headers }).end();
+    const answer = await new Promise<IncomingMessage>((resolve) => sent.once('response', resolve));
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    let received = 0;
+    answer.on('data', (chunk: Buffer) => (received += chunk.length));
+    await new Promise((resolve) => answer.once('close', resolve));
+    expect(received).toBe(size);
   });
 
   test('takes a slot of its key, and gives it back before the client sees the end', async () => {

@@ -69,7 +69,7 @@ const mutations: readonly Mutation[] = [
     find: "return 'outcome' in answer ? answer : await rewrite(answer, writer, exchange, ports);",
     replace:
       "if ('outcome' in answer) return answer; const first = await rewrite(answer, writer, exchange, ports); " +
-      "if (first.outcome === 'upstream_truncated') await tryRoutes(request, chosen.model, chosen.routes, exchange, ports); " +
+      "if (first.outcome === 'upstream_truncated') await tryRoutes(request, chosen, exchange, ports); " +
       'return first;',
     tests: ['test/pipeline/failover.property.test.ts'],
   },

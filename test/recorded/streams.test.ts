@@ -74,7 +74,7 @@ const codes: Readonly<Record<number, string>> = {
 
 function codeOf({ status, bytes }: Recording): string | undefined {
   const text = bytes.toString('utf8');
-  if (text.includes('API key not valid')) return 'upstream_auth';
+  if (/API key not valid|location is not supported/.test(text)) return 'upstream_auth';
   const isTooLong = /prompt is too long|token count .* exceeds/.test(text) && status === 400;
   return isTooLong ? 'context_length_exceeded' : codes[status];
 }

@@ -54,6 +54,30 @@ describe('settlements that the database does not take', () => {
     expect(faults[0]).toContain('kept');
   });
 
+  test('are known to wait while they are being offered: nobody may take their records for lost', async () => {
+    const { records, state } = startRecords();
+    const offered = Promise.withResolvers<void>();
+    const slow: Records = {
+      ...records,
+      async settle(settled) {
+        if (state.fault !== null) throw state.fault;
+        await offered.promise;
+        await records.settle(settled);
+      },
+    };
+    const clock = createFakeClock();
+    const kept = keepSettlements(slow, clock, () => {});
+    state.fault = new StorageError('database is locked');
+    await kept.settle(record('a'));
+    state.fault = null;
+    const flushed = kept.flush();
+    clock.advance(700);
+    expect([kept.isWaiting('a'), kept.waiting, kept.lagMs()]).toEqual([true, 1, 700]);
+    offered.resolve();
+    expect(await flushed).toBe(0);
+    expect([kept.isWaiting('a'), kept.waiting, kept.lagMs()]).toEqual([false, 0, 0]);
+  });
+
   test('are offered a last time when the process ends, which is told how many are lost', async () => {
     const { records, settled, state } = startRecords();
     const kept = keepSettlements(records, createFakeClock(), () => {});

@@ -13,4 +13,5 @@ export const localSource: ModelSource = {
   upstream: 'local',
   speech: { dialect: 'chat', finishReason: 'required', variation: usualVariation },
   onDisconnect: 'estimate',
+  totalMs: 600_000,
 };

@@ -8,6 +8,7 @@ import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports.ts';
 import { createHttpUpstream } from '../../src/transport/http-upstream.ts';
 import type { HttpUpstreamOptions } from '../../src/transport/http-upstream.ts';
 import type { Upstream } from '../../src/transport/upstreams.ts';
+import { eventually } from '../support/eventually.ts';
 
 const open: (() => Promise<unknown> | void)[] = [];
 afterEach(async () => {
@@ -43,8 +44,11 @@ function connect(url: string, options: Partial<HttpUpstreamOptions> = {}): Upstr
 }
 
 const { signal } = new AbortController();
-const call = (upstream: Upstream): Promise<UpstreamAnswer | UpstreamFault> =>
-  upstream.call({ upstream: 'x', method: 'POST', path: '/x', body: '{}', stream: false, spentMs: 0 }, signal);
+const call = (upstream: Upstream, fresh = false): Promise<UpstreamAnswer | UpstreamFault> =>
+  upstream.call(
+    { upstream: 'x', method: 'POST', path: '/x', body: '{}', stream: false, leftMs: 60_000, fresh },
+    signal,
+  );
 const textOf = async (answer: UpstreamAnswer | UpstreamFault): Promise<string> => {
   if ('fault' in answer) return answer.fault;
   const part = await answer.read();
@@ -67,6 +71,24 @@ describe('a kept connection', () => {
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(seen).toEqual(['200 ok', 'stale', '200 ok', 'stale', '200 ok', 'stale']);
+  });
+
+  test('is not used for a call that wants a fresh one, and that one is closed after it', async () => {
+    const ports = new Set<number | undefined>();
+    const server = await listen((request, response) => {
+      ports.add(request.socket.remotePort);
+      response.end('ok');
+    });
+    const upstream = connect(`http://127.0.0.1:${portOf(server)}/v1`);
+    for (const fresh of [false, false, true, true, false]) {
+      expect(await textOf(await call(upstream, fresh))).toBe('200 ok');
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(ports.size).toBe(3);
+    await eventually('only the kept one is open', async () => {
+      const count = await new Promise((resolve) => server.getConnections((_error, found) => resolve(found)));
+      return count === 1;
+    });
   });
 
   test('that was opened for the call and closed at once is not taken for a kept one', async () => {

@@ -30,6 +30,7 @@ export const anthropicDialect: Dialect = {
   auth: { header: 'x-api-key', prefix: '' },
   headers: { 'anthropic-version': '2023-06-01' },
   marksEnd: true,
+  leastOutputTokens: 1,
   modelsPath: '/models?limit=1000',
   writeRequest,
   createFrameReader: () => new AnthropicFrameReader(),

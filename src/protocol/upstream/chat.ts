@@ -24,6 +24,7 @@ const frameReader: FrameReader = { readEvent, readBody };
 export const chatDialect: Dialect = {
   auth: bearer,
   marksEnd: true,
+  leastOutputTokens: 1,
   modelsPath: '/models',
   writeRequest,
   createFrameReader: () => frameReader,

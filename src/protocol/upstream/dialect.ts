@@ -7,6 +7,8 @@ export interface UpstreamReader {
   push(bytes: Uint8Array): TextEvent[];
   /** Takes the end of the body; returns nothing when the ending has been returned already. */
   end(): TextEvent[];
+  /** Whether the answer is one body, all of which counts or none. */
+  readonly isWhole: boolean;
   /** What is known of the answer so far: its usage, for endings that the body does not bring, and what was wrong with it. */
   readonly answer: Pick<Answer, 'usage' | 'violations'>;
 }
@@ -56,6 +58,8 @@ export interface Dialect {
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether a stream says by itself that it is over; one that doesn't is over when its body is. */
   readonly marksEnd: boolean;
+  /** The smallest output cap that it takes, in tokens; a smaller one is raised to it. */
+  readonly leastOutputTokens: number;
   /** Where its models are listed, below the base URL; as many of them on one page as there may be. */
   readonly modelsPath: string;
   writeRequest(request: TextRequest, upstreamModel: string, variation: Variation): DialectRequest;

@@ -33,6 +33,7 @@ const frameReader: FrameReader = { readEvent: readFrame, readBody, readList };
 export const geminiDialect: Dialect = {
   auth: { header: 'x-goog-api-key', prefix: '' },
   marksEnd: false,
+  leastOutputTokens: 1,
   modelsPath: '/models?pageSize=1000',
   writeRequest,
   createFrameReader: () => frameReader,

@@ -47,6 +47,9 @@ function createGuessingReader(dialect: Dialect, answer: Answer): UpstreamReader 
   let reader: UpstreamReader | null = null;
   return {
     answer,
+    get isWhole() {
+      return reader?.isWhole ?? true;
+    },
     push(bytes) {
       const first = bytes.find((byte) => !blanks.has(byte));
       if (reader === null && first === undefined) return [];
@@ -80,6 +83,7 @@ function createStreamReader(dialect: Dialect, answer: Answer): UpstreamReader {
   };
   return {
     answer,
+    isWhole: false,
     push(bytes) {
       if (answer.ending === null) readAll(parser.push(decoder.decode(bytes, { stream: true })));
       return answer.take();
@@ -106,6 +110,7 @@ function createBodyReader(dialect: Dialect, answer: Answer): UpstreamReader {
   let size = 0;
   return {
     answer,
+    isWhole: true,
     push(bytes) {
       if (answer.ending !== null) return answer.take();
       size += bytes.length;

@@ -9,8 +9,9 @@ const defaultRetryAfterMs = 5_000;
 const contextTooLong =
   /context_length_exceeded|maximum (?:context|prompt length|model length)|context (?:length|size|window|limit)|exceed_context_size|prompt is too long|input token count/i;
 
-/** How Google says, in a 400 as well, that it does not know the key. */
-const keyRefused = /API_KEY_INVALID|API key not valid/;
+/** How providers say, in a 400 as well, that it is the operator's key, account or place that they don't take. */
+const operatorsFault =
+  /API_KEY_INVALID|API key not valid|credit balance is too low|location is not supported/i;
 
 /**
  * Turns an upstream's error status into the refusal that the client gets. Nothing of the upstream's body is
@@ -21,7 +22,7 @@ export function readUpstreamError(status: number, body: string, retryAfterMs: nu
     case 400:
     case 413:
     case 422:
-      if (keyRefused.test(body)) return credentialsRefused();
+      if (operatorsFault.test(body)) return credentialsRefused();
       return contextTooLong.test(body) ? contextExceeded() : refusedByProvider(status);
     case 401:
     case 402:
@@ -48,20 +49,21 @@ const statusByWord: readonly (readonly [RegExp, number])[] = [
   [/overload|unavailable/i, 503],
   [/timeout|timed_out|deadline_exceeded/i, 504],
   [/authenticat|permission|invalid_api_key/i, 401],
+  [/invalid_request|bad_?request|invalid_argument/i, 400],
 ];
 
 /** Statuses that tell a client or the operator more than that something failed. */
-const tellingStatuses = new Set([401, 403, 408, 429, 503, 504, 529]);
+const tellingStatuses = new Set([400, 401, 402, 403, 408, 413, 422, 429, 503, 504, 529]);
 
 /** Turns an error that the upstream reported inside an answer into the refusal that the client gets. */
 export function readReportedError(error: unknown): Refusal {
   const words = isPlainObject(error) ? [error['code'], error['type'], error['status']] : [];
+  const message = isPlainObject(error) ? error['message'] : error;
   if (words.some((word) => typeof word === 'string' && contextTooLong.test(word))) return contextExceeded();
   for (const word of words) {
     const status = statusMeantBy(word);
-    if (status !== null) return readUpstreamError(status, '', null);
+    if (status !== null) return readUpstreamError(status, typeof message === 'string' ? message : '', null);
   }
-  const message = isPlainObject(error) ? error['message'] : error;
   if (typeof message === 'string' && contextTooLong.test(message)) return contextExceeded();
   return refuse('upstream_error', "The model's provider reported an error while it was answering.");
 }
@@ -75,7 +77,7 @@ function statusMeantBy(word: unknown): number | null {
 function credentialsRefused(): Refusal {
   return refuse(
     'upstream_auth',
-    "The model's provider does not accept this service's credentials, or its account is empty. The operator has to mend it.",
+    "The model's provider does not accept this service's credentials or account. The operator has to mend it.",
   );
 }
 

@@ -35,6 +35,7 @@ const silentItems = new Set([
 export const responsesDialect: Dialect = {
   auth: bearer,
   marksEnd: true,
+  leastOutputTokens: minOutputTokens,
   modelsPath: '/models',
   writeRequest,
   createFrameReader: () => new ResponsesFrameReader(),
