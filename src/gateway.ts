@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { Router } from 'express';
 import { systemClock } from './composition/clock.ts';
 import { composeModels, composePassthrough, composeUpstreams } from './composition/upstreams.ts';
+import { wantsTraces } from './config/environment.ts';
 import { checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema.ts';
 import { createMemoryLimiter } from './coordination/memory.ts';
@@ -27,6 +28,7 @@ import { createStore } from './storage/store.ts';
 import { createLog } from './telemetry/logger.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { createTelemetry } from './telemetry/telemetry.ts';
+import { createTracing } from './telemetry/tracing.ts';
 import { isRefusal } from './shared/errors.ts';
 import { createTokenCounter } from './tokens/token-counter.ts';
 
@@ -66,6 +68,7 @@ export function createGateway(input: ConfigInput, options: GatewayOptions = {}):
 export function composeGateway(config: Config, options: GatewayOptions): Gateway {
   const clock = options.clock ?? systemClock;
   const log = createLog(options.logLevel ?? 'warn');
+  const tracing = createTracing(wantsTraces(process.env), clock, log.fault);
   const engine = createSqliteEngine({
     path: config.storage.url.slice('sqlite:'.length),
     durability: config.storage.durability,
@@ -105,6 +108,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     models: composeModels(config, upstreams, clock),
     upstreams,
     telemetry: createTelemetry(metrics, log),
+    tracer: tracing,
     inFlight,
     health,
     random: Math.random,
@@ -158,7 +162,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
       return isRefusal(offered) ? [] : offered.map(({ id }) => id);
     },
     async listen() {
-      await engine.ready;
+      await Promise.all([engine.ready, tracing.ready]);
       const { server, admin: adminConfig } = config;
       const port = await startListening(publicServer, server.host, server.port);
       const adminPort = await startListening(adminServer, adminConfig.host, adminConfig.port).catch(
@@ -177,6 +181,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     await drain(ports.inFlight, config.server.drain, clock);
     publicServer.closeAllConnections();
     await awaitSettlements(ports.inFlight, clock);
+    const tracesSent = tracing.close();
     adminServer.close();
     adminServer.closeAllConnections();
     limiter.close();
@@ -185,6 +190,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Gateway
     for (const { agent } of passthrough) agent.destroy();
     const unsettled = await records.flush();
     await engine.close();
+    await tracesSent;
     if (unsettled > 0)
       throw new Error(`settlements not written: ${unsettled}. The database did not take them.`);
   }

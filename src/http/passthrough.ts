@@ -76,11 +76,12 @@ function createForwarder(
   });
   return (request, response) => ({
     bodyFault: isOversized(request, maxBodyBytes) ? tooLarge(maxBodyBytes) : null,
-    forward: (signal, onHead) =>
+    forward: (trace, signal, onHead) =>
       new Promise((resolve) => {
         calls.set(request, new ForwardedCall(response, deadlines, clock, signal, onHead, resolve));
         for (const name of Object.keys(request.headers))
           if (!requestHeaders.has(name)) delete request.headers[name];
+        Object.assign(request.headers, trace);
         letBodyCome(request, response);
         void proxy(request, response);
       }),

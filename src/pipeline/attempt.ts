@@ -32,11 +32,12 @@ export async function attempt(
 ): Promise<OpenedAnswer | FailedAttempt> {
   const { notes, interruption } = exchange;
   const watched = watchAttempt(route, exchange, ports);
+  const { trace } = watched;
   const { dialect, variation } = route.speech;
   const { path, body } = dialects[dialect].writeRequest(request, route.model, variation);
   const spentMs = watched.startedMs - (notes.dispatchedMs ?? watched.startedMs);
   const answer = await ports.upstreams.call(
-    { upstream: route.upstream, method: 'POST', path, body, stream: request.stream, spentMs },
+    { upstream: route.upstream, method: 'POST', path, body, stream: request.stream, spentMs, trace },
     interruption.signal,
   );
   if ('fault' in answer) return watched.failed(faultEnding(answer, interruption.signal, null), answer.fault);
