@@ -142,6 +142,14 @@ describe('the trace of a request', () => {
     });
   });
 
+  test('is handed on without a state that is none', async () => {
+    await start();
+    await ask(body, { traceparent, tracestate: 'canary' });
+    await collect();
+    expect(upstream.seen[0]?.headers.traceparent).toContain(parent.traceId);
+    expect(upstream.seen[0]?.headers).not.toHaveProperty('tracestate');
+  });
+
   test.each([
     ['is broken', 'not-a-traceparent'],
     ['is all zeros', `00-${'0'.repeat(32)}-${'0'.repeat(16)}-01`],

@@ -8,7 +8,7 @@ const run = promisify(execFile);
 const gateway = pathToFileURL(join(import.meta.dirname, '..', '..', 'src', 'gateway.ts')).href;
 
 /**
- * Serves and closes in a process of its own, and ends by printing which of the optional packages were loaded.
+ * Serves and closes in a process of its own, and prints which of the optional packages were loaded.
  * `@opentelemetry/api` is none: prom-client always brings it.
  */
 const serveOnce = `
@@ -30,7 +30,7 @@ const serveOnce = `
     });
     await gateway.listen();
     await gateway.close();
-    console.log('\\n' + JSON.stringify([...loaded]));
+    console.log('\\nloaded ' + JSON.stringify([...loaded]));
   };
   serve();`;
 
@@ -38,7 +38,7 @@ async function loadedPackages(before: string, variables: Record<string, string>)
   const { stdout } = await run(process.execPath, ['-e', before + serveOnce], {
     env: { PATH: process.env['PATH'], ...variables },
   });
-  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as string[];
+  return JSON.parse(/^loaded (.*)$/m.exec(stdout)?.[1] ?? '') as string[];
 }
 
 const isTerminal = 'process.stdout.isTTY = true;';
