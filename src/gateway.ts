@@ -71,7 +71,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Compose
     lowBalanceNanos: () => service.config.limits.lowBalance,
     upstreamStates: () => service.upstreamStates(),
   });
-  const { engine, store, keys, inFlight, metrics } = foundation;
+  const { store, keys, inFlight, metrics } = foundation;
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
   let service: Service = composeService(config, foundation, adminToken);
   /** Services that were replaced, and whose last requests may still run. */
@@ -104,7 +104,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Compose
       return isRefusal(offered) ? [] : offered.map(({ id }) => id);
     },
     async listen() {
-      await engine.ready;
+      await foundation.ready();
       return listeners.open(service.config);
     },
     reload: (input) => replaceConfig(checkConfig(input, 'the config')),

@@ -52,8 +52,18 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   ],
   transport: ['undici', 'node:http', 'node:https', 'node:net', 'node:dns'],
   storage: ['lru-cache', 'node:crypto', 'node:sqlite', 'node:worker_threads', 'node:fs', 'node:path'],
-  telemetry: ['prom-client', 'pino'],
-  tokens: ['gpt-tokenizer', 'node:timers/promises'],
+  telemetry: [
+    'prom-client',
+    'pino',
+    'pino-pretty',
+    'node:module',
+    '@opentelemetry/api',
+    '@opentelemetry/core',
+    '@opentelemetry/exporter-trace-otlp-http',
+    '@opentelemetry/resources',
+    '@opentelemetry/sdk-trace',
+  ],
+  tokens: ['gpt-tokenizer', 'gpt-tokenizer/encoding/o200k_base', 'node:timers/promises'],
   config: ['zod', 'yaml', 'node:fs', 'node:path', 'node:crypto'],
 };
 
@@ -114,7 +124,10 @@ function readSources(folder: string): readonly Source[] {
     .map((file) => {
       const path = join(folder, file);
       const text = readFileSync(join(root, path), 'utf8');
-      const imports = [...text.matchAll(/(?:^|\n)(?:import|export)\b[^;]*?from '([^']+)'/g)];
+      const imports = [
+        ...text.matchAll(/(?:^|\n)(?:import|export)\b[^;]*?from '([^']+)'/g),
+        ...text.matchAll(/\bimport\('([^']+)'\)/g),
+      ];
       return { path, room: roomOf(path), text, imports: imports.map(([, name = '']) => name) };
     });
 }

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { wantsTraces } from '../config/environment.ts';
 import type { Config } from '../config/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory.ts';
 import type { Clock } from '../domain/ports.ts';
@@ -15,6 +16,7 @@ import { createStore } from '../storage/store.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { createTelemetry } from '../telemetry/telemetry.ts';
+import { createTracing } from '../telemetry/tracing.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
 
 /** What lives as long as the process, whatever becomes of its config: the books, the limits, what is in progress. */
@@ -32,6 +34,7 @@ export function nextId(): string {
 }
 
 export function layFoundation({ storage }: Config, clock: Clock, log: Log, current: Current) {
+  const tracer = createTracing(wantsTraces(process.env), clock, log.fault);
   const engine = createSqliteEngine({
     path: storage.url.slice('sqlite:'.length),
     durability: storage.durability,
@@ -68,6 +71,9 @@ export function layFoundation({ storage }: Config, clock: Clock, log: Log, curre
     books,
     metrics,
     telemetry: createTelemetry(metrics, log),
+    tracer,
+    /** Resolves when requests can be taken; rejects with the reason when the database can't be opened. */
+    ready: async () => void (await Promise.all([engine.ready, tracer.ready])),
     health: createUpstreamHealth(clock),
     tokens: createTokenCounter(),
     keys: createKeyManagement({
@@ -79,10 +85,12 @@ export function layFoundation({ storage }: Config, clock: Clock, log: Log, curre
     }),
     /** Closes the books. Throws if there are settlements that the database does not take. */
     async close(): Promise<void> {
+      const tracesSent = tracer.close();
       limiter.close();
       watch.stop();
       const unsettled = await records.flush();
       await engine.close();
+      await tracesSent;
       if (unsettled > 0)
         throw new Error(`settlements not written: ${unsettled}. The database did not take them.`);
     },

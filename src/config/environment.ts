@@ -6,3 +6,9 @@ export function readVariable(environment: Environment, name: string): string | u
   const value = environment[name]?.trim();
   return value === '' ? undefined : value;
 }
+
+/** Whether traces are wanted: the variables are OpenTelemetry's own, and so is the one that overrules them. */
+export function wantsTraces(environment: Environment): boolean {
+  const isDisabled = readVariable(environment, 'OTEL_SDK_DISABLED')?.toLowerCase() === 'true';
+  return !isDisabled && readVariable(environment, 'OTEL_EXPORTER_OTLP_ENDPOINT') !== undefined;
+}

@@ -1,5 +1,5 @@
 import type { Refusal } from '../shared/errors.ts';
-import type { ProtocolViolation, Usage } from '../protocol/text.ts';
+import type { FinishReason, ProtocolViolation, Usage } from '../protocol/text.ts';
 import type { ApiKey } from './api-key.ts';
 import type {
   Attempt,
@@ -78,6 +78,8 @@ export interface UpstreamCall {
   readonly leftMs: number;
   /** Whether it must not be sent on a kept connection: the one before was closed just then, and others may be, too. */
   readonly fresh: boolean;
+  /** Sent with it, so that the upstream's part of a trace joins ours. */
+  readonly trace?: TraceHeaders;
 }
 
 /** How a call can go wrong below the protocol. */
@@ -132,18 +134,25 @@ export interface ExchangeSummary {
   readonly refusal: Refusal | null;
   /** What lies behind a failure, for the operator's eyes. */
   readonly cause: string | null;
+  /** `null` for an answer that was not finished. */
+  readonly finishReason: FinishReason | null;
   readonly usage: Usage | null;
   readonly stripped: readonly string[];
   /** What was sent upstream, in order. */
   readonly attempts: readonly AttemptSummary[];
   /** Whether the client had been sent a part of a stream. */
   readonly streamOpened: boolean;
+  /** From arrival until the key's limits had let it in or not, its wait for a slot included; `null` without a key. */
+  readonly admittedMs: number | null;
   readonly queuedMs: number | null;
   readonly firstTextMs: number | null;
   /** How long the first text of a stream took from the upstream to the client, in milliseconds. */
   readonly handoverMs: number | null;
+  /** From arrival until all but its settlement was done. */
   readonly totalMs: number;
   readonly chargeNanos: number;
+  /** `null` when nothing is traced. */
+  readonly traceId: string | null;
 }
 
 /** Reports something that an operator must see and no client is told. Never holds prompts or secrets. */
@@ -155,4 +164,33 @@ export interface Telemetry {
   readonly streamOpened: (protocol: RequestKind) => void;
   readonly exchangeEnded: (summary: ExchangeSummary) => void;
   readonly fault: ReportFault;
+}
+
+/** The W3C headers by which a service tells the next one which trace their work belongs to. */
+export interface TraceHeaders {
+  readonly traceparent?: string;
+  readonly tracestate?: string;
+}
+
+/** What a trace is told of a request at its arrival. */
+export interface RequestHead {
+  readonly method: string;
+  /** The path as it was declared, not as it was asked for. */
+  readonly route: string;
+  readonly trace: TraceHeaders;
+}
+
+/** One request's part of a trace. None of this ever fails, waits, or sees a prompt, an answer or a secret. */
+export interface Trace {
+  /** 32 hexadecimal digits; `null` when nothing is traced. */
+  readonly id: string | null;
+  /** An attempt at an upstream begins; the returned headers go with it. The summary lists the attempts in this order. */
+  attempt(): TraceHeaders;
+  /** The request is over and settled. */
+  ended(summary: ExchangeSummary): void;
+}
+
+/** Traces requests, if the operator wants that. */
+export interface Tracer {
+  begin(head: RequestHead): Trace;
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { Clock } from '../domain/ports.ts';
+import type { Clock, RequestHead } from '../domain/ports.ts';
 import type { AnswerHead, ClientConnection } from '../pipeline/exchange.ts';
 import { answerHeaders } from './answer-headers.ts';
 import { isOversized, readBody } from './body.ts';
@@ -12,18 +12,21 @@ const maxUnreadMs = 30_000;
 /** Headers of which Node keeps the first and drops the rest, where the two could disagree. */
 const singleHeaders = ['authorization', 'content-type'] as const;
 
+/** A request as Express hands it to a route. */
+type RoutedRequest = IncomingMessage & { readonly route?: { readonly path: string } };
+
 /** The client's end of one HTTP request, as the pipeline uses it. */
 export class HttpClient implements ClientConnection {
   readonly id: string;
   readonly headFault: Refusal | null;
-  readonly #request: IncomingMessage;
+  readonly #request: RoutedRequest;
   readonly #response: ServerResponse;
   readonly #maxBodyBytes: number;
   readonly #clock: Clock;
 
   constructor(
     id: string,
-    request: IncomingMessage,
+    request: RoutedRequest,
     response: ServerResponse,
     maxBodyBytes: number,
     clock: Clock,
@@ -35,6 +38,19 @@ export class HttpClient implements ClientConnection {
     this.#clock = clock;
     this.headFault = findDuplicateHeader(request);
     response.on('error', () => {});
+  }
+
+  get head(): RequestHead {
+    const { method = '', headers, route } = this.#request;
+    const { traceparent, tracestate } = headers;
+    return {
+      method,
+      route: route?.path ?? '',
+      trace: {
+        ...(typeof traceparent === 'string' ? { traceparent } : {}),
+        ...(typeof tracestate === 'string' ? { tracestate } : {}),
+      },
+    };
   }
 
   get authorization(): string | undefined {

@@ -83,12 +83,13 @@ function createForwarder(
   });
   return (request, response) => ({
     bodyFault: findBodyFault(request, maxBodyBytes),
-    forward: (signal, onHead) =>
+    forward: (trace, signal, onHead) =>
       new Promise((resolve) => {
         calls.set(request, new ForwardedCall(response, deadlines, clock, signal, onHead, resolve));
         for (const name of Object.keys(request.headers))
           if (!requestHeaders.has(name)) delete request.headers[name];
         request.url = pathOf(request);
+        Object.assign(request.headers, trace);
         letBodyCome(request, response);
         void proxy(request, response);
       }),

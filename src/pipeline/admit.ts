@@ -17,6 +17,7 @@ export async function admit(key: ApiKey, exchange: Exchange, ports: Ports): Prom
     limits,
     exchange.interruption.signal,
   );
+  exchange.notes.admittedMs = ports.clock.monotonicMs();
   exchange.notes.limits = limits;
   exchange.notes.standing = standing;
   return limitRefusal(standing, limits);

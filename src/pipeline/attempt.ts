@@ -43,11 +43,12 @@ export async function attempt(
 ): Promise<OpenedAnswer | FailedAttempt> {
   const { signal } = exchange.interruption;
   const watched = watchAttempt(route, leftMs, exchange, ports);
+  const { trace } = watched;
   const { dialect, variation } = route.speech;
   const { path, body } = dialects[dialect].writeRequest(request, route.model, variation);
   const { stream } = request;
   const answer = await ports.upstreams.call(
-    { upstream: route.upstream, method: 'POST', path, body, stream, leftMs, fresh },
+    { upstream: route.upstream, method: 'POST', path, body, stream, leftMs, fresh, trace },
     signal,
   );
   if ('fault' in answer) return watched.failed(faultEnding(answer, signal, null), answer);

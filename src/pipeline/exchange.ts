@@ -11,8 +11,11 @@ import type {
   Limiter,
   ModelCatalogue,
   Records,
+  RequestHead,
   Telemetry,
   TokenCounter,
+  Trace,
+  Tracer,
   Upstreams,
 } from '../domain/ports.ts';
 import type { OfferedModel, Route } from '../domain/routing.ts';
@@ -28,6 +31,7 @@ export interface Ports {
   readonly models: ModelCatalogue;
   readonly upstreams: Upstreams;
   readonly telemetry: Telemetry;
+  readonly tracer: Tracer;
   readonly inFlight: InFlight;
   readonly tokens: TokenCounter;
   readonly health: UpstreamHealth;
@@ -60,6 +64,7 @@ export interface AnswerHead {
 export interface ClientConnection {
   /** 32 hexadecimal digits; the client has been told them as its request id. */
   readonly id: string;
+  readonly head: RequestHead;
   readonly authorization: string | undefined;
   /** A fault of the request's head that transport found, such as a header sent twice. */
   readonly headFault: Refusal | null;
@@ -91,6 +96,7 @@ export interface Exchange {
   readonly arrivedMs: number;
   /** Raised when the request must stop: its reason is an `Interruption`. */
   readonly interruption: AbortController;
+  readonly trace: Trace;
   readonly notes: Notes;
 }
 
@@ -115,6 +121,8 @@ interface Notes {
   model: OfferedModel | null;
   stripped: readonly string[];
   route: Route | null;
+  /** When the key's limits had let it in, or not. */
+  admittedMs: number | null;
   dispatchedMs: number | null;
   /** When the first text came. */
   firstTextMs: number | null;
@@ -164,6 +172,7 @@ export function beginExchange(protocol: RequestKind, client: ClientConnection, p
     arrivedAt: ports.clock.now(),
     arrivedMs: ports.clock.monotonicMs(),
     interruption,
+    trace: ports.tracer.begin(client.head),
     notes: {
       key: null,
       limits: null,
@@ -173,6 +182,7 @@ export function beginExchange(protocol: RequestKind, client: ClientConnection, p
       model: null,
       stripped: [],
       route: null,
+      admittedMs: null,
       dispatchedMs: null,
       firstTextMs: null,
       firstTextSentMs: null,

@@ -1,6 +1,6 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { UpstreamFault } from '../domain/ports.ts';
+import type { TraceHeaders, UpstreamFault } from '../domain/ports.ts';
 import { free } from '../domain/pricing.ts';
 import type { AttemptResult } from '../domain/upstream-health.ts';
 import { admit } from './admit.ts';
@@ -25,7 +25,11 @@ export interface Forwarding {
    * Sends the request on, and all of the answer but its end. Resolves with the answer's status, or with how it failed;
    * `onHead` is called when the head of the answer goes out.
    */
-  forward(signal: AbortSignal, onHead: (status: number) => void): Promise<number | UpstreamFault | Refusal>;
+  forward(
+    trace: TraceHeaders,
+    signal: AbortSignal,
+    onHead: (status: number) => void,
+  ): Promise<number | UpstreamFault | Refusal>;
 }
 
 /**
@@ -70,7 +74,11 @@ async function carry(
   if (isRefusal(reservation)) return refusedEnding(reservation);
 
   const startedMs = ports.clock.monotonicMs();
-  const passed = await forwarding.forward(interruption.signal, (status) => (notes.passedStatus = status));
+  const passed = await forwarding.forward(
+    exchange.trace.attempt(),
+    interruption.signal,
+    (status) => (notes.passedStatus = status),
+  );
   const durationMs = ports.clock.monotonicMs() - startedMs;
   const result = resultOf(passed);
   const cause = typeof passed === 'object' && 'fault' in passed ? (passed.cause ?? null) : null;

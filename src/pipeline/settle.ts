@@ -28,7 +28,9 @@ export async function settle(ending: Ending, exchange: Exchange, ports: Ports): 
     }
   }
   if (notes.key !== null) await ports.limiter.release(notes.key.id, requestId);
-  ports.telemetry.exchangeEnded({ ...summary, chargeNanos });
+  const charged = { ...summary, chargeNanos };
+  ports.telemetry.exchangeEnded(charged);
+  exchange.trace.ended(charged);
 }
 
 function summarize(ending: Ending, exchange: Exchange, nowMs: number): Omit<ExchangeSummary, 'chargeNanos'> {
@@ -45,14 +47,17 @@ function summarize(ending: Ending, exchange: Exchange, nowMs: number): Omit<Exch
     status: notes.passedStatus ?? statusSent(ending, notes.streamOpened),
     refusal,
     cause: ('refusal' in ending ? ending.cause : undefined) ?? null,
+    finishReason: 'refusal' in ending ? null : ending.finish.reason,
     usage: 'refusal' in ending ? ending.usage : ending.finish.usage,
     stripped: notes.stripped,
     attempts: notes.attempts.map((made) => ({ ...made, violations: [...made.violations] })),
     streamOpened: notes.streamOpened,
+    admittedMs: since(notes.admittedMs, arrivedMs),
     queuedMs: since(notes.dispatchedMs, arrivedMs),
     firstTextMs: since(notes.firstTextMs, arrivedMs),
     handoverMs: notes.firstTextMs === null ? null : since(notes.firstTextSentMs, notes.firstTextMs),
     totalMs: nowMs - arrivedMs,
+    traceId: exchange.trace.id,
   };
 }
 

@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../shared/errors.ts';
-import type { UpstreamAnswer, UpstreamFault } from '../domain/ports.ts';
+import type { TraceHeaders, UpstreamAnswer, UpstreamFault } from '../domain/ports.ts';
 import type { Route } from '../domain/routing.ts';
 import type { AttemptResult } from '../domain/upstream-health.ts';
 import type { ProtocolViolation } from '../protocol/text.ts';
@@ -17,6 +17,8 @@ export interface FailedAttempt {
 export interface WatchedAttempt {
   /** On the monotonic clock. */
   readonly startedMs: number;
+  /** Goes with the call. */
+  readonly trace: TraceHeaders;
   /** Hands in the set that fills while the answer is read. */
   reads(violations: ReadonlySet<ProtocolViolation>): void;
   /** The first good event has come. */
@@ -60,6 +62,7 @@ export function watchAttempt(
   };
   return {
     startedMs,
+    trace: exchange.trace.attempt(),
     reads: (violations) => void (note.violations = violations),
     opened() {
       note.result = 'ok';

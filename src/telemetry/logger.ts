@@ -1,32 +1,61 @@
+import { createRequire } from 'node:module';
 import { pino } from 'pino';
-import type { DestinationStream, Logger } from 'pino';
-import type { ReportFault, Telemetry } from '../domain/ports.ts';
+import type { DestinationStream } from 'pino';
+import type { PinoPretty } from 'pino-pretty';
+import { formatUsd } from '../shared/money.ts';
+import type { ExchangeSummary, ReportFault, Telemetry } from '../domain/ports.ts';
+import { codeOf } from './error-code.ts';
 
-/** The log: one JSON line per request and per fault. Prompts, answers and secrets never come this far. */
+/** The log: one line per request and per fault. Prompts, answers and secrets never come this far. */
 export interface Log {
   readonly exchangeEnded: Telemetry['exchangeEnded'];
   readonly fault: ReportFault;
 }
 
 /** Writes to `destination`, or to standard output. `level: 'silent'` writes nothing. */
-export function createLog(level: 'info' | 'warn' | 'silent', destination?: DestinationStream): Log {
-  const logger: Logger = pino({ level, base: null }, ...(destination === undefined ? [] : [destination]));
+export function createLog(level: 'info' | 'warn' | 'silent', destination = standardOutput()): Log {
+  const logger = pino({ level, base: null }, destination);
   return {
     exchangeEnded(summary) {
-      const { refusal, usage, ...rest } = summary;
-      logger.info(
-        {
-          ...rest,
-          code: summary.outcome === 'client_closed' ? null : (refusal?.code ?? null),
-          inputTokens: usage?.inputTokens ?? null,
-          outputTokens: usage?.outputTokens ?? null,
-        },
-        'request',
-      );
+      logger.info(requestLine(summary), 'request');
       for (const { upstream, result, cause } of summary.attempts)
         if (result === 'auth') logger.error({ upstream, cause }, 'an upstream does not accept its apiKey');
     },
     fault: (message, error) =>
       logger.error({ reason: error instanceof Error ? error.message : String(error) }, message),
+  };
+}
+
+/** JSON for machines, and lines to read for a terminal. What makes those is loaded only then. */
+function standardOutput(): DestinationStream {
+  if (!process.stdout.isTTY) return pino.destination(1);
+  const { build } = createRequire(import.meta.url)('pino-pretty') as typeof PinoPretty;
+  return build({ sync: true });
+}
+
+/** Every field is named here, so that nothing is logged by being there. */
+function requestLine(summary: ExchangeSummary): object {
+  return {
+    requestId: summary.requestId,
+    keyId: summary.keyId,
+    protocol: summary.protocol,
+    mode: summary.mode,
+    model: summary.model,
+    upstream: summary.upstream,
+    outcome: summary.outcome,
+    status: summary.status,
+    code: codeOf(summary),
+    cause: summary.cause,
+    inputTokens: summary.usage?.inputTokens ?? null,
+    cachedInputTokens: summary.usage?.cachedInputTokens ?? null,
+    outputTokens: summary.usage?.outputTokens ?? null,
+    charge: formatUsd(summary.chargeNanos),
+    stripped: summary.stripped,
+    attempts: summary.attempts,
+    queuedMs: summary.queuedMs,
+    firstTextMs: summary.firstTextMs,
+    handoverMs: summary.handoverMs,
+    totalMs: summary.totalMs,
+    ...(summary.traceId === null ? {} : { traceId: summary.traceId }),
   };
 }

@@ -13,7 +13,10 @@ export interface HttpUpstreamOptions extends ConnectionOptions {
   readonly deadlines: Deadlines;
 }
 
-/** A provider behind HTTP. Headers are built from nothing but our own values, and redirects are not followed. */
+/**
+ * A provider behind HTTP. Headers are built from nothing but our own values, and those of a trace of which we are a
+ * part. Redirects are not followed.
+ */
 export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): Upstream {
   const { url, deadlines } = options;
   const pool = openConnections(url.origin, options);
@@ -34,6 +37,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
               ...headers,
               accept: call.stream ? 'text/event-stream' : 'application/json',
               ...(call.body === null ? {} : { 'content-type': 'application/json' }),
+              ...call.trace,
             },
           },
           exchange,

@@ -42,6 +42,9 @@ for (const protocol of ['chat', 'responses'] as const)
             handoverMs: 1,
             totalMs: 30,
             chargeNanos: 5,
+            finishReason: 'stop',
+            admittedMs: 1,
+            traceId: null,
           };
           metrics.exchangeBegan(protocol);
           if (mode === 'stream') metrics.streamOpened(protocol);

@@ -16,6 +16,7 @@ import type { Engine } from '../../src/storage/engine.ts';
 import { createSqliteEngine } from '../../src/storage/sqlite/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
+import { untraced } from '../../src/telemetry/tracing.ts';
 import { createFakeClock } from './fake-clock.ts';
 import { localSource } from './model-source.ts';
 import type { FakeClock } from './fake-clock.ts';
@@ -98,6 +99,7 @@ export async function openPipeline(price: Price, holdTokens: number): Promise<Pi
       exchangeEnded: () => {},
       fault: (message) => void faults.push(message),
     },
+    tracer: untraced,
     inFlight: createInFlight(),
     health: createUpstreamHealth(clock),
     random: Math.random,
@@ -192,6 +194,7 @@ function driveClient(
     request: { id: `req_${id}`, sent, leave: () => leave() },
     client: {
       id,
+      head: { method: 'POST', route: '/', trace: {} },
       authorization: `Bearer ${authorization}`,
       headFault: null,
       readBody: async () => Buffer.from(JSON.stringify(body)),

@@ -1,29 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/domain/consumption.ts';
-import type { ExchangeSummary } from '../../src/domain/ports.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-
-const summary: ExchangeSummary = {
-  requestId: 'req_1',
-  keyId: 'key_1',
-  protocol: 'chat',
-  mode: 'stream',
-  model: 'small',
-  upstream: 'local',
-  outcome: 'completed',
-  status: 200,
-  refusal: null,
-  cause: null,
-  usage: null,
-  stripped: [],
-  attempts: [],
-  streamOpened: true,
-  queuedMs: 1,
-  firstTextMs: 2,
-  handoverMs: 1,
-  chargeNanos: 0,
-  totalMs: 3,
-};
+import { summary } from '../support/exchange-summary.ts';
 
 const readings = {
   upstreamStates: () => ({}),

@@ -1,0 +1,72 @@
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import {
+  defaultResource,
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+} from '@opentelemetry/resources';
+import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import type { Clock, ReportFault, Tracer } from '../domain/ports.ts';
+import { reportRarely } from './export-faults.ts';
+import { beginTrace } from './request-trace.ts';
+import { chooseSampler } from './sampler.ts';
+
+/** How many ended spans may wait for the collector; those that end while it is full are lost. */
+const maxWaitingSpans = 4_096;
+
+/** How many spans go out in one request to the collector, and how long the first of them waits, in milliseconds. */
+const maxBatchSpans = 512;
+const batchDelayMs = 1_000;
+
+/** How long one export may take with all its repetitions, in milliseconds. */
+const exportTimeoutMs = 10_000;
+
+/** How long the end of the process waits for the last spans, in milliseconds. */
+const maxFlushMs = 3_000;
+
+/** Traces requests, and sends their spans to a collector. */
+export interface OtelTracer extends Tracer {
+  close(): Promise<void>;
+}
+
+/**
+ * OpenTelemetry as its own `OTEL_*` variables set it up, for our spans alone: nothing is registered globally, so that
+ * an app around us may trace itself in its own way. The SDK itself logs nothing.
+ */
+export function createOtelTracer(clock: Clock, report: ReportFault): OtelTracer {
+  // The exporter would fail later, or take its default instead, and say so to nobody.
+  if (!/^https?:$/.test(URL.parse(process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '')?.protocol ?? ''))
+    throw new Error('OTEL_EXPORTER_OTLP_ENDPOINT is not an http(s) URL');
+  const provider = new TracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes({ 'service.name': 'textgate' }))
+      .merge(detectResources({ detectors: [envDetector] })),
+    sampler: chooseSampler(process.env['OTEL_TRACES_SAMPLER'], process.env['OTEL_TRACES_SAMPLER_ARG']),
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: reportRarely(new OTLPTraceExporter(), clock, report),
+        maxQueueSize: maxWaitingSpans,
+        maxExportBatchSize: maxBatchSpans,
+        scheduledDelayMillis: batchDelayMs,
+        exportTimeoutMillis: exportTimeoutMs,
+      }),
+    ],
+  });
+  const tracer = provider.getTracer('textgate');
+  return {
+    begin: (head) => beginTrace(head, tracer, clock),
+    close: () =>
+      new Promise((resolve) => {
+        const cancel = clock.schedule(maxFlushMs, () => {
+          report('the last traces were not delivered', new Error(`no answer within ${maxFlushMs} ms`));
+          resolve();
+        });
+        // A failure was reported where it happened.
+        const sent = provider.shutdown().catch(() => {});
+        void sent.then(() => {
+          cancel();
+          resolve();
+        });
+      }),
+  };
+}

@@ -1,0 +1,39 @@
+import type { Clock, ReportFault, Trace, Tracer } from '../domain/ports.ts';
+import type { OtelTracer } from './otel.ts';
+
+export interface Tracing extends Tracer {
+  /** Resolves when requests are traced from here on, or it is clear that they will not be. Never rejects. */
+  readonly ready: Promise<void>;
+  /** Sends the last spans, within a limited time. Never rejects. */
+  close(): Promise<void>;
+}
+
+const noTrace: Trace = { id: null, attempt: () => ({}), ended: () => {} };
+
+/**
+ * Traces nothing, and passes no trace on: a client's trace headers would tell a provider about it, and promise it a
+ * parent span of which nobody here takes part.
+ */
+export const untraced: Tracer = { begin: () => noTrace };
+
+/** Traces requests if that is `wanted`. OpenTelemetry is loaded only then: whoever does not trace does not pay for it. */
+export function createTracing(wanted: boolean, clock: Clock, report: ReportFault): Tracing {
+  let otel = null as OtelTracer | null;
+  const load = async (): Promise<void> => {
+    try {
+      const { createOtelTracer } = await import('./otel.ts');
+      otel = createOtelTracer(clock, report);
+    } catch (error) {
+      report('nothing is traced', error);
+    }
+  };
+  const ready = wanted ? load() : Promise.resolve();
+  return {
+    ready,
+    begin: (head) => (otel ?? untraced).begin(head),
+    async close() {
+      await ready;
+      await otel?.close();
+    },
+  };
+}

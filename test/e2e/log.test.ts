@@ -1,0 +1,172 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { startCollector } from '../support/otlp-collector.ts';
+import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { freePorts, startTextgate } from '../support/textgate-process.ts';
+import type { TextgateProcess } from '../support/textgate-process.ts';
+
+const body = { model: 'small', messages: [{ role: 'user', content: 'canary-prompt' }] };
+
+let broken: ScriptedUpstream;
+let upstream: ScriptedUpstream;
+beforeEach(async () => {
+  [broken, upstream] = await Promise.all([startUpstream(), startUpstream()]);
+  upstream.play(sayTexts(['canary-answer']));
+  broken.play((response) => void response.writeHead(401).end('{"error":{"message":"canary-error"}}'));
+});
+afterEach(async () => {
+  await Promise.all([broken.close(), upstream.close()]);
+});
+
+interface Running {
+  readonly server: TextgateProcess;
+  readonly keyId: string;
+  readonly secret: string;
+  readonly ask: (asked: object, headers?: Record<string, string>) => Promise<string>;
+  /** The lines of the log that are about requests, once there are so many. */
+  readonly requestLines: (count: number) => Promise<readonly Record<string, unknown>[]>;
+}
+
+/** The service as an operator runs it, its log being what it prints. */
+async function serve(variables: Record<string, string> = {}): Promise<Running> {
+  const folder = makeTemporaryFolder();
+  const config = {
+    upstreams: {
+      broken: { url: broken.url, apiKey: 'sk-canary-one' },
+      spare: { url: upstream.url, apiKey: 'sk-canary-two' },
+    },
+    models: {
+      small: {
+        routes: [
+          { upstream: 'broken', model: 'tiny' },
+          { upstream: 'spare', model: 'large' },
+        ],
+        price: { input: '1000000', output: '0.5' },
+      },
+    },
+  };
+  writeFileSync(join(folder, 'textgate.yaml'), JSON.stringify(config));
+  const environment = { ...freePorts, TEXTGATE_ADMIN_TOKEN: 'canary-admin-token', ...variables };
+  const server = startTextgate(['serve', '--config', 'textgate.yaml'], folder, environment);
+  const [, url = '', adminUrl = ''] = await server.printed(/serves (\S+)\/v1 \(admin: (\S+)\)/);
+  const made = await fetch(`${adminUrl}/admin/keys`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer canary-admin-token', 'content-type': 'application/json' },
+    body: '{"name":"canary-name"}',
+  });
+  const { id: keyId, key: secret } = (await made.json()) as { id: string; key: string };
+  const lines = () =>
+    server
+      .output()
+      .split('\n')
+      .filter((line) => line.includes('"msg":"request"'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  return {
+    server,
+    keyId,
+    secret,
+    async ask(asked, headers = {}) {
+      const response = await fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(asked),
+      });
+      await response.text().catch(() => '');
+      return response.headers.get('x-request-id') ?? '';
+    },
+    async requestLines(count) {
+      await eventually('the log has its lines', () => lines().length >= count);
+      return lines();
+    },
+  };
+}
+
+describe('the log of a running service', () => {
+  test('has one line per request, with its attempts, tokens, charge and times', async () => {
+    const { ask, requestLines, keyId } = await serve();
+    const requestId = await ask({ ...body, stream: true, temperature: 0.7 });
+    const lines = await requestLines(1);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatchObject({
+      requestId,
+      keyId,
+      protocol: 'chat',
+      mode: 'stream',
+      model: 'small',
+      upstream: 'spare',
+      outcome: 'completed',
+      status: 200,
+      code: null,
+      inputTokens: 11,
+      cachedInputTokens: 0,
+      outputTokens: 7,
+      charge: '11.0000035',
+      stripped: ['temperature'],
+      attempts: [
+        { upstream: 'broken', result: 'auth', cause: 'status 401' },
+        { upstream: 'spare', result: 'ok' },
+      ],
+      queuedMs: expect.any(Number),
+      firstTextMs: expect.any(Number),
+      totalMs: expect.any(Number),
+    });
+    expect(lines[0]).not.toHaveProperty('traceId');
+  });
+
+  test('has no prompt, answer, key or secret in it, however requests end', async () => {
+    const { ask, requestLines, secret, server } = await serve();
+    await ask(body);
+    await ask({ ...body, stream: true });
+    upstream.play((response) => void sendStream(response, chatFrames(['canary-answer']).slice(0, 2)).end());
+    await ask({ ...body, stream: true });
+    upstream.play((response) => void response.writeHead(400).end('{"error":{"message":"canary-error"}}'));
+    await ask(body);
+    await ask({ ...body, model: 'canary-model' });
+    await ask({ ...body, 'canary-field': 'canary-value', user: 'canary-user' });
+    await ask(body, { authorization: 'Bearer canary-key' });
+    expect((await requestLines(7)).map(({ outcome }) => outcome)).toEqual([
+      'completed',
+      'completed',
+      'upstream_truncated',
+      'upstream_failed',
+      'refused',
+      'refused',
+      'refused',
+    ]);
+    server.signal('SIGTERM');
+    const { stdout, stderr } = await server.finished;
+    for (const text of ['canary', secret, secret.slice(6)]) expect(stdout + stderr).not.toContain(text);
+  });
+
+  test('names the trace of each request, whose last spans are out before the process ends', async () => {
+    const collector = await startCollector();
+    const { ask, requestLines, server } = await serve({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
+    await ask(body);
+    const [line] = await requestLines(1);
+    server.signal('SIGTERM');
+    expect((await server.finished).code).toBe(0);
+    const request = collector.spans.find(({ kind }) => kind === 2);
+    expect(request?.traceId).toMatch(/^[0-9a-f]{32}$/);
+    expect(line).toMatchObject({ traceId: request?.traceId });
+    await collector.close();
+  });
+
+  test('is told once of a collector that is away, while requests go on', async () => {
+    const { ask, requestLines, server } = await serve({
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '50',
+    });
+    const told = (): number => server.output().split('traces can not be delivered').length - 1;
+    await ask(body);
+    await eventually('the log is told', () => told() === 1);
+    for (let round = 0; round < 2; round++) await ask(body);
+    await requestLines(3);
+    server.signal('SIGTERM');
+    expect((await server.finished).code).toBe(0);
+    expect(told()).toBe(1);
+  });
+});

@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { startCollector } from '../support/otlp-collector.ts';
+import type { OtlpCollector } from '../support/otlp-collector.ts';
+import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { startGateway } from '../support/test-gateway.ts';
+
+const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
+const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+
+let collector: OtlpCollector;
+let upstream: ScriptedUpstream;
+beforeEach(async () => {
+  [collector, upstream] = await Promise.all([startCollector(), startUpstream()]);
+  upstream.play(sayTexts(['x']));
+});
+afterEach(async () => {
+  await Promise.all([collector.close(), upstream.close()]);
+  vi.unstubAllEnvs();
+});
+
+/** Sends one request through a gateway of its own; says what the upstream was told, and closes the gateway. */
+async function askOnce(): Promise<{ readonly status: number; readonly closingMs: number }> {
+  const gateway = await startGateway({ upstreamUrl: upstream.url });
+  const headers = { traceparent, tracestate: 'vendor=1' };
+  const response = await gateway.post('/v1/chat/completions', body, { headers });
+  await response.text();
+  const closedMs = performance.now();
+  await gateway.close();
+  return { status: response.status, closingMs: performance.now() - closedMs };
+}
+
+describe('without a collector in the environment', () => {
+  test.each([
+    ['nothing is set', {}],
+    ['it is set to nothing', { OTEL_EXPORTER_OTLP_ENDPOINT: '' }],
+    ['all of it is disabled', { OTEL_SDK_DISABLED: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: 'collector' }],
+  ])('no span is sent, and no trace handed on: %s', async (_case, variables) => {
+    for (const [name, value] of Object.entries(variables))
+      vi.stubEnv(name, value === 'collector' ? collector.url : value);
+    expect((await askOnce()).status).toBe(200);
+    expect(collector.bodies).toEqual([]);
+    expect(upstream.seen[0]?.headers).not.toHaveProperty('traceparent');
+    expect(upstream.seen[0]?.headers).not.toHaveProperty('tracestate');
+  });
+});
+
+describe('the collector', () => {
+  beforeEach(() => vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url));
+
+  test('gets spans while the gateway runs', async () => {
+    const gateway = await startGateway({ upstreamUrl: upstream.url });
+    await (await gateway.post('/v1/chat/completions', body)).text();
+    await eventually('spans come', () => collector.spans.length > 0);
+    await gateway.close();
+  });
+
+  test('gets the last spans when the gateway closes', async () => {
+    await askOnce();
+    expect(collector.spans.map(({ name }) => name)).toContain('chat small');
+  });
+
+  test.each([
+    ['answers nothing', null],
+    ['is overloaded', 503],
+  ])('that %s holds up no request, and the close for its 3 s only', async (_case, status) => {
+    collector.status = status;
+    const { status: answered, closingMs } = await askOnce();
+    expect(answered).toBe(200);
+    expect(closingMs).toBeGreaterThan(2_500);
+    expect(closingMs).toBeLessThan(4_500);
+  });
+
+  test('that is away holds up no request, and is handed nothing more by a closed gateway', async () => {
+    vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'http://127.0.0.1:1');
+    const { status, closingMs } = await askOnce();
+    expect(status).toBe(200);
+    expect(closingMs).toBeLessThan(4_500);
+  });
+
+  test.each([
+    ['whose address is none', { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }],
+    ['whose sampler is unknown', { OTEL_TRACES_SAMPLER: 'sometimes' }],
+  ])('%s disturbs nothing: there are no traces', async (_case, variables) => {
+    for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+    expect((await askOnce()).status).toBe(200);
+    expect(collector.bodies).toEqual([]);
+    expect(upstream.seen[0]?.headers).not.toHaveProperty('traceparent');
+  });
+
+  test('gets nothing when the sampler says so', async () => {
+    vi.stubEnv('OTEL_TRACES_SAMPLER', 'traceidratio');
+    vi.stubEnv('OTEL_TRACES_SAMPLER_ARG', '0');
+    expect((await askOnce()).status).toBe(200);
+    expect(collector.bodies).toEqual([]);
+  });
+});

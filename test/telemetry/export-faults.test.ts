@@ -1,0 +1,42 @@
+import { ExportResultCode } from '@opentelemetry/core';
+import type { SpanExporter } from '@opentelemetry/sdk-trace';
+import { describe, expect, test } from 'vitest';
+import { reportRarely } from '../../src/telemetry/export-faults.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+const refused = Object.assign(new Error(''), { code: 'ECONNREFUSED' });
+
+describe('a collector that is away', () => {
+  test('is in the log once, and once more after ten minutes; each batch still hears of its failure', () => {
+    const clock = createFakeClock();
+    const reported: unknown[] = [];
+    const results: number[] = [];
+    const failing: SpanExporter = {
+      export: (_spans, done) => done({ code: ExportResultCode.FAILED, error: refused }),
+      shutdown: async () => {},
+    };
+    const exporter = reportRarely(failing, clock, (message, error) => reported.push([message, error]));
+    const exportOnce = (): void => exporter.export([], ({ code }) => results.push(code));
+    for (let batch = 0; batch < 100; batch++) exportOnce();
+    expect(reported).toEqual([['traces can not be delivered', new Error('ECONNREFUSED')]]);
+    clock.advance(599_999);
+    exportOnce();
+    expect(reported).toHaveLength(1);
+    clock.advance(1);
+    exportOnce();
+    expect(reported).toHaveLength(2);
+    expect(results).toHaveLength(102);
+    expect(new Set(results)).toEqual(new Set([ExportResultCode.FAILED]));
+  });
+
+  test('is not in the log when it is there', () => {
+    const working: SpanExporter = {
+      export: (_spans, done) => done({ code: ExportResultCode.SUCCESS }),
+      shutdown: async () => {},
+    };
+    const reported: string[] = [];
+    const exporter = reportRarely(working, createFakeClock(), (message) => reported.push(message));
+    exporter.export([], () => {});
+    expect(reported).toEqual([]);
+  });
+});

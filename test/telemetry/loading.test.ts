@@ -1,0 +1,61 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+
+const run = promisify(execFile);
+const gateway = pathToFileURL(join(import.meta.dirname, '..', '..', 'src', 'gateway.ts')).href;
+
+/**
+ * Serves and closes in a process of its own, and prints which of the optional packages were loaded.
+ * `@opentelemetry/api` is none: prom-client always brings it.
+ */
+const serveOnce = `
+  const { registerHooks } = require('node:module');
+  const loaded = new Set();
+  registerHooks({
+    load(url, context, next) {
+      const [, name] = /node_modules\\/(@opentelemetry\\/(?!api\\/)[^/]+|pino-pretty)\\//.exec(url) ?? [];
+      if (name !== undefined) loaded.add(name);
+      return next(url, context);
+    },
+  });
+  const serve = async () => {
+    const { createGateway } = await import('${gateway}');
+    const gateway = createGateway({
+      server: { port: 0 }, admin: { port: 0 }, storage: { url: 'sqlite::memory:' },
+      upstreams: { demo: { url: 'demo:' } },
+      models: { demo: { routes: [{ upstream: 'demo', model: 'demo' }], free: true } },
+    });
+    await gateway.listen();
+    await gateway.close();
+    console.log('\\nloaded ' + JSON.stringify([...loaded]));
+  };
+  serve();`;
+
+async function loadedPackages(before: string, variables: Record<string, string>): Promise<string[]> {
+  const { stdout } = await run(process.execPath, ['-e', before + serveOnce], {
+    env: { PATH: process.env['PATH'], ...variables },
+  });
+  return JSON.parse(/^loaded (.*)$/m.exec(stdout)?.[1] ?? '') as string[];
+}
+
+const isTerminal = 'process.stdout.isTTY = true;';
+const collector = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' };
+
+describe('what a process does not use it does not load', () => {
+  test('neither OpenTelemetry nor the pretty printer', async () => {
+    expect(await loadedPackages('', {})).toEqual([]);
+  });
+
+  test('OpenTelemetry is there for a collector', async () => {
+    const loaded = await loadedPackages('', collector);
+    expect(loaded).toContain('@opentelemetry/sdk-trace');
+    expect(loaded).not.toContain('pino-pretty');
+  });
+
+  test('the pretty printer is there for a terminal', async () => {
+    expect(await loadedPackages(isTerminal, {})).toEqual(['pino-pretty']);
+  });
+});
