@@ -11,6 +11,9 @@ import { createInstruments } from './instruments.ts';
 /** The label for a model or upstream that is not known yet, or not configured: clients can't add labels. */
 const unknownLabel = 'none';
 
+/** What both protocols are to a model, in OpenTelemetry's words. */
+const operation = 'chat';
+
 const stateValues: Readonly<Record<UpstreamState, number>> = { open: 0, half_open: 1, closed: 2 };
 
 /** How an opened stream ended, by the outcome of its request. */
@@ -131,10 +134,12 @@ function countAttempts({ attempts }: ExchangeSummary, children: Children): void 
 /** Everything that only a dispatched request has. */
 function observeAnswer(summary: ExchangeSummary, model: string, upstream: string, children: Children): void {
   const { usage, firstTextMs, totalMs, queuedMs, handoverMs, protocol, mode, chargeNanos } = summary;
-  children.duration(protocol, model, upstream).observe(totalMs / 1_000);
   if (queuedMs !== null) children.overhead('dispatch').observe(queuedMs / 1_000);
   if (handoverMs !== null) children.overhead('first_byte').observe(handoverMs / 1_000);
-  if (firstTextMs !== null) children.firstToken(protocol, model, upstream).observe(firstTextMs / 1_000);
+  // What is passed on is no operation of a model, as far as anybody knows.
+  if (protocol === 'passthrough') return;
+  children.duration(operation, model, upstream).observe(totalMs / 1_000);
+  if (firstTextMs !== null) children.firstToken(operation, model, upstream).observe(firstTextMs / 1_000);
   if (chargeNanos > 0) children.charged(model).inc(chargeNanos);
   if (usage === null) return;
   const { inputTokens, cachedInputTokens, outputTokens } = usage;
@@ -145,7 +150,7 @@ function observeAnswer(summary: ExchangeSummary, model: string, upstream: string
   const amounts = { input: inputTokens, cached_input: cachedInputTokens, output: outputTokens };
   for (const [type, amount] of Object.entries(amounts)) {
     children.tokens(model, type).inc(amount);
-    children.tokenUsage(protocol, model, upstream, type).observe(amount);
+    children.tokenUsage(operation, model, upstream, type).observe(amount);
   }
 }
 
