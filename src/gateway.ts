@@ -44,6 +44,8 @@ export interface GatewayOptions {
   /** The bearer token of `/admin`; made up, and so known to nobody, when it is left out here and in the config. */
   readonly adminToken?: string;
   readonly logLevel?: 'info' | 'warn' | 'silent';
+  /** Where the log goes, a line at a time; standard output when it is left out. */
+  readonly logDestination?: { write(line: string): void };
   readonly clock?: Clock;
 }
 
@@ -66,7 +68,7 @@ const fixedSections = ['admin', 'storage'] as const;
 /** The composition root: the one place that knows every room. */
 export function composeGateway(config: Config, options: GatewayOptions): ComposedGateway {
   const clock = options.clock ?? systemClock;
-  const log = createLog(options.logLevel ?? 'warn');
+  const log = createLog(options.logLevel ?? 'warn', options.logDestination);
   const foundation = layFoundation(config, clock, log, {
     lowBalanceNanos: () => service.config.limits.lowBalance,
     upstreamStates: () => service.upstreamStates(),

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { plant } from './canaries.ts';
 
 /** A request as the upstream got it. */
 interface SeenRequest {
@@ -75,6 +76,7 @@ const scriptedUsage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 1
 
 /** The frames of a Chat Completions stream that says `texts`, each frame one `data:` event. */
 export function chatFrames(texts: readonly string[], finishReason = 'stop'): string[] {
+  plant(...texts);
   const chunk = (choices: unknown[], extra = {}) =>
     `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices, ...extra })}\n\n`;
   const choice = (delta: object, reason: string | null = null) => [
@@ -91,6 +93,7 @@ export function chatFrames(texts: readonly string[], finishReason = 'stop'): str
 
 /** A whole Chat Completions answer. */
 function chatBody(content: string, finishReason = 'stop'): string {
+  plant(content);
   return JSON.stringify({
     id: 'x',
     object: 'chat.completion',

@@ -1,6 +1,7 @@
 import OpenAI from 'openai';
 import type { ConfigInput, Gateway, GatewayOptions } from '../../src/gateway.ts';
 import { createGateway } from '../../src/gateway.ts';
+import { findCanaries, plant, plantPrompts, readDatabaseFiles } from './canaries.ts';
 import type { Limits } from '../../src/domain/limits.ts';
 import type { DialectName } from '../../src/domain/routing.ts';
 
@@ -82,23 +83,50 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   const config: ConfigInput = options.discover
     ? { ...shared, models: { from: 'local' } }
     : { ...shared, models: { small } };
-  const gateway = createGateway(config, { logLevel: 'silent', ...rest });
+  let written = '';
+  const logDestination = { write: (line: string) => void (written += line) };
+  const gateway = createGateway(config, { logLevel: 'info', logDestination, ...rest });
+  plant(adminToken, ...Object.values(config.upstreams).map(({ apiKey }) => apiKey));
   const { url, adminUrl } = await gateway.listen();
   const { secret: key } = await gateway.createKey('test');
+  plant(key);
+  const refused: Promise<string>[] = [];
   return {
-    gateway,
+    gateway: {
+      ...gateway,
+      async createKey(...settings) {
+        const issued = await gateway.createKey(...settings);
+        plant(issued.secret);
+        return issued;
+      },
+    },
     url,
     adminUrl,
     adminToken,
     key,
     client: new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 }),
-    post: (path, body, init = {}) =>
-      fetch(url + path, {
+    async post(path, body, init = {}) {
+      plantPrompts(body);
+      const response = await fetch(url + path, {
         method: 'POST',
         body: typeof body === 'string' ? body : JSON.stringify(body),
         ...init,
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...init.headers },
-      }),
-    close: () => gateway.close(),
+      });
+      if (response.status >= 400 && path.startsWith('/v1/')) refused.push(response.clone().text());
+      return response;
+    },
+    async close() {
+      const metrics = await fetch(`${adminUrl}/metrics`).then(
+        (response) => response.text(),
+        () => '',
+      );
+      await gateway.close();
+      const database = readDatabaseFiles(options.storage ?? ':memory:');
+      const errors = (await Promise.allSettled(refused)).map((found) =>
+        found.status === 'fulfilled' ? found.value : '',
+      );
+      findCanaries({ 'the log': written, metrics, database, 'an error': errors.join('\n') });
+    },
   };
 }
