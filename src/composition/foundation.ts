@@ -4,7 +4,7 @@ import type { Config } from '../config/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory.ts';
 import type { Clock } from '../domain/ports.ts';
 import { createUpstreamHealth } from '../domain/upstream-health.ts';
-import type { UpstreamState } from '../domain/upstream-health.ts';
+import type { UpstreamState } from '../domain/circuit.ts';
 import { createKeyManagement } from '../operations/manage-keys.ts';
 import { watchBooks } from '../operations/watch-books.ts';
 import { createInFlight } from '../pipeline/in-flight.ts';

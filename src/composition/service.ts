@@ -1,6 +1,6 @@
 import type { Router } from 'express';
 import type { Config } from '../config/schema.ts';
-import type { UpstreamState } from '../domain/upstream-health.ts';
+import type { UpstreamState } from '../domain/circuit.ts';
 import { createAdminRouter } from '../http/admin-router.ts';
 import { createPublicRouter } from '../http/public-router.ts';
 import { probeUpstreams } from '../operations/probe-upstreams.ts';

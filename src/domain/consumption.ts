@@ -1,6 +1,6 @@
 import type { Price } from './pricing.ts';
 import type { Protocol, Usage } from '../protocol/text.ts';
-import type { AttemptResult } from './upstream-health.ts';
+import type { AttemptResult } from './attempt-result.ts';
 
 /** Every way in which a request can end; the closed set behind the `outcome` of records and metrics. */
 export type Outcome =

@@ -3,7 +3,7 @@ import { formatUsd } from '../shared/money.ts';
 import { isRetryable, statusOf } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Limits, Standing } from '../domain/limits.ts';
-import type { AnswerHead } from '../pipeline/exchange.ts';
+import type { AnswerHead } from '../pipeline/client-connection.ts';
 
 /** Statuses that clients retry by themselves, so that a useless retry has to be forbidden. */
 const retriedStatuses = new Set([402, 408, 409, 429]);

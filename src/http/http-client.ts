@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Clock, RequestHead } from '../domain/ports.ts';
-import type { AnswerHead, ClientConnection } from '../pipeline/exchange.ts';
+import type { AnswerHead, ClientConnection } from '../pipeline/client-connection.ts';
 import { answerHeaders } from './answer-headers.ts';
 import { isOversized, readBody } from './body.ts';
 

@@ -1,5 +1,6 @@
 import type { Clock, Upstreams } from '../domain/ports.ts';
-import type { AttemptResult, UpstreamHealth } from '../domain/upstream-health.ts';
+import type { AttemptResult } from '../domain/attempt-result.ts';
+import type { UpstreamHealth } from '../domain/upstream-health.ts';
 
 /** How long an upstream may take to answer a probe, in milliseconds. */
 const probeLimitMs = 5_000;

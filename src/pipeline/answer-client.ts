@@ -8,7 +8,8 @@ import { createResponsesResultWriter } from '../protocol/responses/write-result.
 import { createResponsesStreamWriter } from '../protocol/responses/write-stream.ts';
 import type { TextRequest } from '../protocol/text.ts';
 import { writeRefusal } from '../protocol/write-refusal.ts';
-import type { AnswerHead, Ending, Exchange, Ports } from './exchange.ts';
+import type { AnswerHead } from './client-connection.ts';
+import type { Ending, Exchange, Ports } from './exchange.ts';
 
 /** Chooses the writer for the client's protocol and mode. */
 export function openAnswer(request: TextRequest, exchange: Exchange): AnswerWriter {

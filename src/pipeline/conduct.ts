@@ -4,7 +4,8 @@ import { conclude } from './answer-client.ts';
 import { watchDeparture } from './departure.ts';
 import { interruptedEnding, unexpectedEnding } from './endings.ts';
 import { beginExchange } from './exchange.ts';
-import type { ClientConnection, Ending, Exchange, Ports } from './exchange.ts';
+import type { ClientConnection } from './client-connection.ts';
+import type { Ending, Exchange, Ports } from './exchange.ts';
 import { settle } from './settle.ts';
 
 /**

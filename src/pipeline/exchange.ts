@@ -11,7 +11,6 @@ import type {
   Limiter,
   ModelCatalogue,
   Records,
-  RequestHead,
   Telemetry,
   TokenCounter,
   Trace,
@@ -19,7 +18,9 @@ import type {
   Upstreams,
 } from '../domain/ports.ts';
 import type { OfferedModel, Route } from '../domain/routing.ts';
-import type { AttemptResult, UpstreamHealth } from '../domain/upstream-health.ts';
+import type { AttemptResult } from '../domain/attempt-result.ts';
+import type { UpstreamHealth } from '../domain/upstream-health.ts';
+import type { ClientConnection } from './client-connection.ts';
 import type { InFlight } from './in-flight.ts';
 
 /** Everything that the stages use of the world. */
@@ -43,45 +44,6 @@ export interface Ports {
   readonly balanceMode: 'soft' | 'strict';
   /** How the requests of a key that says nothing about it are read. */
   readonly defaultCompatibility: Compatibility;
-}
-
-/** What the head of an answer says, before it is put into headers. */
-export interface AnswerHead {
-  readonly status: number;
-  readonly contentType: string;
-  readonly isStream: boolean;
-  /** How the key stands, and its limits; `null` when the request did not come so far. */
-  readonly standing: Standing | null;
-  readonly limits: Limits | null;
-  /** The key's balance in nano-USD; `null` when it has none, or the request did not come so far. */
-  readonly balanceNanos: number | null;
-  /** The parameters that were taken out. */
-  readonly stripped: readonly string[];
-  readonly refusal: Refusal | null;
-}
-
-/** The client's end of a request: what transport hands to the pipeline. */
-export interface ClientConnection {
-  /** 32 hexadecimal digits; the client has been told them as its request id. */
-  readonly id: string;
-  readonly head: RequestHead;
-  readonly authorization: string | undefined;
-  /** A fault of the request's head that transport found, such as a header sent twice. */
-  readonly headFault: Refusal | null;
-  /** The whole body, within the size and time limits. */
-  readBody(): Promise<Uint8Array | Refusal>;
-  /** Calls back if the client leaves before its answer is whole, or has left already. */
-  onGone(callback: () => void): void;
-  /** Sends a whole answer. This and the other two endings resolve when the bytes are out, or can't get out. */
-  answer(head: AnswerHead, body: string): Promise<void>;
-  /** Sends the head of a streamed answer. */
-  open(head: AnswerHead): void;
-  /** Sends a part; resolves when the client can take more, has left, or `signal` was raised. */
-  send(text: string, signal: AbortSignal): Promise<void> | undefined;
-  /** Ends a stream with its last part. */
-  end(text: string): Promise<void>;
-  /** Sends the last part, then breaks the connection, so that nobody takes the answer for whole. */
-  tearDown(text: string): Promise<void>;
 }
 
 /** One request on its way. The stages note here what the settlement must know, as soon as it is true. */

@@ -2,12 +2,13 @@ import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { TraceHeaders, UpstreamFault } from '../domain/ports.ts';
 import { free } from '../domain/pricing.ts';
-import type { AttemptResult } from '../domain/upstream-health.ts';
+import type { AttemptResult } from '../domain/attempt-result.ts';
 import { admit } from './admit.ts';
 import { authenticate } from './authenticate.ts';
 import { conduct } from './conduct.ts';
 import { faultEnding, finishedEnding, refusedEnding } from './endings.ts';
-import type { ClientConnection, Ending, Exchange, Ports } from './exchange.ts';
+import type { ClientConnection } from './client-connection.ts';
+import type { Ending, Exchange, Ports } from './exchange.ts';
 import { beginRecord } from './reserve.ts';
 
 /** One path of an upstream that clients may use as it is. */

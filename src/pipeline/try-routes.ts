@@ -1,6 +1,7 @@
 import { isRetryable, refuse } from '../shared/errors.ts';
 import type { Destination, OfferedModel, Route } from '../domain/routing.ts';
-import type { AttemptResult, UpstreamHealth } from '../domain/upstream-health.ts';
+import type { AttemptResult } from '../domain/attempt-result.ts';
+import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { TextRequest } from '../protocol/text.ts';
 import { attempt } from './attempt.ts';
 import type { OpenedAnswer } from './attempt.ts';

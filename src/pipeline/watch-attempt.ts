@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../shared/errors.ts';
 import type { TraceHeaders, UpstreamAnswer, UpstreamFault } from '../domain/ports.ts';
 import type { Route } from '../domain/routing.ts';
-import type { AttemptResult } from '../domain/upstream-health.ts';
+import type { AttemptResult } from '../domain/attempt-result.ts';
 import type { ProtocolViolation } from '../protocol/text.ts';
 import type { AnswerPart } from './answer-parts.ts';
 import type { FailedEnding } from './endings.ts';

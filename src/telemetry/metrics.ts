@@ -2,7 +2,7 @@ import { Registry, collectDefaultMetrics } from 'prom-client';
 import type { ExchangeSummary, Telemetry } from '../domain/ports.ts';
 import { registeredName } from '../protocol/contract/registry.ts';
 import type { Outcome } from '../domain/consumption.ts';
-import type { UpstreamState } from '../domain/upstream-health.ts';
+import type { UpstreamState } from '../domain/circuit.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { BookFigures } from '../operations/watch-books.ts';
 import { remember } from './children.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
-import type { AttemptResult } from '../../src/domain/upstream-health.ts';
+import type { AttemptResult } from '../../src/domain/attempt-result.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 function setUp() {
