@@ -76,8 +76,8 @@ const mutations: readonly Mutation[] = [
   {
     name: 'another attempt for an answer that fails in the read of its first words',
     file: 'src/pipeline/attempt.ts',
-    find: "if (first.deltas.length === 0 && first.ending !== null && 'refusal' in first.ending) {",
-    replace: "if (first.ending !== null && 'refusal' in first.ending) {",
+    find: 'const isEmpty = first.deltas.length === 0 || reader.isWhole;',
+    replace: 'const isEmpty = reader.isWhole || first.ending !== null;',
     tests: ['test/pipeline/failover.property.test.ts'],
   },
   {
