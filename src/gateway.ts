@@ -10,6 +10,7 @@ import { checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema.ts';
 import type { KeySettings } from './domain/api-key.ts';
 import type { Clock } from './domain/ports.ts';
+import type { UpstreamHealth } from './domain/upstream-health.ts';
 import type { IssuedKey } from './operations/manage-keys.ts';
 import { awaitSettlements, drain } from './pipeline/drain.ts';
 import { isRefusal } from './shared/errors.ts';
@@ -62,6 +63,9 @@ export function createGateway(input: ConfigInput, options: GatewayOptions = {}):
   return composeGateway(checkConfig(input, 'the config'), options);
 }
 
+/** How long what is no request, such as a list of models, may still run over a replaced config, in milliseconds. */
+const retireGraceMs = 5_000;
+
 /** What can't change while the process runs: it holds ports and files. */
 const fixedSections = ['admin', 'storage'] as const;
 
@@ -73,36 +77,42 @@ export function composeGateway(config: Config, options: GatewayOptions): Compose
     lowBalanceNanos: () => service.config.limits.lowBalance,
     upstreamStates: () => service.upstreamStates(),
   });
-  const { store, keys, inFlight, metrics } = foundation;
+  const { store, keys, inFlight, metrics, health } = foundation;
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
-  let service: Service = composeService(config, foundation, adminToken);
-  /** Services that were replaced, and whose last requests may still run. */
-  const replaced = new Set<Promise<void>>();
+  let service: Service = composeService(config, foundation, adminToken, null);
+  /** Services that were replaced, and over which something may still run. */
+  const replaced = new Set<Service>();
 
   const router = Router().use((...call) => service.router(...call));
   const admin = Router().use((...call) => service.admin(...call));
   const listeners = createListeners(router, admin);
 
+  let closing: Promise<void> | null = null;
+  const letGo = async (before: Service): Promise<void> => {
+    await Promise.all(inFlight.all().map((request) => inFlight.ended(request)));
+    await new Promise<void>((resolve) => void clock.schedule(retireGraceMs, resolve));
+    if (!replaced.delete(before)) return;
+    await before.close();
+  };
   const replaceConfig = (next: Config): readonly string[] => {
+    if (closing !== null) throw new Error('the gateway is closing');
     const before = service;
-    service = composeService(next, foundation, adminToken);
-    const closing = Promise.all(inFlight.all().map((request) => inFlight.ended(request))).then(() =>
-      before.close(),
-    );
-    replaced.add(closing);
-    void closing.finally(() => replaced.delete(closing));
+    service = composeService(next, foundation, adminToken, before);
+    forgetHealth(health, before.config.upstreams, next.upstreams);
+    before.retire();
+    replaced.add(before);
+    void letGo(before);
     metrics.configReloaded('ok');
-    return changedSections(before.config, next);
+    return changedSections(config, next);
   };
 
-  let closing: Promise<void> | null = null;
   return {
     router,
     admin,
     createKey: (name, settings) => keys.issue(name, settings),
     hasKeys: async () => (await store.countKeys()) > 0,
     async modelNames() {
-      const offered = await service.models.list();
+      const offered = await service.models.catalogue.list();
       return isRefusal(offered) ? [] : offered.map(({ id }) => id);
     },
     async listen() {
@@ -124,14 +134,24 @@ export function composeGateway(config: Config, options: GatewayOptions): Compose
     listeners.cutPublic();
     await awaitSettlements(inFlight, clock);
     listeners.close();
-    await Promise.all([service.close(), ...replaced]);
+    await Promise.all([service, ...replaced].map((one) => one.close()));
+    replaced.clear();
     await foundation.close();
   }
 }
 
-/** The sections that differ and need a restart; of the public listener, only where it is. */
+/** The sections that differ from those of the start and need another one; of the public listener, only where it is. */
 function changedSections(before: Config, after: Config): readonly string[] {
   const fixed = fixedSections.filter((name) => !isDeepStrictEqual(before[name], after[name]));
   const moved = before.server.host !== after.server.host || before.server.port !== after.server.port;
   return moved ? [...fixed, 'server'] : fixed;
+}
+
+/** An upstream with another address or key is another one: what the old one did is not held against it. */
+function forgetHealth(health: UpstreamHealth, before: Config['upstreams'], after: Config['upstreams']): void {
+  for (const [name, { probe, ...old }] of Object.entries(before)) {
+    const { probe: newProbe, ...next } = after[name] ?? {};
+    if (!isDeepStrictEqual(old, next)) health.forget(name);
+    else if (!isDeepStrictEqual(probe, newProbe)) health.forgetProbes(name);
+  }
 }

@@ -37,7 +37,7 @@ const drawnArrows = new Set([
 /** The packages and Node modules that each room may use; nothing else may. */
 const packages: Readonly<Record<string, readonly string[]>> = {
   'gateway.ts': ['node:crypto', 'node:util', 'express'],
-  composition: ['node:crypto', 'express'],
+  composition: ['node:crypto', 'node:util', 'express'],
   shared: ['node:net'],
   cli: ['commander', 'node:fs'],
   http: [

@@ -37,18 +37,25 @@ export async function callAdmin(
   return answer;
 }
 
-/** Reads a list of the admin listener to its end, page by page. */
-export async function readPages(path: string, query = ''): Promise<unknown[]> {
+/** Reads a list of the admin listener page by page, to its end or until there are enough. */
+export async function readPages(
+  path: string,
+  query = '',
+  most = Number.POSITIVE_INFINITY,
+): Promise<unknown[]> {
   const found: unknown[] = [];
   let before: string | null = null;
   do {
     const cursor: string = before === null ? '' : `&before=${encodeURIComponent(before)}`;
-    const page = (await callAdmin('GET', `${path}?limit=200&${query}${cursor}`)) as {
+    const page = (await callAdmin(
+      'GET',
+      `${path}?limit=${Math.min(200, most - found.length)}&${query}${cursor}`,
+    )) as {
       data: readonly unknown[];
       next: string | null;
     };
     found.push(...page.data);
     before = page.next;
-  } while (before !== null);
+  } while (before !== null && found.length < most);
   return found;
 }

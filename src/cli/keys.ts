@@ -11,7 +11,16 @@ interface ShownKey {
   readonly revoked_at: string | null;
   readonly expires_at: string | null;
   readonly models: readonly string[] | null;
-  readonly limits: { readonly concurrency: number; readonly requests_per_minute: number };
+  readonly limits: {
+    readonly concurrency: number;
+    readonly requests_per_minute: number;
+    readonly queue_wait_ms: number;
+  };
+  readonly compatibility: {
+    readonly sampling: string;
+    readonly unknownFields: string;
+    readonly responsesDone: boolean;
+  };
   readonly balance: string | null;
   readonly held: string;
   readonly spent: string;
@@ -30,6 +39,7 @@ interface KeyOptions {
   readonly expires?: string;
   readonly sampling?: string;
   readonly unknownFields?: string;
+  readonly responsesDone?: string;
   readonly json?: true;
 }
 
@@ -77,11 +87,20 @@ function withSettings(command: Command): Command {
     )
     .addOption(
       new Option('--unknown-fields <policy>', 'what becomes of unknown fields').choices(['reject', 'ignore']),
+    )
+    .addOption(
+      new Option('--responses-done <bool>', 'whether [DONE] ends its Responses streams').choices([
+        'true',
+        'false',
+      ]),
     );
 }
 
-function settingsOf({ model, expires, sampling, unknownFields, json: _json, ...rest }: KeyOptions): object {
-  return { ...rest, models: model, expiresAt: expires, compatibility: { sampling, unknownFields } };
+function settingsOf(options: KeyOptions): object {
+  const { model, expires, sampling, unknownFields, responsesDone: done, json: _json, ...rest } = options;
+  const responsesDone = done === undefined ? undefined : done === 'true';
+  const compatibility = { sampling, unknownFields, responsesDone };
+  return { ...rest, models: model, expiresAt: expires, compatibility };
 }
 
 async function createKey(name: string, options: KeyOptions): Promise<string> {
@@ -121,6 +140,10 @@ async function showKey(id: string, { json }: Json): Promise<string> {
       ['models', key.models?.join(', ') ?? 'all'],
       ['requests at once', `${key.limits.concurrency}, ${key.in_flight} of them in progress`],
       ['requests per minute', String(key.limits.requests_per_minute)],
+      ['wait for a slot', `${key.limits.queue_wait_ms / 1_000}s`],
+      ['sampling', key.compatibility.sampling],
+      ['unknown fields', key.compatibility.unknownFields],
+      ['[DONE] in responses', String(key.compatibility.responsesDone)],
       ['balance', key.balance ?? 'none set'],
       ['held', key.held],
       ['spent', key.spent],
@@ -129,6 +152,8 @@ async function showKey(id: string, { json }: Json): Promise<string> {
 }
 
 async function updateKey(id: string, options: KeyOptions): Promise<string> {
+  const { json: _json, ...changes } = options;
+  if (Object.keys(changes).length === 0) throw new Error('nothing to change: name an option (see --help)');
   const changed = await callAdmin('PATCH', pathOf(id), settingsOf(options));
   return options.json ? JSON.stringify(changed) : `${id} is changed, from its next request on`;
 }
@@ -148,12 +173,15 @@ async function creditKey(
   amount: string,
   { reference, json }: Json & { reference: string },
 ): Promise<string> {
+  const before = (await callAdmin('GET', pathOf(id))) as ShownKey;
   const credit = (await callAdmin('POST', `${pathOf(id)}/credits`, { amount, reference })) as {
     booked: boolean;
     balance: string;
   };
   if (json) return JSON.stringify(credit);
-  return `${credit.booked ? 'booked' : 'booked before, and not again'}; the balance is ${credit.balance} USD`;
+  const first =
+    before.balance === null && credit.booked ? '; it had none, and pays for its requests from now on' : '';
+  return `${credit.booked ? 'booked' : 'booked before, and not again'}; the balance is ${credit.balance} USD${first}`;
 }
 
 function pathOf(id: string): string {

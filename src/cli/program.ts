@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { addConfigCommands } from './config.ts';
 import { addKeysCommands } from './keys.ts';
 import { addRecordsCommands } from './records.ts';
 import { addServeCommand } from './serve.ts';
@@ -7,10 +9,18 @@ import { addServeCommand } from './serve.ts';
 export function createProgram(): Command {
   const program = new Command('textgate')
     .description('A text-only LLM gateway: Chat Completions and Responses in front of any provider.')
-    .showHelpAfterError()
+    .version(readVersion())
+    .showHelpAfterError('(--help shows the options)')
     .showSuggestionAfterError();
   addServeCommand(program);
+  addConfigCommands(program);
   addKeysCommands(program);
   addRecordsCommands(program);
   return program;
+}
+
+/** The package's own version: its file is two folders above, in a checkout and in the package alike. */
+function readVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
 }

@@ -18,6 +18,7 @@ interface RecordOptions {
   readonly model?: string;
   readonly from?: string;
   readonly to?: string;
+  readonly limit?: string;
   readonly csv?: true;
   readonly json?: true;
 }
@@ -31,6 +32,7 @@ export function addRecordsCommands(program: Command): void {
     .option('--model <name>', "one model's only")
     .option('--from <time>', 'from a time on, such as 2030-01-01T00:00:00Z')
     .option('--to <time>', 'before a time')
+    .option('--limit <n>', 'the newest n only; all of them without it')
     .option('--csv', 'print CSV')
     .option('--json', 'print JSON')
     .action((options: RecordOptions) => report(() => listRecords(options)));
@@ -42,10 +44,12 @@ export function addRecordsCommands(program: Command): void {
     .action((options: { json?: true }) => report(() => verifyLedger(options)));
 }
 
-async function listRecords({ csv, json, ...filter }: RecordOptions): Promise<string> {
+async function listRecords({ csv, json, limit, ...filter }: RecordOptions): Promise<string> {
   const query = new URLSearchParams(filter).toString();
-  if (csv) return readCsv(query);
-  const records = (await readPages('/admin/records', query)) as ShownRecord[];
+  const most = limit === undefined ? Number.POSITIVE_INFINITY : Number(limit);
+  if (!(most >= 1)) throw new Error('--limit: a whole number from 1 is needed');
+  if (csv) return readCsv(query, most);
+  const records = (await readPages('/admin/records', query, most)) as ShownRecord[];
   if (json) return JSON.stringify(records);
   return writeTable(
     ['REQUEST', 'KEY', 'CREATED', 'MODEL', 'OUTCOME', 'IN', 'OUT', 'CHARGE'],
@@ -63,16 +67,23 @@ async function listRecords({ csv, json, ...filter }: RecordOptions): Promise<str
 }
 
 /** All pages as one file: the head of the first one only. */
-async function readCsv(query: string): Promise<string> {
+async function readCsv(query: string, most: number): Promise<string> {
   let text = '';
+  let left = most;
   let before: string | null = null;
   do {
     const cursor: string = before === null ? '' : `&before=${encodeURIComponent(before)}`;
-    const page = await callAdmin('GET', `/admin/records?limit=200&${query}${cursor}`, undefined, 'text/csv');
+    const page = await callAdmin(
+      'GET',
+      `/admin/records?limit=${Math.min(200, left)}&${query}${cursor}`,
+      undefined,
+      'text/csv',
+    );
     const { csv, next } = page as { csv: string; next: string | null };
     text += text === '' ? csv : csv.slice(csv.indexOf('\n') + 1);
     before = next;
-  } while (before !== null);
+    left -= 200;
+  } while (before !== null && left > 0);
   return text.trimEnd();
 }
 

@@ -3,8 +3,19 @@ import type { Command } from 'commander';
 import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
 import { readVariable } from '../config/environment.ts';
 import { ConfigError, environmentConfig, loadConfigFile } from '../config/load.ts';
+import { defaultAdminPort, defaultHost } from '../config/schema.ts';
 import { composeGateway } from '../gateway.ts';
 import type { ComposedGateway, Gateway } from '../gateway.ts';
+
+/** What the environment decides, in the help. */
+const environmentHelp = `
+Environment:
+  TEXTGATE_CONFIG                            the config file, as --config
+  TEXTGATE_UPSTREAM_URL, _UPSTREAM_API_KEY   without a config: the one server to serve, and its key; else a demo
+  TEXTGATE_HOST, TEXTGATE_PORT               where clients reach it, if the config does not say
+  TEXTGATE_ADMIN_HOST, _ADMIN_PORT           where operators do, if the config does not say
+  TEXTGATE_ADMIN_TOKEN                       what operators present; made in ${adminTokenFile} without it
+`;
 
 /** Adds `textgate serve`. */
 export function addServeCommand(program: Command): void {
@@ -16,6 +27,7 @@ export function addServeCommand(program: Command): void {
       'a YAML config; without one the environment decides',
       readVariable(process.env, 'TEXTGATE_CONFIG'),
     )
+    .addHelpText('after', environmentHelp)
     .action(serve);
 }
 
@@ -24,14 +36,28 @@ async function serve({ config: file }: { config?: string }): Promise<void> {
     const config = file === undefined ? environmentConfig(process.env) : loadConfigFile(file, process.env);
     const adminToken = config.admin.token ?? ensureAdminToken(adminTokenFile);
     const gateway = composeGateway(config, { adminToken, logLevel: 'info' });
+    // Whoever read what we print may be gone: no reason to end the answers that run.
+    for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
     closeOnSignal(gateway);
     if (file !== undefined) reloadOnChange(gateway, file);
     const { url, adminUrl } = await gateway.listen();
-    console.log(await greeting(gateway, { url, adminUrl, tryOut: file === undefined }));
+    tell(await greeting(gateway, { url, adminUrl, tryOut: file === undefined }));
   } catch (error) {
-    console.error(error instanceof ConfigError ? error.message : `textgate can't start: ${String(error)}`);
+    tell(error instanceof ConfigError ? error.message : `textgate can't start: ${whatFailed(error)}`);
     process.exit(1);
   }
+}
+
+/** Words for people go to standard error: standard output is the log's, whose lines programs read. */
+function tell(text: string): void {
+  console.error(text);
+}
+
+function whatFailed(error: unknown): string {
+  const { code, port, message } = error as NodeJS.ErrnoException & { port?: number };
+  if (code === 'EADDRINUSE')
+    return `port ${port} is taken. TEXTGATE_PORT and TEXTGATE_ADMIN_PORT, or server.port and admin.port, name others.`;
+  return error instanceof Error ? message : String(error);
 }
 
 /** How the command is called where this process was started: in a checkout, or from the package or image. */
@@ -46,7 +72,7 @@ function closeOnSignal(gateway: Gateway): void {
     gateway.close().then(
       () => process.exit(0),
       (error: unknown) => {
-        console.error(`textgate did not close cleanly: ${String(error)}`);
+        tell(`textgate did not close cleanly: ${whatFailed(error)}`);
         process.exit(1);
       },
     );
@@ -63,10 +89,10 @@ function reloadOnChange(gateway: ComposedGateway, file: string): void {
   const reload = (): void => {
     try {
       const restart = gateway.replaceConfig(loadConfigFile(file, process.env));
-      console.log(`${file} is in force${restart.map((name) => `; ${name} needs a restart`).join('')}`);
+      tell(`${file} is in force${restart.map((name) => `; ${name} needs a restart`).join('')}`);
     } catch (error) {
       gateway.reloadFailed(error);
-      console.error(error instanceof Error ? error.message : String(error));
+      tell(whatFailed(error));
     }
   };
   process.on('SIGHUP', reload);
@@ -84,8 +110,10 @@ interface Place {
 
 async function greeting(gateway: Gateway, place: Place): Promise<string> {
   const lines = [`textgate serves ${place.url}/v1 (admin: ${place.adminUrl})`];
-  if (await gateway.hasKeys()) lines.push(`make another key with: ${command} keys create <name>`);
-  else if (!place.tryOut) lines.push(`make the first key with: ${command} keys create <name>`);
+  const usual = `http://${defaultHost}:${defaultAdminPort}`;
+  const where = place.adminUrl === usual ? '' : `TEXTGATE_ADMIN_URL=${reachable(place.adminUrl)} `;
+  if (await gateway.hasKeys()) lines.push(`make another key with: ${where}${command} keys create <name>`);
+  else if (!place.tryOut) lines.push(`make the first key with: ${where}${command} keys create <name>`);
   else {
     const [model = '<a name from /v1/models>'] = await gateway.modelNames();
     lines.push(...firstSteps((await gateway.createKey('first key')).secret, model, reachable(place.url)));

@@ -5,6 +5,7 @@ import { createMemoryLimiter } from '../coordination/memory.ts';
 import type { Clock } from '../domain/ports.ts';
 import { createUpstreamHealth } from '../domain/upstream-health.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
+import type { Proxies } from '../http/passthrough.ts';
 import { createKeyManagement } from '../operations/manage-keys.ts';
 import { watchBooks } from '../operations/watch-books.ts';
 import { createInFlight } from '../pipeline/in-flight.ts';
@@ -42,7 +43,15 @@ export function layFoundation({ storage }: Config, clock: Clock, log: Log, curre
   const store = createStore(engine, { nextId, now: () => clock.now() });
   store
     .closeLostRecords()
-    .catch((error: unknown) => log.fault('records of an earlier process could not be closed', error));
+    .then((count) => {
+      if (count === 0) return;
+      metrics.holdsExpired(count);
+      log.fault('records that an earlier process left open were closed', `${count} of them`);
+    })
+    .catch((error: unknown) => {
+      // A database that can't be opened is told of where the service is started.
+      if (engine.broken === null) log.fault('records of an earlier process could not be closed', error);
+    });
   const records = keepSettlements(store, clock, log.fault);
   const directory = createKeyDirectory(store, clock, log.fault);
   const inFlight = createInFlight();
@@ -62,6 +71,8 @@ export function layFoundation({ storage }: Config, clock: Clock, log: Log, curre
   return {
     clock,
     log,
+    /** In seconds since 1970. */
+    startedAt: Math.floor(clock.now() / 1_000),
     engine,
     store,
     records,
@@ -71,6 +82,7 @@ export function layFoundation({ storage }: Config, clock: Clock, log: Log, curre
     books,
     metrics,
     telemetry: createTelemetry(metrics, log),
+    proxies: new Map() as Proxies,
     tracer,
     /** Resolves when requests can be taken; rejects with the reason when the database can't be opened. */
     ready: async () => void (await Promise.all([engine.ready, tracer.ready])),
@@ -87,7 +99,7 @@ export function layFoundation({ storage }: Config, clock: Clock, log: Log, curre
     async close(): Promise<void> {
       const tracesSent = tracer.close();
       limiter.close();
-      watch.stop();
+      await watch.stop();
       const unsettled = await records.flush();
       await engine.close();
       await tracesSent;

@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Router } from 'express';
+import { isDiscovered } from '../config/schema.ts';
 import type { Config } from '../config/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import { createAdminRouter } from '../http/admin-router.ts';
@@ -10,31 +12,47 @@ import { isRefusal } from '../shared/errors.ts';
 import { nextId } from './foundation.ts';
 import type { Foundation } from './foundation.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
+import type { Heritage, Models } from './upstreams.ts';
 
 /** What one config makes of the foundation: upstreams, models, and the routers that serve them. */
 export interface Service {
   readonly config: Config;
   readonly router: Router;
   readonly admin: Router;
-  readonly models: Ports['models'];
+  readonly models: Models;
   upstreamStates(): Readonly<Record<string, UpstreamState>>;
+  /** Stops what it does by itself: another service is in force. What runs over it goes on. */
+  retire(): void;
   /** Lets go of the upstreams; whatever still runs over them breaks. */
   close(): Promise<void>;
 }
 
-export function composeService(config: Config, foundation: Foundation, adminToken: string): Service {
+/** What the states of a circuit are in plain words. */
+const shownStates: Readonly<Record<UpstreamState, string>> = {
+  closed: 'ok',
+  half_open: 'being tried again',
+  open: 'failing',
+};
+
+/** `before` is the service that this one takes the place of. */
+export function composeService(
+  config: Config,
+  foundation: Foundation,
+  adminToken: string,
+  before: Service | null,
+): Service {
   const { clock, store, inFlight, health, keys, log, metrics, books } = foundation;
   const upstreams = composeUpstreams(config, clock);
   const passthrough = composePassthrough(config);
   const stopProbes = probeUpstreams(composeProbes(config), upstreams, health, clock);
-  const models = composeModels(config, upstreams, clock);
+  const models = composeModels(config, upstreams, clock, heritageOf(config, foundation, before));
   const { concurrency, requestsPerMinute, queueWait: queueWaitMs, balanceMode } = config.limits;
   const { compatibility } = config;
   const limits = { concurrency, requestsPerMinute, queueWaitMs };
   const ports: Ports = {
     ...foundation,
     keys: foundation.directory,
-    models,
+    models: models.catalogue,
     upstreams,
     random: Math.random,
     balanceMode,
@@ -51,7 +69,7 @@ export function composeService(config: Config, foundation: Foundation, adminToke
     router: createPublicRouter(
       ports,
       { ...store, keys: foundation.directory, inFlight, defaults },
-      passthrough,
+      { paths: passthrough, proxies: foundation.proxies },
       nextId,
       config.server.maxBody,
     ),
@@ -60,7 +78,7 @@ export function composeService(config: Config, foundation: Foundation, adminToke
       nextId,
       keys: { keys, defaults, countInFlight: (keyId) => inFlight.count(keyId) },
       records: {
-        listRecords: (filter, limit, before) => store.listRecords(filter, limit, before),
+        listRecords: (filter, limit, cursor) => store.listRecords(filter, limit, cursor),
         running: () => inFlight.list(),
         cancel: (requestId) => inFlight.cancel(requestId),
         verifyLedger: () => verifyLedger(books),
@@ -71,14 +89,14 @@ export function composeService(config: Config, foundation: Foundation, adminToke
         Object.fromEntries(
           Object.entries(upstreamStates()).map(([name, state]) => [
             name,
-            health.coolingMs(name) > 0 ? 'cooling' : state,
+            health.coolingMs(name) > 0 ? 'asked for a pause' : shownStates[state],
           ]),
         ),
       notReady: () => whyNotReady(ports, foundation),
     }),
+    retire: stopProbes,
     async close() {
       stopProbes();
-      for (const { agent } of passthrough) agent.destroy();
       await upstreams.close();
     },
   };
@@ -92,4 +110,15 @@ async function whyNotReady({ inFlight, models }: Ports, { engine }: Foundation):
   );
   if (!opened) return 'the database is not open';
   return isRefusal(await models.list()) ? 'no list of models from the upstream yet' : null;
+}
+
+/** A list of models outlives its config where the next one would ask for it in the same way. */
+function heritageOf(config: Config, { startedAt }: Foundation, before: Service | null): Heritage {
+  const { models, upstreams } = config;
+  const sameSource =
+    before !== null &&
+    isDiscovered(models) &&
+    isDeepStrictEqual(models, before.config.models) &&
+    isDeepStrictEqual(upstreams[models.from], before.config.upstreams[models.from]);
+  return { lastGood: sameSource ? before.models.lastGood() : null, startedAt };
 }

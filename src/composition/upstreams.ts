@@ -13,6 +13,7 @@ import type { KeyPlace } from '../protocol/upstream/dialect.ts';
 import { createAgent } from '../transport/agent.ts';
 import { createHttpUpstream } from '../transport/http-upstream.ts';
 import { createModelDiscovery } from '../transport/model-discovery.ts';
+import type { ModelDiscovery } from '../transport/model-discovery.ts';
 import { createUpstreams } from '../transport/upstreams.ts';
 import type { Upstream } from '../transport/upstreams.ts';
 
@@ -70,8 +71,33 @@ export function composePassthrough({ passthrough, upstreams }: Config): readonly
     const { firstByte: firstByteMs, idle: idleMs, total: totalMs } = timeouts;
     const deadlines = { firstByteMs, idleMs, totalMs };
     const agent = createAgent(url, { allowLinkLocal });
-    return [{ path, upstream, origin: url.origin, headers: headersOf(config), agent, deadlines }];
+    return [
+      {
+        path,
+        upstream,
+        origin: url.origin,
+        headers: headersOf(config),
+        isGuarded: !allowLinkLocal,
+        agent,
+        deadlines,
+      },
+    ];
   });
+}
+
+/** The models of one config. */
+export interface Models {
+  readonly catalogue: ModelCatalogue;
+  /** The last good list of an upstream that is asked for them. */
+  readonly lastGood: () => ModelDiscovery['lastGood'];
+}
+
+/** What the config before this one leaves to its models. */
+export interface Heritage {
+  /** A list that still counts, because it would be asked for in the same way; `null` if there is none. */
+  readonly lastGood: ModelDiscovery['lastGood'];
+  /** When the process began to offer models, in seconds since 1970. */
+  readonly startedAt: number;
 }
 
 /** The models of the config, or what one of its upstreams lists. */
@@ -79,15 +105,17 @@ export function composeModels(
   { models, upstreams: configs }: Config,
   upstreams: Upstreams,
   clock: Clock,
-): ModelCatalogue {
+  { lastGood, startedAt: createdAt }: Heritage,
+): Models {
   if (isDiscovered(models)) {
     const { from, allow, rename, price = free, holdTokens } = models;
     const source = sourceOf(from, configs);
     const listPath = dialects[source.speech.dialect].modelsPath;
-    return createModelDiscovery({ source, listPath, allow, rename, price, holdTokens }, upstreams, clock);
+    const offer = { source, listPath, allow, rename, price, holdTokens };
+    const catalogue = createModelDiscovery(offer, upstreams, clock, lastGood);
+    return { catalogue, lastGood: () => catalogue.lastGood };
   }
-  const createdAt = Math.floor(clock.now() / 1_000);
-  return createModelList(
+  const catalogue = createModelList(
     Object.entries(models).map(([id, { routes, price = free, holdTokens }]) => ({
       id,
       createdAt,
@@ -100,6 +128,7 @@ export function composeModels(
       })),
     })),
   );
+  return { catalogue, lastGood: () => null };
 }
 
 /** Of the dialects that an upstream speaks the first is preferred. The config's check leaves no name without one. */

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
+import { LineCounter, parseDocument } from 'yaml';
 import { readVariable } from './environment.ts';
 import type { Environment } from './environment.ts';
 import { readConfig } from './read-config.ts';
@@ -40,7 +40,32 @@ export function environmentConfig(environment: Environment): Config {
           upstreams: { upstream: { url, ...(apiKey === undefined ? {} : { apiKey }) } },
           models: { from: 'upstream' },
         };
-  return checkConfig(withListeners(input, environment), 'the environment');
+  return namingVariables(() => checkConfig(withListeners(input, environment), 'the environment'));
+}
+
+/** Where the variables of a start without a file stand in its config. */
+const variables: readonly (readonly [path: string, variable: string])[] = [
+  ['server.host', 'TEXTGATE_HOST'],
+  ['server.port', 'TEXTGATE_PORT'],
+  ['admin.host', 'TEXTGATE_ADMIN_HOST'],
+  ['admin.port', 'TEXTGATE_ADMIN_PORT'],
+  ['admin.token', 'TEXTGATE_ADMIN_TOKEN'],
+  ['upstreams.upstream.url', 'TEXTGATE_UPSTREAM_URL'],
+  ['upstreams.upstream.apiKey', 'TEXTGATE_UPSTREAM_API_KEY'],
+];
+
+/** Tells problems by the names that whoever set the environment knows. */
+function namingVariables(load: () => Config): Config {
+  try {
+    return load();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const named = error.problems.map((problem) => {
+      const found = variables.find(([path]) => problem.startsWith(`${path}:`));
+      return found === undefined ? problem : problem.replace(found[0], found[1]);
+    });
+    throw new ConfigError('the environment', named);
+  }
 }
 
 /** Checks a config given as an object. Throws `ConfigError`, with the problems known before among its own. */
@@ -51,9 +76,25 @@ export function checkConfig(input: unknown, source: string, known: readonly stri
   return read.config;
 }
 
+/** Nothing of a broken file is quoted: the line may hold a key, and what is told here goes into the log. */
 function parseFile(file: string): unknown {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(readText(file), { prettyErrors: false, lineCounter });
+  const [error] = document.errors;
+  if (error !== undefined) {
+    const { line, col } = lineCounter.linePos(error.pos[0]);
+    throw new ConfigError(file, [`line ${line}, column ${col}: not valid YAML (${error.code})`]);
+  }
   try {
-    return parse(readFileSync(file, 'utf8'));
+    return document.toJS();
+  } catch {
+    throw new ConfigError(file, ['not valid YAML: an alias leads nowhere']);
+  }
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
   } catch (error) {
     throw new ConfigError(file, [error instanceof Error ? error.message : String(error)]);
   }

@@ -1,3 +1,4 @@
+import { plainWords } from '../shared/plain-words.ts';
 import { describeIssue } from './describe-issue.ts';
 import { discovers, unknownUpstreams } from './references.ts';
 import { discovering, listing } from './schema.ts';
@@ -8,7 +9,7 @@ export function readConfig(
   input: unknown,
 ): { readonly config: Config } | { readonly problems: readonly string[] } {
   const schema = discovers(input) ? discovering : listing;
-  const read = schema.safeParse(input);
+  const read = schema.safeParse(input, { error: plainWords });
   const faults = read.error?.issues.flatMap((issue) => describeIssue(issue, schema)) ?? [];
   const problems = [...faults, ...unknownUpstreams(input)];
   return read.success && problems.length === 0 ? { config: read.data } : { problems };

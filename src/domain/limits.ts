@@ -37,7 +37,7 @@ export function limitRefusal(standing: Standing, limits: Limits): Refusal | null
     case 'concurrency':
       return refuse(
         'concurrency_limit_exceeded',
-        `This key may have ${limits.concurrency} requests in progress at once, and ${inFlight} are running. ` +
+        `This key may have ${requests(limits.concurrency)} in progress at once, and has ${inFlight}. ` +
           'Wait for one of them to end.',
         {
           limit: {
@@ -52,11 +52,15 @@ export function limitRefusal(standing: Standing, limits: Limits): Refusal | null
     case 'rate':
       return refuse(
         'rate_limit_exceeded',
-        `This key may start ${limits.requestsPerMinute} requests in any 60 seconds, and has. ` +
+        `This key may start ${requests(limits.requestsPerMinute)} in any 60 seconds, and has. ` +
           `Try again in ${Math.ceil(resetMs / 1_000)}s.`,
         {
           limit: { source: 'key', kind: 'rate', limit: limits.requestsPerMinute, retryAfterMs: resetMs },
         },
       );
   }
+}
+
+function requests(count: number): string {
+  return count === 1 ? 'one request' : `${count} requests`;
 }

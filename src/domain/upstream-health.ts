@@ -19,6 +19,10 @@ export interface UpstreamHealth {
   coolingMs(upstream: string): number;
   /** Notes that a request is sent there. */
   began(upstream: string): WatchedAttempt;
+  /** Forgets what requests and probes showed of an upstream: it is another one now, or gone. */
+  forget(upstream: string): void;
+  /** Forgets what probes showed: nobody probes it any more, or in another way. */
+  forgetProbes(upstream: string): void;
   /** Notes that a probe is sent there: one that goes well makes up for probes that failed, but for no requests. */
   probed(upstream: string): WatchedAttempt;
 }
@@ -53,6 +57,11 @@ export function createUpstreamHealth(clock: Clock): UpstreamHealth {
     coolingMs: (upstream) => circuitIn(byRequests, upstream).coolingMs(clock.monotonicMs()),
     began: (upstream) => watch(circuitIn(byRequests, upstream)),
     probed: (upstream) => watch(circuitIn(byProbes, upstream)),
+    forget(upstream) {
+      byRequests.delete(upstream);
+      byProbes.delete(upstream);
+    },
+    forgetProbes: (upstream) => void byProbes.delete(upstream),
   };
 }
 

@@ -6,7 +6,7 @@ import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { IssuedKey, KeyManagement } from '../operations/manage-keys.ts';
-import { check, pageQuery, readChecked } from './checked-input.ts';
+import { check, instant, pageQuery, readChecked } from './checked-input.ts';
 import { methodNotAllowed, sendAnswer } from './refusal-response.ts';
 import { emptyAccount, shownAccount, shownKey } from './shown-key.ts';
 import type { KeyDefaults } from './shown-key.ts';
@@ -27,7 +27,6 @@ const maxModels = 1_000;
 const name = z.string().min(1).max(maxNameLength);
 const atLeastOne = z.int().min(1);
 const models = z.array(z.string().min(1)).min(1).max(maxModels);
-const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 const compatibility = z.strictObject({
   sampling: z.enum(['strip', 'strict']).optional(),
   unknownFields: z.enum(['reject', 'ignore']).optional(),
@@ -36,7 +35,7 @@ const compatibility = z.strictObject({
 const span = z.string().transform((text, context) => {
   const milliseconds = parseDuration(text);
   if (milliseconds !== null) return milliseconds;
-  context.issues.push({ code: 'custom', input: text, message: 'expected a duration such as 30m or 1h' });
+  context.issues.push({ code: 'custom', input: text, message: 'expected a duration such as 5s or 1h' });
   return z.NEVER;
 });
 
@@ -47,7 +46,7 @@ const newKey = z.strictObject({
   queueWait: span.optional(),
   balance: usd.optional(),
   models: models.optional(),
-  expiresAt: time.optional(),
+  expiresAt: instant.optional(),
   compatibility: compatibility.optional(),
 });
 const changedKey = z.strictObject({
@@ -56,7 +55,7 @@ const changedKey = z.strictObject({
   requestsPerMinute: atLeastOne.nullish(),
   queueWait: span.nullish(),
   models: models.nullish(),
-  expiresAt: time.nullish(),
+  expiresAt: instant.nullish(),
   compatibility: compatibility.optional(),
 });
 const rotation = z.strictObject({ grace: span.default(0) });

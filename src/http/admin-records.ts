@@ -4,7 +4,7 @@ import { isRefusal, refuse } from '../shared/errors.ts';
 import type { RecordFilter, RecordPage } from '../domain/consumption.ts';
 import type { Running } from '../pipeline/in-flight.ts';
 import type { Verification } from '../operations/verify-ledger.ts';
-import { check, pageQuery } from './checked-input.ts';
+import { check, instant, pageQuery } from './checked-input.ts';
 import { methodNotAllowed, sendAnswer } from './refusal-response.ts';
 import { isoTime } from './shown-key.ts';
 import { recordsAsCsv, shownRecord } from './shown-record.ts';
@@ -18,12 +18,11 @@ export interface RecordAdministration {
   verifyLedger(): Promise<Verification>;
 }
 
-const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 const recordQuery = pageQuery.extend({
   key: z.string().optional(),
   model: z.string().optional(),
-  from: time.optional(),
-  to: time.optional(),
+  from: instant.optional(),
+  to: instant.optional(),
 });
 
 /** `/records`, `/in-flight` and `/ledger`, below `/admin`. */

@@ -3,15 +3,23 @@ import { z } from 'zod';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { parseJson } from '../shared/parse-json.ts';
+import { plainWords } from '../shared/plain-words.ts';
 import { readBody } from './body.ts';
 
 const maxBodyBytes = 65_536;
 const defaultPageSize = 50;
 const maxPageSize = 200;
 
+const pageSizes = `expected a whole number from 1 to ${maxPageSize}`;
+
 /** The query of a list: how many, and behind which one. */
 export const pageQuery = z.object({
-  limit: z.coerce.number().int().min(1).max(maxPageSize).default(defaultPageSize),
+  limit: z.coerce
+    .number(pageSizes)
+    .int(pageSizes)
+    .min(1, pageSizes)
+    .max(maxPageSize, pageSizes)
+    .default(defaultPageSize),
   before: z.string().optional(),
 });
 
@@ -30,7 +38,7 @@ export async function readChecked<Schema extends z.ZodType>(
 
 /** Holds something against a schema; the first fault is the refusal, with the field it was found in. */
 export function check<Schema extends z.ZodType>(input: unknown, schema: Schema): z.output<Schema> | Refusal {
-  const read = schema.safeParse(input);
+  const read = schema.safeParse(input, { error: plainWords });
   return read.success ? read.data : firstFault(read.error);
 }
 
@@ -45,3 +53,11 @@ function firstFault(error: z.ZodError): Refusal {
     param: param === '' ? null : param,
   });
 }
+
+/** A moment, as milliseconds since 1970: ISO 8601 with its offset, or a day, which begins in UTC. */
+export const instant = z
+  .union(
+    [z.iso.datetime({ offset: true }), z.iso.date()],
+    'expected a time such as 2030-01-01T00:00:00Z, or a day',
+  )
+  .transform((text) => Date.parse(text));

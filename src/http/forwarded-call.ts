@@ -4,11 +4,12 @@ import type { Refusal } from '../shared/errors.ts';
 import type { Clock, UpstreamFault } from '../domain/ports.ts';
 import { tooLarge } from './body.ts';
 
-/** From the request to the head of its answer, between two pieces of it, and to its end, in milliseconds. */
-export interface ForwardDeadlines {
+/** From the request to the head of its answer, between two pieces of it, and to its end, in milliseconds; in bytes. */
+export interface ForwardLimits {
   readonly firstByteMs: number;
   readonly idleMs: number;
   readonly totalMs: number;
+  readonly maxBodyBytes: number;
 }
 
 /** How a forwarded request went: the status of its answer, or what went wrong with it. */
@@ -29,7 +30,9 @@ const answerHeaders = [
 /** One request on its way through: carries the answer over to the client, and leaves its end to others. */
 export class ForwardedCall {
   readonly #response: ServerResponse;
-  readonly #deadlines: ForwardDeadlines;
+  /** What the upstream gets beside what is passed on of the client's. */
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #limits: ForwardLimits;
   readonly #onHead: (status: number) => void;
   readonly #resolve: (forwarded: Forwarded) => void;
   readonly #cancels: (() => void)[];
@@ -42,33 +45,37 @@ export class ForwardedCall {
 
   constructor(
     response: ServerResponse,
-    deadlines: ForwardDeadlines,
+    headers: Readonly<Record<string, string>>,
+    limits: ForwardLimits,
     clock: Clock,
     signal: AbortSignal,
     onHead: (status: number) => void,
     resolve: (forwarded: Forwarded) => void,
   ) {
     this.#response = response;
-    this.#deadlines = deadlines;
+    this.#headers = headers;
+    this.#limits = limits;
     this.#clock = clock;
     this.#onHead = onHead;
     this.#resolve = resolve;
     const interrupt = (): void => this.#stop({ fault: 'interrupted' });
     signal.addEventListener('abort', interrupt, { once: true });
-    this.#cancelFirstByte = clock.schedule(deadlines.firstByteMs, () =>
+    this.#cancelFirstByte = clock.schedule(limits.firstByteMs, () =>
       this.#stop({ fault: 'first_byte_timeout' }),
     );
     this.#cancels = [
       () => signal.removeEventListener('abort', interrupt),
-      clock.schedule(deadlines.totalMs, () => this.#stop({ fault: 'total_timeout' })),
+      clock.schedule(limits.totalMs, () => this.#stop({ fault: 'total_timeout' })),
     ];
     if (signal.aborted) interrupt();
   }
 
   /** The request has a connection, and its body follows: one that says nothing of its size is counted as it goes. */
-  sent(upstream: ClientRequest, body: IncomingMessage, maxBodyBytes: number): void {
+  sent(upstream: ClientRequest, body: IncomingMessage): void {
     this.#upstream = upstream;
     if (this.#over) return void upstream.destroy();
+    for (const [name, value] of Object.entries(this.#headers)) upstream.setHeader(name, value);
+    const { maxBodyBytes } = this.#limits;
     let size = 0;
     body.on('data', (chunk: Buffer) => {
       size += chunk.length;
@@ -102,7 +109,7 @@ export class ForwardedCall {
     answer.on('data', () => (lastMs = this.#clock.monotonicMs()));
     const look = (): void => {
       if (this.#response.writableNeedDrain) lastMs = this.#clock.monotonicMs();
-      const leftMs = lastMs + this.#deadlines.idleMs - this.#clock.monotonicMs();
+      const leftMs = lastMs + this.#limits.idleMs - this.#clock.monotonicMs();
       if (leftMs <= 0) return this.#stop({ fault: 'idle_timeout' });
       this.#cancelSilence = this.#clock.schedule(leftMs, look);
     };

@@ -9,7 +9,7 @@ import { runPassthrough } from '../pipeline/run-passthrough.ts';
 import type { Forwarding, PassthroughPath } from '../pipeline/run-passthrough.ts';
 import { isOversized, letBodyCome, tooLarge } from './body.ts';
 import { ForwardedCall } from './forwarded-call.ts';
-import type { ForwardDeadlines } from './forwarded-call.ts';
+import type { ForwardLimits } from './forwarded-call.ts';
 import { HttpClient } from './http-client.ts';
 import { idOf, identify, methodNotAllowed } from './refusal-response.ts';
 
@@ -19,8 +19,10 @@ export interface Passthrough extends PassthroughPath {
   readonly origin: string;
   /** What the upstream wants with every call: its key, above all. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Whether link-local addresses are refused. */
+  readonly isGuarded: boolean;
   readonly agent: Agent;
-  readonly deadlines: ForwardDeadlines;
+  readonly deadlines: Omit<ForwardLimits, 'maxBodyBytes'>;
 }
 
 /** What may be asked of a path. Not TRACE, whose answer would show our key. */
@@ -35,16 +37,26 @@ const requestHeaders = new Set([
   'transfer-encoding',
 ]);
 
+/** The middlewares of a process, by what they need to know: each keeps a hold on the server that it first served. */
+export type Proxies = Map<string, Proxy>;
+
+/** A middleware for one place, and the calls that are on their way through it. */
+interface Proxy {
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  readonly calls: WeakMap<IncomingMessage, ForwardedCall>;
+}
+
 /** The paths that are passed on verbatim. They keep their own names, beside those under `/v1`. */
 export function createPassthroughRouter(
   paths: readonly Passthrough[],
+  proxies: Proxies,
   ports: Ports,
   nextId: () => string,
   maxBodyBytes: number,
 ): Router {
   const router = Router({ caseSensitive: true, strict: true });
   for (const passthrough of paths) {
-    const open = createForwarder(passthrough, maxBodyBytes, ports.clock);
+    const open = createForwarder(passthrough, proxies, maxBodyBytes, ports.clock);
     router.all(passthrough.path, identify(nextId), (request, response) => {
       if (!passedMethods.has(request.method))
         return methodNotAllowed([...passedMethods].join(', '))(request, response, () => {});
@@ -59,39 +71,48 @@ export function createPassthroughRouter(
  * http-proxy-middleware carries the request. The answer is carried here: its end must wait for the record, and when it
  * breaks it must break for the client, where the middleware's own handler would write an error into it and end it well.
  */
-function createForwarder(
-  { origin, headers, agent, deadlines }: Passthrough,
-  maxBodyBytes: number,
-  clock: Clock,
-): (request: IncomingMessage, response: ServerResponse) => Forwarding {
+function createProxy({ origin, agent }: Passthrough): Proxy {
   const calls = new WeakMap<IncomingMessage, ForwardedCall>();
-  const proxy = createProxyMiddleware({
+  const handle = createProxyMiddleware({
     target: origin,
     changeOrigin: true,
     agent,
-    headers: { 'accept-encoding': 'identity', 'user-agent': 'textgate', ...headers },
     selfHandleResponse: true,
     on: {
       proxyReq(upstream, request) {
+        calls.get(request)?.sent(upstream, request);
         fixRequestBody(upstream, request);
-        calls.get(request)?.sent(upstream, request, maxBodyBytes);
       },
       proxyRes: (answer, request) => calls.get(request)?.answered(answer),
       error: (error, request) => calls.get(request)?.failed(error),
       econnreset: (error, request) => calls.get(request)?.failed(error),
     },
   });
+  return { handle, calls };
+}
+
+function createForwarder(
+  passthrough: Passthrough,
+  proxies: Proxies,
+  maxBodyBytes: number,
+  clock: Clock,
+): (request: IncomingMessage, response: ServerResponse) => Forwarding {
+  const { origin, isGuarded, headers, deadlines } = passthrough;
+  const place = `${isGuarded ? 'guarded' : 'open'} ${origin}`;
+  const proxy = proxies.get(place) ?? createProxy(passthrough);
+  proxies.set(place, proxy);
+  const limits = { ...deadlines, maxBodyBytes };
   return (request, response) => ({
     bodyFault: findBodyFault(request, maxBodyBytes),
     forward: (trace, signal, onHead) =>
       new Promise((resolve) => {
-        calls.set(request, new ForwardedCall(response, deadlines, clock, signal, onHead, resolve));
+        const sent = { 'accept-encoding': 'identity', 'user-agent': 'textgate', ...headers, ...trace };
+        proxy.calls.set(request, new ForwardedCall(response, sent, limits, clock, signal, onHead, resolve));
         for (const name of Object.keys(request.headers))
           if (!requestHeaders.has(name)) delete request.headers[name];
         request.url = pathOf(request);
-        Object.assign(request.headers, trace);
         letBodyCome(request, response);
-        void proxy(request, response);
+        void proxy.handle(request, response);
       }),
   });
 }

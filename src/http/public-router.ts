@@ -14,7 +14,7 @@ import { createHolderRoutes } from './holder-routes.ts';
 import type { HolderPorts } from './holder-routes.ts';
 import { HttpClient, findDuplicateHeader } from './http-client.ts';
 import { createPassthroughRouter } from './passthrough.ts';
-import type { Passthrough } from './passthrough.ts';
+import type { Passthrough, Proxies } from './passthrough.ts';
 import {
   idOf,
   identify,
@@ -28,12 +28,12 @@ import {
 export function createPublicRouter(
   ports: Ports,
   holder: HolderPorts,
-  passthrough: readonly Passthrough[],
+  passthrough: { readonly paths: readonly Passthrough[]; readonly proxies: Proxies },
   nextId: NextId,
   maxBodyBytes: number,
 ): Router {
   const router = Router({ caseSensitive: true });
-  router.use(createPassthroughRouter(passthrough, ports, nextId, maxBodyBytes));
+  router.use(createPassthroughRouter(passthrough.paths, passthrough.proxies, ports, nextId, maxBodyBytes));
   router.use('/v1', identify(nextId));
   const generate =
     (protocol: Protocol): RequestHandler =>

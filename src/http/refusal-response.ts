@@ -60,9 +60,14 @@ export function methodNotAllowed(allowed: string): RequestHandler {
   };
 }
 
+/** Paths that lack what every path of ours begins with: the commonest slip in a base address. */
+const knownBelowV1 = /^\/(chat\/completions|responses|models|key)(\/|$)/;
+
 /** Answers a path that does not exist. */
 export const unknownUrl: RequestHandler = (request, response) => {
-  const message = `Unknown request URL: ${shownMethod(request)} ${shownPath(request)}. Check the path for typos.`;
+  const path = shownPath(request);
+  const advice = knownBelowV1.test(path) ? `Did you mean /v1${path}?` : 'Check the path for typos.';
+  const message = `Unknown request URL: ${shownMethod(request)} ${path}. ${advice}`;
   sendRefusal(response, refuse('unknown_url', message));
 };
 

@@ -88,7 +88,13 @@ export function createKeyManagement({
     change: (id, changes) => alter(id, (key) => store.updateKey(changeKey(key, changes))),
     revoke: (id) => alter(id, () => store.revokeKey(id, clock.now())),
     async rotate(id, graceMs) {
-      if ((await store.findKeyById(id)) === null) return unknownKey();
+      const known = await store.findKeyById(id);
+      if (known === null) return unknownKey();
+      if (known.revokedAt !== null)
+        return refuse(
+          'invalid_value',
+          'This key is revoked, and stays so under a new secret: make another key.',
+        );
       const secret = mintSecret(id, randomBytes(secretEntropyBytes));
       const key = await alter(id, () => store.rotateKey(id, hash(secret), clock.now() + graceMs));
       return 'id' in key ? { key, secret } : key;
@@ -112,5 +118,5 @@ export function createKeyManagement({
 }
 
 function unknownKey(): Refusal {
-  return refuse('unknown_url', 'No key has this id: GET /admin/keys lists them.');
+  return refuse('unknown_url', 'No key has this id. The list of keys has all of them.');
 }

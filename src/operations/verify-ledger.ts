@@ -17,11 +17,10 @@ interface AuditedAccount {
 
 /** What the books are read from, a few rows at a time. */
 export interface Books {
-  eachAccount(visit: (account: AuditedAccount) => void): Promise<void>;
+  /** Calls back with every account; resolves with how many rows the ledger lacks between its first and its last. */
+  audit(visit: (account: AuditedAccount) => void): Promise<number>;
   /** Calls back with every settled record, and what the ledger says was charged for it. */
   eachSettled(visit: (record: ConsumptionRecord, postedNanos: number) => void): Promise<void>;
-  /** Rows of the ledger that are missing between the first and the last. */
-  countLedgerGaps(): Promise<number>;
 }
 
 /** How many faults are told one by one; the rest is counted. */
@@ -63,24 +62,27 @@ export async function auditAccounts(
   tell: (fault: string) => void,
 ): Promise<{ readonly accounts: number; readonly imbalanceNanos: number }> {
   let [accounts, imbalanceNanos] = [0, 0];
-  await books.eachAccount((account) => {
+  const gaps = await books.audit((account) => {
     accounts++;
     imbalanceNanos += auditAccount(account, tell);
   });
-  const gaps = await books.countLedgerGaps();
   if (gaps > 0) tell(`the ledger lacks ${gaps} rows`);
-  return { accounts, imbalanceNanos };
+  // What the missing rows said nobody knows, but it was not nothing.
+  return { accounts, imbalanceNanos: imbalanceNanos + gaps };
 }
 
-/** By how much an account and its ledger differ. */
+/** By how much an account differs from its ledger, from its open requests, and from what it was charged. */
 function auditAccount(account: AuditedAccount, tell: (fault: string) => void): number {
   const { keyId, balanceNanos, heldNanos, spentNanos, ledgerNanos, chargedNanos, openHoldNanos } = account;
   if (heldNanos !== openHoldNanos)
     tell(`${keyId}: holds ${heldNanos}, but its open requests hold ${openHoldNanos}`);
   if (spentNanos !== chargedNanos) tell(`${keyId}: spent ${spentNanos}, but was charged ${chargedNanos}`);
-  if (balanceNanos === null || balanceNanos + heldNanos === ledgerNanos) return 0;
-  tell(`${keyId}: balance and holds are ${balanceNanos + heldNanos}, but its ledger says ${ledgerNanos}`);
-  return Math.abs(balanceNanos + heldNanos - ledgerNanos);
+  const differences = [heldNanos - openHoldNanos, spentNanos - chargedNanos];
+  if (balanceNanos !== null && balanceNanos + heldNanos !== ledgerNanos) {
+    tell(`${keyId}: balance and holds are ${balanceNanos + heldNanos}, but its ledger says ${ledgerNanos}`);
+    differences.push(balanceNanos + heldNanos - ledgerNanos);
+  }
+  return differences.reduce((sum, difference) => sum + Math.abs(difference), 0);
 }
 
 /** What was charged is the price of the tokens; or less, where our own count was cut at the hold. */

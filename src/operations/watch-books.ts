@@ -10,6 +10,9 @@ const lookMs = 15_000;
 /** How often all accounts are added up again, in milliseconds: with many of them it takes a while. */
 const auditMs = 600_000;
 
+/** How many faults of one audit are told one by one. */
+const maxToldFaults = 20;
+
 /** What the books showed when they were last looked at. */
 export interface BookFigures {
   /** Records that are open, with their holds. */
@@ -29,7 +32,8 @@ export interface WatchedBooks extends OpenRecords {
 
 export interface BookWatch {
   readonly figures: BookFigures;
-  stop(): void;
+  /** Resolves when nothing is read any more. */
+  stop(): Promise<void>;
 }
 
 interface WatchOptions {
@@ -51,26 +55,38 @@ export function watchBooks(
   let auditedMs = Number.NEGATIVE_INFINITY;
   let stopped = false;
 
+  const audit = async (): Promise<number> => {
+    let told = 0;
+    const { imbalanceNanos } = await auditAccounts(books, (fault) => {
+      if (++told <= maxToldFaults) onFault('the books do not balance', fault);
+    });
+    if (told > maxToldFaults) onFault('the books do not balance', `and ${told - maxToldFaults} faults more`);
+    return imbalanceNanos;
+  };
   const look = async (): Promise<void> => {
     const expired = await sweepOrphans(records, isKnown, clock.now());
     if (expired > 0) {
       onExpired(expired);
       onFault('open records without a request were closed', `${expired} of them`);
     }
+    if (stopped) return;
     let { imbalanceNanos } = figures;
     if (clock.monotonicMs() - auditedMs >= auditMs) {
       auditedMs = clock.monotonicMs();
-      imbalanceNanos = (await auditAccounts(books, (fault) => onFault('the books do not balance', fault)))
-        .imbalanceNanos;
+      imbalanceNanos = await audit();
     }
+    if (stopped) return;
     const openHolds = await records.countOpen();
     const lowBalances = await records.countLowBalances(lowBalanceNanos(), clock.now());
     figures = { openHolds, imbalanceNanos, lowBalances };
   };
+  let looking = Promise.resolve();
   let cancel = clock.schedule(0, again);
   function again(): void {
-    void look()
-      .catch((error: unknown) => onFault('the books could not be looked over', error))
+    looking = look()
+      .catch((error: unknown) => {
+        if (!stopped) onFault('the books could not be looked over', error);
+      })
       .then(() => {
         if (!stopped) cancel = clock.schedule(lookMs, again);
       });
@@ -79,9 +95,10 @@ export function watchBooks(
     get figures() {
       return figures;
     },
-    stop() {
+    async stop() {
       stopped = true;
       cancel();
+      await looking;
     },
   };
 }

@@ -32,8 +32,8 @@ export async function deliver(
 ): Promise<void> {
   const { client, notes, interruption } = exchange;
   if (!notes.streamOpened) {
-    notes.streamOpened = true;
     client.open(headOf(exchange, 200, writer.contentType));
+    notes.streamOpened = true;
     ports.telemetry.streamOpened(exchange.protocol);
   }
   if (notes.firstTextMs !== null) notes.firstTextSentMs ??= ports.clock.monotonicMs();

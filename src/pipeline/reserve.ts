@@ -84,6 +84,8 @@ function balanceRefusal(
     );
   return refuse(
     'insufficient_balance',
-    `This key's balance is ${balance} USD, and this request needs ${needed} USD. Ask the operator for more.`,
+    balanceNanos <= 0
+      ? `This key's balance is used up (${balance} USD). Ask the operator for more.`
+      : `This key's balance is ${balance} USD, and this request needs ${needed} USD. Ask the operator for more.`,
   );
 }

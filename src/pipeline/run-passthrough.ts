@@ -6,10 +6,13 @@ import type { AttemptResult } from '../domain/attempt-result.ts';
 import { admit } from './admit.ts';
 import { authenticate } from './authenticate.ts';
 import { conduct } from './conduct.ts';
-import { faultEnding, finishedEnding, refusedEnding } from './endings.ts';
+import { failedEnding, faultEnding, finishedEnding, refusedEnding } from './endings.ts';
 import type { ClientConnection } from './client-connection.ts';
 import type { Ending, Exchange, Ports } from './exchange.ts';
 import { beginRecord } from './reserve.ts';
+
+/** For the record alone: the client has got the upstream's own words. */
+const passedFailure = 'The upstream answered with an error, which was passed on.';
 
 /** One path of an upstream that clients may use as it is. */
 export interface PassthroughPath {
@@ -94,6 +97,7 @@ async function carry(
   });
   if (isRefusal(passed)) return refusedEnding(passed);
   if (typeof passed !== 'number') return faultEnding(passed, interruption.signal, null);
+  if (passed >= 500) return failedEnding({ refusal: refuse('upstream_error', passedFailure), usage: null });
   return finishedEnding({ type: 'finish', reason: 'stop', rawReason: '', usage: null });
 }
 

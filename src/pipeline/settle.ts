@@ -42,7 +42,7 @@ function summarize(ending: Ending, exchange: Exchange, nowMs: number): Omit<Exch
     protocol: exchange.protocol,
     mode: notes.stream ? 'stream' : 'sync',
     model: notes.model?.id ?? null,
-    upstream: notes.route?.upstream ?? null,
+    upstream: notes.route?.upstream ?? notes.attempts.at(-1)?.upstream ?? null,
     outcome: ending.outcome,
     status: notes.passedStatus ?? statusSent(ending, notes.streamOpened),
     refusal,

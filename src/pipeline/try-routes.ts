@@ -79,7 +79,7 @@ function takeBest(routes: Route[], health: UpstreamHealth): Route | null {
 
 /** Every upstream asked for a pause: the client is told when the first of them is over. */
 function allCooling(routes: readonly Route[], health: UpstreamHealth): FailedEnding {
-  const retryAfterMs = Math.min(...routes.map(({ upstream }) => health.coolingMs(upstream)));
+  const retryAfterMs = Math.ceil(Math.min(...routes.map(({ upstream }) => health.coolingMs(upstream))));
   const refusal = refuse(
     'upstream_rate_limited',
     "The model's provider is limiting this service's requests, and asked for a pause that is not over.",

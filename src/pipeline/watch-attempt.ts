@@ -49,13 +49,14 @@ export function watchAttempt(
     cause: null,
     violations: new Set(),
   };
+  const isFirst = exchange.notes.attempts.length === 0;
   exchange.notes.attempts.push(note);
   const failed: WatchedAttempt['failed'] = (ending, sign) => {
     const result = resultOf(ending, sign);
     const { usage, cause = null } = ending;
     Object.assign(note, { result, durationMs: clock.monotonicMs() - startedMs, usage, cause });
     // Who got only what others had left of the time has not shown that it is slow.
-    const isUnfair = ending.outcome === 'total_timeout' && leftMs < totalMs;
+    const isUnfair = ending.outcome === 'total_timeout' && !isFirst && leftMs < totalMs;
     const retryAfterMs = sign !== null && 'status' in sign ? sign.retryAfterMs : null;
     watched.ended(isUnfair ? 'interrupted' : result, retryAfterMs);
     return { result, ending };

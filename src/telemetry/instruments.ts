@@ -39,7 +39,7 @@ export function createInstruments(registry: Registry) {
     ),
     firstToken: histogram(
       'gen_ai_server_time_to_first_token_seconds',
-      'Time from the arrival of a request to the first text of its answer.',
+      'Time from the arrival of a request to the first text of its streamed answer.',
       genAiLabels,
       firstTokenBuckets,
     ),
@@ -94,7 +94,7 @@ export function createInstruments(registry: Registry) {
     ),
     upstreamState: gauge(
       'textgate_upstream_state',
-      'Whether an upstream is used: 2 as usual (closed), 1 for one request that finds out (half-open), 0 not for now (open).',
+      'Whether an upstream is used: 2 as usual (closed), 1 for one request that finds out (half-open), 0 not for now: it failed (open), or asked for a pause.',
       ['upstream'],
     ),
     violations: counter(

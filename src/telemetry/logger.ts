@@ -51,11 +51,16 @@ function requestLine(summary: ExchangeSummary): object {
     outputTokens: summary.usage?.outputTokens ?? null,
     charge: formatUsd(summary.chargeNanos),
     stripped: summary.stripped,
-    attempts: summary.attempts,
-    queuedMs: summary.queuedMs,
-    firstTextMs: summary.firstTextMs,
-    handoverMs: summary.handoverMs,
-    totalMs: summary.totalMs,
+    attempts: summary.attempts.map((made) => ({ ...made, durationMs: rounded(made.durationMs) })),
+    queuedMs: rounded(summary.queuedMs),
+    firstTextMs: rounded(summary.firstTextMs),
+    handoverMs: rounded(summary.handoverMs),
+    totalMs: rounded(summary.totalMs),
     ...(summary.traceId === null ? {} : { traceId: summary.traceId }),
   };
+}
+
+/** Milliseconds to a tenth: more digits are noise to read past. */
+function rounded(milliseconds: number | null): number | null {
+  return milliseconds === null ? null : Math.round(milliseconds * 10) / 10;
 }

@@ -35,6 +35,7 @@ const streamEndings: Readonly<Record<Outcome, string>> = {
 
 /** What is looked up when metrics are asked for. */
 export interface Readings {
+  /** How every upstream is; one that asked for a pause counts as open. */
   readonly upstreamStates: () => Readonly<Record<string, UpstreamState>>;
   readonly books: () => BookFigures;
   /** How long the oldest settlement has waited, in milliseconds; 0 when none waits. */
@@ -64,7 +65,7 @@ export function createMetrics(readings: Readings): Metrics {
       const { protocol, mode, outcome, status } = summary;
       const model = summary.model ?? unknownLabel;
       children.inFlight(protocol).dec();
-      children.requests(protocol, model, mode, outcome, String(status)).inc();
+      children.requests(protocol, model, mode, outcome, statusLabel(status)).inc();
       if (summary.streamOpened) {
         children.streamsOpen(protocol).dec();
         children.endings(protocol, streamEndings[outcome]).inc();
@@ -116,6 +117,11 @@ function countParameters({ stripped, outcome, refusal }: ExchangeSummary, childr
   if (cause !== null) children.limited(cause).inc();
 }
 
+/** A status as a label: one that is passed on may be any number, and a label may not. */
+function statusLabel(status: number): string {
+  return status >= 200 && status < 600 ? String(status) : 'other';
+}
+
 /** Which limit a refusal came of; `null` for every other refusal. */
 function limitCause({ code, limit }: Refusal): string | null {
   if (code === 'insufficient_balance') return 'balance';
@@ -139,13 +145,14 @@ function observeAnswer(summary: ExchangeSummary, model: string, upstream: string
   // What is passed on is no operation of a model, as far as anybody knows.
   if (protocol === 'passthrough') return;
   children.duration(operation, model, upstream).observe(totalMs / 1_000);
-  if (firstTextMs !== null) children.firstToken(operation, model, upstream).observe(firstTextMs / 1_000);
+  if (mode === 'stream' && firstTextMs !== null)
+    children.firstToken(operation, model, upstream).observe(firstTextMs / 1_000);
   if (chargeNanos > 0) children.charged(model).inc(chargeNanos);
   if (usage === null) return;
   const { inputTokens, cachedInputTokens, outputTokens } = usage;
   if (mode === 'stream' && firstTextMs !== null && outputTokens > 1)
     children
-      .perToken(protocol, model, upstream)
+      .perToken(operation, model, upstream)
       .observe((totalMs - firstTextMs) / 1_000 / (outputTokens - 1));
   const amounts = { input: inputTokens, cached_input: cachedInputTokens, output: outputTokens };
   for (const [type, amount] of Object.entries(amounts)) {

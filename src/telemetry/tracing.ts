@@ -30,10 +30,34 @@ export function createTracing(wanted: boolean, clock: Clock, report: ReportFault
   const ready = wanted ? load() : Promise.resolve();
   return {
     ready,
-    begin: (head) => (otel ?? untraced).begin(head),
+    begin(head) {
+      try {
+        return otel === null ? noTrace : guarded(otel.begin(head), report);
+      } catch (error) {
+        report('a request could not be traced', error);
+        return noTrace;
+      }
+    },
     async close() {
       await ready;
       await otel?.close();
     },
+  };
+}
+
+/** A trace whose faults are told and are no fault of the request. */
+function guarded(trace: Trace, report: ReportFault): Trace {
+  const safely = <Value>(work: () => Value, otherwise: Value): Value => {
+    try {
+      return work();
+    } catch (error) {
+      report('a request could not be traced', error);
+      return otherwise;
+    }
+  };
+  return {
+    id: trace.id,
+    attempt: () => safely(() => trace.attempt(), {}),
+    ended: (summary) => safely(() => trace.ended(summary), undefined),
   };
 }

@@ -33,12 +33,22 @@ export interface Offer {
   readonly holdTokens: number;
 }
 
+/** Models asked of an upstream, and the list that would serve while it is away. */
+export interface ModelDiscovery extends ModelCatalogue {
+  readonly lastGood: ReadonlyMap<string, OfferedModel> | null;
+}
+
 /**
  * Offers what an upstream lists under its list of models. The last good list serves while it is renewed, and while the
  * upstream is away; a name that is not on it has the list asked for again, so that a new model is found at once.
  */
-export function createModelDiscovery(offer: Offer, upstreams: Upstreams, clock: Clock): ModelCatalogue {
-  let models: ReadonlyMap<string, OfferedModel> | null = null;
+export function createModelDiscovery(
+  offer: Offer,
+  upstreams: Upstreams,
+  clock: Clock,
+  lastGood: ReadonlyMap<string, OfferedModel> | null = null,
+): ModelDiscovery {
+  let models = lastGood;
   let askedMs = Number.NEGATIVE_INFINITY;
   let asking: Promise<void> | null = null;
 
@@ -59,6 +69,9 @@ export function createModelDiscovery(offer: Offer, upstreams: Upstreams, clock: 
     return models ?? unknownModels();
   };
   return {
+    get lastGood() {
+      return models;
+    },
     async find(id) {
       const known = await current();
       if (isRefusal(known)) return known;

@@ -21,11 +21,14 @@ describe('textgate serve, with nothing configured', () => {
     expect(statSync(join(folder, 'data', 'admin-token')).mode & 0o777).toBe(0o600);
     expect(statSync(join(folder, 'data', 'textgate.db')).mode & 0o777).toBe(0o600);
     expect(statSync(join(folder, 'data', 'textgate.db-wal')).mode & 0o777).toBe(0o600);
+    expect(statSync(join(folder, 'data', 'textgate.db-owner')).mode & 0o777).toBe(0o600);
     first.signal('SIGTERM');
     expect((await first.finished).code).toBe(0);
 
     const second = startTextgate(['serve'], folder, freePorts);
-    await second.printed(/make another key with: npm run textgate -- keys create <name>/);
+    await second.printed(
+      /make another key with: TEXTGATE_ADMIN_URL=http:\S+ npm run textgate -- keys create <name>/,
+    );
     expect(second.output()).not.toContain('sk-tg-');
   });
 

@@ -119,8 +119,8 @@ describe('a start without a file', () => {
   test('names the environment as the place of its problems', () => {
     const environment = { TEXTGATE_UPSTREAM_URL: 'not an address', TEXTGATE_PORT: 'http' };
     expect(problemsOf(() => environmentConfig(environment)).map((problem) => problem.split(':')[0])).toEqual([
-      'server.port',
-      'upstreams.upstream.url',
+      'TEXTGATE_PORT',
+      'TEXTGATE_UPSTREAM_URL',
     ]);
     expect(() => environmentConfig(environment)).toThrow(/^the environment can't be used/);
   });

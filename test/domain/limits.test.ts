@@ -18,7 +18,7 @@ describe('a standing', () => {
       retryAfterMs: 1_000,
       param: null,
     });
-    expect(refusal?.message).toMatch(/\b2 requests\b.*\b2 are running\b/);
+    expect(refusal?.message).toMatch(/\b2 requests\b.*\bhas 2\b/);
   });
 
   test('over the rate says when the next start is given back, rounded up', () => {

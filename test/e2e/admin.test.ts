@@ -143,7 +143,7 @@ describe('metrics', () => {
       'textgate_tokens_total{model="small",type="output"} 14',
       'textgate_requests_in_flight{protocol="chat"} 0',
       'textgate_streams_open{protocol="responses"} 0',
-      'gen_ai_server_time_to_first_token_seconds_count{gen_ai_operation_name="chat",gen_ai_request_model="small",gen_ai_provider_name="local"} 3',
+      'gen_ai_server_time_to_first_token_seconds_count{gen_ai_operation_name="chat",gen_ai_request_model="small",gen_ai_provider_name="local"} 2',
       'gen_ai_client_token_usage_sum{gen_ai_operation_name="chat",gen_ai_request_model="small",gen_ai_provider_name="local",gen_ai_token_type="input"} 22',
     ])
       expect(text).toContain(line);

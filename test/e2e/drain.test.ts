@@ -50,7 +50,7 @@ describe('closing', () => {
 
   test('ends a stream that outlasts the drain time with an error, never as whole', async () => {
     const { reader } = await openStream();
-    const closed = gateway.close();
+    const closed = gateway.gateway.close();
     clock.advance(25_000);
     let rest = '';
     const readAll = async (): Promise<void> => {

@@ -202,7 +202,7 @@ describe('an upstream that fails again and again', () => {
     expect(ready.status).toBe(200);
     expect(await ready.json()).toEqual({
       status: 'ready',
-      upstreams: { local: 'closed', a: 'open', b: 'closed', c: 'closed' },
+      upstreams: { local: 'ok', a: 'failing', b: 'ok', c: 'ok' },
     });
   });
 });

@@ -13,9 +13,10 @@ interface Finished {
 
 /** A running `textgate` process; it is ended with the test at the latest. */
 export interface TextgateProcess {
+  /** Everything that it printed, on either way. */
   readonly output: () => string;
   readonly errors: () => string;
-  /** Resolves once standard output matches; rejects when the process ends first. */
+  /** Resolves once what it printed matches; rejects when the process ends first. */
   printed(pattern: RegExp): Promise<RegExpMatchArray>;
   signal(name: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): void;
   readonly finished: Promise<Finished>;
@@ -33,8 +34,15 @@ export function startTextgate(
   });
   let stdout = '';
   let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  let all = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+    all += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+    all += text;
+  });
   const finished = new Promise<Finished>((resolve) =>
     child.on('close', (code) => resolve({ code, stdout, stderr })),
   );
@@ -43,15 +51,16 @@ export function startTextgate(
     await finished;
   });
   return {
-    output: () => stdout,
+    output: () => all,
     errors: () => stderr,
     printed: (pattern) =>
       new Promise((resolve, reject) => {
         const look = (): void => {
-          const match = stdout.match(pattern);
+          const match = all.match(pattern);
           if (match !== null) resolve(match);
         };
         child.stdout.on('data', look);
+        child.stderr.on('data', look);
         void finished.then(() => reject(new Error(`ended before it printed ${pattern}: ${stdout}${stderr}`)));
         look();
       }),

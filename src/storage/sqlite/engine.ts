@@ -21,7 +21,8 @@ export function createSqliteEngine(options: WorkerOptions): Engine {
   let lastId = 0;
   let broken: Error | null = null;
 
-  if (options.path !== ':memory:') makePrivateFile(options.path);
+  if (options.path !== ':memory:')
+    for (const path of [options.path, `${options.path}-owner`]) makePrivateFile(path);
   const worker = new Worker(workerFile(), { workerData: options, name: 'textgate-sqlite' });
   const post = (request: WorkerRequest): void => worker.postMessage(request);
 

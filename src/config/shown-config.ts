@@ -1,0 +1,26 @@
+import { z } from 'zod';
+import { discovering, listing } from './schema.ts';
+import type { Config } from './schema.ts';
+
+/** What stands in the place of a secret. */
+const hidden = '(hidden)';
+
+/** Keys under which secrets stand, whose values are never shown; headers may hold them, too. */
+const secretKeys = new Set(['apiKey', 'token']);
+
+/** A checked config as people may read it. */
+export function shownConfig(config: Config): unknown {
+  return JSON.parse(
+    JSON.stringify(config, (key, value: unknown) => {
+      if (secretKeys.has(key) && typeof value === 'string') return hidden;
+      if (key === 'headers' && typeof value === 'object' && value !== null)
+        return Object.fromEntries(Object.keys(value).map((name) => [name, hidden]));
+      return value;
+    }),
+  ) as unknown;
+}
+
+/** The JSON Schema of a config file, in either of its forms. */
+export function configSchema(): unknown {
+  return z.toJSONSchema(z.union([listing, discovering]), { io: 'input', unrepresentable: 'any' });
+}
