@@ -60,8 +60,11 @@ export function composeService(
     defaultCompatibility: compatibility,
   };
   const defaults = { limits, compatibility };
-  const upstreamStates = () =>
-    Object.fromEntries(Object.keys(config.upstreams).map((name) => [name, health.state(name)]));
+  const isCooling = (name: string): boolean => health.coolingMs(name) > 0;
+  const upstreamStates = (): Readonly<Record<string, UpstreamState>> =>
+    Object.fromEntries(
+      Object.keys(config.upstreams).map((name) => [name, isCooling(name) ? 'open' : health.state(name)]),
+    );
   return {
     config,
     models,
@@ -89,7 +92,7 @@ export function composeService(
         Object.fromEntries(
           Object.entries(upstreamStates()).map(([name, state]) => [
             name,
-            health.coolingMs(name) > 0 ? 'asked for a pause' : shownStates[state],
+            isCooling(name) ? 'asked for a pause' : shownStates[state],
           ]),
         ),
       notReady: () => whyNotReady(ports, foundation),

@@ -309,3 +309,18 @@ describe('the time of a request', () => {
     expect(await attemptsOfLast()).toEqual(['a timeout', 'b ok']);
   });
 });
+
+describe('an upstream that takes all of the time there is', () => {
+  test('has failed, though the clock has moved on a little before it was asked', async () => {
+    await gateway.close();
+    gateway = await startGateway({
+      upstreamUrl: upstreams[0]?.url ?? '',
+      timeouts: { firstByte: '10s', total: '60ms' },
+      limits: { requestsPerMinute: 100_000 },
+    });
+    upstreams[0]?.play(() => {});
+    for (let time = 0; time < 5; time++)
+      expect(await readAnswer(gateway, 'chat', true)).toMatchObject({ code: 'upstream_timeout' });
+    expect(await metric('textgate_upstream_state{upstream="local"}')).toBe(0);
+  });
+});

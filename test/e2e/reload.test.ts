@@ -114,3 +114,85 @@ test('textgate serve takes a changed file into force, by SIGHUP or by itself, an
   server.signal('SIGTERM');
   expect((await server.finished).code).toBe(0);
 });
+
+describe('an upstream that a reload makes another one', () => {
+  test('is not blamed for what the one before did, however long that asked to be left alone', async () => {
+    upstreams[0]?.play((response) => void response.writeHead(429, { 'retry-after': '600' }).end('{}'));
+    expect((await post('from-u0')).status).toBe(429);
+    expect((await post('from-u0')).status).toBe(429);
+    expect(upstreams[0]?.seen).toHaveLength(1);
+    expect(await metrics()).toContain('textgate_upstream_state{upstream="u0"} 0');
+    const config = configOf('u0');
+    gateway.reload({ ...config, upstreams: { u0: { url: upstreams[1]?.url ?? '' } } });
+    expect((await post('from-u0')).status).toBe(200);
+    expect(await metrics()).toContain('textgate_upstream_state{upstream="u0"} 2');
+  });
+
+  test('and one that stays the same keeps its standing', async () => {
+    upstreams[0]?.play((response) => void response.writeHead(429, { 'retry-after': '600' }).end('{}'));
+    await post('from-u0');
+    gateway.reload(configOf('u0', { concurrency: 7 }));
+    expect((await post('from-u0')).status).toBe(429);
+    expect(upstreams[0]?.seen).toHaveLength(1);
+  });
+});
+
+describe('a reload', () => {
+  test('keeps the list of models that was there, while the upstream that has it is away', async () => {
+    const discovering = (): ConfigInput => ({ ...configOf('u0'), models: { from: 'u0' } });
+    upstreams[0]?.play((response) => void response.end('{"data":[{"id":"listed"}]}'));
+    gateway.reload(discovering());
+    expect(await gateway.modelNames()).toEqual(['listed']);
+    upstreams[0]?.play((response) => void response.writeHead(500).end());
+    gateway.reload({ ...discovering(), limits: { concurrency: 5 } });
+    expect(await gateway.modelNames()).toEqual(['listed']);
+  });
+
+  test('of a gateway that closes is refused: nobody would close what it starts', async () => {
+    const closing = gateway.close();
+    expect(() => gateway.reload(configOf('u1'))).toThrow('closing');
+    await closing;
+  });
+
+  test('leaves nothing on the server that passes paths on', async () => {
+    const withPath = (concurrency: number): ConfigInput => ({
+      ...configOf('u0', { concurrency }),
+      passthrough: [{ path: '/tokenize', upstream: 'u0' }],
+    });
+    const warnings: unknown[] = [];
+    const note = (warning: unknown): void => void warnings.push(warning);
+    process.on('warning', note);
+    for (let time = 1; time <= 15; time++) {
+      gateway.reload(withPath(time));
+      const headers = { authorization: `Bearer ${key}` };
+      expect(
+        (await fetch(`${url}/tokenize`, { method: 'POST', headers, body: '{"messages":[]}' })).status,
+      ).toBe(200);
+    }
+    for (let turn = 0; turn < 5; turn++) await setImmediate();
+    process.off('warning', note);
+    expect(warnings).toEqual([]);
+  });
+});
+
+test('a broken config file is told of without a word of what is in it: a key may stand in the line', async () => {
+  const folder = makeTemporaryFolder();
+  const file = join(folder, 'textgate.yaml');
+  const good =
+    'upstreams: { demo: { url: "demo:" } }\nmodels: { a: { routes: [{ upstream: demo, model: demo }], free: true } }\n';
+  writeFileSync(file, good);
+  const server = startTextgate(['serve', '--config', file], folder, freePorts);
+  await server.printed(/textgate serves/);
+  for (const [index, line] of [
+    'upstreams: { x: { apiKey: "sk-canary-of-the-file }',
+    'a: { apiKey: sk-canary-of-the-file',
+    'x: *sk-canary-of-the-file',
+    'apiKey: sk-canary-of-the-file\napiKey: sk-canary-of-the-file',
+  ].entries()) {
+    writeFileSync(file, line);
+    server.signal('SIGHUP');
+    await eventually('it is told of', () => server.errors().split("can't be used").length > index + 1);
+  }
+  expect(server.output()).toMatch(/line \d+, column \d+: not valid YAML/);
+  expect(server.output()).not.toContain('canary-of-the-file');
+});

@@ -37,6 +37,8 @@ export interface DrivenRequest {
   /** What the client was sent, and the status of a whole answer. */
   readonly sent: { text: string; status: number | null };
   leave(): void;
+  /** Has the head of a stream fail, as when the app around has answered already. */
+  failToOpen(): void;
 }
 
 /** The pipeline on a real store in memory, with an upstream and clients that the test drives. */
@@ -186,13 +188,17 @@ function driveCall(signal: AbortSignal): { readonly call: DrivenCall; readonly a
 function driveClient(
   authorization: string,
   body: object,
-): { readonly client: ClientConnection; readonly request: Pick<DrivenRequest, 'id' | 'sent' | 'leave'> } {
+): {
+  readonly client: ClientConnection;
+  readonly request: Pick<DrivenRequest, 'id' | 'sent' | 'leave' | 'failToOpen'>;
+} {
   const id = randomUUID().replaceAll('-', '');
   const sent: DrivenRequest['sent'] = { text: '', status: null };
   let leave = (): void => {};
+  let opens = true;
   const take = async (text: string): Promise<void> => void (sent.text += text);
   return {
-    request: { id: `req_${id}`, sent, leave: () => leave() },
+    request: { id: `req_${id}`, sent, leave: () => leave(), failToOpen: () => void (opens = false) },
     client: {
       id,
       head: { method: 'POST', route: '/', trace: {} },
@@ -204,7 +210,9 @@ function driveClient(
         sent.status = head.status;
         return take(text);
       },
-      open: () => {},
+      open: () => {
+        if (!opens) throw new Error('the head was sent before');
+      },
       send: (text) => take(text),
       end: take,
       tearDown: take,

@@ -1,0 +1,47 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { ExchangeSummary } from '../../src/domain/ports.ts';
+import { createTelemetry } from '../../src/telemetry/telemetry.ts';
+import { openPipeline } from '../support/pipeline-harness.ts';
+import type { PipelineHarness } from '../support/pipeline-harness.ts';
+import { chatFrames } from '../support/scripted-upstream.ts';
+
+const body = { model: 'small', stream: true, messages: [{ role: 'user', content: 'hello' }] };
+const price = { input: 1_000, cachedInput: 1_000, output: 1_000 };
+
+let pipeline: PipelineHarness;
+beforeEach(async () => {
+  pipeline = await openPipeline(price, 100);
+});
+afterEach(() => pipeline.close());
+
+test('an answer is whole for its client though nothing of it can be counted or logged', async () => {
+  const broken = (): never => {
+    throw new Error('broken');
+  };
+  const faults: string[] = [];
+  const metrics = { exchangeBegan: broken, streamOpened: broken, exchangeEnded: broken };
+  const unused = { holdsExpired: broken, configReloaded: broken, expose: broken };
+  const log = { exchangeEnded: broken, fault: (message: string) => void faults.push(message) };
+  const telemetry = createTelemetry({ ...metrics, ...unused }, log);
+  const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { telemetry });
+  request.call?.give(chatFrames(['one ', 'two']).join(''));
+  await request.done;
+  expect(request.sent.text).toMatch(/two[^]*data: \[DONE\]\n\n$/);
+  expect(faults.length).toBeGreaterThan(2);
+});
+
+test('a stream that could not be opened is not counted as one', async () => {
+  const counted: string[] = [];
+  let told: ExchangeSummary | null = null;
+  const telemetry = {
+    ...pipeline.ports.telemetry,
+    streamOpened: () => void counted.push('opened'),
+    exchangeEnded: (summary: ExchangeSummary) => void (told = summary),
+  };
+  const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { telemetry });
+  request.failToOpen();
+  request.call?.give(chatFrames(['one ', 'two']).join(''));
+  await request.done;
+  expect(counted).toEqual([]);
+  expect(told).toMatchObject({ streamOpened: false, outcome: 'server_error' });
+});
