@@ -117,7 +117,10 @@ export function composeGateway(config: Config, options: GatewayOptions): Compose
     },
     async listen() {
       await foundation.ready();
-      return listeners.open(service.config);
+      const addresses = await listeners.open(service.config);
+      // Counting takes a moment to load: better now than in the middle of somebody's stream.
+      void foundation.tokens.count('').catch(() => {});
+      return addresses;
     },
     reload: (input) => replaceConfig(checkConfig(input, 'the config')),
     replaceConfig,

@@ -33,6 +33,10 @@ export async function callAdmin(
   if (response.ok && accept === 'text/csv')
     return { csv: await response.text(), next: response.headers.get('x-textgate-next') };
   const answer = (await response.json()) as { error?: { message: string } };
+  if (response.status === 401)
+    throw new Error(
+      `${answer.error?.message ?? ''} TEXTGATE_ADMIN_TOKEN, or else ${adminTokenFile} here, has to be the gateway's.`,
+    );
   if (!response.ok) throw new Error(answer.error?.message ?? `status ${response.status}`);
   return answer;
 }

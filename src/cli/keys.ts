@@ -80,8 +80,8 @@ function withSettings(command: Command): Command {
     .option('--concurrency <n>', 'requests in progress at once', wholeNumber)
     .option('--requests-per-minute <n>', 'starts in any 60 seconds', wholeNumber)
     .option('--queue-wait <duration>', 'how long a request may wait for a slot, such as 5s')
-    .option('--model <name...>', 'the only models that it may use')
-    .option('--expires <time>', 'when it ends, such as 2030-01-01T00:00:00Z')
+    .option('--model <name...>', 'the only models that it may use; all of them: all')
+    .option('--expires <time>', 'when it ends, such as 2030-01-01T00:00:00Z, or never')
     .addOption(
       new Option('--sampling <policy>', 'what becomes of sampling parameters').choices(['strip', 'strict']),
     )
@@ -100,7 +100,9 @@ function settingsOf(options: KeyOptions): object {
   const { model, expires, sampling, unknownFields, responsesDone: done, json: _json, ...rest } = options;
   const responsesDone = done === undefined ? undefined : done === 'true';
   const compatibility = { sampling, unknownFields, responsesDone };
-  return { ...rest, models: model, expiresAt: expires, compatibility };
+  // What `show` prints for no limit of its own takes it away again.
+  const models = model?.length === 1 && model[0] === 'all' ? null : model;
+  return { ...rest, models, expiresAt: expires === 'never' ? null : expires, compatibility };
 }
 
 async function createKey(name: string, options: KeyOptions): Promise<string> {
@@ -189,7 +191,9 @@ function pathOf(id: string): string {
 }
 
 function writeSecret({ id, key }: ShownKey): string {
-  return `${key}\n${id} is its id; the key itself is shown only now.`;
+  // Apart from the key, so that a shell can take that alone.
+  console.error(`${id} is its id; the key itself is shown only now:`);
+  return String(key);
 }
 
 function stateOf({ revoked_at: revokedAt, expires_at: expiresAt }: ShownKey): string {

@@ -69,6 +69,7 @@ function closeOnSignal(gateway: Gateway): void {
   const close = (): void => {
     if (closing) process.exit(1);
     closing = true;
+    tell('textgate stops: running answers may end');
     gateway.close().then(
       () => process.exit(0),
       (error: unknown) => {
@@ -92,7 +93,6 @@ function reloadOnChange(gateway: ComposedGateway, file: string): void {
       tell(`${file} is in force${restart.map((name) => `; ${name} needs a restart`).join('')}`);
     } catch (error) {
       gateway.reloadFailed(error);
-      tell(whatFailed(error));
     }
   };
   process.on('SIGHUP', reload);

@@ -86,7 +86,12 @@ export function layFoundation({ storage }: Config, clock: Clock, log: Log, curre
     tracer,
     /** Resolves when requests can be taken; rejects with the reason when the database can't be opened. */
     ready: async () => void (await Promise.all([engine.ready, tracer.ready])),
-    health: createUpstreamHealth(clock),
+    health: createUpstreamHealth(clock, (upstream, state) =>
+      log.notice(
+        state === 'open' ? 'an upstream fails and is left alone' : 'an upstream is used again',
+        upstream,
+      ),
+    ),
     tokens: createTokenCounter(),
     keys: createKeyManagement({
       clock,

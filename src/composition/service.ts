@@ -45,7 +45,7 @@ export function composeService(
   const upstreams = composeUpstreams(config, clock);
   const passthrough = composePassthrough(config);
   const stopProbes = probeUpstreams(composeProbes(config), upstreams, health, clock);
-  const models = composeModels(config, upstreams, clock, heritageOf(config, foundation, before));
+  const models = composeModels(config, upstreams, clock, log.fault, heritageOf(config, foundation, before));
   const { concurrency, requestsPerMinute, queueWait: queueWaitMs, balanceMode } = config.limits;
   const { compatibility } = config;
   const limits = { concurrency, requestsPerMinute, queueWaitMs };

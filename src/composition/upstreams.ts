@@ -1,7 +1,7 @@
 import { isDiscovered } from '../config/schema.ts';
 import type { Config } from '../config/schema.ts';
 import { createModelList } from '../domain/model-list.ts';
-import type { Clock, ModelCatalogue, Upstreams } from '../domain/ports.ts';
+import type { Clock, ModelCatalogue, ReportFault, Upstreams } from '../domain/ports.ts';
 import { free } from '../domain/pricing.ts';
 import type { ModelSource } from '../domain/routing.ts';
 import { createDemoUpstream } from '../transport/demo-upstream.ts';
@@ -105,6 +105,7 @@ export function composeModels(
   { models, upstreams: configs }: Config,
   upstreams: Upstreams,
   clock: Clock,
+  report: ReportFault,
   { lastGood, startedAt: createdAt }: Heritage,
 ): Models {
   if (isDiscovered(models)) {
@@ -112,7 +113,7 @@ export function composeModels(
     const source = sourceOf(from, configs);
     const listPath = dialects[source.speech.dialect].modelsPath;
     const offer = { source, listPath, allow, rename, price, holdTokens };
-    const catalogue = createModelDiscovery(offer, upstreams, clock, lastGood);
+    const catalogue = createModelDiscovery(offer, upstreams, clock, report, lastGood);
     return { catalogue, lastGood: () => catalogue.lastGood };
   }
   const catalogue = createModelList(

@@ -38,6 +38,10 @@ export class Circuit {
   /** Until when it is asked last, because it limited us without saying for how long. */
   #lastUntilMs = 0;
 
+  get isOpen(): boolean {
+    return this.#openedMs !== null;
+  }
+
   state(nowMs: number): UpstreamState {
     if (this.#openedMs === null) return 'closed';
     return nowMs - this.#openedMs < openMs ? 'open' : 'half_open';

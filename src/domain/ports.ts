@@ -144,6 +144,8 @@ export interface ExchangeSummary {
   readonly streamOpened: boolean;
   /** From arrival until the key's limits had let it in or not, its wait for a slot included; `null` without a key. */
   readonly admittedMs: number | null;
+  /** How long it waited for one of its key's slots, in milliseconds. */
+  readonly slotWaitMs: number;
   readonly queuedMs: number | null;
   readonly firstTextMs: number | null;
   /** How long the first text of a stream took from the upstream to the client, in milliseconds. */

@@ -28,19 +28,31 @@ export interface UpstreamHealth {
 }
 
 /** Watches what the attempts themselves show; an upstream comes into being when it is first asked about. */
-export function createUpstreamHealth(clock: Clock): UpstreamHealth {
+export function createUpstreamHealth(
+  clock: Clock,
+  onChange: (upstream: string, state: UpstreamState) => void = () => {},
+): UpstreamHealth {
   const byRequests = new Map<string, Circuit>();
   const byProbes = new Map<string, Circuit>();
   const both = (upstream: string): readonly Circuit[] => [
     circuitIn(byRequests, upstream),
     circuitIn(byProbes, upstream),
   ];
-  const watch = (circuit: Circuit): WatchedAttempt => {
+  /** Does something to a circuit, and tells if that opened or closed it. */
+  const noticing = (upstream: string, circuit: Circuit, work: () => void): void => {
+    const before = circuit.isOpen;
+    work();
+    if (circuit.isOpen !== before) onChange(upstream, circuit.isOpen ? 'open' : 'closed');
+  };
+  const watch = (upstream: string, circuit: Circuit): WatchedAttempt => {
     const startedMs = clock.monotonicMs();
     circuit.began(startedMs);
     return {
-      opened: () => circuit.opened(startedMs),
-      ended: (result, retryAfterMs) => circuit.ended(result, retryAfterMs, startedMs, clock.monotonicMs()),
+      opened: () => noticing(upstream, circuit, () => circuit.opened(startedMs)),
+      ended: (result, retryAfterMs) =>
+        noticing(upstream, circuit, () =>
+          circuit.ended(result, retryAfterMs, startedMs, clock.monotonicMs()),
+        ),
     };
   };
   return {
@@ -55,8 +67,8 @@ export function createUpstreamHealth(clock: Clock): UpstreamHealth {
         both(upstream).map((circuit) => circuit.availability(clock.monotonicMs())),
       ),
     coolingMs: (upstream) => circuitIn(byRequests, upstream).coolingMs(clock.monotonicMs()),
-    began: (upstream) => watch(circuitIn(byRequests, upstream)),
-    probed: (upstream) => watch(circuitIn(byProbes, upstream)),
+    began: (upstream) => watch(upstream, circuitIn(byRequests, upstream)),
+    probed: (upstream) => watch(upstream, circuitIn(byProbes, upstream)),
     forget(upstream) {
       byRequests.delete(upstream);
       byProbes.delete(upstream);

@@ -24,7 +24,11 @@ const maxNameLength = 100;
 const maxReferenceLength = 200;
 const maxModels = 1_000;
 
-const name = z.string().min(1).max(maxNameLength);
+const name = z
+  .string()
+  .min(1)
+  .max(maxNameLength)
+  .regex(/^[^\p{Cc}]*$/u, 'expected a name without line breaks and the like');
 const atLeastOne = z.int().min(1);
 const models = z.array(z.string().min(1)).min(1).max(maxModels);
 const compatibility = z.strictObject({
@@ -45,8 +49,8 @@ const newKey = z.strictObject({
   requestsPerMinute: atLeastOne.optional(),
   queueWait: span.optional(),
   balance: usd.optional(),
-  models: models.optional(),
-  expiresAt: instant.optional(),
+  models: models.nullish().transform((list) => list ?? undefined),
+  expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
   compatibility: compatibility.optional(),
 });
 const changedKey = z.strictObject({

@@ -73,7 +73,8 @@ function shownRunning({ requestId, protocol, arrivedAt, notes }: Running): objec
     key_id: notes.key?.id ?? null,
     created_at: isoTime(arrivedAt),
     protocol,
-    mode: notes.stream ? 'stream' : 'sync',
+    // Nothing is read of a request that waits for a slot.
+    mode: notes.request === null ? null : notes.stream ? 'stream' : 'sync',
     model: notes.model?.id ?? null,
   };
 }

@@ -11,6 +11,7 @@ export async function admit(key: ApiKey, exchange: Exchange, ports: Ports): Prom
       retryAfterMs: 1_000,
     });
   const limits = { ...ports.defaultLimits, ...key.limits };
+  const askedMs = ports.clock.monotonicMs();
   const standing = await ports.limiter.start(
     key.id,
     exchange.requestId,
@@ -18,6 +19,7 @@ export async function admit(key: ApiKey, exchange: Exchange, ports: Ports): Prom
     exchange.interruption.signal,
   );
   exchange.notes.admittedMs = ports.clock.monotonicMs();
+  exchange.notes.slotWaitMs = exchange.notes.admittedMs - askedMs;
   exchange.notes.limits = limits;
   exchange.notes.standing = standing;
   return limitRefusal(standing, limits);

@@ -85,6 +85,8 @@ interface Notes {
   route: Route | null;
   /** When the key's limits had let it in, or not. */
   admittedMs: number | null;
+  /** How long it waited for a slot, in milliseconds. */
+  slotWaitMs: number;
   dispatchedMs: number | null;
   /** When the first text came. */
   firstTextMs: number | null;
@@ -145,6 +147,7 @@ export function beginExchange(protocol: RequestKind, client: ClientConnection, p
       stripped: [],
       route: null,
       admittedMs: null,
+      slotWaitMs: 0,
       dispatchedMs: null,
       firstTextMs: null,
       firstTextSentMs: null,

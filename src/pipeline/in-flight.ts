@@ -11,6 +11,8 @@ export interface Running {
   readonly notes: {
     readonly key: { readonly id: string } | null;
     readonly model: { readonly id: string } | null;
+    /** What was asked; `null` while it waits for a slot. */
+    readonly request: object | null;
     readonly stream: boolean;
   };
 }

@@ -53,6 +53,7 @@ function summarize(ending: Ending, exchange: Exchange, nowMs: number): Omit<Exch
     attempts: notes.attempts.map((made) => ({ ...made, violations: [...made.violations] })),
     streamOpened: notes.streamOpened,
     admittedMs: since(notes.admittedMs, arrivedMs),
+    slotWaitMs: notes.slotWaitMs,
     queuedMs: since(notes.dispatchedMs, arrivedMs),
     firstTextMs: since(notes.firstTextMs, arrivedMs),
     handoverMs: notes.firstTextMs === null ? null : since(notes.firstTextSentMs, notes.firstTextMs),

@@ -121,6 +121,6 @@ export function errorBody(refusal: Refusal): ErrorBody {
   };
   if (refusal.limit === null) return body;
   const { source, kind, limit, inFlight, retryAfterMs } = refusal.limit;
-  const detail = { source, kind, limit, retry_after_ms: retryAfterMs };
+  const detail = { source, kind, limit, retry_after_ms: Math.ceil(retryAfterMs) };
   return { ...body, limit: inFlight === undefined ? detail : { ...detail, in_flight: inFlight } };
 }

@@ -70,7 +70,7 @@ export function createInstruments(registry: Registry) {
     ),
     overhead: histogram(
       'textgate_overhead_seconds',
-      'Our own time: from arrival to dispatch, and from the first upstream text to the first byte for the client.',
+      'Our own time: from arrival to dispatch but for a wait for a slot, and from the first upstream text to the first byte for the client.',
       ['phase'],
       overheadBuckets,
     ),

@@ -5,11 +5,14 @@ import type { PinoPretty } from 'pino-pretty';
 import { formatUsd } from '../shared/money.ts';
 import type { ExchangeSummary, ReportFault, Telemetry } from '../domain/ports.ts';
 import { codeOf } from './error-code.ts';
+import { lineForPeople } from './line-for-people.ts';
 
 /** The log: one line per request and per fault. Prompts, answers and secrets never come this far. */
 export interface Log {
   readonly exchangeEnded: Telemetry['exchangeEnded'];
   readonly fault: ReportFault;
+  /** Something that is no fault of ours, and that an operator wants to know. */
+  readonly notice: (message: string, upstream: string) => void;
 }
 
 /** Writes to `destination`, or to standard output. `level: 'silent'` writes nothing. */
@@ -21,6 +24,7 @@ export function createLog(level: 'info' | 'warn' | 'silent', destination = stand
       for (const { upstream, result, cause } of summary.attempts)
         if (result === 'auth') logger.error({ upstream, cause }, 'an upstream does not accept its apiKey');
     },
+    notice: (message, upstream) => logger.warn({ upstream }, message),
     fault: (message, error) =>
       logger.error({ reason: error instanceof Error ? error.message : String(error) }, message),
   };
@@ -30,7 +34,11 @@ export function createLog(level: 'info' | 'warn' | 'silent', destination = stand
 function standardOutput(): DestinationStream {
   if (!process.stdout.isTTY) return pino.destination(1);
   const { build } = createRequire(import.meta.url)('pino-pretty') as typeof PinoPretty;
-  return build({ sync: true });
+  return build({
+    sync: true,
+    hideObject: true,
+    messageFormat: (line) => lineForPeople(line as Parameters<typeof lineForPeople>[0]),
+  });
 }
 
 /** Every field is named here, so that nothing is logged by being there. */

@@ -140,7 +140,7 @@ function countAttempts({ attempts }: ExchangeSummary, children: Children): void 
 /** Everything that only a dispatched request has. */
 function observeAnswer(summary: ExchangeSummary, model: string, upstream: string, children: Children): void {
   const { usage, firstTextMs, totalMs, queuedMs, handoverMs, protocol, mode, chargeNanos } = summary;
-  if (queuedMs !== null) children.overhead('dispatch').observe(queuedMs / 1_000);
+  if (queuedMs !== null) children.overhead('dispatch').observe((queuedMs - summary.slotWaitMs) / 1_000);
   if (handoverMs !== null) children.overhead('first_byte').observe(handoverMs / 1_000);
   // What is passed on is no operation of a model, as far as anybody knows.
   if (protocol === 'passthrough') return;

@@ -1,7 +1,7 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import { matchName, renameBy } from '../shared/name-pattern.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { Clock, ModelCatalogue, Upstreams } from '../domain/ports.ts';
+import type { Clock, ModelCatalogue, ReportFault, Upstreams } from '../domain/ports.ts';
 import type { Price } from '../domain/pricing.ts';
 import type { ModelSource, OfferedModel } from '../domain/routing.ts';
 import { readModels } from '../protocol/upstream/read-models.ts';
@@ -46,15 +46,22 @@ export function createModelDiscovery(
   offer: Offer,
   upstreams: Upstreams,
   clock: Clock,
+  report: ReportFault,
   lastGood: ReadonlyMap<string, OfferedModel> | null = null,
 ): ModelDiscovery {
   let models = lastGood;
+  /** What was last told of the list, so that an operator hears of a change once. */
+  let told: string | null = null;
   let askedMs = Number.NEGATIVE_INFINITY;
   let asking: Promise<void> | null = null;
 
   const ask = async (): Promise<void> => {
     askedMs = clock.monotonicMs();
-    models = (await fetchModels(offer, models, upstreams, clock)) ?? models;
+    const found = await fetchModels(offer, models, upstreams, clock);
+    models = found ?? models;
+    const trouble = found === null ? 'it does not answer with a list of models' : emptyList(found, offer);
+    if (trouble !== null && trouble !== told) report(`the upstream ${offer.source.upstream}`, trouble);
+    told = trouble;
   };
   /** Brings the list up to date if it is older than `maxAgeMs`; callers at once share one question. */
   const refresh = async (maxAgeMs: number): Promise<void> => {
@@ -83,6 +90,11 @@ export function createModelDiscovery(
       return isRefusal(known) ? known : [...known.values()];
     },
   };
+}
+
+/** Why a list offers nothing; `null` when it offers something. */
+function emptyList(found: ReadonlyMap<string, OfferedModel>, { allow }: Offer): string | null {
+  return found.size > 0 ? null : `none of its models is allowed by ${JSON.stringify(allow)}`;
 }
 
 function unknownModels(): Refusal {

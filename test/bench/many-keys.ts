@@ -32,6 +32,7 @@ async function measure(file: string, keyCount: number, rowCount: number): Promis
     upstreamUrl: upstream.url,
     storage: file,
     price: { input: '1', output: '2' },
+    logLevel: 'silent' as const,
     limits: { requestsPerMinute: 10_000_000, concurrency: 100 },
   };
   await (await startGateway(options)).close();

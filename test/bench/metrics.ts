@@ -44,6 +44,7 @@ for (const protocol of ['chat', 'responses'] as const)
             chargeNanos: 5,
             finishReason: 'stop',
             admittedMs: 1,
+            slotWaitMs: 0,
             traceId: null,
           };
           metrics.exchangeBegan(protocol);

@@ -4,6 +4,7 @@ import { startGateway } from '../support/test-gateway.ts';
 const [upstreamUrl = '', file = '', durability = 'normal'] = process.argv.slice(2);
 const startedMs = performance.now();
 const gateway = await startGateway({
+  logLevel: 'silent',
   upstreamUrl,
   storage: file,
   durability: durability === 'full' ? 'full' : 'normal',

@@ -47,6 +47,7 @@ const steady = await listen('steady', 0);
 const { port } = dying.address() as AddressInfo;
 const url = (server: Server): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
 const gateway = await startGateway({
+  logLevel: 'silent',
   limits: { concurrency: 1_000, requestsPerMinute: 100_000_000 },
   upstreams: { dying: { url: url(dying) }, steady: { url: url(steady) } },
   routes: [

@@ -107,7 +107,7 @@ test('textgate serve takes a changed file into force, by SIGHUP or by itself, an
   await server.printed(/textgate.yaml is in force\n/);
   write('third', 'surprise: 1\n');
   server.signal('SIGHUP');
-  await eventually('it is told of', () => server.errors().includes('surprise: unknown key'));
+  await eventually('it is told of', () => server.output().includes('surprise: unknown key'));
   write('fourth', 'storage: { durability: full }\n');
   server.signal('SIGHUP');
   await server.printed(/textgate.yaml is in force; storage needs a restart/);
@@ -191,7 +191,7 @@ test('a broken config file is told of without a word of what is in it: a key may
   ].entries()) {
     writeFileSync(file, line);
     server.signal('SIGHUP');
-    await eventually('it is told of', () => server.errors().split("can't be used").length > index + 1);
+    await eventually('it is told of', () => server.output().split("can't be used").length > index + 1);
   }
   expect(server.output()).toMatch(/line \d+, column \d+: not valid YAML/);
   expect(server.output()).not.toContain('canary-of-the-file');

@@ -21,7 +21,11 @@ test('an answer is whole for its client though nothing of it can be counted or l
   const faults: string[] = [];
   const metrics = { exchangeBegan: broken, streamOpened: broken, exchangeEnded: broken };
   const unused = { holdsExpired: broken, configReloaded: broken, expose: broken };
-  const log = { exchangeEnded: broken, fault: (message: string) => void faults.push(message) };
+  const log = {
+    exchangeEnded: broken,
+    notice: broken,
+    fault: (message: string) => void faults.push(message),
+  };
   const telemetry = createTelemetry({ ...metrics, ...unused }, log);
   const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { telemetry });
   request.call?.give(chatFrames(['one ', 'two']).join(''));

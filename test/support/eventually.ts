@@ -4,10 +4,14 @@ import { setImmediate } from 'node:timers/promises';
 const patienceMs = 5_000;
 
 /** Waits until a condition holds, by letting the event loop turn; throws when it never does. */
-export async function eventually(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
+export async function eventually(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  withinMs = patienceMs,
+): Promise<void> {
   const startedMs = performance.now();
   while (!(await condition())) {
-    if (performance.now() - startedMs > patienceMs) throw new Error(`never came true: ${what}`);
+    if (performance.now() - startedMs > withinMs) throw new Error(`never came true: ${what}`);
     await setImmediate();
   }
 }

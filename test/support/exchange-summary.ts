@@ -18,6 +18,7 @@ export const summary: ExchangeSummary = {
   finishReason: null,
   streamOpened: true,
   admittedMs: 0,
+  slotWaitMs: 0,
   queuedMs: 1,
   firstTextMs: 2,
   handoverMs: 1,

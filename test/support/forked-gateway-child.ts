@@ -2,6 +2,7 @@ import { startGateway } from './test-gateway.ts';
 
 /** The process behind `forkGateway`: it serves, and tells its memory when it is asked. */
 const gateway = await startGateway({
+  logLevel: 'silent',
   upstreamUrl: process.argv[2] ?? '',
   limits: { requestsPerMinute: 10_000_000, concurrency: 1_000 },
 });

@@ -54,7 +54,7 @@ describe('models asked of an upstream', () => {
   test('are offered under their own names, routed to that upstream', async () => {
     const listing = createListing();
     listing.say('{"data":[null,{"id":"a"},3,{"id":7},{"id":"org/b"}]}');
-    const models = createModelDiscovery(offer, listing.upstreams, createFakeClock());
+    const models = createModelDiscovery(offer, listing.upstreams, createFakeClock(), () => {});
     expect(await models.find('org/b')).toMatchObject({
       id: 'org/b',
       routes: [{ ...localSource, model: 'org/b' }],
@@ -67,7 +67,7 @@ describe('models asked of an upstream', () => {
     const listing = createListing();
     listing.list('org/small', 'org/large', 'other/small', 'embed-1');
     const named = { ...offer, allow: ['org/*', 'other/*'], rename: { 'org/*': '*', 'other/*': '*-theirs' } };
-    const models = createModelDiscovery(named, listing.upstreams, createFakeClock());
+    const models = createModelDiscovery(named, listing.upstreams, createFakeClock(), () => {});
     expect((await models.list()) as object[]).toMatchObject([
       { id: 'small', routes: [{ model: 'org/small' }] },
       { id: 'large', routes: [{ model: 'org/large' }] },
@@ -79,7 +79,7 @@ describe('models asked of an upstream', () => {
   test('are read from a list in Google’s form', async () => {
     const listing = createListing();
     listing.say('{"models":[{"name":"models/gemini-x"},{"name":7},{}]}');
-    const models = createModelDiscovery(offer, listing.upstreams, createFakeClock());
+    const models = createModelDiscovery(offer, listing.upstreams, createFakeClock(), () => {});
     expect((await models.list()) as object[]).toMatchObject([
       { id: 'gemini-x', routes: [{ model: 'gemini-x' }] },
     ]);
@@ -88,7 +88,7 @@ describe('models asked of an upstream', () => {
   test('are asked for once by many callers at a time', async () => {
     const listing = createListing();
     listing.list('a');
-    const models = createModelDiscovery(offer, listing.upstreams, createFakeClock());
+    const models = createModelDiscovery(offer, listing.upstreams, createFakeClock(), () => {});
     await Promise.all(Array.from({ length: 50 }, () => models.find('a')));
     expect(listing.asked()).toBe(1);
   });
@@ -97,7 +97,7 @@ describe('models asked of an upstream', () => {
     const listing = createListing();
     const clock = createFakeClock();
     listing.list('a');
-    const models = createModelDiscovery(offer, listing.upstreams, clock);
+    const models = createModelDiscovery(offer, listing.upstreams, clock, () => {});
     await models.list();
     listing.hang();
     clock.advance(60_000);
@@ -113,7 +113,7 @@ describe('models asked of an upstream', () => {
     const listing = createListing();
     const clock = createFakeClock();
     listing.list('a');
-    const models = createModelDiscovery(offer, listing.upstreams, clock);
+    const models = createModelDiscovery(offer, listing.upstreams, clock, () => {});
     await models.list();
     listing.list('a', 'new');
     expect(await models.find('new')).toBeNull();
@@ -128,7 +128,7 @@ describe('models asked of an upstream', () => {
     async (body) => {
       const listing = createListing();
       listing.say(body);
-      const models = createModelDiscovery(offer, listing.upstreams, createFakeClock());
+      const models = createModelDiscovery(offer, listing.upstreams, createFakeClock(), () => {});
       expect(await models.list()).toMatchObject({ code: 'upstream_unavailable', retryAfterMs: 2_000 });
       expect(await models.find('a')).toMatchObject({ code: 'upstream_unavailable' });
     },

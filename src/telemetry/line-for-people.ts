@@ -1,0 +1,20 @@
+/** The fields of a log line that a terminal shows. */
+type Line = Readonly<Record<string, string | number | null | undefined>>;
+
+/** What is worth a line on a terminal: a request in a few words, anything else with its reason. */
+export function lineForPeople(line: Line): string {
+  const { msg, reason, upstream } = line;
+  if (msg === 'request') return requestForPeople(line);
+  return [msg, upstream, reason].filter((word) => word !== undefined && word !== null).join(': ');
+}
+
+function requestForPeople(line: Line): string {
+  const { protocol, mode, model, upstream, status, outcome, code, inputTokens, outputTokens } = line;
+  const words = [
+    `${protocol} ${mode} ${model ?? '-'}${upstream === null ? '' : ` via ${upstream}`}:`,
+    `${status} ${outcome}${code === null ? '' : ` (${code})`}`,
+    ...(inputTokens === null ? [] : [`${inputTokens}+${outputTokens} tokens`]),
+    `${line['charge']} USD ${line['totalMs']} ms ${line['requestId']}`,
+  ];
+  return words.join(' ');
+}
