@@ -1,0 +1,60 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { startTextgate } from '../support/textgate-process.ts';
+
+const good = `
+upstreams: { mine: { url: "http://127.0.0.1:1/v1", apiKey: "\${SECRET}", headers: { x-org: sk-canary-two } } }
+models: { small: { routes: [{ upstream: mine, model: m }], price: { input: "1", output: "2" } } }
+admin: { token: sk-canary-three-three }
+`;
+
+async function run(args: readonly string[], text: string) {
+  const folder = makeTemporaryFolder();
+  writeFileSync(join(folder, 'textgate.yaml'), text);
+  return startTextgate(args, folder, { SECRET: 'sk-canary-one' }).finished;
+}
+
+describe('textgate config', () => {
+  test('check says that a file is fine', async () => {
+    const { code, stdout } = await run(['config', 'check', 'textgate.yaml'], good);
+    expect([code, stdout]).toEqual([0, 'textgate.yaml is fine\n']);
+  });
+
+  test('check says everything that is wrong with it at once, and fails', async () => {
+    const bad =
+      'upstreams: { mine: { url: nowhere, timeouts: { idle: 5 } } }\nmodels: { small: {} }\nserver: { prt: 1 }\n';
+    const { code, stderr } = await run(['config', 'check', 'textgate.yaml'], bad);
+    expect(code).toBe(1);
+    for (const problem of [
+      'upstreams.mine.url: expected an address',
+      'upstreams.mine.timeouts.idle: expected a text, not a number',
+      'models.small.routes: missing: expected a list',
+      "server.prt: unknown key; did you mean 'port'?",
+    ])
+      expect(stderr).toContain(problem);
+  });
+
+  test('show prints what would be in force, and no secret', async () => {
+    const { code, stdout } = await run(['config', 'show', 'textgate.yaml'], good);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      server: { port: 8080, drain: 25_000 },
+      admin: { token: '(hidden)' },
+      upstreams: { mine: { apiKey: '(hidden)', headers: { 'x-org': '(hidden)' }, dialects: ['chat'] } },
+    });
+    expect(stdout).not.toContain('canary');
+  });
+
+  test('schema prints a JSON Schema that knows the keys', async () => {
+    const { code, stdout } = await run(['config', 'schema'], '');
+    expect(code).toBe(0);
+    expect(JSON.stringify(JSON.parse(stdout))).toContain('"requestsPerMinute"');
+  });
+});
+
+test('textgate --version is the package’s', async () => {
+  const { stdout } = await run(['--version'], '');
+  expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
