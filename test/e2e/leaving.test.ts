@@ -60,7 +60,7 @@ describe('a client that leaves at a bad moment', () => {
   test('while its key is looked up gives its slot back', async () => {
     const storage = join(makeTemporaryFolder(), 'textgate.db');
     const gateway = await startGateway({ upstreamUrl: upstream.url, storage });
-    const database = new DatabaseSync(storage);
+    const database = new DatabaseSync(storage, { timeout: 5_000 });
     database.exec('BEGIN IMMEDIATE; DELETE FROM records');
     const busy = gateway.gateway.createKey('waits for the lock');
     const leavers = Array.from({ length: 5 }, () => openSocket(gateway.url));

@@ -46,7 +46,7 @@ describe('a database that somebody else has locked', () => {
       const running = readLive(gateway.post('/v1/chat/completions', { ...body, stream: true }, { headers }));
       await eventually('it runs', () => running.text.includes('one '));
 
-      const other = new DatabaseSync(file);
+      const other = new DatabaseSync(file, { timeout: 5_000 });
       other.exec('BEGIN IMMEDIATE');
       const startedMs = performance.now();
       const refused = gateway.post('/v1/chat/completions', body, { headers });
