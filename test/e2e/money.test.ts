@@ -289,7 +289,7 @@ describe('the ledger', () => {
     const { ask } = await makeKey(1_000_000_000);
     for (let round = 0; round < 3; round++) await (await ask()).text();
     await gateway.close();
-    const database = new DatabaseSync(file);
+    const database = new DatabaseSync(file, { timeout: 5_000 });
     expect(() => database.exec('UPDATE ledger SET delta = 0')).toThrow('append-only');
     expect(() => database.exec('DELETE FROM ledger')).toThrow('append-only');
     const rows = database.prepare('SELECT seq, kind, delta FROM ledger ORDER BY seq').all();
@@ -307,7 +307,7 @@ describe('a process that died with requests in progress', () => {
     await open();
     const { id } = await makeKey(1_000_000_000);
     await gateway.close();
-    const database = new DatabaseSync(file);
+    const database = new DatabaseSync(file, { timeout: 5_000 });
     database.exec(`UPDATE accounts SET balance = balance - 300, held = 300 WHERE key_id = '${id}'`);
     for (const hold of [100, 200])
       database.exec(

@@ -108,7 +108,7 @@ describe('the consumption record', () => {
   test('closes the rows that a process which died left open', async () => {
     const { gateway, file } = await startRecording();
     const { DatabaseSync } = await import('node:sqlite');
-    const database = new DatabaseSync(file);
+    const database = new DatabaseSync(file, { timeout: 5_000 });
     const keyId = String(database.prepare('SELECT id FROM api_keys').get()?.['id']);
     database
       .prepare(
@@ -129,7 +129,7 @@ describe('the consumption record', () => {
     const { gateway, file } = await startRecording();
     upstream.play(sayTexts(['x']));
     const { DatabaseSync } = await import('node:sqlite');
-    const database = new DatabaseSync(file);
+    const database = new DatabaseSync(file, { timeout: 5_000 });
     database.exec(
       `CREATE TRIGGER full BEFORE INSERT ON records BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END`,
     );
