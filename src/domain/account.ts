@@ -23,5 +23,11 @@ export interface BookedCredit {
   readonly account: Account | null;
 }
 
+/** What the references of the service's own credits begin with. No payment's does, so they can't be taken for one. */
+export const ownReferences = 'textgate:';
+
 /** The reference of the credit that a key is made with. */
-export const openingReference = 'opening balance';
+export const openingReference = `${ownReferences} opening balance`;
+
+/** The reference of the credit that covers what a key had spent before it was given a balance. */
+export const coveringReference = `${ownReferences} spent before there was a balance`;

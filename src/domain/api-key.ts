@@ -1,8 +1,19 @@
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
+import { checksumLength, checksumOf } from '../shared/checksum.ts';
 import type { Limits } from './limits.ts';
 
-/** What a key looks like: `sk-tg-<12 public characters>-<43 secret ones>`. */
-export const keyPattern = /^sk-tg-[A-Za-z0-9]{12}-[A-Za-z0-9_-]{43}$/;
+/** `sk-tg-<12 public characters>-<43 secret ones>`, and a checksum of all before it in keys issued since there is one. */
+const keyPattern = /^sk-tg-[A-Za-z0-9]{12}-[A-Za-z0-9_-]{43}([A-Za-z0-9]{6})?$/;
+
+/**
+ * Whether a text can be a key at all: a misspelt or invented one is refused without a look-up. Keys issued before there
+ * was a checksum have none, and pass by their form alone.
+ */
+export function isWellFormed(presented: string): boolean {
+  const checksum = keyPattern.exec(presented);
+  if (checksum === null) return false;
+  return checksum[1] === undefined || checksum[1] === checksumOf(presented.slice(0, -checksumLength));
+}
 
 /** The bytes that `mintKey` needs: 12 for the public part, 32 (256 bits) for the secret. */
 export const keyEntropyBytes = 44;
@@ -55,20 +66,6 @@ export interface KeyChanges {
   readonly compatibility?: Partial<Compatibility>;
 }
 
-/** A key with some of its settings changed. */
-export function changeKey(key: ApiKey, changes: KeyChanges): ApiKey {
-  const { name, concurrency, requestsPerMinute, queueWaitMs, models, expiresAt, compatibility } = changes;
-  const limits = { ...key.limits, ...withoutAbsent({ concurrency, requestsPerMinute, queueWaitMs }) };
-  return {
-    ...key,
-    name: name ?? key.name,
-    limits: Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== null)),
-    models: models === undefined ? key.models : models,
-    expiresAt: expiresAt === undefined ? key.expiresAt : expiresAt,
-    compatibility: { ...key.compatibility, ...compatibility },
-  };
-}
-
 /** Whether a key may be used at a time. */
 export function isUsable({ revokedAt, expiresAt }: ApiKey, now: number): boolean {
   return revokedAt === null && (expiresAt === null || expiresAt > now);
@@ -87,9 +84,6 @@ export function mintKey(entropy: Uint8Array): { readonly id: string; readonly se
 export function mintSecret(id: string, entropy: Uint8Array): string {
   if (entropy.length !== secretEntropyBytes)
     throw new RangeError(`a secret takes ${secretEntropyBytes} random bytes`);
-  return `sk-tg-${id.slice('key_'.length)}-${Buffer.from(entropy).toString('base64url')}`;
-}
-
-function withoutAbsent(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+  const text = `sk-tg-${id.slice('key_'.length)}-${Buffer.from(entropy).toString('base64url')}`;
+  return text + checksumOf(text);
 }

@@ -27,6 +27,17 @@ const probePatienceMs = 60_000;
  */
 const defaultCoolDownMs = 5_000;
 
+/**
+ * How long a pause that an upstream asked for is kept without a question, in milliseconds. A longer one is asked about
+ * from then on, by one request at a time: one client's oversized request may have caused it, and would shut a model with
+ * a single route for all others.
+ */
+const maxPauseMs = 60_000;
+
+/** How long that request is waited for before another one asks, and how soon others may come back, in milliseconds. */
+const pauseProbeMs = 10_000;
+const pauseRetryMs = 1_000;
+
 /** One upstream's past, as far as it matters; times are on the monotonic clock. */
 export class Circuit {
   #consecutiveFailures = 0;
@@ -34,7 +45,11 @@ export class Circuit {
   #openedMs: number | null = null;
   /** When the request was sent that finds out whether it is well again. */
   #probeStartMs: number | null = null;
+  /** Until when it is not asked at all, and until when it asked for that. */
   #coolUntilMs = 0;
+  #pauseUntilMs = 0;
+  /** When the request was sent that asks whether a long pause is over. */
+  #pauseProbeMs: number | null = null;
   /** Until when it is asked last, because it limited us without saying for how long. */
   #lastUntilMs = 0;
 
@@ -56,24 +71,33 @@ export class Circuit {
   }
 
   coolingMs(nowMs: number): number {
-    return Math.max(0, this.#coolUntilMs - nowMs);
+    if (nowMs < this.#coolUntilMs) return this.#coolUntilMs - nowMs;
+    const isAsking = this.#pauseProbeMs !== null && nowMs - this.#pauseProbeMs < pauseProbeMs;
+    return nowMs < this.#pauseUntilMs && isAsking ? Math.min(pauseRetryMs, this.#pauseUntilMs - nowMs) : 0;
   }
 
   began(nowMs: number): void {
+    if (nowMs >= this.#coolUntilMs && nowMs < this.#pauseUntilMs) this.#pauseProbeMs = nowMs;
     if (this.state(nowMs) === 'half_open') this.#probeStartMs = nowMs;
   }
 
   opened(startedMs: number): void {
     if (this.#probeStartMs === startedMs) this.#probeStartMs = null;
+    if (this.#pauseProbeMs === startedMs) this.#endPause();
     if (this.#openedMs !== null && startedMs >= this.#openedMs) this.#close();
   }
 
   ended(result: AttemptResult, retryAfterMs: number | null, startedMs: number, nowMs: number): void {
     if (this.#probeStartMs === startedMs) this.#probeStartMs = null;
+    const askedAboutPause = this.#pauseProbeMs === startedMs;
+    if (askedAboutPause) this.#pauseProbeMs = null;
     if (result === 'rate_limited' || result === 'overloaded') {
       this.#lastUntilMs = nowMs + defaultCoolDownMs;
-      this.#coolUntilMs = Math.max(this.#coolUntilMs, nowMs + (retryAfterMs ?? 0));
-    }
+      const pauseMs = retryAfterMs ?? 0;
+      this.#coolUntilMs = Math.max(this.#coolUntilMs, nowMs + Math.min(pauseMs, maxPauseMs));
+      // Its newest word counts where it was asked for; else the longest, since answers may overtake each other.
+      this.#pauseUntilMs = Math.max(askedAboutPause ? 0 : this.#pauseUntilMs, nowMs + pauseMs);
+    } else if (askedAboutPause && result !== 'interrupted') this.#endPause();
     const verdict = verdicts[result];
     // What was sent before the circuit opened is no news about how the upstream is since.
     if (verdict === 'neutral' || (this.#openedMs !== null && startedMs < this.#openedMs)) return;
@@ -81,6 +105,11 @@ export class Circuit {
     this.#window.attempts++;
     if (verdict === 'success') this.#succeeded();
     else this.#failed(nowMs);
+  }
+
+  #endPause(): void {
+    this.#pauseProbeMs = null;
+    this.#pauseUntilMs = 0;
   }
 
   #succeeded(): void {

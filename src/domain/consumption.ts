@@ -15,6 +15,7 @@ export type Outcome =
   | 'client_closed'
   | 'cancelled'
   | 'drained'
+  | 'crashed'
   | 'lost'
   | 'server_error';
 
@@ -73,6 +74,8 @@ export interface SettledRecord {
   readonly status: number;
   readonly usage: Usage | null;
   readonly usageSource: 'upstream' | 'counted' | 'none';
+  /** The line of the price that was applied; `null` leaves the one that the record was begun with. */
+  readonly price: Price | null;
   readonly chargeNanos: number;
   /** Milliseconds from arrival to the first text; `null` when none came. */
   readonly firstByteMs: number | null;
@@ -89,6 +92,8 @@ export interface ConsumptionRecord extends Omit<OpenedRecord, 'hold'> {
   readonly attempts: readonly Attempt[];
   readonly holdNanos: number;
   readonly chargeNanos: number;
+  /** What its price is above the charge, because the account's sums could not take it; in nano-USD. */
+  readonly unbookedNanos: number;
   readonly firstByteMs: number | null;
   readonly totalMs: number | null;
 }

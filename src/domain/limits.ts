@@ -28,8 +28,20 @@ export interface Standing {
   readonly resetMs: number;
 }
 
+/** What is limited, in the words of a refusal. */
+interface LimitedThing {
+  readonly one: string;
+  readonly many: string;
+}
+
+const requests: LimitedThing = { one: 'one request', many: 'requests' };
+
 /** The refusal that a standing amounts to; `null` when it was granted. */
-export function limitRefusal(standing: Standing, limits: Limits): Refusal | null {
+export function limitRefusal(
+  standing: Standing,
+  limits: Limits,
+  things: LimitedThing = requests,
+): Refusal | null {
   const { inFlight, resetMs } = standing;
   switch (standing.verdict) {
     case 'granted':
@@ -37,7 +49,7 @@ export function limitRefusal(standing: Standing, limits: Limits): Refusal | null
     case 'concurrency':
       return refuse(
         'concurrency_limit_exceeded',
-        `This key may have ${requests(limits.concurrency)} in progress at once, and has ${inFlight}. ` +
+        `This key may have ${count(limits.concurrency, things)} in progress at once, and has ${inFlight}. ` +
           'Wait for one of them to end.',
         {
           limit: {
@@ -52,7 +64,7 @@ export function limitRefusal(standing: Standing, limits: Limits): Refusal | null
     case 'rate':
       return refuse(
         'rate_limit_exceeded',
-        `This key may start ${requests(limits.requestsPerMinute)} in any 60 seconds, and has. ` +
+        `This key may start ${count(limits.requestsPerMinute, things)} in any 60 seconds, and has. ` +
           `Try again in ${Math.ceil(resetMs / 1_000)}s.`,
         {
           limit: { source: 'key', kind: 'rate', limit: limits.requestsPerMinute, retryAfterMs: resetMs },
@@ -61,6 +73,6 @@ export function limitRefusal(standing: Standing, limits: Limits): Refusal | null
   }
 }
 
-function requests(count: number): string {
-  return count === 1 ? 'one request' : `${count} requests`;
+function count(number: number, { one, many }: LimitedThing): string {
+  return number === 1 ? one : `${number} ${many}`;
 }

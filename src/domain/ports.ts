@@ -29,7 +29,7 @@ export type NextId = () => string;
 /** Finds keys by what a caller presents. */
 export interface KeyDirectory {
   /** `null` for every kind of wrong key; a refusal when the store can't say. */
-  find(presented: string): ApiKey | null | Promise<ApiKey | null | Refusal>;
+  find(presented: string): ApiKey | null | Refusal | Promise<ApiKey | null | Refusal>;
 }
 
 /** Who may run: requests in progress and starts per key, counted in one atomic step. */
@@ -51,6 +51,12 @@ export interface Records {
   settle(record: SettledRecord): Promise<void>;
 }
 
+/** Records that know how their database is. */
+export interface WatchedRecords extends Records {
+  /** False when the last write failed, one takes too long, or settlements wait: a record is begun before its call then. */
+  readonly takesWrites: boolean;
+}
+
 /** Counts tokens where an upstream did not. */
 export interface TokenCounter {
   count(text: string): Promise<number>;
@@ -62,8 +68,11 @@ export interface ModelCatalogue {
   list(): Promise<readonly OfferedModel[] | Refusal>;
 }
 
-/** Why a running request is stopped from outside; the reason of its abort signal. */
-export type Interruption = 'client_closed' | 'cancelled' | 'drained';
+/**
+ * Why a running request is stopped from outside; the reason of its abort signal. `crashed`: an error that nothing caught
+ * ends the process.
+ */
+export type Interruption = 'client_closed' | 'cancelled' | 'drained' | 'crashed';
 
 export interface UpstreamCall {
   /** The upstream's configured name. */
@@ -80,6 +89,8 @@ export interface UpstreamCall {
   readonly fresh: boolean;
   /** Sent with it, so that the upstream's part of a trace joins ours. */
   readonly trace?: TraceHeaders;
+  /** Called once all of the request is written to a connection: the upstream may begin its work. */
+  readonly onSent?: () => void;
 }
 
 /** How a call can go wrong below the protocol. */

@@ -1,4 +1,4 @@
-import type { Price } from './pricing.ts';
+import type { ModelPrice } from './pricing.ts';
 import type { FinishReasonRule } from '../protocol/text.ts';
 import type { Variation } from '../protocol/upstream/dialect.ts';
 
@@ -45,7 +45,7 @@ export interface OfferedModel {
   readonly createdAt: number;
   /** In the order in which they are tried; `orderRoutes` has what weights change of it. */
   readonly routes: readonly Route[];
-  readonly price: Price;
+  readonly price: ModelPrice;
   /** Output tokens to expect of a request that names no cap of its own. */
   readonly holdTokens: number;
 }

@@ -1,7 +1,7 @@
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Account, BookedCredit, Credit } from '../domain/account.ts';
-import { changeKey, keyEntropyBytes, mintKey, mintSecret, secretEntropyBytes } from '../domain/api-key.ts';
+import { keyEntropyBytes, mintKey, mintSecret, secretEntropyBytes } from '../domain/api-key.ts';
 import type { ApiKey, KeyChanges, KeySettings } from '../domain/api-key.ts';
 import type { Clock } from '../domain/ports.ts';
 
@@ -27,8 +27,8 @@ export interface KeyKeeping {
   readonly store: {
     createKey(key: ApiKey, hash: string, balanceNanos: number | null): Promise<void>;
     findKeyById(id: string): Promise<ApiKey | null>;
-    listKeys(limit: number, before: string | null): Promise<KeyPage>;
-    updateKey(key: ApiKey): Promise<void>;
+    listKeys(limit: number, before: string | null): Promise<KeyPage | null>;
+    updateKey(id: string, changes: KeyChanges): Promise<ApiKey | null>;
     revokeKey(id: string, now: number): Promise<void>;
     rotateKey(id: string, hash: string, oldValidUntil: number): Promise<void>;
     credit(credit: Credit): Promise<BookedCredit>;
@@ -39,7 +39,8 @@ export interface KeyKeeping {
 /** What an operator does with keys. Rejects only when the database fails. */
 export interface KeyManagement {
   issue(name: string, settings?: KeySettings): Promise<IssuedKey>;
-  list(limit: number, before: string | null): Promise<KeyPage>;
+  /** `null` when `before` names no key. */
+  list(limit: number, before: string | null): Promise<KeyPage | null>;
   show(id: string): Promise<ApiKey | Refusal>;
   change(id: string, changes: KeyChanges): Promise<ApiKey | Refusal>;
   /** Takes a key back: its requests in progress end, and no other begins. */
@@ -59,10 +60,9 @@ export function createKeyManagement({
   store,
 }: KeyKeeping): KeyManagement {
   /** Does something to a key that exists, and returns the key as it is then. */
-  const alter = async (id: string, work: (key: ApiKey) => Promise<void>): Promise<ApiKey | Refusal> => {
-    const key = await store.findKeyById(id);
-    if (key === null) return unknownKey();
-    await work(key);
+  const alter = async (id: string, work: () => Promise<void>): Promise<ApiKey | Refusal> => {
+    if ((await store.findKeyById(id)) === null) return unknownKey();
+    await work();
     forgetKeys();
     return (await store.findKeyById(id)) ?? unknownKey();
   };
@@ -85,16 +85,17 @@ export function createKeyManagement({
     },
     list: (limit, before) => store.listKeys(limit, before),
     show: async (id) => (await store.findKeyById(id)) ?? unknownKey(),
-    change: (id, changes) => alter(id, (key) => store.updateKey(changeKey(key, changes))),
+    async change(id, changes) {
+      const changed = await store.updateKey(id, changes);
+      forgetKeys();
+      return changed ?? unknownKey();
+    },
     revoke: (id) => alter(id, () => store.revokeKey(id, clock.now())),
     async rotate(id, graceMs) {
       const known = await store.findKeyById(id);
       if (known === null) return unknownKey();
       if (known.revokedAt !== null)
-        return refuse(
-          'invalid_value',
-          'This key is revoked, and stays so under a new secret: make another key.',
-        );
+        return refuse('invalid_value', "This key is revoked and can't be rotated. Create a new key.");
       const secret = mintSecret(id, randomBytes(secretEntropyBytes));
       const key = await alter(id, () => store.rotateKey(id, hash(secret), clock.now() + graceMs));
       return 'id' in key ? { key, secret } : key;
@@ -118,5 +119,5 @@ export function createKeyManagement({
 }
 
 function unknownKey(): Refusal {
-  return refuse('unknown_url', 'No key has this id. The list of keys has all of them.');
+  return refuse('key_not_found', 'No key has this id. The list of keys has all of them.');
 }

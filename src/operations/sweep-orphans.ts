@@ -35,6 +35,7 @@ function lost(requestId: string): SettledRecord {
     status: 500,
     usage: null,
     usageSource: 'none',
+    price: null,
     chargeNanos: 0,
     firstByteMs: null,
     totalMs: 0,

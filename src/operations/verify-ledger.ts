@@ -1,8 +1,10 @@
-import { costOf } from '../domain/pricing.ts';
+import { costOf, noTokens } from '../domain/pricing.ts';
+import { isPaid, isPassagePaid } from '../domain/settlement.ts';
 import type { ConsumptionRecord } from '../domain/consumption.ts';
+import type { Pause } from './pause.ts';
 
 /** What an account holds, beside what the ledger and the records say that it must hold; amounts in nano-USD. */
-interface AuditedAccount {
+export interface AuditedAccount {
   readonly keyId: string;
   readonly balanceNanos: number | null;
   readonly heldNanos: number;
@@ -15,12 +17,25 @@ interface AuditedAccount {
   readonly openHoldNanos: number;
 }
 
+/** Some accounts, each as it was at one moment. */
+interface AuditPage {
+  readonly accounts: readonly AuditedAccount[];
+  /** How many rows the ledger lacks between its first and its last; 0 on all pages but the last. */
+  readonly missingPostings: number;
+}
+
+/** A settled record, and what the ledger says was charged for it. */
+interface SettledPosting {
+  readonly record: ConsumptionRecord;
+  readonly postedNanos: number;
+}
+
 /** What the books are read from, a few rows at a time. */
 export interface Books {
-  /** Calls back with every account; resolves with how many rows the ledger lacks between its first and its last. */
-  audit(visit: (account: AuditedAccount) => void): Promise<number>;
-  /** Calls back with every settled record, and what the ledger says was charged for it. */
-  eachSettled(visit: (record: ConsumptionRecord, postedNanos: number) => void): Promise<void>;
+  /** Every account. */
+  audit(pause: Pause): AsyncIterable<AuditPage>;
+  /** Every settled record. */
+  settled(pause: Pause): AsyncIterable<readonly SettledPosting[]>;
 }
 
 /** How many faults are told one by one; the rest is counted. */
@@ -35,23 +50,20 @@ export interface Verification {
   readonly faults: readonly string[];
 }
 
-/** Adds the books up again from nothing but their rows. */
-export async function verifyLedger(books: Books): Promise<Verification> {
+/** Adds the books up again from nothing but their rows. Rejects when they can't be read, or when `pause` does. */
+export async function verifyLedger(books: Books, pause: Pause = noPause): Promise<Verification> {
   const faults: string[] = [];
   let untold = 0;
   const tell = (fault: string): void => {
     if (faults.length < maxFaults) faults.push(fault);
     else untold++;
   };
-  const { accounts, imbalanceNanos } = await auditAccounts(books, tell);
+  const { accounts, imbalanceNanos } = await auditAccounts(books, tell, pause);
   let records = 0;
-  await books.eachSettled((record, postedNanos) => {
-    records++;
-    const { requestId, chargeNanos } = record;
-    if (postedNanos !== chargeNanos)
-      tell(`${requestId}: was charged ${chargeNanos}, but its ledger row says ${postedNanos}`);
-    if (!isPlausible(record)) tell(`${requestId}: its charge is not its tokens' price`);
-  });
+  for await (const page of books.settled(pause)) {
+    records += page.length;
+    for (const { record, postedNanos } of page) verifyRecord(record, postedNanos, tell);
+  }
   if (untold > 0) faults.push(`and ${untold} more`);
   return { accounts, records, imbalanceNanos, faults };
 }
@@ -60,15 +72,27 @@ export async function verifyLedger(books: Books): Promise<Verification> {
 export async function auditAccounts(
   books: Books,
   tell: (fault: string) => void,
+  pause: Pause = noPause,
 ): Promise<{ readonly accounts: number; readonly imbalanceNanos: number }> {
-  let [accounts, imbalanceNanos] = [0, 0];
-  const gaps = await books.audit((account) => {
-    accounts++;
-    imbalanceNanos += auditAccount(account, tell);
-  });
-  if (gaps > 0) tell(`the ledger lacks ${gaps} rows`);
-  // What the missing rows said nobody knows, but it was not nothing.
-  return { accounts, imbalanceNanos: imbalanceNanos + gaps };
+  let [count, imbalanceNanos] = [0, 0];
+  for await (const { accounts, missingPostings } of books.audit(pause)) {
+    count += accounts.length;
+    for (const account of accounts) imbalanceNanos += auditAccount(account, tell);
+    if (missingPostings > 0) tell(`the ledger lacks ${missingPostings} rows`);
+    // What the missing rows said is unknown, but it was not nothing.
+    imbalanceNanos += missingPostings;
+  }
+  return { accounts: count, imbalanceNanos };
+}
+
+async function noPause(): Promise<void> {}
+
+/** Whether a record was charged what the ledger says, and what its tokens cost. */
+function verifyRecord(record: ConsumptionRecord, postedNanos: number, tell: (fault: string) => void): void {
+  const { requestId, chargeNanos } = record;
+  if (postedNanos !== chargeNanos)
+    tell(`${requestId}: was charged ${chargeNanos}, but its ledger row says ${postedNanos}`);
+  if (!isPlausible(record)) tell(`${requestId}: its charge is not what its outcome and its tokens cost`);
 }
 
 /** By how much an account differs from its ledger, from its open requests, and from what it was charged. */
@@ -77,6 +101,8 @@ function auditAccount(account: AuditedAccount, tell: (fault: string) => void): n
   if (heldNanos !== openHoldNanos)
     tell(`${keyId}: holds ${heldNanos}, but its open requests hold ${openHoldNanos}`);
   if (spentNanos !== chargedNanos) tell(`${keyId}: spent ${spentNanos}, but was charged ${chargedNanos}`);
+  if (![balanceNanos ?? 0, heldNanos, spentNanos].every(Number.isSafeInteger))
+    tell(`${keyId}: holds amounts that are too large to be exact`);
   const differences = [heldNanos - openHoldNanos, spentNanos - chargedNanos];
   if (balanceNanos !== null && balanceNanos + heldNanos !== ledgerNanos) {
     tell(`${keyId}: balance and holds are ${balanceNanos + heldNanos}, but its ledger says ${ledgerNanos}`);
@@ -85,10 +111,17 @@ function auditAccount(account: AuditedAccount, tell: (fault: string) => void): n
   return differences.reduce((sum, difference) => sum + Math.abs(difference), 0);
 }
 
-/** What was charged is the price of the tokens; or less, where our own count was cut at the hold. */
-function isPlausible({ usage, price, chargeNanos, holdNanos, usageSource }: ConsumptionRecord): boolean {
-  if (usage === null) return chargeNanos === 0;
-  const cost = costOf(usage, price);
-  if (chargeNanos === 0 || chargeNanos === cost) return true;
-  return usageSource === 'counted' && chargeNanos === Math.min(cost, holdNanos);
+/** Whether a record was charged what the settlement table and its price say, as far as a record tells that. */
+function isPlausible(record: ConsumptionRecord): boolean {
+  const { outcome, usage, price, usageSource, protocol, status } = record;
+  if (outcome === null) return true;
+  const cost = costOf(usage ?? noTokens, price);
+  const charge = record.chargeNanos + record.unbookedNanos;
+  if (protocol === 'passthrough') return charge === (isPassagePaid(outcome, status) ? cost : 0);
+  const paid = isPaid(outcome, record.mode === 'stream' && record.firstByteMs !== null);
+  if (charge === 0 || paid === false) return charge === 0 && (paid !== true || cost === 0);
+  // Our own count may have been cut at the hold.
+  const isCut =
+    usageSource === 'counted' && record.holdNanos > 0 && charge === Math.min(cost, record.holdNanos);
+  return charge === cost || isCut;
 }

@@ -1,4 +1,5 @@
 import type { Clock, ReportFault } from '../domain/ports.ts';
+import { createPause } from './pause.ts';
 import { sweepOrphans } from './sweep-orphans.ts';
 import type { OpenRecords } from './sweep-orphans.ts';
 import { auditAccounts } from './verify-ledger.ts';
@@ -7,8 +8,11 @@ import type { Books } from './verify-ledger.ts';
 /** How often open records are looked over and counted, in milliseconds. */
 const lookMs = 15_000;
 
-/** How often all accounts are added up again, in milliseconds: with many of them it takes a while. */
+/** How long after an audit all accounts are added up again, in milliseconds: with many of them it takes a while. */
 const auditMs = 600_000;
+
+/** How long an audit leaves the database alone between two reads, in milliseconds. */
+const auditPauseMs = 20;
 
 /** How many faults of one audit are told one by one. */
 const maxToldFaults = 20;
@@ -17,8 +21,8 @@ const maxToldFaults = 20;
 export interface BookFigures {
   /** Records that are open, with their holds. */
   readonly openHolds: number;
-  /** The sum of all differences between accounts and ledger, in nano-USD. */
-  readonly imbalanceNanos: number;
+  /** The sum of all differences between accounts and ledger, in nano-USD; `null` unless the last audit came to its end. */
+  readonly imbalanceNanos: number | null;
   /** Keys in use whose balance is below the mark. */
   readonly lowBalances: number;
 }
@@ -51,54 +55,69 @@ export function watchBooks(
   clock: Clock,
   { lowBalanceNanos, isKnown, onExpired, onFault }: WatchOptions,
 ): BookWatch {
-  let figures: BookFigures = { openHolds: 0, imbalanceNanos: 0, lowBalances: 0 };
-  let auditedMs = Number.NEGATIVE_INFINITY;
-  let stopped = false;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let counts = { openHolds: 0, lowBalances: 0 };
+  let imbalanceNanos: number | null = null;
 
-  const audit = async (): Promise<number> => {
+  const audit = async (): Promise<void> => {
     let told = 0;
-    const { imbalanceNanos } = await auditAccounts(books, (fault) => {
+    const tell = (fault: string): void => {
       if (++told <= maxToldFaults) onFault('the books do not balance', fault);
-    });
+    };
+    try {
+      imbalanceNanos = (await auditAccounts(books, tell, createPause(clock, auditPauseMs, signal)))
+        .imbalanceNanos;
+    } catch (error) {
+      imbalanceNanos = null;
+      if (!signal.aborted) onFault('the books could not be audited', error);
+    }
     if (told > maxToldFaults) onFault('the books do not balance', `and ${told - maxToldFaults} faults more`);
-    return imbalanceNanos;
   };
   const look = async (): Promise<void> => {
-    const expired = await sweepOrphans(records, isKnown, clock.now());
-    if (expired > 0) {
-      onExpired(expired);
-      onFault('open records without a request were closed', `${expired} of them`);
+    try {
+      const expired = await sweepOrphans(records, isKnown, clock.now());
+      if (expired > 0) {
+        onExpired(expired);
+        onFault('open records without a request were closed', `${expired} of them`);
+      }
+      if (signal.aborted) return;
+      const openHolds = await records.countOpen();
+      const lowBalances = await records.countLowBalances(lowBalanceNanos(), clock.now());
+      counts = { openHolds, lowBalances };
+    } catch (error) {
+      if (!signal.aborted) onFault('the books could not be looked over', error);
     }
-    if (stopped) return;
-    let { imbalanceNanos } = figures;
-    if (clock.monotonicMs() - auditedMs >= auditMs) {
-      auditedMs = clock.monotonicMs();
-      imbalanceNanos = await audit();
-    }
-    if (stopped) return;
-    const openHolds = await records.countOpen();
-    const lowBalances = await records.countLowBalances(lowBalanceNanos(), clock.now());
-    figures = { openHolds, imbalanceNanos, lowBalances };
   };
-  let looking = Promise.resolve();
-  let cancel = clock.schedule(0, again);
-  function again(): void {
-    looking = look()
-      .catch((error: unknown) => {
-        if (!stopped) onFault('the books could not be looked over', error);
-      })
-      .then(() => {
-        if (!stopped) cancel = clock.schedule(lookMs, again);
-      });
-  }
+  const tasks = [repeat(look, lookMs, clock, signal), repeat(audit, auditMs, clock, signal)];
   return {
     get figures() {
-      return figures;
+      return { ...counts, imbalanceNanos };
     },
     async stop() {
-      stopped = true;
-      cancel();
-      await looking;
+      stopping.abort(new Error('the books are being closed'));
+      await Promise.all(tasks.map((task) => task()));
     },
   };
+}
+
+/**
+ * Does some work now, and again so long after each end of it, until the signal is raised. Returns a function that
+ * resolves when the last work is done.
+ */
+function repeat(
+  work: () => Promise<void>,
+  delayMs: number,
+  clock: Clock,
+  signal: AbortSignal,
+): () => Promise<void> {
+  let working = Promise.resolve();
+  let cancel = clock.schedule(0, again);
+  signal.addEventListener('abort', () => cancel(), { once: true });
+  function again(): void {
+    working = work().then(() => {
+      if (!signal.aborted) cancel = clock.schedule(delayMs, again);
+    });
+  }
+  return () => working;
 }

@@ -22,6 +22,7 @@ const errorTable = {
   insufficient_balance: { status: 402, type: 'insufficient_quota', retryable: false },
   balance_held: { status: 402, type: 'insufficient_quota', retryable: true },
   model_not_allowed: { status: 403, type: 'invalid_request_error', retryable: false },
+  key_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   request_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   model_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   unknown_url: { status: 404, type: 'invalid_request_error', retryable: false },
@@ -111,12 +112,20 @@ export interface ErrorBody {
   readonly limit?: Record<string, unknown>;
 }
 
+/** What looks like one of our keys, its hyphens perhaps encoded as in a path. */
+const keys = /sk(?:-|%2d)tg(?:-|%2d)[\w%-]*/gi;
+
+/** A refusal may repeat a path or a name in which somebody pasted a key, and it is shown where keys should not be. */
+function withoutKeys(text: string): string {
+  return text.replace(keys, 'sk-tg-…');
+}
+
 /** What clients of either protocol find under `error`, in an HTTP body or in a stream's failure frame. */
 export function errorBody(refusal: Refusal): ErrorBody {
   const body: ErrorBody = {
-    message: refusal.message,
+    message: withoutKeys(refusal.message),
     type: errorTable[refusal.code].type,
-    param: refusal.param,
+    param: refusal.param === null ? null : withoutKeys(refusal.param),
     code: refusal.code,
   };
   if (refusal.limit === null) return body;

@@ -1,9 +1,7 @@
 import { maxNanos } from '../shared/money.ts';
+import { coveringReference } from '../domain/account.ts';
 import type { Credit } from '../domain/account.ts';
 import type { Statement } from './engine.ts';
-
-/** The reference of the row that covers what a key had spent before it was given a balance. */
-const coveringReference = 'spent before there was a balance';
 
 /**
  * Books a credit, in one unit. The first statement is the gate: a payment that is booked already keeps its own posting,
@@ -26,13 +24,14 @@ export function bookCredit(
     {
       sql: `INSERT INTO ledger (key_id, created_at, kind, delta, reference, posting)
             SELECT key_id, ?, 'credit', spent, ?, ? FROM accounts WHERE key_id = ? AND balance IS NULL AND spent > 0
-              AND EXISTS (SELECT 1 FROM ledger WHERE key_id = ? AND posting = ?)`,
-      values: [bookedAt, coveringReference, posting, keyId, keyId, posting],
+              AND EXISTS (SELECT 1 FROM ledger WHERE key_id = ? AND reference = ? AND posting = ?)`,
+      values: [bookedAt, coveringReference, posting, keyId, keyId, reference, posting],
     },
     {
       sql: `UPDATE accounts SET balance = coalesce(balance, 0) + ?
-            WHERE key_id = ? AND EXISTS (SELECT 1 FROM ledger WHERE key_id = ? AND posting = ?)`,
-      values: [nanos, keyId, keyId, posting],
+            WHERE key_id = ?
+              AND EXISTS (SELECT 1 FROM ledger WHERE key_id = ? AND reference = ? AND posting = ?)`,
+      values: [nanos, keyId, keyId, reference, posting],
     },
     {
       sql: `SELECT delta, posting, balance, held, spent FROM ledger JOIN accounts ON accounts.key_id = ledger.key_id

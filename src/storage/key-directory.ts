@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import { isUsable, keyPattern } from '../domain/api-key.ts';
+import { isUsable, isWellFormed } from '../domain/api-key.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { Clock, KeyDirectory, ReportFault } from '../domain/ports.ts';
 import { storageUnavailable } from '../domain/storage-refusal.ts';
+import { sumFaults } from '../domain/summed-fault.ts';
 import type { Store } from './store.ts';
 
 /** How many keys are remembered. */
@@ -13,33 +15,97 @@ const maxCachedKeys = 10_000;
 /** How long a key is remembered before the store is asked again, in milliseconds. */
 const cacheMs = 10_000;
 
-/** Finds usable keys in a cache by the text presented, and in the store by its hash. Wrong keys are not cached. */
+/** Of how many keys it is remembered, beyond that time, that they have been valid. */
+const maxKnownKeys = 100_000;
+
+/** How many keys that this process has not seen valid are looked up at once; the database's queue is the money's. */
+const maxUnknownLookUps = 64;
+
+/** When a caller may try again whose key was not looked up, in milliseconds. */
+const retryMs = 1_000;
+
+/** Whom the directory tells what happened. */
+export interface DirectoryReports {
+  readonly onFault: ReportFault;
+  /** A key was not looked up, because too many unknown ones were. */
+  readonly onShed: () => void;
+}
+
+/**
+ * Finds usable keys in a cache, and in the store by the hash of the text presented; what was presented is not kept.
+ * Look-ups of keys that this process has not seen valid are bounded, and others are not delayed by them: a flood of
+ * guesses must lock no paying client out. Wrong keys are not cached, so that guesses can't fill the cache.
+ */
 export function createKeyDirectory(
   store: Pick<Store, 'findKeyByHash'>,
   clock: Clock,
-  onFault: ReportFault,
+  { onFault, onShed }: DirectoryReports,
 ): KeyDirectory & { forgetAll(): void } {
   const cache = new LRUCache<string, ApiKey>({ max: maxCachedKeys, ttl: cacheMs });
+  const known = new LRUCache<string, true>({ max: maxKnownKeys });
+  /** By hash: identical look-ups share one. */
+  const underWay = new Map<string, Promise<ApiKey | null | Refusal>>();
+  const readFailed = sumFaults('keys could not be read', onFault, clock);
+  let unknownLookUps = 0;
+  /** Counts the calls of `forgetAll`: what was read before the last one may be out of date. */
+  let generation = 0;
+
   return {
     find(presented) {
-      const cached = cache.get(presented);
+      if (!isWellFormed(presented)) return null;
+      const hash = hashKey(presented);
+      const cached = cache.get(hash);
       if (cached !== undefined) return isUsable(cached, clock.now()) ? cached : null;
-      return keyPattern.test(presented) ? lookUp(presented) : null;
+      return underWay.get(hash) ?? startLookUp(hash);
     },
-    forgetAll: () => cache.clear(),
+    forgetAll() {
+      generation++;
+      cache.clear();
+      // A request that comes after a revocation must not join a look-up from before it.
+      underWay.clear();
+    },
   };
 
-  async function lookUp(presented: string): Promise<ApiKey | null | Refusal> {
+  function startLookUp(hash: string): Promise<ApiKey | null | Refusal> | Refusal {
+    const isUnknown = !known.has(hash);
+    if (isUnknown && unknownLookUps >= maxUnknownLookUps) {
+      onShed();
+      return tooManyLookUps();
+    }
+    if (isUnknown) unknownLookUps++;
+    const found = lookUp(hash).finally(() => {
+      if (isUnknown) unknownLookUps--;
+      if (underWay.get(hash) === found) underWay.delete(hash);
+    });
+    underWay.set(hash, found);
+    return found;
+  }
+
+  async function lookUp(hash: string): Promise<ApiKey | null | Refusal> {
     try {
-      const key = await store.findKeyByHash(hashKey(presented));
-      if (key === null || !isUsable(key, clock.now())) return null;
-      cache.set(presented, key);
+      const startedIn = generation;
+      let key = await store.findKeyByHash(hash);
+      // It may have been read before a revocation: reads do not queue behind writes.
+      const isOutdated = generation !== startedIn;
+      if (isOutdated) key = await store.findKeyByHash(hash);
+      if (key === null || !isUsable(key, clock.now())) {
+        known.delete(hash);
+        return null;
+      }
+      known.set(hash, true);
+      if (!isOutdated) cache.set(hash, key);
       return key;
     } catch (error) {
-      onFault('keys could not be read', error);
+      readFailed(error);
       return storageUnavailable();
     }
   }
+}
+
+function tooManyLookUps(): Refusal {
+  return refuse('overloaded', 'Too many unknown API keys are being checked right now. Try again shortly.', {
+    retryAfterMs: retryMs,
+  });
 }
 
 /** What is stored of a key: SHA-256 suffices for a secret of 256 random bits. */

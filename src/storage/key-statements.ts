@@ -1,4 +1,4 @@
-import type { ApiKey } from '../domain/api-key.ts';
+import type { ApiKey, KeyChanges } from '../domain/api-key.ts';
 import type { Limits } from '../domain/limits.ts';
 import type { Row, Statement } from './engine.ts';
 
@@ -19,12 +19,31 @@ export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
   ];
 }
 
-export function updateKey(key: ApiKey): Statement {
-  return {
-    sql: `UPDATE api_keys SET name = ?, concurrency = ?, requests_per_minute = ?, queue_wait_ms = ?, models = ?,
-            expires_at = ?, compatibility = ? WHERE id = ?`,
-    values: [...settingsOf(key), key.id],
-  };
+/** The column of each setting that is replaced as it is. */
+const columnOf = {
+  name: 'name',
+  concurrency: 'concurrency',
+  requestsPerMinute: 'requests_per_minute',
+  queueWaitMs: 'queue_wait_ms',
+  expiresAt: 'expires_at',
+} as const;
+
+/**
+ * Changes the named settings, and reads the key as it is then. Columns that are not named are not written, so that
+ * changes made at the same time undo nothing of each other.
+ */
+export function updateKey(id: string, changes: KeyChanges): readonly Statement[] {
+  const { models, compatibility, ...plain } = changes;
+  const written: [assignment: string, value: Statement['values'][number]][] = [];
+  for (const [name, value] of Object.entries(plain))
+    if (value !== undefined) written.push([`${columnOf[name as keyof typeof plain]} = ?`, value]);
+  if (models !== undefined) written.push(['models = ?', models === null ? null : JSON.stringify(models)]);
+  if (compatibility !== undefined)
+    written.push(['compatibility = json_patch(compatibility, ?)', JSON.stringify(compatibility)]);
+  if (written.length === 0) return [selectKeyById(id)];
+  const assignments = written.map(([assignment]) => assignment).join(', ');
+  const values = [...written.map(([, value]) => value), id];
+  return [{ sql: `UPDATE api_keys SET ${assignments} WHERE id = ?`, values }, selectKeyById(id)];
 }
 
 /** Takes a key back. One that was taken back before keeps its time. */
@@ -32,11 +51,15 @@ export function revokeKey(id: string, now: number): Statement {
   return { sql: 'UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?', values: [now, id] };
 }
 
-/** Gives a key a new secret; the one before stays valid until a time. */
+/** Gives a key a new secret; the one before stays valid until a time, and those before that no longer than it. */
 export function rotateKey(id: string, hash: string, oldValidUntil: number): readonly Statement[] {
   return [
     {
       sql: 'INSERT INTO old_secrets (hash, key_id, valid_until) SELECT hash, id, ? FROM api_keys WHERE id = ?',
+      values: [oldValidUntil, id],
+    },
+    {
+      sql: 'UPDATE old_secrets SET valid_until = min(valid_until, ?) WHERE key_id = ?',
       values: [oldValidUntil, id],
     },
     { sql: 'UPDATE api_keys SET hash = ? WHERE id = ?', values: [hash, id] },
@@ -58,13 +81,13 @@ export function selectKeyById(id: string): Statement {
   return { sql: `${selectKey} WHERE id = ?`, values: [id] };
 }
 
-/** A page starts behind the key named by the cursor, by time of creation and then by id. */
-export function selectKeys(limit: number, before: string | null): Statement {
+/** A page of keys, newest first, behind the key that was made at `before` and has its id. */
+export function selectKeys(limit: number, before: Pick<ApiKey, 'id' | 'createdAt'> | null): Statement {
   const page = 'ORDER BY created_at DESC, id DESC LIMIT ?';
   if (before === null) return { sql: `${selectKey} ${page}`, values: [limit] };
   return {
-    sql: `${selectKey} WHERE (created_at, id) < (SELECT created_at, id FROM api_keys WHERE id = ?) ${page}`,
-    values: [before, limit],
+    sql: `${selectKey} WHERE (created_at, id) < (?, ?) ${page}`,
+    values: [before.createdAt, before.id, limit],
   };
 }
 
@@ -87,7 +110,7 @@ export function readKey(row: Row): ApiKey {
   };
 }
 
-/** The values of what can be changed, in the order of the columns above. */
+/** The values of a new key's settings, in the order of its columns. */
 function settingsOf({ name, limits, models, expiresAt, compatibility }: ApiKey): Statement['values'] {
   return [
     name,

@@ -1,25 +1,42 @@
 import type { ConsumptionRecord, RecordFilter } from '../domain/consumption.ts';
 import type { Row, Statement } from './engine.ts';
 
-/** A page of records, newest first, behind the record that the cursor names. */
-export function selectRecords(filter: RecordFilter, limit: number, before: string | null): Statement {
+/** Where a page begins: behind this record, in the order of time and then of ids. */
+export interface RecordCursor {
+  readonly createdAt: number;
+  readonly requestId: string;
+}
+
+/** The record that a cursor names; of one key alone if the page is. */
+export function selectCursor(requestId: string, keyId: string | undefined): Statement {
+  const sql = 'SELECT created_at FROM records WHERE request_id = ?';
+  if (keyId === undefined) return { sql, values: [requestId] };
+  return { sql: `${sql} AND key_id = ?`, values: [requestId, keyId] };
+}
+
+/** A page of records, newest first. Each combination of filters has an index that gives the page in its order. */
+export function selectRecords(filter: RecordFilter, limit: number, before: RecordCursor | null): Statement {
   const { keyId, model, from, to } = filter;
-  const conditions: readonly (readonly [string, string | number | null])[] = [
-    ['key_id = ?', keyId ?? null],
-    ['model = ?', model ?? null],
-    ['created_at >= ?', from ?? null],
-    ['created_at < ?', to ?? null],
-    ['(created_at, request_id) < (SELECT created_at, request_id FROM records WHERE request_id = ?)', before],
+  // With both ends at once SQLite would search by the time alone, and read every page before this one again.
+  const isBehindCursor = before !== null && (to === undefined || before.createdAt < to);
+  const conditions: readonly (readonly [string, Statement['values']])[] = [
+    ...(keyId === undefined ? [] : [['key_id = ?', [keyId]] as const]),
+    ...(model === undefined ? [] : [['model = ?', [model]] as const]),
+    ...(from === undefined ? [] : [['created_at >= ?', [from]] as const]),
+    ...(isBehindCursor
+      ? [['(created_at, request_id) < (?, ?)', [before.createdAt, before.requestId]] as const]
+      : to === undefined
+        ? []
+        : [['created_at < ?', [to]] as const]),
   ];
-  const wanted = conditions.filter(([, value]) => value !== null);
-  const where = wanted.length === 0 ? '' : `WHERE ${wanted.map(([sql]) => sql).join(' AND ')}`;
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.map(([sql]) => sql).join(' AND ')}`;
   return {
     sql: `SELECT * FROM records ${where} ORDER BY created_at DESC, request_id DESC LIMIT ?`,
-    values: [...wanted.map(([, value]) => value), limit],
+    values: [...conditions.flatMap(([, values]) => values), limit],
   };
 }
 
-/** One record; of one key alone if it is named. */
+/** One record of one key. */
 export function selectRecord(requestId: string, keyId: string): Statement {
   return { sql: 'SELECT * FROM records WHERE request_id = ? AND key_id = ?', values: [requestId, keyId] };
 }
@@ -44,6 +61,7 @@ export function readRecord(row: Row): ConsumptionRecord {
         : {
             inputTokens,
             cachedInputTokens: number('cached_input_tokens') ?? 0,
+            cacheWriteTokens: number('cache_write_tokens') ?? 0,
             outputTokens,
             reasoningTokens: number('reasoning_tokens') ?? 0,
             totalTokens: inputTokens + outputTokens,
@@ -52,11 +70,14 @@ export function readRecord(row: Row): ConsumptionRecord {
     price: {
       input: Number(row['price_input']),
       cachedInput: Number(row['price_cached_input']),
+      cacheWrite: Number(row['price_cache_write']),
       output: Number(row['price_output']),
+      request: Number(row['price_request']),
     },
     attempts: JSON.parse(String(row['attempts'])) as ConsumptionRecord['attempts'],
     holdNanos: Number(row['hold']),
     chargeNanos: Number(row['charge']),
+    unbookedNanos: Number(row['unbooked']),
     queuedMs: Number(row['queued_ms']),
     firstByteMs: number('first_byte_ms'),
     totalMs: number('total_ms'),

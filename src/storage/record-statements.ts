@@ -1,3 +1,4 @@
+import { maxNanos } from '../shared/money.ts';
 import type { OpenedRecord, Reservation, SettledRecord } from '../domain/consumption.ts';
 import type { Row, Statement } from './engine.ts';
 
@@ -19,8 +20,8 @@ export function openRecord(record: OpenedRecord): readonly Statement[] {
     },
     {
       sql: `INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms,
-              price_input, price_cached_input, price_output, hold)
-            SELECT ?, key_id, ?, ?, ?, ?, ?, ?, ?, ?, ?, last_hold FROM accounts
+              price_input, price_cached_input, price_cache_write, price_output, price_request, hold)
+            SELECT ?, key_id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, last_hold FROM accounts
             WHERE key_id = ? AND last_request = ? RETURNING hold`,
       values: [
         requestId,
@@ -32,7 +33,9 @@ export function openRecord(record: OpenedRecord): readonly Statement[] {
         Math.round(record.queuedMs),
         price.input,
         price.cachedInput,
+        price.cacheWrite,
         price.output,
+        price.request,
         keyId,
         requestId,
       ],
@@ -52,20 +55,32 @@ export function readReservation(results: readonly (readonly Row[])[]): Reservati
 }
 
 /**
+ * A charge as far as what its key has spent stays an exact number; nothing once it is none. A balance is never further
+ * below zero than what was spent, so it stays exact, too.
+ */
+const chargeable = `(SELECT CASE WHEN spent > ${maxNanos} THEN 0 WHEN spent > ${maxNanos} - ? THEN ${maxNanos} - spent
+                ELSE ? END FROM accounts WHERE key_id = records.key_id)`;
+
+/**
  * Ends a record, gives its hold back and charges it, in one unit. The first statement is the gate: only an open record
- * takes the settlement's name, and the others happen only under it, so a second settlement changes nothing.
+ * takes the settlement's name, and the others happen only under it, so a second settlement changes nothing. It charges
+ * no more than the account's sum can take, and keeps what is left over as `unbooked`.
  */
 export function settleRecord(
-  { usage, ...record }: SettledRecord,
+  { usage, price, ...record }: SettledRecord,
   settlement: string,
   settledAt: number,
 ): readonly Statement[] {
   const { requestId, chargeNanos } = record;
   return [
     {
-      sql: `UPDATE records SET settlement = ?, outcome = ?, upstream = coalesce(?, upstream), attempts = ?, status = ?, input_tokens = ?, cached_input_tokens = ?,
-              output_tokens = ?, reasoning_tokens = ?, usage_source = ?, charge = ?, first_byte_ms = ?, total_ms = ?
-            WHERE request_id = ? AND outcome IS NULL RETURNING request_id`,
+      sql: `UPDATE records SET settlement = ?, outcome = ?, upstream = coalesce(?, upstream), attempts = ?, status = ?,
+              input_tokens = ?, cached_input_tokens = ?, cache_write_tokens = ?, output_tokens = ?,
+              reasoning_tokens = ?, usage_source = ?, price_input = coalesce(?, price_input),
+              price_cached_input = coalesce(?, price_cached_input),
+              price_cache_write = coalesce(?, price_cache_write), price_output = coalesce(?, price_output),
+              charge = ${chargeable}, unbooked = ? - ${chargeable}, first_byte_ms = ?, total_ms = ?
+            WHERE request_id = ? AND outcome IS NULL RETURNING request_id, unbooked`,
       values: [
         settlement,
         record.outcome,
@@ -74,9 +89,18 @@ export function settleRecord(
         record.status,
         usage?.inputTokens ?? null,
         usage?.cachedInputTokens ?? null,
+        usage?.cacheWriteTokens ?? null,
         usage?.outputTokens ?? null,
         usage?.reasoningTokens ?? null,
         record.usageSource,
+        price?.input ?? null,
+        price?.cachedInput ?? null,
+        price?.cacheWrite ?? null,
+        price?.output ?? null,
+        chargeNanos,
+        chargeNanos,
+        chargeNanos,
+        chargeNanos,
         chargeNanos,
         record.firstByteMs === null ? null : Math.round(record.firstByteMs),
         Math.round(record.totalMs),
@@ -86,10 +110,10 @@ export function settleRecord(
     {
       sql: `UPDATE accounts SET
               held = held - (SELECT hold FROM records WHERE request_id = ?),
-              balance = balance + (SELECT hold FROM records WHERE request_id = ?) - ?,
-              spent = spent + ?
+              balance = balance + (SELECT hold - charge FROM records WHERE request_id = ?),
+              spent = spent + (SELECT charge FROM records WHERE request_id = ?)
             WHERE key_id = (SELECT key_id FROM records WHERE request_id = ? AND settlement = ?)`,
-      values: [requestId, requestId, chargeNanos, chargeNanos, requestId, settlement],
+      values: [requestId, requestId, requestId, requestId, settlement],
     },
     {
       sql: `INSERT INTO ledger (key_id, created_at, kind, delta, request_id, posting)
@@ -100,17 +124,21 @@ export function settleRecord(
   ];
 }
 
-/** Ends the records that a process which died left open: their holds go back, and nothing is charged. */
+/**
+ * Ends the records that a process which died left open: their holds go back, and nothing is charged. What is open is
+ * found by its openness alone, which has an index of its own: by key, all records that the key ever had would be read.
+ */
 export const closeLostRecords: readonly Statement[] = [
   {
-    sql: `UPDATE accounts SET
-            held = held - (SELECT sum(hold) FROM records WHERE key_id = accounts.key_id AND outcome IS NULL),
-            balance = balance + (SELECT sum(hold) FROM records WHERE key_id = accounts.key_id AND outcome IS NULL)
-          WHERE key_id IN (SELECT key_id FROM records WHERE outcome IS NULL)`,
+    sql: `WITH open AS MATERIALIZED (SELECT key_id, hold FROM records WHERE outcome IS NULL)
+          UPDATE accounts SET
+            held = held - (SELECT sum(hold) FROM open WHERE open.key_id = accounts.key_id),
+            balance = balance + (SELECT sum(hold) FROM open WHERE open.key_id = accounts.key_id)
+          WHERE key_id IN (SELECT key_id FROM open)`,
     values: [],
   },
   {
-    sql: `UPDATE records SET outcome = 'lost', usage_source = 'none' WHERE outcome IS NULL RETURNING request_id`,
+    sql: `UPDATE records SET outcome = 'lost', status = 500, usage_source = 'none' WHERE outcome IS NULL RETURNING request_id`,
     values: [],
   },
 ];

@@ -1,8 +1,8 @@
 import { openingReference } from '../domain/account.ts';
 import type { Account, BookedCredit, Credit } from '../domain/account.ts';
-import type { ApiKey } from '../domain/api-key.ts';
-import type { ConsumptionRecord, RecordFilter, RecordPage } from '../domain/consumption.ts';
-import type { NextId, Records } from '../domain/ports.ts';
+import type { ApiKey, KeyChanges } from '../domain/api-key.ts';
+import type { ConsumptionRecord, RecordFilter, RecordPage, SettledRecord } from '../domain/consumption.ts';
+import type { NextId, Records, ReportFault } from '../domain/ports.ts';
 import type { KeyPage } from '../operations/manage-keys.ts';
 import { bookCredit, selectAccounts } from './account-statements.ts';
 import type { Engine, Row, Statement } from './engine.ts';
@@ -16,7 +16,7 @@ import {
   selectKeys,
   updateKey,
 } from './key-statements.ts';
-import { readRecord, selectRecord, selectRecords } from './record-pages.ts';
+import { readRecord, selectCursor, selectRecord, selectRecords } from './record-pages.ts';
 import { closeLostRecords, openRecord, readReservation, settleRecord } from './record-statements.ts';
 
 /** Everything the service keeps, over any engine. */
@@ -26,35 +26,46 @@ export interface Store extends Records {
   /** A key by the hash of a secret that is valid now. */
   findKeyByHash(hash: string): Promise<ApiKey | null>;
   findKeyById(id: string): Promise<ApiKey | null>;
-  listKeys(limit: number, before: string | null): Promise<KeyPage>;
-  updateKey(key: ApiKey): Promise<void>;
+  /** The keys behind the one that `before` names, newest first; `null` when it names none. */
+  listKeys(limit: number, before: string | null): Promise<KeyPage | null>;
+  /** Changes the named settings alone; resolves with the key as it is then, `null` when there is none. */
+  updateKey(id: string, changes: KeyChanges): Promise<ApiKey | null>;
   revokeKey(id: string, now: number): Promise<void>;
   rotateKey(id: string, hash: string, oldValidUntil: number): Promise<void>;
   countKeys(): Promise<number>;
   credit(credit: Credit): Promise<BookedCredit>;
   /** The accounts of some keys, by the keys' ids. */
   accounts(keyIds: readonly string[]): Promise<ReadonlyMap<string, Account>>;
-  listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage>;
+  /** The records behind the one that `before` names, newest first; `null` when it names none (of the filter's key). */
+  listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage | null>;
   findRecord(requestId: string, keyId: string): Promise<ConsumptionRecord | null>;
   /** The ids of open records that were begun before a time. */
   listOpen(before: number): Promise<readonly string[]>;
+  /** Whether a settlement was made, this one and no other. */
+  isSettled(record: SettledRecord): Promise<boolean>;
   countOpen(): Promise<number>;
   /** Keys in use at a time with a balance under so many nano-USD. */
   countLowBalances(belowNanos: number, at: number): Promise<number>;
   /** Ends the records that a process which died left open; returns how many there were. */
   closeLostRecords(): Promise<number>;
+  /** Commits a write that changes nothing. Rejects when the database takes none. */
+  checkWrites(): Promise<void>;
 }
 
-/** What the store needs beside its engine: names for postings, and the time of day in milliseconds. */
+/** What the store needs beside its engine: names for postings, the time of day in milliseconds, and the log. */
 export interface StoreTools {
   readonly nextId: NextId;
   readonly now: () => number;
+  readonly report: ReportFault;
 }
 
-/** The statements, written once for every engine, as units that are whole or not at all. */
-export function createStore(engine: Engine, { nextId, now }: StoreTools): Store {
+/**
+ * The statements, written once for every engine: as units that are whole or not at all, and as reads that no unit has to
+ * wait for. A read sees every unit that was committed before it began, and can end after a later one.
+ */
+export function createStore(engine: Engine, { nextId, now, report }: StoreTools): Store {
   const rows = async (statement: Statement): Promise<readonly Row[]> =>
-    (await engine.run([statement]))[0] ?? [];
+    (await engine.read([statement]))[0] ?? [];
   const count = async (sql: string, values: Statement['values'] = []): Promise<number> =>
     Number((await rows({ sql, values }))[0]?.['count'] ?? 0);
   return {
@@ -71,17 +82,20 @@ export function createStore(engine: Engine, { nextId, now }: StoreTools): Store 
       const [row] = await rows(selectKeyById(id));
       return row === undefined ? null : readKey(row);
     },
-    async updateKey(key) {
-      await rows(updateKey(key));
+    async updateKey(id, changes) {
+      const [row] = (await engine.run(updateKey(id, changes))).at(-1) ?? [];
+      return row === undefined ? null : readKey(row);
     },
     async revokeKey(id, revokedAt) {
-      await rows(revokeKey(id, revokedAt));
+      await engine.run([revokeKey(id, revokedAt)]);
     },
     async rotateKey(id, hash, oldValidUntil) {
       await engine.run(rotateKey(id, hash, oldValidUntil));
     },
     async listKeys(limit, before) {
-      const found = await rows(selectKeys(limit + 1, before));
+      const [cursor] = before === null ? [] : await rows(selectKeyById(before));
+      if (before !== null && cursor === undefined) return null;
+      const found = await rows(selectKeys(limit + 1, cursor === undefined ? null : readKey(cursor)));
       const keys = found.slice(0, limit).map(readKey);
       return { keys, next: found.length > limit ? (keys.at(-1)?.id ?? null) : null };
     },
@@ -110,7 +124,10 @@ export function createStore(engine: Engine, { nextId, now }: StoreTools): Store 
       return new Map(found.map((row) => [String(row['key_id']), readAccount(row)]));
     },
     async listRecords(filter, limit, before) {
-      const found = await rows(selectRecords(filter, limit + 1, before));
+      const [row] = before === null ? [] : await rows(selectCursor(before, filter.keyId));
+      if (before !== null && row === undefined) return null;
+      const cursor = before === null ? null : { createdAt: Number(row?.['created_at']), requestId: before };
+      const found = await rows(selectRecords(filter, limit + 1, cursor));
       const records = found.slice(0, limit).map(readRecord);
       return { records, next: found.length > limit ? (records.at(-1)?.requestId ?? null) : null };
     },
@@ -120,10 +137,9 @@ export function createStore(engine: Engine, { nextId, now }: StoreTools): Store 
     },
     async listOpen(before) {
       // By their openness alone, which has an index of its own: by time all records ever would be looked at.
-      const open = await rows({
-        sql: 'SELECT request_id, created_at FROM records WHERE outcome IS NULL',
-        values: [],
-      });
+      // In line with the settlements: a read beside them could still find open what was settled and forgotten meanwhile.
+      const sql = 'SELECT request_id, created_at FROM records WHERE outcome IS NULL';
+      const [open = []] = await engine.run([{ sql, values: [] }]);
       return open.filter((row) => Number(row['created_at']) < before).map((row) => String(row['request_id']));
     },
     async open(record) {
@@ -132,6 +148,22 @@ export function createStore(engine: Engine, { nextId, now }: StoreTools): Store 
     async settle(record) {
       const [settled = []] = await engine.run(settleRecord(record, nextId(), now()));
       if (settled.length === 0) throw new Error(`no open record of ${record.requestId}`);
+      const unbookedNanos = Number(settled[0]?.['unbooked']);
+      if (unbookedNanos > 0)
+        report(
+          'a charge was cut: its key has spent as much as can be kept',
+          new Error(`${record.requestId}: ${unbookedNanos} nano-USD`),
+        );
+    },
+    async isSettled({ requestId, outcome, chargeNanos }) {
+      const made = await count(
+        'SELECT count(*) AS count FROM records WHERE request_id = ? AND outcome = ? AND charge + unbooked = ?',
+        [requestId, outcome, chargeNanos],
+      );
+      return made > 0;
+    },
+    async checkWrites() {
+      await engine.run(checkWrites);
     },
     async closeLostRecords() {
       const [, lost = []] = await engine.run(closeLostRecords);
@@ -139,6 +171,12 @@ export function createStore(engine: Engine, { nextId, now }: StoreTools): Store 
     },
   };
 }
+
+/** A row that is gone when the unit is committed: an UPDATE to the same value would write nothing to the disk. */
+const checkWrites: readonly Statement[] = [
+  { sql: `INSERT INTO migrations (number, name, checksum) VALUES (0, 'write check', '')`, values: [] },
+  { sql: 'DELETE FROM migrations WHERE number = 0', values: [] },
+];
 
 function readAccount(row: Row): Account {
   return {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { keyEntropyBytes, keyPattern, mintKey } from '../../src/domain/api-key.ts';
+import { isWellFormed, keyEntropyBytes, mintKey, mintSecret } from '../../src/domain/api-key.ts';
 import { propertyRun } from '../support/property-run.ts';
 
 const entropy = fc.uint8Array({ minLength: keyEntropyBytes, maxLength: keyEntropyBytes });
@@ -10,7 +10,7 @@ describe('a key', () => {
     fc.assert(
       fc.property(entropy, (bytes) => {
         const { id, secret } = mintKey(bytes);
-        expect(secret).toMatch(keyPattern);
+        expect(isWellFormed(secret)).toBe(true);
         expect(secret.startsWith(`sk-tg-${id.replace(/^key_/, '')}-`)).toBe(true);
         expect(id).toMatch(/^key_[A-Za-z0-9]{12}$/);
       }),
@@ -21,7 +21,7 @@ describe('a key', () => {
   test('carries all 256 bits of its secret', () => {
     fc.assert(
       fc.property(entropy, (bytes) => {
-        const written = mintKey(bytes).secret.slice('sk-tg-123456789012-'.length);
+        const written = mintKey(bytes).secret.slice('sk-tg-123456789012-'.length, -6);
         expect(new Uint8Array(Buffer.from(written, 'base64url'))).toEqual(bytes.subarray(12));
       }),
       propertyRun(),
@@ -40,8 +40,9 @@ describe('a key', () => {
   });
 });
 
-describe('the pattern of a key', () => {
-  const { secret } = mintKey(new Uint8Array(keyEntropyBytes));
+describe('the form of a key', () => {
+  const { id, secret } = mintKey(new Uint8Array(keyEntropyBytes));
+  const withoutChecksum = secret.slice(0, -6);
 
   test.each([
     '',
@@ -53,9 +54,35 @@ describe('the pattern of a key', () => {
     secret.toUpperCase(),
     secret.replace('sk-tg', 'sk-xx'),
     secret.replace('sk-tg-A', 'sk-tg-_'),
-    `${secret.slice(0, -1)}=`,
-  ])('does not fit %j', (presented) => {
-    expect(presented).not.toMatch(keyPattern);
-    expect(secret).toMatch(keyPattern);
+    `${withoutChecksum.slice(0, -1)}=`,
+    `${withoutChecksum}AAAAAA`,
+  ])('refuses %j', (presented) => {
+    expect(isWellFormed(presented)).toBe(false);
+    expect(isWellFormed(secret)).toBe(true);
+  });
+
+  test('accepts a key issued before keys had a checksum', () => {
+    expect(withoutChecksum).toMatch(/^sk-tg-[A-Za-z0-9]{12}-[A-Za-z0-9_-]{43}$/);
+    expect(isWellFormed(withoutChecksum)).toBe(true);
+  });
+
+  test('tells a key with any one character changed from the key that was issued', () => {
+    fc.assert(
+      fc.property(
+        entropy,
+        fc.nat({ max: 67 }),
+        fc.constantFrom('A', 'Z', 'a', 'z', '0', '9', '_', '-'),
+        (bytes, at, other) => {
+          const { secret: issued } = mintKey(bytes);
+          const changed = issued.slice(0, at) + other + issued.slice(at + 1);
+          expect(isWellFormed(changed)).toBe(changed === issued);
+        },
+      ),
+      propertyRun(),
+    );
+  });
+
+  test('is the same for a rotated secret', () => {
+    expect(isWellFormed(mintSecret(id, new Uint8Array(32).fill(7)))).toBe(true);
   });
 });

@@ -114,6 +114,66 @@ describe('an upstream that is left alone', () => {
   });
 });
 
+describe('an upstream that asks for a pause of many minutes', () => {
+  const pauseMs = 600_000;
+
+  test('is left alone for a minute, then asked by one request at a time, and used again when that one is answered', () => {
+    const { clock, health, attempt } = setUp();
+    attempt('rate_limited', pauseMs);
+    clock.advance(59_999);
+    expect(health.coolingMs('a')).toBe(1);
+    clock.advance(1);
+    expect([health.availability('a'), health.coolingMs('a')]).toEqual(['available', 0]);
+    const asking = health.began('a');
+    clock.advance(1);
+    expect([health.availability('a'), health.coolingMs('a')]).toEqual(['cooling', 1_000]);
+    asking.opened();
+    expect(health.availability('a')).toBe('available');
+  });
+
+  test('is left alone for another minute when the one request is limited as well', () => {
+    const { clock, health, attempt } = setUp();
+    attempt('rate_limited', pauseMs);
+    clock.advance(60_000);
+    attempt('rate_limited', pauseMs - 60_000);
+    expect(health.coolingMs('a')).toBe(60_000);
+    clock.advance(60_000);
+    expect(health.availability('a')).toBe('available');
+  });
+
+  test('is used again as its newest answer says, and when any other answer comes', () => {
+    const { clock, health, attempt } = setUp();
+    attempt('rate_limited', pauseMs);
+    clock.advance(60_000);
+    attempt('rate_limited', 2_000);
+    clock.advance(7_000);
+    for (let request = 0; request < 3; request++) {
+      health.began('a');
+      clock.advance(1);
+      expect(health.availability('a')).toBe('available');
+    }
+    attempt('rate_limited', pauseMs);
+    clock.advance(60_000);
+    attempt('refused');
+    health.began('a');
+    clock.advance(1);
+    expect(health.availability('a')).toBe('available');
+  });
+
+  test('is asked by another request when the first one left, or has no answer for ten seconds', () => {
+    const { clock, health, attempt } = setUp();
+    attempt('overloaded', pauseMs);
+    clock.advance(60_000);
+    attempt('interrupted');
+    expect(health.availability('a')).toBe('available');
+    health.began('a');
+    clock.advance(9_999);
+    expect(health.availability('a')).toBe('cooling');
+    clock.advance(1);
+    expect(health.availability('a')).toBe('available');
+  });
+});
+
 describe('an upstream that limits us', () => {
   test.each<AttemptResult>(['rate_limited', 'overloaded'])(
     'by %s is left alone as long as it said, without being held for broken',

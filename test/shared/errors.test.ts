@@ -14,6 +14,7 @@ const surface: readonly (readonly [ErrorCode, number, string, boolean])[] = [
   ['empty_array', 400, 'invalid_request_error', false],
   ['context_length_exceeded', 400, 'invalid_request_error', false],
   ['invalid_api_key', 401, 'invalid_request_error', false],
+  ['key_not_found', 404, 'invalid_request_error', false],
   ['model_not_found', 404, 'invalid_request_error', false],
   ['unknown_url', 404, 'invalid_request_error', false],
   ['request_too_large', 413, 'invalid_request_error', false],
@@ -72,6 +73,18 @@ describe('a refusal', () => {
 });
 
 describe('an error body', () => {
+  const key = `sk-tg-${'A'.repeat(12)}-${'b_-9'.repeat(10)}xyz`;
+
+  test.each([
+    [`Unknown request URL: GET /v1/nope/${key}. Check`, 'Unknown request URL: GET /v1/nope/sk-tg-…. Check'],
+    [`at /v1/${key.slice(0, 30)}`, 'at /v1/sk-tg-…'],
+    [`at /v1/${key.replaceAll('-', '%2D')}/more`, 'at /v1/sk-tg-…/more'],
+    [`The model '${key}' and '${key}'`, "The model 'sk-tg-…' and 'sk-tg-…'"],
+  ])('repeats no key that was pasted into a path or a name: %s', (message, shown) => {
+    const body = errorBody(refuse('unknown_parameter', message, { param: key }));
+    expect(body).toMatchObject({ message: shown, param: 'sk-tg-…' });
+  });
+
   test('always has the four keys of the envelope, in order, and no more', () => {
     const body = errorBody(refuse('invalid_type', 'wrong', { param: 'messages[0]' }));
     expect(JSON.stringify(body)).toBe(

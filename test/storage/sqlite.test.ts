@@ -5,14 +5,14 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { free } from '../../src/domain/pricing.ts';
 import type { Engine, Statement } from '../../src/storage/engine.ts';
 import { migrations } from '../../src/storage/migrations/migrations.ts';
-import { createSqliteEngine } from '../../src/storage/sqlite/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
+import { openTestEngine } from '../support/test-engine.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
-const tools = { nextId: () => randomUUID(), now: () => 7 };
+const tools = { nextId: () => randomUUID(), now: () => 7, report: () => {} };
 
 async function openEngine(path = ':memory:'): Promise<Engine> {
-  const engine = createSqliteEngine({ path, durability: 'normal' });
+  const engine = openTestEngine(path);
   onTestFinished(() => engine.close());
   await engine.ready;
   return engine;
@@ -63,7 +63,7 @@ describe('units', () => {
 
   test('handed in before the close are committed, later ones are refused', async () => {
     const path = join(makeTemporaryFolder(), 'textgate.db');
-    const engine = createSqliteEngine({ path, durability: 'full' });
+    const engine = openTestEngine(path, { durability: 'full' });
     const early = engine.run([say('CREATE TABLE t (a INTEGER)'), say('INSERT INTO t VALUES (7)')]);
     await Promise.all([early, engine.close()]);
     await expect(engine.run([say('SELECT 1')])).rejects.toThrow('closed');
@@ -109,7 +109,7 @@ describe('a database', () => {
     const database = new DatabaseSync(path);
     database.exec(change);
     database.close();
-    const engine = createSqliteEngine({ path, durability: 'normal' });
+    const engine = openTestEngine(path);
     await expect(engine.ready).rejects.toThrow(reason);
     await expect(engine.run([say('SELECT 1')])).rejects.toThrow(reason);
     await engine.close();
@@ -117,9 +117,9 @@ describe('a database', () => {
 
   test('is owned by one process at a time, and free again once that one has closed', async () => {
     const path = join(makeTemporaryFolder(), 'textgate.db');
-    const first = createSqliteEngine({ path, durability: 'normal' });
+    const first = openTestEngine(path);
     await first.ready;
-    const second = createSqliteEngine({ path, durability: 'normal' });
+    const second = openTestEngine(path);
     await expect(second.ready).rejects.toThrow('another textgate process');
     await second.close();
     await first.close();
@@ -148,6 +148,7 @@ describe('a record', () => {
     status: 200,
     usage: null,
     usageSource: 'none',
+    price: null,
     chargeNanos: 0,
     firstByteMs: null,
     totalMs: 2.6,

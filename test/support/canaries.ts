@@ -20,17 +20,16 @@ export function plantPrompts(body: unknown): void {
 }
 
 /** Throws if anything that was planted stands in one of the places. */
-export function findCanaries(places: Readonly<Record<string, string>>): void {
-  for (const [place, text] of Object.entries(places))
+export function findCanaries(places: Readonly<Record<string, string | Buffer>>): void {
+  for (const [place, found] of Object.entries(places))
     for (const canary of planted)
-      if (text.includes(canary))
+      if (found.includes(canary))
         throw new Error(`${place} holds what is nobody's business: ${canary.slice(0, 40)}`);
 }
 
-/** All bytes of a database file and of its log, as text. */
-export function readDatabaseFiles(file: string): string {
-  return [file, `${file}-wal`]
-    .filter((name) => existsSync(name))
-    .map((name) => readFileSync(name, 'latin1'))
-    .join('');
+/** All bytes of a database file and of its log: a large database is longer than a string can be. */
+export function readDatabaseFiles(file: string): Buffer {
+  return Buffer.concat(
+    [file, `${file}-wal`].filter((name) => existsSync(name)).map((name) => readFileSync(name)),
+  );
 }

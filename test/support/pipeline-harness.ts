@@ -4,7 +4,7 @@ import { createMemoryLimiter } from '../../src/coordination/memory.ts';
 import { isUsable } from '../../src/domain/api-key.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports.ts';
-import type { Price } from '../../src/domain/pricing.ts';
+import type { ModelPrice } from '../../src/domain/pricing.ts';
 import type { OnDisconnect } from '../../src/domain/routing.ts';
 import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
 import { runExchange } from '../../src/pipeline/run-exchange.ts';
@@ -14,11 +14,11 @@ import { createInFlight } from '../../src/pipeline/in-flight.ts';
 import type { Protocol } from '../../src/protocol/text.ts';
 import { createBooks } from '../../src/storage/books.ts';
 import type { Engine } from '../../src/storage/engine.ts';
-import { createSqliteEngine } from '../../src/storage/sqlite/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { untraced } from '../../src/telemetry/tracing.ts';
 import { createFakeClock } from './fake-clock.ts';
+import { openTestEngine } from './test-engine.ts';
 import { localSource } from './model-source.ts';
 import type { FakeClock } from './fake-clock.ts';
 
@@ -48,7 +48,7 @@ export interface PipelineHarness {
   readonly engine: Engine;
   readonly books: ReturnType<typeof createBooks>;
   readonly faults: string[];
-  price: Price;
+  price: ModelPrice;
   onDisconnect: OnDisconnect;
   readonly clock: FakeClock;
   addKey(balanceNanos: number | null): Promise<string>;
@@ -60,11 +60,15 @@ export interface PipelineHarness {
   close(): Promise<void>;
 }
 
-export async function openPipeline(price: Price, holdTokens: number): Promise<PipelineHarness> {
-  const engine = createSqliteEngine({ path: ':memory:', durability: 'normal' });
-  await engine.ready;
+export async function openPipeline(price: ModelPrice, holdTokens: number): Promise<PipelineHarness> {
   const clock = createFakeClock();
-  const store = createStore(engine, { nextId: () => randomUUID(), now: () => clock.now() });
+  const engine = openTestEngine(':memory:', { clock });
+  await engine.ready;
+  const store = createStore(engine, {
+    nextId: () => randomUUID(),
+    now: () => clock.now(),
+    report: (message) => void faults.push(message),
+  });
   const keys = new Map<string, ApiKey>();
   const faults: string[] = [];
   let lastCall: DrivenCall | null = null;
@@ -78,7 +82,7 @@ export async function openPipeline(price: Price, holdTokens: number): Promise<Pi
       },
     },
     limiter: createMemoryLimiter(clock),
-    records: store,
+    records: { ...store, takesWrites: true },
     models: {
       find: async (id) => ({
         id,
@@ -90,7 +94,8 @@ export async function openPipeline(price: Price, holdTokens: number): Promise<Pi
       list: async () => [],
     },
     upstreams: {
-      async call(_call, signal) {
+      async call({ onSent }, signal) {
+        onSent?.();
         const { call, answer } = driveCall(signal);
         lastCall = call;
         return answer;
@@ -204,6 +209,7 @@ function driveClient(
       head: { method: 'POST', route: '/', trace: {} },
       authorization: `Bearer ${authorization}`,
       headFault: null,
+      recognize: () => {},
       readBody: async () => Buffer.from(JSON.stringify(body)),
       onGone: (callback) => void (leave = callback),
       answer: (head, text) => {

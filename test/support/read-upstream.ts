@@ -10,7 +10,12 @@ export function streamReader(
   dialect: Dialect,
   finishReason: 'required' | 'optional' = 'required',
 ): UpstreamReader {
-  return createReader(dialect, { contentType: 'text/event-stream', streamAsked: true, finishReason });
+  return createReader(dialect, {
+    sentTokens: 1_000_000,
+    contentType: 'text/event-stream',
+    streamAsked: true,
+    finishReason,
+  });
 }
 
 /** A reader of what was asked for as a whole body, and comes as one. */
@@ -18,7 +23,12 @@ export function bodyReader(
   dialect: Dialect,
   finishReason: 'required' | 'optional' = 'required',
 ): UpstreamReader {
-  return createReader(dialect, { contentType: 'application/json', streamAsked: false, finishReason });
+  return createReader(dialect, {
+    sentTokens: 1_000_000,
+    contentType: 'application/json',
+    streamAsked: false,
+    finishReason,
+  });
 }
 
 /**

@@ -20,7 +20,7 @@ export function canMount(): boolean {
 
 export function mountSmallDisk(): SmallDisk {
   const folder = makeTemporaryFolder();
-  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'none', folder]);
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'none', folder]);
   if (status !== 0) throw new Error('a small disk could not be mounted');
   onTestFinished(() => void spawnSync('umount', ['-l', folder]));
   const filler = join(folder, 'filler');

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import OpenAI from 'openai';
 import type { ConfigInput, Gateway, GatewayOptions } from '../../src/gateway.ts';
 import { createGateway } from '../../src/gateway.ts';
@@ -16,12 +17,24 @@ export interface TestGateway {
   readonly client: OpenAI;
   /** Posts with the key; `init` may replace the headers and the body. */
   post(path: string, body: unknown, init?: PostInit): Promise<Response>;
+  /**
+   * Resolves when the records of the requests that are upstream by now are in the database: a fake clock that is turned
+   * on before that has them refused as late, for the database takes real time.
+   */
+  recorded(): Promise<void>;
   close(): Promise<void>;
 }
 
 interface PostInit extends Omit<RequestInit, 'headers'> {
   readonly headers?: Readonly<Record<string, string>>;
   readonly duplex?: 'half';
+}
+
+interface TokenPrices {
+  readonly input: string;
+  readonly cachedInput?: string;
+  readonly cacheWrite?: string;
+  readonly output: string;
 }
 
 export interface TestGatewayOptions extends GatewayOptions {
@@ -43,9 +56,9 @@ export interface TestGatewayOptions extends GatewayOptions {
     readonly queueWait?: string;
   };
   /** The price of `small`, in USD per million tokens; it is free without one. */
-  readonly price?: { readonly input: string; readonly cachedInput?: string; readonly output: string };
+  readonly price?: TokenPrices & { readonly above?: TokenPrices & { readonly inputTokens: number } };
   readonly holdTokens?: number;
-  readonly server?: { maxBody?: string; drain?: string };
+  readonly server?: Omit<NonNullable<ConfigInput['server']>, 'host' | 'port'>;
   readonly storage?: string;
   readonly durability?: 'normal' | 'full';
   /** Whether the models are asked of the upstream; otherwise `small` is served by its `tiny`. */
@@ -115,6 +128,11 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       });
       if (response.status >= 400 && path.startsWith('/v1/')) refused.push(response.clone().text());
       return response;
+    },
+    async recorded() {
+      // Writes are made in their order; a turn later the requests have gone on, too.
+      await gateway.createKey('written after the records');
+      await setImmediate();
     },
     async close() {
       const metrics = await fetch(`${adminUrl}/metrics`).then(

@@ -18,8 +18,14 @@ export interface TextgateProcess {
   readonly errors: () => string;
   /** Resolves once what it printed matches; rejects when the process ends first. */
   printed(pattern: RegExp): Promise<RegExpMatchArray>;
-  signal(name: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): void;
+  signal(name: 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'SIGKILL' | 'SIGUSR2'): void;
   readonly finished: Promise<Finished>;
+}
+
+/** Where a process writes: to the test, or to an open file. */
+export interface Outputs {
+  readonly stdout?: 'pipe' | number;
+  readonly stderr?: 'pipe' | number;
 }
 
 /** Starts `textgate` from source, in a folder and with an environment of its own. */
@@ -27,19 +33,21 @@ export function startTextgate(
   args: readonly string[],
   folder: string,
   environment: Readonly<Record<string, string>> = {},
+  outputs: Outputs = {},
 ): TextgateProcess {
   const child = spawn(process.execPath, [main, ...args], {
     cwd: folder,
     env: { PATH: process.env['PATH'], ...environment },
+    stdio: ['ignore', outputs.stdout ?? 'pipe', outputs.stderr ?? 'pipe'],
   });
   let stdout = '';
   let stderr = '';
   let all = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
     all += text;
   });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
     all += text;
   });
@@ -59,8 +67,8 @@ export function startTextgate(
           const match = all.match(pattern);
           if (match !== null) resolve(match);
         };
-        child.stdout.on('data', look);
-        child.stderr.on('data', look);
+        child.stdout?.on('data', look);
+        child.stderr?.on('data', look);
         void finished.then(() => reject(new Error(`ended before it printed ${pattern}: ${stdout}${stderr}`)));
         look();
       }),

@@ -109,4 +109,26 @@ export const migrations: readonly Migration[] = [
       `ALTER TABLE records ADD COLUMN attempts TEXT NOT NULL DEFAULT '[]'`,
     ],
   },
+  {
+    number: 6,
+    name: 'pages of the records of one key and one model',
+    statements: [
+      // Of two indexes that look the same to it, SQLite takes the one that was made first: after the one by model alone,
+      // a page of one key and one model would read the records of all keys.
+      `DROP INDEX records_by_model`,
+      `CREATE INDEX records_by_key_and_model ON records (key_id, model, created_at, request_id)`,
+      `CREATE INDEX records_by_model ON records (model, created_at, request_id)`,
+    ],
+  },
+  {
+    number: 7,
+    name: 'cache writes, prices per request, what an account could not take, and the secrets of a key',
+    statements: [
+      `ALTER TABLE records ADD COLUMN cache_write_tokens BIGINT`,
+      `ALTER TABLE records ADD COLUMN price_cache_write BIGINT NOT NULL DEFAULT 0`,
+      `ALTER TABLE records ADD COLUMN price_request BIGINT NOT NULL DEFAULT 0`,
+      `ALTER TABLE records ADD COLUMN unbooked BIGINT NOT NULL DEFAULT 0`,
+      `CREATE INDEX old_secrets_by_key ON old_secrets (key_id)`,
+    ],
+  },
 ];

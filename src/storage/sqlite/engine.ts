@@ -1,95 +1,102 @@
-import { Worker } from 'node:worker_threads';
-import { closeSync, mkdirSync, openSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { StorageError } from '../../domain/storage-refusal.ts';
-import type { Engine, Row, Statement } from '../engine.ts';
-import type { WorkerOptions, WorkerReply, WorkerRequest } from './messages.ts';
+import type { Clock, ReportFault } from '../../domain/ports.ts';
+import type { Engine } from '../engine.ts';
+import { realDatabasePath } from '../private-files.ts';
+import { copyDatabase, removeOldCopies } from './copy.ts';
+import { watchFiles } from './file-watch.ts';
+import type { FileWatch } from './file-watch.ts';
+import type { ThreadOptions } from './messages.ts';
+import { keepReader } from './reader.ts';
+import type { Reader } from './reader.ts';
+import { startDatabaseThread } from './thread.ts';
+import type { DatabaseThread, StartThread } from './thread.ts';
+import { keepWriter } from './writer.ts';
 
-/** How many units may wait for a commit; more are refused rather than kept. */
+/** How many units may wait for a commit, and how many reads for their turn; more are refused rather than kept. */
 const maxWaitingUnits = 10_000;
+const maxWaitingReads = 2_000;
 
-interface Waiting {
-  readonly resolve: (rows: readonly (readonly Row[])[]) => void;
-  readonly reject: (error: Error) => void;
+interface SqliteOptions {
+  /** A file, or `:memory:`. */
+  readonly path: string;
+  readonly durability: 'normal' | 'full';
+  readonly clock: Clock;
+  readonly onFault: ReportFault;
+  readonly startThread?: StartThread;
 }
 
-/** Runs units on SQLite in a worker thread of its own. */
-export function createSqliteEngine(options: WorkerOptions): Engine {
-  const waiting = new Map<number, Waiting>();
-  const opened = Promise.withResolvers<void>();
-  const closed = Promise.withResolvers<void>();
-  let lastId = 0;
-  let broken: Error | null = null;
+/**
+ * Runs units on SQLite in a thread of its own, and reads in another one over a second connection, so that no read stands
+ * in front of a commit. A database in memory has one connection, which does both.
+ */
+export function createSqliteEngine({ path, durability, clock, onFault, startThread }: SqliteOptions): Engine {
+  const isFile = path !== ':memory:';
+  const file = isFile ? realDatabasePath(path) : path;
+  const start = (role: ThreadOptions['role'], maxWaiting: number): DatabaseThread =>
+    startDatabaseThread({ role, path: file, name: path, durability }, maxWaiting, startThread);
+  const lost = Promise.withResolvers<Error>();
+  let reader: Reader | null = null;
+  let watch: FileWatch | null = null;
 
-  if (options.path !== ':memory:')
-    for (const path of [options.path, `${options.path}-owner`]) makePrivateFile(path);
-  const worker = new Worker(workerFile(), { workerData: options, name: 'textgate-sqlite' });
-  const post = (request: WorkerRequest): void => worker.postMessage(request);
-
-  const breakDown = (reason: string): void => {
-    broken ??= new StorageError(reason);
-    for (const { reject } of waiting.values()) reject(broken);
-    waiting.clear();
-    opened.reject(broken);
-    closed.resolve();
-  };
-  worker.on('message', (message: WorkerReply) => {
-    if ('results' in message) {
-      for (const { id, rows, error } of message.results) settle(waiting, id, rows, error);
-    } else if ('opened' in message) {
-      opened.resolve();
-    } else if ('failed' in message) {
-      breakDown(`the database ${options.path} can't be opened: ${message.failed}`);
-    } else {
-      closed.resolve();
-    }
-  });
-  worker.on('error', (error) => breakDown(`the database thread failed: ${String(error)}`));
-  worker.on('exit', () => breakDown('the database is closed'));
-  opened.promise.catch(() => {});
-
-  return {
-    ready: opened.promise,
-    get broken() {
-      return broken;
-    },
-    async run(unit: readonly Statement[]) {
-      if (broken !== null) throw broken;
-      if (waiting.size >= maxWaitingUnits) throw new StorageError('too many database units are waiting');
-      const id = ++lastId;
-      return new Promise((resolve, reject) => {
-        waiting.set(id, { resolve, reject });
-        post({ id, unit });
+  const writer = keepWriter({
+    start: () => start('writer', maxWaitingUnits),
+    canRestart: () => watch !== null && watch.fault === null && !watch.isDatabaseGone(),
+    onOpened(files) {
+      if (files === null) return;
+      watch?.stop();
+      watch = watchFiles(file, files, {
+        clock,
+        onFault,
+        relock: () => writer.thread.relock(),
+        onLost: lost.resolve,
       });
+      reader ??= keepReader(
+        () => (watch?.isDatabaseGone() === true ? null : start('reader', maxWaitingReads)),
+        clock,
+        onFault,
+      );
+    },
+    clock,
+    onFault,
+  });
+  void writer.lost.then(lost.resolve);
+  const firstOpened = writer.thread.opened;
+  const ready = firstOpened.then(async () => {
+    if (isFile) removeOldCopies(file);
+    await reader?.thread?.opened;
+  });
+  ready.catch(() => {});
+
+  const run: Engine['run'] = async (unit) => {
+    if (writer.broken !== null) throw writer.broken;
+    return writer.thread.submit(unit);
+  };
+  return {
+    ready,
+    lost: lost.promise,
+    run,
+    async read(statements) {
+      if (!isFile) return run(statements);
+      await firstOpened;
+      if (writer.broken !== null) throw writer.broken;
+      const thread = reader?.thread ?? null;
+      if (thread === null) throw new StorageError('the thread that reads the database is being restarted');
+      return thread.submit(statements);
+    },
+    copy: async () => (isFile ? copyDatabase(file, clock, startThread) : null),
+    get broken() {
+      return writer.broken;
+    },
+    get impaired() {
+      if (watch?.fault) return watch.fault;
+      return reader !== null && reader.thread === null ? 'the database can not be read right now' : null;
     },
     async close() {
-      if (broken === null) post({ close: true });
-      broken ??= new StorageError('the database is closed');
-      await closed.promise;
-      await worker.terminate();
+      watch?.stop();
+      const isGone = writer.broken === null && watch?.isDatabaseGone() === true;
+      await reader?.close();
+      const rescued = await writer.close(isGone);
+      if (rescued !== null) onFault('the database was written back to the disk', rescued);
     },
   };
-}
-
-function settle(
-  waiting: Map<number, Waiting>,
-  id: number,
-  rows: readonly (readonly Row[])[] | undefined,
-  error: string | undefined,
-): void {
-  const unit = waiting.get(id);
-  waiting.delete(id);
-  if (rows === undefined) unit?.reject(new StorageError(error ?? 'the unit failed'));
-  else unit?.resolve(rows);
-}
-
-/** The file exists before SQLite opens it, because its log files take over its mode. */
-function makePrivateFile(path: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  closeSync(openSync(path, 'a', 0o600));
-}
-
-/** The worker runs from source as TypeScript, and as JavaScript from the packed package. */
-function workerFile(): URL {
-  return new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url);
 }

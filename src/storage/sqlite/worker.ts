@@ -1,168 +1,127 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { DatabaseSync } from 'node:sqlite';
-import type { StatementSync } from 'node:sqlite';
-import { createHash } from 'node:crypto';
-import type { Row, Statement } from '../engine.ts';
-import { migrations } from '../migrations/migrations.ts';
-import type { Migration } from '../migrations/migrations.ts';
-import type { UnitResult, WorkerOptions, WorkerReply, WorkerRequest } from './messages.ts';
+import { pathToFileURL } from 'node:url';
+import { idsOf } from './file-ids.ts';
+import type { FileIds } from './file-ids.ts';
+import type { ThreadOptions, ThreadReply, ThreadRequest } from './messages.ts';
+import { migrate } from './migrate.ts';
+import { lockOwnership } from './owner-lock.ts';
+import { rescue, writeCopy } from './rescue.ts';
+import { UnitRunner, messageOf } from './run-unit.ts';
+import type { NumberedUnit } from './run-unit.ts';
 
 /**
- * The one thread that touches the database file, so that waiting for the disk never holds up a stream. Units
- * that have queued up while the last commit ran share the next one: an idle service commits at once, a busy
+ * A thread with one connection to the database, so that waiting for the disk never holds up a stream. Units for the
+ * writer that have queued up while its last commit ran share the next one: an idle service commits at once, a busy
  * one in batches, and no timer is needed.
  */
 
 /** How long another process may hold the database before a statement gives up, in milliseconds. */
 const busyTimeoutMs = 5_000;
 
-/** How long the process before may take to let go of the database, in milliseconds. */
-const ownerTimeoutMs = 2_000;
-
 /** How many units share a commit at the most. */
 const maxUnitsPerCommit = 500;
 
 const port = parentPort;
 if (port === null) throw new Error('this file runs as a worker thread');
-/** Held, not used: letting go of it would let go of the lock. */
-let ownerLock: DatabaseSync | null = null;
+const reply = (message: ThreadReply): void => port.postMessage(message);
 
-const reply = (message: WorkerReply): void => port.postMessage(message);
+const { role, path, durability, target = '' } = workerData as ThreadOptions;
+/** Held, not used: closing it would release the lock. */
+let ownerLock: DatabaseSync | null = null;
+let files: FileIds | null = null;
 
 try {
-  serve(openDatabase(workerData as WorkerOptions));
-  reply({ opened: true });
+  if (role === 'writer') {
+    const database = openForWriting();
+    serve(database, (runner, batch) => reply({ results: runner.commit(batch) }));
+  } else if (role === 'reader') {
+    const database = new DatabaseSync(path, { readOnly: true, timeout: busyTimeoutMs });
+    database.exec('SELECT 1 FROM sqlite_schema');
+    serve(database, (runner, batch) => {
+      // Each is answered as soon as it is read: a look-up does not wait for the page behind it.
+      for (const unit of batch) reply({ results: [runner.read(unit)] });
+    });
+  } else copy();
+  reply({ opened: true, files });
 } catch (error) {
-  reply({ failed: error instanceof Error ? error.message : String(error) });
+  reply({ failed: messageOf(error) });
+  port.close();
 }
 
-function openDatabase({ path, durability }: WorkerOptions): DatabaseSync {
-  own(path);
+function openForWriting(): DatabaseSync {
+  const isFile = path !== ':memory:';
+  if (isFile) ownerLock = lockOwnership(path);
   const database = new DatabaseSync(path, { timeout: busyTimeoutMs });
   database.exec(`PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON; PRAGMA synchronous = ${durability}`);
   migrate(database);
+  if (isFile) files = idsOf(path);
   return database;
 }
 
 /**
- * Two processes on one file would each allow a key its whole limits, and each would take the other's running
- * requests for lost. So the file has one owner, told by a lock that the system gives back when a process dies.
+ * Copies the database. Its log could not be folded back into it meanwhile and has grown: that is done here, or the
+ * writer's next commit would do it and hold up everything behind.
  */
-function own(path: string): void {
-  if (path === ':memory:') return;
-  const lock = new DatabaseSync(`${path}-owner`, { timeout: ownerTimeoutMs });
-  try {
-    lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
-  } catch {
-    throw new Error('another textgate process is using it');
-  }
-  ownerLock = lock;
+function copy(): void {
+  const existing = pathToFileURL(path);
+  existing.search = '?mode=rw';
+  const database = new DatabaseSync(existing, { timeout: busyTimeoutMs });
+  writeCopy(database, target);
+  database.exec('PRAGMA wal_checkpoint(PASSIVE)');
+  database.close();
 }
 
-/** Brings the schema up to date. A database that another version has changed differently is refused. */
-function migrate(database: DatabaseSync): void {
-  database.exec(
-    'CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL)',
-  );
-  const done = new Map(
-    database
-      .prepare('SELECT number, checksum FROM migrations')
-      .all()
-      .map((row) => [Number(row['number']), String(row['checksum'])]),
-  );
-  if (Math.max(0, ...done.keys()) > migrations.length)
-    throw new Error(
-      'the database was made by a newer version of textgate: start that version, or use another file',
-    );
-  for (const migration of migrations) {
-    const checksum = createHash('sha256').update(JSON.stringify(migration)).digest('hex');
-    const applied = done.get(migration.number);
-    if (applied === undefined) apply(database, migration, checksum);
-    else if (applied !== checksum)
-      throw new Error(`step ${migration.number} of the database's schema is not the one this version knows`);
-  }
-}
-
-function apply(database: DatabaseSync, { number, name, statements }: Migration, checksum: string): void {
-  database.exec('BEGIN IMMEDIATE');
-  for (const statement of statements) database.exec(statement);
-  database.prepare('INSERT INTO migrations VALUES (?, ?, ?)').run(number, name, checksum);
-  database.exec('COMMIT');
-}
-
-function serve(database: DatabaseSync): void {
-  const prepared = new Map<string, StatementSync>();
-  port?.on('message', (first: WorkerRequest) => {
-    let request: WorkerRequest | undefined = first;
+function serve(
+  database: DatabaseSync,
+  work: (runner: UnitRunner, batch: readonly NumberedUnit[]) => void,
+): void {
+  const runner = new UnitRunner(database);
+  port?.on('message', (first: ThreadRequest) => {
+    let request: ThreadRequest | undefined = first;
     while (request !== undefined) {
-      const batch: { id: number; unit: readonly Statement[] }[] = [];
-      while (request !== undefined && !('close' in request) && batch.length < maxUnitsPerCommit) {
+      const batch: NumberedUnit[] = [];
+      while (request !== undefined && 'unit' in request && batch.length < maxUnitsPerCommit) {
         batch.push(request);
         request = nextRequest();
       }
-      if (batch.length > 0) reply({ results: commit(database, prepared, batch) });
-      if (request !== undefined && 'close' in request) return close(database);
-      request ??= nextRequest();
+      if (batch.length > 0) work(runner, batch);
+      if (request === undefined) request = nextRequest();
+      else if ('close' in request) return close(database, request.rescue);
+      else if ('relock' in request) {
+        relock();
+        request = nextRequest();
+      }
     }
   });
 }
 
-function nextRequest(): WorkerRequest | undefined {
-  return port === null ? undefined : (receiveMessageOnPort(port)?.message as WorkerRequest | undefined);
+function nextRequest(): ThreadRequest | undefined {
+  return port === null ? undefined : (receiveMessageOnPort(port)?.message as ThreadRequest | undefined);
 }
 
-function commit(
-  database: DatabaseSync,
-  prepared: Map<string, StatementSync>,
-  batch: readonly { id: number; unit: readonly Statement[] }[],
-): readonly UnitResult[] {
+/** Locks the file that is at the lock's path now; the one that was locked before is not there any more. */
+function relock(): void {
   try {
-    database.exec('BEGIN IMMEDIATE');
-    const results = batch.map(({ id, unit }) => runUnit(database, prepared, id, unit));
-    database.exec('COMMIT');
-    return results;
+    const before = ownerLock;
+    ownerLock = lockOwnership(path);
+    before?.close();
+    reply({ relocked: idsOf(path) });
   } catch (error) {
-    if (database.isTransaction) database.exec('ROLLBACK');
-    const message = error instanceof Error ? error.message : String(error);
-    return batch.map(({ id }) => ({ id, error: message }));
+    reply({ relocked: messageOf(error) });
   }
 }
 
-/** A savepoint keeps a unit that fails from taking its neighbours of the same commit with it. */
-function runUnit(
-  database: DatabaseSync,
-  prepared: Map<string, StatementSync>,
-  id: number,
-  unit: readonly Statement[],
-): UnitResult {
-  database.exec('SAVEPOINT unit');
+function close(database: DatabaseSync, toRescue: boolean): void {
+  let rescued: string | null = null;
+  let error: string | null = null;
   try {
-    const rows = unit.map((statement) => runStatement(database, prepared, statement));
-    database.exec('RELEASE unit');
-    return { id, rows };
-  } catch (error) {
-    if (!database.isTransaction) throw error;
-    database.exec('ROLLBACK TO unit; RELEASE unit');
-    return { id, error: error instanceof Error ? error.message : String(error) };
+    if (toRescue && files !== null) rescued = rescue(database, path, files);
+    else database.close();
+  } catch (failure) {
+    error = messageOf(failure);
   }
-}
-
-function runStatement(
-  database: DatabaseSync,
-  prepared: Map<string, StatementSync>,
-  { sql, values }: Statement,
-): readonly Row[] {
-  let statement = prepared.get(sql);
-  if (statement === undefined) {
-    statement = database.prepare(sql);
-    prepared.set(sql, statement);
-  }
-  return statement.all(...values) as Row[];
-}
-
-function close(database: DatabaseSync): void {
-  database.close();
   ownerLock?.close();
-  reply({ closed: true });
+  reply({ closed: true, rescued, error });
   port?.close();
 }

@@ -1,0 +1,23 @@
+import type { Clock, ReportFault } from './ports.ts';
+
+/** How long repetitions of a fault are counted rather than logged, in milliseconds. */
+const intervalMs = 10_000;
+
+/**
+ * Reports a fault that may repeat thousands of times a second at most once in ten seconds, with the count of those in
+ * between: neither strangers nor a database that is away can fill the disk of the log with it.
+ */
+export function sumFaults(message: string, report: ReportFault, clock: Clock): (error: unknown) => void {
+  let nextMs = Number.NEGATIVE_INFINITY;
+  let repeated = 0;
+  return (error) => {
+    const nowMs = clock.monotonicMs();
+    if (nowMs < nextMs) {
+      repeated++;
+      return;
+    }
+    report(repeated === 0 ? message : `${message} (and ${repeated} times since the last such line)`, error);
+    nextMs = nowMs + intervalMs;
+    repeated = 0;
+  };
+}

@@ -1,0 +1,87 @@
+import { isRefusal, refuse } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+import type { Clock } from '../domain/ports.ts';
+import { StorageError } from '../domain/storage-refusal.ts';
+import { createPause } from './pause.ts';
+import { verifyLedger } from './verify-ledger.ts';
+import type { Books, Verification } from './verify-ledger.ts';
+
+/** How long a verification leaves the database alone between two reads, in milliseconds. */
+const verifyPauseMs = 5;
+
+/** When it makes sense to ask again for work that runs already, in milliseconds. */
+const retryMs = 10_000;
+
+/** A consistent copy of the whole database, in a file of its own. */
+export interface DatabaseCopy {
+  readonly bytes: number;
+  read(): AsyncIterable<Uint8Array>;
+  /** Deletes the file; harmless when it was deleted before. */
+  remove(): Promise<void>;
+}
+
+/** Long work on the whole database, for operators: one of a kind at a time, since each takes its share of the disk. */
+export interface Maintenance {
+  /** Adds the books up again; rejects when the signal is raised before the end. */
+  verifyLedger(signal: AbortSignal): Promise<Verification | Refusal>;
+  /** Copies the database. The next copy can be made once this one is removed. */
+  backUp(): Promise<DatabaseCopy | Refusal>;
+}
+
+/** `copy` resolves with `null` where there is no file to copy. */
+export function createMaintenance(
+  books: Books,
+  copy: () => Promise<DatabaseCopy | null>,
+  clock: Clock,
+): Maintenance {
+  const beginVerification = oneAtATime('A verification of the ledger');
+  const beginBackup = oneAtATime('A backup');
+  return {
+    async verifyLedger(signal) {
+      const end = beginVerification();
+      if (isRefusal(end)) return end;
+      try {
+        return await verifyLedger(books, createPause(clock, verifyPauseMs, signal));
+      } finally {
+        end();
+      }
+    },
+    async backUp() {
+      const end = beginBackup();
+      if (isRefusal(end)) return end;
+      const made = await copy().catch((error: unknown) => {
+        end();
+        // The operator may know why: what is wrong is a full disk, as a rule.
+        if (error instanceof StorageError) return refuse('storage_unavailable', error.message);
+        throw error;
+      });
+      if (isRefusal(made)) return made;
+      if (made === null) {
+        end();
+        return refuse('invalid_value', 'The database of this gateway is in memory: it has no file to copy.');
+      }
+      return {
+        ...made,
+        async remove() {
+          await made.remove();
+          end();
+        },
+      };
+    },
+  };
+}
+
+/** Returns a function that begins some work, and returns how to end it, or a refusal while it runs. */
+function oneAtATime(what: string): () => (() => void) | Refusal {
+  let running = false;
+  return () => {
+    if (running)
+      return refuse('concurrency_limit_exceeded', `${what} is running already. Wait for its end.`, {
+        retryAfterMs: retryMs,
+      });
+    running = true;
+    return () => {
+      running = false;
+    };
+  };
+}

@@ -1,0 +1,49 @@
+import { chmodSync, closeSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** What lies beside a database, by the ends of the names. */
+const ends = ['', '-wal', '-shm', '-owner', '-settlements'];
+
+/**
+ * `database` is a real path. Takes group and world off the files of a database that this user owns: they hold key hashes, records and money, and
+ * may stem from a copy or from an older version. Returns how many had to be changed. The folder stays as it is: it
+ * may be anybody's.
+ */
+export function makeFilesPrivate(database: string): number {
+  if (database === ':memory:' || process.platform === 'win32') return 0;
+  const shared = ends
+    .map((end) => database + end)
+    .filter((file) => {
+      const stats = statSync(file, { throwIfNoEntry: false });
+      return (
+        stats !== undefined &&
+        stats.isFile() &&
+        stats.uid === process.getuid?.() &&
+        (stats.mode & 0o077) !== 0
+      );
+    });
+  for (const file of shared) chmodSync(file, 0o600);
+  return shared.length;
+}
+
+/**
+ * The one name of a database file, whichever symlink or relative path leads to it: the lock and the
+ * spool beside it are then the same for all of them. The file is created when it is not there.
+ */
+export function realDatabasePath(path: string): string {
+  makePrivateFile(path);
+  return realpathSync(path);
+}
+
+/**
+ * Creates a file for its owner alone before SQLite opens it, because SQLite's log files take over its mode. A file that
+ * exists is not opened: closing it again would release the locks that this process has on it.
+ */
+export function makePrivateFile(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  try {
+    realpathSync(path);
+  } catch {
+    closeSync(openSync(path, 'a', 0o600));
+  }
+}

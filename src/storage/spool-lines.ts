@@ -1,0 +1,45 @@
+import type { SettledRecord } from '../domain/consumption.ts';
+import { checksumLength, checksumOf } from '../shared/checksum.ts';
+import { parseJson } from '../shared/parse-json.ts';
+
+/** A settlement as one line: a checksum, a blank, and JSON. */
+export function writeSpoolLine(record: SettledRecord): string {
+  const json = JSON.stringify(record);
+  return `${checksumOf(json)} ${json}\n`;
+}
+
+/** The settlements in some lines, in order, and how many lines are torn or hold something else. */
+export function readSpoolLines(text: string): {
+  readonly records: readonly SettledRecord[];
+  readonly damaged: number;
+} {
+  const lines = text.split('\n').filter((line) => line !== '');
+  const records = lines.map(readLine).filter((record) => record !== null);
+  return { records, damaged: lines.length - records.length };
+}
+
+function readLine(line: string): SettledRecord | null {
+  const json = line.slice(checksumLength + 1);
+  if (line.slice(0, checksumLength) !== checksumOf(json)) return null;
+  const record = parseJson(json);
+  return isSettledRecord(record) ? record : null;
+}
+
+/** Whether it has what a settlement is written from: a value of another type would fail every time it is offered. */
+function isSettledRecord(value: unknown): value is SettledRecord {
+  if (typeof value !== 'object' || value === null) return false;
+  const record = value as Partial<Record<keyof SettledRecord, unknown>>;
+  return (
+    typeof record.requestId === 'string' &&
+    typeof record.outcome === 'string' &&
+    typeof record.usageSource === 'string' &&
+    Number.isSafeInteger(record.status) &&
+    Number.isSafeInteger(record.chargeNanos) &&
+    Number(record.chargeNanos) >= 0 &&
+    typeof record.totalMs === 'number' &&
+    Array.isArray(record.attempts) &&
+    typeof record.usage === 'object' &&
+    (record.upstream === null || typeof record.upstream === 'string') &&
+    (record.firstByteMs === null || typeof record.firstByteMs === 'number')
+  );
+}

@@ -1,0 +1,104 @@
+import { createReadStream, promises, readdirSync, rmSync, statSync, statfsSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../domain/ports.ts';
+import { StorageError } from '../../domain/storage-refusal.ts';
+import type { DatabaseCopy } from '../../operations/maintenance.ts';
+import { makePrivateFile } from '../private-files.ts';
+import { filesOf } from './file-ids.ts';
+import { startDatabaseThread } from './thread.ts';
+import type { StartThread } from './thread.ts';
+
+/** What the disk must have left beside a copy, in bytes: a full disk would stop the gateway itself. */
+const spareBytes = 67_108_864;
+
+/** How often what was written of a copy is brought to the disk, in milliseconds. */
+const syncMs = 100;
+
+/** How much of a copy is deleted at once, in bytes. */
+const pieceBytes = 16_777_216;
+
+const infix = '.copy-';
+
+/**
+ * Copies a database to a file beside it, in a thread that lives for the copy only. Rejects with a `StorageError` when the
+ * disk has no room for it.
+ */
+export async function copyDatabase(
+  path: string,
+  clock: Clock,
+  startThread?: StartThread,
+): Promise<DatabaseCopy> {
+  checkRoom(path);
+  const target = `${path}${infix}${randomUUID()}`;
+  const remove = (): Promise<void> => removeInPieces(target);
+  try {
+    makePrivateFile(target);
+    const thread = startDatabaseThread(
+      { role: 'copier', path, name: path, durability: 'normal', target },
+      0,
+      startThread,
+    );
+    try {
+      await syncUntil(thread.opened, target, clock);
+    } finally {
+      // Also after a failed sync: the thread would write on to a file that is deleted.
+      await thread.close();
+    }
+    return { bytes: statSync(target).size, read: () => createReadStream(target), remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+/**
+ * Brings a file that is being written to the disk a little at a time. All at once at the end it would fill the disk's
+ * queue, and every commit meanwhile would wait behind it.
+ */
+async function syncUntil(written: Promise<unknown>, target: string, clock: Clock): Promise<void> {
+  const file = await promises.open(target, 'r');
+  try {
+    for (let isWritten = false; !isWritten;) {
+      const pause = Promise.withResolvers<false>();
+      const cancel = clock.schedule(syncMs, () => pause.resolve(false));
+      isWritten = await Promise.race([written.then(() => true), pause.promise]);
+      cancel();
+      await file.sync();
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Deletes a file from its end. A large one deleted at once keeps the file system busy for so long that commits wait, and
+ * on this thread the requests would.
+ */
+async function removeInPieces(path: string): Promise<void> {
+  for (let bytes = sizeOf(path) - pieceBytes; bytes > 0; bytes -= pieceBytes)
+    await promises.truncate(path, bytes);
+  await promises.rm(path, { force: true });
+}
+
+/** Deletes what processes that were killed in the middle of a copy have left. */
+export function removeOldCopies(path: string): void {
+  const folder = dirname(path);
+  const prefix = `${basename(path)}${infix}`;
+  for (const name of readdirSync(folder))
+    if (name.startsWith(prefix)) rmSync(join(folder, name), { force: true });
+}
+
+function checkRoom(path: string): void {
+  const { bavail, bsize } = statfsSync(dirname(path));
+  const { database, log } = filesOf(path);
+  const wanted = sizeOf(database) + sizeOf(log) + spareBytes;
+  if (bavail * bsize < wanted)
+    throw new StorageError(
+      `a copy needs ${wanted} bytes on the disk of the database, which has ${bavail * bsize}`,
+    );
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

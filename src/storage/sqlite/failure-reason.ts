@@ -1,0 +1,32 @@
+import type { StorageReason } from '../../domain/storage-refusal.ts';
+
+/** By SQLite's primary result codes (https://sqlite.org/rescode.html). */
+const reasonByCode: ReadonlyMap<number, StorageReason> = new Map([
+  [5, 'locked'],
+  [6, 'locked'],
+  [8, 'read_only'],
+  [10, 'io'],
+  [13, 'full'],
+  [14, 'unavailable'],
+  [18, 'rejected'],
+  [19, 'rejected'],
+  [20, 'rejected'],
+  [25, 'rejected'],
+]);
+
+/** Why a unit failed, by SQLite's extended result code: its lowest byte is the primary one. */
+export function reasonOf(code: number | undefined): StorageReason {
+  return code === undefined ? 'unknown' : (reasonByCode.get(code & 0xff) ?? 'unknown');
+}
+
+/** SQLITE_MISMATCH, for what Node finds in a unit before SQLite sees it: it is as wrong the next time. */
+const mismatch = 20;
+const nodeMismatches = new Set(['ERR_INVALID_ARG_TYPE', 'ERR_INVALID_ARG_VALUE', 'ERR_OUT_OF_RANGE']);
+
+/** The fields of a reply that say how a unit failed. */
+export function failureOf(error: unknown): { readonly error: string; readonly code?: number } {
+  if (!(error instanceof Error)) return { error: String(error) };
+  const { message, code, errcode } = error as NodeJS.ErrnoException & { readonly errcode?: number };
+  if (errcode !== undefined) return { error: message, code: errcode };
+  return nodeMismatches.has(code ?? '') ? { error: message, code: mismatch } : { error: message };
+}

@@ -1,0 +1,38 @@
+import { promises, statSync } from 'node:fs';
+
+/** Which file a path leads to: its device and inode. */
+export type FileId = string;
+
+/** The files of an open database, as they were when it was opened. */
+export interface FileIds {
+  readonly database: FileId;
+  readonly log: FileId | null;
+  readonly lock: FileId | null;
+}
+
+/** The names of a database's files. All three belong together, and none may be replaced while it is open. */
+export function filesOf(path: string): Readonly<Record<keyof FileIds, string>> {
+  return { database: path, log: `${path}-wal`, lock: `${path}-owner` };
+}
+
+/** `null` when nothing is there. */
+export function fileIdOf(path: string): FileId | null {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats === undefined ? null : `${stats.dev}:${stats.ino}`;
+}
+
+/** As `fileIdOf`, without waiting for the disk; `undefined` when the file system does not say. */
+export async function lookUpFileId(path: string): Promise<FileId | null | undefined> {
+  try {
+    const { dev, ino } = await promises.stat(path, { bigint: true });
+    return `${dev}:${ino}`;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === 'ENOENT' || code === 'ENOTDIR' ? null : undefined;
+  }
+}
+
+export function idsOf(path: string): FileIds {
+  const { database, log, lock } = filesOf(path);
+  return { database: fileIdOf(database) ?? '', log: fileIdOf(log), lock: fileIdOf(lock) };
+}

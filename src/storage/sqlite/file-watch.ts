@@ -1,0 +1,87 @@
+import { StorageError } from '../../domain/storage-refusal.ts';
+import type { Clock, ReportFault } from '../../domain/ports.ts';
+import { fileIdOf, filesOf, lookUpFileId } from './file-ids.ts';
+import type { FileIds } from './file-ids.ts';
+
+/** How often the files of an open database are compared with what is at their paths, in milliseconds. */
+const lookMs = 2_000;
+
+/** Watches that the files which are open are the ones that the next process would find. */
+export interface FileWatch {
+  /** What is wrong with them; `null` while nothing is. */
+  readonly fault: string | null;
+  /** Whether the database at the path is not the one that is open: looks at once. */
+  isDatabaseGone(): boolean;
+  stop(): void;
+}
+
+interface FileWatchTools {
+  readonly clock: Clock;
+  readonly onFault: ReportFault;
+  /** Locks the file that is at the lock's path now. */
+  readonly relock: () => Promise<FileIds | string>;
+  /** The database can't be kept in use. */
+  readonly onLost: (reason: Error) => void;
+}
+
+/**
+ * An open file stays usable when it is deleted, and everything written to it is gone with the process. So a database
+ * that was deleted or replaced, or whose log was, is lost: the process has to end, which saves it. A lock file that was
+ * deleted or replaced would let a second process in: it is locked again.
+ */
+export function watchFiles(
+  path: string,
+  opened: FileIds,
+  { clock, onFault, relock, onLost }: FileWatchTools,
+): FileWatch {
+  const names = filesOf(path);
+  let { lock } = opened;
+  let lost: string | null = null;
+  let unlocked: string | null = null;
+  let stopped = false;
+  let cancel = clock.schedule(lookMs, again);
+
+  const lose = (reason: string, file: string): void => {
+    lost = reason;
+    onFault('the database is lost and the process has to end', `${reason}: ${file}`);
+    onLost(new StorageError(`${reason}: ${file}`));
+  };
+  const lookAtLock = async (): Promise<void> => {
+    const found = await lookUpFileId(names.lock);
+    if (found === lock || found === undefined || stopped) return;
+    unlocked = 'the lock file of the database was deleted or replaced';
+    onFault('the database is locked again', `${unlocked}: ${names.lock}`);
+    const relocked = await relock();
+    if (typeof relocked === 'string') {
+      if (lost === null && !stopped) lose(`${unlocked} and can not be locked: ${relocked}`, names.lock);
+    } else {
+      lock = relocked.lock;
+      unlocked = null;
+    }
+  };
+  const lookAtDatabase = async (): Promise<void> => {
+    for (const name of ['database', 'log'] as const) {
+      const found = await lookUpFileId(names[name]);
+      if (found === opened[name] || found === undefined || stopped || lost !== null) continue;
+      const what = name === 'log' ? 'the write-ahead log of the database' : 'the database file';
+      lose(`${what} was ${found === null ? 'deleted' : 'replaced'} while it was open`, names[name]);
+    }
+  };
+  function again(): void {
+    void lookAtLock()
+      .then(lookAtDatabase)
+      .finally(() => {
+        if (!stopped) cancel = clock.schedule(lookMs, again);
+      });
+  }
+  return {
+    get fault() {
+      return lost ?? unlocked;
+    },
+    isDatabaseGone: () => fileIdOf(path) !== opened.database,
+    stop() {
+      stopped = true;
+      cancel();
+    },
+  };
+}

@@ -1,0 +1,125 @@
+import { Worker } from 'node:worker_threads';
+import { StorageError } from '../../domain/storage-refusal.ts';
+import type { Results, Statement } from '../engine.ts';
+import { reasonOf } from './failure-reason.ts';
+import type { FileIds } from './file-ids.ts';
+import type { ThreadOptions, ThreadReply, ThreadRequest, UnitResult } from './messages.ts';
+
+/** As much of a worker thread as is used of one. */
+type ThreadPort = Pick<Worker, 'postMessage' | 'on' | 'terminate'>;
+
+/** Starts a thread. Tests hand in their own, to end threads when they like. */
+export type StartThread = (options: ThreadOptions) => ThreadPort;
+
+/** One life of a database thread, from its start to its end. */
+export interface DatabaseThread {
+  /** Resolves with the files once the database is open; rejects with the reason when it can't be opened. */
+  readonly opened: Promise<FileIds | null>;
+  /** Resolves with the reason when the thread has ended, however that came; what waited was rejected before. */
+  readonly ended: Promise<StorageError>;
+  submit(unit: readonly Statement[]): Promise<Results>;
+  /** Locks the lock file anew; resolves with the files as they are now, or with why it could not be locked. */
+  relock(): Promise<FileIds | string>;
+  /**
+   * Closes the database once everything handed in is done. With `rescue` it is written to a new file first: resolves
+   * with that one's path. Rejects when the database could not be written or closed.
+   */
+  close(rescue?: boolean): Promise<string | null>;
+}
+
+interface Waiting {
+  readonly resolve: (rows: Results) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Starts a thread that may have `maxWaiting` units waiting for it; more are refused rather than kept. */
+export function startDatabaseThread(
+  options: ThreadOptions,
+  maxWaiting: number,
+  start: StartThread = startWorker,
+): DatabaseThread {
+  const waiting = new Map<number, Waiting>();
+  const opened = Promise.withResolvers<FileIds | null>();
+  const ended = Promise.withResolvers<StorageError>();
+  const closed = Promise.withResolvers<string | null>();
+  let relocked = Promise.withResolvers<FileIds | string>();
+  let lastId = 0;
+  let over: StorageError | null = null;
+  let rescuing = false;
+
+  const worker = start(options);
+  const post = (request: ThreadRequest): void => worker.postMessage(request);
+  const end = (reason: string): void => {
+    if (over !== null) return;
+    const error = new StorageError(reason);
+    over = error;
+    for (const { reject } of waiting.values()) reject(error);
+    waiting.clear();
+    opened.reject(error);
+    relocked.resolve(reason);
+    // What should have been rescued is on no disk: that is not a database that was closed.
+    if (rescuing) closed.reject(new StorageError(`the database could not be written back: ${reason}`));
+    else closed.resolve(null);
+    ended.resolve(error);
+  };
+  worker.on('message', (message: ThreadReply) => {
+    if ('results' in message) {
+      for (const result of message.results) settle(waiting, result);
+    } else if ('opened' in message) opened.resolve(message.files);
+    else if ('failed' in message) end(`the database ${options.name} can't be opened: ${message.failed}`);
+    else if ('relocked' in message) relocked.resolve(message.relocked);
+    else if (message.error !== null)
+      closed.reject(new StorageError(`the database could not be closed: ${message.error}`));
+    else closed.resolve(message.rescued);
+  });
+  worker.on('error', (error) => end(`the database thread failed: ${String(error)}`));
+  worker.on('exit', () => end('the database thread ended'));
+  for (const promise of [opened.promise, closed.promise]) promise.catch(() => {});
+
+  return {
+    opened: opened.promise,
+    ended: ended.promise,
+    async submit(unit) {
+      if (over !== null) throw over;
+      if (waiting.size >= maxWaiting) throw new StorageError('too many database units are waiting');
+      const id = ++lastId;
+      return new Promise((resolve, reject) => {
+        waiting.set(id, { resolve, reject });
+        post({ id, unit });
+      });
+    },
+    async relock() {
+      if (over !== null) return over.message;
+      relocked = Promise.withResolvers();
+      post({ relock: true });
+      return relocked.promise;
+    },
+    async close(rescue = false) {
+      if (over === null) {
+        rescuing = rescue;
+        post({ close: true, rescue });
+      }
+      try {
+        return await closed.promise;
+      } finally {
+        await worker.terminate();
+      }
+    },
+  };
+}
+
+function settle(waiting: Map<number, Waiting>, { id, rows, error, code }: UnitResult): void {
+  const unit = waiting.get(id);
+  waiting.delete(id);
+  if (rows === undefined) unit?.reject(new StorageError(error ?? 'the unit failed', reasonOf(code)));
+  else unit?.resolve(rows);
+}
+
+function startWorker(options: ThreadOptions): ThreadPort {
+  return new Worker(workerFile(), { workerData: options, name: `textgate-sqlite-${options.role}` });
+}
+
+/** The worker runs from source as TypeScript, and as JavaScript from the packed package. */
+function workerFile(): URL {
+  return new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url);
+}

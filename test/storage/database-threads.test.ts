@@ -1,0 +1,199 @@
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { StorageError } from '../../src/domain/storage-refusal.ts';
+import type { Engine, Statement } from '../../src/storage/engine.ts';
+import { eventually } from '../support/eventually.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+import type { FakeClock } from '../support/fake-clock.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { openTestEngine } from '../support/test-engine.ts';
+
+const say = (sql: string, ...values: Statement['values']): Statement => ({ sql, values });
+const insert = (value: number): Statement => say('INSERT INTO t VALUES (?)', value);
+const count = say('SELECT count(*) AS count FROM t');
+
+/** Keeps its thread busy for a while. */
+const slow = say(
+  'WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500000) SELECT max(i) FROM n',
+);
+
+/** More deaths than this are too many within it, in milliseconds: the window of the product, and a little more. */
+const restartWindowMs = 600_001;
+
+type Role = 'writer' | 'reader' | 'copier';
+
+interface TestedEngine {
+  readonly engine: Engine;
+  readonly clock: FakeClock;
+  readonly faults: string[];
+  /** Ends the thread of this role that was started last, as a crash would. */
+  readonly kill: (role: Role) => Promise<void>;
+  readonly started: (role: Role) => number;
+  /** What the next thread is to open instead of the file. */
+  readonly misdirect: (path: string) => void;
+}
+
+async function open(path = join(makeTemporaryFolder(), 'textgate.db')): Promise<TestedEngine> {
+  const threads: { readonly role: Role; readonly worker: Worker }[] = [];
+  const clock = createFakeClock();
+  const faults: string[] = [];
+  let instead: string | null = null;
+  const engine = openTestEngine(path, {
+    clock,
+    onFault: (message) => void faults.push(message),
+    startThread(options) {
+      const worker = new Worker(new URL('../../src/storage/sqlite/worker.ts', import.meta.url), {
+        workerData: { ...options, path: instead ?? options.path },
+      });
+      threads.push({ role: options.role, worker });
+      return worker;
+    },
+  });
+  onTestFinished(() => engine.close());
+  await engine.ready;
+  await engine.run([say('CREATE TABLE t (a INTEGER)')]);
+  return {
+    engine,
+    clock,
+    faults,
+    async kill(role) {
+      await threads.findLast((thread) => thread.role === role)?.worker.terminate();
+    },
+    started: (role) => threads.filter((thread) => thread.role === role).length,
+    misdirect: (other) => void (instead = other),
+  };
+}
+
+async function countRows(engine: Engine): Promise<unknown> {
+  const [rows] = await engine.read([count]);
+  return rows?.[0]?.['count'];
+}
+
+describe('a read', () => {
+  test('sees everything that was committed before it began', async () => {
+    const { engine } = await open();
+    for (let number = 1; number <= 300; number++) {
+      await engine.run([insert(number)]);
+      expect(await countRows(engine)).toBe(number);
+    }
+  });
+
+  test('delays no commit, however long it takes', async () => {
+    const { engine } = await open();
+    const order: string[] = [];
+    const read = engine.read([slow]).then(() => order.push('read'));
+    for (let number = 0; number < 10; number++) await engine.run([insert(number)]);
+    order.push('ten commits');
+    await read;
+    expect(order).toEqual(['ten commits', 'read']);
+  });
+
+  test('is of one moment, whatever is committed between its statements', async () => {
+    const { engine } = await open();
+    const read = engine.read([count, slow, count]);
+    let committed = 0;
+    const reading = read.then(() => (committed = Number.MAX_SAFE_INTEGER));
+    while (committed < 200) await engine.run([insert(++committed)]);
+    const [before, , after] = await read;
+    await reading;
+    expect(after).toEqual(before);
+  });
+
+  test('can change nothing', async () => {
+    const { engine } = await open();
+    await expect(engine.read([insert(1)])).rejects.toThrow('readonly');
+    expect(await countRows(engine)).toBe(0);
+  });
+
+  test('is refused where too many wait for their turn, and commits are not', async () => {
+    const { engine } = await open();
+    const reads = [slow, ...Array.from({ length: 2_500 }, () => count)].map((one) => engine.read([one]));
+    const settled = Promise.allSettled(reads);
+    await engine.run([insert(1)]);
+    const refused = (await settled).filter(({ status }) => status === 'rejected');
+    expect(refused).toHaveLength(501);
+    expect(refused[0]).toMatchObject({ reason: expect.any(StorageError) as StorageError });
+  });
+
+  test('of a database in memory goes over its one connection', async () => {
+    const { engine, started } = await open(':memory:');
+    await engine.run([insert(1)]);
+    expect(await countRows(engine)).toBe(1);
+    expect(started('reader')).toBe(0);
+  });
+});
+
+describe('the thread that writes', () => {
+  test('is started again when it dies; what waited for it is refused, what comes next is done', async () => {
+    const { engine, faults, kill } = await open();
+    await engine.run([insert(1)]);
+    const waiting = Promise.allSettled([engine.run([slow])]);
+    await kill('writer');
+    expect(await waiting).toEqual([{ status: 'rejected', reason: expect.any(StorageError) as StorageError }]);
+    await engine.run([insert(2)]);
+    expect(await countRows(engine)).toBe(2);
+    expect(engine.broken).toBeNull();
+    expect(faults).toEqual(['the database thread died and is started again']);
+  });
+
+  test('is not started a third time soon after the second, but later it is', async () => {
+    const { engine, clock, kill, started } = await open();
+    await kill('writer');
+    await engine.run([insert(1)]);
+    clock.advance(restartWindowMs);
+    await kill('writer');
+    await engine.run([insert(2)]);
+    expect(started('writer')).toBe(3);
+    clock.advance(1_000);
+    await kill('writer');
+    await expect(engine.lost).resolves.toBeInstanceOf(StorageError);
+    expect(engine.broken).toBeInstanceOf(StorageError);
+    await expect(engine.run([insert(3)])).rejects.toThrow(StorageError);
+    expect(started('writer')).toBe(3);
+  });
+
+  test('loses the database when it can’t open it again', async () => {
+    const { engine, kill, misdirect } = await open();
+    misdirect('/dev/null/no.db');
+    await kill('writer');
+    expect((await engine.lost).message).toContain("can't be opened");
+    await expect(engine.run([insert(1)])).rejects.toThrow(StorageError);
+  });
+
+  test('takes a database in memory with it', async () => {
+    const { engine, kill, started } = await open(':memory:');
+    await kill('writer');
+    await engine.lost;
+    expect(started('writer')).toBe(1);
+    await expect(engine.read([count])).rejects.toThrow(StorageError);
+  });
+});
+
+describe('the thread that reads', () => {
+  test('is started again after a while whenever it dies, and commits go on', async () => {
+    const { engine, clock, kill, started, faults } = await open();
+    for (const waitMs of [100, 200, 400]) {
+      await kill('reader');
+      expect(engine.impaired).toBe('the database can not be read right now');
+      await expect(engine.read([count])).rejects.toThrow('being restarted');
+      await engine.run([insert(waitMs)]);
+      clock.advance(waitMs - 1);
+      await expect(engine.read([count])).rejects.toThrow('being restarted');
+      clock.advance(1);
+      await countRows(engine);
+      expect(engine.impaired).toBeNull();
+    }
+    expect(await countRows(engine)).toBe(3);
+    expect(started('reader')).toBe(4);
+    expect(faults).toHaveLength(3);
+  });
+
+  test('refuses what waited for it when it dies', async () => {
+    const { engine, kill } = await open();
+    const reads = Promise.allSettled([engine.read([slow]), engine.read([count])]);
+    await kill('reader');
+    expect((await reads).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await eventually('the engine knows', () => engine.impaired !== null);
+  });
+});

@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest';
+import { mintKey } from '../../src/domain/api-key.ts';
+import type { ApiKey } from '../../src/domain/api-key.ts';
+import { StorageError } from '../../src/domain/storage-refusal.ts';
+import { createKeyDirectory, hashKey } from '../../src/storage/key-directory.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+/** The bound of look-ups of unknown keys, as README and code have it. */
+const maxUnknownLookUps = 64;
+
+const made = (number: number) => mintKey(Buffer.alloc(44, `${number} `));
+
+/** A directory over a store that answers when the test says so, and the hashes that were looked up in it. */
+function startDirectory() {
+  const clock = createFakeClock();
+  const keys = new Map<string, ApiKey>();
+  const lookedUp: string[] = [];
+  const answers: (() => void)[] = [];
+  const state: { holdsBack: boolean; fault: Error | null } = { holdsBack: false, fault: null };
+  const faults: string[] = [];
+  let shed = 0;
+  const directory = createKeyDirectory(
+    {
+      async findKeyByHash(hash) {
+        lookedUp.push(hash);
+        const read = keys.get(hash) ?? null;
+        if (state.holdsBack) await new Promise<void>((resolve) => answers.push(resolve));
+        if (state.fault !== null) throw state.fault;
+        return read;
+      },
+    },
+    clock,
+    { onFault: (message) => void faults.push(message), onShed: () => void shed++ },
+  );
+  const add = (secret: string): void => {
+    const limits = {};
+    const key: ApiKey = {
+      id: `key_${secret.slice(6, 18)}`,
+      name: 'x',
+      createdAt: 0,
+      limits,
+      models: null,
+      expiresAt: null,
+      revokedAt: null,
+      hasBalance: false,
+      compatibility: {},
+    };
+    keys.set(hashKey(secret), key);
+  };
+  return { directory, clock, add, keys, lookedUp, answers, state, faults, shed: () => shed };
+}
+
+describe('a flood of guessed keys', () => {
+  test('reaches the database with a bounded number of look-ups at a time; the others are refused as overload', async () => {
+    const { directory, state, lookedUp, answers, shed } = startDirectory();
+    state.holdsBack = true;
+    const found = Array.from({ length: 5_000 }, (_, number) => directory.find(made(number).secret));
+    expect(lookedUp).toHaveLength(maxUnknownLookUps);
+    expect(shed()).toBe(5_000 - maxUnknownLookUps);
+    expect(await found.at(-1)).toMatchObject({ code: 'overloaded', retryAfterMs: 1_000 });
+    for (const answer of answers) answer();
+    expect(await found[0]).toBeNull();
+    void directory.find(made(9_999).secret);
+    expect(lookedUp).toHaveLength(maxUnknownLookUps + 1);
+  });
+
+  test('does not keep out a key that was valid before, even when it is not in the cache any more', async () => {
+    const { directory, clock, add, state, lookedUp, answers } = startDirectory();
+    const { id, secret } = made(1);
+    add(secret);
+    expect(await directory.find(secret)).toMatchObject({ id });
+    clock.advance(60_000);
+    // lru-cache has a clock of its own: what is forgotten is looked up again, as after its time.
+    directory.forgetAll();
+    state.holdsBack = true;
+    for (let number = 100; number < 1_000; number++) void directory.find(made(number).secret);
+    const again = directory.find(secret);
+    expect(lookedUp.at(-1)).toBe(hashKey(secret));
+    for (const answer of answers) answer();
+    expect(await again).toMatchObject({ id });
+  });
+
+  test('with wrong checksums costs no look-up at all', () => {
+    const { directory, lookedUp } = startDirectory();
+    for (let number = 0; number < 1_000; number++)
+      expect(directory.find(`${made(number).secret.slice(0, -6)}000000`)).toBeNull();
+    expect(lookedUp).toEqual([]);
+  });
+
+  test('of one and the same key costs one look-up', async () => {
+    const { directory, state, lookedUp, answers } = startDirectory();
+    state.holdsBack = true;
+    const found = Array.from({ length: 1_000 }, async () => directory.find(made(1).secret));
+    expect(lookedUp).toHaveLength(1);
+    answers[0]?.();
+    expect(new Set(await Promise.all(found))).toEqual(new Set([null]));
+  });
+});
+
+describe('a key', () => {
+  test('issued before keys had a checksum is found', async () => {
+    const { directory, add } = startDirectory();
+    const old = made(3).secret.slice(0, -6);
+    add(old);
+    expect(await directory.find(old)).toMatchObject({ id: made(3).id });
+  });
+
+  test('that is revoked while it is looked up is not accepted from what was read before', async () => {
+    const { directory, add, keys, state, lookedUp, answers } = startDirectory();
+    const { secret } = made(1);
+    add(secret);
+    state.holdsBack = true;
+    const found = directory.find(secret);
+    keys.delete(hashKey(secret));
+    directory.forgetAll();
+    const after = directory.find(secret);
+    expect(lookedUp).toHaveLength(2);
+    state.holdsBack = false;
+    for (const answer of answers) answer();
+    expect([await found, await after]).toEqual([null, null]);
+    expect(await directory.find(secret)).toBeNull();
+  });
+});
+
+test('keys that can’t be read are one line in the log, and then one with a count', async () => {
+  const { directory, clock, state, faults } = startDirectory();
+  state.fault = new StorageError('database is locked');
+  for (let number = 0; number < 1_000; number++)
+    expect(await directory.find(made(number).secret)).toMatchObject({ code: 'storage_unavailable' });
+  expect(faults).toEqual(['keys could not be read']);
+  clock.advance(10_000);
+  await directory.find(made(1).secret);
+  expect(faults.slice(1)).toEqual(['keys could not be read (and 999 times since the last such line)']);
+});

@@ -1,0 +1,38 @@
+import { chmodSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { startGateway } from '../support/test-gateway.ts';
+
+test('the files of a database that others can read are made private at the start, with one line in the log', async () => {
+  const folder = makeTemporaryFolder();
+  const storage = join(folder, 'textgate.db');
+  writeFileSync(storage, '');
+  writeFileSync(`${storage}-settlements`, '');
+  chmodSync(storage, 0o644);
+  chmodSync(`${storage}-settlements`, 0o666);
+  chmodSync(folder, 0o755);
+  let log = '';
+  const logDestination = { write: (line: string) => void (log += line) };
+  const gateway = await startGateway({ storage, logDestination });
+  const modeOf = (path: string) => statSync(path).mode & 0o777;
+  for (const end of ['', '-wal', '-shm', '-owner', '-settlements']) expect(modeOf(storage + end)).toBe(0o600);
+  expect(modeOf(folder)).toBe(0o755);
+  expect(log.match(/could be read by other users/g)).toHaveLength(1);
+  await gateway.close();
+});
+
+test('everything that belongs to a database behind a symlink lies beside its file, and is made private', async () => {
+  const [folder, links] = [makeTemporaryFolder(), makeTemporaryFolder()];
+  const storage = join(folder, 'textgate.db');
+  for (const end of ['', '-settlements']) {
+    writeFileSync(storage + end, '');
+    chmodSync(storage + end, 0o644);
+  }
+  symlinkSync(storage, join(links, 'link.db'));
+  const gateway = await startGateway({ storage: join(links, 'link.db') });
+  for (const end of ['', '-wal', '-shm', '-owner', '-settlements'])
+    expect(statSync(storage + end).mode & 0o777).toBe(0o600);
+  expect(readdirSync(links)).toEqual(['link.db']);
+  await gateway.close();
+});

@@ -1,0 +1,213 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { ApiKey } from '../../src/domain/api-key.ts';
+import type { OpenedRecord, RecordFilter, SettledRecord } from '../../src/domain/consumption.ts';
+import { free } from '../../src/domain/pricing.ts';
+import { verifyLedger } from '../../src/operations/verify-ledger.ts';
+import { createBooks } from '../../src/storage/books.ts';
+import type { Engine, Statement } from '../../src/storage/engine.ts';
+import { createStore } from '../../src/storage/store.ts';
+import type { Store } from '../../src/storage/store.ts';
+import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
+import { openTestEngine } from '../support/test-engine.ts';
+
+/** Whole readings that are meant: of tables with a row per key, and of what is open right now. */
+const meantScans = new Set([
+  'SCAN records USING INDEX records_pending',
+  'SCAN open',
+  'SCAN accounts',
+  'SCAN api_keys USING COVERING INDEX sqlite_autoindex_api_keys_2',
+]);
+
+/** The rows of a page come in the index's order, and no more of them are read than the page has. */
+const pageScans = new Set([
+  'SCAN records USING INDEX records_by_time',
+  'SCAN api_keys USING INDEX api_keys_by_creation',
+]);
+
+/** Searches that find one row of a growing table, or none. */
+const findsOne =
+  /INDEX (sqlite_autoindex_(records|ledger)_1|records_pending)\b|sqlite_autoindex_ledger_2 \(key_id=\? AND reference=\?\)/;
+
+const key: ApiKey = {
+  id: 'key_new',
+  name: 'x',
+  createdAt: 1,
+  limits: {},
+  models: null,
+  expiresAt: null,
+  revokedAt: null,
+  hasBalance: true,
+  compatibility: {},
+};
+const opened: OpenedRecord = {
+  requestId: 'req_new',
+  keyId: 'key_new',
+  createdAt: 1,
+  protocol: 'chat',
+  mode: 'sync',
+  model: 'm',
+  upstream: 'u',
+  queuedMs: 0,
+  price: free,
+  hold: { nanos: 5, leastNanos: 1 },
+};
+const settled: SettledRecord = {
+  requestId: 'req_new',
+  outcome: 'completed',
+  upstream: null,
+  attempts: [],
+  status: 200,
+  usage: null,
+  usageSource: 'none',
+  price: free,
+  chargeNanos: 3,
+  firstByteMs: null,
+  totalMs: 1,
+};
+
+/** Every combination of filters, with and without a cursor. */
+async function listAllWays(store: Store): Promise<void> {
+  const [newest] = (await store.listRecords({}, 1, null))?.records ?? [];
+  if (newest === undefined) throw new Error('the database is empty');
+  const filters: readonly RecordFilter[] = [
+    { keyId: newest.keyId },
+    { model: newest.model },
+    { from: newest.createdAt - 100 },
+    { to: newest.createdAt + 100 },
+  ];
+  for (let set = 0; set < 1 << filters.length; set++) {
+    const filter = Object.assign({}, ...filters.filter((_, bit) => set & (1 << bit))) as RecordFilter;
+    for (const before of [null, newest.requestId]) await store.listRecords(filter, 2, before);
+    if (filter.to !== undefined)
+      await store.listRecords({ ...filter, to: newest.createdAt - 50 }, 2, newest.requestId);
+  }
+}
+
+/** Each of the store's methods, in a way that leads to all of its statements. */
+const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown> } = {
+  createKey: (store) => store.createKey(key, 'hash', 1_000),
+  findKeyByHash: (store) => store.findKeyByHash('hash'),
+  findKeyById: (store) => store.findKeyById(key.id),
+  async listKeys(store) {
+    await store.listKeys(2, null);
+    await store.listKeys(2, keyIdOf(3));
+  },
+  updateKey: (store) => store.updateKey(key.id, { name: 'y', compatibility: { sampling: 'strict' } }),
+  rotateKey: (store) => store.rotateKey(key.id, 'other', 99),
+  revokeKey: (store) => store.revokeKey(key.id, 1),
+  countKeys: (store) => store.countKeys(),
+  async credit(store) {
+    await store.credit({ keyId: key.id, nanos: 5, reference: 'r' });
+    await store.credit({ keyId: 'none', nanos: 5, reference: 'r' });
+  },
+  accounts: (store) => store.accounts([keyIdOf(1), keyIdOf(2)]),
+  open: (store) => store.open(opened),
+  listOpen: (store) => store.listOpen(9_999_999_999_999),
+  countOpen: (store) => store.countOpen(),
+  settle: (store) => store.settle(settled),
+  isSettled: (store) => store.isSettled(settled),
+  listRecords: listAllWays,
+  findRecord: (store) => store.findRecord(opened.requestId, key.id),
+  countLowBalances: (store) => store.countLowBalances(5, 1),
+  closeLostRecords: (store) => store.closeLostRecords(),
+  checkWrites: (store) => store.checkWrites(),
+};
+
+const asked = new Map<string, Statement>();
+let folder: string;
+let filled: DatabaseSync;
+let engine: Engine;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'textgate-plans-'));
+  const file = join(folder, 'textgate.db');
+  engine = openTestEngine(file);
+  await engine.ready;
+  fillDatabase(file, { keys: 500, records: 20_000, models: ['small', 'large', 'huge'] });
+  const note = (statements: readonly Statement[]): void =>
+    statements.forEach((statement) => asked.set(statement.sql, statement));
+  const recording: Engine = {
+    ...engine,
+    run: (unit) => (note(unit), engine.run(unit)),
+    read: (statements) => (note(statements), engine.read(statements)),
+  };
+  const store = createStore(recording, { nextId: () => 'posting', now: () => 7, report: () => {} });
+  for (const use of Object.values(uses)) await use(store);
+  const books = createBooks(recording);
+  await verifyLedger(books);
+  filled = new DatabaseSync(file);
+});
+afterAll(async () => {
+  filled.close();
+  await engine.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** What SQLite does for a statement, line by line. */
+function planOf(database: DatabaseSync, { sql, values }: Statement): readonly string[] {
+  return database
+    .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+    .all(...values)
+    .map(({ detail }) => String(detail));
+}
+
+/** The lines of a plan by which a statement would take longer with every request that was ever made. */
+function slowSteps(database: DatabaseSync, statement: Statement): readonly string[] {
+  const isPage = /ORDER BY .* LIMIT \?$/s.test(statement.sql);
+  const sorts = (step: string): boolean => step.includes('TEMP B-TREE');
+  const scans = (step: string): boolean =>
+    step.startsWith('SCAN') && !meantScans.has(step) && !(isPage && pageScans.has(step));
+  const searchesMany = (step: string): boolean =>
+    /^SEARCH (records|ledger)\b/.test(step) && !isPage && !findsOne.test(step);
+  return planOf(database, statement).filter((step) => sorts(step) || scans(step) || searchesMany(step));
+}
+
+describe('what the product asks of its database, on a filled file without statistics', () => {
+  test('is all known: every method of the store and of the books was used', () => {
+    expect(asked.size).toBeGreaterThan(50);
+    expect([...asked.keys()].filter((sql) => /FROM records.*LIMIT \?$/s.test(sql))).toHaveLength(25);
+    expect(
+      filled.prepare(`SELECT count(*) AS n FROM sqlite_schema WHERE name = 'sqlite_stat1'`).get(),
+    ).toEqual({ n: 0 });
+  });
+
+  test('never reads or sorts all records or the whole ledger', () => {
+    const slow = [...asked.values()]
+      .map((statement) => [statement.sql, slowSteps(filled, statement)] as const)
+      .filter(([, steps]) => steps.length > 0);
+    expect(slow).toEqual([]);
+  });
+
+  test('does so neither in a restored backup', () => {
+    const copy = join(folder, 'backup.db');
+    filled.prepare('VACUUM INTO ?').run(copy);
+    const restored = new DatabaseSync(copy);
+    onTestFinished(() => restored.close());
+    expect([...asked.values()].flatMap((statement) => slowSteps(restored, statement))).toEqual([]);
+  });
+
+  test('pages of one key and one model by the index of both, whatever the time and the cursor', () => {
+    const pages = [...asked.values()].filter(({ sql }) => sql.includes('key_id = ? AND model = ?'));
+    expect(pages.length).toBeGreaterThan(5);
+    for (const page of pages)
+      expect(planOf(filled, page)).toEqual([
+        expect.stringMatching(
+          /^SEARCH records USING INDEX records_by_key_and_model \(key_id=\? AND model=\?/,
+        ),
+      ]);
+  });
+
+  test.each([
+    'SELECT sum(hold) FROM records WHERE outcome IS NULL GROUP BY key_id',
+    'SELECT min(seq), max(seq) FROM ledger',
+    'SELECT * FROM records ORDER BY total_ms LIMIT ?',
+    "SELECT 1 FROM ledger WHERE key_id = 'a' AND posting = 'b'",
+  ])('would be found slow: %s', (sql) => {
+    const values = sql.includes('?') ? [1] : [];
+    expect(slowSteps(filled, { sql, values })).not.toEqual([]);
+  });
+});

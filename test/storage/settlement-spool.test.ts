@@ -1,0 +1,187 @@
+import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { SettledRecord } from '../../src/domain/consumption.ts';
+import { free } from '../../src/domain/pricing.ts';
+import { createSettlementSpool } from '../../src/storage/settlement-spool.ts';
+import type { SettlementSpool } from '../../src/storage/settlement-spool.ts';
+import { writeSpoolLine } from '../../src/storage/spool-lines.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+
+const reservedBytes = 4 * 1_024 * 1_024;
+
+const record = (requestId: string): SettledRecord => ({
+  requestId,
+  outcome: 'completed',
+  upstream: 'u',
+  attempts: [],
+  status: 200,
+  usage: {
+    inputTokens: 1,
+    cachedInputTokens: 0,
+    cacheWriteTokens: 0,
+    outputTokens: 2,
+    reasoningTokens: 0,
+    totalTokens: 3,
+  },
+  usageSource: 'upstream',
+  price: free,
+  chargeNanos: 5,
+  firstByteMs: null,
+  totalMs: 1.5,
+});
+
+let database: string;
+let file: string;
+beforeEach(() => {
+  database = join(makeTemporaryFolder(), 'data', 'textgate.db');
+  file = `${database}-settlements`;
+  mkdirSync(dirname(database));
+  writeFileSync(database, '');
+});
+
+/** Opens the spool as a new process would; `left` are the ids of what it held, and how much was damaged. */
+async function open(faults: string[] = []): Promise<{ spool: SettlementSpool; left: unknown[] }> {
+  const spool = createSettlementSpool(database, (message) => void faults.push(message));
+  const { records, damaged } = await spool.open();
+  onTestFinished(() => spool.close());
+  return { spool, left: [...records.map(({ requestId }) => requestId), damaged] };
+}
+
+describe('the spool of settlements', () => {
+  test('holds them whole and in order for the next process', async () => {
+    const { spool } = await open();
+    await Promise.all([spool.append(record('a')), spool.append(record('b'))]);
+    await spool.append(record('c'));
+    const next = createSettlementSpool(database, () => {});
+    expect(await next.open()).toEqual({ records: ['a', 'b', 'c'].map(record), damaged: 0 });
+    await next.close();
+  });
+
+  test('takes its space on the disk when it is opened, for its owner alone, and keeps it', async () => {
+    const { spool } = await open();
+    const { size, blocks, mode } = statSync(file);
+    expect([size, mode & 0o777]).toEqual([reservedBytes, 0o600]);
+    expect(blocks * 512).toBeGreaterThanOrEqual(reservedBytes);
+    await spool.append(record('a'));
+    await spool.clear();
+    expect(statSync(file).size).toBe(reservedBytes);
+  });
+
+  test('is empty after it was emptied, but for what came after that', async () => {
+    const { spool } = await open();
+    void spool.append(record('a'));
+    const emptied = spool.clear();
+    const appended = spool.append(record('b'));
+    await Promise.all([emptied, appended]);
+    expect((await open()).left).toEqual(['b', 0]);
+    await spool.clear();
+    expect(readFileSync(file).every((byte) => byte === 0)).toBe(true);
+  });
+
+  test('leaves a torn line out, and what is appended to it is not lost with it', async () => {
+    writeFileSync(file, writeSpoolLine(record('a')) + writeSpoolLine(record('b')).slice(0, -20));
+    const { spool, left } = await open();
+    expect(left).toEqual(['a', 1]);
+    await spool.append(record('c'));
+    expect((await open()).left).toEqual(['a', 'c', 1]);
+  });
+
+  test('keeps a last line that only lacks its end, and writes nothing to a torn file at the start', async () => {
+    const text = writeSpoolLine(record('a')) + writeSpoolLine(record('b')).trimEnd();
+    writeFileSync(file, text);
+    const { spool, left } = await open();
+    expect(left).toEqual(['a', 'b', 0]);
+    expect(readFileSync(file, 'utf8').replace(/\0+$/, '')).toBe(text);
+    await spool.append(record('c'));
+    expect((await open()).left).toEqual(['a', 'b', 'c', 0]);
+  });
+
+  test.each([
+    ['it', () => rmSync(file)],
+    ['its folder', () => rmSync(dirname(file), { recursive: true })],
+  ])('is written anew, with all that waits, when %s was deleted', async (_what, remove) => {
+    const faults: string[] = [];
+    const { spool } = await open(faults);
+    remove();
+    await spool.append(record('a'));
+    expect(statSync(file).size).toBe(reservedBytes);
+    remove();
+    await spool.append(record('b'));
+    expect((await open()).left).toEqual(['a', 'b', 0]);
+    expect(faults).toHaveLength(2);
+    await spool.clear();
+    expect((await open()).left).toEqual([0]);
+  });
+
+  test('is there after the end, even if it was deleted after the last settlement', async () => {
+    const spool = createSettlementSpool(database, () => {});
+    await spool.open();
+    await spool.append(record('a'));
+    rmSync(file);
+    await spool.close();
+    expect((await open()).left).toEqual(['a', 0]);
+  });
+
+  test('fails at the end when its settlements are in no file that the next process would find', async () => {
+    const spool = createSettlementSpool(database, () => {});
+    await spool.open();
+    await spool.append(record('a'));
+    rmSync(file);
+    mkdirSync(file);
+    await expect(spool.close()).rejects.toThrow('EISDIR');
+  });
+
+  test('leaves settlements alone that another file brought to its place, until the next start', async () => {
+    const { spool } = await open();
+    await spool.append(record('a'));
+    rmSync(file);
+    writeFileSync(file, writeSpoolLine(record('x')));
+    await spool.append(record('b'));
+    expect((await open()).left).toEqual(['x', 'a', 'b', 0]);
+    await spool.clear();
+    expect((await open()).left).toEqual(['x', 0]);
+  });
+
+  test.each([
+    ['whose checksum is wrong', writeSpoolLine(record('x')).replace('"chargeNanos":5', '"chargeNanos":6')],
+    ['that are not JSON', 'AAAAAA {"\n'],
+    ['that lack a field', writeSpoolLine({ ...record('x'), status: undefined } as unknown as SettledRecord)],
+    ['whose charge is negative', writeSpoolLine({ ...record('x'), chargeNanos: -1 })],
+  ])('leaves lines out %s, and keeps those around them', async (_name, line) => {
+    writeFileSync(file, writeSpoolLine(record('a')) + line + writeSpoolLine(record('b')));
+    expect((await open()).left).toEqual(['a', 'b', 1]);
+  });
+
+  test('grows beyond its reserved space, and gives that back when it is emptied', async () => {
+    const { spool } = await open();
+    const attempts = Array.from({ length: 1_000 }, () => ({
+      upstream: 'u',
+      model: 'm'.repeat(50),
+      result: 'ok' as const,
+      durationMs: 1,
+      usage: null,
+    }));
+    await Promise.all(
+      Array.from({ length: 60 }, (_, number) => spool.append({ ...record(String(number)), attempts })),
+    );
+    expect(statSync(file).size).toBeGreaterThan(reservedBytes);
+    expect((await open()).left).toHaveLength(61);
+    await spool.clear();
+    expect(statSync(file).size).toBe(reservedBytes);
+    expect((await open()).left).toEqual([0]);
+  });
+
+  test('that is there but can’t be read is an error, since money lies in it', async () => {
+    mkdirSync(file);
+    await expect(createSettlementSpool(database, () => {}).open()).rejects.toThrow(
+      /EISDIR.*textgate\.db-settlements/,
+    );
+  });
+
+  test('of an older file that ends without zeros is read to its end', async () => {
+    writeFileSync(file, '');
+    appendFileSync(file, writeSpoolLine(record('a')));
+    expect((await open()).left).toEqual(['a', 0]);
+  });
+});

@@ -1,0 +1,75 @@
+import { EventEmitter } from 'node:events';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Worker } from 'node:worker_threads';
+import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/composition/clock.ts';
+import { copyDatabase } from '../../src/storage/sqlite/copy.ts';
+import { keepReader } from '../../src/storage/sqlite/reader.ts';
+import { startDatabaseThread } from '../../src/storage/sqlite/thread.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+
+/** A thread that does nothing by itself: `emit` makes it answer or end. */
+class ScriptedThread extends EventEmitter {
+  readonly port = this as unknown as Worker;
+  readonly asked: unknown[] = [];
+  postMessage(message: unknown): void {
+    this.asked.push(message);
+  }
+  async terminate(): Promise<number> {
+    return 0;
+  }
+}
+
+const options = { role: 'writer', path: '/db', name: '/db', durability: 'normal' } as const;
+
+describe('the end of a database thread', () => {
+  test('in the middle of a rescue is an error: the database is on no disk', async () => {
+    const worker = new ScriptedThread();
+    const thread = startDatabaseThread(options, 1, () => worker.port);
+    const closed = thread.close(true);
+    worker.emit('error', new Error('out of memory'));
+    await expect(closed).rejects.toThrow('could not be written back');
+  });
+
+  test('without a rescue is an end', async () => {
+    const worker = new ScriptedThread();
+    const thread = startDatabaseThread(options, 1, () => worker.port);
+    const closed = thread.close();
+    worker.emit('exit');
+    expect(await closed).toBeNull();
+  });
+});
+
+test('a reader that could not be started is tried again', () => {
+  const clock = createFakeClock();
+  let tries = 0;
+  const worker = new ScriptedThread();
+  const reader = keepReader(
+    () => (++tries < 3 ? null : startDatabaseThread(options, 1, () => worker.port)),
+    clock,
+    () => {},
+  );
+  expect(reader.thread).toBeNull();
+  clock.advance(100);
+  clock.advance(200);
+  expect(tries).toBe(3);
+  expect(reader.thread).not.toBeNull();
+});
+
+test('a copy that can not be brought to the disk ends its thread before its file is deleted', async () => {
+  const path = join(makeTemporaryFolder(), 'textgate.db');
+  writeFileSync(path, '');
+  const worker = new ScriptedThread();
+  const copying = copyDatabase(path, systemClock, ({ target = '' }) => {
+    rmSync(target);
+    worker.postMessage = (message) => {
+      worker.asked.push(message);
+      worker.emit('exit');
+    };
+    return worker.port;
+  });
+  await expect(copying).rejects.toThrow('ENOENT');
+  expect(worker.asked).toEqual([{ close: true, rescue: false }]);
+});

@@ -1,0 +1,40 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { closeSync, constants, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { makeTemporaryFolder } from './temporary-folder.ts';
+
+/** Whether this machine has a device whose every write fails because it is full. */
+export const hasFullDevice = spawnSync('test', ['-c', '/dev/full']).status === 0;
+
+/** An open device whose every write fails because it is full. */
+export function openFullDevice(): number {
+  return opened('/dev/full', constants.O_WRONLY);
+}
+
+/** The writing end of a pipe that nothing reads. It takes 64 KiB, and then nothing more. */
+export function openStalledPipe(): number {
+  return opened(makeFifo(), constants.O_RDWR);
+}
+
+/** The writing end of a pipe whose reading end is closed. */
+export function openBrokenPipe(): number {
+  const path = makeFifo();
+  const reader = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+  const writer = opened(path, constants.O_WRONLY);
+  closeSync(reader);
+  return writer;
+}
+
+/** A named pipe, by its path. */
+export function makeFifo(): string {
+  const path = join(makeTemporaryFolder(), 'pipe');
+  execFileSync('mkfifo', [path]);
+  return path;
+}
+
+function opened(path: string, flags: number): number {
+  const fd = openSync(path, flags);
+  onTestFinished(() => closeSync(fd));
+  return fd;
+}

@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto';
+import { DatabaseSync } from 'node:sqlite';
+import { hashKey } from '../../src/storage/key-directory.ts';
+
+/** How large a database is, and what its keys have. */
+interface Filling {
+  readonly keys: number;
+  /** Records, each settled and with a row of the ledger. */
+  readonly records: number;
+  readonly models?: readonly string[];
+  /** In milliseconds since 1970; a record is made every millisecond from then on. */
+  readonly startMs?: number;
+}
+
+/** What every record was charged, in nano-USD, for 10 tokens in and 10 out at a price of 1 and 2 USD per million. */
+const chargeNanos = 30_000;
+
+/** What every key has left, in nano-USD. */
+const balanceNanos = 1_000_000_000_000;
+
+/**
+ * Fills a database that an engine has made: keys with a balance, records with random ids as real ones have, and a ledger
+ * that adds up. Statistics are not made, as in a real one.
+ */
+export function fillDatabase(
+  file: string,
+  { keys, records, models = ['small'], startMs = 1_700_000_000_000 }: Filling,
+): void {
+  const database = new DatabaseSync(file, { timeout: 10_000 });
+  database.exec('PRAGMA foreign_keys = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -400000; BEGIN');
+  const key = database.prepare('INSERT INTO api_keys (id, hash, name, created_at) VALUES (?, ?, ?, ?)');
+  const account = database.prepare('INSERT INTO accounts (key_id, balance, spent) VALUES (?, ?, ?)');
+  const credit = database.prepare(
+    `INSERT INTO ledger (key_id, created_at, kind, delta, reference, posting) VALUES (?, ?, 'credit', ?, 'first', ?)`,
+  );
+  for (let number = 0; number < keys; number++) {
+    const spent = chargeNanos * (Math.floor(records / keys) + (number < records % keys ? 1 : 0));
+    key.run(keyIdOf(number), hashKey(secretOf(number)), `key ${number}`, startMs + number);
+    account.run(keyIdOf(number), balanceNanos, spent);
+    credit.run(keyIdOf(number), startMs, balanceNanos + spent, `opening-${number}`);
+  }
+  const record = database.prepare(
+    `INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, outcome, status,
+       input_tokens, cached_input_tokens, output_tokens, reasoning_tokens, usage_source, first_byte_ms, total_ms,
+       price_input, price_cached_input, price_output, hold, charge, settlement, attempts)
+     VALUES (?, ?, ?, 'chat', 'stream', ?, 'local', 1, 'completed', 200, 10, 0, 10, 0, 'upstream', 120, 900,
+       1000000000, 1000000000, 2000000000, ?, ?, ?, ?)`,
+  );
+  const posting = database.prepare(
+    `INSERT INTO ledger (key_id, created_at, kind, delta, request_id, posting) VALUES (?, ?, 'charge', ?, ?, ?)`,
+  );
+  const attempts = JSON.stringify([
+    { upstream: 'local', model: 'tiny', result: 'ok', durationMs: 900, usage: null },
+  ]);
+  for (let number = 0; number < records; number++) {
+    const requestId = `req_${randomBytes(16).toString('hex')}`;
+    const settlement = randomBytes(16).toString('hex');
+    const keyId = keyIdOf(number % keys);
+    const atMs = startMs + number;
+    const model = models[number % models.length] ?? '';
+    record.run(requestId, keyId, atMs, model, chargeNanos, chargeNanos, settlement, attempts);
+    posting.run(keyId, atMs, -chargeNanos, requestId, settlement);
+  }
+  // On the disk before anything is measured: the first commit of a gateway would wait for all of it.
+  database.exec('COMMIT; PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)');
+  database.close();
+}
+
+export function keyIdOf(number: number): string {
+  return `key_${String(number).padStart(12, '0')}`;
+}
+
+/** What a client presents for this key. */
+export function secretOf(number: number): string {
+  return `sk-tg-${String(number).padStart(12, '0')}-${'x'.repeat(43)}`;
+}

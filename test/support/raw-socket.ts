@@ -1,0 +1,39 @@
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+/** A connection without an HTTP client around it. */
+export interface RawSocket {
+  readonly socket: Socket;
+  /** Everything that came so far. */
+  readonly text: () => string;
+  /** Whether the other side has ended or broken it. */
+  readonly isClosed: () => boolean;
+  /** The code of the error that it broke with; `null` for none. */
+  readonly error: () => string | null;
+}
+
+/** Opens a connection to a listener, for the running test; it is read unless `paused`. */
+export function openRaw(url: string, { paused = false, from = '127.0.0.1' } = {}): RawSocket {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ port: Number(port), host: hostname, localAddress: from });
+  let text = '';
+  let isClosed = false;
+  let code: string | null = null;
+  socket.on('data', (chunk) => (text += chunk.toString('latin1')));
+  socket.on('error', (error: NodeJS.ErrnoException) => (code = error.code ?? 'unknown'));
+  socket.on('end', () => (isClosed = true));
+  socket.on('close', () => (isClosed = true));
+  if (paused) socket.pause();
+  onTestFinished(() => void socket.destroy());
+  return { socket, text: () => text, isClosed: () => isClosed, error: () => code };
+}
+
+/** A request with a JSON body and a key. */
+export function rawPost(path: string, key: string, body: object): string {
+  const text = JSON.stringify(body);
+  return (
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n` +
+    `Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
+  );
+}

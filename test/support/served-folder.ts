@@ -1,0 +1,56 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { startTextgate } from './textgate-process.ts';
+import type { TextgateProcess } from './textgate-process.ts';
+
+const adminToken = 'an-admin-token-for-tests';
+
+/** A gateway in a process and a folder of its own, with its database in `data/textgate.db`. */
+export interface ServedFolder {
+  readonly server: TextgateProcess;
+  readonly url: string;
+  readonly adminUrl: string;
+  /** What the command line needs to find it. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Asks the admin listener; returns the parsed body. */
+  // eslint-disable-next-line typescript/no-explicit-any -- what a test reads is checked by what it expects
+  ask(method: string, path: string, body?: object): Promise<any>;
+}
+
+/** Serves one model, `small`, for 1 and 2 USD per million tokens. `database` is another name of the database. */
+export async function serveFolder(
+  folder: string,
+  upstreamUrl: string,
+  database = 'data/textgate.db',
+): Promise<ServedFolder> {
+  const config = join(folder, 'textgate.yaml');
+  writeFileSync(
+    config,
+    JSON.stringify({
+      server: { port: 0, drain: '5s' },
+      admin: { port: 0, token: adminToken },
+      storage: { url: `sqlite:${database}` },
+      limits: { concurrency: 10, requestsPerMinute: 1_000_000 },
+      upstreams: { local: { url: upstreamUrl } },
+      models: {
+        small: { routes: [{ upstream: 'local', model: 'tiny' }], price: { input: '1', output: '2' } },
+      },
+    }),
+  );
+  const server = startTextgate(['serve', '--config', config], folder);
+  const [, url = '', adminUrl = ''] = await server.printed(/serves (\S+)\/v1 \(admin: (\S+)\)/);
+  return {
+    server,
+    url,
+    adminUrl,
+    environment: { TEXTGATE_ADMIN_URL: adminUrl, TEXTGATE_ADMIN_TOKEN: adminToken },
+    async ask(method, path, body) {
+      const response = await fetch(`${adminUrl}/admin${path}`, {
+        method,
+        headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      return response.json();
+    },
+  };
+}

@@ -1,0 +1,102 @@
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { eventually } from './eventually.ts';
+import { makeTemporaryFolder } from './temporary-folder.ts';
+import { startTextgate } from './textgate-process.ts';
+import type { Outputs, TextgateProcess } from './textgate-process.ts';
+
+/** A gateway as an operator runs it, with a key, whatever becomes of what it prints. */
+export interface ServingProcess {
+  readonly server: TextgateProcess;
+  readonly folder: string;
+  readonly url: string;
+  readonly adminUrl: string;
+  readonly key: string;
+  /** Posts with the key; the body asks the demo for text if it is left out. */
+  post(path?: string, body?: object): Promise<Response>;
+  /** The same, with the whole answer read. */
+  ask(): Promise<{ readonly status: number; readonly text: string }>;
+  readMetrics(): Promise<string>;
+}
+
+const token = 'an-admin-token-for-tests';
+
+/** How long a process may take to start on a busy machine, in milliseconds. */
+const startMs = 20_000;
+
+interface ServingOptions extends Outputs {
+  /** The config; without one the built-in demo is served. */
+  readonly config?: object;
+  readonly environment?: Readonly<Record<string, string>>;
+  /** What the key is made with, beside its name. */
+  readonly keySettings?: object;
+}
+
+/** Starts one on free ports that are known beforehand, since it may not be able to print them. */
+export async function startServing({
+  config,
+  environment,
+  keySettings,
+  ...outputs
+}: ServingOptions = {}): Promise<ServingProcess> {
+  const folder = makeTemporaryFolder();
+  if (config !== undefined) writeFileSync(join(folder, 'textgate.yaml'), JSON.stringify(config));
+  const [port, adminPort] = await Promise.all([findPort(), findPort()]);
+  const server = startTextgate(
+    config === undefined ? ['serve'] : ['serve', '--config', 'textgate.yaml'],
+    folder,
+    {
+      TEXTGATE_PORT: String(port),
+      TEXTGATE_ADMIN_PORT: String(adminPort),
+      TEXTGATE_ADMIN_TOKEN: token,
+      ...environment,
+    },
+    outputs,
+  );
+  const url = `http://127.0.0.1:${port}`;
+  const adminUrl = `http://127.0.0.1:${adminPort}`;
+  const isReady = () =>
+    fetch(`${adminUrl}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  await eventually('the process is ready', isReady, startMs);
+  const made = await fetch(`${adminUrl}/admin/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'test', ...keySettings }),
+  });
+  const { key } = (await made.json()) as { key: string };
+  const post = (
+    path = '/v1/chat/completions',
+    body: object = { model: 'demo', messages: [{ role: 'user', content: 'x' }] },
+  ): Promise<Response> =>
+    fetch(url + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  return {
+    server,
+    folder,
+    url,
+    adminUrl,
+    key,
+    post,
+    async ask() {
+      const response = await post();
+      return { status: response.status, text: await response.text() };
+    },
+    readMetrics: async () => (await fetch(`${adminUrl}/metrics`)).text(),
+  };
+}
+
+async function findPort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
