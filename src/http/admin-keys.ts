@@ -1,16 +1,17 @@
 import { Router } from 'express';
 import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
-import { parseDuration } from '../shared/duration.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
+import { duration, usd } from '../shared/schema-values.ts';
+import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/compatibility.ts';
+import { ownReferences } from '../domain/account.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { IssuedKey, KeyManagement } from '../operations/manage-keys.ts';
-import { check, instant, pageQuery, readChecked } from './checked-input.ts';
+import { check, instant, pageQuery, readChecked, unknownCursor } from './checked-input.ts';
 import { methodNotAllowed, sendAnswer } from './refusal-response.ts';
 import { emptyAccount, shownAccount, shownKey } from './shown-key.ts';
 import type { KeyDefaults } from './shown-key.ts';
-import { usd } from './usd.ts';
 
 /** What the routes of keys need. */
 export interface KeyAdministration {
@@ -32,22 +33,15 @@ const name = z
 const atLeastOne = z.int().min(1);
 const models = z.array(z.string().min(1)).min(1).max(maxModels);
 const compatibility = z.strictObject({
-  sampling: z.enum(['strip', 'strict']).optional(),
-  unknownFields: z.enum(['reject', 'ignore']).optional(),
+  sampling: z.enum(samplingPolicies).optional(),
+  unknownFields: z.enum(unknownFieldPolicies).optional(),
   responsesDone: z.boolean().optional(),
 });
-const span = z.string().transform((text, context) => {
-  const milliseconds = parseDuration(text);
-  if (milliseconds !== null) return milliseconds;
-  context.issues.push({ code: 'custom', input: text, message: 'expected a duration such as 5s or 1h' });
-  return z.NEVER;
-});
-
 const newKey = z.strictObject({
   name,
   concurrency: atLeastOne.optional(),
   requestsPerMinute: atLeastOne.optional(),
-  queueWait: span.optional(),
+  queueWait: duration.optional(),
   balance: usd.optional(),
   models: models.nullish().transform((list) => list ?? undefined),
   expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
@@ -57,15 +51,22 @@ const changedKey = z.strictObject({
   name: name.optional(),
   concurrency: atLeastOne.nullish(),
   requestsPerMinute: atLeastOne.nullish(),
-  queueWait: span.nullish(),
+  queueWait: duration.nullish(),
   models: models.nullish(),
   expiresAt: instant.nullish(),
   compatibility: compatibility.optional(),
 });
-const rotation = z.strictObject({ grace: span.default(0) });
+const rotation = z.strictObject({ grace: duration.default(0) });
 const payment = z.strictObject({
   amount: usd.refine((nanos) => nanos > 0, 'expected more than 0'),
-  reference: z.string().min(1).max(maxReferenceLength),
+  reference: z
+    .string()
+    .min(1)
+    .max(maxReferenceLength)
+    .refine(
+      (text) => !text.startsWith(ownReferences),
+      `expected no reference that begins with ${ownReferences}`,
+    ),
 });
 
 /** The life of a key: made, listed, read, changed, taken back, rotated, paid for. */
@@ -137,8 +138,9 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
 async function listKeys(request: Request, administration: KeyAdministration): Promise<object | Refusal> {
   const page = check(request.query, pageQuery);
   if (isRefusal(page)) return page;
-  const { keys, next } = await administration.keys.list(page.limit, page.before ?? null);
-  return { object: 'list', data: await showAll(keys, administration), next };
+  const found = await administration.keys.list(page.limit, page.before ?? null);
+  if (found === null) return unknownCursor();
+  return { object: 'list', data: await showAll(found.keys, administration), next: found.next };
 }
 
 async function showAll(

@@ -3,19 +3,17 @@ import { z } from 'zod';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { RecordFilter, RecordPage } from '../domain/consumption.ts';
 import type { Running } from '../pipeline/in-flight.ts';
-import type { Verification } from '../operations/verify-ledger.ts';
-import { check, instant, pageQuery } from './checked-input.ts';
-import { methodNotAllowed, sendAnswer } from './refusal-response.ts';
+import { check, instant, pageQuery, unknownCursor } from './checked-input.ts';
+import { methodNotAllowed, sendAnswer, sendBody } from './refusal-response.ts';
 import { isoTime } from './shown-key.ts';
 import { recordsAsCsv, shownRecord } from './shown-record.ts';
 
 /** What an operator can see of requests, past and running. */
 export interface RecordAdministration {
-  listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage>;
+  listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage | null>;
   running(): readonly Running[];
   /** False when nothing runs under this id. */
   cancel(requestId: string): boolean;
-  verifyLedger(): Promise<Verification>;
 }
 
 const recordQuery = pageQuery.extend({
@@ -25,21 +23,22 @@ const recordQuery = pageQuery.extend({
   to: instant.optional(),
 });
 
-/** `/records`, `/in-flight` and `/ledger`, below `/admin`. */
+/** `/records` and `/in-flight`, below `/admin`. */
 export function createRecordRoutes(administration: RecordAdministration): Router {
   const router = Router();
   router.get('/records', async (request, response) => {
     const query = check(request.query, recordQuery);
     if (isRefusal(query)) return sendAnswer(response, 200, query);
     const { key: keyId, model, from, to, limit, before = null } = query;
-    const { records, next } = await administration.listRecords({ keyId, model, from, to }, limit, before);
+    const page = await administration.listRecords({ keyId, model, from, to }, limit, before);
+    if (page === null) return sendAnswer(response, 200, unknownCursor());
+    const { records, next } = page;
     if (request.accepts(['json', 'csv']) !== 'csv')
       return sendAnswer(response, 200, { object: 'list', data: records.map(shownRecord), next });
-    response.writeHead(200, {
+    sendBody(response, 200, recordsAsCsv(records), {
       'content-type': 'text/csv; charset=utf-8',
       ...(next === null ? {} : { 'x-textgate-next': next }),
     });
-    response.end(recordsAsCsv(records));
   });
   router.all('/records', methodNotAllowed('GET'));
   router.get('/in-flight', (_request, response) =>
@@ -55,10 +54,6 @@ export function createRecordRoutes(administration: RecordAdministration): Router
     sendAnswer(response, 200, administration.cancel(id) ? { request_id: id, cancelled: true } : notRunning());
   });
   router.all('/in-flight/:id/cancel', methodNotAllowed('POST'));
-  router.get('/ledger', async (_request, response) =>
-    sendAnswer(response, 200, await administration.verifyLedger()),
-  );
-  router.all('/ledger', methodNotAllowed('GET'));
   return router;
 }
 

@@ -1,19 +1,23 @@
 import { Router } from 'express';
-import type { Response } from 'express';
-import type { NextId, ReportFault } from '../domain/ports.ts';
+import type { RequestHandler, Response } from 'express';
+import type { ReportFault } from '../domain/ports.ts';
+import type { Maintenance } from '../operations/maintenance.ts';
 import { createAdminGuard } from './admin-guard.ts';
 import { createKeyRoutes } from './admin-keys.ts';
 import type { KeyAdministration } from './admin-keys.ts';
+import { createMaintenanceRoutes } from './admin-maintenance.ts';
 import { createRecordRoutes } from './admin-records.ts';
 import type { RecordAdministration } from './admin-records.ts';
-import { identify, refuseFaults, sendJson, unknownUrl } from './refusal-response.ts';
+import { refuseFaults, sendBody, unknownUrl } from './refusal-response.ts';
 
 /** What the admin listener shows and does. */
 export interface AdminPorts {
   readonly token: string;
-  readonly nextId: NextId;
+  /** The first handler of every request. */
+  readonly prepare: RequestHandler;
   readonly keys: KeyAdministration;
   readonly records: RecordAdministration;
+  readonly maintenance: Maintenance;
   readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly onFault: ReportFault;
   /** How every upstream is, by its name: shown, but no reason not to be ready, since others would not fare better. */
@@ -25,11 +29,10 @@ export interface AdminPorts {
 /** Metrics and probes in the open, as scrapers and orchestrators expect them; `/admin` behind its token. */
 export function createAdminRouter(ports: AdminPorts): Router {
   const router = Router({ caseSensitive: true });
-  router.use(identify(ports.nextId));
+  router.use(ports.prepare);
   router.get('/metrics', async (_request, response) => {
     const { contentType, body } = await ports.metrics.expose();
-    response.writeHead(200, { 'content-type': contentType });
-    response.end(body);
+    sendBody(response, 200, body, { 'content-type': contentType });
   });
   router.get('/healthz', (_request, response) => sendStatus(response, 200, { status: 'ok' }));
   router.get('/readyz', async (_request, response) => {
@@ -41,11 +44,12 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin', createAdminGuard(ports.token));
   router.use('/admin/keys', createKeyRoutes(ports.keys));
   router.use('/admin', createRecordRoutes(ports.records));
+  router.use('/admin', createMaintenanceRoutes(ports.maintenance));
   router.use('/admin', unknownUrl);
   router.use(refuseFaults(ports.onFault));
   return router;
 }
 
 function sendStatus(response: Response, status: number, body: object): void {
-  sendJson(response, status, JSON.stringify(body));
+  sendBody(response, status, JSON.stringify(body));
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
+import { connectionOf } from './connection.ts';
 
 /** A request that a body parser of the surrounding app may have read before us. */
 type MaybeParsed = IncomingMessage & { readonly body?: unknown };
@@ -27,8 +28,9 @@ export async function readBody(
   return readAll(request, maxBytes);
 }
 
-/** Tells a client that waits for our word to send its body. */
+/** Tells a client that waits for our word to send its body, and has its time for that begin. */
 export function letBodyCome(request: IncomingMessage, response: ServerResponse): void {
+  connectionOf(request.socket)?.wantBody(request);
   if (awaitingContinue.delete(request)) response.writeContinue();
 }
 
@@ -79,16 +81,16 @@ function readAll(request: IncomingMessage, maxBytes: number): Promise<Uint8Array
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    request.on('data', (chunk: Buffer) => {
+    const take = (chunk: Buffer): void => {
       size += chunk.length;
-      if (size <= maxBytes) {
-        chunks.push(chunk);
-        return;
-      }
+      chunks.push(chunk);
+      if (size <= maxBytes) return;
       chunks.length = 0;
+      request.off('data', take);
       request.pause();
       resolve(tooLarge(maxBytes));
-    });
+    };
+    request.on('data', take);
     request.on('end', () => resolve(Buffer.concat(chunks)));
     request.on('close', () => resolve(cutOff()));
     request.on('error', () => {});

@@ -23,6 +23,11 @@ export const pageQuery = z.object({
   before: z.string().optional(),
 });
 
+/** The refusal of a cursor that names nothing: an empty page would look like the end of the list. */
+export function unknownCursor(): Refusal {
+  return refuse('invalid_value', "Invalid 'before': nothing in this list has this id.", { param: 'before' });
+}
+
 /** Reads a JSON body and holds it against a schema. */
 export async function readChecked<Schema extends z.ZodType>(
   request: Request,

@@ -1,8 +1,11 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import type { Refusal } from '../shared/errors.ts';
 import type { Clock, UpstreamFault } from '../domain/ports.ts';
+import { withheldStatuses } from '../protocol/upstream/read-error.ts';
 import { tooLarge } from './body.ts';
+import { announceClose } from './lingering-close.ts';
 
 /** From the request to the head of its answer, between two pieces of it, and to its end, in milliseconds; in bytes. */
 export interface ForwardLimits {
@@ -19,7 +22,7 @@ export type Forwarded = number | UpstreamFault | Refusal;
  * All that a client gets to know of an answer beside its body. Not its length: by that it would take the last piece for
  * the end, before the slot is given back.
  */
-const answerHeaders = [
+const passedHeaders = [
   'content-type',
   'content-encoding',
   'content-language',
@@ -75,6 +78,7 @@ export class ForwardedCall {
     this.#upstream = upstream;
     if (this.#over) return void upstream.destroy();
     for (const [name, value] of Object.entries(this.#headers)) upstream.setHeader(name, value);
+    this.#watchForNoAnswer(upstream);
     const { maxBodyBytes } = this.#limits;
     let size = 0;
     body.on('data', (chunk: Buffer) => {
@@ -83,19 +87,44 @@ export class ForwardedCall {
     });
   }
 
+  /** An upstream that switches protocols, or that closes without a word, will not answer: waiting would hold the slot. */
+  #watchForNoAnswer(upstream: ClientRequest): void {
+    const switched = (): void => {
+      this.failed(new Error('invalid response status 101'));
+      upstream.destroy();
+    };
+    upstream.on('upgrade', (_answer: IncomingMessage, socket: Socket) => {
+      socket.on('error', () => {});
+      socket.destroy();
+      switched();
+    });
+    upstream.on('information', ({ statusCode }) => {
+      if (statusCode === 101) switched();
+    });
+    upstream.on('close', () => {
+      if (!this.#answered) this.failed(new Error('closed without an answer'));
+    });
+  }
+
   /** The head of the answer has come. An answer that breaks off breaks the client's connection as well. */
   answered(answer: IncomingMessage): void {
     const status = answer.statusCode ?? 0;
     if (this.#over || status < 200 || status > 999) {
       answer.destroy();
-      return this.failed(new Error(`a head that is none: status ${status}`));
+      return this.failed(new Error(`invalid response status ${status}`));
+    }
+    if (withheldStatuses.has(status)) {
+      answer.destroy();
+      return this.#end(status);
     }
     this.#answered = true;
     this.#cancelFirstByte();
     this.#onHead(status);
-    const kept = answerHeaders.filter((name) => answer.headers[name] !== undefined);
+    const kept = passedHeaders.filter((name) => answer.headers[name] !== undefined);
+    announceClose(this.#response);
     this.#response.writeHead(status, Object.fromEntries(kept.map((name) => [name, answer.headers[name]])));
-    this.#response.flushHeaders();
+    // A client takes the head of an answer without a body for its end, which must wait for the settlement.
+    if (hasBody(answer)) this.#response.flushHeaders();
     this.#watchSilence(answer);
     pipeline(answer, this.#response, { end: false }).then(
       () => this.#end(status),
@@ -134,4 +163,10 @@ export class ForwardedCall {
     for (const cancel of this.#cancels) cancel();
     this.#resolve(forwarded);
   }
+}
+
+/** Whether anything follows the head of an answer, as far as the head says. */
+function hasBody({ statusCode, headers, req }: IncomingMessage & { readonly req?: ClientRequest }): boolean {
+  const isEmpty = statusCode === 204 || statusCode === 304 || headers['content-length'] === '0';
+  return !isEmpty && req?.method !== 'HEAD';
 }

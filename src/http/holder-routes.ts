@@ -1,54 +1,77 @@
 import { Router } from 'express';
-import type { Request, RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Account } from '../domain/account.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { ConsumptionRecord, RecordFilter, RecordPage } from '../domain/consumption.ts';
-import type { KeyDirectory } from '../domain/ports.ts';
-import { authenticate } from '../pipeline/authenticate.ts';
+import { limitRefusal } from '../domain/limits.ts';
+import type { Limits } from '../domain/limits.ts';
+import type { KeyDirectory, Limiter } from '../domain/ports.ts';
+import type { TurnQueue } from '../domain/turn-queue.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
 import { notRunning } from './admin-records.ts';
-import { check, pageQuery } from './checked-input.ts';
-import { findDuplicateHeader } from './http-client.ts';
-import { methodNotAllowed, sendAnswer } from './refusal-response.ts';
+import { check, pageQuery, unknownCursor } from './checked-input.ts';
+import { authenticateRequest } from './http-client.ts';
+import { idOf, methodNotAllowed, sendAnswer } from './refusal-response.ts';
 import { emptyAccount, shownKey } from './shown-key.ts';
 import type { KeyDefaults } from './shown-key.ts';
 import { shownRecord } from './shown-record.ts';
 
+/**
+ * What one key may read of itself: its own pages are read beside every other key's requests. Apart from the limits of
+ * the requests, so that looking costs none of them.
+ */
+const readLimits: Limits = { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 };
+
+const reads = { one: 'one read of its own record', many: 'reads of its own record' };
+
 /** What a key's holder can see of it. */
 export interface HolderPorts {
+  /** Counts the reads of every key. */
+  readonly readLimiter: Limiter;
+  /**
+   * The reads of all keys are made one after the other. Pages are built on the thread that serves every request, and
+   * many at a time would hold all answers up for as long as they take together.
+   */
+  readonly readTurns: TurnQueue;
   readonly keys: KeyDirectory;
   readonly inFlight: InFlight;
   readonly defaults: KeyDefaults;
   readonly accounts: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, Account>>;
-  listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage>;
+  listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage | null>;
   findRecord(requestId: string, keyId: string): Promise<ConsumptionRecord | null>;
 }
 
-/** `/v1/key`: the caller's own key, its requests, their receipts, and the end of one that runs. Costs no start. */
+/**
+ * `/v1/key`: the caller's own key, its requests, their receipts, and the end of one that runs. None of it costs a start;
+ * all but the end of a request counts against the limits of reads.
+ */
 export function createHolderRoutes(ports: HolderPorts): Router {
   const router = Router({ caseSensitive: true });
   const handle =
-    (work: (key: ApiKey, request: Request) => Promise<object | Refusal>): RequestHandler =>
+    (
+      work: (key: ApiKey, request: Request, response: Response) => Promise<object | Refusal>,
+    ): RequestHandler =>
     async (request, response) => {
-      const key =
-        findDuplicateHeader(request) ?? (await authenticate(request.headers.authorization, ports.keys));
-      sendAnswer(response, 200, isRefusal(key) ? key : await work(key, request));
+      const key = await authenticateRequest(request, ports.keys);
+      sendAnswer(response, 200, isRefusal(key) ? key : await work(key, request, response));
     };
+  const handleRead = (work: (key: ApiKey, request: Request) => Promise<object | Refusal>): RequestHandler =>
+    handle((key, request, response) => limitRead(ports, key, idOf(response), () => work(key, request)));
   router.get(
     '/v1/key',
-    handle((key) => showOwn(key, ports)),
+    handleRead((key) => showOwn(key, ports)),
   );
   router.all('/v1/key', methodNotAllowed('GET, HEAD'));
   router.get(
     '/v1/key/requests',
-    handle((key, request) => listOwn(key, request, ports)),
+    handleRead((key, request) => listOwn(key, request, ports)),
   );
   router.all('/v1/key/requests', methodNotAllowed('GET, HEAD'));
   router.get(
     '/v1/key/requests/:id',
-    handle(async ({ id }, request) => {
+    handleRead(async ({ id }, request) => {
       const record = await ports.findRecord(String(request.params['id']), id);
       return record === null
         ? refuse('request_not_found', 'No request of this key has this id.')
@@ -75,6 +98,29 @@ async function showOwn(key: ApiKey, { accounts, inFlight, defaults }: HolderPort
 async function listOwn(key: ApiKey, request: Request, ports: HolderPorts): Promise<object | Refusal> {
   const page = check(request.query, pageQuery);
   if (isRefusal(page)) return page;
-  const { records, next } = await ports.listRecords({ keyId: key.id }, page.limit, page.before ?? null);
-  return { object: 'list', data: records.map(shownRecord), next };
+  const found = await ports.listRecords({ keyId: key.id }, page.limit, page.before ?? null);
+  if (found === null) return unknownCursor();
+  return { object: 'list', data: found.records.map(shownRecord), next: found.next };
+}
+
+/** Reads within the limits of the key, or says which of them stands in the way. */
+async function limitRead(
+  { readLimiter: limiter, readTurns }: HolderPorts,
+  { id }: ApiKey,
+  requestId: string,
+  read: () => Promise<object | Refusal>,
+): Promise<object | Refusal> {
+  const { signal } = new AbortController();
+  const standing = await limiter.start(id, requestId, readLimits, signal);
+  const refusal = limitRefusal(standing, readLimits, reads);
+  if (refusal !== null) return refusal;
+  try {
+    const found = await readTurns.run(read);
+    if (found !== null) return found;
+    return refuse('overloaded', 'Too many keys read their records right now. Try again shortly.', {
+      retryAfterMs: 1_000,
+    });
+  } finally {
+    await limiter.release(id, requestId);
+  }
 }

@@ -1,13 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { refuse } from '../shared/errors.ts';
+import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { Clock, RequestHead } from '../domain/ports.ts';
+import type { ApiKey } from '../domain/api-key.ts';
+import type { KeyDirectory, RequestHead } from '../domain/ports.ts';
+import { authenticate } from '../pipeline/authenticate.ts';
 import type { AnswerHead, ClientConnection } from '../pipeline/client-connection.ts';
 import { answerHeaders } from './answer-headers.ts';
-import { isOversized, readBody } from './body.ts';
-
-/** How long a client may leave written bytes unread, in milliseconds. */
-const maxUnreadMs = 30_000;
+import { readBody } from './body.ts';
+import { connectionOf } from './connection.ts';
+import { announceClose, lingerAfter, whenChunkIsRead } from './lingering-close.ts';
 
 /** Headers of which Node keeps the first and drops the rest, where the two could disagree. */
 const singleHeaders = ['authorization', 'content-type'] as const;
@@ -22,20 +23,12 @@ export class HttpClient implements ClientConnection {
   readonly #request: RoutedRequest;
   readonly #response: ServerResponse;
   readonly #maxBodyBytes: number;
-  readonly #clock: Clock;
 
-  constructor(
-    id: string,
-    request: RoutedRequest,
-    response: ServerResponse,
-    maxBodyBytes: number,
-    clock: Clock,
-  ) {
+  constructor(id: string, request: RoutedRequest, response: ServerResponse, maxBodyBytes: number) {
     this.id = id;
     this.#request = request;
     this.#response = response;
     this.#maxBodyBytes = maxBodyBytes;
-    this.#clock = clock;
     this.headFault = findDuplicateHeader(request);
     response.on('error', () => {});
   }
@@ -57,6 +50,10 @@ export class HttpClient implements ClientConnection {
     return this.#request.headers.authorization;
   }
 
+  recognize(): void {
+    connectionOf(this.#request.socket)?.recognize();
+  }
+
   readBody(): Promise<Uint8Array | Refusal> {
     return readBody(this.#request, this.#response, this.#maxBodyBytes);
   }
@@ -73,11 +70,12 @@ export class HttpClient implements ClientConnection {
     });
   }
 
-  answer(head: AnswerHead, body: string): Promise<void> {
-    const closing =
-      head.status === 413 || isOversized(this.#request, this.#maxBodyBytes) ? { connection: 'close' } : {};
+  async answer(head: AnswerHead, body: string): Promise<void> {
     const length = { 'content-length': Buffer.byteLength(body) };
-    this.#response.writeHead(head.status, { ...answerHeaders(head), ...closing, ...length });
+    await new Promise<void>((resolve) => whenChunkIsRead(this.#response, resolve));
+    announceClose(this.#response);
+    this.#response.writeHead(head.status, { ...answerHeaders(head), ...length });
+    lingerAfter(this.#response);
     this.#response.end(body);
     return this.#sent();
   }
@@ -92,6 +90,7 @@ export class HttpClient implements ClientConnection {
   }
 
   end(text: string): Promise<void> {
+    lingerAfter(this.#response);
     this.#response.end(text);
     return this.#sent();
   }
@@ -108,13 +107,11 @@ export class HttpClient implements ClientConnection {
     if (!this.#response.writableFinished && !this.#response.destroyed) await this.#firstOf('finish');
   }
 
-  /** Waits for an event, the signal or the connection's end; a client that takes nothing in is cut off. */
+  /** Waits for an event, the signal or the connection's end, which a client that reads nothing brings about. */
   #firstOf(event: 'drain' | 'finish', signal?: AbortSignal): Promise<void> {
     const response = this.#response;
     return new Promise((resolve) => {
-      const cancel = this.#watchProgress();
       const done = (): void => {
-        cancel();
         response.off(event, done);
         response.off('close', done);
         signal?.removeEventListener('abort', done);
@@ -126,25 +123,20 @@ export class HttpClient implements ClientConnection {
       if (signal?.aborted) done();
     });
   }
+}
 
-  /** Looks now and then whether the client took anything in; one that did gets the time once more. */
-  #watchProgress(): () => void {
-    const response = this.#response;
-    const unread = (): number => response.socket?.writableLength ?? 0;
-    let before = unread();
-    const look = (): void => {
-      const now = unread();
-      if (now >= before) return void response.destroy();
-      before = now;
-      cancel = this.#clock.schedule(maxUnreadMs, look);
-    };
-    let cancel = this.#clock.schedule(maxUnreadMs, look);
-    return () => cancel();
-  }
+/** The key of a request outside the pipeline, or the refusal; its connection is kept as that of a known client. */
+export async function authenticateRequest(
+  request: IncomingMessage,
+  keys: KeyDirectory,
+): Promise<ApiKey | Refusal> {
+  const key = findDuplicateHeader(request) ?? (await authenticate(request.headers.authorization, keys));
+  if (!isRefusal(key)) connectionOf(request.socket)?.recognize();
+  return key;
 }
 
 /** Two different credentials in one request must not depend on which of them a parser prefers. */
-export function findDuplicateHeader({ rawHeaders }: IncomingMessage): Refusal | null {
+function findDuplicateHeader({ rawHeaders }: IncomingMessage): Refusal | null {
   for (const name of singleHeaders) {
     const times = rawHeaders.filter((raw, index) => index % 2 === 0 && raw.toLowerCase() === name).length;
     if (times > 1)

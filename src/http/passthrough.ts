@@ -1,5 +1,6 @@
 import type { Agent, IncomingMessage, ServerResponse } from 'node:http';
 import { Router } from 'express';
+import type { RequestHandler } from 'express';
 import { createProxyMiddleware, fixRequestBody } from 'http-proxy-middleware';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
@@ -11,7 +12,7 @@ import { isOversized, letBodyCome, tooLarge } from './body.ts';
 import { ForwardedCall } from './forwarded-call.ts';
 import type { ForwardLimits } from './forwarded-call.ts';
 import { HttpClient } from './http-client.ts';
-import { idOf, identify, methodNotAllowed } from './refusal-response.ts';
+import { idOf, methodNotAllowed } from './refusal-response.ts';
 
 /** A path that is passed on, and where to. */
 export interface Passthrough extends PassthroughPath {
@@ -51,16 +52,16 @@ export function createPassthroughRouter(
   paths: readonly Passthrough[],
   proxies: Proxies,
   ports: Ports,
-  nextId: () => string,
+  prepare: RequestHandler,
   maxBodyBytes: number,
 ): Router {
   const router = Router({ caseSensitive: true, strict: true });
   for (const passthrough of paths) {
     const open = createForwarder(passthrough, proxies, maxBodyBytes, ports.clock);
-    router.all(passthrough.path, identify(nextId), (request, response) => {
+    router.all(passthrough.path, prepare, (request, response) => {
       if (!passedMethods.has(request.method))
         return methodNotAllowed([...passedMethods].join(', '))(request, response, () => {});
-      const client = new HttpClient(idOf(response), request, response, maxBodyBytes, ports.clock);
+      const client = new HttpClient(idOf(response), request, response, maxBodyBytes);
       void runPassthrough(passthrough, client, open(request, response), ports);
     });
   }
@@ -103,14 +104,14 @@ function createForwarder(
   proxies.set(place, proxy);
   const limits = { ...deadlines, maxBodyBytes };
   return (request, response) => ({
-    bodyFault: findBodyFault(request, maxBodyBytes),
+    requestFault: findTargetFault(request) ?? findBodyFault(request, maxBodyBytes),
     forward: (trace, signal, onHead) =>
       new Promise((resolve) => {
         const sent = { 'accept-encoding': 'identity', 'user-agent': 'textgate', ...headers, ...trace };
         proxy.calls.set(request, new ForwardedCall(response, sent, limits, clock, signal, onHead, resolve));
         for (const name of Object.keys(request.headers))
           if (!requestHeaders.has(name)) delete request.headers[name];
-        request.url = pathOf(request);
+        request.url = passthrough.path + queryOf(request);
         letBodyCome(request, response);
         void proxy.handle(request, response);
       }),
@@ -125,9 +126,15 @@ function findBodyFault(request: IncomingMessage, maxBodyBytes: number): Refusal 
   return isOversized(request, maxBodyBytes) ? tooLarge(maxBodyBytes) : null;
 }
 
-/** The path and query that were asked for, without the authority that a request to a proxy has before them. */
-function pathOf({ url = '/' }: IncomingMessage): string {
-  if (url.startsWith('/')) return url;
-  const { pathname, search } = new URL(url);
-  return pathname + search;
+/** The target of a request to a proxy is a whole address, which has to be one: nothing is made of a broken one. */
+function findTargetFault({ url = '/' }: IncomingMessage): Refusal | null {
+  if (url.startsWith('/') || URL.canParse(url)) return null;
+  return refuse('invalid_value', 'The address in the request line is not a valid URL.');
+}
+
+/** The query that was asked for, without a fragment: that is not meant for servers. */
+function queryOf({ url = '' }: IncomingMessage): string {
+  const [target = ''] = url.split('#', 1);
+  const start = target.indexOf('?');
+  return start === -1 ? '' : target.slice(start);
 }

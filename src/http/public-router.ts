@@ -4,41 +4,32 @@ import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Protocol } from '../protocol/text.ts';
 import type { ApiKey } from '../domain/api-key.ts';
-import type { NextId } from '../domain/ports.ts';
 import type { OfferedModel } from '../domain/routing.ts';
-import { authenticate } from '../pipeline/authenticate.ts';
 import type { Ports } from '../pipeline/exchange.ts';
 import { findModel, mayUse } from '../pipeline/route.ts';
 import { runExchange } from '../pipeline/run-exchange.ts';
 import { createHolderRoutes } from './holder-routes.ts';
 import type { HolderPorts } from './holder-routes.ts';
-import { HttpClient, findDuplicateHeader } from './http-client.ts';
+import { HttpClient, authenticateRequest } from './http-client.ts';
 import { createPassthroughRouter } from './passthrough.ts';
 import type { Passthrough, Proxies } from './passthrough.ts';
-import {
-  idOf,
-  identify,
-  methodNotAllowed,
-  refuseFaults,
-  sendAnswer,
-  unknownUrl,
-} from './refusal-response.ts';
+import { idOf, methodNotAllowed, refuseFaults, sendAnswer, unknownUrl } from './refusal-response.ts';
 
 /** The paths under `/v1`, and those that are passed on. Everything else is left to the app around it. */
 export function createPublicRouter(
   ports: Ports,
   holder: HolderPorts,
   passthrough: { readonly paths: readonly Passthrough[]; readonly proxies: Proxies },
-  nextId: NextId,
+  prepare: RequestHandler,
   maxBodyBytes: number,
 ): Router {
   const router = Router({ caseSensitive: true });
-  router.use(createPassthroughRouter(passthrough.paths, passthrough.proxies, ports, nextId, maxBodyBytes));
-  router.use('/v1', identify(nextId));
+  router.use(createPassthroughRouter(passthrough.paths, passthrough.proxies, ports, prepare, maxBodyBytes));
+  router.use('/v1', prepare);
   const generate =
     (protocol: Protocol): RequestHandler =>
     (request, response) => {
-      const client = new HttpClient(idOf(response), request, response, maxBodyBytes, ports.clock);
+      const client = new HttpClient(idOf(response), request, response, maxBodyBytes);
       void runExchange(protocol, client, ports);
     };
 
@@ -64,7 +55,7 @@ async function answerModels(
   ports: Ports,
   read: (key: ApiKey, ports: Ports) => Promise<object | Refusal>,
 ): Promise<void> {
-  const key = findDuplicateHeader(request) ?? (await authenticate(request.headers.authorization, ports.keys));
+  const key = await authenticateRequest(request, ports.keys);
   sendAnswer(response, 200, isRefusal(key) ? key : await read(key, ports));
 }
 

@@ -6,40 +6,55 @@ import type { NextId, ReportFault } from '../domain/ports.ts';
 import { jsonType } from '../protocol/answer-writer.ts';
 import { writeRefusal } from '../protocol/write-refusal.ts';
 import { refusalHeaders } from './answer-headers.ts';
+import { announceClose, lingerAfter, whenChunkIsRead } from './lingering-close.ts';
+import type { UnreadWatch } from './unread-watch.ts';
 
-/** Gives every request its id, before anything can go wrong with it: each answer carries it. */
-export function identify(nextId: NextId): RequestHandler {
+/** Node warns of a leak above ten listeners; a passed-on answer has a few more of its own. */
+const maxListeners = 20;
+
+/**
+ * The first handler of every request: gives it its id before anything can go wrong with it, forbids guessing the type of
+ * its answer, and has the answer watched for a client that does not read it.
+ */
+export function prepareAnswers(nextId: NextId, watchUnread: UnreadWatch): RequestHandler {
   return (_request, response, next) => {
     if (response.locals['id'] === undefined) {
       const id = nextId();
       response.locals['id'] = id;
       response.setHeader('x-request-id', `req_${id}`);
+      response.setHeader('x-content-type-options', 'nosniff');
+      response.setMaxListeners(maxListeners);
+      watchUnread(response);
     }
     next();
   };
 }
 
-/** The id that `identify` gave. */
+/** The id that `prepareAnswers` gave. */
 export function idOf(response: Response): string {
   return String(response.locals['id']);
 }
 
-/** Sends a JSON body, as every answer outside an exchange is sent. */
-export function sendJson(
+/** Sends a whole body, as every answer outside an exchange is sent; JSON, unless the headers say otherwise. */
+export function sendBody(
   response: Response,
   status: number,
   body: string,
   headers: Readonly<Record<string, string>> = {},
 ): void {
   const length = Buffer.byteLength(body);
-  response.writeHead(status, { 'content-type': jsonType, 'content-length': length, ...headers });
-  response.end(body);
+  whenChunkIsRead(response, () => {
+    announceClose(response);
+    response.writeHead(status, { 'content-type': jsonType, 'content-length': length, ...headers });
+    lingerAfter(response);
+    response.end(body);
+  });
 }
 
 /** Sends what a route has to say: an object, or a refusal. */
 export function sendAnswer(response: Response, status: number, answer: object | Refusal): void {
   if (isRefusal(answer)) sendRefusal(response, answer);
-  else sendJson(response, status, JSON.stringify(answer));
+  else sendBody(response, status, JSON.stringify(answer));
 }
 
 /** Sends a refusal in the OpenAI envelope. */
@@ -49,7 +64,7 @@ export function sendRefusal(
   headers: Readonly<Record<string, string>> = {},
 ): void {
   const all = { ...refusalHeaders(refusal), ...headers };
-  sendJson(response, statusOf(refusal.code), writeRefusal(refusal), all);
+  sendBody(response, statusOf(refusal.code), writeRefusal(refusal), all);
 }
 
 /** Answers a known path asked with a method that it does not have. */

@@ -1,3 +1,4 @@
+import { escapeControlCharacters } from '../shared/control-characters.ts';
 import { formatUsd } from '../shared/money.ts';
 import type { ConsumptionRecord } from '../domain/consumption.ts';
 import type { Usage } from '../protocol/text.ts';
@@ -21,7 +22,9 @@ export function shownRecord(record: ConsumptionRecord): object {
     price: {
       input: formatUsd(price.input),
       cached_input: formatUsd(price.cachedInput),
+      cache_write: formatUsd(price.cacheWrite),
       output: formatUsd(price.output),
+      request: formatUsd(price.request),
     },
     hold: formatUsd(record.holdNanos),
     charge: formatUsd(record.chargeNanos),
@@ -41,6 +44,7 @@ function shownUsage(usage: Usage | null): object | null {
   return {
     input_tokens: usage.inputTokens,
     cached_input_tokens: usage.cachedInputTokens,
+    cache_write_tokens: usage.cacheWriteTokens,
     output_tokens: usage.outputTokens,
     reasoning_tokens: usage.reasoningTokens,
     total_tokens: usage.totalTokens,
@@ -59,9 +63,15 @@ const csvColumns: readonly (readonly [string, (record: ConsumptionRecord) => str
   ['status', ({ status }) => status],
   ['input_tokens', ({ usage }) => usage?.inputTokens ?? null],
   ['cached_input_tokens', ({ usage }) => usage?.cachedInputTokens ?? null],
+  ['cache_write_tokens', ({ usage }) => usage?.cacheWriteTokens ?? null],
   ['output_tokens', ({ usage }) => usage?.outputTokens ?? null],
   ['reasoning_tokens', ({ usage }) => usage?.reasoningTokens ?? null],
   ['usage_source', ({ usageSource }) => usageSource],
+  ['price_input', ({ price }) => formatUsd(price.input)],
+  ['price_cached_input', ({ price }) => formatUsd(price.cachedInput)],
+  ['price_cache_write', ({ price }) => formatUsd(price.cacheWrite)],
+  ['price_output', ({ price }) => formatUsd(price.output)],
+  ['price_request', ({ price }) => formatUsd(price.request)],
   ['attempts', ({ attempts }) => attempts.length],
   ['hold', ({ holdNanos }) => formatUsd(holdNanos)],
   ['charge', ({ chargeNanos }) => formatUsd(chargeNanos)],
@@ -76,10 +86,11 @@ export function recordsAsCsv(records: readonly ConsumptionRecord[]): string {
   return [csvColumns.map(([name]) => name).join(','), ...lines].map((line) => `${line}\r\n`).join('');
 }
 
-/** A cell is quoted where it must be; one that a spreadsheet would run as a formula is made text. */
+/** A cell is quoted where it must be; control characters are escaped; what a spreadsheet would run as a formula is text. */
 function csvCell(value: string | number | null): string {
   if (value === null) return '';
   if (typeof value === 'number') return String(value);
-  const text = /^[=+\-@\t]/.test(value) && !/^-?\d/.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  const shown = escapeControlCharacters(value);
+  const text = /^[=+\-@]/.test(shown) && !/^-?\d/.test(shown) ? `'${shown}` : shown;
+  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -14,6 +14,7 @@ const maxCauseChars = 200;
 /** Feeds one dispatched request into a body queue, and gives out the answer when its head has come. */
 export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   readonly #resolve: (answer: UpstreamAnswer | UpstreamFault) => void;
+  readonly #onSent: () => void;
   readonly #queue: BodyQueue;
   #answered = false;
   #connection: Connection | null = null;
@@ -25,10 +26,12 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     clock: Clock,
     deadlines: Deadlines,
     signal: AbortSignal,
+    onSent: () => void = () => {},
   ) {
     const interrupt = (): void => this.#queue.stop({ fault: 'interrupted' });
     signal.addEventListener('abort', interrupt, { once: true });
     this.#resolve = resolve;
+    this.#onSent = onSent;
     this.#queue = new BodyQueue(clock, deadlines, () => {
       signal.removeEventListener('abort', interrupt);
       const { fault } = this.#queue;
@@ -47,6 +50,10 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
       resume: () => controller.resume(),
       abort: () => controller.abort(new Error('stopped by the gateway')),
     });
+  }
+
+  onRequestSent(): void {
+    this.#onSent();
   }
 
   onResponseStart(

@@ -26,7 +26,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
     call(call, signal) {
       if (signal.aborted) return Promise.resolve({ fault: 'interrupted' });
       return new Promise((resolve) => {
-        const exchange = new HttpCall(resolve, clock, deadlinesOf(call, deadlines), signal);
+        const exchange = new HttpCall(resolve, clock, deadlinesOf(call, deadlines), signal, call.onSent);
         const once = call.fresh ? openConnection(url, options) : null;
         (once ?? pool).dispatch(
           {

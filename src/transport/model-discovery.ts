@@ -1,8 +1,9 @@
+import { hasControlCharacters } from '../shared/control-characters.ts';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import { matchName, renameBy } from '../shared/name-pattern.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Clock, ModelCatalogue, ReportFault, Upstreams } from '../domain/ports.ts';
-import type { Price } from '../domain/pricing.ts';
+import type { ModelPrice } from '../domain/pricing.ts';
 import type { ModelSource, OfferedModel } from '../domain/routing.ts';
 import { readModels } from '../protocol/upstream/read-models.ts';
 import type { ListedModel } from '../protocol/upstream/read-models.ts';
@@ -29,7 +30,7 @@ export interface Offer {
   readonly allow: readonly string[];
   /** Our names by patterns of theirs. */
   readonly rename: Readonly<Record<string, string>>;
-  readonly price: Price;
+  readonly price: ModelPrice;
   readonly holdTokens: number;
 }
 
@@ -58,8 +59,8 @@ export function createModelDiscovery(
   const ask = async (): Promise<void> => {
     askedMs = clock.monotonicMs();
     const found = await fetchModels(offer, models, upstreams, clock);
-    models = found ?? models;
-    const trouble = found === null ? 'it does not answer with a list of models' : emptyList(found, offer);
+    models = found?.models ?? models;
+    const trouble = found === null ? 'it does not answer with a list of models' : troubleIn(found, offer);
     if (trouble !== null && trouble !== told) report(`the upstream ${offer.source.upstream}`, trouble);
     told = trouble;
   };
@@ -92,9 +93,16 @@ export function createModelDiscovery(
   };
 }
 
-/** Why a list offers nothing; `null` when it offers something. */
-function emptyList(found: ReadonlyMap<string, OfferedModel>, { allow }: Offer): string | null {
-  return found.size > 0 ? null : `none of its models is allowed by ${JSON.stringify(allow)}`;
+/** What is offered of a list, and how many of its names can't be. */
+interface Found {
+  readonly models: ReadonlyMap<string, OfferedModel>;
+  readonly unusable: number;
+}
+
+/** What an operator should know of a list; `null` when all is well. */
+function troubleIn({ models, unusable }: Found, { allow }: Offer): string | null {
+  if (unusable > 0) return `${unusable} of its models are left out: control characters in their names`;
+  return models.size > 0 ? null : `none of its models is allowed by ${JSON.stringify(allow)}`;
 }
 
 function unknownModels(): Refusal {
@@ -113,7 +121,7 @@ async function fetchModels(
   before: ReadonlyMap<string, OfferedModel> | null,
   upstreams: Upstreams,
   clock: Clock,
-): Promise<ReadonlyMap<string, OfferedModel> | null> {
+): Promise<Found | null> {
   const limit = new AbortController();
   const cancel = clock.schedule(askLimitMs, () => limit.abort());
   try {
@@ -155,16 +163,22 @@ async function fetchText(
 
 /**
  * The models of a list as they are offered: those that are allowed, under the names that they are given. One whose age
- * the list does not tell keeps the time at which it was seen first.
+ * the list does not tell keeps the time at which it was seen first. A name that a terminal would obey rather than show is
+ * left out: it would reach logs and tables.
  */
 function offerModels(
   listed: readonly ListedModel[],
   { source, allow, rename, price, holdTokens }: Offer,
   before: ReadonlyMap<string, OfferedModel> | null,
   nowSeconds: number,
-): ReadonlyMap<string, OfferedModel> {
+): Found {
   const models = new Map<string, OfferedModel>();
+  let unusable = 0;
   for (const { name, createdAt } of listed) {
+    if (hasControlCharacters(name)) {
+      unusable++;
+      continue;
+    }
     const id = renameBy(rename, name);
     const isWanted = allow.some((pattern) => matchName(pattern, name) !== null);
     if (!isWanted || models.has(id) || models.size >= maxModels) continue;
@@ -172,5 +186,5 @@ function offerModels(
     const known = createdAt ?? before?.get(id)?.createdAt ?? nowSeconds;
     models.set(id, { id, createdAt: known, routes, price, holdTokens });
   }
-  return models;
+  return { models, unusable };
 }

@@ -1,0 +1,29 @@
+import express from 'express';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { createPageGuard } from '../../src/http/page-guard.ts';
+import { eventually } from '../support/eventually.ts';
+import { openRaw } from '../support/raw-socket.ts';
+
+/** Asks an app behind the guard of a listener that is configured on a host, over loopback. */
+async function ask(configuredHost: string, head: string): Promise<string> {
+  const app = express().use(createPageGuard(configuredHost), (_request, response) => void response.end('ok'));
+  const server = app.listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await new Promise((resolve) => server.once('listening', resolve));
+  const client = openRaw(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  client.socket.write(`GET /metrics ${head}\r\nConnection: close\r\n\r\n`);
+  await eventually('it is answered', client.isClosed);
+  return client.text().slice('HTTP/1.1 '.length, 'HTTP/1.1 200'.length);
+}
+
+test.each([
+  ['127.0.0.1', 'HTTP/1.1\r\nHost: evil.example', '401'],
+  ['localhost', 'HTTP/1.1\r\nHost: evil.example', '401'],
+  ['::1', 'HTTP/1.1\r\nHost: evil.example', '401'],
+  ['127.0.0.1', 'HTTP/1.1\r\nHost: localhost:8081', '200'],
+  ['127.0.0.1', 'HTTP/1.0', '200'],
+  ['0.0.0.0', 'HTTP/1.1\r\nHost: metrics.internal', '200'],
+])('a listener configured on %s answers %j with %s', async (configuredHost, head, status) => {
+  expect(await ask(configuredHost, head)).toBe(status);
+});

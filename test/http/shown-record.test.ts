@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { recordsAsCsv } from '../../src/http/shown-record.ts';
+import { free } from '../../src/domain/pricing.ts';
+import type { ConsumptionRecord } from '../../src/domain/consumption.ts';
+
+const record: ConsumptionRecord = {
+  requestId: 'req_1',
+  keyId: 'key_1',
+  createdAt: 0,
+  protocol: 'chat',
+  mode: 'sync',
+  model: 'm',
+  upstream: 'local',
+  outcome: 'completed',
+  status: 200,
+  usage: null,
+  usageSource: 'none',
+  price: free,
+  attempts: [],
+  holdNanos: 0,
+  chargeNanos: 0,
+  unbookedNanos: 0,
+  queuedMs: 1,
+  firstByteMs: null,
+  totalMs: 2,
+};
+
+test.each([
+  ['a\u001b[2J', String.raw`a\u{1b}[2J`],
+  ['a\r\nreq_forged,key', String.raw`"a\r\nreq_forged,key"`],
+  ['\t=1+1', String.raw`\t=1+1`],
+  ['=1+1', "'=1+1"],
+  ['say "x", y', '"say ""x"", y"'],
+  ['org/plain-model', 'org/plain-model'],
+])('the model %j is one harmless cell of CSV', (model, cell) => {
+  const [, row, rest] = recordsAsCsv([{ ...record, model }]).split('\r\n');
+  expect(row).toContain(`,sync,${cell},local,`);
+  expect(rest).toBe('');
+});
