@@ -1,14 +1,15 @@
 import { frequencyWindowMs } from '../domain/limits.ts';
 import type { Limits, Standing } from '../domain/limits.ts';
 import type { Clock, Limiter } from '../domain/ports.ts';
+import { StartWindow } from './start-window.ts';
 
 /** How many requests of one key may wait for a slot; the next one is refused at once. */
 const maxWaiting = 100;
 
-/** What one key has running, when its starts of the last 60 seconds were (monotonic milliseconds), and who waits. */
+/** What one key has running, its starts of the last 60 seconds, and what waits. */
 interface KeyState {
   readonly running: Set<string>;
-  starts: number[];
+  readonly starts: StartWindow;
   /** First come, first served. Each is tried again when a slot is free; true means that it waits no longer. */
   waiting: (() => boolean)[];
 }
@@ -20,8 +21,8 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
 
   function sweep(): void {
     for (const [keyId, state] of states) {
-      dropOldStarts(state, clock.monotonicMs());
-      if (state.running.size === 0 && state.starts.length === 0) states.delete(keyId);
+      state.starts.forgetOld(clock.monotonicMs());
+      if (state.running.size === 0 && state.starts.count === 0) states.delete(keyId);
     }
     cancelSweep = clock.schedule(frequencyWindowMs, sweep);
   }
@@ -29,11 +30,11 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
   /** Takes a slot and counts a start, or says what stands in the way. */
   function take(state: KeyState, requestId: string, limits: Limits): Standing {
     const nowMs = clock.monotonicMs();
-    dropOldStarts(state, nowMs);
+    state.starts.forgetOld(nowMs);
     if (state.running.size >= limits.concurrency) return standing('concurrency', state, limits, nowMs);
-    if (state.starts.length >= limits.requestsPerMinute) return standing('rate', state, limits, nowMs);
+    if (state.starts.count >= limits.requestsPerMinute) return standing('rate', state, limits, nowMs);
     state.running.add(requestId);
-    state.starts.push(nowMs);
+    state.starts.add(nowMs);
     return standing('granted', state, limits, nowMs);
   }
 
@@ -66,7 +67,7 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
 
   return {
     async start(keyId, requestId, limits, signal) {
-      const state = states.get(keyId) ?? { running: new Set(), starts: [], waiting: [] };
+      const state = states.get(keyId) ?? { running: new Set(), starts: new StartWindow(), waiting: [] };
       states.set(keyId, state);
       const mayWait = limits.queueWaitMs > 0 && !signal.aborted && state.waiting.length < maxWaiting;
       if (state.waiting.length === 0) {
@@ -84,22 +85,19 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
   };
 }
 
-function dropOldStarts(state: KeyState, nowMs: number): void {
-  const firstKept = state.starts.findIndex((start) => start > nowMs - frequencyWindowMs);
-  if (firstKept !== 0) state.starts = firstKept === -1 ? [] : state.starts.slice(firstKept);
-}
-
 function standing(
   verdict: Standing['verdict'],
   { running, starts }: KeyState,
   limits: Limits,
   nowMs: number,
 ): Standing {
-  const oldest = starts[Math.max(0, starts.length - limits.requestsPerMinute)];
+  const oldest = starts.next(limits.requestsPerMinute);
   return {
     verdict,
     inFlight: running.size,
-    remainingStarts: Math.max(0, limits.requestsPerMinute - starts.length),
-    resetMs: oldest === undefined ? 0 : Math.max(0, oldest + frequencyWindowMs - nowMs),
+    remainingStarts: Math.max(0, limits.requestsPerMinute - starts.count),
+    // Sums of fractions of a millisecond can come out above the window: 60,000.0000001 ms would be shown as 1m1s.
+    resetMs:
+      oldest === null ? 0 : Math.min(frequencyWindowMs, Math.max(0, oldest + frequencyWindowMs - nowMs)),
   };
 }

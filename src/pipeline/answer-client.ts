@@ -50,7 +50,7 @@ export async function deliver(
 export async function conclude(ending: Ending, exchange: Exchange, ports: Ports): Promise<void> {
   const { client, notes } = exchange;
   if (ending.outcome === 'client_closed') return;
-  if (notes.passedStatus !== null) return 'refusal' in ending ? client.tearDown('') : client.end('');
+  if (notes.passedStatus !== null) return notes.passedWhole ? client.end('') : client.tearDown('');
   if ('refusal' in ending) return concludeRefused(ending.refusal, exchange);
   if (notes.writer === null) throw new Error('an answer without a writer');
   const last = notes.writer.finish(ending.finish, Math.floor(ports.clock.now() / 1_000));

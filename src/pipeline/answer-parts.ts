@@ -21,7 +21,7 @@ export function readParts(
   return async () => {
     const bytes = await answer.read();
     if (bytes !== null && 'fault' in bytes)
-      return { deltas: [], ending: faultEnding(bytes, signal, reader.answer.usage) };
+      return { deltas: [], ending: faultEnding(bytes, signal, reader.answer.knownUsage()) };
     const events = bytes === null ? reader.end() : reader.push(bytes);
     for (const event of events) law.check(event);
     const ending = endingOf(events.at(-1));

@@ -2,6 +2,7 @@ import { readUpstreamError } from '../protocol/upstream/read-error.ts';
 import { createReader } from '../protocol/upstream/read-answer.ts';
 import type { TextRequest } from '../protocol/text.ts';
 import type { Clock, UpstreamAnswer, UpstreamFault } from '../domain/ports.ts';
+import { mostTokensOf } from '../domain/pricing.ts';
 import type { Route } from '../domain/routing.ts';
 import { readParts } from './answer-parts.ts';
 import type { AnswerPart } from './answer-parts.ts';
@@ -47,28 +48,53 @@ export async function attempt(
   const { dialect, variation } = route.speech;
   const { path, body } = dialects[dialect].writeRequest(request, route.model, variation);
   const { stream } = request;
+  const { notes } = exchange;
+  notes.thoughts = null;
+  notes.awaitsWhole = false;
+  const onSent = (): void => void (notes.awaitsWhole = !stream);
   const answer = await ports.upstreams.call(
-    { upstream: route.upstream, method: 'POST', path, body, stream, leftMs, fresh, trace },
+    { upstream: route.upstream, method: 'POST', path, body, stream, leftMs, fresh, trace, onSent },
     signal,
   );
-  if ('fault' in answer) return watched.failed(faultEnding(answer, signal, null), answer);
-  if (answer.status >= 200 && answer.status < 300)
-    return awaitFirstPart(answer, route, stream, watched, signal);
-  return watched.failed(await readErrorAnswer(answer, signal, ports.clock), answer);
+  if ('fault' in answer) {
+    // A client that leaves during the next attempt would pay for this one.
+    if (answer.fault !== 'interrupted') notes.awaitsWhole = false;
+    return watched.failed(faultEnding(answer, signal, null), answer);
+  }
+  try {
+    if (answer.status >= 200 && answer.status < 300)
+      return await awaitFirstPart(answer, route, request, watched, exchange, ports);
+    notes.awaitsWhole = false;
+    return watched.failed(await readErrorAnswer(answer, signal, ports.clock), answer);
+  } catch (error) {
+    // Nothing else knows of this answer yet: unreleased, its connection would be held until its total deadline.
+    answer.release();
+    throw error;
+  }
 }
 
 async function awaitFirstPart(
   answer: UpstreamAnswer,
-  { speech }: Route,
-  streamAsked: boolean,
+  { upstream, speech }: Route,
+  { turns, stream: streamAsked }: TextRequest,
   watched: WatchedAttempt,
-  signal: AbortSignal,
+  { notes, interruption: { signal } }: Exchange,
+  { telemetry }: Ports,
 ): Promise<OpenedAnswer | FailedAttempt> {
   const { contentType } = answer;
   const { dialect, finishReason } = speech;
-  const reader = createReader(dialects[dialect], { contentType, streamAsked, finishReason });
+  const sentTokens = mostTokensOf(turns);
+  const reader = createReader(dialects[dialect], { contentType, streamAsked, finishReason, sentTokens });
   watched.reads(reader.answer.violations);
-  const read = readParts(answer, reader, signal);
+  notes.thoughts = reader.answer.thoughts;
+  const readPart = readParts(answer, reader, signal);
+  const read = async (): Promise<AnswerPart> => {
+    const part = await readPart();
+    const { implausible } = reader.answer;
+    if (part.ending !== null && implausible !== null)
+      telemetry.fault('usage that can not be true is counted anew', new Error(`${upstream}: ${implausible}`));
+    return part;
+  };
   let first = await read();
   while (first.deltas.length === 0 && first.ending === null) first = await read();
   // A whole body is one event: where its end is bad, none of it is good.
@@ -108,13 +134,16 @@ async function readErrorBody(answer: UpstreamAnswer, clock: Clock): Promise<stri
   const cancel = clock.schedule(errorBodyMs, () => late.resolve(null));
   const decoder = new TextDecoder();
   let text = '';
-  while (text.length < maxErrorBytes) {
-    const part = await Promise.race([answer.read(), late.promise]);
-    if (part === null) break;
-    if ('fault' in part && part.fault === 'interrupted') return part;
-    if ('fault' in part) break;
-    text += decoder.decode(part, { stream: true });
+  try {
+    while (text.length < maxErrorBytes) {
+      const part = await Promise.race([answer.read(), late.promise]);
+      if (part === null) break;
+      if ('fault' in part && part.fault === 'interrupted') return part;
+      if ('fault' in part) break;
+      text += decoder.decode(part, { stream: true });
+    }
+    return text;
+  } finally {
+    cancel();
   }
-  cancel();
-  return text;
 }

@@ -25,6 +25,8 @@ export interface ClientConnection {
   readonly authorization: string | undefined;
   /** A fault of the request's head that transport found, such as a header sent twice. */
   readonly headFault: Refusal | null;
+  /** Notes that this client presented a valid key, which its connection is kept for. */
+  recognize(): void;
   /** The whole body, within the size and time limits. */
   readBody(): Promise<Uint8Array | Refusal>;
   /** Calls back if the client leaves before its answer is whole, or has left already. */

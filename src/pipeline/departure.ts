@@ -15,7 +15,7 @@ export function watchDeparture(exchange: Exchange, clock: Clock): () => void {
   let cancel: (() => void) | null = null;
   client.onGone(() => {
     notes.clientLeft = true;
-    const begun = notes.stream && notes.text !== '';
+    const begun = notes.stream && notes.text.chars > 0;
     if (notes.route?.onDisconnect === 'drain' && begun) cancel = clock.schedule(maxReadOnMs, stop);
     else stop();
   });

@@ -1,4 +1,5 @@
 import type { Clock } from '../domain/ports.ts';
+import { within } from '../domain/within.ts';
 import type { InFlight } from './in-flight.ts';
 
 /** How long interrupted requests may take to settle, in milliseconds. */
@@ -11,18 +12,17 @@ export async function drain(inFlight: InFlight, drainMs: number, clock: Clock): 
   await awaitSettlements(inFlight, clock);
 }
 
+/** How long that may take in a process that has to end, in milliseconds. */
+const crashGraceMs = 3_000;
+
+/** Stops accepting and ends every running request with an error at once; resolves when they are settled. */
+export async function interruptForCrash(inFlight: InFlight, clock: Clock): Promise<void> {
+  const drained = inFlight.drained();
+  inFlight.interruptAll('crashed');
+  await within(drained, crashGraceMs, clock);
+}
+
 /** Waits for the last settlements, within their grace: a database must not be closed under them. */
 export async function awaitSettlements(inFlight: InFlight, clock: Clock): Promise<void> {
   await within(inFlight.drained(), settleGraceMs, clock);
-}
-
-/** Whether something is done within a time. */
-function within(done: Promise<void>, limitMs: number, clock: Clock): Promise<boolean> {
-  return new Promise((resolve) => {
-    const cancel = clock.schedule(limitMs, () => resolve(false));
-    void done.then(() => {
-      cancel();
-      resolve(true);
-    });
-  });
 }

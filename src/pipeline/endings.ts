@@ -50,6 +50,12 @@ export function interruptedEnding(reason: Interruption, usage: Usage | null): Fa
         refusal: refuse('draining', 'This server is shutting down before the answer was whole.'),
         usage,
       };
+    case 'crashed':
+      return {
+        outcome: reason,
+        refusal: refuse('server_error', 'This server failed before the answer was whole.'),
+        usage,
+      };
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Refusal } from '../shared/errors.ts';
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
+import { TextSample } from '../protocol/text-sample.ts';
 import type { AnswerWriter } from '../protocol/answer-writer.ts';
 import type { FinishEvent, ProtocolViolation, TextRequest, Usage } from '../protocol/text.ts';
 import type { ApiKey } from '../domain/api-key.ts';
@@ -10,13 +11,14 @@ import type {
   KeyDirectory,
   Limiter,
   ModelCatalogue,
-  Records,
   Telemetry,
   TokenCounter,
   Trace,
   Tracer,
   Upstreams,
+  WatchedRecords,
 } from '../domain/ports.ts';
+import type { Price } from '../domain/pricing.ts';
 import type { OfferedModel, Route } from '../domain/routing.ts';
 import type { AttemptResult } from '../domain/attempt-result.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
@@ -28,7 +30,7 @@ export interface Ports {
   readonly clock: Clock;
   readonly keys: KeyDirectory;
   readonly limiter: Limiter;
-  readonly records: Records;
+  readonly records: WatchedRecords;
   readonly models: ModelCatalogue;
   readonly upstreams: Upstreams;
   readonly telemetry: Telemetry;
@@ -40,7 +42,7 @@ export interface Ports {
   readonly random: () => number;
   /** The limits of a key that has none of its own. */
   readonly defaultLimits: Limits;
-  /** Whether a hold must be a bound of the cost (`strict`), or takes what is there (`soft`). */
+  /** Whether a hold is what the request may cost at the most (`strict`), or takes what is there (`soft`). */
   readonly balanceMode: 'soft' | 'strict';
   /** How the requests of a key that says nothing about it are read. */
   readonly defaultCompatibility: Compatibility;
@@ -98,8 +100,12 @@ interface Notes {
   holdNanos: number | null;
   /** The key's balance behind the hold, in nano-USD; `null` for a key without one. */
   balanceNanos: number | null;
-  /** All text of the answer that went to the client so far. */
-  text: string;
+  /** The text of the answer as far as it came while the client was there. */
+  readonly text: TextSample;
+  /** The thoughts of the answer that is being read; `null` before there is one. */
+  thoughts: TextSample | null;
+  /** Whether the upstream was sent a request for a whole answer and has not refused it: nothing shows before its end. */
+  awaitsWhole: boolean;
   /** What was sent upstream, in order; the last one is the route above. */
   readonly attempts: AttemptNote[];
   writer: AnswerWriter | null;
@@ -107,6 +113,10 @@ interface Notes {
   clientLeft: boolean;
   /** The status of an answer that is passed on as it is, once its head went out. */
   passedStatus: number | null;
+  /** Whether all of it was passed on, whatever its status. */
+  passedWhole: boolean;
+  /** What a request that is passed on as it is costs; `null` for a request for text. */
+  passedPrice: Price | null;
   /** Whether a part of a stream went out, so that a failure can't be an HTTP error any more. */
   streamOpened: boolean;
   /** When something was last sent, and whether the client still has to take it. */
@@ -154,11 +164,15 @@ export function beginExchange(protocol: RequestKind, client: ClientConnection, p
       recorded: false,
       holdNanos: null,
       balanceNanos: null,
-      text: '',
+      text: new TextSample(),
+      thoughts: null,
+      awaitsWhole: false,
       attempts: [],
       writer: null,
       clientLeft: false,
       passedStatus: null,
+      passedWhole: false,
+      passedPrice: null,
       streamOpened: false,
       sentMs: null,
       sending: false,

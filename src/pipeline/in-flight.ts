@@ -10,6 +10,8 @@ export interface Running {
   readonly interruption: AbortController;
   readonly notes: {
     readonly key: { readonly id: string } | null;
+    /** What its key's limits said; `null` while it waits for a slot. */
+    readonly standing: { readonly verdict: string } | null;
     readonly model: { readonly id: string } | null;
     /** What was asked; `null` while it waits for a slot. */
     readonly request: object | null;
@@ -21,6 +23,8 @@ export interface Running {
 export interface InFlight {
   /** False once draining has begun: nothing new may start. */
   readonly accepting: boolean;
+  /** Raised when draining begins. */
+  readonly draining: AbortSignal;
   add(running: Running): void;
   remove(running: Running): void;
   /** All of them, those included that wait to be let in. */
@@ -30,7 +34,7 @@ export interface InFlight {
   has(requestId: string): boolean;
   /** Resolves when a request runs no more. */
   ended(running: Running): Promise<void>;
-  /** How many a key has. */
+  /** How many of a key have one of its slots; those that wait for one don't count. */
   count(keyId: string): number;
   /** Stops one request; false when none runs under this id, or not with this key. */
   cancel(requestId: string, keyId?: string): boolean;
@@ -43,12 +47,13 @@ export interface InFlight {
 export function createInFlight(): InFlight {
   const running = new Map<string, Running>();
   const awaited = new Map<string, PromiseWithResolvers<void>>();
-  let accepting = true;
+  const draining = new AbortController();
   let empty: PromiseWithResolvers<void> | null = null;
   return {
     get accepting() {
-      return accepting;
+      return !draining.signal.aborted;
     },
+    draining: draining.signal,
     add: (request) => void running.set(request.requestId, request),
     remove(request) {
       running.delete(request.requestId);
@@ -65,7 +70,10 @@ export function createInFlight(): InFlight {
       awaited.set(requestId, waiting);
       await waiting.promise;
     },
-    count: (keyId) => [...running.values()].filter(({ notes }) => notes.key?.id === keyId).length,
+    count: (keyId) =>
+      [...running.values()].filter(
+        ({ notes }) => notes.key?.id === keyId && notes.standing?.verdict === 'granted',
+      ).length,
     cancel(requestId, keyId) {
       const found = running.get(requestId);
       if (found === undefined || (keyId !== undefined && found.notes.key?.id !== keyId)) return false;
@@ -73,7 +81,7 @@ export function createInFlight(): InFlight {
       return true;
     },
     async drained() {
-      accepting = false;
+      draining.abort();
       if (running.size === 0) return;
       empty ??= Promise.withResolvers<void>();
       await empty.promise;

@@ -1,4 +1,4 @@
-import { isRefusal, refuse } from '../shared/errors.ts';
+import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { formatUsd } from '../shared/money.ts';
 import type { ApiKey } from '../domain/api-key.ts';
@@ -15,7 +15,8 @@ const heldRetryMs = 1_000;
 
 /**
  * Begins the consumption record and sets aside what the request may cost. For a key without a balance it is written
- * while the upstream call starts; it must be there before the client gets a byte: what can't be recorded is not served.
+ * while the upstream call starts, as long as the database takes writes, and before the call when it does not: a call
+ * that can't be recorded is not made. It must be there before the client gets a byte.
  */
 export async function reserve(
   key: ApiKey,
@@ -24,7 +25,6 @@ export async function reserve(
   exchange: Exchange,
   ports: Ports,
 ): Promise<Refusal | null> {
-  const { notes } = exchange;
   const { id: model, price, holdTokens } = offered;
   const strict = ports.balanceMode === 'strict';
   const { maxOutputTokens } = request;
@@ -34,15 +34,9 @@ export async function reserve(
     price,
     { holdTokens: Math.max(holdTokens, least), strict },
   );
-  const hold = { nanos, leastNanos: strict ? nanos : 1 };
   const mode = request.stream ? 'stream' : 'sync';
-  const wanted = { model, upstream: routes[0]?.upstream ?? '', mode, price, hold } as const;
-  const reservation = await beginRecord(wanted, key, exchange, ports);
-  if (isRefusal(reservation)) return reservation;
-  if (!reservation.granted) return balanceRefusal(reservation, hold.leastNanos);
-  notes.holdNanos = reservation.holdNanos;
-  notes.balanceNanos = reservation.balanceNanos;
-  return null;
+  const wanted = { model, upstream: routes[0]?.upstream ?? '', mode, price } as const;
+  return beginRecord(wanted, nanos, key, exchange, ports);
 }
 
 /** The smallest cap that all of the upstreams take: they raise a smaller one, and the hold has to cover that. */
@@ -50,19 +44,32 @@ function leastOutputTokens(routes: readonly Route[]): number {
   return Math.max(...routes.map(({ speech }) => dialects[speech.dialect].leastOutputTokens));
 }
 
-/** Begins the record of a request that is about to be sent on. */
+/** Begins the record of a request that is about to be sent on, and sets aside the amount that it wants. */
 export async function beginRecord(
-  wanted: Pick<OpenedRecord, 'model' | 'upstream' | 'mode' | 'price' | 'hold'>,
+  wanted: Pick<OpenedRecord, 'model' | 'upstream' | 'mode' | 'price'>,
+  nanos: number,
   { id: keyId }: ApiKey,
   { requestId, arrivedAt: createdAt, arrivedMs, protocol, notes }: Exchange,
-  { clock, records, telemetry }: Ports,
-): Promise<Reservation | Refusal> {
+  { balanceMode, clock, records, telemetry }: Ports,
+): Promise<Refusal | null> {
   notes.dispatchedMs = clock.monotonicMs();
   const queuedMs = notes.dispatchedMs - arrivedMs;
+  const hold = { nanos, leastNanos: balanceMode === 'strict' ? nanos : 1 };
   try {
-    const reservation = await records.open({ ...wanted, requestId, keyId, createdAt, protocol, queuedMs });
+    const reservation = await records.open({
+      ...wanted,
+      hold,
+      requestId,
+      keyId,
+      createdAt,
+      protocol,
+      queuedMs,
+    });
     notes.recorded = reservation.granted;
-    return reservation;
+    if (!reservation.granted) return balanceRefusal(reservation, hold.leastNanos);
+    notes.holdNanos = reservation.holdNanos;
+    notes.balanceNanos = reservation.balanceNanos;
+    return null;
   } catch (error) {
     telemetry.fault('a consumption record could not be begun', error);
     return storageUnavailable();

@@ -25,6 +25,6 @@ export async function rewrite(
 function writeDelta(text: string, writer: AnswerWriter, { notes }: Exchange, { clock }: Ports): string {
   if (notes.clientLeft) return '';
   notes.firstTextMs ??= clock.monotonicMs();
-  notes.text += text;
+  notes.text.add(text);
   return writer.delta(text);
 }

@@ -29,12 +29,13 @@ async function carry(protocol: Protocol, exchange: Exchange, ports: Ports): Prom
   const { client, notes, interruption } = exchange;
   if (client.headFault !== null) return refusedEnding(client.headFault);
 
-  const key = await authenticate(client.authorization, ports.keys);
-  if (isRefusal(key)) return refusedEnding(key);
-  notes.key = key;
+  const caller = await authenticate(client.authorization, ports.keys);
+  if (isRefusal(caller)) return refusedEnding(caller);
+  notes.key = caller;
+  client.recognize();
 
-  const limited = await admit(key, exchange, ports);
-  if (limited !== null) return refusedEnding(limited);
+  const key = await admit(caller, exchange, ports);
+  if (isRefusal(key)) return refusedEnding(key);
 
   const compatibility = { ...ports.defaultCompatibility, ...key.compatibility };
   const request = await normalize(protocol, exchange, compatibility);
@@ -46,8 +47,9 @@ async function carry(protocol: Protocol, exchange: Exchange, ports: Ports): Prom
 
   const writer = openAnswer(request, exchange);
   using _keepAlive = keepClientAlive(writer, exchange, ports);
+  const recordFirst = key.hasBalance || !ports.records.takesWrites;
   const reserving = reserve(key, request, chosen, exchange, ports);
-  if (key.hasBalance) {
+  if (recordFirst) {
     const unpaid = await reserving;
     if (unpaid !== null) return refusedEnding(unpaid);
   }

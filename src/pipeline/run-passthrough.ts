@@ -1,8 +1,10 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { TraceHeaders, UpstreamFault } from '../domain/ports.ts';
-import { free } from '../domain/pricing.ts';
+import { costOf, free, noTokens } from '../domain/pricing.ts';
+import type { Price } from '../domain/pricing.ts';
 import type { AttemptResult } from '../domain/attempt-result.ts';
+import { readUpstreamError, withheldStatuses } from '../protocol/upstream/read-error.ts';
 import { admit } from './admit.ts';
 import { authenticate } from './authenticate.ts';
 import { conduct } from './conduct.ts';
@@ -19,15 +21,17 @@ export interface PassthroughPath {
   readonly path: string;
   /** The upstream's configured name. */
   readonly upstream: string;
+  /** What a request costs; `null` when that is not known, so that no key with a balance may use it. */
+  readonly price: Price | null;
 }
 
 /** A request and its answer on their way through: what transport hands to the pipeline. */
 export interface Forwarding {
-  /** A fault of the request's body that can be told before it is read. */
-  readonly bodyFault: Refusal | null;
+  /** A fault of the request that its head shows, such as a body that is too large. */
+  readonly requestFault: Refusal | null;
   /**
    * Sends the request on, and all of the answer but its end. Resolves with the answer's status, or with how it failed;
-   * `onHead` is called when the head of the answer goes out.
+   * `onHead` is called when the head of the answer goes out, which one with a withheld status never does.
    */
   forward(
     trace: TraceHeaders,
@@ -37,8 +41,8 @@ export interface Forwarding {
 }
 
 /**
- * Lets one request through to an upstream, verbatim: for a known key, within its limits, and recorded, though nobody
- * knows what it cost. Never rejects.
+ * Lets one request through to an upstream, verbatim: for a known key, within its limits, recorded, and at a price of its
+ * own, since its tokens are not counted. Never rejects.
  */
 export function runPassthrough(
   route: PassthroughPath,
@@ -50,32 +54,36 @@ export function runPassthrough(
 }
 
 async function carry(
-  { path, upstream }: PassthroughPath,
+  { path, upstream, price }: PassthroughPath,
   forwarding: Forwarding,
   exchange: Exchange,
   ports: Ports,
 ): Promise<Ending> {
   const { client, notes, interruption } = exchange;
   if (client.headFault !== null) return refusedEnding(client.headFault);
-  const key = await authenticate(client.authorization, ports.keys);
+  const caller = await authenticate(client.authorization, ports.keys);
+  if (isRefusal(caller)) return refusedEnding(caller);
+  notes.key = caller;
+  client.recognize();
+  const key = await admit(caller, exchange, ports);
   if (isRefusal(key)) return refusedEnding(key);
-  notes.key = key;
   // A key that may use some models only could reach the others by a path, so it must be allowed the path, too.
   if (key.models !== null && !key.models.includes(path))
     return refusedEnding(refuse('model_not_allowed', `This key may not use the path '${path}'.`));
-  const limited = await admit(key, exchange, ports);
-  if (limited !== null) return refusedEnding(limited);
-  if (forwarding.bodyFault !== null) return refusedEnding(forwarding.bodyFault);
+  if (price === null && key.hasBalance)
+    return refusedEnding(
+      refuse(
+        'model_not_allowed',
+        `The path '${path}' has no price, so a key with a balance may not use it. Ask the operator to set its price, or free: true.`,
+      ),
+    );
+  if (forwarding.requestFault !== null) return refusedEnding(forwarding.requestFault);
   // The path stands in the record where the model does.
-  const wanted = {
-    model: path,
-    upstream,
-    mode: 'sync',
-    price: free,
-    hold: { nanos: 0, leastNanos: 0 },
-  } as const;
-  const reservation = await beginRecord(wanted, key, exchange, ports);
-  if (isRefusal(reservation)) return refusedEnding(reservation);
+  notes.passedPrice = price ?? free;
+  const nanos = costOf(noTokens, notes.passedPrice);
+  const wanted = { model: path, upstream, mode: 'sync', price: notes.passedPrice } as const;
+  const unpaid = await beginRecord(wanted, nanos, key, exchange, ports);
+  if (unpaid !== null) return refusedEnding(unpaid);
 
   const startedMs = ports.clock.monotonicMs();
   const passed = await forwarding.forward(
@@ -84,33 +92,39 @@ async function carry(
     (status) => (notes.passedStatus = status),
   );
   const durationMs = ports.clock.monotonicMs() - startedMs;
-  const result = resultOf(passed);
-  const cause = typeof passed === 'object' && 'fault' in passed ? (passed.cause ?? null) : null;
+  notes.passedWhole = typeof passed === 'number';
+  const ending = endingOf(passed, interruption.signal);
   notes.attempts.push({
     upstream,
     model: path,
-    result,
+    result: resultOf(passed),
     durationMs,
     usage: null,
-    cause,
+    cause: ('refusal' in ending ? ending.cause : undefined) ?? null,
     violations: new Set(),
   });
+  return ending;
+}
+
+function endingOf(passed: number | UpstreamFault | Refusal, signal: AbortSignal): Ending {
   if (isRefusal(passed)) return refusedEnding(passed);
-  if (typeof passed !== 'number') return faultEnding(passed, interruption.signal, null);
+  if (typeof passed !== 'number') return faultEnding(passed, signal, null);
+  if (withheldStatuses.has(passed)) {
+    const refusal = readUpstreamError(passed, '', null);
+    return { ...failedEnding({ refusal, usage: null }), cause: `status ${passed}` };
+  }
   if (passed >= 500) return failedEnding({ refusal: refuse('upstream_error', passedFailure), usage: null });
   return finishedEnding({ type: 'finish', reason: 'stop', rawReason: '', usage: null });
 }
 
 /** Statuses that say more than their class. */
 const resultByStatus: ReadonlyMap<number, AttemptResult> = new Map([
-  [401, 'auth'],
-  [402, 'auth'],
-  [403, 'auth'],
   [429, 'rate_limited'],
   [529, 'overloaded'],
 ]);
 
 function resultByClass(status: number): AttemptResult {
+  if (withheldStatuses.has(status)) return 'auth';
   if (status < 400) return 'ok';
   return status < 500 ? 'refused' : 'error';
 }

@@ -27,10 +27,19 @@ export async function settle(ending: Ending, exchange: Exchange, ports: Ports): 
       ports.telemetry.fault('a consumption record could not be settled', error);
     }
   }
-  if (notes.key !== null) await ports.limiter.release(notes.key.id, requestId);
+  if (notes.key !== null) await releaseSlot(notes.key.id, requestId, ports);
   const charged = { ...summary, chargeNanos };
   ports.telemetry.exchangeEnded(charged);
   exchange.trace.ended(charged);
+}
+
+/** A limiter that fails here must not cut an answer that is whole and paid for. */
+async function releaseSlot(keyId: string, requestId: string, ports: Ports): Promise<void> {
+  try {
+    await ports.limiter.release(keyId, requestId);
+  } catch (error) {
+    ports.telemetry.fault('a slot could not be given back', error);
+  }
 }
 
 function summarize(ending: Ending, exchange: Exchange, nowMs: number): Omit<ExchangeSummary, 'chargeNanos'> {

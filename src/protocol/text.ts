@@ -38,11 +38,15 @@ export interface TextRequest {
   readonly stripped: readonly string[];
 }
 
-/** Tokens as the upstream counted them; `cachedInputTokens` and `reasoningTokens` are parts of their totals. */
+/** Tokens of one answer and its question. */
 export interface Usage {
   readonly inputTokens: number;
+  /** The part of the input that was read from the provider's cache. */
   readonly cachedInputTokens: number;
+  /** The part of the input that was written to it. */
+  readonly cacheWriteTokens: number;
   readonly outputTokens: number;
+  /** The part of the output that was thoughts. */
   readonly reasoningTokens: number;
   readonly totalTokens: number;
 }
@@ -55,7 +59,7 @@ interface DeltaEvent {
   readonly text: string;
 }
 
-/** The one good ending: the reason as unified by us and as the upstream wrote it, and the last usage seen. */
+/** The one good ending: the reason as unified by us and as the upstream wrote it, and the usage if it is known. */
 export interface FinishEvent {
   readonly type: 'finish';
   readonly reason: FinishReason;
@@ -82,6 +86,7 @@ export type ProtocolViolation =
   | 'missing_done'
   | 'missing_finish'
   | 'missing_usage'
+  | 'implausible_usage'
   | 'bad_json'
   | 'duplicate_terminal'
   | 'oversized_event'

@@ -4,21 +4,17 @@ import type { TokenCounter } from '../domain/ports.ts';
 /** How much of a text is counted at once, in UTF-16 code units, so that counting never holds up the streams. */
 const pieceChars = 2_048;
 
-/** How much of a text is counted at all; what is longer is counted in proportion. */
-const maxCountedChars = 262_144;
-
 /** Counts as OpenAI's newer models do: near enough for text that nobody else has counted. */
 export function createTokenCounter(): TokenCounter {
   return {
     async count(text) {
       const { countTokens } = await import('gpt-tokenizer/encoding/o200k_base');
-      const counted = text.slice(0, maxCountedChars);
       let tokens = 0;
-      for (let start = 0; start < counted.length; start += pieceChars) {
-        tokens += countTokens(counted.slice(start, start + pieceChars), { disallowedSpecial: new Set() });
+      for (let start = 0; start < text.length; start += pieceChars) {
+        tokens += countTokens(text.slice(start, start + pieceChars), { disallowedSpecial: new Set() });
         await setImmediate();
       }
-      return text.length === counted.length ? tokens : Math.ceil((tokens * text.length) / counted.length);
+      return tokens;
     },
   };
 }

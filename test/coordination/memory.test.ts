@@ -108,6 +108,19 @@ describe('starts', () => {
     expect(await start()).toMatchObject({ resetMs: 40_000 });
   });
 
+  test('are counted right for a key with thousands of them, over many windows', async () => {
+    const { clock, limiter, start } = setUp({ concurrency: 1, requestsPerMinute: 10_000 });
+    const stepMs = 12;
+    const inWindow = minuteMs / stepMs;
+    for (let count = 0; count < 3 * inWindow; count++) {
+      const { remainingStarts, resetMs } = await start();
+      const kept = Math.min(count + 1, inWindow);
+      expect([remainingStarts, resetMs]).toEqual([10_000 - kept, minuteMs - (kept - 1) * stepMs]);
+      await limiter.release('key', `request-${count}`);
+      clock.advance(stepMs);
+    }
+  });
+
   test('are not given back by a release', async () => {
     const { limiter, verdicts } = setUp({ concurrency: 1, requestsPerMinute: 1 });
     await verdicts(1);
@@ -276,5 +289,17 @@ describe('a request that may wait for a slot', () => {
     for (let count = 0; count < 102; count++) void wait(String(count));
     await settled();
     expect(order).toEqual(['0 granted', '101 concurrency']);
+  });
+});
+
+test('the time until the next start is never longer than the window, whatever the fractions of the clock', async () => {
+  const clock = createFakeClock();
+  // 5538.2711508 + 60,000 - 5538.2711508 is 60,000.00000000001, which would be shown as 1m1s.
+  const limiter = createMemoryLimiter({ ...clock, monotonicMs: () => 5_538.271_150_8 });
+  const limits = { concurrency: 2, requestsPerMinute: 1, queueWaitMs: 0 };
+  expect(await limiter.start('key', 'a', limits, signal)).toMatchObject({ resetMs: minuteMs });
+  expect(await limiter.start('key', 'b', limits, signal)).toMatchObject({
+    verdict: 'rate',
+    resetMs: minuteMs,
   });
 });

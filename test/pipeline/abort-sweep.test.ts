@@ -2,11 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { costOf } from '../../src/domain/pricing.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness.ts';
+import { modelPrice } from '../support/model-price.ts';
 
 const events = 50;
 const text = 'ab';
 const question = 'four';
-const price = { input: 3_000_000, cachedInput: 3_000_000, output: 7_000_000 };
+const price = modelPrice({ input: 3_000_000, cachedInput: 3_000_000, output: 7_000_000 });
 const plenty = 1_000_000_000;
 
 /** Every way in which an answer can break off, once some of its events have come. */
@@ -50,8 +51,13 @@ describe.each(['chat', 'responses'] as const)('a %s answer that breaks off', (pr
           ways[way]?.(request);
           await request.done;
           const counted = hasUsage
-            ? { inputTokens: 11, cachedInputTokens: 0, outputTokens: sent }
-            : { inputTokens: question.length + 4, cachedInputTokens: 0, outputTokens: sent * text.length };
+            ? { inputTokens: 11, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: sent }
+            : {
+                inputTokens: question.length + 4,
+                cachedInputTokens: 0,
+                cacheWriteTokens: 0,
+                outputTokens: sent * text.length,
+              };
           const charge = sent === 0 ? 0 : costOf(counted, price);
           const account = (await pipeline.store.accounts([keyId])).get(keyId);
           expect(account).toEqual({ balanceNanos: plenty - charge, heldNanos: 0, spentNanos: charge });

@@ -1,9 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { UpstreamFault } from '../../src/domain/ports.ts';
+import type { Ports } from '../../src/pipeline/exchange.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
+import { modelPrice } from '../support/model-price.ts';
 
-const price = { input: 1_000_000_000, cachedInput: 1_000_000_000, output: 2_000_000_000 };
+const price = modelPrice({ input: 1_000_000_000, cachedInput: 1_000_000_000, output: 2_000_000_000 });
 const body = { model: 'small', stream: true, messages: [{ role: 'user', content: 'hello' }] };
 const [first = '', second = '', ...rest] = chatFrames(['one ', 'two']);
 /** What the frames' own usage costs: 11 tokens in, 7 out. */
@@ -18,6 +21,9 @@ beforeEach(async () => {
   keyId = await pipeline.addKey(1_000_000_000);
 });
 afterEach(() => pipeline.close());
+
+const thinking = (text: string): string =>
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta: { reasoning_content: text } }] })}\n\n`;
 
 /** A request whose client leaves when it has the first words. */
 async function leaveInTheMiddle(): Promise<DrivenRequest> {
@@ -36,12 +42,105 @@ async function recordOf({ id }: DrivenRequest): Promise<unknown> {
   return row?.[0];
 }
 
+describe('a client that leaves while a whole answer is awaited', () => {
+  const whole = { ...body, stream: false };
+  const question = { usage_source: 'counted', charge: ('hello'.length + 4) * 1_000 };
+  const nothing = { usage_source: 'none', charge: 0 };
+  type Call = Ports['upstreams']['call'];
+  const untilAbort = (signal: AbortSignal) =>
+    new Promise<UpstreamFault>((resolve) =>
+      signal.addEventListener('abort', () => resolve({ fault: 'interrupted' })),
+    );
+  const answering = (status: number): Call => {
+    return async ({ onSent }, signal) => {
+      onSent?.();
+      const read = () => untilAbort(signal);
+      return { status, contentType: 'application/json', retryAfterMs: null, read, release: () => {} };
+    };
+  };
+  let calls: number;
+  beforeEach(() => void (calls = 0));
+
+  test.each<[string, Call, object]>([
+    ['once the request is sent, pays for the question', answering(200), question],
+    ['before the request is sent, pays nothing', async (_call, signal) => untilAbort(signal), nothing],
+    ['after a refusal, whose words are still read, pays nothing', answering(400), nothing],
+    [
+      'on the way to another connection, as the first one was closed, pays nothing',
+      async ({ onSent }, signal) => {
+        if (++calls > 1) return untilAbort(signal);
+        onSent?.();
+        return { fault: 'stale' };
+      },
+      nothing,
+    ],
+  ])('%s', async (_name, call, charged) => {
+    const request = await pipeline.start(keyId, whole, 'chat', { upstreams: { call } });
+    request.leave();
+    await request.done;
+    expect(await recordOf(request)).toMatchObject({ outcome: 'client_closed', ...charged });
+  });
+});
+
 describe('a client that leaves in the middle of an answer', () => {
   test('with estimate: stops the upstream at once and pays for what it was sent', async () => {
     const request = await leaveInTheMiddle();
     await request.done;
     expect(await recordOf(request)).toMatchObject({ outcome: 'client_closed', ...counted });
   });
+
+  test.each(['estimate', 'drain'] as const)(
+    'with %s: during its thoughts stops the upstream, and pays for the thoughts',
+    async (onDisconnect) => {
+      pipeline.onDisconnect = onDisconnect;
+      const request = await pipeline.start(keyId, body);
+      request.call?.give(thinking('hm, '));
+      request.call?.give(thinking('hm'));
+      await pipeline.quiet();
+      request.leave();
+      await request.done;
+      const charge = ('hello'.length + 4) * 1_000 + 'hm, hm'.length * 2_000;
+      expect(await recordOf(request)).toMatchObject({
+        outcome: 'client_closed',
+        usage_source: 'counted',
+        charge,
+      });
+      expect(request.sent.text).not.toContain('hm');
+    },
+  );
+
+  test('with free: during its thoughts pays nothing', async () => {
+    pipeline.onDisconnect = 'free';
+    const request = await pipeline.start(keyId, body);
+    request.call?.give(thinking('hm'));
+    await pipeline.quiet();
+    request.leave();
+    await request.done;
+    expect(await recordOf(request)).toMatchObject({ outcome: 'client_closed', charge: 0 });
+  });
+
+  test('of which an upstream fails during its thoughts: pays nothing', async () => {
+    const request = await pipeline.start(keyId, body);
+    request.call?.give(thinking('hm'));
+    request.call?.give({ fault: 'broken' });
+    await request.done;
+    expect(await recordOf(request)).toMatchObject({ outcome: 'upstream_truncated', charge: 0 });
+  });
+
+  test.each([
+    ['estimate', (5 + 4) * 1_000],
+    ['drain', (5 + 4) * 1_000],
+    ['free', 0],
+  ] as const)(
+    'that was to come as a whole, with %s: pays for the question (%i)',
+    async (onDisconnect, charge) => {
+      pipeline.onDisconnect = onDisconnect;
+      const request = await pipeline.start(keyId, { ...body, stream: false });
+      request.leave();
+      await request.done;
+      expect(await recordOf(request)).toMatchObject({ outcome: 'client_closed', charge });
+    },
+  );
 
   test('with free: pays nothing', async () => {
     pipeline.onDisconnect = 'free';

@@ -7,8 +7,9 @@ import { localSource } from '../support/model-source.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
+import { modelPrice } from '../support/model-price.ts';
 
-const price = { input: 1_000_000_000, cachedInput: 1_000_000_000, output: 2_000_000_000 };
+const price = modelPrice({ input: 1_000_000_000, cachedInput: 1_000_000_000, output: 2_000_000_000 });
 /** What the frames' own usage costs: 11 tokens in, 7 out. */
 const wholeCharge = 11 * 1_000 + 7 * 2_000;
 const frames = chatFrames(['one ', 'two']);

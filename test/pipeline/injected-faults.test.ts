@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest';
+import type { Limiter } from '../../src/domain/ports.ts';
 import { sweepOrphans } from '../../src/operations/sweep-orphans.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import { randomNumbers } from '../support/random-numbers.ts';
+import { modelPrice } from '../support/model-price.ts';
 
 const exchanges = 10_000;
-const price = { input: 3_000_000, cachedInput: 3_000_000, output: 7_000_000 };
+const price = modelPrice({ input: 3_000_000, cachedInput: 3_000_000, output: 7_000_000 });
 const frames = [
   'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n',
   'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}}\n\n',
@@ -27,7 +29,8 @@ test(`${exchanges} exchanges with exceptions and aborts at every stage leave no 
       if (moment > 0.99) throw new Error(`injected ${++thrown}`);
       return result;
     }) as unknown as Work;
-  const { models, records, upstreams, tokens } = ports;
+  const { models, records, upstreams, tokens, limiter, telemetry } = ports;
+  let inProgress = 0;
   Object.assign(ports, {
     models: { ...models, find: unreliable(models.find.bind(models)) },
     records: {
@@ -37,6 +40,19 @@ test(`${exchanges} exchanges with exceptions and aborts at every stage leave no 
     },
     upstreams: { call: unreliable(upstreams.call.bind(upstreams)) },
     tokens: { count: unreliable(tokens.count.bind(tokens)) },
+    telemetry: {
+      ...telemetry,
+      exchangeBegan: () => void inProgress++,
+      exchangeEnded: () => void inProgress--,
+    },
+    limiter: {
+      start: unreliable(limiter.start.bind(limiter)),
+      // It fails only after its work: a release that is lost would keep its slot, rightly.
+      async release(keyId, requestId) {
+        await limiter.release(keyId, requestId);
+        if (random() < 0.02) throw new Error(`injected ${++thrown}`);
+      },
+    } satisfies Limiter,
   });
 
   const keyIds = await Promise.all(Array.from({ length: 20 }, () => pipeline.addKey(1_000_000_000)));
@@ -53,11 +69,12 @@ test(`${exchanges} exchanges with exceptions and aborts at every stage leave no 
 
   expect(thrown).toBeGreaterThan(exchanges / 100);
   expect(ports.inFlight.list()).toEqual([]);
+  expect(inProgress).toBe(0);
   const { store } = pipeline;
   const orphans = await sweepOrphans(store, () => false, ports.clock.now() + 60_000);
   const accounts = await store.accounts(keyIds);
   for (const keyId of keyIds) {
-    const standing = await ports.limiter.start(
+    const standing = await limiter.start(
       keyId,
       'the only one',
       ports.defaultLimits,

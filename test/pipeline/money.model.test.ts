@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { costOf, holdFor } from '../../src/domain/pricing.ts';
-import type { Price } from '../../src/domain/pricing.ts';
+import { costOf, free, holdFor, noTokens } from '../../src/domain/pricing.ts';
+import type { ModelPrice } from '../../src/domain/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
+import { modelPrice } from '../support/model-price.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness.ts';
 import { propertyRun } from '../support/property-run.ts';
@@ -12,10 +13,10 @@ const runs = Number(process.env['MONEY_RUNS'] ?? 10_000);
 const runsPerDatabase = 200;
 const holdTokens = 10;
 const question = 'four';
-const prices: readonly Price[] = [
-  { input: 3_000_000, cachedInput: 1_000_000, output: 7_000_000 },
-  { input: 0, cachedInput: 0, output: 0 },
-  { input: 1, cachedInput: 1, output: 1 },
+const prices: readonly ModelPrice[] = [
+  modelPrice({ input: 3_000_000, cachedInput: 1_000_000, output: 7_000_000 }),
+  free,
+  modelPrice({ input: 1, output: 1 }),
 ];
 
 /** What the books must say of one key, kept by rules of our own. */
@@ -24,18 +25,22 @@ interface Model {
   held: number;
   spent: number;
   revoked: boolean;
-  price: Price;
+  price: ModelPrice;
   readonly running: Open[];
   readonly over: string[];
 }
 
 interface Open {
   readonly request: DrivenRequest;
-  readonly price: Price;
+  readonly price: ModelPrice;
   readonly hold: number | null;
   readonly stream: boolean;
   text: string;
+  thoughts: string;
   usage: { readonly input: number; readonly output: number } | null;
+  /** The most output that was ever reported, and whether some was since the last words and thoughts. */
+  mostOutput: number;
+  fresh: boolean;
 }
 
 interface Real {
@@ -58,13 +63,19 @@ function close(model: Model, open: Open, isPaid: boolean): void {
   if (model.balance !== null) model.balance += (open.hold ?? 0) - cost;
 }
 
-function costFor({ usage, price, text, hold }: Open): number {
-  const tokens = usage ?? { input: question.length + 4, output: text.length };
-  const cost = costOf(
-    { inputTokens: tokens.input, cachedInputTokens: 0, outputTokens: tokens.output },
-    price,
-  );
-  return usage === null && hold !== null ? Math.min(cost, hold) : cost;
+/** What the upstream counted, where that can be true, or a token a character. */
+function costFor(open: Open): number {
+  const { price, text, thoughts } = open;
+  const { input, output } = isKnown(open)
+    ? open.usage
+    : { input: question.length + 4, output: text.length + thoughts.length };
+  return costOf({ ...noTokens, inputTokens: input, outputTokens: output }, price);
+}
+
+function isKnown(open: Open): open is Open & { usage: NonNullable<Open['usage']> } {
+  const { usage: said, mostOutput, fresh, text, thoughts } = open;
+  if (said === null || said.input === 0 || said.output < mostOutput) return false;
+  return text + thoughts === '' || (said.output > 0 && fresh);
 }
 
 /** After every command, at every committed point, the account is what the model says (I1, I2). */
@@ -123,7 +134,17 @@ const start = (stream: boolean, cap: number | null): Command =>
       const hold = model.balance === null ? null : Math.max(0, Math.min(wanted, model.balance));
       if (model.balance !== null) model.balance -= hold ?? 0;
       model.held += hold ?? 0;
-      model.running.push({ request, price: model.price, hold, stream, text: '', usage: null });
+      model.running.push({
+        request,
+        price: model.price,
+        hold,
+        stream,
+        text: '',
+        thoughts: '',
+        usage: null,
+        mostOutput: 0,
+        fresh: false,
+      });
     },
   );
 
@@ -132,6 +153,15 @@ const delta = (index: number, text: string): Command =>
     const open = pick(running, index);
     open.request.call?.give(frame({ delta: { content: text } }));
     open.text += text;
+    open.fresh = false;
+  });
+
+const think = (index: number, text: string): Command =>
+  command(`think(${index}, ${text})`, someRun, async ({ running }) => {
+    const open = pick(running, index);
+    open.request.call?.give(frame({ delta: { reasoning_content: text } }));
+    open.thoughts += text;
+    open.fresh = false;
   });
 
 const usage = (index: number, input: number, output: number): Command =>
@@ -139,7 +169,9 @@ const usage = (index: number, input: number, output: number): Command =>
     const open = pick(running, index);
     const counts = { prompt_tokens: input, completion_tokens: output, total_tokens: input + output };
     open.request.call?.give(frame(null, { usage: counts }));
+    open.mostOutput = Math.max(open.mostOutput, output);
     open.usage = { input, output };
+    open.fresh ||= output > 0;
   });
 
 const complete = (index: number, reason: string): Command =>
@@ -151,14 +183,25 @@ const complete = (index: number, reason: string): Command =>
     close(model, open, true);
   });
 
-/** Every way to break off: it is paid for as far as text went out. */
-const breakOff = (index: number, how: string, act: (open: Open, real: Real) => void): Command =>
+/** A stream is paid for as far as text went out. */
+const wentOut = ({ stream, text }: Open): boolean => stream && text !== '';
+
+/** A client that leaves pays for thoughts, too, and for the question of a whole answer. */
+const wasBegun = ({ stream, text, thoughts }: Open): boolean => !stream || text + thoughts !== '';
+
+/** Every way to break off, and when it is paid for. */
+const breakOff = (
+  index: number,
+  how: string,
+  act: (open: Open, real: Real) => void,
+  isPaid: (open: Open) => boolean = wentOut,
+): Command =>
   command(`${how}(${index})`, someRun, async (model, real) => {
     const open = pick(model.running, index);
     act(open, real);
     await open.request.done;
     expect(open.request.sent.text).not.toMatch(/\[DONE\]|"object":"chat\.completion"/);
-    close(model, open, open.stream && open.text !== '');
+    close(model, open, isPaid(open));
   });
 
 const settleTwice = (index: number): Command =>
@@ -174,6 +217,7 @@ const settleTwice = (index: number): Command =>
         status: 200,
         usage: null,
         usageSource: 'none',
+        price: null,
         chargeNanos: 1_000_000,
         firstByteMs: null,
         totalMs: 1,
@@ -228,13 +272,19 @@ const commands = fc.commands(
     fc.tuple(fc.boolean(), fc.constantFrom(null, 1, 5)).map(([stream, cap]) => start(stream, cap)),
     fc.tuple(fc.boolean(), fc.constantFrom(null, 1, 5)).map(([stream, cap]) => start(stream, cap)),
     fc.tuple(index, words).map(([at, text]) => delta(at, text)),
+    fc.tuple(index, words).map(([at, text]) => think(at, text)),
     fc
       .tuple(index, fc.nat({ max: 20 }), fc.nat({ max: 20 }))
       .map(([at, input, output]) => usage(at, input, output)),
     fc.tuple(index, fc.constantFrom('stop', 'length')).map(([at, reason]) => complete(at, reason)),
-    index.map((at) => breakOff(at, 'leave', ({ request }) => request.leave())),
+    index.map((at) => breakOff(at, 'leave', ({ request }) => request.leave(), wasBegun)),
     index.map((at) =>
-      breakOff(at, 'cancel', ({ request }, { pipeline }) => void pipeline.ports.inFlight.cancel(request.id)),
+      breakOff(
+        at,
+        'cancel',
+        ({ request }, { pipeline }) => void pipeline.ports.inFlight.cancel(request.id),
+        wasBegun,
+      ),
     ),
     index.map((at) =>
       breakOff(at, 'upstreamError', ({ request }) => request.call?.give('data: {"error":{}}\n\n')),

@@ -4,9 +4,10 @@ import { createTelemetry } from '../../src/telemetry/telemetry.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { PipelineHarness } from '../support/pipeline-harness.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
+import { modelPrice } from '../support/model-price.ts';
 
 const body = { model: 'small', stream: true, messages: [{ role: 'user', content: 'hello' }] };
-const price = { input: 1_000, cachedInput: 1_000, output: 1_000 };
+const price = modelPrice({ input: 1_000, cachedInput: 1_000, output: 1_000 });
 
 let pipeline: PipelineHarness;
 beforeEach(async () => {
@@ -20,10 +21,15 @@ test('an answer is whole for its client though nothing of it can be counted or l
   };
   const faults: string[] = [];
   const metrics = { exchangeBegan: broken, streamOpened: broken, exchangeEnded: broken };
-  const unused = { holdsExpired: broken, configReloaded: broken, expose: broken };
+  const unused = {
+    holdsExpired: broken,
+    keyLookUpShed: broken,
+    configReloaded: broken,
+    connectionRefused: broken,
+    expose: broken,
+  };
   const log = {
     exchangeEnded: broken,
-    notice: broken,
     fault: (message: string) => void faults.push(message),
   };
   const telemetry = createTelemetry({ ...metrics, ...unused }, log);

@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { isTooDeep, maxJsonDepth } from '../../src/protocol/json-depth.ts';
+import { propertyRun } from '../support/property-run.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
@@ -16,4 +18,48 @@ test.each([
   ['text of several bytes', `"ü🌍${'{'.repeat(100)}"`, false],
 ])('the depth of %s is told', (_name, text, tooDeep) => {
   expect(isTooDeep(bytes(text))).toBe(tooDeep);
+});
+
+/** The same, one byte at a time. */
+function isTooDeepByState(text: Uint8Array): boolean {
+  let depth = 0;
+  let inString = false;
+  let isEscaped = false;
+  for (const byte of text) {
+    const character = String.fromCharCode(byte);
+    if (isEscaped) isEscaped = false;
+    else if (inString) {
+      if (character === '\\') isEscaped = true;
+      else if (character === '"') inString = false;
+    } else if (character === '"') inString = true;
+    else if ('[{'.includes(character)) depth++;
+    else if (']}'.includes(character)) depth--;
+    if (depth > maxJsonDepth) return true;
+  }
+  return false;
+}
+
+test('the depth of any bytes is told as a reader of one byte at a time would tell it', () => {
+  const piece = fc.oneof(
+    { weight: 8, arbitrary: fc.constantFrom('[', '{', '[{', '[[[[', '{"a":[', '["x",') },
+    { weight: 2, arbitrary: fc.constantFrom(']', '}', '"[[["', '""', 'x', '\\') },
+    { weight: 1, arbitrary: fc.oneof(fc.constantFrom('"', '\\"', '"\\'), fc.string()) },
+  );
+  const mixed = fc.array(piece, { minLength: 20, maxLength: 150, size: 'max' });
+  const found = { true: 0, false: 0 };
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        mixed.map((pieces) => bytes(pieces.join(''))),
+        fc.uint8Array(),
+      ),
+      (text) => {
+        const expected = isTooDeepByState(text);
+        found[`${expected}`]++;
+        expect(isTooDeep(text)).toBe(expected);
+      },
+    ),
+    propertyRun(2_000),
+  );
+  expect(Math.min(found.true, found.false)).toBeGreaterThan(100);
 });

@@ -6,7 +6,11 @@ export function chatUsage(usage: Usage): Record<string, unknown> {
     prompt_tokens: usage.inputTokens,
     completion_tokens: usage.outputTokens,
     total_tokens: usage.totalTokens,
-    prompt_tokens_details: { cached_tokens: usage.cachedInputTokens, audio_tokens: 0 },
+    prompt_tokens_details: {
+      cached_tokens: usage.cachedInputTokens,
+      cache_write_tokens: usage.cacheWriteTokens,
+      audio_tokens: 0,
+    },
     completion_tokens_details: {
       reasoning_tokens: usage.reasoningTokens,
       audio_tokens: 0,

@@ -7,7 +7,7 @@ import { chatParts } from '../contract/message-fields.ts';
 import { readFields } from '../contract/read-fields.ts';
 import type { FieldReader, ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
-import { emptyArray, invalidType, missingParameter } from '../contract/value-type.ts';
+import { emptyArray, invalidType, missingParameter, tooManyItems } from '../contract/value-type.ts';
 import type { TextRequest, TextTurn } from '../text.ts';
 
 const readers: Readonly<Record<string, FieldReader>> = {
@@ -56,6 +56,8 @@ function readStreamOptions(options: unknown, path: string, context: ReadContext)
 function readMessages(messages: unknown, path: string, context: ReadContext): readonly TextTurn[] | Refusal {
   const list = messages as readonly unknown[];
   if (list.length === 0) return emptyArray(path);
+  const excess = tooManyItems(path, list.length);
+  if (excess !== null) return excess;
   const turns: TextTurn[] = [];
   for (const [index, message] of list.entries()) {
     const turn = readMessage(message, `${path}[${index}]`, context);

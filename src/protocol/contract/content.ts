@@ -3,7 +3,7 @@ import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Role } from '../text.ts';
 import type { PartFate } from './message-fields.ts';
-import { emptyArray, invalidType, invalidValue, missingParameter } from './value-type.ts';
+import { emptyArray, invalidType, invalidValue, missingParameter, tooManyItems } from './value-type.ts';
 
 /** The roles that may speak, and the neutral role each one maps to. */
 const roles: ReadonlyMap<unknown, Role> = new Map([
@@ -31,6 +31,8 @@ export function readContent(
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return invalidType(path, 'a string or an array of text parts', content);
   if (content.length === 0) return emptyArray(path);
+  const excess = tooManyItems(path, content.length);
+  if (excess !== null) return excess;
   let joined = '';
   for (const [index, part] of content.entries()) {
     const text = readPart(part, `${path}[${index}]`, parts);

@@ -2,7 +2,7 @@ import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import type { Compatibility } from './compatibility.ts';
 import type { Rule } from './rule.ts';
-import { missingParameter, shorten } from './value-type.ts';
+import { missingParameter, shorten, tooManyFields } from './value-type.ts';
 
 /** What is known while one request is read, and what is collected on the way. */
 export interface ReadContext {
@@ -47,8 +47,11 @@ export function readFields(
   readers: Readonly<Record<string, FieldReader>>,
   context: ReadContext,
 ): FieldValues | Refusal {
+  const names = Object.keys(body);
+  const excess = tooManyFields(path, names.length);
+  if (excess !== null) return excess;
   const values = Object.create(null) as Record<string, unknown>;
-  for (const name of Object.keys(body)) {
+  for (const name of names) {
     const rule = set.byName.get(name);
     if (rule === undefined) {
       const fault = unknownFault(name, set, context);

@@ -46,7 +46,10 @@ export const anything: ValueType = { check: () => null, samples: [{ some: 'thing
 export const stringMap: ValueType = {
   check(value, path) {
     if (!isPlainObject(value)) return invalidType(path, 'an object', value);
-    const wrong = Object.entries(value).find(([, item]) => typeof item !== 'string');
+    const entries = Object.entries(value);
+    const wrong = entries.find(([, item]) => typeof item !== 'string');
+    const excess = tooManyFields(path, entries.length);
+    if (excess !== null) return excess;
     return wrong === undefined ? null : invalidType(`${path}.${shorten(wrong[0])}`, 'a string', wrong[1]);
   },
   samples: [{ ticket: '7' }],
@@ -133,6 +136,32 @@ export function emptyArray(path: string): Refusal {
     'empty_array',
     `Invalid '${path}': empty array. Expected an array with minimum length 1, but got an empty array instead.`,
     { param: path },
+  );
+}
+
+/** How many entries one array of a request may have, and how many fields one object: each of them costs work. */
+const maxItems = 4_096;
+const maxFields = 512;
+
+/** An array with more entries than are read. */
+export function tooManyItems(path: string, count: number): Refusal | null {
+  if (count <= maxItems) return null;
+  return refuse(
+    'invalid_value',
+    `Invalid '${path}': array too long. Expected an array with maximum length ${maxItems}, but got an array with length ${count} instead.`,
+    { param: path },
+  );
+}
+
+/** An object with more fields than are read; `prefix` is the path of its fields, and empty for the body itself. */
+export function tooManyFields(prefix: string, count: number): Refusal | null {
+  if (count <= maxFields) return null;
+  const path = prefix.replace(/\.$/, '');
+  const what = path === '' ? 'the request body' : `'${path}'`;
+  return refuse(
+    'invalid_value',
+    `Invalid value: ${what} has ${count} fields, and an object may have ${maxFields} at most.`,
+    { param: path === '' ? null : path },
   );
 }
 

@@ -8,7 +8,7 @@ import { readFields } from '../contract/read-fields.ts';
 import type { FieldReader, FieldValues, ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
 import { neutralInclude, refusedIncludes } from '../contract/responses-parameters.ts';
-import { emptyArray, invalidType, invalidValue } from '../contract/value-type.ts';
+import { emptyArray, invalidType, invalidValue, tooManyItems } from '../contract/value-type.ts';
 import type { ResponsesExtras, TextRequest, TextTurn } from '../text.ts';
 
 const readers: Readonly<Record<string, FieldReader>> = {
@@ -70,8 +70,11 @@ function readInclude(include: unknown, path: string): unknown {
 
 function readInput(input: unknown, path: string, context: ReadContext): readonly TextTurn[] | Refusal {
   if (typeof input === 'string') return input === '' ? emptyArray(path) : [{ role: 'user', text: input }];
+  const items = input as readonly unknown[];
+  const excess = tooManyItems(path, items.length);
+  if (excess !== null) return excess;
   const turns: TextTurn[] = [];
-  for (const [index, item] of (input as readonly unknown[]).entries()) {
+  for (const [index, item] of items.entries()) {
     const turn = readItem(item, `${path}[${index}]`, context);
     if (isRefusal(turn)) return turn;
     if (turn !== null) turns.push(turn);

@@ -8,9 +8,12 @@ import type {
   TextEvent,
   Usage,
 } from '../text.ts';
+import { TextSample } from '../text-sample.ts';
 import { invalidAnswer, toolCalled, truncatedAnswer } from './failures.ts';
 import { finishReasons } from './finish-reasons.ts';
 import { readReportedError } from './read-error.ts';
+import { ReportedUsage } from './reported-usage.ts';
+import type { UsageNames } from './token-counts.ts';
 
 /** More text than any answer has, in UTF-16 code units: an upstream that never stops must not fill the memory. */
 const maxAnswerChars = 16_777_216;
@@ -39,16 +42,27 @@ const unsaid: Reason = { raw: '', unified: 'stop' };
  */
 export class Answer {
   readonly violations = new Set<ProtocolViolation>();
-  /** The last usage that the upstream reported. */
-  usage: Usage | null = null;
+  /** Thoughts are counted and not passed on. */
+  readonly thoughts = new TextSample();
+  /** Why the usage that the upstream reported can't be true; `null` unless it is known to be so. */
+  implausible: string | null = null;
+  readonly #usage = new ReportedUsage();
+  /** The number of the frame that is being read, of the last one with text or thoughts, and of the last with usage. */
+  #frame = 0;
+  #saidIn = 0;
+  #reportedIn = 0;
+  #bytes = 0;
   #reason: Reason | null = null;
   #chars = 0;
   #ending: 'finish' | 'failure' | null = null;
   #events: TextEvent[] = [];
   readonly #finishReason: FinishReasonRule;
+  readonly #sentTokens: number;
 
-  constructor(finishReason: FinishReasonRule) {
+  /** `sentTokens` is the most that the text of the request can count. */
+  constructor(finishReason: FinishReasonRule, sentTokens: number) {
     this.#finishReason = finishReason;
+    this.#sentTokens = sentTokens;
   }
 
   /** How the answer ended; `null` while it runs. */
@@ -66,12 +80,45 @@ export class Answer {
     return this.#reason !== null;
   }
 
+  /** Another frame is read. Usage counts what came up to the end of its frame, whatever the order within. */
+  nextFrame(): void {
+    this.#frame++;
+  }
+
   /** More text; nothing happens when there is none. */
   say(text: string): void {
     if (text === '' || this.#ending !== null) return;
     this.#chars += text.length;
+    this.#bytes += Buffer.byteLength(text);
+    this.#saidIn = this.#frame;
     if (this.#chars > maxAnswerChars) this.fail(invalidAnswer('an answer that is too long'));
     else this.#events.push({ type: 'delta', text });
+  }
+
+  /** More of what the model thinks; nothing happens when there is none. */
+  think(text: unknown): void {
+    if (typeof text !== 'string' || text === '' || this.#ending !== null) return;
+    this.thoughts.add(text);
+    this.#saidIn = this.#frame;
+  }
+
+  /** What the upstream says of its usage, by its dialect's names; nothing happens when that is no object. */
+  report(usage: unknown, names: UsageNames): void {
+    if (this.#usage.add(usage, names)) this.#reportedIn = this.#frame;
+  }
+
+  /** The usage as far as it is known now; `null` when it is missing, or can't be true, which is noted. */
+  knownUsage(): Usage | null {
+    const judged = this.#usage.judge({
+      sentTokens: this.#sentTokens,
+      receivedBytes: this.#bytes + this.thoughts.bytes,
+      isStale: this.#saidIn > this.#reportedIn,
+    });
+    if (judged === 'missing') return null;
+    if (!('implausible' in judged)) return judged;
+    this.implausible = judged.implausible;
+    this.violations.add('implausible_usage');
+    return null;
   }
 
   /** A finish reason as the upstream wrote it. One that is in no table says that the answer is not whole. */
@@ -90,13 +137,14 @@ export class Answer {
     if (this.#reason === null) this.violations.add('missing_finish');
     const reason = this.#reason ?? (marked && this.#finishReason === 'optional' ? unsaid : null);
     if (reason === null) return this.fail(truncatedAnswer());
-    if (this.usage === null) this.violations.add('missing_usage');
-    this.#end({ type: 'finish', reason: reason.unified, rawReason: reason.raw, usage: this.usage });
+    const usage = this.knownUsage();
+    if (usage === null && this.implausible === null) this.violations.add('missing_usage');
+    this.#end({ type: 'finish', reason: reason.unified, rawReason: reason.raw, usage });
   }
 
   /** The answer failed. The usage seen so far is kept, since the operator was billed for it. */
   fail(refusal: Refusal): void {
-    if (this.#ending === null) this.#end({ type: 'failure', refusal, usage: this.usage });
+    if (this.#ending === null) this.#end({ type: 'failure', refusal, usage: this.knownUsage() });
   }
 
   /** The events since the last call. */

@@ -6,7 +6,6 @@ import type { SpokenTurn } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
 import { readReportedError } from './read-error.ts';
-import { readUsage } from './token-counts.ts';
 import type { UsageNames } from './token-counts.ts';
 
 /** The output cap of a request without one, in tokens: the protocol demands a cap, and every model takes this one. */
@@ -18,6 +17,7 @@ const usageNames: UsageNames = {
   output: ['output_tokens'],
   total: 'total_tokens',
   cached: [['cache_read_input_tokens']],
+  cacheWrite: [['cache_creation_input_tokens']],
   reasoning: [['output_tokens_details', 'thinking_tokens']],
 };
 
@@ -58,21 +58,20 @@ function textOfLast({ role, text }: SpokenTurn): string {
 
 /** Usage comes in two parts, and a block's deltas don't say whose they are: both have to be remembered. */
 class AnthropicFrameReader implements FrameReader {
-  #counts: Frame = {};
   #block: unknown = null;
 
   readEvent(frame: Frame, name: string, answer: Answer): void {
     const type = typeof frame['type'] === 'string' ? frame['type'] : name;
     switch (type) {
       case 'message_start':
-        return this.#keepCounts(objectAt(frame, 'message')['usage']);
+        return reportUsage(objectAt(frame, 'message')['usage'], answer);
       case 'content_block_start':
         this.#block = objectAt(frame, 'content_block')['type'];
         return readBlock(objectAt(frame, 'content_block'), answer);
       case 'content_block_delta':
         return this.#readDelta(objectAt(frame, 'delta'), answer);
       case 'message_delta':
-        this.#readUsage(frame['usage'], answer);
+        reportUsage(frame['usage'], answer);
         return readStopReason(objectAt(frame, 'delta'), answer);
       case 'message_stop':
         return answer.conclude(true);
@@ -84,7 +83,7 @@ class AnthropicFrameReader implements FrameReader {
   }
 
   readBody(body: Frame, answer: Answer): void {
-    this.#readUsage(body['usage'], answer);
+    reportUsage(body['usage'], answer);
     const { content, error = null } = body;
     if (error !== null) return answer.fail(readReportedError(error));
     if (!Array.isArray(content)) return answer.fail(invalidAnswer('an object that is no answer'));
@@ -94,30 +93,26 @@ class AnthropicFrameReader implements FrameReader {
 
   #readDelta(delta: Frame, answer: Answer): void {
     if (delta['type'] === 'text_delta') sayText(delta['text'], answer);
+    else if (delta['type'] === 'thinking_delta') answer.think(delta['thinking']);
     else if (delta['type'] === 'input_json_delta' && !isSilent(this.#block)) answer.fail(toolCalled());
   }
+}
 
-  /**
-   * The counts of the first event are a beginning: a token or two of output, whatever comes of it. They are no usage
-   * before the last counts have joined them, or who leaves in between would get the answer for two tokens.
-   */
-  #readUsage(usage: unknown, answer: Answer): void {
-    if (readUsage(usage, usageNames) === null) return;
-    this.#keepCounts(usage);
-    answer.usage = readUsage(this.#counts, usageNames);
-  }
-
-  /** Later counts include the earlier ones and replace them; what they leave out, or have as null, stays. */
-  #keepCounts(usage: unknown): void {
-    if (!isPlainObject(usage)) return;
-    const known = Object.entries(usage).filter(([, value]) => value !== null);
-    this.#counts = { ...this.#counts, ...Object.fromEntries(known) };
-  }
+/** Some providers name what was written to the cache by how long it is kept, and not as a whole. */
+function reportUsage(usage: unknown, answer: Answer): void {
+  if (!isPlainObject(usage)) return;
+  const written = Object.values(objectAt(usage, 'cache_creation')).filter(
+    (value) => typeof value === 'number',
+  );
+  const total = written.reduce((sum, tokens) => sum + tokens, 0);
+  const isNamed = (usage['cache_creation_input_tokens'] ?? null) !== null || written.length === 0;
+  answer.report(isNamed ? usage : { ...usage, cache_creation_input_tokens: total }, usageNames);
 }
 
 function readBlock(block: Frame, answer: Answer): void {
   const { type, text } = block;
   if (type === 'text') sayText(text, answer);
+  else if (type === 'thinking') answer.think(block['thinking']);
   else if (type === 'tool_use') answer.fail(toolCalled());
   else if (!isSilent(type)) answer.fail(invalidAnswer('a content that is not text'));
 }

@@ -5,15 +5,25 @@ import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader, Variation } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
 import { readReportedError } from './read-error.ts';
-import { readUsage } from './token-counts.ts';
 import type { UsageNames } from './token-counts.ts';
 
-/** Not all providers have the parts where OpenAI has them: DeepSeek, Moonshot, SGLang and Together name them beside the whole. */
+/** Not all providers have the parts where OpenAI has them: DeepSeek, Moonshot, SGLang, Together and Databricks name them beside the whole. */
 const usageNames: UsageNames = {
   input: ['prompt_tokens'],
   output: ['completion_tokens'],
   total: 'total_tokens',
-  cached: [['prompt_tokens_details', 'cached_tokens'], ['prompt_cache_hit_tokens'], ['cached_tokens']],
+  cached: [
+    ['prompt_tokens_details', 'cached_tokens'],
+    ['prompt_tokens_details', 'cache_read_input_tokens'],
+    ['prompt_cache_hit_tokens'],
+    ['cached_tokens'],
+    ['cache_read_input_tokens'],
+  ],
+  cacheWrite: [
+    ['prompt_tokens_details', 'cache_write_tokens'],
+    ['prompt_tokens_details', 'cache_creation_input_tokens'],
+    ['cache_creation_input_tokens'],
+  ],
   reasoning: [['completion_tokens_details', 'reasoning_tokens'], ['reasoning_tokens']],
 };
 
@@ -61,7 +71,7 @@ function readBody(body: Frame, answer: Answer): void {
  * a `message`, alone or after it was streamed: before any text it is the text, after that it is a repetition.
  */
 function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: Answer): void {
-  answer.usage = readFrameUsage(frame) ?? answer.usage;
+  answer.report(usageIn(frame), usageNames);
   const choice = firstChoice(frame['choices']);
   const error = frame['error'] ?? choice?.['error'] ?? (frame['object'] === 'error' ? frame : null);
   if (error !== null) return answer.fail(readReportedError(error));
@@ -71,6 +81,7 @@ function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: A
   const part = key === 'either' ? (choice['delta'] ?? choice['message']) : choice[key];
   if (!isPlainObject(part)) return;
   if (holdsToolCall(part)) answer.fail(toolCalled());
+  answer.think(readThoughts(part));
   for (const content of [part['content'], part['refusal']]) {
     const text = readText(content);
     if (text === null) answer.fail(invalidAnswer('a content that is not text'));
@@ -79,9 +90,9 @@ function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: A
 }
 
 /** Groq's older streams have their usage in a field of its own. */
-function readFrameUsage(frame: Frame): ReturnType<typeof readUsage> {
+function usageIn(frame: Frame): unknown {
   const groq = frame['x_groq'];
-  return readUsage(frame['usage'] ?? (isPlainObject(groq) ? groq['usage'] : null), usageNames);
+  return frame['usage'] ?? (isPlainObject(groq) ? groq['usage'] : null);
 }
 
 /** The choice with index 0: others can't be asked for, and would mix two texts into one. */
@@ -94,6 +105,24 @@ function firstChoice(choices: unknown): Frame | null {
 function holdsToolCall(part: Frame): boolean {
   const calls = part['tool_calls'];
   return (Array.isArray(calls) && calls.length > 0) || isPlainObject(part['function_call']);
+}
+
+/**
+ * Thoughts have a field of their own, as text, or as a list where there is no text (OpenRouter sends both); or they
+ * are parts of the content (Mistral).
+ */
+function readThoughts(part: Frame): string {
+  const thought = part['reasoning_content'] || part['reasoning'];
+  if (typeof thought === 'string' && thought !== '') return thought;
+  const lists = [part['reasoning_details'], part['content']].filter((list) => Array.isArray(list));
+  return lists.flat().filter(isPlainObject).map(thoughtIn).join('');
+}
+
+function thoughtIn(part: Frame): string {
+  const { type, thinking } = part;
+  const isThought = type === 'reasoning.text' || type === 'reasoning.summary';
+  const thought = isThought ? (part['text'] ?? part['summary']) : readText(thinking);
+  return typeof thought === 'string' ? thought : '';
 }
 
 /** Content is a string, nothing, or a list of parts of which only the text parts are text; `null` for anything else. */

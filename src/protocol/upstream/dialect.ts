@@ -9,8 +9,8 @@ export interface UpstreamReader {
   end(): TextEvent[];
   /** Whether the answer is one body, all of which counts or none. */
   readonly isWhole: boolean;
-  /** What is known of the answer so far: its usage, for endings that the body does not bring, and what was wrong with it. */
-  readonly answer: Pick<Answer, 'usage' | 'violations'>;
+  /** What is known of the answer so far: its usage, for endings that the body does not bring, its thoughts, and what was wrong with it. */
+  readonly answer: Pick<Answer, 'knownUsage' | 'thoughts' | 'implausible' | 'violations'>;
 }
 
 /** What a dialect sends: the path below the upstream's base URL, and the JSON body. */

@@ -5,7 +5,6 @@ import { splitConversation } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
 import { readReportedError } from './read-error.ts';
-import { readUsage } from './token-counts.ts';
 import type { UsageNames } from './token-counts.ts';
 
 /** Thoughts are left out of the candidates' count, and what the provider's own tools gave out of the prompt's. */
@@ -14,6 +13,7 @@ const usageNames: UsageNames = {
   output: ['candidatesTokenCount', 'thoughtsTokenCount'],
   total: 'totalTokenCount',
   cached: [['cachedContentTokenCount']],
+  cacheWrite: [],
   reasoning: [['thoughtsTokenCount']],
 };
 
@@ -63,13 +63,11 @@ function resourceOf(model: string): string {
 /** A whole answer looks like an event of a stream: what may be in the one may be in the other. */
 function readFrame(frame: Frame, name: string, answer: Answer): void {
   const { error = null, candidates, usageMetadata } = frame;
+  answer.report(usageMetadata, usageNames);
   if (error !== null || name === 'error') return answer.fail(readReportedError(error ?? frame));
   const candidate = firstCandidate(candidates);
   if (candidate === null) readBlockReason(frame['promptFeedback'], answer);
   else readCandidate(candidate, answer);
-  const usage = readUsage(usageMetadata, usageNames);
-  // Some events count the prompt alone: as the last usage of a cut answer it would give its text away.
-  if (usage !== null && (usage.outputTokens > 0 || !answer.hasText)) answer.usage = usage;
 }
 
 function readBody(body: Frame, answer: Answer): void {
@@ -103,7 +101,8 @@ function readCandidate({ content, finishReason }: Frame, answer: Answer): void {
 function readPart(part: Frame, answer: Answer): void {
   const { text } = part;
   if (isPlainObject(part['functionCall'])) answer.fail(toolCalled());
-  else if (part['thought'] === true || silentContents.some((name) => isPlainObject(part[name]))) return;
+  else if (part['thought'] === true) answer.think(text);
+  else if (silentContents.some((name) => isPlainObject(part[name]))) return;
   else if (typeof text === 'string') answer.say(text);
   else if (!Object.keys(part).every((name) => annotations.has(name)))
     answer.fail(invalidAnswer('a content that is not text'));

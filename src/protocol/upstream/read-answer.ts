@@ -23,6 +23,8 @@ export interface AnswerTerms {
   /** Whether a stream was asked for. Whatever comes is read as what it is. */
   readonly streamAsked: boolean;
   readonly finishReason: FinishReasonRule;
+  /** The most tokens that the text of the request can have. */
+  readonly sentTokens: number;
 }
 
 /**
@@ -30,8 +32,8 @@ export interface AnswerTerms {
  * Some upstreams send the one when the other was asked for, and some don't say.
  */
 export function createReader(dialect: Dialect, terms: AnswerTerms): UpstreamReader {
-  const { contentType, streamAsked, finishReason } = terms;
-  const answer = new Answer(finishReason);
+  const { contentType, streamAsked, finishReason, sentTokens } = terms;
+  const answer = new Answer(finishReason, sentTokens);
   const isStream = contentType.startsWith('text/event-stream');
   const isBody = /^application\/([\w.-]+\+)?json\b/.test(contentType);
   if (!(streamAsked ? isStream : isBody)) answer.violations.add('wrong_content_type');
@@ -70,6 +72,7 @@ function createStreamReader(dialect: Dialect, answer: Answer): UpstreamReader {
     if (data.startsWith('[DONE]')) return answer.conclude(true);
     if (answer.ending !== null) return noticeLate(answer);
     const frame = parseJson(data);
+    answer.nextFrame();
     if (isPlainObject(frame)) return frames.readEvent(frame, name, answer);
     if (name === 'error') return answer.fail(readReportedError(null));
     answer.violations.add('bad_json');

@@ -5,6 +5,9 @@ import { isPlainObject } from '../../shared/parse-json.ts';
 /** The wait suggested when an upstream limits us without saying for how long, in milliseconds. */
 const defaultRetryAfterMs = 5_000;
 
+/** Statuses about the gateway's own key or account at the upstream. Their bodies may quote those: no client gets to see one. */
+export const withheldStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
+
 /** How providers say, in a 400 of their own, that the text is too long for the model. */
 const contextTooLong =
   /context_length_exceeded|maximum (?:context|prompt length|model length)|context (?:length|size|window|limit)|exceed_context_size|prompt is too long|input token count/i;
@@ -18,16 +21,13 @@ const operatorsFault =
  * quoted, since it may hold its address or our key; it is only searched for the one cause a client can mend.
  */
 export function readUpstreamError(status: number, body: string, retryAfterMs: number | null): Refusal {
+  if (withheldStatuses.has(status)) return credentialsRefused();
   switch (status) {
     case 400:
     case 413:
     case 422:
       if (operatorsFault.test(body)) return credentialsRefused();
       return contextTooLong.test(body) ? contextExceeded() : refusedByProvider(status);
-    case 401:
-    case 402:
-    case 403:
-      return credentialsRefused();
     case 408:
     case 504:
       return refuse('upstream_timeout', "The model's provider did not answer in time.");
@@ -53,7 +53,7 @@ const statusByWord: readonly (readonly [RegExp, number])[] = [
 ];
 
 /** Statuses that tell a client or the operator more than that something failed. */
-const tellingStatuses = new Set([400, 401, 402, 403, 408, 413, 422, 429, 503, 504, 529]);
+const tellingStatuses = new Set([...withheldStatuses, 400, 408, 413, 422, 429, 503, 504, 529]);
 
 /** Turns an error that the upstream reported inside an answer into the refusal that the client gets. */
 export function readReportedError(error: unknown): Refusal {

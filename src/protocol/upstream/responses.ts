@@ -5,7 +5,6 @@ import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
 import { readReportedError } from './read-error.ts';
-import { readUsage } from './token-counts.ts';
 import type { UsageNames } from './token-counts.ts';
 
 /** OpenAI refuses a smaller output cap; a cap is a hint, so it is raised rather than refused. */
@@ -16,6 +15,7 @@ const usageNames: UsageNames = {
   output: ['output_tokens'],
   total: 'total_tokens',
   cached: [['input_tokens_details', 'cached_tokens']],
+  cacheWrite: [['input_tokens_details', 'cache_write_tokens']],
   reasoning: [['output_tokens_details', 'reasoning_tokens']],
 };
 
@@ -75,6 +75,9 @@ class ResponsesFrameReader implements FrameReader {
       case 'response.output_text.done':
       case 'response.refusal.done':
         return this.#closePart(frame['text'] ?? frame['refusal'], answer);
+      case 'response.reasoning_text.delta':
+      case 'response.reasoning_summary_text.delta':
+        return answer.think(frame['delta']);
       case 'response.output_item.added':
       case 'response.output_item.done':
         return readItem(frame['item'], answer);
@@ -102,11 +105,12 @@ class ResponsesFrameReader implements FrameReader {
   }
 
   #readResponse(response: Frame, status: string | null, answer: Answer): void {
-    answer.usage = readUsage(response['usage'], usageNames) ?? answer.usage;
+    answer.report(response['usage'], usageNames);
     const { output, error } = response;
     if (isPlainObject(error)) return answer.fail(readReportedError(error));
     for (const item of Array.isArray(output) ? output : []) readItem(item, answer);
-    this.#sayRest(textOf(output), this.#said, answer);
+    if (answer.thoughts.chars === 0) answer.think(textOf(output, 'reasoning'));
+    this.#sayRest(textOf(output, 'message'), this.#said, answer);
     if (status === 'completed') answer.finishWith('stop');
     else if (status === 'incomplete') answer.finishWith(incompleteReason(response));
     else if (status !== null) answer.fail(readReportedError(error));
@@ -150,11 +154,13 @@ function incompleteReason(response: Frame): string {
   return isPlainObject(details) && typeof details['reason'] === 'string' ? details['reason'] : '';
 }
 
-function textOf(output: unknown): string {
+/** The text of all items of one type: of a message its parts, of thoughts also their summaries. */
+function textOf(output: unknown, type: 'message' | 'reasoning'): string {
   if (!Array.isArray(output)) return '';
   return output
-    .filter((item) => isPlainObject(item) && item['type'] === 'message' && Array.isArray(item['content']))
-    .flatMap((item) => (item as { content: readonly unknown[] }).content)
+    .filter((item) => isPlainObject(item) && item['type'] === type)
+    .flatMap(({ content, summary }: Frame) => [content, summary])
+    .flatMap((parts) => (Array.isArray(parts) ? parts : []))
     .map((part) => (isPlainObject(part) ? (part['text'] ?? part['refusal']) : null))
     .filter((text) => typeof text === 'string')
     .join('');

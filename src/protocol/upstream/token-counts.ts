@@ -1,8 +1,4 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
-import type { Usage } from '../text.ts';
-
-/** More tokens than any answer can have; a larger count is an upstream's mistake. */
-const maxTokens = 1e12;
 
 /** What each dialect calls the counts of a usage object. */
 export interface UsageNames {
@@ -12,30 +8,35 @@ export interface UsageNames {
   readonly total: string;
   /** Where the parts of input and output may be: the names on the way to each count, of which the first counts. */
   readonly cached: readonly (readonly string[])[];
+  readonly cacheWrite: readonly (readonly string[])[];
   readonly reasoning: readonly (readonly string[])[];
 }
 
+/** The counts that a usage object names, in tokens; `null` for one that it does not name. */
+export interface TokenCounts {
+  readonly input: number | null;
+  readonly output: number | null;
+  /** The parts of input and output; 0 where none is named. */
+  readonly cached: number;
+  readonly cacheWrite: number;
+  readonly reasoning: number;
+}
+
 /**
- * The counts of a usage object; `null` when it names none. Output is the larger of what was named and what the total
- * implies, since some providers leave thoughts out of the one but not of the other.
+ * Reads the counts of a usage object. Output is the larger of what is named and what the total implies, since some
+ * providers leave thoughts out of the one but not of the other.
  */
-export function readUsage(usage: unknown, names: UsageNames): Usage | null {
-  if (!isPlainObject(usage)) return null;
+export function readCounts(usage: Record<string, unknown>, names: UsageNames): TokenCounts {
   const input = sum(usage, names.input);
   const named = sum(usage, names.output);
   const total = count(usage[names.total]);
-  if (input === null && named === null && total === null) return null;
-  const inputTokens = input ?? 0;
-  const implied = input === null ? 0 : (total ?? 0) - inputTokens;
-  const outputTokens = Math.max(named ?? 0, implied);
-  const cached = firstCount(usage, names.cached);
-  const reasoning = firstCount(usage, names.reasoning);
+  const implied = input === null || total === null ? null : Math.max(0, total - input);
   return {
-    inputTokens,
-    cachedInputTokens: Math.min(inputTokens, cached),
-    outputTokens,
-    reasoningTokens: Math.min(outputTokens, reasoning),
-    totalTokens: inputTokens + outputTokens,
+    input,
+    output: named === null ? implied : Math.max(named, implied ?? 0),
+    cached: firstCount(usage, names.cached),
+    cacheWrite: firstCount(usage, names.cacheWrite),
+    reasoning: firstCount(usage, names.reasoning),
   };
 }
 
@@ -54,9 +55,7 @@ function valueAt(usage: unknown, way: readonly string[]): unknown {
   return way.reduce<unknown>((here, name) => (isPlainObject(here) ? here[name] : undefined), usage);
 }
 
-/** A token count that can be added up; `null` for an upstream's strings, fractions, negatives and absurdities. */
+/** A token count; `null` for an upstream's strings, fractions, negatives and what no integer can hold exactly. */
 function count(value: unknown): number | null {
-  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= maxTokens
-    ? (value as number)
-    : null;
+  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : null;
 }

@@ -6,6 +6,7 @@ const identity = { id: '0123456789abcdef', createdAt: 1_800_000_000, model: 'a/"
 const usage = {
   inputTokens: 11,
   cachedInputTokens: 5,
+  cacheWriteTokens: 0,
   outputTokens: 7,
   reasoningTokens: 6,
   totalTokens: 18,
@@ -33,7 +34,7 @@ describe('a chat completion', () => {
         prompt_tokens: 11,
         completion_tokens: 7,
         total_tokens: 18,
-        prompt_tokens_details: { cached_tokens: 5, audio_tokens: 0 },
+        prompt_tokens_details: { cached_tokens: 5, cache_write_tokens: 0, audio_tokens: 0 },
         completion_tokens_details: {
           reasoning_tokens: 6,
           audio_tokens: 0,

@@ -7,7 +7,14 @@ import { parseFrames } from '../../support/parse-frames.ts';
 import { propertyRun } from '../../support/property-run.ts';
 
 const identity = { id: '0123456789abcdef', createdAt: 1_800_000_000, model: 'a/"b"' };
-const usage = { inputTokens: 11, cachedInputTokens: 0, outputTokens: 7, reasoningTokens: 0, totalTokens: 18 };
+const usage = {
+  inputTokens: 11,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  outputTokens: 7,
+  reasoningTokens: 0,
+  totalTokens: 18,
+};
 const finish = (reason: FinishReason = 'stop', more: Partial<FinishEvent> = {}): FinishEvent => ({
   type: 'finish',
   reason,
@@ -56,7 +63,7 @@ describe('a chat stream', () => {
       prompt_tokens: 11,
       completion_tokens: 7,
       total_tokens: 18,
-      prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+      prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0, audio_tokens: 0 },
       completion_tokens_details: {
         reasoning_tokens: 0,
         audio_tokens: 0,

@@ -14,7 +14,14 @@ const extras = {
   promptCacheKey: 'p',
   endsWithDone: false,
 };
-const usage = { inputTokens: 11, cachedInputTokens: 5, outputTokens: 7, reasoningTokens: 6, totalTokens: 18 };
+const usage = {
+  inputTokens: 11,
+  cachedInputTokens: 5,
+  cacheWriteTokens: 0,
+  outputTokens: 7,
+  reasoningTokens: 6,
+  totalTokens: 18,
+};
 
 function write(reason: FinishReason, known: typeof usage | null = usage): Record<string, unknown> {
   const writer = createResponsesResultWriter(identity, extras);

@@ -17,7 +17,14 @@ const extras = {
   promptCacheKey: 'p',
   endsWithDone: false,
 };
-const usage = { inputTokens: 11, cachedInputTokens: 5, outputTokens: 7, reasoningTokens: 6, totalTokens: 18 };
+const usage = {
+  inputTokens: 11,
+  cachedInputTokens: 5,
+  cacheWriteTokens: 0,
+  outputTokens: 7,
+  reasoningTokens: 6,
+  totalTokens: 18,
+};
 const refusal = refuse('upstream_truncated', 'cut off');
 
 type EventData = Record<string, unknown>;

@@ -32,6 +32,7 @@ const ordinaryText = 'one zwei: é€😀';
 const usage = {
   inputTokens: 11,
   cachedInputTokens: 0,
+  cacheWriteTokens: 0,
   outputTokens: 7,
   reasoningTokens: 0,
   totalTokens: 18,
@@ -146,9 +147,12 @@ describe('a Messages stream that is cut off', () => {
   const wholeFrom = ordinary.length - 1;
 
   test.each(ordinary.slice(0, wholeFrom).map((_frame, count) => count))(
-    'after %i events is truncated, never finished, and has no usage yet',
+    'after %i events is truncated, never finished, and has no usage of text that came after its beginning',
     (count) => {
-      expect(read(...ordinary.slice(0, count))).toMatchObject({ ending: 'upstream_truncated', usage: null });
+      const cut = read(...ordinary.slice(0, count));
+      expect(cut.ending).toBe('upstream_truncated');
+      const beginning = expect.objectContaining({ inputTokens: 11, outputTokens: 1 });
+      expect(cut.usage).toEqual(count === 0 || cut.text !== '' ? null : beginning);
     },
   );
 
@@ -257,6 +261,7 @@ describe('the usage of a message', () => {
     expect(usageOf(first, { output_tokens: 30 })).toEqual({
       inputTokens: 350,
       cachedInputTokens: 200,
+      cacheWriteTokens: 100,
       outputTokens: 30,
       reasoningTokens: 0,
       totalTokens: 380,
@@ -266,7 +271,19 @@ describe('the usage of a message', () => {
   test('is the last one told, where null tells nothing', () => {
     const first = { input_tokens: 0, cache_read_input_tokens: 5, output_tokens: 1 };
     const last = { input_tokens: 32, cache_read_input_tokens: null, output_tokens: 16 };
-    expect(usageOf(first, last)).toMatchObject({ inputTokens: 37, cachedInputTokens: 5, outputTokens: 16 });
+    expect(usageOf(first, last)).toMatchObject({
+      inputTokens: 37,
+      cachedInputTokens: 5,
+      cacheWriteTokens: 0,
+      outputTokens: 16,
+    });
+  });
+
+  test('is what the end counts anew, input and output, where the beginning was an estimate', () => {
+    const first = { input_tokens: 60, cache_read_input_tokens: 5, output_tokens: 1 };
+    const last = { input_tokens: 40, cache_read_input_tokens: 5, output_tokens: 16 };
+    expect(usageOf(first, last)).toMatchObject({ inputTokens: 45, cachedInputTokens: 5, outputTokens: 16 });
+    expect(usageOf({ ...first, output_tokens: 17 }, last)).toBeNull();
   });
 
   test('has its thoughts as a part of its output', () => {
@@ -274,8 +291,17 @@ describe('the usage of a message', () => {
     expect(usageOf({ input_tokens: 50 }, last)).toMatchObject({ outputTokens: 93, reasoningTokens: 53 });
   });
 
+  test('counts what was written to the cache where only its parts are named', () => {
+    const parts = { ephemeral_5m_input_tokens: 30, ephemeral_1h_input_tokens: 70 };
+    const first = { input_tokens: 50, cache_creation: parts };
+    expect(usageOf(first, { output_tokens: 30 })).toMatchObject({ inputTokens: 150, cacheWriteTokens: 100 });
+    const both = { ...first, cache_creation_input_tokens: 100 };
+    expect(usageOf(both, { output_tokens: 30 })).toMatchObject({ inputTokens: 150, cacheWriteTokens: 100 });
+  });
+
   test.each([{}, { output_tokens: '7' }])('is none where only the beginning was counted (%j)', (last) => {
-    expect(usageOf({ input_tokens: 11, output_tokens: 1 }, last)).toBeNull();
+    const first = start({ input_tokens: 11, output_tokens: 1 });
+    expect(read(first, say('a'), stopped('end_turn', last), stop)).toMatchObject({ text: 'a', usage: null });
   });
 });
 

@@ -17,7 +17,14 @@ describe('a whole answer', () => {
         type: 'finish',
         reason: 'length',
         rawReason: 'max_tokens',
-        usage: { inputTokens: 3, cachedInputTokens: 0, outputTokens: 4, reasoningTokens: 0, totalTokens: 7 },
+        usage: {
+          inputTokens: 3,
+          cachedInputTokens: 0,
+          cacheWriteTokens: 0,
+          outputTokens: 4,
+          reasoningTokens: 0,
+          totalTokens: 7,
+        },
       },
     ]);
   });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Usage } from '../../../src/protocol/text.ts';
 import { chatDialect } from '../../../src/protocol/upstream/chat.ts';
+import { createReader } from '../../../src/protocol/upstream/read-answer.ts';
 import { propertyRun } from '../../support/property-run.ts';
 import { readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
 
@@ -15,6 +16,7 @@ const counted = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
 const asUsage: Usage = {
   inputTokens: 11,
   cachedInputTokens: 0,
+  cacheWriteTokens: 0,
   outputTokens: 7,
   reasoningTokens: 0,
   totalTokens: 18,
@@ -32,10 +34,10 @@ describe('usage is found', () => {
       [chunk('x', null, { usage: early }), chunk('y', 'stop', { usage: counted })],
     ],
     [
-      'before chunks that say null or nothing',
-      [chunk('x', null, { usage: counted }), chunk('y', 'stop', { usage: null }), chunk('', null)],
+      'before chunks without text that say null or nothing',
+      [chunk('x', null, { usage: counted }), chunk('', 'stop', { usage: null }), chunk('', null)],
     ],
-    ['before the finish reason', [usageOnly(counted), chunk('x', 'stop')]],
+    ['before the finish reason', [chunk('x', null), usageOnly(counted), chunk('', 'stop')]],
     ['beside a provider’s own copy', [chunk('x', 'stop', { x_groq: { usage: early }, usage: counted })]],
   ])('%s', (_name, frames) => {
     expect(usageOf(...frames, 'data: [DONE]\n\n')).toEqual(asUsage);
@@ -60,7 +62,12 @@ describe('usage is counted', () => {
       prompt_tokens_details: { cached_tokens: 5 },
       completion_tokens_details: { reasoning_tokens: 6 },
     };
-    expect(read(usage)).toEqual({ ...asUsage, cachedInputTokens: 5, reasoningTokens: 6 });
+    expect(read(usage)).toEqual({
+      ...asUsage,
+      cachedInputTokens: 5,
+      cacheWriteTokens: 0,
+      reasoningTokens: 6,
+    });
   });
 
   test.each<[string, object, number, number]>([
@@ -108,11 +115,8 @@ describe('usage is counted', () => {
 
   test.each([-1, '7', 1e300, 1.5, null, true, {}, [7]])('with %j as nothing', (absurd) => {
     expect(read({ prompt_tokens: absurd, completion_tokens: absurd, total_tokens: absurd })).toBeNull();
-    expect(read({ ...counted, completion_tokens: absurd, total_tokens: absurd })).toEqual({
-      ...asUsage,
-      outputTokens: 0,
-      totalTokens: 11,
-    });
+    expect(read({ ...counted, completion_tokens: absurd, total_tokens: absurd })).toBeNull();
+    expect(read({ ...counted, prompt_tokens: absurd })).toBeNull();
     expect(read({ ...counted, total_tokens: absurd })).toEqual(asUsage);
     expect(
       read({
@@ -133,7 +137,7 @@ describe('usage is counted', () => {
         prompt_tokens: anything,
         completion_tokens: anything,
         total_tokens: anything,
-        prompt_tokens_details: fc.record({ cached_tokens: anything }),
+        prompt_tokens_details: fc.record({ cached_tokens: anything, cache_write_tokens: anything }),
         completion_tokens_details: fc.record({ reasoning_tokens: anything }),
         prompt_cache_hit_tokens: anything,
         reasoning_tokens: anything,
@@ -143,18 +147,153 @@ describe('usage is counted', () => {
     fc.assert(
       fc.property(usage, (said) => {
         const seen = read(said);
-        const named = [said.prompt_tokens, said.completion_tokens, said.total_tokens];
-        expect(seen !== null).toBe(
-          named.some((count) => Number.isInteger(count) && Number(count) >= 0 && Number(count) <= 1e12),
-        );
+        const isCount = (value: unknown, most: number): boolean =>
+          Number.isInteger(value) && Number(value) > 0 && Number(value) <= most;
+        const numberIn = (value: unknown): number => (typeof value === 'number' ? value : Number.NaN);
+        const implied = numberIn(said.total_tokens) - numberIn(said.prompt_tokens);
+        const hasOutput = [said.completion_tokens, implied].some((count) => isCount(count, 100_000));
+        expect(seen !== null).toBe(isCount(said.prompt_tokens, 100_000) && hasOutput);
         for (const count of Object.values(seen ?? {}))
           expect(Number.isInteger(count) && count >= 0).toBe(true);
         if (seen === null) return;
-        const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens, totalTokens } = seen;
+        const {
+          inputTokens,
+          cachedInputTokens,
+          cacheWriteTokens,
+          outputTokens,
+          reasoningTokens,
+          totalTokens,
+        } = seen;
         expect(totalTokens).toBe(inputTokens + outputTokens);
-        expect(cachedInputTokens <= inputTokens && reasoningTokens <= outputTokens).toBe(true);
+        expect(cachedInputTokens + cacheWriteTokens <= inputTokens && reasoningTokens <= outputTokens).toBe(
+          true,
+        );
       }),
       propertyRun(),
     );
+  });
+});
+
+describe('usage is not known', () => {
+  const judge = (frames: readonly string[], sentTokens = 100) => {
+    const terms = { contentType: 'text/event-stream', streamAsked: true, finishReason: 'required' } as const;
+    const reader = createReader(chatDialect, { ...terms, sentTokens });
+    const { usage } = summarize(readUpstream(reader, [...frames, 'data: [DONE]\n\n']));
+    return [usage, ...reader.answer.violations];
+  };
+  const say = (usage: unknown) => judge([chunk('some text', 'stop'), usageOnly(usage)]);
+  const counts = (prompt_tokens: unknown, completion_tokens: unknown) => ({
+    prompt_tokens,
+    completion_tokens,
+  });
+  const missing = [null, 'missing_usage'];
+  const implausible = [null, 'implausible_usage'];
+
+  test.each<[string, unknown]>([
+    ['no output', counts(10, undefined)],
+    ['no output, as null', counts(10, null)],
+    ['no output, as a negative count', counts(10, -3)],
+    ['no output, as a fraction', counts(10, 1.5)],
+    ['an output of 0 beside text', counts(10, 0)],
+    ['no input', counts(undefined, 5)],
+    ['an input of 0', counts(0, 5)],
+    ['only a total', { total_tokens: 500 }],
+    ['nothing but zeros', { ...counts(0, 0), total_tokens: 0 }],
+  ])('where it has %s: it is missing', (_name, usage) => {
+    expect(say(usage)).toEqual(missing);
+  });
+
+  test('where it was reported before the last of the text: it is missing', () => {
+    expect(judge([chunk('a', null, { usage: counts(10, 1) }), chunk('b', 'stop')])).toEqual(missing);
+    const again = chunk('', null, { usage: counts(10, null) });
+    expect(judge([chunk('a', null, { usage: counts(10, 1) }), chunk('b', 'stop'), again])).toEqual(missing);
+  });
+
+  test.each([
+    ['output', counts(10, 30), counts(10, 1)],
+    ['output, to 0', counts(10, 30), counts(10, 0)],
+    ['output, though its input is estimated anew', counts(10, 30), counts(9, 29)],
+    ['input, with no output beside it', counts(10, 30), counts(9, undefined)],
+  ])('where its %s shrinks: it is implausible', (_name, early, late) => {
+    const [usage, violation] = judge([
+      chunk('some text', null, { usage: early }),
+      chunk('', 'stop', { usage: late }),
+    ]);
+    expect(usage).toBeNull();
+    expect(violation).toBe(late.completion_tokens === 0 ? 'missing_usage' : 'implausible_usage');
+  });
+
+  test('where its input is more than the text that was sent and what the provider may add', () => {
+    const most = 100 + 131_072;
+    expect(say(counts(most, 5))).toEqual([expect.objectContaining({ inputTokens: most })]);
+    expect(say(counts(most + 1, 5))).toEqual(implausible);
+    expect(say(counts(1e9, 5))).toEqual(implausible);
+    expect(say(counts(1e300, 5))).toEqual(missing);
+    expect(say(counts(Number.MAX_SAFE_INTEGER, 5))).toEqual(implausible);
+  });
+
+  test('where its output is more than what came and thoughts that are not shown', () => {
+    const most = 'some text'.length + 272_000;
+    expect(say(counts(10, most))).toEqual([expect.objectContaining({ outputTokens: most })]);
+    expect(say(counts(10, most + 1))).toEqual(implausible);
+    const thoughts = `data: ${JSON.stringify({ choices: [{ delta: { reasoning_content: 'hm' } }] })}\n\n`;
+    const seen = judge([thoughts, chunk('some text', 'stop'), usageOnly(counts(10, most + 2))]);
+    expect(seen).toEqual([expect.objectContaining({ outputTokens: most + 2 })]);
+  });
+
+  test('where its output is less than any tokens could have held', () => {
+    const long = chunk('x'.repeat(512), 'stop');
+    expect(judge([long, usageOnly(counts(10, 2))])).toEqual([expect.objectContaining({ outputTokens: 2 })]);
+    expect(judge([long, usageOnly(counts(10, 1))])).toEqual(implausible);
+  });
+});
+
+describe('an estimate at the start and exact counts at the end', () => {
+  const exact = { prompt_tokens: 80, completion_tokens: 5 };
+  const asCounted = { inputTokens: 80, outputTokens: 5, totalTokens: 85 };
+
+  test.each([
+    ['larger', { prompt_tokens: 100, completion_tokens: 1 }],
+    ['larger, with a total that the end leaves out', { prompt_tokens: 100, total_tokens: 100 }],
+    ['smaller', { prompt_tokens: 70, completion_tokens: 1 }],
+  ])('are the usage, where the estimate is %s', (_name, estimate) => {
+    expect(
+      usageOf(chunk('a', null, { usage: estimate }), chunk('b', 'stop'), usageOnly(exact)),
+    ).toMatchObject(asCounted);
+    const none = chunk('', null, { usage: {} });
+    expect(usageOf(chunk('ab', 'stop', { usage: estimate }), usageOnly(exact), none)).toMatchObject(
+      asCounted,
+    );
+  });
+});
+
+describe('usage of an answer without text', () => {
+  test('may have no output', () => {
+    const usage = { prompt_tokens: 10, completion_tokens: 0 };
+    expect(usageOf(chunk('', 'stop'), usageOnly(usage))).toMatchObject({ inputTokens: 10, outputTokens: 0 });
+  });
+});
+
+describe('what was read from a cache is found', () => {
+  test.each([
+    [{ prompt_tokens_details: { cache_read_input_tokens: 4 } }],
+    [{ cache_read_input_tokens: 4, cache_creation_input_tokens: 0 }],
+  ])('in %j', (parts) => {
+    expect(read({ ...counted, ...parts })).toEqual({ ...asUsage, cachedInputTokens: 4 });
+  });
+});
+
+describe('what was written to a cache is found', () => {
+  test.each([
+    [{ prompt_tokens_details: { cache_write_tokens: 4 } }],
+    [{ prompt_tokens_details: { cache_creation_input_tokens: 4 } }],
+    [{ cache_creation_input_tokens: 4 }],
+  ])('in %j', (parts) => {
+    expect(read({ ...counted, ...parts })).toEqual({ ...asUsage, cacheWriteTokens: 4 });
+  });
+
+  test('and is never larger than the input that was not cached', () => {
+    const usage = { ...counted, cached_tokens: 6, cache_creation_input_tokens: 100 };
+    expect(read(usage)).toEqual({ ...asUsage, cachedInputTokens: 6, cacheWriteTokens: 5 });
   });
 });

@@ -44,7 +44,14 @@ describe('a stream', () => {
         type: 'finish',
         reason: 'stop',
         rawReason: 'eos',
-        usage: { inputTokens: 3, cachedInputTokens: 0, outputTokens: 4, reasoningTokens: 0, totalTokens: 7 },
+        usage: {
+          inputTokens: 3,
+          cachedInputTokens: 0,
+          cacheWriteTokens: 0,
+          outputTokens: 4,
+          reasoningTokens: 0,
+          totalTokens: 7,
+        },
       },
     ]);
   });

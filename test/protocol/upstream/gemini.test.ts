@@ -23,6 +23,7 @@ const counts = { promptTokenCount: 11, candidatesTokenCount: 7, totalTokenCount:
 const usage = {
   inputTokens: 11,
   cachedInputTokens: 0,
+  cacheWriteTokens: 0,
   outputTokens: 7,
   reasoningTokens: 0,
   totalTokens: 18,
@@ -206,6 +207,7 @@ describe('the usage of a candidate', () => {
     expect(usageOf(said)).toEqual({
       inputTokens: 181,
       cachedInputTokens: 5,
+      cacheWriteTokens: 0,
       outputTokens: 182,
       reasoningTokens: 86,
       totalTokens: 363,
@@ -216,7 +218,6 @@ describe('the usage of a candidate', () => {
     [{ promptTokenCount: 10, candidatesTokenCount: 2, totalTokenCount: 40 }, 10, 30],
     [{ promptTokenCount: 10, candidatesTokenCount: 2, totalTokenCount: 3 }, 10, 2],
     [{ promptTokenCount: 10, totalTokenCount: 12 }, 10, 2],
-    [{ candidatesTokenCount: 18, thoughtsTokenCount: 58 }, 0, 76],
   ])('of %j is the larger of its parts and its total', (said, inputTokens, outputTokens) => {
     expect(usageOf(said)).toMatchObject({ inputTokens, outputTokens });
   });
@@ -225,9 +226,21 @@ describe('the usage of a candidate', () => {
     const early = { promptTokenCount: 11, candidatesTokenCount: 1, totalTokenCount: 12 };
     const promptOnly = { promptTokenCount: 11, totalTokenCount: 11 };
     expect(usageOf(early, counts)).toEqual(usage);
-    expect(usageOf(counts, { trafficType: 'ON_DEMAND' })).toEqual(usage);
-    expect(usageOf(early, promptOnly)).toMatchObject({ outputTokens: 1 });
+    const end = event([], 'STOP', counted({ trafficType: 'ON_DEMAND' }));
+    expect(read(event([{ text: 'x' }], undefined, counted(counts)), end).usage).toEqual(usage);
+    expect(usageOf(early, promptOnly)).toBeNull();
     expect(usageOf(promptOnly)).toBeNull();
+  });
+
+  test('is what the end counts, where the beginning was an estimate with more input', () => {
+    const estimate = { promptTokenCount: 40, totalTokenCount: 40 };
+    const exact = { promptTokenCount: 11, candidatesTokenCount: 7 };
+    expect(usageOf(estimate, exact)).toMatchObject({ inputTokens: 11, outputTokens: 7, totalTokens: 18 });
+    expect(usageOf({ ...estimate, candidatesTokenCount: 8 }, exact)).toBeNull();
+  });
+
+  test('is none without its input', () => {
+    expect(usageOf({ candidatesTokenCount: 18, thoughtsTokenCount: 58 })).toBeNull();
   });
 
   test('may be the prompt alone where no text came', () => {

@@ -57,7 +57,12 @@ describe('how an upstream broke its protocol', () => {
 
 describe('an answer is read as what it is', () => {
   const read = (contentType: string, streamAsked: boolean, text: string) => {
-    const reader = createReader(chatDialect, { contentType, streamAsked, finishReason: 'required' });
+    const reader = createReader(chatDialect, {
+      contentType,
+      streamAsked,
+      finishReason: 'required',
+      sentTokens: 1_000_000,
+    });
     const { text: said, ending } = summarize(readUpstream(reader, Array.from(text)));
     return [said, ending, reader.answer.violations.has('wrong_content_type')];
   };

@@ -41,7 +41,14 @@ describe('a Responses stream', () => {
     expect(read(...frames)).toEqual({
       text: 'one two',
       ending: 'stop',
-      usage: { inputTokens: 11, cachedInputTokens: 0, outputTokens: 7, reasoningTokens: 0, totalTokens: 18 },
+      usage: {
+        inputTokens: 11,
+        cachedInputTokens: 0,
+        cacheWriteTokens: 0,
+        outputTokens: 7,
+        reasoningTokens: 0,
+        totalTokens: 18,
+      },
     });
   });
 
@@ -219,6 +226,7 @@ describe('a Responses stream', () => {
     };
     expect(read(completed('x', { usage: detailed })).usage).toMatchObject({
       cachedInputTokens: 5,
+      cacheWriteTokens: 0,
       reasoningTokens: 3,
     });
   });

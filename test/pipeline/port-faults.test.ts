@@ -1,0 +1,75 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { ExchangeSummary, UpstreamAnswer } from '../../src/domain/ports.ts';
+import { openPipeline } from '../support/pipeline-harness.ts';
+import type { PipelineHarness } from '../support/pipeline-harness.ts';
+import { modelPrice } from '../support/model-price.ts';
+import { chatFrames } from '../support/scripted-upstream.ts';
+
+const price = modelPrice({ input: 1_000_000, output: 1_000_000 });
+const body = { model: 'm', stream: true, messages: [{ role: 'user', content: 'x' }] };
+
+let pipeline: PipelineHarness;
+beforeEach(async () => {
+  pipeline = await openPipeline(price, 10);
+});
+afterEach(() => pipeline.close());
+
+test('a finished answer reaches its client whole though the limiter can not give its slot back', async () => {
+  const ended: ExchangeSummary[] = [];
+  const { limiter, telemetry } = pipeline.ports;
+  const instead = {
+    limiter: { start: limiter.start.bind(limiter), release: () => Promise.reject(new Error('away')) },
+    telemetry: { ...telemetry, exchangeEnded: (summary: ExchangeSummary) => void ended.push(summary) },
+  };
+  const keyId = await pipeline.addKey(1_000_000);
+  const request = await pipeline.start(keyId, body, 'chat', instead);
+  request.call?.give(chatFrames(['one ', 'two']).join(''));
+  request.call?.give(null);
+  await request.done;
+  expect(request.sent.text).toMatch(/two[^]*data: \[DONE\]\n\n$/);
+  expect(ended).toMatchObject([{ outcome: 'completed', chargeNanos: 18 }]);
+  expect(pipeline.faults).toEqual(['a slot could not be given back']);
+  expect(pipeline.ports.inFlight.all()).toEqual([]);
+});
+
+test('a request is a 500 when the limiter can not be asked', async () => {
+  const { limiter } = pipeline.ports;
+  const instead = {
+    limiter: { start: () => Promise.reject(new Error('away')), release: limiter.release.bind(limiter) },
+  };
+  const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', instead);
+  await request.done;
+  expect(request.sent.status).toBe(500);
+  expect(pipeline.ports.inFlight.all()).toEqual([]);
+});
+
+/** An upstream whose answer is driven by the test, and how often it was let go of. */
+function upstreamAnswering(answer: Partial<UpstreamAnswer>) {
+  let released = 0;
+  const whole: UpstreamAnswer = {
+    status: 200,
+    contentType: 'text/event-stream',
+    retryAfterMs: null,
+    read: async () => null,
+    release: () => void released++,
+    ...answer,
+  };
+  return { upstreams: { call: async () => whole }, released: () => released };
+}
+
+test('an upstream answer that can not be read is released', async () => {
+  const { upstreams, released } = upstreamAnswering({ read: () => Promise.reject(new Error('a bug')) });
+  const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { upstreams });
+  await request.done;
+  expect(request.sent.status).toBe(500);
+  expect(released()).toBe(1);
+});
+
+test('the wait for an error body leaves no timer behind when the client leaves during it', async () => {
+  const before = pipeline.clock.scheduled;
+  const { upstreams } = upstreamAnswering({ status: 400, read: async () => ({ fault: 'interrupted' }) });
+  const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { upstreams });
+  request.leave();
+  await request.done;
+  expect(pipeline.clock.scheduled).toBe(before);
+});

@@ -1,0 +1,47 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { OpenedRecord, Reservation } from '../../src/domain/consumption.ts';
+import { StorageError } from '../../src/domain/storage-refusal.ts';
+import { free } from '../../src/domain/pricing.ts';
+import { chatFrames } from '../support/scripted-upstream.ts';
+import { openPipeline } from '../support/pipeline-harness.ts';
+import type { PipelineHarness } from '../support/pipeline-harness.ts';
+
+const body = { model: 'small', stream: true, messages: [{ role: 'user', content: 'x' }] };
+
+let pipeline: PipelineHarness;
+beforeEach(async () => void (pipeline = await openPipeline(free, 1_024)));
+afterEach(() => pipeline.close());
+
+/** Records of the pipeline's store, begun only when the test says so. */
+function heldRecords(takesWrites: boolean) {
+  const begun = Promise.withResolvers<void>();
+  const { store } = pipeline;
+  const open = async (record: OpenedRecord): Promise<Reservation> => {
+    await begun.promise;
+    return store.open(record);
+  };
+  return { records: { ...store, open, takesWrites }, begun };
+}
+
+test('a key without a balance has its record written beside the upstream call while the database takes writes', async () => {
+  const { records, begun } = heldRecords(true);
+  const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { records });
+  expect(request.call).not.toBeNull();
+  request.call?.give(chatFrames(['one']).join(''));
+  begun.resolve();
+  await request.done;
+  expect(request.sent.text).toContain('[DONE]');
+});
+
+test('a key without a balance has its record written before the upstream call while the database takes none', async () => {
+  const { records, begun } = heldRecords(false);
+  const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { records });
+  expect(request.call).toBeNull();
+  begun.reject(new StorageError('database or disk is full', 'full'));
+  await request.done;
+  expect(request.call).toBeNull();
+  expect(request.sent).toMatchObject({
+    status: 503,
+    text: expect.stringContaining('storage_unavailable') as string,
+  });
+});
