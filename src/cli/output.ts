@@ -1,3 +1,5 @@
+import { escapeControlCharacters } from '../shared/control-characters.ts';
+
 /** Runs a command's work; a failure becomes one line on standard error and a non-zero exit. */
 export async function report(work: () => Promise<string>): Promise<void> {
   try {
@@ -8,8 +10,9 @@ export async function report(work: () => Promise<string>): Promise<void> {
   }
 }
 
-/** Lays rows out in columns as wide as their widest cell, under a head. */
-export function writeTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+/** Lays rows out in columns as wide as their widest cell, under a head. Control characters in a cell are escaped. */
+export function writeTable(head: readonly string[], cells: readonly (readonly string[])[]): string {
+  const rows = cells.map((row) => row.map(escapeControlCharacters));
   const widths = head.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
   );

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { addBackupCommand } from './backup.ts';
 import { addConfigCommands } from './config.ts';
 import { addKeysCommands } from './keys.ts';
 import { addRecordsCommands } from './records.ts';
@@ -16,6 +17,7 @@ export function createProgram(): Command {
   addConfigCommands(program);
   addKeysCommands(program);
   addRecordsCommands(program);
+  addBackupCommand(program);
   return program;
 }
 

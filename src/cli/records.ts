@@ -1,5 +1,6 @@
+import { json as readJson } from 'node:stream/consumers';
 import type { Command } from 'commander';
-import { callAdmin, readPages } from './admin-client.ts';
+import { callAdmin, openAdmin, readPages } from './admin-client.ts';
 import { report, writeTable } from './output.ts';
 
 /** As much of a record as the table shows. */
@@ -88,7 +89,7 @@ async function readCsv(query: string, most: number): Promise<string> {
 }
 
 async function verifyLedger({ json }: { json?: true }): Promise<string> {
-  const found = (await callAdmin('GET', '/admin/ledger')) as {
+  const found = (await readJson(await openAdmin('/admin/ledger'))) as {
     accounts: number;
     records: number;
     faults: readonly string[];

@@ -6,6 +6,10 @@ import { ConfigError, environmentConfig, loadConfigFile } from '../config/load.t
 import { defaultAdminPort, defaultHost } from '../config/schema.ts';
 import { composeGateway } from '../gateway.ts';
 import type { ComposedGateway, Gateway } from '../gateway.ts';
+import { openStandardStream } from '../telemetry/log-destination.ts';
+import type { LogDestination } from '../telemetry/log-destination.ts';
+import { endOnSignalOrFault } from './shutdown.ts';
+import { whatFailed } from './what-failed.ts';
 
 /** What the environment decides, in the help. */
 const environmentHelp = `
@@ -32,65 +36,43 @@ export function addServeCommand(program: Command): void {
 }
 
 async function serve({ config: file }: { config?: string }): Promise<void> {
+  const stderr = openStandardStream(
+    process.stderr,
+    (lines) => `textgate: ${lines} lines could not be shown\n`,
+  );
   try {
     const config = file === undefined ? environmentConfig(process.env) : loadConfigFile(file, process.env);
-    const adminToken = config.admin.token ?? ensureAdminToken(adminTokenFile);
+    const adminToken =
+      config.admin.token ?? ensureAdminToken(adminTokenFile, (line) => stderr.write(`${line}\n`));
     const gateway = composeGateway(config, { adminToken, logLevel: 'info' });
-    // Whoever read what we print may be gone: no reason to end the answers that run.
-    for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
-    closeOnSignal(gateway);
-    if (file !== undefined) reloadOnChange(gateway, file);
+    endOnSignalOrFault(gateway, stderr);
+    if (file !== undefined) reloadOnChange(gateway, file, stderr);
     const { url, adminUrl } = await gateway.listen();
-    tell(await greeting(gateway, { url, adminUrl, tryOut: file === undefined }));
+    stderr.write(`${await greeting(gateway, { url, adminUrl, tryOut: file === undefined })}\n`);
   } catch (error) {
-    tell(error instanceof ConfigError ? error.message : `textgate can't start: ${whatFailed(error)}`);
+    stderr.write(
+      `${error instanceof ConfigError ? error.message : `textgate can't start: ${whatFailed(error)}`}\n`,
+    );
+    await stderr.flush(startFaultMs);
     process.exit(1);
   }
 }
 
-/** Words for people go to standard error: standard output is the log's, whose lines programs read. */
-function tell(text: string): void {
-  console.error(text);
-}
-
-function whatFailed(error: unknown): string {
-  const { code, port, message } = error as NodeJS.ErrnoException & { port?: number };
-  if (code === 'EADDRINUSE')
-    return `port ${port} is taken. TEXTGATE_PORT and TEXTGATE_ADMIN_PORT, or server.port and admin.port, name others.`;
-  return error instanceof Error ? message : String(error);
-}
+/** How long the stderr of a start that failed may take to get out, in milliseconds. */
+const startFaultMs = 1_000;
 
 /** How the command is called where this process was started: in a checkout, or from the package or image. */
 const command = import.meta.url.endsWith('.ts') ? 'npm run textgate --' : 'textgate';
-
-/** The first signal drains; a second one, for the impatient, ends the process as it is. */
-function closeOnSignal(gateway: Gateway): void {
-  let closing = false;
-  const close = (): void => {
-    if (closing) process.exit(1);
-    closing = true;
-    tell('textgate stops: running answers may end');
-    gateway.close().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        tell(`textgate did not close cleanly: ${whatFailed(error)}`);
-        process.exit(1);
-      },
-    );
-  };
-  process.on('SIGTERM', close);
-  process.on('SIGINT', close);
-}
 
 /** How often the config file is looked at for changes, in milliseconds: asking finds every kind of replacement. */
 const watchMs = 1_000;
 
 /** Takes a changed config into force, on SIGHUP or by itself. A bad one is told of and leaves the old one running. */
-function reloadOnChange(gateway: ComposedGateway, file: string): void {
+function reloadOnChange(gateway: ComposedGateway, file: string, stderr: LogDestination): void {
   const reload = (): void => {
     try {
       const restart = gateway.replaceConfig(loadConfigFile(file, process.env));
-      tell(`${file} is in force${restart.map((name) => `; ${name} needs a restart`).join('')}`);
+      stderr.write(`${file} is in force${restart.map((name) => `; ${name} needs a restart`).join('')}\n`);
     } catch (error) {
       gateway.reloadFailed(error);
     }

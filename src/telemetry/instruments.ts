@@ -117,6 +117,11 @@ export function createInstruments(registry: Registry) {
       'Configs that were to be put into force, by whether they could be.',
       ['result'],
     ),
+    connectionsRefused: counter(
+      'textgate_connections_refused_total',
+      'Connections that a listener refused or closed for lack of room, by why.',
+      ['reason'],
+    ),
     leasesExpired: counter(
       'textgate_leases_expired_total',
       'Slots that were given back because their holder was not heard of any more; a single process has none.',
@@ -126,13 +131,18 @@ export function createInstruments(registry: Registry) {
       'textgate_limiter_degraded',
       'Whether limits are counted per process because the common count can not be reached; 0 in a single process.',
     ),
+    logDropped: counter(
+      'textgate_log_lines_dropped_total',
+      'Lines of the log that were lost: its destination failed, or did not take them in time.',
+      [],
+    ),
     ledgerLag: gauge(
       'textgate_ledger_lag_seconds',
       'How long the oldest settlement has waited for the database; 0 when none waits.',
     ),
     imbalance: gauge(
       'textgate_ledger_imbalance_nanos',
-      'By how much accounts and ledger differ, in billionths of a USD. Anything but 0 is a fault.',
+      'By how much accounts and ledger differ, in billionths of a USD. Anything but 0 is a fault; NaN until an audit has succeeded, and after one that failed.',
     ),
     lowBalance: gauge('textgate_keys_low_balance', 'Keys in use whose balance is below limits.lowBalance.'),
   };

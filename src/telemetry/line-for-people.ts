@@ -1,11 +1,17 @@
+import { escapeControlCharacters } from '../shared/control-characters.ts';
+
 /** The fields of a log line that a terminal shows. */
 type Line = Readonly<Record<string, string | number | null | undefined>>;
 
-/** What is worth a line on a terminal: a request in a few words, anything else with its reason. */
+/**
+ * What is worth a line on a terminal: a request in a few words, anything else with its reason. Names may come from
+ * upstreams, so nothing in them may reach the terminal as a control sequence or as a second line.
+ */
 export function lineForPeople(line: Line): string {
-  const { msg, reason, upstream } = line;
-  if (msg === 'request') return requestForPeople(line);
-  return [msg, upstream, reason].filter((word) => word !== undefined && word !== null).join(': ');
+  const { msg, reason, upstream, count } = line;
+  if (msg === 'request') return escapeControlCharacters(requestForPeople(line));
+  const words = [msg, upstream, reason, count].filter((word) => word !== undefined && word !== null);
+  return escapeControlCharacters(words.join(': '));
 }
 
 function requestForPeople(line: Line): string {

@@ -1,4 +1,6 @@
 import { Registry, collectDefaultMetrics } from 'prom-client';
+import { connectionRefusals } from '../domain/connection-refusal.ts';
+import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import type { ExchangeSummary, Telemetry } from '../domain/ports.ts';
 import { registeredName } from '../protocol/contract/registry.ts';
 import type { Outcome } from '../domain/consumption.ts';
@@ -29,6 +31,7 @@ const streamEndings: Readonly<Record<Outcome, string>> = {
   client_closed: 'client_closed',
   cancelled: 'cancelled',
   drained: 'drained',
+  crashed: 'server_error',
   lost: 'upstream_failed',
   server_error: 'server_error',
 };
@@ -40,13 +43,19 @@ export interface Readings {
   readonly books: () => BookFigures;
   /** How long the oldest settlement has waited, in milliseconds; 0 when none waits. */
   readonly settlementLagMs: () => number;
+  /** How many lines of the log were lost so far. */
+  readonly logLinesDropped: () => number;
 }
 
 export interface Metrics extends Omit<Telemetry, 'fault'> {
   /** Open records without a request were closed. */
   holdsExpired(count: number): void;
+  /** A key was not looked up, because too many unknown ones were. */
+  keyLookUpShed(): void;
   /** A config was put into force, or could not be. */
   configReloaded(result: 'ok' | 'failed'): void;
+  /** A listener refused or closed a connection for lack of room. */
+  connectionRefused(reason: ConnectionRefusal): void;
   /** The exposition text and its content type. */
   expose(): Promise<{ readonly contentType: string; readonly body: string }>;
 }
@@ -57,6 +66,8 @@ export function createMetrics(readings: Readings): Metrics {
   const instruments = createInstruments(registry);
   const children = childrenOf(instruments);
   for (const result of ['ok', 'failed']) children.configReloads(result).inc(0);
+  children.limited('lookups').inc(0);
+  for (const reason of connectionRefusals) children.connectionsRefused(reason).inc(0);
 
   return {
     exchangeBegan: (protocol) => children.inFlight(protocol).inc(),
@@ -75,7 +86,9 @@ export function createMetrics(readings: Readings): Metrics {
       if (summary.upstream !== null) observeAnswer(summary, model, summary.upstream, children);
     },
     holdsExpired: (count) => instruments.holdsExpired.inc(count),
+    keyLookUpShed: () => children.limited('lookups').inc(),
     configReloaded: (result) => children.configReloads(result).inc(),
+    connectionRefused: (reason) => children.connectionsRefused(reason).inc(),
     async expose() {
       readAll(readings, instruments);
       return { contentType: registry.contentType, body: await registry.metrics() };
@@ -106,6 +119,7 @@ function childrenOf(instruments: Instruments) {
     tokens: remember((...values) => instruments.tokens.labels(...values)),
     tokenUsage: remember((...values) => instruments.tokenUsage.labels(...values)),
     configReloads: remember((...values) => instruments.configReloads.labels(...values)),
+    connectionsRefused: remember((...values) => instruments.connectionsRefused.labels(...values)),
   };
 }
 
@@ -149,12 +163,17 @@ function observeAnswer(summary: ExchangeSummary, model: string, upstream: string
     children.firstToken(operation, model, upstream).observe(firstTextMs / 1_000);
   if (chargeNanos > 0) children.charged(model).inc(chargeNanos);
   if (usage === null) return;
-  const { inputTokens, cachedInputTokens, outputTokens } = usage;
+  const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
   if (mode === 'stream' && firstTextMs !== null && outputTokens > 1)
     children
       .perToken(operation, model, upstream)
       .observe((totalMs - firstTextMs) / 1_000 / (outputTokens - 1));
-  const amounts = { input: inputTokens, cached_input: cachedInputTokens, output: outputTokens };
+  const amounts = {
+    input: inputTokens,
+    cached_input: cachedInputTokens,
+    cache_write: cacheWriteTokens,
+    output: outputTokens,
+  };
   for (const [type, amount] of Object.entries(amounts)) {
     children.tokens(model, type).inc(amount);
     children.tokenUsage(operation, model, upstream, type).observe(amount);
@@ -162,15 +181,17 @@ function observeAnswer(summary: ExchangeSummary, model: string, upstream: string
 }
 
 function readAll(
-  { upstreamStates, books, settlementLagMs }: Readings,
-  { upstreamState, holds, imbalance, lowBalance, ledgerLag }: Instruments,
+  { upstreamStates, books, settlementLagMs, logLinesDropped }: Readings,
+  { upstreamState, holds, imbalance, lowBalance, ledgerLag, logDropped }: Instruments,
 ): void {
   upstreamState.reset();
   for (const [upstream, state] of Object.entries(upstreamStates()))
     upstreamState.set({ upstream }, stateValues[state]);
   const { openHolds, imbalanceNanos, lowBalances } = books();
   holds.set(openHolds);
-  imbalance.set(imbalanceNanos);
+  imbalance.set(imbalanceNanos ?? Number.NaN);
   lowBalance.set(lowBalances);
   ledgerLag.set(settlementLagMs() / 1_000);
+  logDropped.reset();
+  logDropped.inc(logLinesDropped());
 }

@@ -42,6 +42,7 @@ function generation(summary: ExchangeSummary): Record<string, string | number | 
     'gen_ai.response.finish_reasons': finishReason === null ? null : [finishReason],
     'gen_ai.usage.input_tokens': usage?.inputTokens ?? null,
     'gen_ai.usage.cache_read.input_tokens': usage?.cachedInputTokens ?? null,
+    'gen_ai.usage.cache_creation.input_tokens': usage?.cacheWriteTokens ?? null,
     'gen_ai.usage.output_tokens': usage?.outputTokens ?? null,
   };
 }

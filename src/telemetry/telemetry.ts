@@ -3,7 +3,7 @@ import type { Log } from './logger.ts';
 import type { Metrics } from './metrics.ts';
 
 /** Tells the metrics and the log what the pipeline reports. A fault of theirs is no fault of the request. */
-export function createTelemetry(metrics: Metrics, log: Log): Telemetry {
+export function createTelemetry(metrics: Metrics, log: Pick<Log, 'exchangeEnded' | 'fault'>): Telemetry {
   const safely = (tell: () => void): void => {
     try {
       tell();

@@ -5,7 +5,7 @@ import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 
 const good = `
-upstreams: { mine: { url: "http://127.0.0.1:1/v1", apiKey: "\${SECRET}", headers: { x-org: sk-canary-two } } }
+upstreams: { mine: { url: "http://127.0.0.1:1/v1?api-version=sk-canary-four&key=\${SECRET}", apiKey: "\${SECRET}", headers: { x-org: sk-canary-two } } }
 models: { small: { routes: [{ upstream: mine, model: m }], price: { input: "1", output: "2" } } }
 admin: { token: sk-canary-three-three }
 `;
@@ -42,7 +42,14 @@ describe('textgate config', () => {
     expect(JSON.parse(stdout)).toMatchObject({
       server: { port: 8080, drain: 25_000 },
       admin: { token: '(hidden)' },
-      upstreams: { mine: { apiKey: '(hidden)', headers: { 'x-org': '(hidden)' }, dialects: ['chat'] } },
+      upstreams: {
+        mine: {
+          url: 'http://127.0.0.1:1/v1?api-version=(hidden)&key=(hidden)',
+          apiKey: '(hidden)',
+          headers: { 'x-org': '(hidden)' },
+          dialects: ['chat'],
+        },
+      },
     });
     expect(stdout).not.toContain('canary');
   });

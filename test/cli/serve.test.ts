@@ -181,7 +181,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
     );
     const { code, stderr } = await startTextgate(['serve', '--config', 'textgate.yaml'], folder).finished;
     expect(code).toBe(1);
-    expect(stderr).toContain("the database broken.db can't be opened");
+    expect(stderr).toContain("broken.db can't be opened");
   });
 });
 

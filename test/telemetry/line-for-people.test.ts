@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest';
 import { lineForPeople } from '../../src/telemetry/line-for-people.ts';
 
+test('nothing that a name or a reason holds reaches the terminal as a control sequence or a second line', () => {
+  const shown = [
+    lineForPeople({ ...request, model: 'a\u001b[2Jb\nchat stream forged: 200' }),
+    lineForPeople({ msg: 'it broke', reason: 'x\u001b]0;title\u0007\u202e\ny' }),
+  ];
+  for (const line of shown) expect(line).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+  expect(shown[0]).toContain(String.raw`a\u{1b}[2Jb\nchat`);
+});
+
 const request = {
   msg: 'request',
   protocol: 'chat',

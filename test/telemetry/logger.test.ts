@@ -6,12 +6,13 @@ import { describe, expect, test } from 'vitest';
 import { createLog } from '../../src/telemetry/logger.ts';
 import { refuse } from '../../src/shared/errors.ts';
 import { summary } from '../support/exchange-summary.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
 
 const run = promisify(execFile);
 
 function written(level: 'info' | 'warn' | 'silent', write: (log: ReturnType<typeof createLog>) => void) {
   const lines: string[] = [];
-  write(createLog(level, { write: (line) => void lines.push(line) }));
+  write(createLog(level, createFakeClock(), { write: (line) => void lines.push(line) }));
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
@@ -30,6 +31,7 @@ describe('the line of a request', () => {
     const usage = {
       inputTokens: 11,
       cachedInputTokens: 3,
+      cacheWriteTokens: 0,
       outputTokens: 7,
       reasoningTokens: 0,
       totalTokens: 18,
@@ -53,6 +55,7 @@ describe('the line of a request', () => {
       cause: null,
       inputTokens: 11,
       cachedInputTokens: 3,
+      cacheWriteTokens: 0,
       outputTokens: 7,
       charge: '0.00125',
       stripped: [],
@@ -94,11 +97,104 @@ describe('a fault', () => {
   });
 });
 
+describe('requests without a valid key', () => {
+  const stranger = {
+    ...summary,
+    keyId: null,
+    outcome: 'refused' as const,
+    refusal: refuse('invalid_api_key', 'x'),
+  };
+  const lines: string[] = [];
+  const setUp = () => {
+    lines.length = 0;
+    const clock = createFakeClock();
+    return { clock, log: createLog('info', clock, { write: (line) => void lines.push(line) }) };
+  };
+
+  test('are one line every ten seconds, with their count by code, however many there are', () => {
+    const { clock, log } = setUp();
+    for (let count = 0; count < 1_000; count++) log.exchangeEnded(stranger);
+    log.exchangeEnded({ ...stranger, refusal: refuse('duplicate_header', 'x') });
+    log.exchangeEnded({ ...stranger, outcome: 'client_closed' });
+    clock.advance(9_999);
+    expect(lines).toEqual([]);
+    clock.advance(1);
+    expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+      {
+        level: 30,
+        msg: 'requests without a valid key',
+        count: 1_002,
+        codes: { invalid_api_key: 1_000, duplicate_header: 1, client_closed: 1 },
+      },
+    ]);
+    clock.advance(20_000);
+    expect(lines).toHaveLength(1);
+    log.exchangeEnded(stranger);
+    clock.advance(10_000);
+    expect(JSON.parse(lines[1] ?? '')).toMatchObject({ count: 1 });
+  });
+
+  test('leave every other request its own line, those that a key was refused for included', () => {
+    const { log } = setUp();
+    log.exchangeEnded({ ...stranger, keyId: 'key_1', refusal: refuse('rate_limit_exceeded', 'x') });
+    expect(lines).toHaveLength(1);
+  });
+
+  test('are written at the latest when the log is closed, and leave no timer behind', async () => {
+    const { clock, log } = setUp();
+    log.exchangeEnded(stranger);
+    await log.close();
+    expect(lines).toHaveLength(1);
+    expect(clock.scheduled).toBe(0);
+  });
+});
+
+test('a destination that throws costs its lines, which are counted, and nothing else', () => {
+  const log = createLog('info', createFakeClock(), {
+    write() {
+      throw new Error('the disk of the app is full');
+    },
+  });
+  log.exchangeEnded(summary);
+  log.fault('it broke', new Error('why'));
+  expect(log.droppedLines).toBe(2);
+});
+
+describe('an error that nothing caught', () => {
+  test('is one fatal line with where it was, without what its message or its stack quotes', () => {
+    const odd = Object.assign(new TypeError(`it's "can't" \n    at canary (canary.ts:1:1)\n'canary'`), {
+      code: 'E_ODD',
+    });
+    const errors = [
+      failing(() => JSON.parse('canary {')),
+      failing(() => Buffer.from(7 as unknown as string, 'canary' as BufferEncoding)),
+      odd,
+    ];
+    const crashLines = (error: unknown) => written('warn', (log) => log.crash(error));
+    for (const error of [...errors, 'canary', { message: 'canary' }, null]) {
+      const lines = crashLines(error);
+      expect(lines).toMatchObject([{ level: 60, msg: 'unhandled error: the process ends' }]);
+      expect(JSON.stringify(lines)).not.toContain('canary');
+    }
+    for (const error of errors)
+      expect(crashLines(error)[0]?.['stack']).toContainEqual(expect.stringContaining('logger.test.ts'));
+    expect(crashLines(odd)[0]).toMatchObject({ error: 'TypeError', code: 'E_ODD', reason: "it's …" });
+  });
+});
+
+function failing(work: () => unknown): unknown {
+  try {
+    return work();
+  } catch (error) {
+    return error;
+  }
+}
+
 describe('standard output', () => {
   const logger = pathToFileURL(join(import.meta.dirname, '..', '..', 'src', 'telemetry', 'logger.ts')).href;
   const print = async (isTerminal: boolean): Promise<string> => {
     const script = `process.stdout.isTTY = ${isTerminal};
-      import('${logger}').then(({ createLog }) => createLog('info').fault('it broke', new Error('why')));`;
+      import('${logger}').then(({ createLog }) => createLog('info', { now: Date.now }).fault('it broke', new Error('why')));`;
     return (await run(process.execPath, ['-e', script])).stdout;
   };
 

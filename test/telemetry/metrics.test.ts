@@ -7,6 +7,7 @@ const readings = {
   upstreamStates: () => ({}),
   books: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0 }),
   settlementLagMs: () => 0,
+  logLinesDropped: () => 0,
 };
 
 describe('an opened stream', () => {

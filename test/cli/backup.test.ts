@@ -1,0 +1,147 @@
+import { createServer } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { serveFolder } from '../support/served-folder.ts';
+import type { ServedFolder } from '../support/served-folder.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { startTextgate } from '../support/textgate-process.ts';
+
+/** Processes start, one after the other. */
+const patienceMs = 60_000;
+
+let upstream: ScriptedUpstream;
+let folder: string;
+beforeEach(async () => {
+  upstream = await startUpstream();
+  upstream.play(sayTexts(['x']));
+  folder = makeTemporaryFolder();
+});
+afterEach(() => upstream.close());
+
+/** Runs the command to its end. */
+const run = (args: readonly string[], environment: Readonly<Record<string, string>>) =>
+  startTextgate(args, folder, environment).finished;
+
+/** Asks for one answer; returns its status. */
+async function ask({ url }: ServedFolder, key: string): Promise<number> {
+  const answer = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: '{"model":"small","messages":[{"role":"user","content":"x"}]}',
+  });
+  await answer.text();
+  return answer.status;
+}
+
+describe('textgate backup', () => {
+  test(
+    'copies a running gateway’s database so that another one serves its keys with books that add up',
+    async () => {
+      const gateway = await serveFolder(folder, upstream.url);
+      const payer = await gateway.ask('POST', '/keys', { name: 'payer', balance: '1.00' });
+      const others = await Promise.all(
+        ['a', 'b', 'c'].map((name) => gateway.ask('POST', '/keys', { name, balance: '2.00' })),
+      );
+      const loading = new AbortController();
+      const load = async (): Promise<void> => {
+        while (!loading.signal.aborted) expect(await ask(gateway, payer.key)).toBe(200);
+      };
+      const lines = [load(), load(), load()];
+      const file = join(folder, 'copy.db');
+      const made = await run(['backup', file], gateway.environment);
+      loading.abort();
+      await Promise.all(lines);
+      expect(made).toMatchObject({
+        code: 0,
+        stdout: expect.stringMatching(/copy\.db is a complete copy: \d+ bytes, checked\n/) as string,
+      });
+      expect(statSync(file).mode & 0o777).toBe(0o600);
+      expect(readdirSync(join(folder, 'data')).filter((name) => name.includes('copy'))).toEqual([]);
+
+      const restored = makeTemporaryFolder();
+      mkdirSync(join(restored, 'data'));
+      copyFileSync(file, join(restored, 'data', 'textgate.db'));
+      const next = await serveFolder(restored, upstream.url);
+      const verified = await run(['ledger', 'verify'], next.environment);
+      expect(verified).toMatchObject({
+        code: 0,
+        stdout: expect.stringMatching(/^4 accounts and /) as string,
+      });
+      for (const { key } of [payer, ...others]) expect(await ask(next, key)).toBe(200);
+    },
+    patienceMs,
+  );
+
+  test(
+    'replaces no file unless it is told to',
+    async () => {
+      const gateway = await serveFolder(folder, upstream.url);
+      writeFileSync(join(folder, 'copy.db'), 'mine');
+      const refused = await run(['backup', 'copy.db'], gateway.environment);
+      expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('--force') as string });
+      expect(readFileSync(join(folder, 'copy.db'), 'utf8')).toBe('mine');
+      const forced = await run(['backup', 'copy.db', '--force'], gateway.environment);
+      expect(forced.code).toBe(0);
+      expect(readFileSync(join(folder, 'copy.db'), 'latin1')).toMatch(/^SQLite format 3\0/);
+      expect(statSync(join(folder, 'copy.db')).mode & 0o777).toBe(0o600);
+    },
+    patienceMs,
+  );
+
+  test.each([
+    [
+      'breaks off',
+      (response: ServerResponse) => response.write('SQLite', () => response.destroy()),
+      'broke off',
+    ],
+    ['is no database', (response: ServerResponse) => response.end('x'.repeat(1_000)), 'is damaged'],
+    ['is empty', (response: ServerResponse) => response.end(), 'is damaged'],
+  ])(
+    'leaves nothing behind, and the backup before it as it was, when the copy %s',
+    async (_how, answer, said) => {
+      const server = await startAdmin((response) => {
+        response.writeHead(200);
+        answer(response);
+      });
+      writeFileSync(join(folder, 'copy.db'), 'the one before');
+      const { code, stderr } = await run(['backup', 'copy.db', '--force'], server);
+      expect(code).toBe(1);
+      expect(stderr).toContain(said);
+      expect(readdirSync(folder)).toEqual(['copy.db']);
+      expect(readFileSync(join(folder, 'copy.db'), 'utf8')).toBe('the one before');
+    },
+    patienceMs,
+  );
+});
+
+describe('a long answer of the admin listener', () => {
+  test(
+    'is waited for by ledger verify longer than a short one',
+    async () => {
+      const { promise: asked, resolve } = Promise.withResolvers<ServerResponse>();
+      const server = await startAdmin(resolve);
+      const verifying = run(['ledger', 'verify'], server);
+      const response = await asked;
+      // Commands that are over at once give up after ten seconds.
+      setTimeout(() => response.end('{"accounts":3,"records":7,"faults":[]}'), 11_000);
+      expect(await verifying).toMatchObject({ code: 0, stdout: '3 accounts and 7 records add up\n' });
+    },
+    patienceMs,
+  );
+});
+
+/** An admin listener that answers as the test likes; returns the environment that leads to it. */
+async function startAdmin(answer: (response: ServerResponse) => void): Promise<Record<string, string>> {
+  const server: Server = createServer((_request, response) => answer(response));
+  server.listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await eventually('it listens', () => server.listening);
+  const { port } = server.address() as AddressInfo;
+  return { TEXTGATE_ADMIN_URL: `http://127.0.0.1:${port}`, TEXTGATE_ADMIN_TOKEN: 'an-admin-token-for-tests' };
+}

@@ -1,0 +1,147 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { makeFifo } from '../support/failing-outputs.ts';
+import { readRecords } from '../support/records.ts';
+import { chatFrames, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { startServing } from '../support/serving-process.ts';
+import type { ServingProcess } from '../support/serving-process.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+
+/** Faults that a signal sets off in the process, as a bug would; the words of most quote a request. */
+const faults = {
+  rejection: `Promise.resolve('canary-prompt').then(JSON.parse)`,
+  exception: `setImmediate(() => { JSON.parse('canary-prompt') })`,
+  text: `Promise.reject('canary-prompt')`,
+  twice: `setImmediate(() => { throw new Error('first') }); setImmediate(() => { throw new Error('second') })`,
+};
+
+let upstream: ScriptedUpstream;
+beforeEach(async () => {
+  upstream = await startUpstream();
+  upstream.play((response, { body }) => {
+    if (body.includes('"stream":true')) sendStream(response, chatFrames(['one ', 'two']).slice(0, 2));
+  });
+});
+afterEach(() => upstream.close());
+
+/** A gateway in which SIGUSR2 sets off a fault. */
+async function serveWithFault(fault: string): Promise<ServingProcess> {
+  const preload = join(makeTemporaryFolder(), 'fault.mjs');
+  writeFileSync(preload, `process.on('SIGUSR2', () => { ${fault} });`);
+  const config = {
+    upstreams: { local: { url: upstream.url } },
+    models: {
+      small: { routes: [{ upstream: 'local', model: 'tiny' }], price: { input: '1', output: '2' } },
+    },
+  };
+  return startServing({
+    config,
+    environment: { NODE_OPTIONS: `--import=${preload}` },
+    keySettings: { balance: '5.00', concurrency: 10 },
+  });
+}
+
+/** What arrives on a stream until it ends or breaks. */
+async function readToEnd(response: Response): Promise<{ readonly text: string; readonly isBroken: boolean }> {
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  try {
+    for (let part = await reader?.read(); part?.done === false; part = await reader?.read())
+      text += part.value;
+    return { text, isBroken: false };
+  } catch {
+    return { text, isBroken: true };
+  }
+}
+
+const messages = [{ role: 'user', content: 'x' }];
+
+function fatalLines({ server }: ServingProcess): readonly Record<string, unknown>[] {
+  return server
+    .output()
+    .split('\n')
+    .filter((line) => line.includes('"level":60'))
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+describe('an error that nothing caught', () => {
+  test.each(['rejection', 'exception', 'text'] as const)(
+    'ends every running answer in its protocol, settles what was delivered, and exits with 1 (%s)',
+    async (kind) => {
+      const serving = await serveWithFault(faults[kind]);
+      const chat = await serving.post('/v1/chat/completions', { model: 'small', stream: true, messages });
+      const responses = await serving.post('/v1/responses', { model: 'small', stream: true, input: 'x' });
+      const whole = serving.post('/v1/chat/completions', { model: 'small', messages });
+      await eventually('all three run', () => upstream.running === 3);
+      serving.server.signal('SIGUSR2');
+
+      const [chatEnd, responsesEnd, answer] = await Promise.all([
+        readToEnd(chat),
+        readToEnd(responses),
+        whole,
+      ]);
+      expect(chatEnd.text).toContain('"code":"server_error"');
+      expect(chatEnd.text).not.toContain('[DONE]');
+      expect(chatEnd.isBroken).toBe(true);
+      expect(responsesEnd.text).toContain('event: response.failed');
+      expect(answer.status).toBe(500);
+      expect(await answer.json()).toMatchObject({ error: { code: 'server_error' } });
+
+      expect((await serving.server.finished).code).toBe(1);
+      const records = readRecords(join(serving.folder, 'data', 'textgate.db'));
+      const settled = records.map(({ mode, outcome, charge }) => ({ mode, outcome, isPaid: charge > 0 }));
+      expect(settled.toSorted((a, b) => b.mode.localeCompare(a.mode))).toEqual([
+        { mode: 'sync', outcome: 'crashed', isPaid: false },
+        { mode: 'stream', outcome: 'crashed', isPaid: true },
+        { mode: 'stream', outcome: 'crashed', isPaid: true },
+      ]);
+      expect(fatalLines(serving)).toMatchObject([
+        {
+          msg: 'unhandled error: the process ends',
+          error: kind === 'text' ? 'string' : 'SyntaxError',
+        },
+      ]);
+      expect(serving.server.output()).not.toContain('canary');
+    },
+    30_000,
+  );
+
+  test('may come twice, and may come while the process drains', async () => {
+    const serving = await serveWithFault(faults.twice);
+    const chat = await serving.post('/v1/chat/completions', { model: 'small', stream: true, messages });
+    serving.server.signal('SIGTERM');
+    await serving.server.printed(/textgate stops/);
+    serving.server.signal('SIGUSR2');
+    expect((await readToEnd(chat)).text).toContain('"code":"server_error"');
+    expect((await serving.server.finished).code).toBe(1);
+    expect(fatalLines(serving).map(({ reason }) => reason)).toEqual(['first', 'second']);
+  }, 30_000);
+
+  test('ends the process though a thread of the pool hangs in a write, which process.exit would wait for', async () => {
+    const hang = `const { openSync, write } = process.getBuiltinModule('node:fs');
+      write(openSync('${makeFifo()}', 'r+'), Buffer.alloc(1_000_000), () => {});`;
+    const serving = await serveWithFault(`${hang} ${faults.exception}`);
+    serving.server.signal('SIGUSR2');
+    expect((await serving.server.finished).code).toBe(1);
+  }, 30_000);
+
+  test('ends the process within its time though the database is locked', async () => {
+    const serving = await serveWithFault(faults.exception);
+    await serving.post('/v1/chat/completions', { model: 'small', stream: true, messages });
+    const lock = new DatabaseSync(join(serving.folder, 'data', 'textgate.db'));
+    lock.exec('BEGIN IMMEDIATE');
+    const startedMs = performance.now();
+    serving.server.signal('SIGUSR2');
+    const { code } = await serving.server.finished;
+    const tookMs = performance.now() - startedMs;
+    lock.exec('ROLLBACK');
+    lock.close();
+    expect(code).toBe(1);
+    // Five seconds, with a margin for a machine under load; without a deadline it is eleven.
+    expect(tookMs).toBeLessThan(8_000);
+  }, 30_000);
+});

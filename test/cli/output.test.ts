@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest';
+import { writeTable } from '../../src/cli/output.ts';
+
+test('a table shows control characters as escapes, and stays aligned', () => {
+  const table = writeTable(
+    ['MODEL', 'N'],
+    [
+      ['a\u001b[2J\nb', '1'],
+      ['plain', '2'],
+    ],
+  );
+  expect(table).toBe(['MODEL          N', String.raw`a\u{1b}[2J\nb  1`, 'plain          2'].join('\n'));
+});

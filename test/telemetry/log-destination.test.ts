@@ -1,0 +1,122 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { createLogDestination, openStandardStream } from '../../src/telemetry/log-destination.ts';
+import { openStalledPipe } from '../support/failing-outputs.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+
+/** A destination with room for ten bytes, and the writes that its sink was given; the test ends each of them. */
+function setUp() {
+  const chunks: string[] = [];
+  let end: (error: Error | null) => void = () => {};
+  const destination = createLogDestination(
+    (chunk, done) => {
+      chunks.push(chunk);
+      end = done;
+    },
+    (lines) => `lost ${lines}\n`,
+    10,
+  );
+  return { destination, chunks, end: (error: Error | null = null) => end(error) };
+}
+
+describe('a log destination', () => {
+  test('writes what waits in order, one write at a time', () => {
+    const { destination, chunks, end } = setUp();
+    for (const line of ['a\n', 'b\n', 'c\n']) destination.write(line);
+    expect(chunks).toEqual(['a\n']);
+    end();
+    expect(chunks).toEqual(['a\n', 'b\nc\n']);
+  });
+
+  test('drops lines above its limit, counts them, and tells the count once writing goes on', () => {
+    const { destination, chunks, end } = setUp();
+    for (const line of ['1234\n', '6789\n', 'x\n', 'y\n']) destination.write(line);
+    expect(destination.droppedLines).toBe(2);
+    end();
+    expect(chunks).toEqual(['1234\n', 'lost 2\n6789\n']);
+    end();
+    destination.write('z\n');
+    expect(chunks.at(-1)).toBe('z\n');
+  });
+
+  test('drops the lines of a failed write, and tells the sum of all losses with the first write that works', () => {
+    const { destination, chunks, end } = setUp();
+    destination.write('a\n');
+    end(new Error('ENOSPC'));
+    expect(chunks).toEqual(['a\n']);
+    destination.write('b\n');
+    end(new Error('ENOSPC'));
+    expect(destination.droppedLines).toBe(2);
+    destination.write('c\n');
+    expect(chunks.at(-1)).toBe('lost 2\nc\n');
+    end();
+    destination.write('d\n');
+    expect(chunks.at(-1)).toBe('d\n');
+  });
+
+  test('tells a loss at once when nothing else is left to write', () => {
+    const { destination, chunks, end } = setUp();
+    destination.write('123456789\n');
+    destination.write('x\n');
+    end();
+    expect(chunks.at(-1)).toBe('lost 1\n');
+  });
+
+  test('is flushed when its last write is out, and gives up on one that is not', async () => {
+    const { destination, end } = setUp();
+    expect(await destination.flush(0)).toBe(true);
+    destination.write('a\n');
+    expect(await destination.flush(1)).toBe(false);
+    const flushed = destination.flush(60_000);
+    end();
+    expect(await flushed).toBe(true);
+    destination.write('b\n');
+    expect(await destination.flush(1)).toBe(false);
+  });
+
+  test('of a standard stream listens for its errors once, however many there are', () => {
+    const stream = Object.assign(new Socket(), { fd: 1 });
+    for (let count = 0; count < 20; count++) openStandardStream(stream, () => '');
+    expect(stream.listenerCount('error')).toBe(1);
+    stream.destroy();
+  });
+});
+
+/** util-linux' `script` gives a command a terminal, and reads it only as fast as its own output is taken. */
+const hasScript = spawnSync('script', ['--version']).status === 0;
+
+test.skipIf(!hasScript)(
+  'a terminal that is paused does not stop the process that logs to it',
+  async () => {
+    const folder = makeTemporaryFolder();
+    const logger = pathToFileURL(join(import.meta.dirname, '..', '..', 'src', 'telemetry', 'logger.ts')).href;
+    const program = `
+    import { writeFileSync } from 'node:fs';
+    import { createLog } from '${logger}';
+    const log = createLog('info', { now: Date.now });
+    for (let count = 0; count < 20_000; count++) log.fault('it broke', new Error('x'.repeat(500)));
+    setTimeout(async () => {
+      await log.close();
+      writeFileSync('done', String(process.stdout.isTTY) + ' ' + log.droppedLines);
+      process.exit(0);
+    }, 50);`;
+    const command = `${process.execPath} --input-type=module -e "$PROGRAM"`;
+    const child = spawn('script', ['-qec', command, '/dev/null'], {
+      cwd: folder,
+      env: { ...process.env, PROGRAM: program },
+      stdio: ['ignore', openStalledPipe(), 'inherit'],
+    });
+    const done = join(folder, 'done');
+    try {
+      await expect.poll(() => existsSync(done), { timeout: 20_000 }).toBe(true);
+      await expect.poll(() => readFileSync(done, 'utf8')).toMatch(/^true [1-9]\d+$/);
+    } finally {
+      child.kill('SIGKILL');
+    }
+  },
+  30_000,
+);
