@@ -12,7 +12,7 @@ import type { KeySettings } from './domain/api-key.ts';
 import type { Clock } from './domain/ports.ts';
 import type { UpstreamHealth } from './domain/upstream-health.ts';
 import type { IssuedKey } from './operations/manage-keys.ts';
-import { awaitSettlements, drain } from './pipeline/drain.ts';
+import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts';
 import { isRefusal } from './shared/errors.ts';
 import { createLog } from './telemetry/logger.ts';
 
@@ -36,7 +36,12 @@ export interface Gateway {
    * Requests that run go on under the old one. Returns the sections that differ and that only a restart changes.
    */
   reload(input: ConfigInput): readonly string[];
-  /** Stops accepting, lets running requests end within the drain time, then closes everything. */
+  /**
+   * Resolves with the reason when the database is lost, as when its file was deleted: new requests are refused from then
+   * on. The process should call `close`, which saves the database, and end with an error.
+   */
+  readonly failed: Promise<Error>;
+  /** Stops accepting, lets running requests end within the drain time, then closes everything, the log last. */
   close(): Promise<void>;
 }
 
@@ -56,6 +61,13 @@ export interface ComposedGateway extends Gateway {
   replaceConfig(config: Config): readonly string[];
   /** Notes that a config could not be put into force; the old one stays. */
   reloadFailed(error: unknown): void;
+  /**
+   * Ends at once because of an error that nothing caught: logs it, ends every running answer with an error, settles what
+   * was delivered and closes everything. Works during `close`, too.
+   */
+  crash(error: unknown): Promise<void>;
+  /** How long `close` may take at most before something hangs, in milliseconds. */
+  readonly closeLimitMs: () => number;
 }
 
 /** Builds a gateway from a config as it would stand in a YAML file. Throws `ConfigError` if it has faults. */
@@ -66,13 +78,16 @@ export function createGateway(input: ConfigInput, options: GatewayOptions = {}):
 /** How long what is no request, such as a list of models, may still run over a replaced config, in milliseconds. */
 const retireGraceMs = 5_000;
 
+/** What closing may take beside the drain time, in milliseconds: settlements, the database, traces and the log. */
+const closeGraceMs = 20_000;
+
 /** What can't change while the process runs: it holds ports and files. */
 const fixedSections = ['admin', 'storage'] as const;
 
 /** The composition root: the one place that knows every room. */
 export function composeGateway(config: Config, options: GatewayOptions): ComposedGateway {
   const clock = options.clock ?? systemClock;
-  const log = createLog(options.logLevel ?? 'warn', options.logDestination);
+  const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination);
   const foundation = layFoundation(config, clock, log, {
     lowBalanceNanos: () => service.config.limits.lowBalance,
     upstreamStates: () => service.upstreamStates(),
@@ -85,7 +100,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Compose
 
   const router = Router().use((...call) => service.router(...call));
   const admin = Router().use((...call) => service.admin(...call));
-  const listeners = createListeners(router, admin);
+  const listeners = createListeners(router, admin, foundation, () => service.config);
 
   let closing: Promise<void> | null = null;
   const letGo = async (before: Service): Promise<void> => {
@@ -109,6 +124,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Compose
   return {
     router,
     admin,
+    failed: foundation.engine.lost,
     createKey: (name, settings) => keys.issue(name, settings),
     hasKeys: async () => (await store.countKeys()) > 0,
     async modelNames() {
@@ -128,18 +144,28 @@ export function composeGateway(config: Config, options: GatewayOptions): Compose
       metrics.configReloaded('failed');
       log.fault('the config was not reloaded: the one before stays in force', error);
     },
-    close: () => (closing ??= close()),
+    close: () => (closing ??= close(() => drain(inFlight, service.config.server.drain, clock))),
+    async crash(error) {
+      log.crash(error);
+      const ended = interruptForCrash(inFlight, clock);
+      await (closing ??= close(() => ended));
+    },
+    closeLimitMs: () => service.config.server.drain + closeGraceMs,
   };
 
-  async function close(): Promise<void> {
-    listeners.stopAccepting();
-    await drain(inFlight, service.config.server.drain, clock);
-    listeners.cutPublic();
-    await awaitSettlements(inFlight, clock);
-    listeners.close();
-    await Promise.all([service, ...replaced].map((one) => one.close()));
-    replaced.clear();
-    await foundation.close();
+  async function close(endRequests: () => Promise<void>): Promise<void> {
+    try {
+      listeners.stopAccepting();
+      await endRequests();
+      listeners.cutPublic();
+      await awaitSettlements(inFlight, clock);
+      listeners.close();
+      await Promise.all([service, ...replaced].map((one) => one.close()));
+      replaced.clear();
+      await foundation.close();
+    } finally {
+      await log.close();
+    }
   }
 }
 

@@ -1,7 +1,10 @@
-import type { Router } from 'express';
+import { Router } from 'express';
+import { connectionLimits, readDescriptorLimit } from '../config/connection-limits.ts';
 import type { Config } from '../config/schema.ts';
+import { createPageGuard } from '../http/page-guard.ts';
 import { createHttpServer, startListening } from '../http/server.ts';
 import { nextId } from './foundation.ts';
+import type { Foundation } from './foundation.ts';
 
 /** The two addresses that a process listens on: one for the public, one for operators. */
 export interface Listeners {
@@ -14,9 +17,21 @@ export interface Listeners {
   close(): void;
 }
 
-export function createListeners(router: Router, admin: Router): Listeners {
-  const publicServer = createHttpServer(router, nextId);
-  const adminServer = createHttpServer(admin, nextId);
+/** `config` is the one in force: a reload changes how many connections are taken from then on. */
+export function createListeners(
+  router: Router,
+  admin: Router,
+  { prepare, clock, onConnectionRefused: onRefused }: Foundation,
+  config: () => Config,
+): Listeners {
+  const descriptors = readDescriptorLimit();
+  const limits = () => connectionLimits(config().server, descriptors);
+  const shared = { nextId, clock, prepare, onRefused };
+  const publicServer = createHttpServer(router, { ...shared, limits: () => limits().public });
+  const adminServer = createHttpServer(Router().use(createPageGuard(config().admin.host), admin), {
+    ...shared,
+    limits: () => limits().admin,
+  });
   return {
     async open({ server, admin: adminConfig }) {
       const port = await startListening(publicServer, server.host, server.port);

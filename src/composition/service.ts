@@ -6,10 +6,8 @@ import type { UpstreamState } from '../domain/circuit.ts';
 import { createAdminRouter } from '../http/admin-router.ts';
 import { createPublicRouter } from '../http/public-router.ts';
 import { probeUpstreams } from '../operations/probe-upstreams.ts';
-import { verifyLedger } from '../operations/verify-ledger.ts';
 import type { Ports } from '../pipeline/exchange.ts';
 import { isRefusal } from '../shared/errors.ts';
-import { nextId } from './foundation.ts';
 import type { Foundation } from './foundation.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
 import type { Heritage, Models } from './upstreams.ts';
@@ -41,7 +39,7 @@ export function composeService(
   adminToken: string,
   before: Service | null,
 ): Service {
-  const { clock, store, inFlight, health, keys, log, metrics, books } = foundation;
+  const { clock, store, inFlight, health, keys, log, metrics } = foundation;
   const upstreams = composeUpstreams(config, clock);
   const passthrough = composePassthrough(config);
   const stopProbes = probeUpstreams(composeProbes(config), upstreams, health, clock);
@@ -71,21 +69,28 @@ export function composeService(
     upstreamStates,
     router: createPublicRouter(
       ports,
-      { ...store, keys: foundation.directory, inFlight, defaults },
+      {
+        ...store,
+        keys: foundation.directory,
+        readLimiter: foundation.readLimiter,
+        readTurns: foundation.readTurns,
+        inFlight,
+        defaults,
+      },
       { paths: passthrough, proxies: foundation.proxies },
-      nextId,
+      foundation.prepare,
       config.server.maxBody,
     ),
     admin: createAdminRouter({
       token: adminToken,
-      nextId,
+      prepare: foundation.prepare,
       keys: { keys, defaults, countInFlight: (keyId) => inFlight.count(keyId) },
       records: {
         listRecords: (filter, limit, cursor) => store.listRecords(filter, limit, cursor),
         running: () => inFlight.list(),
         cancel: (requestId) => inFlight.cancel(requestId),
-        verifyLedger: () => verifyLedger(books),
       },
+      maintenance: foundation.maintenance,
       metrics,
       onFault: log.fault,
       upstreamStates: () =>
@@ -105,13 +110,14 @@ export function composeService(
   };
 }
 
-async function whyNotReady({ inFlight, models }: Ports, { engine }: Foundation): Promise<string | null> {
+async function whyNotReady(
+  { inFlight, models }: Ports,
+  { writes, engine }: Foundation,
+): Promise<string | null> {
   if (!inFlight.accepting) return 'draining';
-  const opened = await engine.ready.then(
-    () => engine.broken === null,
-    () => false,
-  );
-  if (!opened) return 'the database is not open';
+  const writeFault = await writes.fault();
+  if (writeFault !== null) return `the database does not take writes: ${writeFault}`;
+  if (engine.impaired !== null) return engine.impaired;
   return isRefusal(await models.list()) ? 'no list of models from the upstream yet' : null;
 }
 

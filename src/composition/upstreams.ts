@@ -64,7 +64,7 @@ export function composeProbes({ upstreams }: Config): readonly Probe[] {
 
 /** The paths of the config that are passed on, with what their upstreams want. */
 export function composePassthrough({ passthrough, upstreams }: Config): readonly Passthrough[] {
-  return passthrough.flatMap(({ path, upstream }) => {
+  return passthrough.flatMap(({ path, upstream, price, free: isFree }) => {
     const config = upstreams[upstream];
     if (config === undefined) return [];
     const { url, allowLinkLocal, timeouts } = config;
@@ -75,6 +75,7 @@ export function composePassthrough({ passthrough, upstreams }: Config): readonly
       {
         path,
         upstream,
+        price: price === undefined && isFree === undefined ? null : { ...free, request: price?.request ?? 0 },
         origin: url.origin,
         headers: headersOf(config),
         isGuarded: !allowLinkLocal,

@@ -1,15 +1,21 @@
 import { z } from 'zod';
-import { defaultCompatibility } from '../protocol/contract/compatibility.ts';
+import {
+  defaultCompatibility,
+  samplingPolicies,
+  unknownFieldPolicies,
+} from '../protocol/contract/compatibility.ts';
+import type { Price } from '../domain/pricing.ts';
+import { maxNanos } from '../shared/money.ts';
+import { minTokenLength } from './admin-token.ts';
 import { isLinkLocal } from '../shared/link-local.ts';
+import { duration, usd } from '../shared/schema-values.ts';
 import {
   byteSize,
-  duration,
   headerName,
   headerValue,
   namePattern,
   port,
   upstreamUrl,
-  usd,
   wholeNumber,
   secret,
   someTime,
@@ -20,10 +26,18 @@ export const defaultHost = '127.0.0.1';
 const defaultPort = 8080;
 export const defaultAdminPort = 8081;
 
-const minTokenLength = 16;
+/** The admin token, as it goes into a Bearer header: blanks around it come from a mounted secret, blanks in it never match. */
+const bearerToken = z
+  .string()
+  .trim()
+  .min(minTokenLength)
+  .regex(/^[\x21-\x7e]*$/, 'expected printable ASCII without blanks');
 
 /** Output tokens to expect of a request that names no cap of its own. */
 const defaultHoldTokens = 1_024;
+
+/** What writing input to a provider's cache costs, in prices of plain input: as Anthropic and others bill it. */
+const cacheWriteFactor = 1.25;
 
 /** The paths that clients of the gateway know. */
 const ownPaths = /^\/v1\/(chat\/completions|responses|models|key)(\/|$)/;
@@ -72,10 +86,46 @@ const upstream = z
       "a link-local address, where clouds keep a machine's credentials: set allowLinkLocal: true if it is meant",
   });
 
-/** What a million tokens cost. */
+const tokenPrices = { input: usd, cachedInput: usd.optional(), cacheWrite: usd.optional(), output: usd };
+
+/** What a million tokens cost, by the kind, and for requests with more input than some threshold. */
 const price = z
-  .strictObject({ input: usd, cachedInput: usd.optional(), output: usd })
-  .transform(({ input, cachedInput = input, output }) => ({ input, cachedInput, output }));
+  .strictObject({
+    ...tokenPrices,
+    above: z.strictObject({ inputTokens: wholeNumber(1), ...tokenPrices }).optional(),
+  })
+  .superRefine(({ above, ...base }, context) => {
+    // Left out there, it would cost as much as other input above the threshold: many times the price that stands here.
+    for (const kind of ['cachedInput', 'cacheWrite'] as const)
+      if (above !== undefined && base[kind] !== undefined && above[kind] === undefined)
+        context.addIssue({
+          code: 'custom',
+          path: ['above', kind],
+          message: 'has a price below the threshold, so it needs one above it',
+        });
+  })
+  .transform(({ above, ...base }) => ({
+    ...fillIn(base),
+    above: above === undefined ? null : { inputTokens: above.inputTokens, ...fillIn(above) },
+  }));
+
+/** Cached input costs as much as other input unless it is said, and writing it to the cache a quarter more. */
+function fillIn({ input, cachedInput, cacheWrite, output }: TokenPrices): Price {
+  return {
+    input,
+    cachedInput: cachedInput ?? input,
+    cacheWrite: cacheWrite ?? Math.min(maxNanos, Math.ceil(input * cacheWriteFactor)),
+    output,
+    request: 0,
+  };
+}
+
+interface TokenPrices {
+  readonly input: number;
+  readonly cachedInput?: number | undefined;
+  readonly cacheWrite?: number | undefined;
+  readonly output: number;
+}
 
 const model = z
   .strictObject({
@@ -103,13 +153,22 @@ const discoveredModels = z.strictObject({
 });
 
 /** Paths that are passed on verbatim; our own can't be among them. */
-const passthrough = z.strictObject({
-  path: z
-    .string()
-    .regex(/^(\/[A-Za-z0-9._~-]+)+$/, 'expected a path such as /tokenize, without patterns')
-    .refine((path) => !ownPaths.test(path), 'this path is one of the gateway itself'),
-  upstream: z.string(),
-});
+const passthrough = z
+  .strictObject({
+    path: z
+      .string()
+      .regex(
+        /^(\/(?!\.\.?(\/|$))[A-Za-z0-9._~-]+)+$/,
+        "expected a path such as /tokenize, without patterns and without '.' or '..' as a segment",
+      )
+      .refine((path) => !ownPaths.test(path), 'this path is one of the gateway itself'),
+    upstream: z.string(),
+    price: z.strictObject({ request: usd }).optional(),
+    free: z.literal(true).optional(),
+  })
+  .refine(({ price: set, free }) => set === undefined || free === undefined, {
+    message: 'expected either a price or free: true',
+  });
 
 const sections = {
   server: z
@@ -118,19 +177,21 @@ const sections = {
       port: port.default(defaultPort),
       maxBody: byteSize.prefault('1MiB'),
       drain: duration.prefault('25s'),
+      maxConnections: wholeNumber(1).optional(),
+      maxAnonymousPerAddress: wholeNumber(1).optional(),
     })
     .prefault({}),
   admin: z
     .strictObject({
       host: z.string().default(defaultHost),
       port: port.default(defaultAdminPort),
-      token: z.string().min(minTokenLength).optional(),
+      token: bearerToken.optional(),
     })
     .prefault({}),
   storage: z
     .strictObject({
       url: storageUrl.default('sqlite:data/textgate.db'),
-      durability: z.enum(['normal', 'full']).default('normal'),
+      durability: z.enum(['normal', 'full']).default('full'),
     })
     .prefault({}),
   limits: z
@@ -144,8 +205,8 @@ const sections = {
     .prefault({}),
   compatibility: z
     .strictObject({
-      sampling: z.enum(['strip', 'strict']).default(defaultCompatibility.sampling),
-      unknownFields: z.enum(['reject', 'ignore']).default(defaultCompatibility.unknownFields),
+      sampling: z.enum(samplingPolicies).default(defaultCompatibility.sampling),
+      unknownFields: z.enum(unknownFieldPolicies).default(defaultCompatibility.unknownFields),
       responsesDone: z.boolean().default(defaultCompatibility.responsesDone),
     })
     .prefault({}),

@@ -13,11 +13,20 @@ export function shownConfig(config: Config): unknown {
   return JSON.parse(
     JSON.stringify(config, (key, value: unknown) => {
       if (secretKeys.has(key) && typeof value === 'string') return hidden;
+      if (key === 'url' && typeof value === 'string') return withoutQueryValues(value);
       if (key === 'headers' && typeof value === 'object' && value !== null)
         return Object.fromEntries(Object.keys(value).map((name) => [name, hidden]));
       return value;
     }),
   ) as unknown;
+}
+
+/** Some providers take a key in the query. */
+function withoutQueryValues(address: string): string {
+  const [base = '', query] = address.split('?', 2);
+  if (query === undefined) return address;
+  const names = [...new URLSearchParams(query).keys()];
+  return `${base}?${names.map((name) => `${name}=${hidden}`).join('&')}`;
 }
 
 /** The JSON Schema of a config file, in either of its forms. */

@@ -1,21 +1,6 @@
 import { z } from 'zod';
 import { parseByteSize } from '../shared/byte-size.ts';
-import { parseDuration } from '../shared/duration.ts';
-import { parseUsd } from '../shared/money.ts';
-
-/** The longest duration that a timer can hold, in milliseconds: about 24 days. */
-const maxDurationMs = 2_147_483_647;
-
-export const duration = z.string().transform((text, context) => {
-  const milliseconds = parseDuration(text);
-  if (milliseconds !== null && milliseconds <= maxDurationMs) return milliseconds;
-  context.issues.push({
-    code: 'custom',
-    input: text,
-    message: 'expected a duration such as 250ms, 5s or 10m, and at most 24d',
-  });
-  return z.NEVER;
-});
+import { duration } from '../shared/schema-values.ts';
 
 export const byteSize = z.string().transform((text, context) => {
   const bytes = parseByteSize(text);
@@ -64,18 +49,6 @@ export const headerName = z
   .refine((name) => !ownHeaders.test(name), 'this header is set by the gateway itself');
 
 export const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII');
-
-/** USD as a decimal string, read into nano-USD: a number in YAML could already have lost digits. */
-export const usd = z.string().transform((text, context) => {
-  const nanos = parseUsd(text);
-  if (nanos !== null) return nanos;
-  context.issues.push({
-    code: 'custom',
-    input: text,
-    message: 'expected USD as a decimal string, such as "0.15"',
-  });
-  return z.NEVER;
-});
 
 /** A model's name, in which one `*` may stand for anything. */
 export const namePattern = z

@@ -21,7 +21,7 @@ describe('a config', () => {
     expect(configOf(good)).toMatchObject({
       server: { host: '127.0.0.1', port: 8080, maxBody: 1_048_576, drain: 25_000 },
       admin: { host: '127.0.0.1', port: 8081 },
-      storage: { url: 'sqlite:data/textgate.db', durability: 'normal' },
+      storage: { url: 'sqlite:data/textgate.db', durability: 'full' },
       limits: { concurrency: 2, requestsPerMinute: 60 },
       upstreams: {
         local: {
@@ -45,6 +45,23 @@ describe('a config', () => {
       limits: { concurrency: 1, requestsPerMinute: 1 },
       upstreams: { local: { apiKey: 'k', timeouts: { connect: 5_000, idle: 250 } } },
     });
+  });
+
+  test('fills in what a price leaves out: cached input as other input, written input a quarter more', () => {
+    const priced = (price: object) => configOf({ ...good, models: { small: { routes: [route], price } } });
+    const base = { input: '3', output: '15' };
+    const line = { input: 3e9, cachedInput: 3e9, cacheWrite: 3.75e9, output: 15e9, request: 0 };
+    expect(priced(base)).toMatchObject({ models: { small: { price: { ...line, above: null } } } });
+    const above = { inputTokens: 200_000, input: '6', cachedInput: '0.6', cacheWrite: '7', output: '22.50' };
+    const tiered = {
+      ...line,
+      cacheWrite: 4e9,
+      above: { inputTokens: 200_000, input: 6e9, cachedInput: 0.6e9, cacheWrite: 7e9, output: 22.5e9 },
+    };
+    const full = priced({ ...base, cacheWrite: '4', above });
+    expect(full).toMatchObject({ models: { small: { price: tiered } } });
+    const least = priced({ input: '0.000000001', output: '0' });
+    expect(least).toMatchObject({ models: { small: { price: { cacheWrite: 2 } } } });
   });
 
   test('may leave its models to an upstream', () => {
@@ -163,4 +180,11 @@ describe('a config that is wrong', () => {
     expect(problems).toEqual([expect.stringMatching(/^admin\.token: /)]);
     expect(problems.join()).not.toContain('hunter2');
   });
+
+  test.each([' '.repeat(20), 'two-words of-a-token', `${'x'.repeat(15)}   `])(
+    'has an admin token that no header can carry, or that is short without its blanks: %j',
+    (token) => {
+      expect(problemsOf({ ...good, admin: { token } })).toEqual([expect.stringMatching(/^admin\.token: /)]);
+    },
+  );
 });

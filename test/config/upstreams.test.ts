@@ -72,9 +72,12 @@ describe('a path that is passed on', () => {
     expect(problems).toEqual([expect.stringContaining('passthrough[0].path')]);
   });
 
-  test.each(['tokenize', '/tokenize/', '/a*', '/:id', '/a/../b?x', ''])('can’t be %j', (path) => {
-    expect(problemsWith({}, { passthrough: [{ path, upstream: 'local' }] })).toHaveLength(1);
-  });
+  test.each(['tokenize', '/tokenize/', '/a*', '/:id', '/a/../b?x', '/..', '/.', '/a/..', '/a/./b', ''])(
+    'can’t be %j',
+    (path) => {
+      expect(problemsWith({}, { passthrough: [{ path, upstream: 'local' }] })).toHaveLength(1);
+    },
+  );
 
   test('stands there once, and leads to no demo', () => {
     const twice = [1, 2].map(() => ({ path: '/tokenize', upstream: 'local' }));
@@ -82,6 +85,17 @@ describe('a path that is passed on', () => {
     expect(problemsWith({ url: 'demo:' }, { passthrough: twice.slice(1) })).toEqual([
       'passthrough[0].upstream: the built-in demo has no paths of its own',
     ]);
+  });
+
+  test('has a price, or is free, or neither, but not both', () => {
+    const path = { path: '/tokenize', upstream: 'local' };
+    const price = { request: '0.001' };
+    for (const extra of [{}, { price }, { free: true }])
+      expect(problemsWith({}, { passthrough: [{ ...path, ...extra }] })).toEqual([]);
+    expect(problemsWith({}, { passthrough: [{ ...path, price, free: true }] })).toEqual([
+      'passthrough[0]: expected either a price or free: true',
+    ]);
+    expect(problemsWith({}, { passthrough: [{ ...path, price: { input: '1' } }] })).not.toEqual([]);
   });
 
   test('leads to an upstream that is there', () => {
