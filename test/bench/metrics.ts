@@ -13,8 +13,16 @@ const metrics = createMetrics({
   upstreamStates: () => Object.fromEntries(names.map((name) => [name, 'closed'] as const)),
   books: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0 }),
   settlementLagMs: () => 0,
+  logLinesDropped: () => 0,
 });
-const usage = { inputTokens: 9, cachedInputTokens: 1, outputTokens: 7, reasoningTokens: 0, totalTokens: 16 };
+const usage = {
+  inputTokens: 9,
+  cachedInputTokens: 1,
+  cacheWriteTokens: 0,
+  outputTokens: 7,
+  reasoningTokens: 0,
+  totalTokens: 16,
+};
 
 for (const protocol of ['chat', 'responses'] as const)
   for (const mode of ['sync', 'stream'] as const)

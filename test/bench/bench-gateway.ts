@@ -1,0 +1,124 @@
+import { fork, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openTestEngine } from '../support/test-engine.ts';
+import { fillDatabase } from '../support/filled-database.ts';
+import type { LoadOrder, LoadResult } from './child-load.ts';
+
+const adminToken = 'an-admin-token-for-benches';
+
+/** A gateway on a filled database, its upstream and its load, each in a process of its own. */
+export interface BenchGateway {
+  readonly folder: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** Loads it; one load at a time. */
+  load(order: LoadOrder['load'], keys: number): Promise<LoadResult>;
+  /** Reads from the admin listener; resolves with how long that took, in milliseconds. */
+  time(path: string): Promise<number>;
+  readonly forget: { readonly url: string; readonly token: string };
+  close(): Promise<void>;
+}
+
+/** Every process that was started: they end with this one, however it ends. */
+const children: ChildProcess[] = [];
+process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')));
+
+export async function startBenchGateway(filling: {
+  readonly keys: number;
+  readonly records: number;
+}): Promise<BenchGateway> {
+  const folder = mkdtempSync(join(tmpdir(), 'textgate-bench-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, 'textgate.db');
+  const engine = openTestEngine(file);
+  await engine.ready;
+  await engine.close();
+  fillDatabase(file, { ...filling, models: ['small', 'large'] });
+
+  const upstream = startChild('child-upstream.ts');
+  const [port] = (await once(upstream, 'message')) as [number];
+  const config = join(folder, 'textgate.yaml');
+  writeFileSync(config, JSON.stringify(configOf(file, `http://127.0.0.1:${port}/v1`)));
+  const gateway = spawn(
+    process.execPath,
+    [join(import.meta.dirname, '..', '..', 'src', 'main.ts'), 'serve', '--config', config],
+    { stdio: ['ignore', 'ignore', 'pipe'], cwd: folder },
+  );
+  children.push(gateway);
+  const [url = '', adminUrl = ''] = await listening(gateway);
+  const loader = startChild('child-load.ts');
+  return {
+    folder,
+    environment: { TEXTGATE_ADMIN_URL: adminUrl, TEXTGATE_ADMIN_TOKEN: adminToken },
+    forget: { url: adminUrl, token: adminToken },
+    async load(load, keys) {
+      loader.send({ url, keys, load } satisfies LoadOrder);
+      const [result] = (await once(loader, 'message')) as [LoadResult];
+      return result;
+    },
+    async time(path) {
+      const startedMs = performance.now();
+      const response = await fetch(`${adminUrl}/admin${path}`, {
+        headers: { authorization: `Bearer ${adminToken}` },
+      });
+      await response.arrayBuffer();
+      if (response.status !== 200) throw new Error(`${path}: status ${response.status}`);
+      return performance.now() - startedMs;
+    },
+    async close() {
+      gateway.kill('SIGTERM');
+      await once(gateway, 'close');
+      upstream.kill();
+      loader.kill();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/** One line of what a load came to. */
+export function shown(found: LoadResult): string {
+  const failures = Object.entries(found.failures).map(([status, count]) => `, ${count} x ${status}`);
+  const ms = (value: number): string => `${value.toFixed(1)} ms`;
+  return (
+    `${found.answers} answers${failures.join('')}: median ${ms(found.medianMs)}, p99 ${ms(found.p99Ms)}, ` +
+    `max ${ms(found.maxMs)}, longest gap ${ms(found.longestGapMs)}, after ${(found.gapEndMs / 1_000).toFixed(1)} s ` +
+    `(the load's own delay: ${ms(found.ownDelayMs)})`
+  );
+}
+
+function startChild(file: string): ChildProcess {
+  const child = fork(join(import.meta.dirname, file));
+  children.push(child);
+  return child;
+}
+
+function configOf(file: string, upstreamUrl: string): object {
+  const model = {
+    routes: [{ upstream: 'local', model: 'tiny' }],
+    price: { input: '1', output: '2' },
+  };
+  return {
+    server: { port: 0 },
+    admin: { port: 0, token: adminToken },
+    storage: { url: `sqlite:${file}` },
+    limits: { concurrency: 1_000, requestsPerMinute: 10_000_000 },
+    upstreams: { local: { url: upstreamUrl } },
+    models: { small: model, large: model },
+  };
+}
+
+/** Where a gateway says that it listens: for clients, and for operators. */
+function listening(gateway: ReturnType<typeof spawn>): Promise<readonly string[]> {
+  return new Promise((resolve, reject) => {
+    let said = '';
+    gateway.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+      const match = /serves (\S+)\/v1 \(admin: (\S+)\)/.exec(said);
+      if (match !== null) resolve(match.slice(1));
+    });
+    gateway.once('close', () => reject(new Error(`the gateway ended: ${said}`)));
+  });
+}

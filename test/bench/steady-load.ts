@@ -1,0 +1,84 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { join } from 'node:path';
+import { keyIdOf } from '../support/filled-database.ts';
+import { shown, startBenchGateway } from './bench-gateway.ts';
+
+/**
+ * Whether anything on a large database keeps answers waiting: a steady load of keys with balances on 100,000 keys and
+ * 1,000,000 records with their ledger, while audits run at their own interval, and pages and verifications of the ledger
+ * again and again; with `backups`, those too, written to the same disk. Exits with 1 when no answer came for longer than
+ * the bound. `npm run bench:steady -- [minutes, 15] [requests per second, 30] [backups]`
+ */
+
+const minutes = Number(process.argv[2] ?? 15);
+const perSecond = Number(process.argv[3] ?? 30);
+const withBackups = process.argv[4] === 'backups';
+
+/** The longest time without an answer that is good enough on two quiet cores, in milliseconds. */
+const maxGapMs = 250;
+
+/** How much of the work runs between two reports, in milliseconds. */
+const reportMs = 60_000;
+
+/** How long the process runs its code for the first time, which is shown but is no steady load yet, in milliseconds. */
+const warmUpMs = 10_000;
+
+const keys = 100_000;
+const print = (text: string): void => void process.stdout.write(`${text}\n`);
+
+const fillingMs = performance.now();
+const gateway = await startBenchGateway({ keys, records: 1_000_000 });
+print(`filled and started in ${((performance.now() - fillingMs) / 1_000).toFixed(0)} s`);
+
+/** Runs a command of the operator; prints how long it took. Throws when it fails. */
+async function command(...args: readonly string[]): Promise<void> {
+  const startedMs = performance.now();
+  const child = spawn(process.execPath, [join(import.meta.dirname, '..', '..', 'src', 'main.ts'), ...args], {
+    env: { ...process.env, ...gateway.environment },
+    cwd: gateway.folder,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let said = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (said += text));
+  const [code] = (await once(child, 'close')) as [number | null];
+  print(`  ${args.join(' ')}: ${((performance.now() - startedMs) / 1_000).toFixed(1)} s: ${said.trim()}`);
+  if (code !== 0) throw new Error(`textgate ${args.join(' ')} failed`);
+}
+
+const over = new AbortController();
+/** Does some work again and again, with a rest in between, until the load is over. */
+async function repeat(restMs: number, work: () => Promise<unknown>): Promise<void> {
+  while (!over.signal.aborted) {
+    await work();
+    await sleep(restMs, undefined, { signal: over.signal }).catch(() => {});
+  }
+}
+const page = (filter: string) => () => gateway.time(`/records?limit=200${filter}`);
+const beside = Promise.all([
+  repeat(500, page('')),
+  repeat(500, page(`&key=${keyIdOf(7)}&model=small`)),
+  repeat(500, page('&model=large')),
+  repeat(500, () => gateway.time('/keys?limit=200')),
+  repeat(60_000, () => command('ledger', 'verify')),
+  ...(withBackups ? [repeat(60_000, () => command('backup', 'copy.db', '--force'))] : []),
+]);
+
+print(`warm-up: ${shown(await gateway.load({ perSecond, durationMs: warmUpMs }, keys))}`);
+let longestGapMs = 0;
+let failed = 0;
+for (let leftMs = minutes * 60_000; leftMs > 0; leftMs -= reportMs) {
+  const found = await gateway.load({ perSecond, durationMs: Math.min(leftMs, reportMs) }, keys);
+  print(shown(found));
+  longestGapMs = Math.max(longestGapMs, found.longestGapMs);
+  failed += Object.values(found.failures).reduce((sum, count) => sum + count, 0);
+}
+over.abort();
+await beside;
+await command('ledger', 'verify');
+await gateway.close();
+print(
+  `longest gap between two answers: ${longestGapMs.toFixed(0)} ms (bound: ${maxGapMs} ms); ${failed} failed`,
+);
+if (longestGapMs > maxGapMs || failed > 0) process.exitCode = 1;

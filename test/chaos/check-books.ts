@@ -1,0 +1,56 @@
+import { DatabaseSync } from 'node:sqlite';
+import { costOf, noTokens } from '../../src/domain/pricing.ts';
+import { verifyLedger } from '../../src/operations/verify-ledger.ts';
+import { createBooks } from '../../src/storage/books.ts';
+import { modelPrice } from '../support/model-price.ts';
+import { openTestEngine } from '../support/test-engine.ts';
+import type { Acknowledged } from './numbered-client.ts';
+import type { ServedTokens } from './numbered-upstream.ts';
+
+/** The price of the model in these runs: in a config, and as the product keeps it. */
+export const configuredPrice = { input: '3', output: '7' };
+const price = modelPrice({ input: 3_000_000_000, output: 7_000_000_000 });
+
+/** What a database holds after a run. */
+export interface BookCheck {
+  /** Every difference between the books and what clients and the upstream saw; empty when all is well. */
+  readonly faults: readonly string[];
+  /** Records that nobody settled yet. */
+  readonly open: number;
+}
+
+/**
+ * Verifies the ledger of a database file that no process uses, and that each acknowledged answer has one settled record
+ * with one posting, charged by the upstream's own count.
+ */
+export async function checkBooks(
+  file: string,
+  acknowledged: Acknowledged,
+  served: ReadonlyMap<number, ServedTokens>,
+): Promise<BookCheck> {
+  const engine = openTestEngine(file);
+  await engine.ready;
+  const verification = await verifyLedger(createBooks(engine));
+  await engine.close();
+  const database = new DatabaseSync(file, { readOnly: true });
+  const find = database.prepare('SELECT outcome, charge FROM records WHERE request_id = ?');
+  const post = database.prepare(
+    'SELECT count(*) AS count, sum(delta) AS delta FROM ledger WHERE request_id = ?',
+  );
+  const faults = [...verification.faults];
+  for (const [requestId, number] of acknowledged) {
+    const { input = 0, output = 0 } = served.get(number) ?? {};
+    const cost = costOf({ ...noTokens, inputTokens: input, outputTokens: output }, price);
+    const record = find.get(requestId);
+    const posted = post.get(requestId);
+    if (record?.['outcome'] !== 'completed')
+      faults.push(`${requestId}: acknowledged, but ${String(record?.['outcome'])}`);
+    if (record?.['charge'] !== cost)
+      faults.push(`${requestId}: charged ${String(record?.['charge'])}, not ${cost}`);
+    if (posted?.['count'] !== 1 || posted['delta'] !== -cost)
+      faults.push(`${requestId}: posted ${JSON.stringify(posted)}`);
+  }
+  const open = database.prepare('SELECT count(*) AS count FROM records WHERE outcome IS NULL').get();
+  database.close();
+  return { faults, open: Number(open?.['count'] ?? 0) };
+}

@@ -1,0 +1,111 @@
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { constants, setPriority } from 'node:os';
+import { setTimeout as wait } from 'node:timers/promises';
+import { randomNumbers } from '../support/random-numbers.ts';
+
+/**
+ * The attackers of `hostile-edge.ts`, in a process of their own, so that their work is not taken for the gateway's. Opens
+ * connections without a key, of every kind, so many at a time, and tells its parent how many of each there were.
+ */
+
+const [address = '', total = '', atATime = ''] = process.argv.slice(2);
+const { hostname, port } = new URL(address);
+const { random } = randomNumbers();
+
+/** How long one of them may go on, in milliseconds: longer than the gateway lets a silent one. */
+const maxLifeMs = 12_000;
+
+/** How many are opened in a second at the most: a flood that no gateway could tell from paying clients measures the cores. */
+const perSecond = 100;
+
+/** How many addresses they come from, beside the one of the paying client. */
+const addresses = 8;
+
+// Attackers would have machines of their own: what they cost here must not be taken from the gateway's share.
+setPriority(constants.priority.PRIORITY_LOW);
+
+const json = 'Host: x\r\nContent-Type: application/json\r\n';
+const head = `POST /v1/chat/completions HTTP/1.1\r\n${json}`;
+const whole = `${head}Content-Length: 12\r\n\r\n{"model": 1}`;
+const list = 'GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n';
+const chunk = Buffer.from(`10000\r\n${'x'.repeat(0x10000)}\r\n`);
+
+const writeOn = (socket: Socket): void => {
+  while (!socket.destroyed && socket.write(chunk));
+};
+
+/** What a connection does once it is open; it is destroyed after its time at the latest. */
+const attacks: Readonly<Record<string, (socket: Socket) => void>> = {
+  'CONNECT, then a reset': (socket) =>
+    void socket.write('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n', () => socket.resetAndDestroy()),
+  'CONNECT with a body, then a reset': (socket) =>
+    void socket.write('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\nContent-Length: 9\r\n\r\nx', () =>
+      socket.resetAndDestroy(),
+    ),
+  'half of a request, then our half closed': (socket) =>
+    void socket.end(whole.slice(0, 1 + Math.floor(random() * whole.length))),
+  'a reset at any point': (socket) =>
+    void socket.write(whole.slice(0, Math.floor(random() * (whole.length + 1))) || ' ', () =>
+      setTimeout(() => socket.resetAndDestroy(), random() * 10),
+    ),
+  'a thousand pipelined requests, never read': (socket) => {
+    socket.pause();
+    socket.write(list.repeat(1_000));
+  },
+  'pipelined requests without end, never read': (socket) => {
+    socket.pause();
+    const timer = setInterval(() => {
+      if (!socket.writableNeedDrain) socket.write(list.repeat(20));
+    }, 20);
+    socket.once('close', () => clearInterval(timer));
+  },
+  'a refused body without end': (socket) => {
+    socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n`);
+    socket.on('drain', () => writeOn(socket));
+    writeOn(socket);
+  },
+  'a head a byte at a time': (socket) => {
+    let at = 0;
+    const timer = setInterval(() => socket.write(whole[at++ % whole.length] ?? ''), 100);
+    socket.once('close', () => clearInterval(timer));
+  },
+  silence: () => {},
+};
+
+const counts: Record<string, number> = {};
+let opened = 0;
+
+function attack(): Promise<void> {
+  const names = Object.keys(attacks);
+  const name = names[Math.floor(random() * names.length)] ?? '';
+  const localAddress = `127.0.0.${2 + (opened++ % addresses)}`;
+  counts[name] = (counts[name] ?? 0) + 1;
+  return new Promise((resolve) => {
+    const socket = connect({ port: Number(port), host: hostname, localAddress });
+    const end = (): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve();
+    };
+    // A socket that was reset while it was closing never tells that it is closed.
+    const timer = setTimeout(end, maxLifeMs);
+    socket.on('error', () => {});
+    socket.on('data', () => {});
+    socket.once('connect', () => attacks[name]?.(socket));
+    socket.once('close', end);
+  });
+}
+
+const startedMs = performance.now();
+async function work(): Promise<void> {
+  while (opened < Number(total)) {
+    const leftMs = startedMs + (opened * 1_000) / perSecond - performance.now();
+    if (leftMs > 0) await wait(Math.ceil(leftMs));
+    else await attack();
+  }
+}
+
+await Promise.all(Array.from({ length: Number(atATime) }, work));
+process.send?.(counts);
+process.disconnect?.();

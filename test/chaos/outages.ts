@@ -1,0 +1,169 @@
+import { spawnSync } from 'node:child_process';
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { checkBooks } from './check-books.ts';
+import { askNumber } from './numbered-client.ts';
+import type { Acknowledged } from './numbered-client.ts';
+import { startNumberedUpstream } from './numbered-upstream.ts';
+import { databaseIn, serveIn } from './served-process.ts';
+import type { ServedProcess } from './served-process.ts';
+
+/**
+ * What a machine does to a gateway under load, each on a gateway of its own with paying keys: a log that can't be written, a
+ * full disk, a dead database thread, a deleted database. Afterwards the gateway is started again, and the books must hold
+ * exactly what clients got. `npm run chaos:outages`; takes about two minutes.
+ */
+
+const atATime = 8;
+const keyCount = 4;
+/** How long the load runs before the outage, and for how long the outage lasts, in milliseconds. */
+const quietMs = 1_500;
+const outageMs = 4_000;
+/** How soon `/readyz` must tell of a database that takes no writes, and of one whose file is gone, in milliseconds. */
+const maxTellMs = { writes: 1_500, file: 15_000 };
+
+interface Outage {
+  readonly name: string;
+  /** Where the log goes; nowhere if it is left out. */
+  readonly stdout?: () => number | 'pipe';
+  /** Whether the database must be on a small disk of its own. */
+  readonly smallDisk?: true;
+  /** Why requests can't be recorded while it lasts, so that the service must not be ready. */
+  readonly unready?: keyof typeof maxTellMs;
+  /** The exit code that is right after it; 0 if it is left out. */
+  readonly exitCode?: number;
+  begin?(folder: string, served: ServedProcess): void;
+  end?(folder: string): void;
+}
+
+const outages: readonly Outage[] = [
+  { name: 'a log on a full disk', stdout: () => openSync('/dev/full', 'w') },
+  { name: 'a log pipe that is never read', stdout: () => 'pipe' },
+  {
+    name: 'a log pipe that is closed',
+    stdout: () => 'pipe',
+    begin: (_folder, { child }) => void child.stdout?.destroy(),
+  },
+  { name: 'a full disk for a while', smallDisk: true, unready: 'writes', begin: fillDisk, end: freeDisk },
+  { name: 'a full disk until the end', smallDisk: true, unready: 'writes', begin: fillDisk },
+  { name: 'a dead database thread', begin: (_folder, { child }) => void child.kill('SIGUSR2') },
+  {
+    name: 'a database thread that dies twice',
+    unready: 'writes',
+    exitCode: 1,
+    begin(_folder, { child }) {
+      child.kill('SIGUSR2');
+      setTimeout(() => child.kill('SIGUSR2'), 500);
+    },
+  },
+  {
+    name: 'a deleted database',
+    unready: 'file',
+    exitCode: 1,
+    begin: (folder) => rmSync(join(folder, 'data'), { recursive: true }),
+  },
+];
+
+const upstream = await startNumberedUpstream();
+let faulty = 0;
+for (const outage of outages) faulty += await play(outage);
+upstream.close();
+process.exit(faulty === 0 ? 0 : 1);
+
+/** Plays one outage; returns 1 if anything about it was wrong. */
+async function play(outage: Outage): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), 'textgate-outage-'));
+  if (outage.smallDisk) mount(folder);
+  const stdout = outage.stdout?.() ?? 'ignore';
+  const served = await serveIn(folder, upstream.url, stdout);
+  const keys = await Promise.all(
+    Array.from({ length: keyCount }, (_, index) => served.createKey(`payer ${index}`, '100.00')),
+  );
+  const acknowledged: Acknowledged = new Map();
+  const load = startLoad(served.url, keys, acknowledged);
+  await wait(quietMs);
+
+  const before = acknowledged.size;
+  outage.begin?.(folder, served);
+  const maxToldMs = outage.unready === undefined ? 0 : maxTellMs[outage.unready];
+  const toldMs = outage.unready === undefined ? 0 : await timeUntilUnready(served, maxToldMs);
+  await wait(outageMs);
+  const during = acknowledged.size - before;
+  outage.end?.(folder);
+  await wait(quietMs);
+  const after = acknowledged.size - before - during;
+  const ending = await served.end();
+  await load.stop();
+
+  if (typeof stdout === 'number') closeSync(stdout);
+  if (outage.smallDisk && outage.end === undefined) freeDisk(folder);
+  const again = await serveIn(folder, upstream.url);
+  const endingAgain = await again.end();
+  const { faults } = await checkBooks(databaseIn(folder), acknowledged, upstream.served);
+  if (outage.smallDisk) spawnSync('umount', ['-l', folder]);
+  rmSync(folder, { recursive: true });
+
+  const wrong = [
+    ...faults,
+    ...(ending === (outage.exitCode ?? 0) ? [] : [`ended with ${ending}, not ${outage.exitCode ?? 0}`]),
+    ...(endingAgain === 0 ? [] : [`the next start ended with ${endingAgain}`]),
+    ...(toldMs <= maxToldMs ? [] : [`/readyz told after ${toldMs} ms`]),
+    ...(before > 0 ? [] : ['no answer came before it']),
+    ...(outage.unready || during > 0 ? [] : ['no answer came while it lasted']),
+    ...(outage.end === undefined || after > 0 ? [] : ['no answer came after it']),
+  ];
+  process.stdout.write(
+    `${outage.name}: whole answers before ${before}, during ${during}, after ${after}; ` +
+      `${outage.unready ? `/readyz told after ${Math.round(toldMs)} ms; ` : ''}exit ${ending}; faults ${wrong.length}\n`,
+  );
+  for (const fault of wrong.slice(0, 10)) process.stdout.write(`  ${fault}\n`);
+  return wrong.length > 0 ? 1 : 0;
+}
+
+/** Asks without a pause, by turns streamed and whole, until it is stopped; what fails is asked anew. */
+function startLoad(url: string, keys: readonly string[], acknowledged: Acknowledged) {
+  const stopped = new AbortController();
+  const work = async (_: unknown, worker: number): Promise<void> => {
+    const key = keys[worker % keys.length] ?? '';
+    for (let turn = worker; !stopped.signal.aborted; turn++) {
+      const status = await askNumber(url, key, turn % 2 === 0, acknowledged).catch(() => 0);
+      if (status !== 200) await wait(20);
+    }
+  };
+  const working = Promise.all(Array.from({ length: atATime }, work));
+  return {
+    async stop() {
+      stopped.abort();
+      await working;
+    },
+  };
+}
+
+async function timeUntilUnready(served: ServedProcess, limitMs: number): Promise<number> {
+  const startMs = performance.now();
+  while ((await served.readiness()) === 200 && performance.now() - startMs <= limitMs) await wait(50);
+  return performance.now() - startMs;
+}
+
+function mount(folder: string): void {
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=32m', 'none', folder]);
+  if (status !== 0) throw new Error('a small disk could not be mounted: this needs the rights of root');
+}
+
+/** Leaves not a byte of it. */
+function fillDisk(folder: string): void {
+  mkdirSync(join(folder, 'data'), { recursive: true });
+  for (const bytes of [65_536, 1]) {
+    try {
+      for (;;) writeFileSync(join(folder, 'filler'), Buffer.alloc(bytes), { flag: 'a' });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+    }
+  }
+}
+
+function freeDisk(folder: string): void {
+  rmSync(join(folder, 'filler'));
+}
