@@ -17,17 +17,12 @@ describe('the README', () => {
       ([rule, row]) => [`client_closed or cancelled, \`onDisconnect: ${rule}\``, row] as const,
     );
     const all = [...Object.entries(settlementTable), ...departures];
-    const rows = all.map(([outcome, { withoutText, withText }]) => {
-      const cells = [
-        withoutText.usageKnown,
-        withoutText.usageUnknown,
-        withText.usageKnown,
-        withText.usageUnknown,
-      ];
-      return `| ${outcome} | ${cells.join(' | ')} |`;
-    });
+    const rows = all.map(
+      ([outcome, { none, awaited, unsent, sent }]) =>
+        `| ${outcome} | ${none} | ${awaited} | ${unsent} | ${sent} |`,
+    );
     const head = [
-      '| the request was | no text sent, usage known | no text sent, unknown | text sent, usage known | text sent, unknown |',
+      '| the request was | nothing had come | a whole answer was awaited | thoughts had come, or text that did not go out | text had been streamed |',
       '|---|---|---|---|---|',
     ];
     const { wanted, found } = compareSection('the settlement table', [...head, ...rows].join('\n'));

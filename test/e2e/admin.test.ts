@@ -22,7 +22,7 @@ describe('keys', () => {
     expect(made.status).toBe(201);
     const key = (await made.json()) as { id: string; key: string };
     expect(key).toMatchObject({ name: 'bob', limits: { concurrency: 3, requests_per_minute: 60 } });
-    expect(key.key).toMatch(/^sk-tg-[A-Za-z0-9]{12}-[A-Za-z0-9_-]{43}$/);
+    expect(key.key).toMatch(/^sk-tg-[A-Za-z0-9]{12}-[A-Za-z0-9_-]{43}[A-Za-z0-9]{6}$/);
     expect(key.id).toBe(`key_${key.key.slice(6, 18)}`);
 
     const models = await fetch(`${gateway.url}/v1/models`, {
@@ -105,8 +105,41 @@ describe('the admin token', () => {
     const statuses: number[] = [];
     for (let round = 0; round < 12; round++) statuses.push((await guess(`wrong-${round}`)).status);
     expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429, 429]);
-    expect((await guess(other.adminToken)).status).toBe(429);
     await other.close();
+  });
+
+  test('always lets the right token in, however many wrong ones were tried, and counts all of loopback as one', async () => {
+    const other = await startGateway();
+    const guessFrom = (localAddress: string, token: string) =>
+      statusOf(`${other.adminUrl}/admin/keys`, { authorization: `Bearer ${token}` }, localAddress);
+    const statuses: (number | undefined)[] = [];
+    for (let host = 1; host <= 12; host++) statuses.push(await guessFrom(`127.0.1.${host}`, 'wrong'));
+    expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429, 429]);
+    expect(await guessFrom('127.0.0.1', other.adminToken)).toBe(200);
+    expect(await guessFrom('127.0.0.1', 'wrong')).toBe(429);
+    await other.close();
+  });
+
+  test.each(['/metrics', '/healthz', '/readyz', '/elsewhere'])(
+    'keeps web pages away from %s on a loopback listener, and lets probes by address and by localhost pass',
+    async (path) => {
+      const url = gateway.adminUrl + path;
+      const usual = path === '/elsewhere' ? 404 : 200;
+      expect(await statusOf(url, { host: 'evil.example:8081' })).toBe(401);
+      expect(await statusOf(url, { origin: 'http://evil.example' })).toBe(401);
+      expect(await statusOf(url, { 'sec-fetch-site': 'cross-site' })).toBe(401);
+      for (const host of ['127.0.0.1:8081', 'localhost', '[::1]:8081'])
+        expect(await statusOf(url, { host })).toBe(usual);
+    },
+  );
+
+  test('leaves metrics and probes open where the admin routes are mounted in another app', async () => {
+    const { default: express } = await import('express');
+    const server = express().use(gateway.gateway.admin).listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    const { port } = server.address() as { port: number };
+    expect(await statusOf(`http://127.0.0.1:${port}/metrics`, { host: 'metrics.internal' })).toBe(200);
+    server.close();
   });
 
   test('is not locked by requests that try none', async () => {
@@ -179,11 +212,18 @@ describe('readiness', () => {
   });
 });
 
-/** `fetch` does not let a `Host` header be chosen. */
 function statusWithHost(host: string): Promise<number | undefined> {
+  return statusOf(`${gateway.adminUrl}/admin/keys`, { host, authorization: `Bearer ${gateway.adminToken}` });
+}
+
+/** `fetch` does not let a `Host` header be chosen, nor the address that a request comes from. */
+function statusOf(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  localAddress = '127.0.0.1',
+): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
-    const headers = { host, authorization: `Bearer ${gateway.adminToken}` };
-    request(`${gateway.adminUrl}/admin/keys`, { headers }, (response) => {
+    request(url, { headers, localAddress }, (response) => {
       response.resume();
       resolve(response.statusCode);
     })

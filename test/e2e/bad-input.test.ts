@@ -28,6 +28,67 @@ async function expectRefusal(response: Response, status: number, code: string, p
   expect(upstream.seen).toEqual([]);
 }
 
+describe('a body that would cost too much to read', () => {
+  const many = (count: number, item: unknown) => Array.from({ length: count }, () => item);
+  const fields = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`field_${index}`, '1']));
+  const part = { type: 'text', text: 'x' };
+  const inputPart = { type: 'input_text', text: 'x' };
+
+  test.each<[string, string, unknown, string | null]>([
+    ['4,097 messages', chat, { ...chatBody, messages: many(4_097, user) }, 'messages'],
+    ['4,097 input items', responses, { ...responsesBody, input: many(4_097, user) }, 'input'],
+    [
+      '4,097 parts of one message',
+      chat,
+      { ...chatBody, messages: [user, { ...user, content: many(4_097, part) }] },
+      'messages[1].content',
+    ],
+    [
+      '4,097 parts of one item',
+      responses,
+      { ...responsesBody, input: [{ ...user, content: many(4_097, inputPart) }] },
+      'input[0].content',
+    ],
+    ['513 fields', chat, { ...chatBody, ...fields(511) }, null],
+    [
+      '513 fields of a message',
+      chat,
+      { ...chatBody, messages: [{ ...user, ...fields(511) }] },
+      'messages[0]',
+    ],
+    ['513 entries of metadata', responses, { ...responsesBody, metadata: fields(513) }, 'metadata'],
+  ])('is refused: %s', async (_, path, body, param) => {
+    await expectRefusal(await gateway.post(path, body), 400, 'invalid_value', param);
+  });
+
+  test('is not one with as many messages, parts and fields as are allowed', async () => {
+    const long = { ...user, content: many(4_096, part) };
+    const messages = [...many(4_094, user), long, { ...user, ...fields(510) }];
+    expect((await gateway.post(chat, { ...chatBody, messages })).status).toBe(200);
+    const whole = { ...responsesBody, input: many(4_096, user), metadata: fields(512) };
+    expect((await gateway.post(responses, whole)).status).toBe(200);
+    upstream.seen.length = 0;
+  });
+});
+
+describe('a path or a name in which somebody pasted a key', () => {
+  test.each([
+    ['GET', '/v1/nope/'],
+    ['GET', '/v1/models/'],
+    ['GET', '/v1/key/requests/'],
+    ['POST', '/elsewhere/'],
+  ])('is not repeated: %s %s', async (method, path) => {
+    const response = await fetch(`${gateway.url}${path}${gateway.key}`, {
+      method,
+      headers: { authorization: `Bearer ${gateway.key}` },
+    });
+    const text = await response.text();
+    expect(response.status).toBe(404);
+    expect(text).not.toContain(gateway.key.slice(0, 12));
+  });
+});
+
 describe('a body that can’t be served', () => {
   test.each<[string, string, unknown, number, string, string | null]>([
     ['broken JSON', chat, '{"model":', 400, 'invalid_json', null],

@@ -47,6 +47,7 @@ describe.each(endpoints)('a stream on %s whose text is slow to come', (path, bod
     const expected = calls.length + 1;
     const answer = readLive(gateway.post(path, body));
     await eventually('the upstream is asked', () => calls.length === expected);
+    await gateway.recorded();
     await otherTraffic();
     return answer;
   };
@@ -116,6 +117,7 @@ describe.each(endpoints)('a stream on %s whose text is slow to come', (path, bod
 test('a whole answer has no comments, however long it takes', async () => {
   const answer = readLive(gateway.post('/v1/chat/completions', { ...chat, stream: false }));
   await eventually('the upstream is asked', () => calls.length === 1);
+  await gateway.recorded();
   await otherTraffic();
   clock.advance(4 * silenceMs);
   for (const frame of [opening, ...rest]) calls.at(-1)?.say(frame);

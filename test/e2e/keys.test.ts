@@ -97,6 +97,7 @@ describe('a key', () => {
     [{ surprise: 1 }, 'surprise'],
     [{ balance: '5' }, 'balance'],
     [{ queueWait: 'long' }, 'queueWait'],
+    [{ queueWait: '600h' }, 'queueWait'],
   ])('is not changed by %j', async (changes, param) => {
     const { body: made } = await admin('POST', '', { name: 'x' });
     const refused = await admin('PATCH', `/${made.id}`, changes);
@@ -110,7 +111,35 @@ describe('a key', () => {
     ['POST', '/rotate'],
   ])('that does not exist can’t be asked %s %s', async (method, path) => {
     const answer = await admin(method, `/key_nobody${path}`, method === 'GET' ? undefined : {});
-    expect(answer.status).toBe(404);
+    expect(answer).toMatchObject({ status: 404, body: { error: { code: 'key_not_found' } } });
+  });
+
+  test('keeps every one of 30 pairs of changes that are made at the same time', async () => {
+    const { body: made } = await admin('POST', '', { name: 'x' });
+    for (let round = 1; round <= 30; round++) {
+      const changes = [
+        { name: `name ${round}`, compatibility: { sampling: round % 2 === 0 ? 'strip' : 'strict' } },
+        { concurrency: round, compatibility: { responsesDone: round % 2 === 0 } },
+      ];
+      const answers = await Promise.all(changes.map((change) => admin('PATCH', `/${made.id}`, change)));
+      expect(answers[0]?.body).toMatchObject({ name: `name ${round}` });
+      expect(answers[1]?.body).toMatchObject({ limits: { concurrency: round } });
+      expect((await admin('GET', `/${made.id}`)).body).toMatchObject({
+        name: `name ${round}`,
+        limits: { concurrency: round },
+        compatibility: {
+          sampling: round % 2 === 0 ? 'strip' : 'strict',
+          unknownFields: 'reject',
+          responsesDone: round % 2 === 0,
+        },
+      });
+    }
+  });
+
+  test('is left as it is by a change that names nothing', async () => {
+    const { body: made } = await admin('POST', '', { name: 'x', concurrency: 3 });
+    const { key: _secret, ...shown } = made;
+    expect(await admin('PATCH', `/${made.id}`, {})).toMatchObject({ status: 200, body: shown });
   });
 
   test('that is changed has its new limits on the next request', async () => {
@@ -163,6 +192,22 @@ describe('a key', () => {
     const { body: again } = await admin('POST', `/${made.id}/rotate`, {});
     await expectUnknown(rotated.key);
     expect((await ask(again.key)).status).toBe(200);
+  });
+
+  test('that is rotated again without a grace is left with its newest secret alone', async () => {
+    const { body: made } = await admin('POST', '', { name: 'x' });
+    const { body: second } = await admin('POST', `/${made.id}/rotate`, { grace: '1h' });
+    const { body: third } = await admin('POST', `/${made.id}/rotate`, {});
+    await expectUnknown(made.key);
+    await expectUnknown(second.key);
+    expect((await ask(third.key)).status).toBe(200);
+  });
+
+  test.each(['999999999d', '600h', 'soon'])('is not rotated with a grace of %s', async (grace) => {
+    const { body: made } = await admin('POST', '', { name: 'x' });
+    const refused = await admin('POST', `/${made.id}/rotate`, { grace });
+    expect(refused).toMatchObject({ status: 400, body: { error: { param: 'grace' } } });
+    expect((await ask(made.key)).status).toBe(200);
   });
 
   test('with a list of models may use and see no others', async () => {
@@ -235,6 +280,23 @@ describe('the holder of a key', () => {
       error: { code: 'request_not_found' },
     });
     expect((await fetch(`${gateway.url}/v1/key`)).status).toBe(401);
+  });
+
+  test('sees as in progress what has a slot, and not what waits for one', async () => {
+    const { body: made } = await admin('POST', '', { name: 'x', concurrency: 1, queueWait: '1h' });
+    upstream.play((response) => void sendStream(response, chatFrames(['one ']).slice(0, 2)));
+    const leaving = new AbortController();
+    const running = readLive(ask(made.key, { stream: true }, leaving.signal));
+    await eventually('it runs', () => running.text.includes('one '));
+    const waiting = ask(made.key, {}, leaving.signal);
+    await eventually('another waits', async () => {
+      const { data } = (await askAdmin(gateway, 'GET', '/in-flight')).body;
+      return data.length === 2;
+    });
+    expect((await read(made.key, '/v1/key')).body).toMatchObject({ in_flight: 1 });
+    leaving.abort();
+    await expect(waiting).rejects.toThrow('abort');
+    await running.ended;
   });
 
   test('cancels a request of the key, which frees its slot', async () => {

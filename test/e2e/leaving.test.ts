@@ -3,10 +3,10 @@ import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import express from 'express';
 import type { RequestHandler } from 'express';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type * as storage from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { readRecords } from '../support/records.ts';
@@ -18,6 +18,17 @@ import type { TestGateway } from '../support/test-gateway.ts';
 
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
 const streaming = { ...body, stream: true };
+
+/** What look-ups of keys wait for. */
+const lookUps = { wait: Promise.resolve() };
+vi.mock(import('../../src/storage/store.ts'), async (importOriginal) => {
+  const original = await importOriginal();
+  const createStore: typeof storage.createStore = (...options) => {
+    const store = original.createStore(...options);
+    return { ...store, findKeyByHash: (hash) => lookUps.wait.then(() => store.findKeyByHash(hash)) };
+  };
+  return { ...original, createStore };
+});
 
 let upstream: ScriptedUpstream;
 const sockets: Socket[] = [];
@@ -58,19 +69,15 @@ async function inFlight(gateway: TestGateway): Promise<number> {
 
 describe('a client that leaves at a bad moment', () => {
   test('while its key is looked up gives its slot back', async () => {
-    const storage = join(makeTemporaryFolder(), 'textgate.db');
-    const gateway = await startGateway({ upstreamUrl: upstream.url, storage });
-    const database = new DatabaseSync(storage, { timeout: 5_000 });
-    database.exec('BEGIN IMMEDIATE; DELETE FROM records');
-    const busy = gateway.gateway.createKey('waits for the lock');
+    const gateway = await startGateway({ upstreamUrl: upstream.url });
+    const found = Promise.withResolvers<void>();
+    lookUps.wait = found.promise;
     const leavers = Array.from({ length: 5 }, () => openSocket(gateway.url));
     for (const socket of leavers) socket.write(`${head(gateway.key, 100)}{`);
     await eventually('all have arrived', async () => (await inFlight(gateway)) === 5);
     for (const socket of leavers) socket.destroy();
     await otherTraffic(gateway);
-    database.exec('COMMIT');
-    database.close();
-    await busy;
+    found.resolve();
     await eventually('none is left', async () => (await inFlight(gateway)) === 0);
     expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
     expect(upstream.seen).toHaveLength(1);
@@ -144,6 +151,7 @@ describe('a client that does not read', () => {
     socket.pause();
     socket.write(head(gateway.key, text.length) + text);
     await eventually('the upstream is asked', () => upstream.seen.length === 1);
+    await gateway.recorded();
     await otherTraffic(gateway);
     const closed = gateway.close();
     await otherTraffic(gateway);

@@ -175,6 +175,7 @@ describe('deadlines of the upstream', () => {
     upstream.play(() => {});
     const asked = readLive(gateway.post('/v1/chat/completions', streaming));
     await eventually('the upstream is asked', () => upstream.seen.length === 1);
+    await gateway.recorded();
     clock.advance(120_000);
     await asked.ended;
     expect(asked.text).toMatch(/^(: keep-alive\n)+data: \{"error":\{.*"code":"upstream_timeout".*\n\n$/);
@@ -211,6 +212,7 @@ describe('deadlines of the upstream', () => {
       await sayTexts(['late'])(response, request);
     });
     await eventually('the upstream is asked', () => upstream.seen.length === 1);
+    await gateway.recorded();
     clock.advance(300_000);
     release.resolve();
     expect((await asked).status).toBe(200);

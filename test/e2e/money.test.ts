@@ -18,7 +18,7 @@ import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
 
 /** A dollar for a million tokens of input is a thousand nano-USD for one. */
-const price = { input: '1', output: '2' };
+const price = { input: '1', cacheWrite: '1', output: '2' };
 const nanosPerInput = 1_000;
 const nanosPerOutput = 2_000;
 /** What the scripted upstream's usage (11 in, 7 out) costs. */
@@ -174,8 +174,8 @@ describe('a key without a balance', () => {
 });
 
 describe('strict mode', () => {
-  /** What is held for the request above: its one byte and two turns' marks, and its cap. */
-  const hold = (1 + 2 * 16) * nanosPerInput + 10 * nanosPerOutput;
+  /** What is held for the request above: its one byte, two turns' marks and a hidden prompt, and its cap. */
+  const hold = (1 + 2 * 16 + 4_096) * nanosPerInput + 10 * nanosPerOutput;
 
   test('lets exactly as many of 500 parallel requests pass as there is money for', async () => {
     await open({ limits: { balanceMode: 'strict' } });
@@ -197,6 +197,23 @@ describe('strict mode', () => {
       balance: usd(4 * hold - 1 - 3 * cost),
       held: '0.00',
       spent: usd(3 * cost),
+    });
+  });
+
+  test.each([
+    ['a hidden prompt within the bound leaves', 4_096, '0.00'],
+    ['a longer one is charged all the same, and overdraws', 5_096, usd(-1_000 * nanosPerInput)],
+  ])('%s the balance of a key with no more than the hold', async (_name, hiddenTokens, balance) => {
+    await open({ limits: { balanceMode: 'strict' } });
+    const usage = { prompt_tokens: 1 + 2 * 16 + hiddenTokens, completion_tokens: 10 };
+    const choice = { index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' };
+    upstream.play((response) => sendJson(response, 200, JSON.stringify({ choices: [choice], usage })));
+    const { ask, account } = await makeKey(hold);
+    expect((await ask()).status).toBe(200);
+    expect(await account()).toEqual({
+      balance,
+      held: '0.00',
+      spent: usd(hold + (hiddenTokens - 4_096) * nanosPerInput),
     });
   });
 
@@ -224,7 +241,7 @@ describe('strict mode before an upstream that raises small caps', () => {
           .writeHead(200, { 'content-type': 'application/json' })
           .end(JSON.stringify({ status: 'completed', output, usage })),
     );
-    const hold = (1 + 2 * 16) * nanosPerInput + 16 * nanosPerOutput;
+    const hold = (1 + 2 * 16 + 4_096) * nanosPerInput + 16 * nanosPerOutput;
     const poor = await makeKey(hold - 1);
     expect((await poor.ask(cap)).status).toBe(402);
     const { ask, account } = await makeKey(hold);

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { readLive } from '../support/live-answer.ts';
+import { openRaw, rawPost } from '../support/raw-socket.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -11,13 +12,21 @@ import type { TestGateway } from '../support/test-gateway.ts';
 
 let upstream: ScriptedUpstream;
 let gateway: TestGateway;
+/** Every line of the log, read. */
+let log: object[];
 
 beforeEach(async () => {
   upstream = await startUpstream();
+  log = [];
   gateway = await startGateway({
     upstreamUrl: upstream.url,
+    logDestination: { write: (line) => void log.push(JSON.parse(line) as object) },
     timeouts: { firstByte: '300ms', idle: '300ms', total: '2s' },
-    passthrough: [{ path: '/tokenize', upstream: 'local' }],
+    passthrough: [
+      { path: '/tokenize', upstream: 'local' },
+      { path: '/rerank', upstream: 'local', price: { request: '0.001' } },
+      { path: '/health', upstream: 'local', free: true },
+    ],
     server: { maxBody: '64KiB' },
   });
 });
@@ -37,6 +46,32 @@ function askRaw({ path = '/tokenize', headers = {} }: { path?: string; headers?:
   sent.end();
   return new Promise((resolve) => sent.once('response', (response) => resolve(response.resume().statusCode)));
 }
+
+describe('an answer that is passed on', () => {
+  test.each([500, 502, 503])(
+    'with status %i arrives whole, though it counts as a failure',
+    async (status) => {
+      upstream.play((response) => void response.writeHead(status).end('{"oh":"no"}'));
+      const response = await gateway.post('/tokenize', '{}');
+      expect(response.status).toBe(status);
+      expect(await response.text()).toBe('{"oh":"no"}');
+      expect(await lastRecord()).toMatchObject({ outcome: 'upstream_failed', status });
+    },
+  );
+
+  test.each([
+    ['204', 204, {}],
+    ['a length of 0', 200, { 'content-length': '0' }],
+  ])(
+    'without a body (%s) ends for its client when it is settled, and not before',
+    async (_name, status, head) => {
+      upstream.play((response) => void response.writeHead(status, head).end());
+      expect((await gateway.post('/tokenize', '{}')).status).toBe(status);
+      expect(await inFlight()).toEqual([]);
+      expect(await lastRecord()).toMatchObject({ outcome: 'completed' });
+    },
+  );
+});
 
 describe('a path that the operator passes on', () => {
   test('reaches the upstream as it is, and so does its answer', async () => {
@@ -62,6 +97,7 @@ describe('a path that the operator passes on', () => {
     expect(response.headers.get('content-type')).toBe('application/x-tokens');
     expect(response.headers.get('set-cookie')).toBeNull();
     expect(response.headers.get('x-powered-by')).toBeNull();
+    expect(response.headers.get('x-content-type-options')).toBe('nosniff');
     expect(response.headers.get('x-request-id')).toMatch(/^req_/);
     expect(upstream.seen).toHaveLength(1);
     const [seen] = upstream.seen;
@@ -154,6 +190,35 @@ describe('a path that the operator passes on', () => {
     expect(await askRaw({ path: 'http://elsewhere.test/tokenize?a=1' })).toBe(200);
     expect(upstream.seen[0]?.path).toBe('/tokenize?a=1');
     expect(upstream.seen[0]?.headers.host).toBe(new URL(upstream.url).host);
+  });
+
+  test.each(['http://evil:99999/tokenize', 'http://[x]/tokenize'])(
+    'asked for as %s, which is no address, is a 400 and reaches nothing',
+    async (target) => {
+      const client = openRaw(gateway.url);
+      client.socket.write(
+        `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.key}\r\nConnection: close\r\n\r\n`,
+      );
+      await eventually('it is answered', client.isClosed);
+      expect(client.text()).toMatch(/^HTTP\/1\.1 400 /);
+      expect(client.text()).toContain('"code":"invalid_value"');
+      expect(upstream.seen).toEqual([]);
+    },
+  );
+
+  test.each([
+    ['/tokenize#part', '/tokenize'],
+    ['/tokenize?a=1#part?b', '/tokenize?a=1'],
+    ['http://elsewhere.test/tokenize?a=1#part', '/tokenize?a=1'],
+  ])('asked for as %s reaches the upstream as %s, without the fragment', async (target, path) => {
+    upstream.play((response) => void response.end('x'));
+    const client = openRaw(gateway.url);
+    client.socket.write(
+      `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.key}\r\nConnection: close\r\n\r\n`,
+    );
+    await eventually('it is answered', client.isClosed);
+    expect(client.text()).toMatch(/^HTTP\/1\.1 200 /);
+    expect(upstream.seen.map((seen) => seen.path)).toEqual([path]);
   });
 
   test('is refused a body that is framed in a way that others may read otherwise', async () => {
@@ -263,7 +328,6 @@ describe('a passed-on request that fails', () => {
   );
 
   test.each([
-    [401, 'auth'],
     [404, 'refused'],
     [429, 'rate_limited'],
     [503, 'error'],
@@ -277,6 +341,52 @@ describe('a passed-on request that fails', () => {
       expect((await lastRecord()).attempts).toMatchObject([{ result }]);
       const ready = await (await fetch(`${gateway.adminUrl}/readyz`)).json();
       expect(ready).toMatchObject({ upstreams: { local: 'ok' } });
+    },
+  );
+
+  test.each([
+    [
+      'with an upgrade',
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n',
+    ],
+    ['without one', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
+  ])(
+    'because the upstream switches protocols %s is a 502 at once, and its slot is free',
+    async (_name, head) => {
+      upstream.play((response) => void response.socket?.write(head));
+      expect((await gateway.post('/tokenize', '{}')).status).toBe(502);
+      expect(await inFlight()).toEqual([]);
+      expect(await lastRecord()).toMatchObject({ outcome: 'upstream_failed', status: 502 });
+    },
+  );
+
+  test.each([401, 402, 403])(
+    'because the upstream answers %i about the gateway’s own key is a 502 that quotes nothing of it',
+    async (status) => {
+      const body = '{"message":"Incorrect API key provided: sk-upstream-secret"}';
+      const head = {
+        'content-type': 'application/json',
+        'www-authenticate': 'Bearer realm="sk-upstream-secret"',
+      };
+      upstream.play((response) => void response.writeHead(status, head).end(body));
+      const response = await gateway.post('/tokenize', '{}');
+      expect(response.status).toBe(502);
+      expect([...response.headers].join()).not.toContain('sk-upstream-secret');
+      const text = await response.text();
+      expect(text).not.toContain('Incorrect');
+      expect(JSON.parse(text)).toMatchObject({ error: { code: 'upstream_auth' } });
+      expect(await lastRecord()).toMatchObject({
+        outcome: 'upstream_failed',
+        status: 502,
+        attempts: [{ result: 'auth' }],
+      });
+      expect(log).toContainEqual(
+        expect.objectContaining({
+          level: 50,
+          msg: 'an upstream does not accept its apiKey',
+          cause: `status ${status}`,
+        }),
+      );
     },
   );
 
@@ -314,5 +424,103 @@ describe('a passed-on request that fails', () => {
     await eventually('the call is gone', () => upstream.running === 0);
     await eventually('nothing runs', async () => (await inFlight()).length === 0);
     expect(await lastRecord()).toMatchObject({ outcome: 'client_closed' });
+  });
+});
+
+describe('a path for keys with a balance', () => {
+  /** A key with so much, and what it can do. */
+  const makeKey = async (balanceNanos: number) => {
+    const { key, secret } = await gateway.gateway.createKey('payer', { balanceNanos });
+    const headers = { authorization: `Bearer ${secret}` };
+    return {
+      post: (path: string, signal: AbortSignal | null = null) =>
+        gateway.post(path, '{}', { headers, signal }),
+      account: async () => (await askAdmin(gateway, 'GET', `/keys/${key.id}`)).body,
+    };
+  };
+
+  test('is refused where it has no price, and takes other keys for nothing', async () => {
+    upstream.play((response) => void response.end('x'));
+    const { post, account } = await makeKey(1_000_000_000);
+    const refused = await post('/tokenize');
+    expect(refused.status).toBe(403);
+    expect(await refused.json()).toMatchObject({
+      error: { code: 'model_not_allowed', message: expect.stringContaining('has no price') },
+    });
+    expect(upstream.seen).toEqual([]);
+    expect((await gateway.post('/tokenize', '{}')).status).toBe(200);
+    expect(await account()).toMatchObject({ balance: '1.00', spent: '0.00' });
+  });
+
+  test('costs nothing where it is free, even with nothing left', async () => {
+    upstream.play((response) => void response.end('x'));
+    const { post, account } = await makeKey(0);
+    expect((await post('/health')).status).toBe(200);
+    expect(await account()).toMatchObject({ balance: '0.00', held: '0.00', spent: '0.00' });
+  });
+
+  test('costs its price per request, which the record shows, and is refused without it', async () => {
+    upstream.play((response) => void response.end('x'));
+    const { post, account } = await makeKey(1_500_000);
+    for (const status of [200, 200, 402]) {
+      const response = await post('/rerank');
+      expect(response.status).toBe(status);
+      await response.text();
+    }
+    expect(upstream.seen).toHaveLength(2);
+    expect(await account()).toMatchObject({ balance: '-0.0005', held: '0.00', spent: '0.002' });
+    expect(await lastRecord()).toMatchObject({ charge: '0.001', price: { request: '0.001', input: '0.00' } });
+    expect((await askAdmin(gateway, 'GET', '/ledger')).body).toMatchObject({ faults: [] });
+  });
+
+  test.each([302, 204])('costs its price for a %i', async (status) => {
+    upstream.play((response) => void response.writeHead(status).end());
+    const { post, account } = await makeKey(1_000_000_000);
+    await (await post('/rerank')).text();
+    expect(await account()).toMatchObject({ held: '0.00', spent: '0.001' });
+  });
+
+  test.each<[string, Parameters<typeof upstream.play>[0]]>([
+    ['answers 404', (response) => void response.writeHead(404).end('no')],
+    ['answers 500', (response) => void response.writeHead(500).end('no')],
+    ['answers 401', (response) => void response.writeHead(401).end('no')],
+    ['hangs up', (response) => void response.destroy()],
+    ['says nothing', () => {}],
+    [
+      'breaks off',
+      (response) => void response.writeHead(200).write('x', () => response.socket?.resetAndDestroy()),
+    ],
+  ])('costs nothing where the upstream %s', async (_name, script) => {
+    upstream.play(script);
+    const { post, account } = await makeKey(1_000_000_000);
+    await readLive(post('/rerank')).ended;
+    expect(await account()).toMatchObject({ balance: '1.00', held: '0.00', spent: '0.00' });
+    expect((await askAdmin(gateway, 'GET', '/ledger')).body).toMatchObject({ faults: [] });
+  });
+
+  test('costs its price though its client reads so slowly that time is up before the end of a good answer', async () => {
+    upstream.play((response) => void response.writeHead(200).end(Buffer.alloc(32 << 20)));
+    const { key, secret } = await gateway.gateway.createKey('payer', { balanceNanos: 1_000_000_000 });
+    const client = openRaw(gateway.url, { paused: true });
+    client.socket.write(rawPost('/rerank', secret, {}));
+    const isOver = async (): Promise<boolean> => {
+      const { data } = (await askAdmin(gateway, 'GET', `/records?limit=1&key=${key.id}`)).body;
+      return data[0]?.outcome === 'total_timeout';
+    };
+    await eventually('time is up', isOver, 20_000);
+    const { body } = await askAdmin(gateway, 'GET', `/keys/${key.id}`);
+    expect(body).toMatchObject({ held: '0.00', spent: '0.001' });
+    expect((await askAdmin(gateway, 'GET', '/ledger')).body).toMatchObject({ faults: [] });
+  });
+
+  test('costs its price though the client leaves before the end of a good answer', async () => {
+    upstream.play((response) => void response.writeHead(200).write('x'));
+    const { post, account } = await makeKey(1_000_000_000);
+    const leaving = new AbortController();
+    await post('/rerank', leaving.signal);
+    leaving.abort();
+    await eventually('nothing runs', async () => (await inFlight()).length === 0);
+    expect(await account()).toMatchObject({ held: '0.00', spent: '0.001' });
+    expect((await askAdmin(gateway, 'GET', '/ledger')).body).toMatchObject({ faults: [] });
   });
 });

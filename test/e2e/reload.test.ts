@@ -108,7 +108,7 @@ test('textgate serve takes a changed file into force, by SIGHUP or by itself, an
   write('third', 'surprise: 1\n');
   server.signal('SIGHUP');
   await eventually('it is told of', () => server.output().includes('surprise: unknown key'));
-  write('fourth', 'storage: { durability: full }\n');
+  write('fourth', 'storage: { durability: normal }\n');
   server.signal('SIGHUP');
   await server.printed(/textgate.yaml is in force; storage needs a restart/);
   server.signal('SIGTERM');

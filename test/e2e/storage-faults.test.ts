@@ -28,7 +28,7 @@ afterEach(() => upstream.close());
 
 describe('a database that somebody else has locked', () => {
   test(
-    'refuses new requests, lets a running one end, and takes its settlement when it is free again',
+    'refuses new requests before any call, lets a running one end, and takes its settlement when it is free again',
     async () => {
       const gateway = await startGateway({
         upstreamUrl: upstream.url,
@@ -50,6 +50,13 @@ describe('a database that somebody else has locked', () => {
       other.exec('BEGIN IMMEDIATE');
       const startedMs = performance.now();
       const refused = gateway.post('/v1/chat/completions', body, { headers });
+      const unready = await fetch(`${gateway.adminUrl}/readyz`);
+      expect(unready.status).toBe(503);
+      expect(await unready.text()).toContain(
+        'the database does not take writes: it takes too long to answer',
+      );
+      const called = upstream.seen.length;
+      const refusedWithoutBalance = gateway.post('/v1/chat/completions', body);
       (await finish.promise)();
       const probe = await fetch(`${gateway.adminUrl}/healthz`);
       expect(probe.status).toBe(200);
@@ -58,12 +65,18 @@ describe('a database that somebody else has locked', () => {
       const answer = await refused;
       expect(answer.status).toBe(503);
       expect(await answer.json()).toMatchObject({ error: { code: 'storage_unavailable' } });
+      expect((await refusedWithoutBalance).status).toBe(503);
+      expect(upstream.seen.length).toBe(called);
       await running.ended;
       expect(running.text).toMatch(/two[^]*data: \[DONE\]\n\n$/);
       other.exec('ROLLBACK');
       other.close();
 
       await eventually('the kept settlement is made', () => readRecords(file)[0]?.outcome === 'completed');
+      await eventually(
+        'it is ready again',
+        async () => (await fetch(`${gateway.adminUrl}/readyz`)).status === 200,
+      );
       const { body: shown } = await askAdmin(gateway, 'GET', `/keys/${key.id}`);
       expect(shown).toMatchObject({ balance: '0.999975', held: '0.00', spent: '0.000025' });
       expect((await askAdmin(gateway, 'GET', '/ledger')).body.faults).toEqual([]);
@@ -108,32 +121,75 @@ describe.skipIf(!canMount())('a disk that is full (needs the right to mount one)
     await gateway.close();
   });
 
-  test('ends the process with an error if settlements are still without room at its end', async () => {
+  test('makes no upstream call that can’t be recorded, and is not ready until there is room', async () => {
     const disk = mountSmallDisk();
-    const environment = {
-      TEXTGATE_PORT: '0',
-      TEXTGATE_ADMIN_PORT: '0',
-      TEXTGATE_UPSTREAM_URL: upstream.url,
-    };
-    upstream.play((response) => void response.end('{"data":[{"id":"small"}]}'));
-    const server = startTextgate(['serve'], disk.folder, environment);
-    const [, url = '', key = ''] = await server.printed(/BASE_URL=(\S+)\n\s*export OPENAI_API_KEY=(\S+)/);
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-    const post = (wanted: object): Promise<Response> =>
-      fetch(`${url}/chat/completions`, { method: 'POST', headers, body: JSON.stringify(wanted) });
-    const { answer, finish } = await startStream(post);
-    disk.fill();
-    await eventually('the log of the database has no room left', async () => {
-      const tried = await post(body);
-      return (await tried.text()).includes('storage_unavailable');
+    const storage = join(disk.folder, 'textgate.db');
+    const gateway = await startGateway({
+      upstreamUrl: upstream.url,
+      storage,
+      limits: { requestsPerMinute: 1_000_000 },
     });
-    finish();
-    await answer.ended;
-    server.signal('SIGTERM');
-    const { code, stderr } = await server.finished;
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/settlements not written: [1-9]\d*\. The database did not take them/);
+    const ready = async () => {
+      const answer = await fetch(`${gateway.adminUrl}/readyz`);
+      return { status: answer.status, text: await answer.text() };
+    };
+    expect((await ready()).status).toBe(200);
+    disk.fill();
+    await eventually('an idle service says so by itself', async () => (await ready()).status === 503);
+    expect((await ready()).text).toContain('the database does not take writes: its disk is full');
+    expect((await ready()).text).not.toContain(disk.folder);
+    const called = upstream.seen.length;
+    for (let number = 0; number < 50; number++)
+      expect((await gateway.post('/v1/chat/completions', body)).status).toBe(503);
+    expect(upstream.seen.length).toBe(called);
+    disk.free();
+    await eventually('it is ready again', async () => (await ready()).status === 200);
+    expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
+    await gateway.close();
   });
+
+  test.each([
+    ['SIGTERM', 0, 'settlements wait in the spool, and are made at the next start'],
+    ['SIGKILL', null, 'a consumption record could not be begun'],
+  ] as const)(
+    'keeps a settlement in the spool over %s, and the next start makes it once',
+    async (signal, exitCode, said) => {
+      const disk = mountSmallDisk();
+      const environment = {
+        TEXTGATE_PORT: '0',
+        TEXTGATE_ADMIN_PORT: '0',
+        TEXTGATE_UPSTREAM_URL: upstream.url,
+      };
+      upstream.play((response) => void response.end('{"data":[{"id":"small"}]}'));
+      const server = startTextgate(['serve'], disk.folder, environment);
+      const [, url = '', key = ''] = await server.printed(/BASE_URL=(\S+)\n\s*export OPENAI_API_KEY=(\S+)/);
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+      const post = (wanted: object): Promise<Response> =>
+        fetch(`${url}/chat/completions`, { method: 'POST', headers, body: JSON.stringify(wanted) });
+      const { answer, finish } = await startStream(post);
+      disk.fill();
+      await eventually('the log of the database has no room left', async () => {
+        const tried = await post(body);
+        return (await tried.text()).includes('storage_unavailable');
+      });
+      finish();
+      await answer.ended;
+      expect(answer.text).toMatch(/two[^]*data: \[DONE\]\n\n$/);
+      server.signal(signal);
+      const { code, stdout } = await server.finished;
+      expect(code).toBe(exitCode);
+      expect(stdout).toContain(said);
+      const storage = join(disk.folder, 'data', 'textgate.db');
+      disk.free();
+      upstream.play((response) => void response.end('{"data":[{"id":"small"}]}'));
+      const next = startTextgate(['serve'], disk.folder, environment);
+      await next.printed(/textgate serves/);
+      const [settled] = readRecords(storage);
+      expect(settled).toMatchObject({ outcome: 'completed', status: 200, output_tokens: 7 });
+      expect(next.output()).not.toContain('could not be made');
+    },
+    patienceMs,
+  );
 });
 
 describe('a file that is not a database', () => {

@@ -84,6 +84,7 @@ describe('the trace of a request', () => {
       'gen_ai.response.finish_reasons': ['stop'],
       'gen_ai.usage.input_tokens': 11,
       'gen_ai.usage.cache_read.input_tokens': 0,
+      'gen_ai.usage.cache_creation.input_tokens': 0,
       'gen_ai.usage.output_tokens': 7,
     });
     expect(only(attempts).attributes).toEqual({

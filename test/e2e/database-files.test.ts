@@ -1,0 +1,147 @@
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { serveFolder } from '../support/served-folder.ts';
+import type { ServedFolder } from '../support/served-folder.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { startTextgate } from '../support/textgate-process.ts';
+
+/** Two processes start, and the files are looked at every two seconds. */
+const patienceMs = 60_000;
+
+let upstream: ScriptedUpstream;
+let folder: string;
+beforeEach(async () => {
+  upstream = await startUpstream();
+  upstream.play(sayTexts(['x']));
+  folder = makeTemporaryFolder();
+});
+afterEach(() => upstream.close());
+
+interface PayingKey {
+  readonly id: string;
+  /** How many whole answers it got. */
+  readonly answers: () => number;
+  /** Resolves when the gateway does not answer any more. */
+  readonly ended: Promise<unknown>;
+}
+
+/** A key with a balance of 1 USD that asks without a pause, in four lines, until it gets no more answers. */
+async function startLoad(gateway: ServedFolder): Promise<PayingKey> {
+  const { id, key } = await gateway.ask('POST', '/keys', { name: 'payer', balance: '1.00' });
+  let answers = 0;
+  const line = async (): Promise<void> => {
+    for (;;) {
+      const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: '{"model":"small","messages":[{"role":"user","content":"x"}]}',
+      });
+      if (answer.status !== 200) return;
+      await answer.text();
+      answers++;
+    }
+  };
+  const ended = Promise.allSettled([line(), line(), line(), line()]);
+  await eventually('the load runs', () => answers > 20);
+  return { id, answers: () => answers, ended };
+}
+
+/** Starts the gateway again: every answer that was whole is paid for, and nothing else is. */
+async function expectSettledBooks(load: PayingKey): Promise<void> {
+  const next = await serveFolder(folder, upstream.url);
+  const { records } = await next.ask('GET', '/ledger').then(async (found) => {
+    expect(found.faults).toEqual([]);
+    return found as { records: number };
+  });
+  expect(records).toBe(load.answers());
+  const one = await next.ask('GET', '/records?limit=1');
+  const charge = Number(one.data[0].charge);
+  const { balance, held, spent } = await next.ask('GET', `/keys/${load.id}`);
+  expect(charge).toBeGreaterThan(0);
+  expect(Number(spent)).toBeCloseTo(load.answers() * charge, 9);
+  expect(Number(balance)).toBeCloseTo(1 - load.answers() * charge, 9);
+  expect(held).toBe('0.00');
+  next.server.signal('SIGTERM');
+  expect((await next.server.finished).code).toBe(0);
+}
+
+describe('a running gateway', () => {
+  test(
+    'whose data folder is deleted under load ends with an error, and the next one has all keys and money',
+    async () => {
+      const gateway = await serveFolder(folder, upstream.url);
+      const load = await startLoad(gateway);
+      rmSync(join(folder, 'data'), { recursive: true });
+      const { code, stdout, stderr } = await gateway.server.finished;
+      await load.ended;
+      expect(code).toBe(1);
+      expect(stdout).toContain('the database file was deleted while it was open');
+      expect(stderr).toContain('textgate stops: the database file was deleted');
+      await expectSettledBooks(load);
+    },
+    patienceMs,
+  );
+
+  test(
+    'whose database is replaced under load leaves the new file alone, and its own beside it',
+    async () => {
+      const gateway = await serveFolder(folder, upstream.url);
+      const load = await startLoad(gateway);
+      const data = join(folder, 'data');
+      mkdirSync(join(folder, 'other'));
+      const other = startTextgate(['serve'], join(folder, 'other'), {
+        TEXTGATE_PORT: '0',
+        TEXTGATE_ADMIN_PORT: '0',
+      });
+      await other.printed(/BASE_URL/);
+      other.signal('SIGTERM');
+      await other.finished;
+      renameSync(join(folder, 'other', 'data', 'textgate.db'), join(data, 'textgate.db'));
+      const { code } = await gateway.server.finished;
+      await load.ended;
+      expect(code).toBe(1);
+      const rescued = readdirSync(data).find((name) => name.includes('.rescued-')) ?? '';
+      expect(gateway.server.output()).toContain(rescued);
+      expect(existsSync(join(data, 'textgate.db-wal'))).toBe(false);
+      renameSync(join(data, rescued), join(data, 'textgate.db'));
+      await expectSettledBooks(load);
+    },
+    patienceMs,
+  );
+
+  test(
+    'is not ready while its lock file is missing, takes the lock again, and keeps a second process out',
+    async () => {
+      const gateway = await serveFolder(folder, upstream.url);
+      rmSync(join(folder, 'data', 'textgate.db-owner'));
+      await gateway.server.printed(/the lock file of the database was deleted or replaced/);
+      await eventually(
+        'it is ready again',
+        async () => (await fetch(`${gateway.adminUrl}/readyz`)).status === 200,
+      );
+      await expect(serveFolder(folder, upstream.url)).rejects.toThrow('another textgate process is using it');
+    },
+    patienceMs,
+  );
+
+  test(
+    'keeps a second process from its database by any name of the file',
+    async () => {
+      const gateway = await serveFolder(folder, upstream.url);
+      const load = await startLoad(gateway);
+      symlinkSync(join(folder, 'data', 'textgate.db'), join(folder, 'link.db'));
+      await expect(serveFolder(folder, upstream.url, 'link.db')).rejects.toThrow(
+        'another textgate process is using it',
+      );
+      gateway.server.signal('SIGTERM');
+      expect((await gateway.server.finished).code).toBe(0);
+      await load.ended;
+      await expectSettledBooks(load);
+    },
+    patienceMs,
+  );
+});

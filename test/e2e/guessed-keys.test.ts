@@ -1,0 +1,122 @@
+import { connect } from 'node:net';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { mintKey } from '../../src/domain/api-key.ts';
+import type * as storage from '../../src/storage/store.ts';
+import { askAdmin } from '../support/admin-client.ts';
+import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway } from '../support/test-gateway.ts';
+
+/** Look-ups of keys in the database of the gateways of this file. */
+const lookUps = { made: 0, running: 0, mostAtOnce: 0 };
+
+vi.mock(import('../../src/storage/store.ts'), async (importOriginal) => {
+  const original = await importOriginal();
+  const createStore: typeof storage.createStore = (...options) => {
+    const store = original.createStore(...options);
+    return {
+      ...store,
+      async findKeyByHash(hash) {
+        lookUps.made++;
+        lookUps.mostAtOnce = Math.max(lookUps.mostAtOnce, ++lookUps.running);
+        return store.findKeyByHash(hash).finally(() => lookUps.running--);
+      },
+    };
+  };
+  return { ...original, createStore };
+});
+
+const connections = 40;
+const batchesPerConnection = 16;
+/** As many as a connection may pipeline before its reading stops. */
+const requestsPerBatch = 8;
+const guesses = connections * batchesPerConnection * requestsPerBatch;
+/** The bound of look-ups of unknown keys at once, and the paying key beside them. */
+const maxAtOnce = 64 + 1;
+
+let gateway: TestGateway;
+beforeEach(async () => {
+  gateway = await startGateway({ limits: { requestsPerMinute: 1_000_000, concurrency: 100 } });
+  Object.assign(lookUps, { made: 0, mostAtOnce: 0 });
+});
+afterEach(() => gateway.close());
+
+const wrongKey = (connection: number, number: number): string =>
+  mintKey(Buffer.alloc(44, `${connection}-${number} `)).secret;
+
+/** Sends requests with these keys over one connection, a batch at a time; resolves with the statuses of their answers. */
+function ask(keys: readonly string[]): Promise<readonly string[]> {
+  const { hostname, port } = new URL(gateway.url);
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname);
+    let text = '';
+    let sent = 0;
+    const statuses = (): string[] => [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, code = '']) => code);
+    const sendBatch = (): void => {
+      const batch = keys.slice(sent, sent + requestsPerBatch);
+      sent += batch.length;
+      const heads = batch.map(
+        (key) => `GET /v1/key HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`,
+      );
+      socket.write(heads.join(''));
+    };
+    socket.setEncoding('latin1').on('data', (chunk: string) => {
+      text += chunk;
+      if (statuses().length < sent) return;
+      if (sent < keys.length) sendBatch();
+      else socket.destroy();
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve(statuses()));
+    sendBatch();
+  });
+}
+
+const flood = (keyOf: typeof wrongKey): Promise<readonly string[]> =>
+  Promise.all(
+    Array.from({ length: connections }, (_, connection) =>
+      ask(
+        Array.from({ length: batchesPerConnection * requestsPerBatch }, (__, number) =>
+          keyOf(connection, number),
+        ),
+      ),
+    ),
+  ).then((statuses) => statuses.flat());
+
+describe('thousands of pipelined wrong keys', () => {
+  test('leave a paying client its answers, and reach the database a few at a time', async () => {
+    const question = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
+    const { secret, key } = await gateway.gateway.createKey('payer', { balanceNanos: 1_000_000_000 });
+    const pay = async (): Promise<number> => {
+      const headers = { authorization: `Bearer ${secret}` };
+      const answer = await gateway.post('/v1/chat/completions', question, { headers });
+      await answer.text();
+      return answer.status;
+    };
+    expect(await pay()).toBe(200);
+
+    const state = { flooding: true };
+    const flooded = flood(wrongKey).finally(() => (state.flooding = false));
+    const paid: number[] = [];
+    while (state.flooding) {
+      paid.push(await pay());
+      // Any change of a key empties the cache: the next request has to be looked up among the guesses.
+      await askAdmin(gateway, 'PATCH', `/keys/${key.id}`, { name: `payer ${paid.length}` });
+    }
+    const statuses = await flooded;
+    expect(new Set(paid)).toEqual(new Set([200]));
+    expect(statuses).toHaveLength(guesses);
+    expect(new Set(statuses)).toEqual(new Set(['401', '503']));
+    expect(lookUps.mostAtOnce).toBeLessThanOrEqual(maxAtOnce);
+    const shed = statuses.filter((status) => status === '503').length;
+    expect(await (await fetch(`${gateway.adminUrl}/metrics`)).text()).toContain(
+      `textgate_limited_total{cause="lookups"} ${shed}\n`,
+    );
+  });
+
+  test('whose checksums are wrong are refused without one look-up', async () => {
+    const statuses = await flood((...numbers) => wrongKey(...numbers).replace(/.{6}$/, '000000'));
+    expect(statuses).toHaveLength(guesses);
+    expect(new Set(statuses)).toEqual(new Set(['401']));
+    expect(lookUps.made).toBe(0);
+  });
+});

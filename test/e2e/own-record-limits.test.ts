@@ -1,0 +1,145 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createMemoryLimiter } from '../../src/coordination/memory.ts';
+import { createTurnQueue } from '../../src/domain/turn-queue.ts';
+import type { ApiKey } from '../../src/domain/api-key.ts';
+import { createHolderRoutes } from '../../src/http/holder-routes.ts';
+import type { HolderPorts } from '../../src/http/holder-routes.ts';
+import { prepareAnswers } from '../../src/http/refusal-response.ts';
+import { askAdmin } from '../support/admin-client.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
+import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
+
+const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
+
+async function start(options: TestGatewayOptions = {}): Promise<TestGateway> {
+  const gateway = await startGateway(options);
+  onTestFinished(() => gateway.close());
+  return gateway;
+}
+
+/** Reads one of a key's own pages. */
+async function read({ url, key }: TestGateway, path: string, secret = key) {
+  const answer = await fetch(`${url}/v1/key${path}`, { headers: { authorization: `Bearer ${secret}` } });
+  // eslint-disable-next-line typescript/no-explicit-any -- what a test reads is checked by what it expects
+  return { status: answer.status, headers: answer.headers, body: (await answer.json()) as any };
+}
+
+/** The routes of a key's holder over records that come when the test says so. */
+async function serveSlowRecords(): Promise<{ readonly url: string; readonly finish: () => void }> {
+  const clock = createFakeClock();
+  const { promise: finished, resolve: finish } = Promise.withResolvers<void>();
+  const key = { id: 'key_a' } as ApiKey;
+  const holder = createHolderRoutes({
+    readLimiter: createMemoryLimiter(clock),
+    readTurns: createTurnQueue(clock),
+    keys: { find: () => key },
+    listRecords: () => finished.then(() => ({ records: [], next: null })),
+  } as unknown as HolderPorts);
+  const app = express().use(
+    prepareAnswers(randomUUID, () => {}),
+    holder,
+  );
+  const server = app.listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, finish };
+}
+
+describe('what a key reads of itself', () => {
+  test('is read twice at once and no more, and says which limit it was', async () => {
+    const { url, finish } = await serveSlowRecords();
+    const readSlow = (): Promise<Response> =>
+      fetch(`${url}/v1/key/requests`, { headers: { authorization: 'Bearer x' } });
+    const three = [readSlow(), readSlow(), readSlow()];
+    // The others wait for their records.
+    const refused = await Promise.race(three);
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('retry-after')).toBe('1');
+    expect(await refused.json()).toMatchObject({
+      error: {
+        code: 'concurrency_limit_exceeded',
+        message: expect.stringContaining('2 reads of its own record in progress at once') as string,
+        limit: { source: 'key', kind: 'concurrency', limit: 2, in_flight: 2, retry_after_ms: 1_000 },
+      },
+    });
+    finish();
+    const statuses = (await Promise.all(three)).map(({ status }) => status);
+    expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 200, 429]);
+    expect((await readSlow()).status).toBe(200);
+  });
+
+  test('is read sixty times in any minute, by whichever path, beside the limits of requests', async () => {
+    const clock = createFakeClock();
+    const upstream = await startUpstream();
+    onTestFinished(() => upstream.close());
+    upstream.play(sayTexts(['x']));
+    const gateway = await start({ clock, upstreamUrl: upstream.url, limits: { requestsPerMinute: 2 } });
+    expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
+    const [{ request_id: id }] = (await read(gateway, '/requests')).body.data;
+    const paths = ['', '/requests', `/requests/${id}`];
+    for (let count = 1; count < 60; count++)
+      expect((await read(gateway, paths[count % 3] ?? '')).status).toBe(200);
+    for (const path of paths) {
+      const refused = await read(gateway, path);
+      expect(refused.status).toBe(429);
+      expect(refused.body.error).toMatchObject({
+        code: 'rate_limit_exceeded',
+        limit: { source: 'key', kind: 'rate', limit: 60, retry_after_ms: 60_000 },
+      });
+    }
+    expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
+    const { secret } = await gateway.gateway.createKey('other');
+    expect((await read(gateway, '', secret)).status).toBe(200);
+    clock.advance(60_000);
+    expect((await read(gateway, '')).status).toBe(200);
+  });
+
+  test('waits for its turn, and is not refused, while other keys read theirs', async () => {
+    const gateway = await start();
+    const issued = await Promise.all(Array.from({ length: 12 }, () => gateway.gateway.createKey('other')));
+    const secrets = issued.flatMap(({ secret }) => [secret, secret]);
+    const answers = await Promise.all(secrets.map((secret) => read(gateway, '/requests?limit=200', secret)));
+    expect(answers.map(({ status }) => status)).toEqual(secrets.map(() => 200));
+  });
+
+  test('leaves the end of a running request free: it is never refused', async () => {
+    const gateway = await start({ clock: createFakeClock() });
+    for (let count = 0; count < 61; count++) await read(gateway, '');
+    const cancelled = await gateway.post('/v1/key/requests/req_none/cancel', {});
+    expect(await cancelled.json()).toMatchObject({ error: { code: 'request_not_found' } });
+  });
+});
+
+describe('a cursor that names nothing', () => {
+  const refused = { code: 'invalid_value', param: 'before' };
+
+  test('is refused in every list, where an empty page would look like the end', async () => {
+    const gateway = await start();
+    for (const list of ['/records', '/records?key=none', '/records?model=small', '/keys']) {
+      const query = `${list}${list.includes('?') ? '&' : '?'}before=unknown`;
+      expect(await askAdmin(gateway, 'GET', query)).toMatchObject({ status: 400, body: { error: refused } });
+    }
+    expect(await read(gateway, '/requests?before=unknown')).toMatchObject({
+      status: 400,
+      body: { error: refused },
+    });
+  });
+
+  test('is one that names another key’s request, whose time it would tell', async () => {
+    const gateway = await start();
+    await gateway.post('/v1/chat/completions', body);
+    const [{ request_id: id }] = (await read(gateway, '/requests')).body.data;
+    const { secret } = await gateway.gateway.createKey('other');
+    expect((await read(gateway, `/requests?before=${id}`)).status).toBe(200);
+    expect(await read(gateway, `/requests?before=${id}`, secret)).toMatchObject({
+      status: 400,
+      body: { error: refused },
+    });
+  });
+});

@@ -1,0 +1,132 @@
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import express from 'express';
+import { expect, test } from 'vitest';
+import type { SettledRecord } from '../../src/domain/consumption.ts';
+import { createGateway } from '../../src/gateway.ts';
+import { writeSpoolLine } from '../../src/storage/spool-lines.ts';
+import { createStore } from '../../src/storage/store.ts';
+import { askAdmin } from '../support/admin-client.ts';
+import { readRecords } from '../support/records.ts';
+import { modelPrice } from '../support/model-price.ts';
+import { openTestEngine } from '../support/test-engine.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { startGateway } from '../support/test-gateway.ts';
+
+const keyId = 'key_payer';
+
+/** One nano-USD for a token. */
+const price = modelPrice({ input: 1_000_000, output: 1_000_000 });
+
+const settled = (requestId: string, chargeNanos: number): SettledRecord => ({
+  requestId,
+  outcome: 'completed',
+  upstream: 'u',
+  attempts: [],
+  status: 200,
+  usage: {
+    inputTokens: chargeNanos,
+    cachedInputTokens: 0,
+    cacheWriteTokens: 0,
+    outputTokens: 0,
+    reasoningTokens: 0,
+    totalTokens: chargeNanos,
+  },
+  usageSource: 'upstream',
+  price,
+  chargeNanos,
+  firstByteMs: 1,
+  totalMs: 2,
+});
+
+/** A database as a process leaves it that was killed with three requests open: its key's balance holds for each. */
+async function leaveDatabase(path: string): Promise<void> {
+  const engine = openTestEngine(path);
+  const store = createStore(engine, { nextId: () => randomUUID(), now: () => Date.now(), report: () => {} });
+  const key = {
+    id: keyId,
+    name: 'payer',
+    createdAt: 1,
+    limits: {},
+    models: null,
+    expiresAt: null,
+    revokedAt: null,
+    hasBalance: true,
+    compatibility: {},
+  };
+  await store.createKey(key, 'hash', 1_000_000_000);
+  for (const requestId of ['req_a', 'req_b', 'req_lost'])
+    await store.open({
+      requestId,
+      keyId,
+      createdAt: 1,
+      protocol: 'chat',
+      mode: 'sync',
+      model: 'm',
+      upstream: 'u',
+      queuedMs: 1,
+      price,
+      hold: { nanos: 1_000, leastNanos: 1 },
+    });
+  await engine.close();
+}
+
+test('settlements of the spool are made at the start, before the records left open are closed as lost', async () => {
+  const storage = join(makeTemporaryFolder(), 'textgate.db');
+  await leaveDatabase(storage);
+  const lines = [
+    settled('req_a', 700),
+    settled('req_nowhere', 9),
+    settled('req_b', 50),
+    settled('req_a', 700),
+  ];
+  writeFileSync(`${storage}-settlements`, `${lines.map(writeSpoolLine).join('')}torn`);
+  let log = '';
+  const gateway = await startGateway({
+    storage,
+    logDestination: { write: (line) => void (log += line) },
+  });
+  expect(readRecords(storage).map(({ request_id: id, outcome, status }) => [id, outcome, status])).toEqual([
+    ['req_a', 'completed', 200],
+    ['req_b', 'completed', 200],
+    ['req_lost', 'lost', 500],
+  ]);
+  const { body } = await askAdmin(gateway, 'GET', `/keys/${keyId}`);
+  expect(body).toMatchObject({ balance: '0.99999925', held: '0.00', spent: '0.00000075' });
+  expect((await askAdmin(gateway, 'GET', '/ledger')).body.faults).toEqual([]);
+  expect(log).toMatch(/damaged lines of the spool of settlements were left out/);
+  expect(log).toMatch(/no open record of req_nowhere.*a kept settlement could not be made/);
+  expect(readFileSync(`${storage}-settlements`).every((byte) => byte === 0)).toBe(true);
+  await gateway.close();
+});
+
+test('a mounted gateway that gets a request at once closes earlier records first, and not the new one', async () => {
+  const storage = join(makeTemporaryFolder(), 'textgate.db');
+  await leaveDatabase(storage);
+  const gateway = createGateway(
+    {
+      storage: { url: `sqlite:${storage}` },
+      upstreams: { demo: { url: 'demo:' } },
+      models: { small: { routes: [{ upstream: 'demo', model: 'demo' }], free: true } },
+    },
+    { logLevel: 'silent' },
+  );
+  const server = express().use('/llm', gateway.router).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const { secret } = await gateway.createKey('mine');
+  const answer = await fetch(`http://127.0.0.1:${port}/llm/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'x' }] }),
+  });
+  expect(answer.status).toBe(200);
+  await answer.text();
+  expect(readRecords(storage).map(({ outcome }) => outcome)).toEqual(['lost', 'lost', 'lost', 'completed']);
+  server.closeAllConnections();
+  server.close();
+  await gateway.close();
+});

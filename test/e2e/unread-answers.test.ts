@@ -1,0 +1,100 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { askAdmin } from '../support/admin-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+import { openRaw } from '../support/raw-socket.ts';
+import { sendJson } from '../support/scripted-upstream.ts';
+import { openStage } from '../support/stage.ts';
+import { startGateway } from '../support/test-gateway.ts';
+
+/** More than the system buffers between two sockets, in bytes. */
+const largeBytes = 15_000_000;
+
+/** How much of an answer a slow client reads at a time, in bytes. */
+const sipBytes = 2_000_000;
+
+const clock = createFakeClock();
+const { upstream, gateway } = await openStage({
+  clock,
+  passthrough: [{ path: '/download', upstream: 'local' }],
+  timeouts: { total: '20m', idle: '10m' },
+});
+const authorization = `Authorization: Bearer ${gateway.key}`;
+const large = Buffer.alloc(largeBytes, 'x');
+const ask = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${authorization}\r\n\r\n`;
+const inFlight = async (): Promise<number> => (await askAdmin(gateway, 'GET', '/in-flight')).body.data.length;
+
+/** Has all that can happen without time happen: the answer fills the buffers of the system. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await fetch(`${gateway.adminUrl}/healthz`);
+}
+
+test('a passed-on answer that its client never reads is cut after 120 s if it is large, and its upstream and slot are free', async () => {
+  upstream.play((response) => void response.end(large));
+  const client = openRaw(gateway.url, { paused: true });
+  client.socket.write(ask('/download'));
+  await eventually('the upstream is asked', () => upstream.running === 1);
+  await gateway.recorded();
+  await settle();
+  clock.advance(115_000);
+  await settle();
+  expect(await inFlight()).toBe(1);
+  clock.advance(10_000);
+  await eventually('the slot is free', async () => (await inFlight()) === 0);
+  await eventually('the upstream is let go', () => upstream.running === 0);
+  const { data } = (await askAdmin(gateway, 'GET', '/records?limit=1')).body;
+  expect(data[0].outcome).toBe('client_closed');
+});
+
+test('lists of models that their client never reads are cut after 120 s, for they are large together', async () => {
+  const names = Array.from({ length: 1_000 }, (_, index) => `${'m'.repeat(400)}-${index}`);
+  upstream.play((response) => sendJson(response, 200, JSON.stringify({ data: names.map((id) => ({ id })) })));
+  const listing = await startGateway({ upstreamUrl: upstream.url, clock, discover: true });
+  onTestFinished(() => listing.close());
+  const client = openRaw(listing.url, { paused: true });
+  const request = `GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${listing.key}\r\n\r\n`;
+  client.socket.write(request);
+  await settle();
+  // As many as a connection may have unanswered, and more than its buffers hold the answers of.
+  client.socket.write(request.repeat(60));
+  await settle();
+  clock.advance(115_000);
+  await settle();
+  expect(client.isClosed()).toBe(false);
+  clock.advance(10_000);
+  client.socket.resume();
+  await eventually('the connection is cut', client.isClosed);
+  expect(client.text().split('HTTP/1.1 200').length - 1).toBeLessThan(60);
+});
+
+test('one large answer whose client reads it slowly is not cut, however long that takes', async () => {
+  const content = 'x'.repeat(largeBytes);
+  upstream.play((response) =>
+    sendJson(
+      response,
+      200,
+      JSON.stringify({ choices: [{ message: { content }, finish_reason: 'stop' }], usage: null }),
+    ),
+  );
+  const client = openRaw(gateway.url, { paused: true });
+  const body = JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'x' }] });
+  client.socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n${authorization}\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  let received = 0;
+  let thirst = 0;
+  client.socket.on('data', (chunk) => {
+    received += chunk.length;
+    if (received >= thirst) client.socket.pause();
+  });
+  client.socket.pause();
+  for (let sip = 1; thirst < largeBytes; sip++) {
+    thirst = Math.min(sip * sipBytes, largeBytes);
+    client.socket.resume();
+    await eventually('some of it is read', () => received >= thirst);
+    await settle();
+    clock.advance(100_000);
+  }
+  expect(client.error()).toBeNull();
+}, 30_000);
