@@ -132,11 +132,12 @@ export function composeGateway(config: Config, options: GatewayOptions): Compose
       return isRefusal(offered) ? [] : offered.map(({ id }) => id);
     },
     async listen() {
+      // The tables for counting take a third of a second of the main thread to load: now, while the database opens, it
+      // is in nobody's way. Counting that fails is guessed, so a failure here stops nothing.
+      const counting = foundation.tokens.count('').catch(() => {});
       await foundation.ready();
-      const addresses = await listeners.open(service.config);
-      // Counting takes a moment to load: better now than in the middle of somebody's stream.
-      void foundation.tokens.count('').catch(() => {});
-      return addresses;
+      await counting;
+      return listeners.open(service.config);
     },
     reload: (input) => replaceConfig(checkConfig(input, 'the config')),
     replaceConfig,
