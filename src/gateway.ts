@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Router } from 'express';
 import { systemClock } from './composition/clock.ts';
-import { layFoundation } from './composition/foundation.ts';
+import { createProcessServices } from './composition/process-services.ts';
 import { createListeners } from './composition/listeners.ts';
-import { composeService } from './composition/service.ts';
-import type { Service } from './composition/service.ts';
+import { createConfigServices } from './composition/config-services.ts';
+import type { ConfigServices } from './composition/config-services.ts';
 import { checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema.ts';
 import type { KeySettings } from './domain/api-key.ts';
-import type { Clock } from './domain/ports.ts';
+import type { Clock } from './domain/ports/clock.ts';
 import type { UpstreamHealth } from './domain/upstream-health.ts';
 import type { IssuedKey } from './operations/manage-keys.ts';
 import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts';
@@ -88,22 +88,22 @@ const fixedSections = ['admin', 'storage'] as const;
 export function composeGateway(config: Config, options: GatewayOptions): ComposedGateway {
   const clock = options.clock ?? systemClock;
   const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination);
-  const foundation = layFoundation(config, clock, log, {
+  const foundation = createProcessServices(config, clock, log, {
     lowBalanceNanos: () => service.config.limits.lowBalance,
     upstreamStates: () => service.upstreamStates(),
   });
   const { store, keys, inFlight, metrics, health } = foundation;
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
-  let service: Service = composeService(config, foundation, adminToken, null);
+  let service: ConfigServices = createConfigServices(config, foundation, adminToken, null);
   /** Services that were replaced, and over which something may still run. */
-  const replaced = new Set<Service>();
+  const replaced = new Set<ConfigServices>();
 
   const router = Router().use((...call) => service.router(...call));
   const admin = Router().use((...call) => service.admin(...call));
   const listeners = createListeners(router, admin, foundation, () => service.config);
 
   let closing: Promise<void> | null = null;
-  const letGo = async (before: Service): Promise<void> => {
+  const closeWhenIdle = async (before: ConfigServices): Promise<void> => {
     await Promise.all(inFlight.all().map((request) => inFlight.ended(request)));
     await new Promise<void>((resolve) => void clock.schedule(retireGraceMs, resolve));
     if (!replaced.delete(before)) return;
@@ -112,11 +112,11 @@ export function composeGateway(config: Config, options: GatewayOptions): Compose
   const replaceConfig = (next: Config): readonly string[] => {
     if (closing !== null) throw new Error('the gateway is closing');
     const before = service;
-    service = composeService(next, foundation, adminToken, before);
+    service = createConfigServices(next, foundation, adminToken, before);
     forgetHealth(health, before.config.upstreams, next.upstreams);
-    before.retire();
+    before.stopBackgroundWork();
     replaced.add(before);
-    void letGo(before);
+    void closeWhenIdle(before);
     metrics.configReloaded('ok');
     return changedSections(config, next);
   };

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { departureTable, settlementTable } from '../src/domain/settlement.ts';
+import { disconnectTable, settlementTable } from '../src/domain/settlement.ts';
 import { writeContractTables } from './support/contract-table.ts';
 import { compareSection } from './support/generated-section.ts';
 
@@ -13,7 +13,7 @@ describe('the README', () => {
   });
 
   test('has the settlement table that requests are settled by', () => {
-    const departures = Object.entries(departureTable).map(
+    const departures = Object.entries(disconnectTable).map(
       ([rule, row]) => [`client_closed or cancelled, \`onDisconnect: ${rule}\``, row] as const,
     );
     const all = [...Object.entries(settlementTable), ...departures];

@@ -21,6 +21,8 @@ const floors: Readonly<Record<string, number>> = {
   tokens: 3,
   pipeline: 2,
   operations: 2,
+  background: 2,
+  models: 2,
   protocol: 1,
   domain: 1,
   shared: 0,
@@ -29,6 +31,7 @@ const floors: Readonly<Record<string, number>> = {
 /** The arrows between rooms of one floor that are meant. */
 const drawnArrows = new Set([
   'domain > protocol',
+  'background > operations',
   'main.ts > cli',
   'cli > gateway.ts',
   'gateway.ts > composition',

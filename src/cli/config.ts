@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { loadConfigFile } from '../config/load.ts';
-import { configSchema, shownConfig } from '../config/shown-config.ts';
+import { configSchema, redactedConfig } from '../config/redacted-config.ts';
 import { report } from './output.ts';
 
 /** Adds `textgate config check|show|schema`. */
@@ -21,7 +21,7 @@ export function addConfigCommands(program: Command): void {
       'print it as it would be in force: defaults filled in, times in milliseconds, secrets hidden',
     )
     .action((file: string) =>
-      report(async () => JSON.stringify(shownConfig(loadConfigFile(file, process.env)), null, 2)),
+      report(async () => JSON.stringify(redactedConfig(loadConfigFile(file, process.env)), null, 2)),
     );
   config
     .command('schema')

@@ -1,4 +1,4 @@
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 
 /** Time as this machine has it. */
 export const systemClock: Clock = {

@@ -3,8 +3,8 @@ import { connectionLimits, readDescriptorLimit } from '../config/connection-limi
 import type { Config } from '../config/schema.ts';
 import { createPageGuard } from '../http/page-guard.ts';
 import { createHttpServer, startListening } from '../http/server.ts';
-import { nextId } from './foundation.ts';
-import type { Foundation } from './foundation.ts';
+import { nextId } from './process-services.ts';
+import type { ProcessServices } from './process-services.ts';
 
 /** The two addresses that a process listens on: one for the public, one for operators. */
 export interface Listeners {
@@ -21,7 +21,7 @@ export interface Listeners {
 export function createListeners(
   router: Router,
   admin: Router,
-  { prepare, clock, onConnectionRefused: onRefused }: Foundation,
+  { prepare, clock, onConnectionRefused: onRefused }: ProcessServices,
   config: () => Config,
 ): Listeners {
   const descriptors = readDescriptorLimit();

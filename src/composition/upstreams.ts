@@ -1,19 +1,22 @@
 import { isDiscovered } from '../config/schema.ts';
 import type { Config } from '../config/schema.ts';
-import { createModelList } from '../domain/model-list.ts';
-import type { Clock, ModelCatalogue, ReportFault, Upstreams } from '../domain/ports.ts';
+import { createModelList } from '../models/model-list.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { ModelCatalogue } from '../domain/ports/models.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
+import type { Upstreams } from '../domain/ports/upstreams.ts';
 import { free } from '../domain/pricing.ts';
 import type { ModelSource } from '../domain/routing.ts';
 import { createDemoUpstream } from '../transport/demo-upstream.ts';
 import type { Passthrough } from '../http/passthrough.ts';
-import type { Probe } from '../operations/probe-upstreams.ts';
-import { dialects } from '../pipeline/dialects.ts';
+import type { Probe } from '../background/probe-upstreams.ts';
+import { dialects } from '../protocol/upstream/dialects.ts';
 import { bearer } from '../protocol/upstream/dialect.ts';
-import type { KeyPlace } from '../protocol/upstream/dialect.ts';
+import type { AuthScheme } from '../protocol/upstream/dialect.ts';
 import { createAgent } from '../transport/agent.ts';
 import { createHttpUpstream } from '../transport/http-upstream.ts';
-import { createModelDiscovery } from '../transport/model-discovery.ts';
-import type { ModelDiscovery } from '../transport/model-discovery.ts';
+import { createModelDiscovery } from '../models/model-discovery.ts';
+import type { ModelDiscovery } from '../models/model-discovery.ts';
 import { createUpstreams } from '../transport/upstreams.ts';
 import type { Upstream } from '../transport/upstreams.ts';
 
@@ -51,7 +54,7 @@ function headersOf({
 }
 
 /** Where a key stands that the config puts into another header than the dialect does. */
-function placeOf(header: string): KeyPlace {
+function placeOf(header: string): AuthScheme {
   return header === bearer.header ? bearer : { header, prefix: '' };
 }
 
@@ -94,11 +97,11 @@ export interface Models {
 }
 
 /** What the config before this one leaves to its models. */
-export interface Heritage {
+export interface PreviousModels {
   /** A list that still counts, because it would be asked for in the same way; `null` if there is none. */
   readonly lastGood: ModelDiscovery['lastGood'];
   /** When the process began to offer models, in seconds since 1970. */
-  readonly startedAt: number;
+  readonly startedAtSeconds: number;
 }
 
 /** The models of the config, or what one of its upstreams lists. */
@@ -107,7 +110,7 @@ export function composeModels(
   upstreams: Upstreams,
   clock: Clock,
   report: ReportFault,
-  { lastGood, startedAt: createdAt }: Heritage,
+  { lastGood, startedAtSeconds }: PreviousModels,
 ): Models {
   if (isDiscovered(models)) {
     const { from, allow, rename, price = free, holdTokens } = models;
@@ -120,7 +123,7 @@ export function composeModels(
   const catalogue = createModelList(
     Object.entries(models).map(([id, { routes, price = free, holdTokens }]) => ({
       id,
-      createdAt,
+      createdAtSeconds: startedAtSeconds,
       price,
       holdTokens,
       routes: routes.map(({ upstream, model, weight = null }) => ({

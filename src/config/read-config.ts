@@ -1,4 +1,4 @@
-import { plainWords } from '../shared/plain-words.ts';
+import { schemaMessage } from '../shared/schema-messages.ts';
 import { describeIssue } from './describe-issue.ts';
 import { discovers, unknownUpstreams } from './references.ts';
 import { discovering, listing } from './schema.ts';
@@ -9,7 +9,7 @@ export function readConfig(
   input: unknown,
 ): { readonly config: Config } | { readonly problems: readonly string[] } {
   const schema = discovers(input) ? discovering : listing;
-  const read = schema.safeParse(input, { error: plainWords });
+  const read = schema.safeParse(input, { error: schemaMessage });
   const faults = read.error?.issues.flatMap((issue) => describeIssue(issue, schema)) ?? [];
   const problems = [...faults, ...unknownUpstreams(input)];
   return read.success && problems.length === 0 ? { config: read.data } : { problems };

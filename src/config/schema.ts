@@ -18,7 +18,7 @@ import {
   upstreamUrl,
   wholeNumber,
   secret,
-  someTime,
+  positiveDuration,
 } from './values.ts';
 
 /** The default address of each listener. */
@@ -73,10 +73,10 @@ const upstream = z
       .optional(),
     timeouts: z
       .strictObject({
-        connect: someTime.prefault('5s'),
-        firstByte: someTime.prefault('120s'),
-        idle: someTime.prefault('60s'),
-        total: someTime.prefault('10m'),
+        connect: positiveDuration.prefault('5s'),
+        firstByte: positiveDuration.prefault('120s'),
+        idle: positiveDuration.prefault('60s'),
+        total: positiveDuration.prefault('10m'),
       })
       .prefault({}),
   })

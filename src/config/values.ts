@@ -57,7 +57,7 @@ export const namePattern = z
   .min(1);
 
 /** A span of time that is one: nothing can be done in none. */
-export const someTime = duration.refine((milliseconds) => milliseconds > 0, 'expected more than 0');
+export const positiveDuration = duration.refine((milliseconds) => milliseconds > 0, 'expected more than 0');
 
 /** A key as it goes into a header; a mounted secret often ends in a line feed, which is not part of it. */
 export const secret = z

@@ -1,6 +1,7 @@
 import { frequencyWindowMs } from '../domain/limits.ts';
-import type { Limits, Standing } from '../domain/limits.ts';
-import type { Clock, Limiter } from '../domain/ports.ts';
+import type { Limits, LimitDecision } from '../domain/limits.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { Limiter } from '../domain/ports/limiter.ts';
 import { StartWindow } from './start-window.ts';
 
 /** How many requests of one key may wait for a slot; the next one is refused at once. */
@@ -28,7 +29,7 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
   }
 
   /** Takes a slot and counts a start, or says what stands in the way. */
-  function take(state: KeyState, requestId: string, limits: Limits): Standing {
+  function take(state: KeyState, requestId: string, limits: Limits): LimitDecision {
     const nowMs = clock.monotonicMs();
     state.starts.forgetOld(nowMs);
     if (state.running.size >= limits.concurrency) return standing('concurrency', state, limits, nowMs);
@@ -44,9 +45,9 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
     requestId: string,
     limits: Limits,
     signal: AbortSignal,
-  ): Promise<Standing> {
+  ): Promise<LimitDecision> {
     return new Promise((resolve) => {
-      const leave = (found: Standing): void => {
+      const leave = (found: LimitDecision): void => {
         state.waiting = state.waiting.filter((other) => other !== tryAgain);
         cancel();
         signal.removeEventListener('abort', giveUp);
@@ -66,7 +67,7 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
   }
 
   return {
-    async start(keyId, requestId, limits, signal) {
+    async acquire(keyId, requestId, limits, signal) {
       const state = states.get(keyId) ?? { running: new Set(), starts: new StartWindow(), waiting: [] };
       states.set(keyId, state);
       const mayWait = limits.queueWaitMs > 0 && !signal.aborted && state.waiting.length < maxWaiting;
@@ -86,11 +87,11 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
 }
 
 function standing(
-  verdict: Standing['verdict'],
+  verdict: LimitDecision['verdict'],
   { running, starts }: KeyState,
   limits: Limits,
   nowMs: number,
-): Standing {
+): LimitDecision {
   const oldest = starts.next(limits.requestsPerMinute);
   return {
     verdict,

@@ -30,7 +30,7 @@ export interface ApiKey {
   readonly id: string;
   readonly name: string;
   /** Milliseconds since 1970. */
-  readonly createdAt: number;
+  readonly createdAtMs: number;
   /** The limits of this key alone; what is left out is the service's default. */
   readonly limits: Partial<Limits>;
   /** The models that it may use; `null` for all. */
@@ -38,7 +38,7 @@ export interface ApiKey {
   /** Milliseconds since 1970, from which on it is no key any more; `null` for never. */
   readonly expiresAt: number | null;
   /** Milliseconds since 1970, at which it was taken back; `null` while it is in use. */
-  readonly revokedAt: number | null;
+  readonly revokedAtMs: number | null;
   /** Whether its requests are paid from a balance of its own. */
   readonly hasBalance: boolean;
   /** Where this key differs from the service in how its requests are read. */
@@ -67,7 +67,7 @@ export interface KeyChanges {
 }
 
 /** Whether a key may be used at a time. */
-export function isUsable({ revokedAt, expiresAt }: ApiKey, now: number): boolean {
+export function isUsable({ revokedAtMs: revokedAt, expiresAt }: ApiKey, now: number): boolean {
   return revokedAt === null && (expiresAt === null || expiresAt > now);
 }
 

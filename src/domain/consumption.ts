@@ -29,7 +29,7 @@ export interface OpenedRecord {
   readonly requestId: string;
   readonly keyId: string;
   /** Milliseconds since 1970. */
-  readonly createdAt: number;
+  readonly createdAtMs: number;
   readonly protocol: RequestKind;
   readonly mode: Mode;
   readonly model: string;
@@ -78,7 +78,7 @@ export interface SettledRecord {
   readonly price: Price | null;
   readonly chargeNanos: number;
   /** Milliseconds from arrival to the first text; `null` when none came. */
-  readonly firstByteMs: number | null;
+  readonly firstTextMs: number | null;
   readonly totalMs: number;
 }
 
@@ -94,7 +94,7 @@ export interface ConsumptionRecord extends Omit<OpenedRecord, 'hold'> {
   readonly chargeNanos: number;
   /** What its price is above the charge, because the account's sums could not take it; in nano-USD. */
   readonly unbookedNanos: number;
-  readonly firstByteMs: number | null;
+  readonly firstTextMs: number | null;
   readonly totalMs: number | null;
 }
 

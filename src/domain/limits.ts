@@ -18,7 +18,7 @@ export const frequencyWindowMs = 60_000;
 const concurrencyRetryMs = 1_000;
 
 /** How a key stands after an attempt to start: granted, or which limit said no. */
-export interface Standing {
+export interface LimitDecision {
   readonly verdict: 'granted' | 'concurrency' | 'rate';
   /** Requests in progress, this one included when it was granted. */
   readonly inFlight: number;
@@ -38,7 +38,7 @@ const requests: LimitedThing = { one: 'one request', many: 'requests' };
 
 /** The refusal that a standing amounts to; `null` when it was granted. */
 export function limitRefusal(
-  standing: Standing,
+  standing: LimitDecision,
   limits: Limits,
   things: LimitedThing = requests,
 ): Refusal | null {

@@ -1,16 +1,16 @@
 import type { ModelPrice } from './pricing.ts';
 import type { FinishReasonRule } from '../protocol/text.ts';
-import type { Variation } from '../protocol/upstream/dialect.ts';
+import type { DialectQuirks } from '../protocol/upstream/dialect.ts';
 
 /** The protocols that we speak to providers. */
 export type DialectName = 'chat' | 'responses' | 'anthropic' | 'gemini';
 
 /** How an upstream speaks. */
-interface Speech {
+interface DialectSettings {
   readonly dialect: DialectName;
   /** What its answers need at their end to count as whole. */
   readonly finishReason: FinishReasonRule;
-  readonly variation: Variation;
+  readonly variation: DialectQuirks;
 }
 
 /** What a client that leaves in the middle of an answer pays; `settlement.ts` has the table. */
@@ -19,7 +19,7 @@ export type OnDisconnect = 'estimate' | 'drain' | 'free';
 /** Where models are: an upstream by its configured name, and how it speaks. */
 export interface ModelSource {
   readonly upstream: string;
-  readonly speech: Speech;
+  readonly speech: DialectSettings;
   readonly onDisconnect: OnDisconnect;
   /** How long an answer may take there, from its request to its end, in milliseconds. */
   readonly totalMs: number;
@@ -42,7 +42,7 @@ export interface Destination {
 export interface OfferedModel {
   readonly id: string;
   /** Seconds since 1970. */
-  readonly createdAt: number;
+  readonly createdAtSeconds: number;
   /** In the order in which they are tried; `orderRoutes` has what weights change of it. */
   readonly routes: readonly Route[];
   readonly price: ModelPrice;

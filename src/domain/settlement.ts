@@ -29,11 +29,11 @@ const brokenOffByClient: SettlementRow = { none: 'nothing', awaited: 'paid', uns
 const unpaid: SettlementRow = { none: 'nothing', awaited: 'nothing', unsent: 'nothing', sent: 'nothing' };
 
 /** What ends an answer because its client, or the holder of its key, wants no more of it. */
-const departures = ['client_closed', 'cancelled'] as const satisfies readonly Outcome[];
-type Departure = (typeof departures)[number];
+const disconnects = ['client_closed', 'cancelled'] as const satisfies readonly Outcome[];
+type Disconnect = (typeof disconnects)[number];
 
 /** The settlement table: what is charged when. It drives the settlement, its tests and the README's table. */
-export const settlementTable: Readonly<Record<Exclude<Outcome, Departure>, SettlementRow>> = {
+export const settlementTable: Readonly<Record<Exclude<Outcome, Disconnect>, SettlementRow>> = {
   completed: finished,
   incomplete: finished,
   refused: unpaid,
@@ -49,7 +49,7 @@ export const settlementTable: Readonly<Record<Exclude<Outcome, Departure>, Settl
 };
 
 /** Its part for a client that leaves, or cancels: by the upstream's `onDisconnect`. */
-export const departureTable: Readonly<Record<OnDisconnect, SettlementRow>> = {
+export const disconnectTable: Readonly<Record<OnDisconnect, SettlementRow>> = {
   estimate: brokenOffByClient,
   /** The usage is known more often, because the answer was read on. */
   drain: brokenOffByClient,
@@ -63,7 +63,7 @@ export function chargeBasis(
   progress: Progress,
   usageKnown: boolean,
 ): ChargeBasis {
-  const row = isDeparture(outcome) ? departureTable[onDisconnect] : settlementTable[outcome];
+  const row = isDisconnect(outcome) ? disconnectTable[onDisconnect] : settlementTable[outcome];
   if (row[progress] === 'nothing') return 'nothing';
   return usageKnown ? 'upstream' : 'counted';
 }
@@ -88,12 +88,12 @@ export function isPassagePaid(outcome: Outcome, status: number | null): boolean 
 
 /** Whether the table says that such a request is paid for; `null` where that depends on what no record says. */
 export function isPaid(outcome: Outcome, wasSent: boolean): boolean | null {
-  const rows = isDeparture(outcome) ? Object.values(departureTable) : [settlementTable[outcome]];
+  const rows = isDisconnect(outcome) ? Object.values(disconnectTable) : [settlementTable[outcome]];
   const cells = rows.flatMap((row) => (wasSent ? [row.sent] : [row.none, row.awaited, row.unsent]));
   if (cells.every((cell) => cell === 'paid')) return true;
   return cells.every((cell) => cell === 'nothing') ? false : null;
 }
 
-function isDeparture(outcome: Outcome): outcome is Departure {
-  return departures.includes(outcome as Departure);
+function isDisconnect(outcome: Outcome): outcome is Disconnect {
+  return disconnects.includes(outcome as Disconnect);
 }

@@ -1,4 +1,5 @@
-import type { Clock, ReportFault } from './ports.ts';
+import type { Clock } from './ports/clock.ts';
+import type { ReportFault } from './ports/telemetry.ts';
 
 /** How long repetitions of a fault are counted rather than logged, in milliseconds. */
 const intervalMs = 10_000;

@@ -1,4 +1,4 @@
-import type { Clock } from './ports.ts';
+import type { Clock } from './ports/clock.ts';
 
 /** How many pieces of work may wait; the next one is refused at once. */
 const maxWaiting = 100;

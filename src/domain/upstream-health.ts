@@ -1,7 +1,7 @@
 import type { AttemptResult } from './attempt-result.ts';
 import { Circuit } from './circuit.ts';
 import type { Availability, UpstreamState } from './circuit.ts';
-import type { Clock } from './ports.ts';
+import type { Clock } from './ports/clock.ts';
 
 /** One attempt as its upstream's health sees it. */
 interface WatchedAttempt {

@@ -1,4 +1,4 @@
-import type { Clock } from './ports.ts';
+import type { Clock } from './ports/clock.ts';
 
 /** Whether something that never rejects is done within a time, in milliseconds. */
 export function within(done: Promise<void>, limitMs: number, clock: Clock): Promise<boolean> {

@@ -10,8 +10,8 @@ import type { ApiKey } from '../domain/api-key.ts';
 import type { IssuedKey, KeyManagement } from '../operations/manage-keys.ts';
 import { check, instant, pageQuery, readChecked, unknownCursor } from './checked-input.ts';
 import { methodNotAllowed, sendAnswer } from './refusal-response.ts';
-import { emptyAccount, shownAccount, shownKey } from './shown-key.ts';
-import type { KeyDefaults } from './shown-key.ts';
+import { emptyAccount, presentAccount, presentKey } from './present-key.ts';
+import type { KeyDefaults } from './present-key.ts';
 
 /** What the routes of keys need. */
 export interface KeyAdministration {
@@ -128,7 +128,7 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
       if (isRefusal(body)) return body;
       const keyId = idOf(request);
       const paid = await keys.credit({ keyId, nanos: body.amount, reference: body.reference });
-      return isRefusal(paid) ? paid : { id: keyId, booked: paid.booked, ...shownAccount(paid.account) };
+      return isRefusal(paid) ? paid : { id: keyId, booked: paid.booked, ...presentAccount(paid.account) };
     }),
   );
   router.all('/:id/credits', methodNotAllowed('POST'));
@@ -149,7 +149,7 @@ async function showAll(
 ): Promise<readonly object[]> {
   const accounts = await keys.accounts(found.map(({ id }) => id));
   return found.map((key) =>
-    shownKey(key, accounts.get(key.id) ?? emptyAccount, countInFlight(key.id), defaults),
+    presentKey(key, accounts.get(key.id) ?? emptyAccount, countInFlight(key.id), defaults),
   );
 }
 

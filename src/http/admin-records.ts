@@ -5,8 +5,8 @@ import type { RecordFilter, RecordPage } from '../domain/consumption.ts';
 import type { Running } from '../pipeline/in-flight.ts';
 import { check, instant, pageQuery, unknownCursor } from './checked-input.ts';
 import { methodNotAllowed, sendAnswer, sendBody } from './refusal-response.ts';
-import { isoTime } from './shown-key.ts';
-import { recordsAsCsv, shownRecord } from './shown-record.ts';
+import { isoTime } from './present-key.ts';
+import { recordsAsCsv, presentRecord } from './present-record.ts';
 
 /** What an operator can see of requests, past and running. */
 export interface RecordAdministration {
@@ -34,7 +34,7 @@ export function createRecordRoutes(administration: RecordAdministration): Router
     if (page === null) return sendAnswer(response, 200, unknownCursor());
     const { records, next } = page;
     if (request.accepts(['json', 'csv']) !== 'csv')
-      return sendAnswer(response, 200, { object: 'list', data: records.map(shownRecord), next });
+      return sendAnswer(response, 200, { object: 'list', data: records.map(presentRecord), next });
     sendBody(response, 200, recordsAsCsv(records), {
       'content-type': 'text/csv; charset=utf-8',
       ...(next === null ? {} : { 'x-textgate-next': next }),
@@ -44,7 +44,7 @@ export function createRecordRoutes(administration: RecordAdministration): Router
   router.get('/in-flight', (_request, response) =>
     sendAnswer(response, 200, {
       object: 'list',
-      data: administration.running().map(shownRunning),
+      data: administration.running().map(presentRunning),
       next: null,
     }),
   );
@@ -62,7 +62,7 @@ export function notRunning(): ReturnType<typeof refuse> {
   return refuse('request_not_found', 'No request with this id is running.');
 }
 
-function shownRunning({ requestId, protocol, arrivedAt, notes }: Running): object {
+function presentRunning({ requestId, protocol, arrivedAt, notes }: Running): object {
   return {
     request_id: requestId,
     key_id: notes.key?.id ?? null,

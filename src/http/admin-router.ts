@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import type { RequestHandler, Response } from 'express';
-import type { ReportFault } from '../domain/ports.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
 import { createAdminGuard } from './admin-guard.ts';
 import { createKeyRoutes } from './admin-keys.ts';

@@ -2,7 +2,7 @@ import { formatResetDuration } from '../shared/duration.ts';
 import { formatUsd } from '../shared/money.ts';
 import { isRetryable, statusOf } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { Limits, Standing } from '../domain/limits.ts';
+import type { Limits, LimitDecision } from '../domain/limits.ts';
 import type { AnswerHead } from '../pipeline/client-connection.ts';
 
 /** Statuses that clients retry by themselves, so that a useless retry has to be forbidden. */
@@ -46,7 +46,7 @@ export function refusalHeaders({ code, retryAfterMs }: Refusal): Record<string, 
 }
 
 /** How a key stands, on every answer to an admitted or limited request. */
-function limitHeaders(standing: Standing, limits: Limits): Record<string, string> {
+function limitHeaders(standing: LimitDecision, limits: Limits): Record<string, string> {
   return {
     'x-ratelimit-limit-requests': String(limits.requestsPerMinute),
     'x-ratelimit-remaining-requests': String(standing.remainingStarts),

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { parseJson } from '../shared/parse-json.ts';
-import { plainWords } from '../shared/plain-words.ts';
+import { schemaMessage } from '../shared/schema-messages.ts';
 import { readBody } from './body.ts';
 
 const maxBodyBytes = 65_536;
@@ -43,7 +43,7 @@ export async function readChecked<Schema extends z.ZodType>(
 
 /** Holds something against a schema; the first fault is the refusal, with the field it was found in. */
 export function check<Schema extends z.ZodType>(input: unknown, schema: Schema): z.output<Schema> | Refusal {
-  const read = schema.safeParse(input, { error: plainWords });
+  const read = schema.safeParse(input, { error: schemaMessage });
   return read.success ? read.data : firstFault(read.error);
 }
 

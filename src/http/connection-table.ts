@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 import { networkOf } from '../shared/ip-address.ts';
 import { Connection } from './connection.ts';
 import type { ConnectionEvents } from './connection.ts';

@@ -4,14 +4,14 @@ import type { RequestHandler } from 'express';
 import { createProxyMiddleware, fixRequestBody } from 'http-proxy-middleware';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 import type { Ports } from '../pipeline/exchange.ts';
 import { runPassthrough } from '../pipeline/run-passthrough.ts';
-import type { Forwarding, PassthroughPath } from '../pipeline/run-passthrough.ts';
+import type { PassthroughTransport, PassthroughPath } from '../pipeline/run-passthrough.ts';
 import { isOversized, letBodyCome, tooLarge } from './body.ts';
-import { ForwardedCall } from './forwarded-call.ts';
-import type { ForwardLimits } from './forwarded-call.ts';
-import { HttpClient } from './http-client.ts';
+import { PassthroughCall } from './passthrough-call.ts';
+import type { PassthroughLimits } from './passthrough-call.ts';
+import { HttpClientConnection } from './client-connection.ts';
 import { idOf, methodNotAllowed } from './refusal-response.ts';
 
 /** A path that is passed on, and where to. */
@@ -23,7 +23,7 @@ export interface Passthrough extends PassthroughPath {
   /** Whether link-local addresses are refused. */
   readonly isGuarded: boolean;
   readonly agent: Agent;
-  readonly deadlines: Omit<ForwardLimits, 'maxBodyBytes'>;
+  readonly deadlines: Omit<PassthroughLimits, 'maxBodyBytes'>;
 }
 
 /** What may be asked of a path. Not TRACE, whose answer would show our key. */
@@ -39,18 +39,18 @@ const requestHeaders = new Set([
 ]);
 
 /** The middlewares of a process, by what they need to know: each keeps a hold on the server that it first served. */
-export type Proxies = Map<string, Proxy>;
+export type PassthroughProxies = Map<string, PassthroughProxy>;
 
 /** A middleware for one place, and the calls that are on their way through it. */
-interface Proxy {
+interface PassthroughProxy {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
-  readonly calls: WeakMap<IncomingMessage, ForwardedCall>;
+  readonly calls: WeakMap<IncomingMessage, PassthroughCall>;
 }
 
 /** The paths that are passed on verbatim. They keep their own names, beside those under `/v1`. */
 export function createPassthroughRouter(
   paths: readonly Passthrough[],
-  proxies: Proxies,
+  proxies: PassthroughProxies,
   ports: Ports,
   prepare: RequestHandler,
   maxBodyBytes: number,
@@ -61,7 +61,7 @@ export function createPassthroughRouter(
     router.all(passthrough.path, prepare, (request, response) => {
       if (!passedMethods.has(request.method))
         return methodNotAllowed([...passedMethods].join(', '))(request, response, () => {});
-      const client = new HttpClient(idOf(response), request, response, maxBodyBytes);
+      const client = new HttpClientConnection(idOf(response), request, response, maxBodyBytes);
       void runPassthrough(passthrough, client, open(request, response), ports);
     });
   }
@@ -72,8 +72,8 @@ export function createPassthroughRouter(
  * http-proxy-middleware carries the request. The answer is carried here: its end must wait for the record, and when it
  * breaks it must break for the client, where the middleware's own handler would write an error into it and end it well.
  */
-function createProxy({ origin, agent }: Passthrough): Proxy {
-  const calls = new WeakMap<IncomingMessage, ForwardedCall>();
+function createProxy({ origin, agent }: Passthrough): PassthroughProxy {
+  const calls = new WeakMap<IncomingMessage, PassthroughCall>();
   const handle = createProxyMiddleware({
     target: origin,
     changeOrigin: true,
@@ -94,10 +94,10 @@ function createProxy({ origin, agent }: Passthrough): Proxy {
 
 function createForwarder(
   passthrough: Passthrough,
-  proxies: Proxies,
+  proxies: PassthroughProxies,
   maxBodyBytes: number,
   clock: Clock,
-): (request: IncomingMessage, response: ServerResponse) => Forwarding {
+): (request: IncomingMessage, response: ServerResponse) => PassthroughTransport {
   const { origin, isGuarded, headers, deadlines } = passthrough;
   const place = `${isGuarded ? 'guarded' : 'open'} ${origin}`;
   const proxy = proxies.get(place) ?? createProxy(passthrough);
@@ -108,7 +108,7 @@ function createForwarder(
     forward: (trace, signal, onHead) =>
       new Promise((resolve) => {
         const sent = { 'accept-encoding': 'identity', 'user-agent': 'textgate', ...headers, ...trace };
-        proxy.calls.set(request, new ForwardedCall(response, sent, limits, clock, signal, onHead, resolve));
+        proxy.calls.set(request, new PassthroughCall(response, sent, limits, clock, signal, onHead, resolve));
         for (const name of Object.keys(request.headers))
           if (!requestHeaders.has(name)) delete request.headers[name];
         request.url = passthrough.path + queryOf(request);

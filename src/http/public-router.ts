@@ -8,18 +8,18 @@ import type { OfferedModel } from '../domain/routing.ts';
 import type { Ports } from '../pipeline/exchange.ts';
 import { findModel, mayUse } from '../pipeline/route.ts';
 import { runExchange } from '../pipeline/run-exchange.ts';
-import { createHolderRoutes } from './holder-routes.ts';
-import type { HolderPorts } from './holder-routes.ts';
-import { HttpClient, authenticateRequest } from './http-client.ts';
+import { createOwnKeyRoutes } from './own-key-routes.ts';
+import type { OwnKeyPorts } from './own-key-routes.ts';
+import { HttpClientConnection, authenticateRequest } from './client-connection.ts';
 import { createPassthroughRouter } from './passthrough.ts';
-import type { Passthrough, Proxies } from './passthrough.ts';
+import type { Passthrough, PassthroughProxies } from './passthrough.ts';
 import { idOf, methodNotAllowed, refuseFaults, sendAnswer, unknownUrl } from './refusal-response.ts';
 
 /** The paths under `/v1`, and those that are passed on. Everything else is left to the app around it. */
 export function createPublicRouter(
   ports: Ports,
-  holder: HolderPorts,
-  passthrough: { readonly paths: readonly Passthrough[]; readonly proxies: Proxies },
+  holder: OwnKeyPorts,
+  passthrough: { readonly paths: readonly Passthrough[]; readonly proxies: PassthroughProxies },
   prepare: RequestHandler,
   maxBodyBytes: number,
 ): Router {
@@ -29,7 +29,7 @@ export function createPublicRouter(
   const generate =
     (protocol: Protocol): RequestHandler =>
     (request, response) => {
-      const client = new HttpClient(idOf(response), request, response, maxBodyBytes);
+      const client = new HttpClientConnection(idOf(response), request, response, maxBodyBytes);
       void runExchange(protocol, client, ports);
     };
 
@@ -43,7 +43,7 @@ export function createPublicRouter(
     answerModels(request, response, ports, (key) => showModel(modelIdOf(request), key, ports)),
   );
   router.all('/v1/models/*id', methodNotAllowed('GET, HEAD'));
-  router.use(createHolderRoutes(holder));
+  router.use(createOwnKeyRoutes(holder));
   router.use('/v1', unknownUrl);
   router.use(refuseFaults(ports.telemetry.fault));
   return router;
@@ -71,7 +71,7 @@ async function showModel(id: string, key: ApiKey, { models }: Ports): Promise<ob
   return isRefusal(offered) ? offered : modelObject(offered);
 }
 
-function modelObject({ id, createdAt }: OfferedModel): object {
+function modelObject({ id, createdAtSeconds: createdAt }: OfferedModel): object {
   return { id, object: 'model', created: createdAt, owned_by: 'textgate' };
 }
 

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { ServerResponse } from 'node:http';
-import type { NextId } from '../domain/ports.ts';
+import type { NextId } from '../domain/ports/clock.ts';
 import { writeRefusal } from '../protocol/write-refusal.ts';
 import { refuse } from '../shared/errors.ts';
 import type { ErrorCode } from '../shared/errors.ts';

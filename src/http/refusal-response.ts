@@ -2,7 +2,8 @@ import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'exp
 import { isRefusal, refuse, statusOf } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
-import type { NextId, ReportFault } from '../domain/ports.ts';
+import type { NextId } from '../domain/ports/clock.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { jsonType } from '../protocol/answer-writer.ts';
 import { writeRefusal } from '../protocol/write-refusal.ts';
 import { refusalHeaders } from './answer-headers.ts';

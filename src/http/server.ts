@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import express from 'express';
 import type { Express, RequestHandler, Router } from 'express';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
-import type { Clock, NextId } from '../domain/ports.ts';
+import type { Clock, NextId } from '../domain/ports/clock.ts';
 import { holdContinue } from './body.ts';
 import { ConnectionTable } from './connection-table.ts';
 import type { ConnectionLimits } from './connection-table.ts';

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 
 /** How long a client may leave written bytes unread, in milliseconds. */
 const maxUnreadMs = 30_000;

@@ -1,10 +1,10 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 import { createPause } from './pause.ts';
 import { verifyLedger } from './verify-ledger.ts';
-import type { Books, Verification } from './verify-ledger.ts';
+import type { LedgerAudit, Verification } from './verify-ledger.ts';
 
 /** How long a verification leaves the database alone between two reads, in milliseconds. */
 const verifyPauseMs = 5;
@@ -30,7 +30,7 @@ export interface Maintenance {
 
 /** `copy` resolves with `null` where there is no file to copy. */
 export function createMaintenance(
-  books: Books,
+  books: LedgerAudit,
   copy: () => Promise<DatabaseCopy | null>,
   clock: Clock,
 ): Maintenance {

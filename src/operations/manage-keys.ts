@@ -3,7 +3,7 @@ import type { Refusal } from '../shared/errors.ts';
 import type { Account, BookedCredit, Credit } from '../domain/account.ts';
 import { keyEntropyBytes, mintKey, mintSecret, secretEntropyBytes } from '../domain/api-key.ts';
 import type { ApiKey, KeyChanges, KeySettings } from '../domain/api-key.ts';
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 
 /** A key just made or rotated: the only moment at which its secret can be seen. */
 export interface IssuedKey {
@@ -18,7 +18,7 @@ export interface KeyPage {
 }
 
 /** What managing keys needs of the world. Secrets are handed on in full; what is kept of them is their hash. */
-export interface KeyKeeping {
+export interface KeyManagementPorts {
   readonly clock: Clock;
   readonly randomBytes: (count: number) => Uint8Array;
   readonly hash: (secret: string) => string;
@@ -58,7 +58,7 @@ export function createKeyManagement({
   hash,
   forgetKeys,
   store,
-}: KeyKeeping): KeyManagement {
+}: KeyManagementPorts): KeyManagement {
   /** Does something to a key that exists, and returns the key as it is then. */
   const alter = async (id: string, work: () => Promise<void>): Promise<ApiKey | Refusal> => {
     if ((await store.findKeyById(id)) === null) return unknownKey();
@@ -72,11 +72,11 @@ export function createKeyManagement({
       const key: ApiKey = {
         id,
         name,
-        createdAt: clock.now(),
+        createdAtMs: clock.now(),
         limits,
         models: models ?? null,
         expiresAt: expiresAt ?? null,
-        revokedAt: null,
+        revokedAtMs: null,
         hasBalance: balanceNanos !== undefined,
         compatibility,
       };
@@ -94,7 +94,7 @@ export function createKeyManagement({
     async rotate(id, graceMs) {
       const known = await store.findKeyById(id);
       if (known === null) return unknownKey();
-      if (known.revokedAt !== null)
+      if (known.revokedAtMs !== null)
         return refuse('invalid_value', "This key is revoked and can't be rotated. Create a new key.");
       const secret = mintSecret(id, randomBytes(secretEntropyBytes));
       const key = await alter(id, () => store.rotateKey(id, hash(secret), clock.now() + graceMs));

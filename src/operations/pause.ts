@@ -1,4 +1,4 @@
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 
 /** Waits between two reads, so that they leave room for others; rejects when the reading is to stop. */
 export type Pause = () => Promise<void>;

@@ -31,7 +31,7 @@ interface SettledPosting {
 }
 
 /** What the books are read from, a few rows at a time. */
-export interface Books {
+export interface LedgerAudit {
   /** Every account. */
   audit(pause: Pause): AsyncIterable<AuditPage>;
   /** Every settled record. */
@@ -51,7 +51,7 @@ export interface Verification {
 }
 
 /** Adds the books up again from nothing but their rows. Rejects when they can't be read, or when `pause` does. */
-export async function verifyLedger(books: Books, pause: Pause = noPause): Promise<Verification> {
+export async function verifyLedger(books: LedgerAudit, pause: Pause = noPause): Promise<Verification> {
   const faults: string[] = [];
   let untold = 0;
   const tell = (fault: string): void => {
@@ -70,7 +70,7 @@ export async function verifyLedger(books: Books, pause: Pause = noPause): Promis
 
 /** The part of it that is quick: every account beside its ledger rows, and whether rows of the ledger are missing. */
 export async function auditAccounts(
-  books: Books,
+  books: LedgerAudit,
   tell: (fault: string) => void,
   pause: Pause = noPause,
 ): Promise<{ readonly accounts: number; readonly imbalanceNanos: number }> {
@@ -118,7 +118,7 @@ function isPlausible(record: ConsumptionRecord): boolean {
   const cost = costOf(usage ?? noTokens, price);
   const charge = record.chargeNanos + record.unbookedNanos;
   if (protocol === 'passthrough') return charge === (isPassagePaid(outcome, status) ? cost : 0);
-  const paid = isPaid(outcome, record.mode === 'stream' && record.firstByteMs !== null);
+  const paid = isPaid(outcome, record.mode === 'stream' && record.firstTextMs !== null);
   if (charge === 0 || paid === false) return charge === 0 && (paid !== true || cost === 0);
   // Our own count may have been cut at the hold.
   const isCut =

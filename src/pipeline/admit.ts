@@ -17,7 +17,7 @@ export async function admit(key: ApiKey, exchange: Exchange, ports: Ports): Prom
   const mayWait = limits.queueWaitMs > 0;
   const { signal } = exchange.interruption;
   const askedMs = clock.monotonicMs();
-  const standing = await limiter.start(
+  const standing = await limiter.acquire(
     key.id,
     exchange.requestId,
     limits,

@@ -15,7 +15,7 @@ import type { Ending, Exchange, Ports } from './exchange.ts';
 export function openAnswer(request: TextRequest, exchange: Exchange): AnswerWriter {
   const identity: AnswerIdentity = {
     id: exchange.id,
-    createdAt: Math.floor(exchange.arrivedAt / 1_000),
+    createdAtSeconds: Math.floor(exchange.arrivedAt / 1_000),
     model: request.model,
   };
   const writer = createWriter(request, identity);

@@ -1,4 +1,4 @@
-import type { UpstreamAnswer } from '../domain/ports.ts';
+import type { UpstreamAnswer } from '../domain/ports/upstreams.ts';
 import { createOrderLaw } from '../protocol/order-law.ts';
 import type { TextEvent } from '../protocol/text.ts';
 import type { UpstreamReader } from '../protocol/upstream/dialect.ts';

@@ -1,12 +1,13 @@
 import { readUpstreamError } from '../protocol/upstream/read-error.ts';
 import { createReader } from '../protocol/upstream/read-answer.ts';
 import type { TextRequest } from '../protocol/text.ts';
-import type { Clock, UpstreamAnswer, UpstreamFault } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
 import { mostTokensOf } from '../domain/pricing.ts';
 import type { Route } from '../domain/routing.ts';
 import { readParts } from './answer-parts.ts';
 import type { AnswerPart } from './answer-parts.ts';
-import { dialects } from './dialects.ts';
+import { dialects } from '../protocol/upstream/dialects.ts';
 import { failedEnding, faultEnding } from './endings.ts';
 import type { FailedEnding } from './endings.ts';
 import type { Exchange, Ports } from './exchange.ts';

@@ -1,7 +1,7 @@
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { ApiKey } from '../domain/api-key.ts';
-import type { KeyDirectory } from '../domain/ports.ts';
+import type { KeyDirectory } from '../domain/ports/keys.ts';
 
 const bearer = /^Bearer +(\S+)$/i;
 

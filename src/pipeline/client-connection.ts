@@ -1,5 +1,5 @@
-import type { Limits, Standing } from '../domain/limits.ts';
-import type { RequestHead } from '../domain/ports.ts';
+import type { Limits, LimitDecision } from '../domain/limits.ts';
+import type { RequestHead } from '../domain/ports/telemetry.ts';
 import type { Refusal } from '../shared/errors.ts';
 
 /** What the head of an answer says, before it is put into headers. */
@@ -8,7 +8,7 @@ export interface AnswerHead {
   readonly contentType: string;
   readonly isStream: boolean;
   /** How the key stands, and its limits; `null` when the request did not come so far. */
-  readonly standing: Standing | null;
+  readonly standing: LimitDecision | null;
   readonly limits: Limits | null;
   /** The key's balance in nano-USD; `null` when it has none, or the request did not come so far. */
   readonly balanceNanos: number | null;

@@ -1,5 +1,5 @@
 import type { RequestKind } from '../domain/consumption.ts';
-import type { Interruption } from '../domain/ports.ts';
+import type { Interruption } from '../domain/interruption.ts';
 import { conclude } from './answer-client.ts';
 import { watchDeparture } from './departure.ts';
 import { interruptedEnding, unexpectedEnding } from './endings.ts';

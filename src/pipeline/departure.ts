@@ -1,4 +1,5 @@
-import type { Clock, Interruption } from '../domain/ports.ts';
+import type { Interruption } from '../domain/interruption.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 import type { Exchange } from './exchange.ts';
 
 /** How long an answer is read on for its usage after its client left, in milliseconds. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 import { within } from '../domain/within.ts';
 import type { InFlight } from './in-flight.ts';
 

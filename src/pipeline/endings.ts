@@ -1,6 +1,7 @@
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { Interruption, UpstreamFault } from '../domain/ports.ts';
+import type { Interruption } from '../domain/interruption.ts';
+import type { UpstreamFault } from '../domain/ports/upstreams.ts';
 import type { FailureEvent, FinishEvent, Usage } from '../protocol/text.ts';
 import type { Ending } from './exchange.ts';
 

@@ -5,19 +5,15 @@ import type { AnswerWriter } from '../protocol/answer-writer.ts';
 import type { FinishEvent, ProtocolViolation, TextRequest, Usage } from '../protocol/text.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { Attempt, Outcome, RequestKind } from '../domain/consumption.ts';
-import type { Limits, Standing } from '../domain/limits.ts';
-import type {
-  Clock,
-  KeyDirectory,
-  Limiter,
-  ModelCatalogue,
-  Telemetry,
-  TokenCounter,
-  Trace,
-  Tracer,
-  Upstreams,
-  WatchedRecords,
-} from '../domain/ports.ts';
+import type { Limits, LimitDecision } from '../domain/limits.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { KeyDirectory } from '../domain/ports/keys.ts';
+import type { Limiter } from '../domain/ports/limiter.ts';
+import type { ModelCatalogue } from '../domain/ports/models.ts';
+import type { WatchedRecords } from '../domain/ports/records.ts';
+import type { Telemetry, Trace, Tracer } from '../domain/ports/telemetry.ts';
+import type { TokenCounter } from '../domain/ports/tokens.ts';
+import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { Price } from '../domain/pricing.ts';
 import type { OfferedModel, Route } from '../domain/routing.ts';
 import type { AttemptResult } from '../domain/attempt-result.ts';
@@ -78,7 +74,7 @@ interface AttemptNote extends Attempt {
 interface Notes {
   key: ApiKey | null;
   limits: Limits | null;
-  standing: Standing | null;
+  standing: LimitDecision | null;
   /** What was asked, once it is known to be sound. */
   request: TextRequest | null;
   stream: boolean;

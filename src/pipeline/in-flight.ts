@@ -1,5 +1,5 @@
 import type { RequestKind } from '../domain/consumption.ts';
-import type { Interruption } from '../domain/ports.ts';
+import type { Interruption } from '../domain/interruption.ts';
 
 /** What the registry knows of a running request. */
 export interface Running {

@@ -7,7 +7,7 @@ import type { OpenedRecord, Reservation } from '../domain/consumption.ts';
 import { holdFor } from '../domain/pricing.ts';
 import type { Destination, Route } from '../domain/routing.ts';
 import { storageUnavailable } from '../domain/storage-refusal.ts';
-import { dialects } from './dialects.ts';
+import { dialects } from '../protocol/upstream/dialects.ts';
 import type { Exchange, Ports } from './exchange.ts';
 
 /** When a key may ask again whose balance is held by its own requests, in milliseconds: nobody can know. */
@@ -61,7 +61,7 @@ export async function beginRecord(
       hold,
       requestId,
       keyId,
-      createdAt,
+      createdAtMs: createdAt,
       protocol,
       queuedMs,
     });

@@ -1,7 +1,7 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { ApiKey } from '../domain/api-key.ts';
-import type { ModelCatalogue } from '../domain/ports.ts';
+import type { ModelCatalogue } from '../domain/ports/models.ts';
 import { orderRoutes } from '../domain/routing.ts';
 import type { Destination, OfferedModel } from '../domain/routing.ts';
 import type { Exchange, Ports } from './exchange.ts';

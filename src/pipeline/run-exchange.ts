@@ -1,5 +1,5 @@
 import { isRefusal } from '../shared/errors.ts';
-import type { Interruption } from '../domain/ports.ts';
+import type { Interruption } from '../domain/interruption.ts';
 import type { Protocol } from '../protocol/text.ts';
 import { admit } from './admit.ts';
 import { openAnswer } from './answer-client.ts';

@@ -1,6 +1,7 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { TraceHeaders, UpstreamFault } from '../domain/ports.ts';
+import type { TraceHeaders } from '../domain/ports/telemetry.ts';
+import type { UpstreamFault } from '../domain/ports/upstreams.ts';
 import { costOf, free, noTokens } from '../domain/pricing.ts';
 import type { Price } from '../domain/pricing.ts';
 import type { AttemptResult } from '../domain/attempt-result.ts';
@@ -26,7 +27,7 @@ export interface PassthroughPath {
 }
 
 /** A request and its answer on their way through: what transport hands to the pipeline. */
-export interface Forwarding {
+export interface PassthroughTransport {
   /** A fault of the request that its head shows, such as a body that is too large. */
   readonly requestFault: Refusal | null;
   /**
@@ -47,7 +48,7 @@ export interface Forwarding {
 export function runPassthrough(
   route: PassthroughPath,
   client: ClientConnection,
-  forwarding: Forwarding,
+  forwarding: PassthroughTransport,
   ports: Ports,
 ): Promise<void> {
   return conduct('passthrough', client, ports, (exchange) => carry(route, forwarding, exchange, ports));
@@ -55,7 +56,7 @@ export function runPassthrough(
 
 async function carry(
   { path, upstream, price }: PassthroughPath,
-  forwarding: Forwarding,
+  forwarding: PassthroughTransport,
   exchange: Exchange,
   ports: Ports,
 ): Promise<Ending> {

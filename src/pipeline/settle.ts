@@ -1,6 +1,6 @@
 import { statusOf } from '../shared/errors.ts';
 import type { Attempt } from '../domain/consumption.ts';
-import type { ExchangeSummary } from '../domain/ports.ts';
+import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import { chargeFor } from './charge.ts';
 import type { Ending, Exchange, Ports } from './exchange.ts';
 
@@ -22,7 +22,7 @@ export async function settle(ending: Ending, exchange: Exchange, ports: Ports): 
       ({ chargeNanos } = charge);
       const { upstream, attempts } = summary;
       const settled = { requestId, outcome, upstream, attempts: attempts.map(recorded), status };
-      await ports.records.settle({ ...settled, ...charge, firstByteMs, totalMs });
+      await ports.records.settle({ ...settled, ...charge, firstTextMs: firstByteMs, totalMs });
     } catch (error) {
       ports.telemetry.fault('a consumption record could not be settled', error);
     }

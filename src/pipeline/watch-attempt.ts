@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../shared/errors.ts';
-import type { TraceHeaders, UpstreamAnswer, UpstreamFault } from '../domain/ports.ts';
+import type { TraceHeaders } from '../domain/ports/telemetry.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
 import type { Route } from '../domain/routing.ts';
 import type { AttemptResult } from '../domain/attempt-result.ts';
 import type { ProtocolViolation } from '../protocol/text.ts';

@@ -6,7 +6,7 @@ export interface AnswerIdentity {
   /** 32 hexadecimal digits, from which every id of the answer is made. */
   readonly id: string;
   /** Seconds since 1970. */
-  readonly createdAt: number;
+  readonly createdAtSeconds: number;
   /** The model by the name that the client used. */
   readonly model: string;
 }

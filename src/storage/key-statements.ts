@@ -13,7 +13,7 @@ export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
       sql: `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms, models,
               expires_at, compatibility)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      values: [key.id, hash, key.createdAt, ...settingsOf(key)],
+      values: [key.id, hash, key.createdAtMs, ...settingsOf(key)],
     },
     { sql: 'INSERT INTO accounts (key_id) VALUES (?)', values: [key.id] },
   ];
@@ -82,12 +82,12 @@ export function selectKeyById(id: string): Statement {
 }
 
 /** A page of keys, newest first, behind the key that was made at `before` and has its id. */
-export function selectKeys(limit: number, before: Pick<ApiKey, 'id' | 'createdAt'> | null): Statement {
+export function selectKeys(limit: number, before: Pick<ApiKey, 'id' | 'createdAtMs'> | null): Statement {
   const page = 'ORDER BY created_at DESC, id DESC LIMIT ?';
   if (before === null) return { sql: `${selectKey} ${page}`, values: [limit] };
   return {
     sql: `${selectKey} WHERE (created_at, id) < (?, ?) ${page}`,
-    values: [before.createdAt, before.id, limit],
+    values: [before.createdAtMs, before.id, limit],
   };
 }
 
@@ -100,11 +100,11 @@ export function readKey(row: Row): ApiKey {
   return {
     id: String(row['id']),
     name: String(row['name']),
-    createdAt: Number(row['created_at']),
+    createdAtMs: Number(row['created_at']),
     limits,
     models: row['models'] === null ? null : (JSON.parse(String(row['models'])) as string[]),
     expiresAt: ends.length === 0 ? null : Math.min(...ends),
-    revokedAt: row['revoked_at'] === null ? null : Number(row['revoked_at']),
+    revokedAtMs: row['revoked_at'] === null ? null : Number(row['revoked_at']),
     hasBalance: row['has_balance'] === 1,
     compatibility: JSON.parse(String(row['compatibility'])) as ApiKey['compatibility'],
   };

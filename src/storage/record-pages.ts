@@ -48,7 +48,7 @@ export function readRecord(row: Row): ConsumptionRecord {
   return {
     requestId: String(row['request_id']),
     keyId: String(row['key_id']),
-    createdAt: Number(row['created_at']),
+    createdAtMs: Number(row['created_at']),
     protocol: row['protocol'] as ConsumptionRecord['protocol'],
     mode: row['mode'] as ConsumptionRecord['mode'],
     model: String(row['model']),
@@ -79,7 +79,7 @@ export function readRecord(row: Row): ConsumptionRecord {
     chargeNanos: Number(row['charge']),
     unbookedNanos: Number(row['unbooked']),
     queuedMs: Number(row['queued_ms']),
-    firstByteMs: number('first_byte_ms'),
+    firstTextMs: number('first_byte_ms'),
     totalMs: number('total_ms'),
   };
 }

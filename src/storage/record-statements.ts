@@ -25,7 +25,7 @@ export function openRecord(record: OpenedRecord): readonly Statement[] {
             WHERE key_id = ? AND last_request = ? RETURNING hold`,
       values: [
         requestId,
-        record.createdAt,
+        record.createdAtMs,
         record.protocol,
         record.mode,
         record.model,
@@ -102,7 +102,7 @@ export function settleRecord(
         chargeNanos,
         chargeNanos,
         chargeNanos,
-        record.firstByteMs === null ? null : Math.round(record.firstByteMs),
+        record.firstTextMs === null ? null : Math.round(record.firstTextMs),
         Math.round(record.totalMs),
         requestId,
       ],

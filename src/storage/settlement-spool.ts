@@ -1,7 +1,7 @@
 import { constants, promises as files } from 'node:fs';
 import { dirname } from 'node:path';
-import type { SettledRecord } from '../domain/consumption.ts';
-import type { ReportFault } from '../domain/ports.ts';
+import type { SettlementSpool } from '../domain/ports/settlement-spool.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { readSpoolLines, writeSpoolLine } from './spool-lines.ts';
 import { lookUpFileId } from './sqlite/file-ids.ts';
 
@@ -13,21 +13,6 @@ const maxBytes = 64 * 1_024 * 1_024;
 
 /** How much is overwritten with zeros at a time, in bytes. */
 const zeros = Buffer.alloc(64 * 1_024);
-
-/** A file of settlements that the database has not taken, which outlives the process. */
-export interface SettlementSpool {
-  /**
-   * Opens it, once this process owns the database. Resolves with the settlements that an earlier process left, and the
-   * number of damaged lines; rejects when there is a spool that can't be read.
-   */
-  open(): Promise<{ readonly records: readonly SettledRecord[]; readonly damaged: number }>;
-  /** Resolves when the settlement is on the disk; rejects when it could not be written. */
-  append(record: SettledRecord): Promise<void>;
-  /** Empties it of everything that was appended before the call. */
-  clear(): Promise<void>;
-  /** Rejects when what it holds is not in the file that the next process would read. */
-  close(): Promise<void>;
-}
 
 /**
  * The file `<database>-settlements` beside the real path of a database: lines, then zeros. Its space is overwritten in place, which a full disk allows on

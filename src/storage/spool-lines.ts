@@ -40,6 +40,6 @@ function isSettledRecord(value: unknown): value is SettledRecord {
     Array.isArray(record.attempts) &&
     typeof record.usage === 'object' &&
     (record.upstream === null || typeof record.upstream === 'string') &&
-    (record.firstByteMs === null || typeof record.firstByteMs === 'number')
+    (record.firstTextMs === null || typeof record.firstTextMs === 'number')
   );
 }

@@ -1,8 +1,10 @@
 import { openingReference } from '../domain/account.ts';
 import type { Account, BookedCredit, Credit } from '../domain/account.ts';
 import type { ApiKey, KeyChanges } from '../domain/api-key.ts';
-import type { ConsumptionRecord, RecordFilter, RecordPage, SettledRecord } from '../domain/consumption.ts';
-import type { NextId, Records, ReportFault } from '../domain/ports.ts';
+import type { ConsumptionRecord, RecordFilter, RecordPage } from '../domain/consumption.ts';
+import type { NextId } from '../domain/ports/clock.ts';
+import type { RecoverableRecords } from '../domain/ports/records.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { KeyPage } from '../operations/manage-keys.ts';
 import { bookCredit, selectAccounts } from './account-statements.ts';
 import type { Engine, Row, Statement } from './engine.ts';
@@ -20,7 +22,7 @@ import { readRecord, selectCursor, selectRecord, selectRecords } from './record-
 import { closeLostRecords, openRecord, readReservation, settleRecord } from './record-statements.ts';
 
 /** Everything the service keeps, over any engine. */
-export interface Store extends Records {
+export interface Store extends RecoverableRecords {
   /** Keeps a key, with an opening balance in nano-USD or with none at all. */
   createKey(key: ApiKey, hash: string, balanceNanos: number | null): Promise<void>;
   /** A key by the hash of a secret that is valid now. */
@@ -41,15 +43,9 @@ export interface Store extends Records {
   findRecord(requestId: string, keyId: string): Promise<ConsumptionRecord | null>;
   /** The ids of open records that were begun before a time. */
   listOpen(before: number): Promise<readonly string[]>;
-  /** Whether a settlement was made, this one and no other. */
-  isSettled(record: SettledRecord): Promise<boolean>;
   countOpen(): Promise<number>;
   /** Keys in use at a time with a balance under so many nano-USD. */
   countLowBalances(belowNanos: number, at: number): Promise<number>;
-  /** Ends the records that a process which died left open; returns how many there were. */
-  closeLostRecords(): Promise<number>;
-  /** Commits a write that changes nothing. Rejects when the database takes none. */
-  checkWrites(): Promise<void>;
 }
 
 /** What the store needs beside its engine: names for postings, the time of day in milliseconds, and the log. */
@@ -71,7 +67,7 @@ export function createStore(engine: Engine, { nextId, now, report }: StoreTools)
   return {
     async createKey(key, hash, nanos) {
       const opening = { keyId: key.id, reference: openingReference };
-      const credit = nanos === null ? [] : bookCredit({ ...opening, nanos }, nextId(), key.createdAt);
+      const credit = nanos === null ? [] : bookCredit({ ...opening, nanos }, nextId(), key.createdAtMs);
       await engine.run([...insertKey(key, hash), ...credit]);
     },
     async findKeyByHash(hash) {

@@ -1,5 +1,5 @@
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 import type { Log } from './logger.ts';
 import type { Metrics } from './metrics.ts';
 

@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../shared/errors.ts';
-import type { ExchangeSummary } from '../domain/ports.ts';
+import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 
 /** The code that the client was told; a client that left was told nothing. */
 export function codeOf({ outcome, refusal }: ExchangeSummary): ErrorCode | null {

@@ -1,6 +1,7 @@
 import { ExportResultCode } from '@opentelemetry/core';
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
-import type { Clock, ReportFault } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
 
 /** How long the log is silent about a collector after it was told of it, in milliseconds. */
 const silenceMs = 600_000;

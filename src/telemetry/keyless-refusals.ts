@@ -1,4 +1,5 @@
-import type { Clock, ExchangeSummary } from '../domain/ports.ts';
+import type { ExchangeSummary } from '../domain/exchange-summary.ts';
+import type { Clock } from '../domain/ports/clock.ts';
 import { codeOf } from './error-code.ts';
 
 /** How long requests without a valid key are counted before the sum is a line of the log, in milliseconds. */

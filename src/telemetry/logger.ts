@@ -2,10 +2,12 @@ import { createRequire } from 'node:module';
 import { pino } from 'pino';
 import type { PinoPretty } from 'pino-pretty';
 import { formatUsd } from '../shared/money.ts';
-import type { Clock, ExchangeSummary, ReportFault, Telemetry } from '../domain/ports.ts';
+import type { ExchangeSummary } from '../domain/exchange-summary.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { ReportFault, Telemetry } from '../domain/ports/telemetry.ts';
 import { describeCrash } from './describe-crash.ts';
 import { codeOf } from './error-code.ts';
-import { lineForPeople } from './line-for-people.ts';
+import { terminalLine } from './terminal-line.ts';
 import { openStandardStream } from './log-destination.ts';
 import { sumKeylessRefusals } from './keyless-refusals.ts';
 
@@ -105,7 +107,7 @@ function prettyLines(): (line: string) => string {
   const { prettyFactory } = createRequire(import.meta.url)('pino-pretty') as typeof PinoPretty;
   return prettyFactory({
     hideObject: true,
-    messageFormat: (line) => lineForPeople(line as Parameters<typeof lineForPeople>[0]),
+    messageFormat: (line) => terminalLine(line as Parameters<typeof terminalLine>[0]),
   });
 }
 

@@ -1,13 +1,14 @@
 import { Registry, collectDefaultMetrics } from 'prom-client';
 import { connectionRefusals } from '../domain/connection-refusal.ts';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
-import type { ExchangeSummary, Telemetry } from '../domain/ports.ts';
+import type { ExchangeSummary } from '../domain/exchange-summary.ts';
+import type { Telemetry } from '../domain/ports/telemetry.ts';
 import { registeredName } from '../protocol/contract/registry.ts';
 import type { Outcome } from '../domain/consumption.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { BookFigures } from '../operations/watch-books.ts';
-import { remember } from './children.ts';
+import type { LedgerFigures } from '../background/monitor-ledger.ts';
+import { cacheByLabels } from './label-cache.ts';
 import { createInstruments } from './instruments.ts';
 
 /** The label for a model or upstream that is not known yet, or not configured: clients can't add labels. */
@@ -40,7 +41,7 @@ const streamEndings: Readonly<Record<Outcome, string>> = {
 export interface Readings {
   /** How every upstream is; one that asked for a pause counts as open. */
   readonly upstreamStates: () => Readonly<Record<string, UpstreamState>>;
-  readonly books: () => BookFigures;
+  readonly books: () => LedgerFigures;
   /** How long the oldest settlement has waited, in milliseconds; 0 when none waits. */
   readonly settlementLagMs: () => number;
   /** How many lines of the log were lost so far. */
@@ -102,24 +103,24 @@ type Children = ReturnType<typeof childrenOf>;
 /** Every metric with labels, by its labels' values in their order. */
 function childrenOf(instruments: Instruments) {
   return {
-    inFlight: remember((...values) => instruments.inFlight.labels(...values)),
-    streamsOpen: remember((...values) => instruments.streamsOpen.labels(...values)),
-    requests: remember((...values) => instruments.requests.labels(...values)),
-    endings: remember((...values) => instruments.endings.labels(...values)),
-    stripped: remember((...values) => instruments.stripped.labels(...values)),
-    rejected: remember((...values) => instruments.rejected.labels(...values)),
-    limited: remember((...values) => instruments.limited.labels(...values)),
-    attempts: remember((...values) => instruments.attempts.labels(...values)),
-    violations: remember((...values) => instruments.violations.labels(...values)),
-    duration: remember((...values) => instruments.duration.labels(...values)),
-    firstToken: remember((...values) => instruments.firstToken.labels(...values)),
-    perToken: remember((...values) => instruments.perToken.labels(...values)),
-    overhead: remember((...values) => instruments.overhead.labels(...values)),
-    charged: remember((...values) => instruments.charged.labels(...values)),
-    tokens: remember((...values) => instruments.tokens.labels(...values)),
-    tokenUsage: remember((...values) => instruments.tokenUsage.labels(...values)),
-    configReloads: remember((...values) => instruments.configReloads.labels(...values)),
-    connectionsRefused: remember((...values) => instruments.connectionsRefused.labels(...values)),
+    inFlight: cacheByLabels((...values) => instruments.inFlight.labels(...values)),
+    streamsOpen: cacheByLabels((...values) => instruments.streamsOpen.labels(...values)),
+    requests: cacheByLabels((...values) => instruments.requests.labels(...values)),
+    endings: cacheByLabels((...values) => instruments.endings.labels(...values)),
+    stripped: cacheByLabels((...values) => instruments.stripped.labels(...values)),
+    rejected: cacheByLabels((...values) => instruments.rejected.labels(...values)),
+    limited: cacheByLabels((...values) => instruments.limited.labels(...values)),
+    attempts: cacheByLabels((...values) => instruments.attempts.labels(...values)),
+    violations: cacheByLabels((...values) => instruments.violations.labels(...values)),
+    duration: cacheByLabels((...values) => instruments.duration.labels(...values)),
+    firstToken: cacheByLabels((...values) => instruments.firstToken.labels(...values)),
+    perToken: cacheByLabels((...values) => instruments.perToken.labels(...values)),
+    overhead: cacheByLabels((...values) => instruments.overhead.labels(...values)),
+    charged: cacheByLabels((...values) => instruments.charged.labels(...values)),
+    tokens: cacheByLabels((...values) => instruments.tokens.labels(...values)),
+    tokenUsage: cacheByLabels((...values) => instruments.tokenUsage.labels(...values)),
+    configReloads: cacheByLabels((...values) => instruments.configReloads.labels(...values)),
+    connectionsRefused: cacheByLabels((...values) => instruments.connectionsRefused.labels(...values)),
   };
 }
 

@@ -6,7 +6,8 @@ import {
   resourceFromAttributes,
 } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
-import type { Clock, ReportFault, Tracer } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { ReportFault, Tracer } from '../domain/ports/telemetry.ts';
 import { reportRarely } from './export-faults.ts';
 import { beginTrace } from './request-trace.ts';
 import { chooseSampler } from './sampler.ts';

@@ -8,7 +8,8 @@ import {
 } from '@opentelemetry/api';
 import type { HrTime, Span, Tracer } from '@opentelemetry/api';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
-import type { Clock, RequestHead, Trace, TraceHeaders } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { RequestHead, Trace, TraceHeaders } from '../domain/ports/telemetry.ts';
 import { attemptSpan, requestSpan } from './span-contents.ts';
 import type { SpanContents } from './span-contents.ts';
 

@@ -1,4 +1,5 @@
-import type { ExchangeSummary, RequestHead } from '../domain/ports.ts';
+import type { ExchangeSummary } from '../domain/exchange-summary.ts';
+import type { RequestHead } from '../domain/ports/telemetry.ts';
 import { codeOf } from './error-code.ts';
 
 /** What a span says of its work, in OpenTelemetry's words where it has some: only names, numbers and closed codes. */

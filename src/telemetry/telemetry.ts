@@ -1,4 +1,4 @@
-import type { Telemetry } from '../domain/ports.ts';
+import type { Telemetry } from '../domain/ports/telemetry.ts';
 import type { Log } from './logger.ts';
 import type { Metrics } from './metrics.ts';
 

@@ -1,4 +1,5 @@
-import type { Clock, ReportFault, Trace, Tracer } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { ReportFault, Trace, Tracer } from '../domain/ports/telemetry.ts';
 import type { OtelTracer } from './otel.ts';
 
 export interface Tracing extends Tracer {

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { TokenCounter } from '../domain/ports.ts';
+import type { TokenCounter } from '../domain/ports/tokens.ts';
 
 /** How much of a text is counted at once, in UTF-16 code units, so that counting never holds up the streams. */
 const pieceChars = 2_048;

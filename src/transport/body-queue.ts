@@ -1,4 +1,5 @@
-import type { Clock, UpstreamFault } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { UpstreamFault } from '../domain/ports/upstreams.ts';
 
 /** How many unread bytes make the upstream wait: what a slow reader may cost in memory. */
 const highWaterBytes = 131_072;
@@ -106,7 +107,9 @@ export class BodyQueue {
     this.#released = true;
     this.#chunks = [];
     this.#cancelTimer();
-    this.#cancelTimer = this.#clock.schedule(releaseGraceMs, () => this.stop({ fault: 'interrupted' }));
+    this.#cancelTimer = this.#clock.schedule(releaseGraceMs, () =>
+      this.stop({ kind: 'fault', fault: 'interrupted' }),
+    );
     if (this.#paused) this.#source?.resume();
   }
 
@@ -134,8 +137,9 @@ export class BodyQueue {
     const nowMs = this.#clock.monotonicMs();
     const { firstByteMs, idleMs, totalMs } = this.#deadlines;
     const totalLeftMs = this.#startedMs + totalMs - nowMs;
-    if (totalLeftMs <= 0) return this.stop({ fault: 'total_timeout' });
+    if (totalLeftMs <= 0) return this.stop({ kind: 'fault', fault: 'total_timeout' });
     const quiet: UpstreamFault = {
+      kind: 'fault',
       fault: this.#lastActivityMs === null ? 'first_byte_timeout' : 'idle_timeout',
     };
     const quietUntilMs =

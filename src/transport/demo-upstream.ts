@@ -1,4 +1,5 @@
-import type { Clock, UpstreamAnswer, UpstreamCall } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { UpstreamAnswer, UpstreamCall } from '../domain/ports/upstreams.ts';
 import { BodyQueue } from './body-queue.ts';
 import type { Deadlines } from './body-queue.ts';
 import type { Upstream } from './upstreams.ts';
@@ -24,7 +25,7 @@ interface DemoRequest {
 export function createDemoUpstream(deadlines: Deadlines, clock: Clock): Upstream {
   return {
     call: async (call, signal) =>
-      signal.aborted ? { fault: 'interrupted' } : answerCall(call, signal, deadlines, clock),
+      signal.aborted ? { kind: 'fault', fault: 'interrupted' } : answerCall(call, signal, deadlines, clock),
     close: async () => {},
   };
 }
@@ -35,11 +36,12 @@ function answerCall(
   deadlines: Deadlines,
   clock: Clock,
 ): UpstreamAnswer {
-  const interrupt = (): void => queue.stop({ fault: 'interrupted' });
+  const interrupt = (): void => queue.stop({ kind: 'fault', fault: 'interrupted' });
   const queue = new BodyQueue(clock, deadlines, () => signal.removeEventListener('abort', interrupt));
   signal.addEventListener('abort', interrupt, { once: true });
   play(piecesOf(call), queue, clock);
   return {
+    kind: 'answer',
     status: 200,
     contentType: call.stream ? 'text/event-stream' : 'application/json',
     retryAfterMs: null,

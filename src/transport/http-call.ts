@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import type { Clock, UpstreamAnswer, UpstreamFault } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
 import { BodyQueue } from './body-queue.ts';
 import type { Deadlines } from './body-queue.ts';
 import type { Connection, ConnectionUser } from './connections.ts';
@@ -28,7 +29,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     signal: AbortSignal,
     onSent: () => void = () => {},
   ) {
-    const interrupt = (): void => this.#queue.stop({ fault: 'interrupted' });
+    const interrupt = (): void => this.#queue.stop({ kind: 'fault', fault: 'interrupted' });
     signal.addEventListener('abort', interrupt, { once: true });
     this.#resolve = resolve;
     this.#onSent = onSent;
@@ -64,6 +65,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     if (status < 200) return;
     const queue = this.#queue;
     const answer: UpstreamAnswer = {
+      kind: 'answer',
       status,
       contentType: (firstValue(headers['content-type']) ?? '').toLowerCase(),
       retryAfterMs: readRetryAfter(headers),
@@ -83,7 +85,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#queue.finish({ fault: this.#faultKind(), cause: describe(error) });
+    this.#queue.finish({ kind: 'fault', fault: this.#faultKind(), cause: describe(error) });
   }
 
   /** A kept connection that the other side closed just when it was used again says nothing about the upstream. */

@@ -1,4 +1,5 @@
-import type { Clock, UpstreamCall } from '../domain/ports.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { UpstreamCall } from '../domain/ports/upstreams.ts';
 import type { Deadlines } from './body-queue.ts';
 import { openConnection, openConnections } from './connections.ts';
 import type { ConnectionOptions } from './connections.ts';
@@ -24,7 +25,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
   const headers = { 'accept-encoding': 'identity', 'user-agent': 'textgate', ...options.headers };
   return {
     call(call, signal) {
-      if (signal.aborted) return Promise.resolve({ fault: 'interrupted' });
+      if (signal.aborted) return Promise.resolve({ kind: 'fault', fault: 'interrupted' });
       return new Promise((resolve) => {
         const exchange = new HttpCall(resolve, clock, deadlinesOf(call, deadlines), signal, call.onSent);
         const once = call.fresh ? openConnection(url, options) : null;

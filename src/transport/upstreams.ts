@@ -1,4 +1,4 @@
-import type { Upstreams } from '../domain/ports.ts';
+import type { Upstreams } from '../domain/ports/upstreams.ts';
 
 /** One provider that can be called. */
 export interface Upstream {

@@ -1,5 +1,5 @@
 import type { Attempt } from '../../src/domain/consumption.ts';
-import type { ExchangeSummary } from '../../src/domain/ports.ts';
+import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 
 /** How long /metrics takes with 50 models on each of 10 upstreams, all of which have been used in every way. */

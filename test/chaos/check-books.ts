@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { costOf, noTokens } from '../../src/domain/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
-import { createBooks } from '../../src/storage/books.ts';
+import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import type { Acknowledged } from './numbered-client.ts';
@@ -30,7 +30,7 @@ export async function checkBooks(
 ): Promise<BookCheck> {
   const engine = openTestEngine(file);
   await engine.ready;
-  const verification = await verifyLedger(createBooks(engine));
+  const verification = await verifyLedger(createLedgerAudit(engine));
   await engine.close();
   const database = new DatabaseSync(file, { readOnly: true });
   const find = database.prepare('SELECT outcome, charge FROM records WHERE request_id = ?');

@@ -15,7 +15,7 @@ function setUp(given: Omit<Limits, 'queueWaitMs'>) {
   const clock = createFakeClock();
   const limiter = createMemoryLimiter(clock);
   let count = 0;
-  const start = (keyId = 'key') => limiter.start(keyId, `request-${count++}`, limits, signal);
+  const start = (keyId = 'key') => limiter.acquire(keyId, `request-${count++}`, limits, signal);
   const verdicts = async (times: number, keyId?: string) => {
     const all = [];
     for (let i = 0; i < times; i++) all.push((await start(keyId)).verdict);
@@ -186,7 +186,7 @@ test('any sequence of starts and releases is judged as a naive count would judge
               : 'granted';
           const id = `request-${attempts++}`;
           const taken = verdict === 'granted' ? 1 : 0;
-          judged.push(await limiter.start(keyId, id, limits, signal));
+          judged.push(await limiter.acquire(keyId, id, limits, signal));
           expected.push({
             verdict,
             inFlight: inFlight + taken,
@@ -211,7 +211,7 @@ describe('a request that may wait for a slot', () => {
     const limiter = createMemoryLimiter(clock);
     const order: string[] = [];
     const wait = async (id: string, leaving = signal, given = limits) => {
-      const { verdict } = await limiter.start('key', id, given, leaving);
+      const { verdict } = await limiter.acquire('key', id, given, leaving);
       order.push(`${id} ${verdict}`);
     };
     const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -297,8 +297,8 @@ test('the time until the next start is never longer than the window, whatever th
   // 5538.2711508 + 60,000 - 5538.2711508 is 60,000.00000000001, which would be shown as 1m1s.
   const limiter = createMemoryLimiter({ ...clock, monotonicMs: () => 5_538.271_150_8 });
   const limits = { concurrency: 2, requestsPerMinute: 1, queueWaitMs: 0 };
-  expect(await limiter.start('key', 'a', limits, signal)).toMatchObject({ resetMs: minuteMs });
-  expect(await limiter.start('key', 'b', limits, signal)).toMatchObject({
+  expect(await limiter.acquire('key', 'a', limits, signal)).toMatchObject({ resetMs: minuteMs });
+  expect(await limiter.acquire('key', 'b', limits, signal)).toMatchObject({
     verdict: 'rate',
     resetMs: minuteMs,
   });

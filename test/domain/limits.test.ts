@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { limitRefusal } from '../../src/domain/limits.ts';
-import type { Standing } from '../../src/domain/limits.ts';
+import type { LimitDecision } from '../../src/domain/limits.ts';
 
 const limits = { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 };
-const granted: Standing = { verdict: 'granted', inFlight: 1, remainingStarts: 59, resetMs: 60_000 };
+const granted: LimitDecision = { verdict: 'granted', inFlight: 1, remainingStarts: 59, resetMs: 60_000 };
 
 describe('a standing', () => {
   test('that was granted is no refusal', () => {
@@ -22,7 +22,7 @@ describe('a standing', () => {
   });
 
   test('over the rate says when the next start is given back, rounded up', () => {
-    const standing: Standing = { verdict: 'rate', inFlight: 0, remainingStarts: 0, resetMs: 1_001 };
+    const standing: LimitDecision = { verdict: 'rate', inFlight: 0, remainingStarts: 0, resetMs: 1_001 };
     const refusal = limitRefusal(standing, limits);
     expect(refusal).toMatchObject({
       code: 'rate_limit_exceeded',

@@ -6,8 +6,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createMemoryLimiter } from '../../src/coordination/memory.ts';
 import { createTurnQueue } from '../../src/domain/turn-queue.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
-import { createHolderRoutes } from '../../src/http/holder-routes.ts';
-import type { HolderPorts } from '../../src/http/holder-routes.ts';
+import { createOwnKeyRoutes } from '../../src/http/own-key-routes.ts';
+import type { OwnKeyPorts } from '../../src/http/own-key-routes.ts';
 import { prepareAnswers } from '../../src/http/refusal-response.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
@@ -35,12 +35,12 @@ async function serveSlowRecords(): Promise<{ readonly url: string; readonly fini
   const clock = createFakeClock();
   const { promise: finished, resolve: finish } = Promise.withResolvers<void>();
   const key = { id: 'key_a' } as ApiKey;
-  const holder = createHolderRoutes({
+  const holder = createOwnKeyRoutes({
     readLimiter: createMemoryLimiter(clock),
     readTurns: createTurnQueue(clock),
     keys: { find: () => key },
     listRecords: () => finished.then(() => ({ records: [], next: null })),
-  } as unknown as HolderPorts);
+  } as unknown as OwnKeyPorts);
   const app = express().use(
     prepareAnswers(randomUUID, () => {}),
     holder,

@@ -38,7 +38,7 @@ const settled = (requestId: string, chargeNanos: number): SettledRecord => ({
   usageSource: 'upstream',
   price,
   chargeNanos,
-  firstByteMs: 1,
+  firstTextMs: 1,
   totalMs: 2,
 });
 
@@ -49,11 +49,11 @@ async function leaveDatabase(path: string): Promise<void> {
   const key = {
     id: keyId,
     name: 'payer',
-    createdAt: 1,
+    createdAtMs: 1,
     limits: {},
     models: null,
     expiresAt: null,
-    revokedAt: null,
+    revokedAtMs: null,
     hasBalance: true,
     compatibility: {},
   };
@@ -62,7 +62,7 @@ async function leaveDatabase(path: string): Promise<void> {
     await store.open({
       requestId,
       keyId,
-      createdAt: 1,
+      createdAtMs: 1,
       protocol: 'chat',
       mode: 'sync',
       model: 'm',

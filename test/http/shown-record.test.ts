@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { recordsAsCsv } from '../../src/http/shown-record.ts';
+import { recordsAsCsv } from '../../src/http/present-record.ts';
 import { free } from '../../src/domain/pricing.ts';
 import type { ConsumptionRecord } from '../../src/domain/consumption.ts';
 
 const record: ConsumptionRecord = {
   requestId: 'req_1',
   keyId: 'key_1',
-  createdAt: 0,
+  createdAtMs: 0,
   protocol: 'chat',
   mode: 'sync',
   model: 'm',
@@ -21,7 +21,7 @@ const record: ConsumptionRecord = {
   chargeNanos: 0,
   unbookedNanos: 0,
   queuedMs: 1,
-  firstByteMs: null,
+  firstTextMs: null,
   totalMs: 2,
 };
 

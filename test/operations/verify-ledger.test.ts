@@ -40,7 +40,7 @@ async function write(
   await pipeline.store.open({
     requestId,
     keyId,
-    createdAt: 1,
+    createdAtMs: 1,
     protocol: 'chat',
     mode: 'stream',
     model: 'm',
@@ -60,7 +60,7 @@ async function write(
     usageSource: 'upstream',
     price: null,
     chargeNanos: cost,
-    firstByteMs: 1,
+    firstTextMs: 1,
     totalMs: 2,
     ...settled,
   });

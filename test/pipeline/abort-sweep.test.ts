@@ -13,9 +13,10 @@ const plenty = 1_000_000_000;
 /** Every way in which an answer can break off, once some of its events have come. */
 const ways: Readonly<Record<string, (request: DrivenRequest) => void>> = {
   'the client leaves': (request) => request.leave(),
-  'the connection is reset': ({ call }) => call?.give({ fault: 'broken', cause: 'ECONNRESET' }),
+  'the connection is reset': ({ call }) =>
+    call?.give({ kind: 'fault', fault: 'broken', cause: 'ECONNRESET' }),
   'the upstream hangs up': ({ call }) => call?.give(null),
-  'the upstream stalls': ({ call }) => call?.give({ fault: 'idle_timeout' }),
+  'the upstream stalls': ({ call }) => call?.give({ kind: 'fault', fault: 'idle_timeout' }),
   'the upstream sends broken JSON': ({ call }) => call?.give('data: {"choices\n\n'),
 };
 

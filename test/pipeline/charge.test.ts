@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/domain/consumption.ts';
 import { costOf } from '../../src/domain/pricing.ts';
-import { departureTable, settlementTable } from '../../src/domain/settlement.ts';
+import { disconnectTable, settlementTable } from '../../src/domain/settlement.ts';
 import type { OnDisconnect } from '../../src/domain/routing.ts';
 import type { ChargeBasis, Progress } from '../../src/domain/settlement.ts';
 import { chargeFor } from '../../src/pipeline/charge.ts';
@@ -25,7 +25,7 @@ const ports = portsIn('soft');
 /** Every outcome, and those of a client that leaves or cancels by what its upstream's `onDisconnect` says. */
 const cases: readonly (readonly [Outcome, OnDisconnect])[] = [
   ...(Object.keys(settlementTable) as Outcome[]).map((outcome) => [outcome, 'free'] as const),
-  ...(Object.keys(departureTable) as OnDisconnect[]).flatMap((rule) =>
+  ...(Object.keys(disconnectTable) as OnDisconnect[]).flatMap((rule) =>
     (['client_closed', 'cancelled'] as const).map((outcome) => [outcome, rule] as const),
   ),
 ];

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { UpstreamFault } from '../../src/domain/ports.ts';
+import type { UpstreamFault } from '../../src/domain/ports/upstreams.ts';
 import type { Ports } from '../../src/pipeline/exchange.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness.ts';
@@ -49,13 +49,20 @@ describe('a client that leaves while a whole answer is awaited', () => {
   type Call = Ports['upstreams']['call'];
   const untilAbort = (signal: AbortSignal) =>
     new Promise<UpstreamFault>((resolve) =>
-      signal.addEventListener('abort', () => resolve({ fault: 'interrupted' })),
+      signal.addEventListener('abort', () => resolve({ kind: 'fault', fault: 'interrupted' })),
     );
   const answering = (status: number): Call => {
     return async ({ onSent }, signal) => {
       onSent?.();
       const read = () => untilAbort(signal);
-      return { status, contentType: 'application/json', retryAfterMs: null, read, release: () => {} };
+      return {
+        kind: 'answer',
+        status,
+        contentType: 'application/json',
+        retryAfterMs: null,
+        read,
+        release: () => {},
+      };
     };
   };
   let calls: number;
@@ -70,7 +77,7 @@ describe('a client that leaves while a whole answer is awaited', () => {
       async ({ onSent }, signal) => {
         if (++calls > 1) return untilAbort(signal);
         onSent?.();
-        return { fault: 'stale' };
+        return { kind: 'fault', fault: 'stale' };
       },
       nothing,
     ],
@@ -122,7 +129,7 @@ describe('a client that leaves in the middle of an answer', () => {
   test('of which an upstream fails during its thoughts: pays nothing', async () => {
     const request = await pipeline.start(keyId, body);
     request.call?.give(thinking('hm'));
-    request.call?.give({ fault: 'broken' });
+    request.call?.give({ kind: 'fault', fault: 'broken' });
     await request.done;
     expect(await recordOf(request)).toMatchObject({ outcome: 'upstream_truncated', charge: 0 });
   });
@@ -175,7 +182,7 @@ describe('a client that leaves in the middle of an answer', () => {
     pipeline.onDisconnect = 'drain';
     const request = await leaveInTheMiddle();
     request.call?.give(rest[0] ?? '');
-    request.call?.give({ fault: 'broken' });
+    request.call?.give({ kind: 'fault', fault: 'broken' });
     await request.done;
     expect(await recordOf(request)).toMatchObject({ outcome: 'client_closed', ...counted });
   });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../../src/domain/ports.ts';
+import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../../src/domain/ports/upstreams.ts';
 import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
 import { readAnswerBody } from '../support/client-answer.ts';
 import { localSource } from '../support/model-source.ts';
@@ -50,14 +50,18 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
   good,
   'good, in pieces': { ...good, play: () => stream([opening, firstText, ...rest, null]) },
   'refuses the connection': elsewhere('unreachable', 'upstream_unavailable', () => ({
+    kind: 'fault',
     fault: 'unreachable',
   })),
-  'says nothing': elsewhere('timeout', 'upstream_timeout', () => ({ fault: 'first_byte_timeout' })),
+  'says nothing': elsewhere('timeout', 'upstream_timeout', () => ({
+    kind: 'fault',
+    fault: 'first_byte_timeout',
+  })),
   'stalls before its first word': elsewhere('timeout', 'upstream_timeout', () =>
-    stream([opening, { fault: 'idle_timeout' }]),
+    stream([opening, { kind: 'fault', fault: 'idle_timeout' }]),
   ),
   'breaks before its first word': elsewhere('truncated', 'upstream_truncated', () =>
-    stream([opening, { fault: 'broken' }]),
+    stream([opening, { kind: 'fault', fault: 'broken' }]),
   ),
   'ends before its first word': elsewhere('truncated', 'upstream_truncated', () => stream([opening, null])),
   'answers 500': status(500, 'error', 'upstream_error'),
@@ -95,12 +99,14 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
     means: 'midway',
   },
   'breaks in the middle': {
-    ...elsewhere('truncated', 'upstream_truncated', () => stream([opening + firstText, { fault: 'broken' }])),
+    ...elsewhere('truncated', 'upstream_truncated', () =>
+      stream([opening + firstText, { kind: 'fault', fault: 'broken' }]),
+    ),
     means: 'midway',
   },
   'stalls in the middle': {
     ...elsewhere('timeout', 'upstream_timeout', () =>
-      stream([opening + firstText, { fault: 'idle_timeout' }]),
+      stream([opening + firstText, { kind: 'fault', fault: 'idle_timeout' }]),
     ),
     means: 'midway',
   },
@@ -112,7 +118,10 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
   },
 };
 
-const stale: Behaviour = elsewhere('stale', 'upstream_unavailable', () => ({ fault: 'stale' }));
+const stale: Behaviour = elsewhere('stale', 'upstream_unavailable', () => ({
+  kind: 'fault',
+  fault: 'stale',
+}));
 
 function answer(
   statusCode: number,
@@ -121,6 +130,7 @@ function answer(
 ): UpstreamAnswer {
   const left = [...parts];
   return {
+    kind: 'answer',
     status: statusCode,
     contentType,
     retryAfterMs: null,
@@ -175,7 +185,7 @@ test(`a request over three upstreams is answered if one is well, and charged onc
       model: 'm',
       weight: null,
     }));
-    const model = { id: 'small', createdAt: 0, price, holdTokens: 100, routes };
+    const model = { id: 'small', createdAtSeconds: 0, price, holdTokens: 100, routes };
     const asked =
       protocol === 'chat' ? { messages: [{ role: 'user', content: 'hello' }] } : { input: 'hello' };
     const request = await pipeline.start(keyId, { model: 'small', stream: isStream, ...asked }, protocol, {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Limiter } from '../../src/domain/ports.ts';
-import { sweepOrphans } from '../../src/operations/sweep-orphans.ts';
+import type { Limiter } from '../../src/domain/ports/limiter.ts';
+import { sweepOrphans } from '../../src/background/sweep-orphans.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import { randomNumbers } from '../support/random-numbers.ts';
@@ -46,7 +46,7 @@ test(`${exchanges} exchanges with exceptions and aborts at every stage leave no 
       exchangeEnded: () => void inProgress--,
     },
     limiter: {
-      start: unreliable(limiter.start.bind(limiter)),
+      acquire: unreliable(limiter.acquire.bind(limiter)),
       // It fails only after its work: a release that is lost would keep its slot, rightly.
       async release(keyId, requestId) {
         await limiter.release(keyId, requestId);
@@ -74,7 +74,7 @@ test(`${exchanges} exchanges with exceptions and aborts at every stage leave no 
   const orphans = await sweepOrphans(store, () => false, ports.clock.now() + 60_000);
   const accounts = await store.accounts(keyIds);
   for (const keyId of keyIds) {
-    const standing = await limiter.start(
+    const standing = await limiter.acquire(
       keyId,
       'the only one',
       ports.defaultLimits,

@@ -219,7 +219,7 @@ const settleTwice = (index: number): Command =>
         usageSource: 'none',
         price: null,
         chargeNanos: 1_000_000,
-        firstByteMs: null,
+        firstTextMs: null,
         totalMs: 1,
       });
       await expect(again).rejects.toThrow('no open record');
@@ -258,7 +258,7 @@ const revoke = (): Command =>
     () => true,
     async (model, { pipeline, keyId }) => {
       model.revoked = true;
-      pipeline.change(keyId, { revokedAt: 1 });
+      pipeline.change(keyId, { revokedAtMs: 1 });
     },
   );
 
@@ -291,9 +291,13 @@ const commands = fc.commands(
     ),
     index.map((at) => breakOff(at, 'badJson', ({ request }) => request.call?.give('data: {"ch\n\n'))),
     index.map((at) =>
-      breakOff(at, 'connectionBroken', ({ request }) => request.call?.give({ fault: 'broken' })),
+      breakOff(at, 'connectionBroken', ({ request }) =>
+        request.call?.give({ kind: 'fault', fault: 'broken' }),
+      ),
     ),
-    index.map((at) => breakOff(at, 'stall', ({ request }) => request.call?.give({ fault: 'idle_timeout' }))),
+    index.map((at) =>
+      breakOff(at, 'stall', ({ request }) => request.call?.give({ kind: 'fault', fault: 'idle_timeout' })),
+    ),
     index.map((at) => breakOff(at, 'truncated', ({ request }) => request.call?.give(null))),
     index.map((at) => settleTwice(at)),
     fc.constant(crash()),

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { ExchangeSummary, UpstreamAnswer } from '../../src/domain/ports.ts';
+import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
+import type { UpstreamAnswer } from '../../src/domain/ports/upstreams.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { PipelineHarness } from '../support/pipeline-harness.ts';
 import { modelPrice } from '../support/model-price.ts';
@@ -18,7 +19,7 @@ test('a finished answer reaches its client whole though the limiter can not give
   const ended: ExchangeSummary[] = [];
   const { limiter, telemetry } = pipeline.ports;
   const instead = {
-    limiter: { start: limiter.start.bind(limiter), release: () => Promise.reject(new Error('away')) },
+    limiter: { acquire: limiter.acquire.bind(limiter), release: () => Promise.reject(new Error('away')) },
     telemetry: { ...telemetry, exchangeEnded: (summary: ExchangeSummary) => void ended.push(summary) },
   };
   const keyId = await pipeline.addKey(1_000_000);
@@ -35,7 +36,7 @@ test('a finished answer reaches its client whole though the limiter can not give
 test('a request is a 500 when the limiter can not be asked', async () => {
   const { limiter } = pipeline.ports;
   const instead = {
-    limiter: { start: () => Promise.reject(new Error('away')), release: limiter.release.bind(limiter) },
+    limiter: { acquire: () => Promise.reject(new Error('away')), release: limiter.release.bind(limiter) },
   };
   const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', instead);
   await request.done;
@@ -47,6 +48,7 @@ test('a request is a 500 when the limiter can not be asked', async () => {
 function upstreamAnswering(answer: Partial<UpstreamAnswer>) {
   let released = 0;
   const whole: UpstreamAnswer = {
+    kind: 'answer',
     status: 200,
     contentType: 'text/event-stream',
     retryAfterMs: null,
@@ -67,7 +69,10 @@ test('an upstream answer that can not be read is released', async () => {
 
 test('the wait for an error body leaves no timer behind when the client leaves during it', async () => {
   const before = pipeline.clock.scheduled;
-  const { upstreams } = upstreamAnswering({ status: 400, read: async () => ({ fault: 'interrupted' }) });
+  const { upstreams } = upstreamAnswering({
+    status: 400,
+    read: async () => ({ kind: 'fault', fault: 'interrupted' }),
+  });
   const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { upstreams });
   request.leave();
   await request.done;

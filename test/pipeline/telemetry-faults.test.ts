@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { ExchangeSummary } from '../../src/domain/ports.ts';
+import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
 import { createTelemetry } from '../../src/telemetry/telemetry.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { PipelineHarness } from '../support/pipeline-harness.ts';

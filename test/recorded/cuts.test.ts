@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { dialects } from '../../src/pipeline/dialects.ts';
+import { dialects } from '../../src/protocol/upstream/dialects.ts';
 import { readAnswer, readStream } from '../support/client-answer.ts';
 import { cut } from '../support/scripted-upstream.ts';
 import { propertyRun } from '../support/property-run.ts';

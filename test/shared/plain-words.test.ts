@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { plainWords } from '../../src/shared/plain-words.ts';
+import { schemaMessage } from '../../src/shared/schema-messages.ts';
 
 const messageOf = (schema: z.ZodType, input: unknown): string | undefined =>
-  schema.safeParse(input, { error: plainWords }).error?.issues[0]?.message;
+  schema.safeParse(input, { error: schemaMessage }).error?.issues[0]?.message;
 
 test.each<[z.ZodType, unknown, string]>([
   [z.string(), undefined, 'missing: expected a text'],

@@ -37,11 +37,11 @@ function startDirectory() {
     const key: ApiKey = {
       id: `key_${secret.slice(6, 18)}`,
       name: 'x',
-      createdAt: 0,
+      createdAtMs: 0,
       limits,
       models: null,
       expiresAt: null,
-      revokedAt: null,
+      revokedAtMs: null,
       hasBalance: false,
       compatibility: {},
     };

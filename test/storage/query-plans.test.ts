@@ -7,7 +7,7 @@ import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { OpenedRecord, RecordFilter, SettledRecord } from '../../src/domain/consumption.ts';
 import { free } from '../../src/domain/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
-import { createBooks } from '../../src/storage/books.ts';
+import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
 import type { Engine, Statement } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
@@ -35,18 +35,18 @@ const findsOne =
 const key: ApiKey = {
   id: 'key_new',
   name: 'x',
-  createdAt: 1,
+  createdAtMs: 1,
   limits: {},
   models: null,
   expiresAt: null,
-  revokedAt: null,
+  revokedAtMs: null,
   hasBalance: true,
   compatibility: {},
 };
 const opened: OpenedRecord = {
   requestId: 'req_new',
   keyId: 'key_new',
-  createdAt: 1,
+  createdAtMs: 1,
   protocol: 'chat',
   mode: 'sync',
   model: 'm',
@@ -65,7 +65,7 @@ const settled: SettledRecord = {
   usageSource: 'none',
   price: free,
   chargeNanos: 3,
-  firstByteMs: null,
+  firstTextMs: null,
   totalMs: 1,
 };
 
@@ -76,14 +76,14 @@ async function listAllWays(store: Store): Promise<void> {
   const filters: readonly RecordFilter[] = [
     { keyId: newest.keyId },
     { model: newest.model },
-    { from: newest.createdAt - 100 },
-    { to: newest.createdAt + 100 },
+    { from: newest.createdAtMs - 100 },
+    { to: newest.createdAtMs + 100 },
   ];
   for (let set = 0; set < 1 << filters.length; set++) {
     const filter = Object.assign({}, ...filters.filter((_, bit) => set & (1 << bit))) as RecordFilter;
     for (const before of [null, newest.requestId]) await store.listRecords(filter, 2, before);
     if (filter.to !== undefined)
-      await store.listRecords({ ...filter, to: newest.createdAt - 50 }, 2, newest.requestId);
+      await store.listRecords({ ...filter, to: newest.createdAtMs - 50 }, 2, newest.requestId);
   }
 }
 
@@ -137,7 +137,7 @@ beforeAll(async () => {
   };
   const store = createStore(recording, { nextId: () => 'posting', now: () => 7, report: () => {} });
   for (const use of Object.values(uses)) await use(store);
-  const books = createBooks(recording);
+  const books = createLedgerAudit(recording);
   await verifyLedger(books);
   filled = new DatabaseSync(file);
 });

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { SettledRecord } from '../../src/domain/consumption.ts';
 import { free } from '../../src/domain/pricing.ts';
 import { createSettlementSpool } from '../../src/storage/settlement-spool.ts';
-import type { SettlementSpool } from '../../src/storage/settlement-spool.ts';
+import type { SettlementSpool } from '../../src/domain/ports/settlement-spool.ts';
 import { writeSpoolLine } from '../../src/storage/spool-lines.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
@@ -27,7 +27,7 @@ const record = (requestId: string): SettledRecord => ({
   usageSource: 'upstream',
   price: free,
   chargeNanos: 5,
-  firstByteMs: null,
+  firstTextMs: null,
   totalMs: 1.5,
 });
 

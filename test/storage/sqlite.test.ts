@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { free } from '../../src/domain/pricing.ts';
 import type { Engine, Statement } from '../../src/storage/engine.ts';
-import { migrations } from '../../src/storage/migrations/migrations.ts';
+import { migrations } from '../../src/storage/sqlite/migrations.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
@@ -86,7 +86,7 @@ describe('a database', () => {
     expect(await store.findKeyByHash('h')).toEqual({
       id: 'key_a',
       name: 'old',
-      createdAt: 5,
+      createdAtMs: 5,
       limits: { concurrency: 3 },
       models: null,
       expiresAt: null,
@@ -131,7 +131,7 @@ describe('a record', () => {
   const opened = {
     requestId: 'req_1',
     keyId: 'key_a',
-    createdAt: 1,
+    createdAtMs: 1,
     protocol: 'chat',
     mode: 'sync',
     model: 'm',
@@ -150,7 +150,7 @@ describe('a record', () => {
     usageSource: 'none',
     price: null,
     chargeNanos: 0,
-    firstByteMs: null,
+    firstTextMs: null,
     totalMs: 2.6,
   } as const;
 
@@ -161,11 +161,11 @@ describe('a record', () => {
       {
         id: 'key_a',
         name: 'a',
-        createdAt: 1,
+        createdAtMs: 1,
         limits: {},
         models: null,
         expiresAt: null,
-        revokedAt: null,
+        revokedAtMs: null,
         hasBalance: false,
         compatibility: {},
       },

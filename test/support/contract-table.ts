@@ -1,5 +1,5 @@
 import { registry } from '../../src/protocol/contract/registry.ts';
-import type { Fate, Rule } from '../../src/protocol/contract/rule.ts';
+import type { FieldPolicy, Rule } from '../../src/protocol/contract/rule.ts';
 
 /** The README's compatibility tables, one for each kind of object in a request. */
 export function writeContractTables(): string {
@@ -17,28 +17,28 @@ export function writeContractTables(): string {
 /** Rows that say the same of several fields become one. */
 function writeTable(rows: readonly Rule[]): string {
   const names = new Map<string, string[]>();
-  for (const { name, fate, why } of rows) {
-    const said = `${writeFate(fate)} | ${why}`;
+  for (const { name, policy, why } of rows) {
+    const said = `${writePolicy(policy)} | ${why}`;
     names.set(said, [...(names.get(said) ?? []), `\`${name}\``]);
   }
   const lines = [...names].map(([said, fields]) => `| ${fields.join(' ')} | ${said} |`);
   return ['| field | fate | why |', '|---|---|---|', ...lines].join('\n');
 }
 
-function writeFate(fate: Fate): string {
-  switch (fate.kind) {
+function writePolicy(policy: FieldPolicy): string {
+  switch (policy.kind) {
     case 'forward':
-      return fate.required ? 'required' : 'used';
+      return policy.required ? 'required' : 'used';
     case 'strip':
       return 'taken out';
     case 'echo':
       return 'taken out, repeated in the answer';
     case 'sampling':
-      return `taken out; in strict mode refused unless ${fate.defaults.join(', ')}`;
+      return `taken out; in strict mode refused unless ${policy.defaults.join(', ')}`;
     case 'refuse':
-      return fate.neutral.length === 0
-        ? `refused: \`${fate.code}\``
-        : `taken out if ${fate.neutral.map((value) => `\`${JSON.stringify(value)}\``).join(', ')}, else \`${fate.code}\``;
+      return policy.neutral.length === 0
+        ? `refused: \`${policy.code}\``
+        : `taken out if ${policy.neutral.map((value) => `\`${JSON.stringify(value)}\``).join(', ')}, else \`${policy.code}\``;
     case 'misplaced':
       return 'refused: `unknown_parameter`, with a hint';
   }

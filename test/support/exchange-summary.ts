@@ -1,4 +1,4 @@
-import type { ExchangeSummary } from '../../src/domain/ports.ts';
+import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
 
 /** What metrics and the log are told of a streamed answer that went well. */
 export const summary: ExchangeSummary = {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/domain/ports.ts';
+import type { Clock } from '../../src/domain/ports/clock.ts';
 
 /** A clock that stands still until a test turns it. */
 export interface FakeClock extends Clock {

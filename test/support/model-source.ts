@@ -1,8 +1,8 @@
 import type { ModelSource } from '../../src/domain/routing.ts';
-import type { Variation } from '../../src/protocol/upstream/dialect.ts';
+import type { DialectQuirks } from '../../src/protocol/upstream/dialect.ts';
 
 /** What most upstreams want. */
-export const usualVariation: Variation = {
+export const usualVariation: DialectQuirks = {
   systemRole: 'system',
   maxTokensField: 'max_tokens',
   streamUsage: 'ask',

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { createMemoryLimiter } from '../../src/coordination/memory.ts';
 import { isUsable } from '../../src/domain/api-key.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
-import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports/upstreams.ts';
 import type { ModelPrice } from '../../src/domain/pricing.ts';
 import type { OnDisconnect } from '../../src/domain/routing.ts';
 import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
@@ -12,7 +12,7 @@ import type { ClientConnection } from '../../src/pipeline/client-connection.ts';
 import type { Ports } from '../../src/pipeline/exchange.ts';
 import { createInFlight } from '../../src/pipeline/in-flight.ts';
 import type { Protocol } from '../../src/protocol/text.ts';
-import { createBooks } from '../../src/storage/books.ts';
+import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
@@ -46,7 +46,7 @@ export interface PipelineHarness {
   readonly ports: Ports;
   readonly store: Store;
   readonly engine: Engine;
-  readonly books: ReturnType<typeof createBooks>;
+  readonly books: ReturnType<typeof createLedgerAudit>;
   readonly faults: string[];
   price: ModelPrice;
   onDisconnect: OnDisconnect;
@@ -86,7 +86,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     models: {
       find: async (id) => ({
         id,
-        createdAt: 0,
+        createdAtSeconds: 0,
         price: harness.price,
         holdTokens,
         routes: [{ ...route, onDisconnect: harness.onDisconnect }],
@@ -127,18 +127,18 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     clock,
     store,
     engine,
-    books: createBooks(engine),
+    books: createLedgerAudit(engine),
     faults,
     async addKey(balanceNanos: number | null) {
       const id = `key_${randomUUID()}`;
       const key: ApiKey = {
         id,
         name: 'x',
-        createdAt: 0,
+        createdAtMs: 0,
         limits: {},
         models: null,
         expiresAt: null,
-        revokedAt: null,
+        revokedAtMs: null,
         hasBalance: balanceNanos !== null,
         compatibility: {},
       };
@@ -174,10 +174,11 @@ function driveCall(signal: AbortSignal): { readonly call: DrivenCall; readonly a
     waiting = null;
     resolve(part);
   };
-  signal.addEventListener('abort', () => give({ fault: 'interrupted' }));
+  signal.addEventListener('abort', () => give({ kind: 'fault', fault: 'interrupted' }));
   return {
     call: { give: (part) => give(typeof part === 'string' ? Buffer.from(part) : part) },
     answer: {
+      kind: 'answer',
       status: 200,
       contentType: 'text/event-stream',
       retryAfterMs: null,

@@ -4,7 +4,7 @@ import { createResponsesStreamWriter } from '../../src/protocol/responses/write-
 import type { Dialect } from '../../src/protocol/upstream/dialect.ts';
 import { streamReader } from './read-upstream.ts';
 
-const identity = { id: '0'.repeat(32), createdAt: 1_800_000_000, model: 'small' };
+const identity = { id: '0'.repeat(32), createdAtSeconds: 1_800_000_000, model: 'small' };
 const extras = {
   instructions: null,
   maxOutputTokens: null,
@@ -32,7 +32,7 @@ export function rewriteBytes(
     for (const event of events()) {
       law.check(event);
       if (event.type === 'delta') text += writer.delta(event.text);
-      else if (event.type === 'finish') text += writer.finish(event, identity.createdAt);
+      else if (event.type === 'finish') text += writer.finish(event, identity.createdAtSeconds);
       else text += writer.fail(event.refusal);
     }
   }

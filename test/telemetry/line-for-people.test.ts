@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { lineForPeople } from '../../src/telemetry/line-for-people.ts';
+import { terminalLine } from '../../src/telemetry/terminal-line.ts';
 
 test('nothing that a name or a reason holds reaches the terminal as a control sequence or a second line', () => {
   const shown = [
-    lineForPeople({ ...request, model: 'a\u001b[2Jb\nchat stream forged: 200' }),
-    lineForPeople({ msg: 'it broke', reason: 'x\u001b]0;title\u0007\u202e\ny' }),
+    terminalLine({ ...request, model: 'a\u001b[2Jb\nchat stream forged: 200' }),
+    terminalLine({ msg: 'it broke', reason: 'x\u001b]0;title\u0007\u202e\ny' }),
   ];
   for (const line of shown) expect(line).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   expect(shown[0]).toContain(String.raw`a\u{1b}[2Jb\nchat`);
@@ -46,5 +46,5 @@ test.each([
     'the books could not be looked over: locked',
   ],
 ])('a terminal shows one line: %#', (line, shown) => {
-  expect(lineForPeople(line)).toBe(shown);
+  expect(terminalLine(line)).toBe(shown);
 });

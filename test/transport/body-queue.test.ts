@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import type { UpstreamFault } from '../../src/domain/ports.ts';
+import type { UpstreamFault } from '../../src/domain/ports/upstreams.ts';
 import { BodyQueue } from '../../src/transport/body-queue.ts';
 import type { Deadlines } from '../../src/transport/body-queue.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
@@ -21,7 +21,7 @@ function setUp(deadlines: Partial<Deadlines> = {}) {
     resume: () => noted.push('resume'),
     abort: () => {
       noted.push('abort');
-      queue.finish({ fault: 'broken' });
+      queue.finish({ kind: 'fault', fault: 'broken' });
     },
   };
   queue.attach(source);
@@ -65,8 +65,8 @@ describe('a read', () => {
 
   test.each<[string, UpstreamFault | null]>([
     ['a proper end', null],
-    ['a fault', { fault: 'broken' }],
-    ['a deadline', { fault: 'idle_timeout' }],
+    ['a fault', { kind: 'fault', fault: 'broken' }],
+    ['a deadline', { kind: 'fault', fault: 'idle_timeout' }],
   ])('gives what came before %s, and then that end again and again', async (_name, end) => {
     const { queue, push, read } = setUp();
     push('a');
@@ -85,8 +85,8 @@ describe('a read', () => {
   test('gives an interruption at once: nobody wants the rest', async () => {
     const { queue, push, read } = setUp();
     push('a');
-    queue.stop({ fault: 'interrupted' });
-    expect(await read()).toEqual({ fault: 'interrupted' });
+    queue.stop({ kind: 'fault', fault: 'interrupted' });
+    expect(await read()).toEqual({ kind: 'fault', fault: 'interrupted' });
   });
 });
 
@@ -94,8 +94,8 @@ describe('the end of a body', () => {
   test('comes once: what comes later changes nothing', async () => {
     const { queue, noted, clock, push, read } = setUp();
     queue.finish(null);
-    queue.finish({ fault: 'broken' });
-    queue.stop({ fault: 'interrupted' });
+    queue.finish({ kind: 'fault', fault: 'broken' });
+    queue.stop({ kind: 'fault', fault: 'interrupted' });
     push('late');
     expect(await read()).toBeNull();
     expect(queue.fault).toBeNull();
@@ -105,15 +105,15 @@ describe('the end of a body', () => {
 
   test('from our side aborts the source, whose own fault is not taken for ours', async () => {
     const { queue, noted, clock, read } = setUp();
-    queue.stop({ fault: 'interrupted' });
-    expect(await read()).toEqual({ fault: 'interrupted' });
+    queue.stop({ kind: 'fault', fault: 'interrupted' });
+    expect(await read()).toEqual({ kind: 'fault', fault: 'interrupted' });
     expect(noted).toEqual(['ended: interrupted', 'abort']);
     expect(clock.scheduled).toBe(0);
   });
 
   test('before there is a source aborts it as soon as it comes', () => {
     const { queue, source, noted } = setUp();
-    queue.stop({ fault: 'interrupted' });
+    queue.stop({ kind: 'fault', fault: 'interrupted' });
     noted.length = 0;
     queue.attach(source);
     expect(noted).toEqual(['abort']);
@@ -127,7 +127,7 @@ describe('a deadline', () => {
     clock.advance(99);
     expect(await outcome()).toBe('waiting');
     clock.advance(1);
-    expect(await outcome()).toEqual({ fault: 'first_byte_timeout' });
+    expect(await outcome()).toEqual({ kind: 'fault', fault: 'first_byte_timeout' });
     expect(noted).toEqual(['ended: first_byte_timeout', 'abort']);
     expect(clock.scheduled).toBe(0);
   });
@@ -144,7 +144,7 @@ describe('a deadline', () => {
     const { clock, queue, push } = setUp({ firstByteMs: 100 });
     push('');
     clock.advance(100);
-    expect(queue.fault).toEqual({ fault: 'first_byte_timeout' });
+    expect(queue.fault).toEqual({ kind: 'fault', fault: 'first_byte_timeout' });
   });
 
   test('for silence counts from the last piece', async () => {
@@ -155,8 +155,8 @@ describe('a deadline', () => {
     }
     expect(queue.fault).toBeNull();
     clock.advance(1);
-    expect(queue.fault).toEqual({ fault: 'idle_timeout' });
-    expect([await read(), await read()]).toEqual(['abc', { fault: 'idle_timeout' }]);
+    expect(queue.fault).toEqual({ kind: 'fault', fault: 'idle_timeout' });
+    expect([await read(), await read()]).toEqual(['abc', { kind: 'fault', fault: 'idle_timeout' }]);
   });
 
   test('for silence strikes to the millisecond after an early timer', () => {
@@ -167,7 +167,7 @@ describe('a deadline', () => {
     clock.advance(99);
     expect(queue.fault).toBeNull();
     clock.advance(1);
-    expect(queue.fault).toEqual({ fault: 'idle_timeout' });
+    expect(queue.fault).toEqual({ kind: 'fault', fault: 'idle_timeout' });
   });
 
   test('for the whole strikes before the first byte', () => {
@@ -175,7 +175,7 @@ describe('a deadline', () => {
     clock.advance(49);
     expect(queue.fault).toBeNull();
     clock.advance(1);
-    expect(queue.fault).toEqual({ fault: 'total_timeout' });
+    expect(queue.fault).toEqual({ kind: 'fault', fault: 'total_timeout' });
   });
 
   test.each([
@@ -190,7 +190,7 @@ describe('a deadline', () => {
     }
     expect(queue.fault).toBeNull();
     clock.advance(1);
-    expect(queue.fault).toEqual({ fault: 'total_timeout' });
+    expect(queue.fault).toEqual({ kind: 'fault', fault: 'total_timeout' });
     expect(noted).toEqual(['ended: total_timeout', 'abort']);
   });
 });
@@ -227,7 +227,7 @@ describe('a slow reader', () => {
     clock.advance(99);
     expect(queue.fault).toBeNull();
     clock.advance(1);
-    expect(queue.fault).toEqual({ fault: 'idle_timeout' });
+    expect(queue.fault).toEqual({ kind: 'fault', fault: 'idle_timeout' });
   });
 
   test('does not put off the end of the whole', () => {
@@ -236,7 +236,7 @@ describe('a slow reader', () => {
     clock.advance(4_999);
     expect(queue.fault).toBeNull();
     clock.advance(1);
-    expect(queue.fault).toEqual({ fault: 'total_timeout' });
+    expect(queue.fault).toEqual({ kind: 'fault', fault: 'total_timeout' });
   });
 });
 

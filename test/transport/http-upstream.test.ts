@@ -4,7 +4,7 @@ import type { LookupFunction } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
-import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports/upstreams.ts';
 import { createHttpUpstream } from '../../src/transport/http-upstream.ts';
 import type { HttpUpstreamOptions } from '../../src/transport/http-upstream.ts';
 import type { Upstream } from '../../src/transport/upstreams.ts';
@@ -136,7 +136,7 @@ describe('a name', () => {
         return options.all ? callback(null, [{ address, family }]) : callback(null, address, family);
       };
       const refused = await call(connect('http://provider.test:1/v1', { lookup }));
-      expect(refused).toMatchObject({ fault: 'unreachable' });
+      expect(refused).toMatchObject({ kind: 'fault', fault: 'unreachable' });
       expect('cause' in refused && refused.cause).toContain('link-local');
       const allowed = await call(
         connect('http://provider.test:1/v1', { lookup, allowLinkLocal: true, connectMs: 50 }),
@@ -203,7 +203,7 @@ describe('a call', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     open.push(() => void server.close());
     const answer = await call(connect(`https://localhost:${portOf(server)}/v1`));
-    expect(answer).toMatchObject({ fault: 'unreachable' });
+    expect(answer).toMatchObject({ kind: 'fault', fault: 'unreachable' });
     expect('cause' in answer && answer.cause).toMatch(/SELF_SIGNED|self-signed/);
   });
 });

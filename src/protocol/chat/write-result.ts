@@ -17,7 +17,7 @@ export function createChatResultWriter(identity: AnswerIdentity): AnswerWriter {
       JSON.stringify({
         id: `chatcmpl-${identity.id}`,
         object: 'chat.completion',
-        created: identity.createdAt,
+        created: identity.createdAtSeconds,
         model: identity.model,
         choices: [
           {

@@ -10,7 +10,7 @@ import { chatUsage } from './chat-usage.ts';
  */
 export function createChatStreamWriter(identity: AnswerIdentity, includeUsage: boolean): AnswerWriter {
   const head =
-    `{"id":"chatcmpl-${identity.id}","object":"chat.completion.chunk","created":${identity.createdAt},` +
+    `{"id":"chatcmpl-${identity.id}","object":"chat.completion.chunk","created":${identity.createdAtSeconds},` +
     `"model":${JSON.stringify(identity.model)},"choices":`;
   const tail = includeUsage ? ',"usage":null}' : '}';
   const chunk = (delta: string, reason: string): string =>

@@ -2,7 +2,7 @@ import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Role } from '../text.ts';
-import type { PartFate } from './message-fields.ts';
+import type { PartPolicy } from './message-fields.ts';
 import { emptyArray, invalidType, invalidValue, missingParameter, tooManyItems } from './value-type.ts';
 
 /** The roles that may speak, and the neutral role each one maps to. */
@@ -26,7 +26,7 @@ export function readRole(value: unknown, path: string): Role | Refusal {
 export function readContent(
   content: unknown,
   path: string,
-  parts: Readonly<Record<string, PartFate>>,
+  parts: Readonly<Record<string, PartPolicy>>,
 ): string | Refusal {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return invalidType(path, 'a string or an array of text parts', content);
@@ -47,19 +47,23 @@ export function unsupportedValue(path: string, advice: string): Refusal {
   return refuse('unsupported_value', `Unsupported value: '${path}'. ${advice}`, { param: path });
 }
 
-function readPart(part: unknown, path: string, parts: Readonly<Record<string, PartFate>>): string | Refusal {
+function readPart(
+  part: unknown,
+  path: string,
+  parts: Readonly<Record<string, PartPolicy>>,
+): string | Refusal {
   if (!isPlainObject(part)) return invalidType(path, 'an object', part);
   const { type } = part;
   if (type === undefined) return missingParameter(`${path}.type`);
   if (typeof type !== 'string') return invalidType(`${path}.type`, 'a string', type);
-  const fate = Object.hasOwn(parts, type) ? parts[type] : undefined;
-  if (fate === undefined)
+  const policy = Object.hasOwn(parts, type) ? parts[type] : undefined;
+  if (policy === undefined)
     return unsupportedValue(
       `${path}.type`,
       'Only text parts are available: this service works on text only.',
     );
-  if (fate === 'drop') return '';
-  const text = part[fate.textKey];
-  if (text === undefined) return missingParameter(`${path}.${fate.textKey}`);
-  return typeof text === 'string' ? text : invalidType(`${path}.${fate.textKey}`, 'a string', text);
+  if (policy === 'drop') return '';
+  const text = part[policy.textKey];
+  if (text === undefined) return missingParameter(`${path}.${policy.textKey}`);
+  return typeof text === 'string' ? text : invalidType(`${path}.${policy.textKey}`, 'a string', text);
 }

@@ -30,10 +30,10 @@ export const inputMessageFields: readonly Rule[] = [
 ];
 
 /** What a content part of some type is: text under a key, something to drop, or nothing that is served. */
-export type PartFate = { readonly textKey: 'text' | 'refusal' } | 'drop';
+export type PartPolicy = { readonly textKey: 'text' | 'refusal' } | 'drop';
 
 /** Content parts of a chat message. Any other type is refused. */
-export const chatParts: Readonly<Record<string, PartFate>> = {
+export const chatParts: Readonly<Record<string, PartPolicy>> = {
   text: { textKey: 'text' },
   refusal: { textKey: 'refusal' },
   thinking: 'drop',
@@ -42,7 +42,7 @@ export const chatParts: Readonly<Record<string, PartFate>> = {
 };
 
 /** Content parts of a Responses message. Any other type is refused. */
-export const responsesParts: Readonly<Record<string, PartFate>> = {
+export const responsesParts: Readonly<Record<string, PartPolicy>> = {
   input_text: { textKey: 'text' },
   output_text: { textKey: 'text' },
   text: { textKey: 'text' },

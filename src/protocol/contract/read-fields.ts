@@ -61,47 +61,47 @@ export function readFields(
     const value = body[name];
     if (value === undefined || (value === null && !isRequired(rule))) continue;
     const fieldPath = `${path}${name}`;
-    const fault = rule.type.check(value, fieldPath) ?? fateFault(rule, value, fieldPath, context);
+    const fault = rule.type.check(value, fieldPath) ?? policyFault(rule, value, fieldPath, context);
     if (fault !== null) return fault;
     const read = readers[name]?.(value, fieldPath, context) ?? value;
     if (isRefusal(read)) return read;
-    if (rule.fate.kind === 'forward' || rule.fate.kind === 'echo') values[name] = read;
-    if (rule.fate.kind !== 'forward') context.stripped.add(set.prefix + name);
+    if (rule.policy.kind === 'forward' || rule.policy.kind === 'echo') values[name] = read;
+    if (rule.policy.kind !== 'forward') context.stripped.add(set.prefix + name);
   }
   const missing = set.rules.find((rule) => isRequired(rule) && values[rule.name] === undefined);
   return missing === undefined ? values : missingParameter(`${path}${missing.name}`);
 }
 
-function isRequired({ fate }: Rule): boolean {
-  return fate.kind === 'forward' && fate.required === true;
+function isRequired({ policy }: Rule): boolean {
+  return policy.kind === 'forward' && policy.required === true;
 }
 
-function fateFault(
-  { fate }: Rule,
+function policyFault(
+  { policy }: Rule,
   value: unknown,
   path: string,
   { compatibility }: ReadContext,
 ): Refusal | null {
-  switch (fate.kind) {
+  switch (policy.kind) {
     case 'forward':
     case 'strip':
     case 'echo':
       return null;
     case 'sampling':
-      if (compatibility.sampling === 'strip' || fate.defaults.includes(value as number)) return null;
+      if (compatibility.sampling === 'strip' || policy.defaults.includes(value as number)) return null;
       return refuse(
         'unsupported_value',
         `Unsupported value: '${path}' does not support ${String(value)} here. Only the model's own default is used: leave it out.`,
         { param: path },
       );
     case 'refuse': {
-      if (fate.neutral.some((neutral) => isSame(neutral, value))) return null;
-      const at = fate.at === undefined ? path : `${path}.${fate.at}`;
-      const fault = fate.code === 'unsupported_value' ? 'value' : 'parameter';
-      return refuse(fate.code, `Unsupported ${fault}: '${at}'. ${fate.advice}`, { param: at });
+      if (policy.neutral.some((neutral) => isSame(neutral, value))) return null;
+      const at = policy.at === undefined ? path : `${path}.${policy.at}`;
+      const fault = policy.code === 'unsupported_value' ? 'value' : 'parameter';
+      return refuse(policy.code, `Unsupported ${fault}: '${at}'. ${policy.advice}`, { param: at });
     }
     case 'misplaced':
-      return refuse('unknown_parameter', `Unknown parameter: '${path}'. ${fate.advice}`, { param: path });
+      return refuse('unknown_parameter', `Unknown parameter: '${path}'. ${policy.advice}`, { param: path });
   }
 }
 

@@ -10,7 +10,7 @@ import type { ValueType } from './value-type.ts';
  *   part of the value that the refusal points to.
  * - `misplaced`: not a field of this endpoint; the refusal says where it belongs.
  */
-export type Fate =
+export type FieldPolicy =
   | { readonly kind: 'forward'; readonly required?: true }
   | { readonly kind: 'strip' }
   | { readonly kind: 'echo' }
@@ -28,32 +28,32 @@ export type Fate =
 export interface Rule {
   readonly name: string;
   readonly type: ValueType;
-  readonly fate: Fate;
+  readonly policy: FieldPolicy;
   /** One line for the README's table. */
   readonly why: string;
 }
 
-export const forward: Fate = { kind: 'forward' };
-export const required: Fate = { kind: 'forward', required: true };
-export const strip: Fate = { kind: 'strip' };
-export const echo: Fate = { kind: 'echo' };
+export const forward: FieldPolicy = { kind: 'forward' };
+export const required: FieldPolicy = { kind: 'forward', required: true };
+export const strip: FieldPolicy = { kind: 'strip' };
+export const echo: FieldPolicy = { kind: 'echo' };
 
 /** Refused by its name, unless it holds one of the neutral values. */
-export function refusedUnless(neutral: readonly unknown[], advice: string): Fate {
+export function refusedUnless(neutral: readonly unknown[], advice: string): FieldPolicy {
   return { kind: 'refuse', code: 'unsupported_parameter', neutral, advice };
 }
 
 /** Refused for its value, unless it is one of the neutral ones. */
-export function onlyNeutral(neutral: readonly unknown[], advice: string, at?: string): Fate {
+export function onlyNeutral(neutral: readonly unknown[], advice: string, at?: string): FieldPolicy {
   return { kind: 'refuse', code: 'unsupported_value', neutral, advice, ...(at === undefined ? {} : { at }) };
 }
 
 /** Refused whatever it holds. */
-export function refused(advice: string): Fate {
+export function refused(advice: string): FieldPolicy {
   return refusedUnless([], advice);
 }
 
-/** Rows that share their type, their fate and their reason. */
-export function rules(names: string, type: ValueType, fate: Fate, why: string): readonly Rule[] {
-  return names.split(' ').map((name) => ({ name, type, fate, why }));
+/** Rows that share their type, their policy and their reason. */
+export function rules(names: string, type: ValueType, policy: FieldPolicy, why: string): readonly Rule[] {
+  return names.split(' ').map((name) => ({ name, type, policy, why }));
 }

@@ -1,5 +1,5 @@
 import { forward, onlyNeutral, refused, refusedUnless, required, rules, strip } from './rule.ts';
-import type { Fate, Rule } from './rule.ts';
+import type { FieldPolicy, Rule } from './rule.ts';
 import { anything, array, boolean, either, integer, number, object, oneOf, string } from './value-type.ts';
 
 export const noTools = 'Tools are not available: this service generates text only.';
@@ -9,7 +9,7 @@ const noDecoding = 'How the text is decoded cannot be controlled: leave it out.'
 const noRouting = 'Where a request is sent is decided by the service: leave it out.';
 
 /** What apps send by themselves, so that it says nothing about what their user wants. */
-function sampling(...defaults: readonly number[]): Fate {
+function sampling(...defaults: readonly number[]): FieldPolicy {
   return { kind: 'sampling', defaults };
 }
 
@@ -124,7 +124,7 @@ export const extensionParameters: readonly Rule[] = [
   {
     name: 'extra_body',
     type: anything,
-    fate: {
+    policy: {
       kind: 'misplaced',
       advice: 'SDKs spread extra_body over the request itself: sent as a field it was not spread.',
     },

@@ -39,7 +39,7 @@ export const object: ValueType = {
   wrong: [],
 };
 
-/** For fields whose fate does not depend on what they hold. */
+/** For fields whose policy does not depend on what they hold. */
 export const anything: ValueType = { check: () => null, samples: [{ some: 'thing' }] };
 
 /** String values by string keys, at most 16 of them. */

@@ -40,7 +40,7 @@ export function responseObject(
   return {
     id: `resp_${identity.id}`,
     object: 'response',
-    created_at: identity.createdAt,
+    created_at: identity.createdAtSeconds,
     completed_at: completedAt,
     status,
     background: false,

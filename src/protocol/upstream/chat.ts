@@ -2,7 +2,7 @@ import { isPlainObject } from '../../shared/parse-json.ts';
 import type { TextRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
 import { bearer } from './dialect.ts';
-import type { Dialect, DialectRequest, Frame, FrameReader, Variation } from './dialect.ts';
+import type { Dialect, DialectRequest, Frame, FrameReader, DialectQuirks } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
 import { readReportedError } from './read-error.ts';
 import type { UsageNames } from './token-counts.ts';
@@ -41,7 +41,7 @@ export const chatDialect: Dialect = {
 };
 
 /** Usage is wanted always, whatever the client wants to see: the record needs it. */
-function writeRequest(request: TextRequest, upstreamModel: string, variation: Variation): DialectRequest {
+function writeRequest(request: TextRequest, upstreamModel: string, variation: DialectQuirks): DialectRequest {
   const { systemRole, maxTokensField, streamUsage } = variation;
   const body = {
     model: upstreamModel,

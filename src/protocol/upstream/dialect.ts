@@ -20,7 +20,7 @@ export interface DialectRequest {
 }
 
 /** How the requests of one upstream differ from those of most that speak its dialect. */
-export interface Variation {
+export interface DialectQuirks {
   /** What it calls the role of instructions. */
   readonly systemRole: 'system' | 'developer';
   /** What it calls the output cap. */
@@ -43,17 +43,17 @@ export interface FrameReader {
 }
 
 /** Where the upstream's key stands: in the header of this name (lower case), behind this prefix. */
-export interface KeyPlace {
+export interface AuthScheme {
   readonly header: string;
   readonly prefix: string;
 }
 
 /** Where most protocols have the key. */
-export const bearer: KeyPlace = { header: 'authorization', prefix: 'Bearer ' };
+export const bearer: AuthScheme = { header: 'authorization', prefix: 'Bearer ' };
 
 /** One protocol that we speak to providers. */
 export interface Dialect {
-  readonly auth: KeyPlace;
+  readonly auth: AuthScheme;
   /** What each request has to have in its head beside the key, by names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether a stream says by itself that it is over; one that doesn't is over when its body is. */
@@ -62,6 +62,6 @@ export interface Dialect {
   readonly leastOutputTokens: number;
   /** Where its models are listed, below the base URL; as many of them on one page as there may be. */
   readonly modelsPath: string;
-  writeRequest(request: TextRequest, upstreamModel: string, variation: Variation): DialectRequest;
+  writeRequest(request: TextRequest, upstreamModel: string, variation: DialectQuirks): DialectRequest;
   createFrameReader(): FrameReader;
 }

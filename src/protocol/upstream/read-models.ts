@@ -5,7 +5,7 @@ export interface ListedModel {
   /** Its name there. */
   readonly name: string;
   /** Seconds since 1970; `null` when the list does not say. */
-  readonly createdAt: number | null;
+  readonly createdAtSeconds: number | null;
 }
 
 /** What Google's names begin with in lists, though not in requests. */
@@ -23,6 +23,6 @@ export function readModels(text: string): readonly ListedModel[] | null {
   return entries.filter(isPlainObject).flatMap(({ id, name, created }) => {
     const found = id ?? (typeof name === 'string' ? name.replace(googlePrefix, '') : null);
     if (typeof found !== 'string' || found === '') return [];
-    return [{ name: found, createdAt: Number.isSafeInteger(created) ? (created as number) : null }];
+    return [{ name: found, createdAtSeconds: Number.isSafeInteger(created) ? (created as number) : null }];
   });
 }

@@ -1,7 +1,7 @@
 import { createReadStream, promises, readdirSync, rmSync, statSync, statfsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
 import { StorageError } from '../../domain/storage-refusal.ts';
 import type { DatabaseCopy } from '../../operations/maintenance.ts';
 import { makePrivateFile } from '../private-files.ts';

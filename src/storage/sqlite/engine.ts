@@ -1,5 +1,6 @@
 import { StorageError } from '../../domain/storage-refusal.ts';
-import type { Clock, ReportFault } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { Engine } from '../engine.ts';
 import { realDatabasePath } from '../private-files.ts';
 import { copyDatabase, removeOldCopies } from './copy.ts';

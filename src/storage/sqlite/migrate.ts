@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
-import { migrations } from '../migrations/migrations.ts';
-import type { Migration } from '../migrations/migrations.ts';
+import { migrations } from './migrations.ts';
+import type { Migration } from './migrations.ts';
 
 /** Brings the schema up to date. A database that another version has changed differently is refused. */
 export function migrate(database: DatabaseSync): void {

@@ -1,4 +1,5 @@
-import type { Clock, ReportFault } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { DatabaseThread } from './thread.ts';
 
 /** How long a thread that died is left before it is started again, in milliseconds: doubled with every death in a row. */

@@ -1,5 +1,6 @@
 import { StorageError } from '../../domain/storage-refusal.ts';
-import type { Clock, ReportFault } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { FileIds } from './file-ids.ts';
 import type { DatabaseThread } from './thread.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createChatResultWriter } from '../../../src/protocol/chat/write-result.ts';
 import { refuse } from '../../../src/shared/errors.ts';
 
-const identity = { id: '0123456789abcdef', createdAt: 1_800_000_000, model: 'a/"b"' };
+const identity = { id: '0123456789abcdef', createdAtSeconds: 1_800_000_000, model: 'a/"b"' };
 const usage = {
   inputTokens: 11,
   cachedInputTokens: 5,

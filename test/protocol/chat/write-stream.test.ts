@@ -6,7 +6,7 @@ import { refuse } from '../../../src/shared/errors.ts';
 import { parseFrames } from '../../support/parse-frames.ts';
 import { propertyRun } from '../../support/property-run.ts';
 
-const identity = { id: '0123456789abcdef', createdAt: 1_800_000_000, model: 'a/"b"' };
+const identity = { id: '0123456789abcdef', createdAtSeconds: 1_800_000_000, model: 'a/"b"' };
 const usage = {
   inputTokens: 11,
   cachedInputTokens: 0,

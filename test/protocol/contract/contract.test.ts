@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { openStage } from '../../support/stage.ts';
-import type { Fate, Rule } from '../../../src/protocol/contract/rule.ts';
+import type { FieldPolicy, Rule } from '../../../src/protocol/contract/rule.ts';
 import { registry } from '../../../src/protocol/contract/registry.ts';
 import { sayTexts } from '../../support/scripted-upstream.ts';
 
@@ -77,19 +77,19 @@ function expectPlainUpstreamBody(bodies: readonly string[]): void {
   for (const message of sent.messages) expect(Object.keys(message)).toEqual(['role', 'content']);
 }
 
-function isNeutral(fate: Fate, value: unknown): boolean {
+function isNeutral(policy: FieldPolicy, value: unknown): boolean {
   return (
-    fate.kind === 'refuse' && fate.neutral.some((item) => JSON.stringify(item) === JSON.stringify(value))
+    policy.kind === 'refuse' && policy.neutral.some((item) => JSON.stringify(item) === JSON.stringify(value))
   );
 }
 
 /** The first value of a field's type that is not a neutral one. */
-function sampleOf({ name, type, fate }: Rule): unknown {
-  return fitting[name] ?? type.samples.find((value) => !isNeutral(fate, value));
+function sampleOf({ name, type, policy: policy }: Rule): unknown {
+  return fitting[name] ?? type.samples.find((value) => !isNeutral(policy, value));
 }
 
-function rowsOf(...kinds: readonly Fate['kind'][]) {
-  return rows.filter(([, , { fate }]) => kinds.includes(fate.kind));
+function rowsOf(...kinds: readonly FieldPolicy['kind'][]) {
+  return rows.filter(([, , { policy }]) => kinds.includes(policy.kind));
 }
 
 describe('a forwarded field', () => {
@@ -110,8 +110,8 @@ describe('a stripped field', () => {
 
 describe('a refused field', () => {
   const withNeutral = rowsOf('refuse').flatMap(([name, kind, rule]) =>
-    rule.fate.kind === 'refuse'
-      ? rule.fate.neutral.map((neutral) => [name, neutral, kind, rule] as const)
+    rule.policy.kind === 'refuse'
+      ? rule.policy.neutral.map((neutral) => [name, neutral, kind, rule] as const)
       : [],
   );
 
@@ -124,18 +124,18 @@ describe('a refused field', () => {
   test.each(rowsOf('refuse', 'misplaced'))(
     '%s is refused with its code, its place and advice',
     async (_name, kind, rule) => {
-      const { fate } = rule;
-      if (fate.kind !== 'refuse' && fate.kind !== 'misplaced') throw new Error('not a refused field');
+      const { policy } = rule;
+      if (policy.kind !== 'refuse' && policy.kind !== 'misplaced') throw new Error('not a refused field');
       const { status, error, upstreamBodies } = await send(kind, rule.name, sampleOf(rule));
       const path = pathPrefix[kind] + rule.name;
-      const param = fate.kind === 'refuse' && fate.at !== undefined ? `${path}.${fate.at}` : path;
-      const code = fate.kind === 'refuse' ? fate.code : 'unknown_parameter';
+      const param = policy.kind === 'refuse' && policy.at !== undefined ? `${path}.${policy.at}` : path;
+      const code = policy.kind === 'refuse' ? policy.code : 'unknown_parameter';
       expect({ status, code: error?.['code'], param: error?.['param'] }).toEqual({
         status: 400,
         code,
         param,
       });
-      expect(error?.['message']).toContain(fate.advice);
+      expect(error?.['message']).toContain(policy.advice);
       expect(upstreamBodies).toEqual([]);
     },
   );
@@ -145,7 +145,7 @@ describe('any field', () => {
   test.each(rows)('%s may be null when it is optional, which means nothing', async (name, kind, rule) => {
     const { status, stripped, error } = await send(kind, rule.name, null);
     const isNeeded =
-      (rule.fate.kind === 'forward' && rule.fate.required === true) || name === 'messages[].content';
+      (rule.policy.kind === 'forward' && rule.policy.required === true) || name === 'messages[].content';
     const seen = { status, code: error?.['code'], param: error?.['param'], named: stripped.includes(name) };
     expect(seen).toEqual(
       isNeeded
@@ -154,27 +154,26 @@ describe('any field', () => {
     );
   });
 
-  test.each(rows.filter(([, , { type, fate }]) => type.wrong !== undefined && fate.kind !== 'misplaced'))(
-    '%s is refused with the wrong type',
-    async (_name, kind, rule) => {
-      const { status, error, upstreamBodies } = await send(kind, rule.name, rule.type.wrong);
-      expect(status).toBe(400);
-      expect(error).toMatchObject({ code: 'invalid_type', param: pathPrefix[kind] + rule.name });
-      expect(upstreamBodies).toEqual([]);
-    },
-  );
+  test.each(
+    rows.filter(([, , { type, policy: policy }]) => type.wrong !== undefined && policy.kind !== 'misplaced'),
+  )('%s is refused with the wrong type', async (_name, kind, rule) => {
+    const { status, error, upstreamBodies } = await send(kind, rule.name, rule.type.wrong);
+    expect(status).toBe(400);
+    expect(error).toMatchObject({ code: 'invalid_type', param: pathPrefix[kind] + rule.name });
+    expect(upstreamBodies).toEqual([]);
+  });
 });
 
 describe('strict sampling', () => {
   test.each(
     registry.chat.rules
-      .filter(({ fate }) => fate.kind === 'sampling')
+      .filter(({ policy }) => policy.kind === 'sampling')
       .map((rule) => [rule.name, rule] as const),
-  )('takes out a usual default of %s, and refuses anything else', async (name, { type, fate }) => {
-    if (fate.kind !== 'sampling') throw new Error('unreachable');
+  )('takes out a usual default of %s, and refuses anything else', async (name, { type, policy: policy }) => {
+    if (policy.kind !== 'sampling') throw new Error('unreachable');
     const { secret } = await gateway.gateway.createKey('strict', { compatibility: { sampling: 'strict' } });
     const headers = { authorization: `Bearer ${secret}` };
-    for (const value of fate.defaults) {
+    for (const value of policy.defaults) {
       const response = await gateway.post('/v1/chat/completions', places.chat(name, value), { headers });
       expect({ value, status: response.status }).toEqual({ value, status: 200 });
     }

@@ -4,7 +4,7 @@ import type { FinishReason } from '../../../src/protocol/text.ts';
 import { refuse } from '../../../src/shared/errors.ts';
 import { requiredResponseKeys } from '../../support/required-response-keys.ts';
 
-const identity = { id: '0123456789abcdef', createdAt: 1_800_000_000, model: 'a/"b"' };
+const identity = { id: '0123456789abcdef', createdAtSeconds: 1_800_000_000, model: 'a/"b"' };
 const extras = {
   instructions: 'be brief',
   maxOutputTokens: 9,

@@ -7,7 +7,7 @@ import { parseFrames } from '../../support/parse-frames.ts';
 import { propertyRun } from '../../support/property-run.ts';
 import { requiredResponseKeys } from '../../support/required-response-keys.ts';
 
-const identity = { id: '0123456789abcdef', createdAt: 1_800_000_000, model: 'a/"b"' };
+const identity = { id: '0123456789abcdef', createdAtSeconds: 1_800_000_000, model: 'a/"b"' };
 const extras = {
   instructions: 'be brief',
   maxOutputTokens: 9,

@@ -1,0 +1,54 @@
+import type { OpenedRecord, Reservation } from '../domain/consumption.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { Records } from '../domain/ports/records.ts';
+import { StorageError } from '../domain/storage-refusal.ts';
+import type { WriteHealth } from './write-health.ts';
+
+/** How long a record may take to be begun before its request is refused, in milliseconds. */
+const openLimitMs = 10_000;
+
+/** What a record's beginning is bounded with. */
+interface OpenTools {
+  readonly clock: Clock;
+  readonly health: WriteHealth;
+  /** Resolves when records may be begun; rejects when they never can be. */
+  readonly recovered: Promise<void>;
+  /** Whether the database is lost: what is begun now could be gone with the process. */
+  readonly isLost: () => boolean;
+}
+
+/**
+ * Begins records, and refuses rather than let a request wait for a database that does not answer: it would hold its slot
+ * and its memory, and no cancellation could end it. While the database is stuck and a write is under way, that write is
+ * the probe; without one, the next record is. A record that is begun after its request was refused is closed by the
+ * sweep, which gives its hold back.
+ */
+export function boundOpens(
+  open: Records['open'],
+  { clock, health, recovered, isLost }: OpenTools,
+): Records['open'] {
+  const begin = async (record: OpenedRecord, isLate: () => boolean): Promise<Reservation> => {
+    await recovered;
+    if (isLate()) throw tooSlow();
+    if (isLost()) throw new StorageError('the database is lost: no record is begun in it');
+    if (health.isStuck && health.isWriting) throw tooSlow();
+    return health.observe(() => open(record));
+  };
+  return async (record) => {
+    let late = false;
+    const limit = Promise.withResolvers<never>();
+    const cancel = clock.schedule(openLimitMs, () => {
+      late = true;
+      limit.reject(tooSlow());
+    });
+    try {
+      return await Promise.race([begin(record, () => late), limit.promise]);
+    } finally {
+      cancel();
+    }
+  };
+}
+
+function tooSlow(): StorageError {
+  return new StorageError('the database takes too long to begin a record', 'slow');
+}

@@ -1,0 +1,69 @@
+import type { Clock } from '../domain/ports/clock.ts';
+import type { Upstreams } from '../domain/ports/upstreams.ts';
+import type { AttemptResult } from '../domain/attempt-result.ts';
+import type { UpstreamHealth } from '../domain/upstream-health.ts';
+
+/** How long an upstream may take to answer a probe, in milliseconds. */
+const probeLimitMs = 5_000;
+
+/** An upstream that is asked now and then whether it is well, whether or not anybody uses it. */
+export interface Probe {
+  readonly upstream: string;
+  /** What it is asked for, below its base URL. */
+  readonly path: string;
+  readonly intervalMs: number;
+}
+
+/** An upstream that is down is known before a client meets it. Returns the end of all probes. */
+export function probeUpstreams(
+  probes: readonly Probe[],
+  upstreams: Upstreams,
+  health: UpstreamHealth,
+  clock: Clock,
+): () => void {
+  const stopped = new AbortController();
+  const stops = probes.map((probe) => {
+    const again = (): void =>
+      void runProbe(probe, upstreams, health, clock, stopped.signal).then(() => {
+        if (!stopped.signal.aborted) cancel = clock.schedule(probe.intervalMs, again);
+      });
+    let cancel = clock.schedule(probe.intervalMs, again);
+    return () => cancel();
+  });
+  return () => {
+    stopped.abort();
+    for (const stop of stops) stop();
+  };
+}
+
+async function runProbe(
+  { upstream, path }: Probe,
+  upstreams: Upstreams,
+  health: UpstreamHealth,
+  clock: Clock,
+  stopped: AbortSignal,
+): Promise<void> {
+  const limit = new AbortController();
+  const cancel = clock.schedule(probeLimitMs, () => limit.abort());
+  const attempt = health.probed(upstream);
+  const call = {
+    upstream,
+    method: 'GET',
+    path,
+    body: null,
+    stream: false,
+    leftMs: probeLimitMs,
+    fresh: false,
+  } as const;
+  const answer = await upstreams.call(call, AbortSignal.any([limit.signal, stopped]));
+  cancel();
+  if (answer.kind === 'answer') answer.release();
+  attempt.ended(stopped.aborted ? 'interrupted' : resultOf(answer), null);
+}
+
+/** Any answer but an error of the upstream's own says that it is there; one that never came is a failure, too. */
+function resultOf(answer: Awaited<ReturnType<Upstreams['call']>>): AttemptResult {
+  if (answer.kind === 'fault') return answer.fault === 'stale' ? 'stale' : 'unreachable';
+  if (answer.status === 401 || answer.status === 403) return 'auth';
+  return answer.status >= 500 ? 'error' : 'ok';
+}

@@ -1,0 +1,63 @@
+import type { Clock } from '../domain/ports/clock.ts';
+import { StorageError } from '../domain/storage-refusal.ts';
+import type { StorageReason } from '../domain/storage-refusal.ts';
+
+/** How long a write may take before the database counts as one that takes none, in milliseconds. */
+const slowMs = 500;
+
+/**
+ * How long a write may take before no other is to wait behind it, in milliseconds. A busy disk commits after a second
+ * now and then: requests wait for that, and only `slow` is shown.
+ */
+export const stuckMs = 3_000;
+
+/** Whether the database takes writes, as the last ones tell. */
+export interface WriteHealth {
+  /** Makes a write, and notes how it went. */
+  observe<Result>(write: () => Promise<Result>): Promise<Result>;
+  /** Why the last write failed, `slow` while one takes too long, `null` when all is well. */
+  readonly fault: StorageReason | null;
+  /** Whether the last write failed, or one has taken so long that it may never end. */
+  readonly isStuck: boolean;
+  /** Whether a write is under way. */
+  readonly isWriting: boolean;
+}
+
+/** `isBroken` tells whether the database can't be used any more. */
+export function watchWrites(clock: Clock, isBroken: () => boolean): WriteHealth {
+  let failed: StorageReason | null = null;
+  /** When the writes under way began, in their order. */
+  const underWay = new Set<{ readonly startedMs: number }>();
+  const oldestMs = (): number => {
+    const [oldest] = underWay;
+    return oldest === undefined ? 0 : clock.monotonicMs() - oldest.startedMs;
+  };
+  return {
+    async observe(write) {
+      const begun = { startedMs: clock.monotonicMs() };
+      underWay.add(begun);
+      try {
+        const result = await write();
+        failed = null;
+        return result;
+      } catch (error) {
+        // A database that refuses what is in a unit has answered, and takes others.
+        failed = error instanceof StorageError && !error.isPermanent ? error.reason : null;
+        throw error;
+      } finally {
+        underWay.delete(begun);
+      }
+    },
+    get fault() {
+      if (isBroken()) return 'unavailable';
+      if (failed !== null) return failed;
+      return oldestMs() > slowMs ? 'slow' : null;
+    },
+    get isStuck() {
+      return isBroken() || failed !== null || oldestMs() > stuckMs;
+    },
+    get isWriting() {
+      return underWay.size > 0;
+    },
+  };
+}

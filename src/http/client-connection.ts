@@ -1,0 +1,147 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isRefusal, refuse } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+import type { ApiKey } from '../domain/api-key.ts';
+import type { KeyDirectory } from '../domain/ports/keys.ts';
+import type { RequestHead } from '../domain/ports/telemetry.ts';
+import { authenticate } from '../pipeline/authenticate.ts';
+import type { AnswerHead, ClientConnection } from '../pipeline/client-connection.ts';
+import { answerHeaders } from './answer-headers.ts';
+import { readBody } from './body.ts';
+import { connectionOf } from './connection.ts';
+import { announceClose, lingerAfter, whenChunkIsRead } from './lingering-close.ts';
+
+/** Headers of which Node keeps the first and drops the rest, where the two could disagree. */
+const singleHeaders = ['authorization', 'content-type'] as const;
+
+/** A request as Express hands it to a route. */
+type RoutedRequest = IncomingMessage & { readonly route?: { readonly path: string } };
+
+/** The client's end of one HTTP request, as the pipeline uses it. */
+export class HttpClientConnection implements ClientConnection {
+  readonly id: string;
+  readonly headFault: Refusal | null;
+  readonly #request: RoutedRequest;
+  readonly #response: ServerResponse;
+  readonly #maxBodyBytes: number;
+
+  constructor(id: string, request: RoutedRequest, response: ServerResponse, maxBodyBytes: number) {
+    this.id = id;
+    this.#request = request;
+    this.#response = response;
+    this.#maxBodyBytes = maxBodyBytes;
+    this.headFault = findDuplicateHeader(request);
+    response.on('error', () => {});
+  }
+
+  get head(): RequestHead {
+    const { method = '', headers, route } = this.#request;
+    const { traceparent, tracestate } = headers;
+    return {
+      method,
+      route: route?.path ?? '',
+      trace: {
+        ...(typeof traceparent === 'string' ? { traceparent } : {}),
+        ...(typeof tracestate === 'string' ? { tracestate } : {}),
+      },
+    };
+  }
+
+  get authorization(): string | undefined {
+    return this.#request.headers.authorization;
+  }
+
+  recognize(): void {
+    connectionOf(this.#request.socket)?.recognize();
+  }
+
+  readBody(): Promise<Uint8Array | Refusal> {
+    return readBody(this.#request, this.#response, this.#maxBodyBytes);
+  }
+
+  /**
+   * The response's `close` tells that the client left; the request's comes when its body is read. Behind slow
+   * middleware of a surrounding app it may have come before we were asked.
+   */
+  onGone(callback: () => void): void {
+    const response = this.#response;
+    if (response.destroyed) return callback();
+    response.on('close', () => {
+      if (!response.writableFinished) callback();
+    });
+  }
+
+  async answer(head: AnswerHead, body: string): Promise<void> {
+    const length = { 'content-length': Buffer.byteLength(body) };
+    await new Promise<void>((resolve) => whenChunkIsRead(this.#response, resolve));
+    announceClose(this.#response);
+    this.#response.writeHead(head.status, { ...answerHeaders(head), ...length });
+    lingerAfter(this.#response);
+    this.#response.end(body);
+    return this.#sent();
+  }
+
+  open(head: AnswerHead): void {
+    this.#response.writeHead(head.status, answerHeaders(head));
+  }
+
+  send(text: string, signal: AbortSignal): Promise<void> | undefined {
+    if (text === '' || this.#response.destroyed) return undefined;
+    return this.#response.write(text) ? undefined : this.#firstOf('drain', signal);
+  }
+
+  end(text: string): Promise<void> {
+    lingerAfter(this.#response);
+    this.#response.end(text);
+    return this.#sent();
+  }
+
+  tearDown(text: string): Promise<void> {
+    const response = this.#response;
+    if (text === '' || response.destroyed) response.destroy();
+    else response.write(text, () => response.destroy());
+    return this.#sent();
+  }
+
+  /** Resolves when the last byte is out, or the connection is gone. */
+  async #sent(): Promise<void> {
+    if (!this.#response.writableFinished && !this.#response.destroyed) await this.#firstOf('finish');
+  }
+
+  /** Waits for an event, the signal or the connection's end, which a client that reads nothing brings about. */
+  #firstOf(event: 'drain' | 'finish', signal?: AbortSignal): Promise<void> {
+    const response = this.#response;
+    return new Promise((resolve) => {
+      const done = (): void => {
+        response.off(event, done);
+        response.off('close', done);
+        signal?.removeEventListener('abort', done);
+        resolve();
+      };
+      response.on(event, done);
+      response.on('close', done);
+      signal?.addEventListener('abort', done);
+      if (signal?.aborted) done();
+    });
+  }
+}
+
+/** The key of a request outside the pipeline, or the refusal; its connection is kept as that of a known client. */
+export async function authenticateRequest(
+  request: IncomingMessage,
+  keys: KeyDirectory,
+): Promise<ApiKey | Refusal> {
+  const key = findDuplicateHeader(request) ?? (await authenticate(request.headers.authorization, keys));
+  if (!isRefusal(key)) connectionOf(request.socket)?.recognize();
+  return key;
+}
+
+/** Two different credentials in one request must not depend on which of them a parser prefers. */
+function findDuplicateHeader({ rawHeaders }: IncomingMessage): Refusal | null {
+  for (const name of singleHeaders) {
+    const times = rawHeaders.filter((raw, index) => index % 2 === 0 && raw.toLowerCase() === name).length;
+    if (times > 1)
+      return refuse('duplicate_header', `The header '${name}' was sent ${times} times. Send it once.`);
+  }
+  return null;
+}

@@ -1,0 +1,46 @@
+import { formatUsd } from '../shared/money.ts';
+import type { Account } from '../domain/account.ts';
+import type { ApiKey } from '../domain/api-key.ts';
+import type { Limits } from '../domain/limits.ts';
+import type { Compatibility } from '../protocol/contract/compatibility.ts';
+
+/** What keys that say nothing themselves have. */
+export interface KeyDefaults {
+  readonly limits: Limits;
+  readonly compatibility: Compatibility;
+}
+
+/** A key as operators and its holder see it: with its defaults filled in, and never its secret. */
+export function presentKey(key: ApiKey, account: Account, inFlight: number, defaults: KeyDefaults): object {
+  const { concurrency, requestsPerMinute, queueWaitMs } = { ...defaults.limits, ...key.limits };
+  return {
+    id: key.id,
+    name: key.name,
+    created_at: isoTime(key.createdAtMs),
+    limits: { concurrency, requests_per_minute: requestsPerMinute, queue_wait_ms: queueWaitMs },
+    models: key.models,
+    expires_at: isoTime(key.expiresAt),
+    revoked_at: isoTime(key.revokedAtMs),
+    compatibility: { ...defaults.compatibility, ...key.compatibility },
+    ...presentAccount(account),
+    in_flight: inFlight,
+  };
+}
+
+export function presentAccount({ balanceNanos, heldNanos, spentNanos }: Account): object {
+  return {
+    balance: balanceNanos === null ? null : formatUsd(balanceNanos),
+    held: formatUsd(heldNanos),
+    spent: formatUsd(spentNanos),
+  };
+}
+
+/** An account before anything happened to it. */
+export const emptyAccount: Account = { balanceNanos: null, heldNanos: 0, spentNanos: 0 };
+
+/** Milliseconds since 1970 as people and programs read them. */
+export function isoTime(milliseconds: number): string;
+export function isoTime(milliseconds: number | null): string | null;
+export function isoTime(milliseconds: number | null): string | null {
+  return milliseconds === null ? null : new Date(milliseconds).toISOString();
+}

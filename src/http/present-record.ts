@@ -1,0 +1,96 @@
+import { escapeControlCharacters } from '../shared/control-characters.ts';
+import { formatUsd } from '../shared/money.ts';
+import type { ConsumptionRecord } from '../domain/consumption.ts';
+import type { Usage } from '../protocol/text.ts';
+import { isoTime } from './present-key.ts';
+
+/** A consumption record as operators and the key's holder see it: the receipt of one request. */
+export function presentRecord(record: ConsumptionRecord): object {
+  const { usage, price } = record;
+  return {
+    request_id: record.requestId,
+    key_id: record.keyId,
+    created_at: isoTime(record.createdAtMs),
+    protocol: record.protocol,
+    mode: record.mode,
+    model: record.model,
+    upstream: record.upstream,
+    outcome: record.outcome,
+    status: record.status,
+    usage: presentUsage(usage),
+    usage_source: record.usageSource,
+    price: {
+      input: formatUsd(price.input),
+      cached_input: formatUsd(price.cachedInput),
+      cache_write: formatUsd(price.cacheWrite),
+      output: formatUsd(price.output),
+      request: formatUsd(price.request),
+    },
+    hold: formatUsd(record.holdNanos),
+    charge: formatUsd(record.chargeNanos),
+    timings: { queued_ms: record.queuedMs, first_byte_ms: record.firstTextMs, total_ms: record.totalMs },
+    attempts: record.attempts.map(({ upstream, model, result, durationMs, usage: used }) => ({
+      upstream,
+      model,
+      result,
+      duration_ms: durationMs,
+      usage: presentUsage(used),
+    })),
+  };
+}
+
+function presentUsage(usage: Usage | null): object | null {
+  if (usage === null) return null;
+  return {
+    input_tokens: usage.inputTokens,
+    cached_input_tokens: usage.cachedInputTokens,
+    cache_write_tokens: usage.cacheWriteTokens,
+    output_tokens: usage.outputTokens,
+    reasoning_tokens: usage.reasoningTokens,
+    total_tokens: usage.totalTokens,
+  };
+}
+
+const csvColumns: readonly (readonly [string, (record: ConsumptionRecord) => string | number | null])[] = [
+  ['request_id', ({ requestId }) => requestId],
+  ['key_id', ({ keyId }) => keyId],
+  ['created_at', ({ createdAtMs: createdAt }) => isoTime(createdAt)],
+  ['protocol', ({ protocol }) => protocol],
+  ['mode', ({ mode }) => mode],
+  ['model', ({ model }) => model],
+  ['upstream', ({ upstream }) => upstream],
+  ['outcome', ({ outcome }) => outcome],
+  ['status', ({ status }) => status],
+  ['input_tokens', ({ usage }) => usage?.inputTokens ?? null],
+  ['cached_input_tokens', ({ usage }) => usage?.cachedInputTokens ?? null],
+  ['cache_write_tokens', ({ usage }) => usage?.cacheWriteTokens ?? null],
+  ['output_tokens', ({ usage }) => usage?.outputTokens ?? null],
+  ['reasoning_tokens', ({ usage }) => usage?.reasoningTokens ?? null],
+  ['usage_source', ({ usageSource }) => usageSource],
+  ['price_input', ({ price }) => formatUsd(price.input)],
+  ['price_cached_input', ({ price }) => formatUsd(price.cachedInput)],
+  ['price_cache_write', ({ price }) => formatUsd(price.cacheWrite)],
+  ['price_output', ({ price }) => formatUsd(price.output)],
+  ['price_request', ({ price }) => formatUsd(price.request)],
+  ['attempts', ({ attempts }) => attempts.length],
+  ['hold', ({ holdNanos }) => formatUsd(holdNanos)],
+  ['charge', ({ chargeNanos }) => formatUsd(chargeNanos)],
+  ['queued_ms', ({ queuedMs }) => queuedMs],
+  ['first_byte_ms', ({ firstTextMs }) => firstTextMs],
+  ['total_ms', ({ totalMs }) => totalMs],
+];
+
+/** Records as CSV (RFC 4180), with a head. */
+export function recordsAsCsv(records: readonly ConsumptionRecord[]): string {
+  const lines = records.map((record) => csvColumns.map(([, read]) => csvCell(read(record))).join(','));
+  return [csvColumns.map(([name]) => name).join(','), ...lines].map((line) => `${line}\r\n`).join('');
+}
+
+/** A cell is quoted where it must be; control characters are escaped; what a spreadsheet would run as a formula is text. */
+function csvCell(value: string | number | null): string {
+  if (value === null) return '';
+  if (typeof value === 'number') return String(value);
+  const shown = escapeControlCharacters(value);
+  const text = /^[=+\-@]/.test(shown) && !/^-?\d/.test(shown) ? `'${shown}` : shown;
+  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

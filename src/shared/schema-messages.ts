@@ -1,0 +1,61 @@
+/** As much of a schema's issue as its words are made of. */
+interface SchemaIssue {
+  readonly code?: string | undefined;
+  readonly expected?: unknown;
+  readonly input?: unknown;
+  readonly origin?: unknown;
+  readonly minimum?: unknown;
+  readonly maximum?: unknown;
+  readonly values?: unknown;
+  readonly format?: unknown;
+}
+
+const nouns: Readonly<Record<string, string>> = {
+  string: 'a text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+  record: 'an object',
+};
+
+/**
+ * What an issue of a schema means, for somebody who does not know the schema's library; `undefined` leaves the words to
+ * the library. The input itself is not repeated: it may be a secret.
+ */
+export function schemaMessage(issue: SchemaIssue): string | undefined {
+  const { code, expected, input, origin, minimum, maximum, values, format } = issue;
+  switch (code) {
+    case 'invalid_type':
+      if (input === undefined) return `missing: expected ${nounOf(expected)}`;
+      return `expected ${nounOf(expected)}, not ${nounOf(kindOf(input))}`;
+    case 'too_small':
+      if (origin === 'string')
+        return minimum === 1 ? 'expected something' : `expected ${String(minimum)} characters or more`;
+      if (origin === 'array')
+        return minimum === 1 ? 'expected at least one' : `expected ${String(minimum)} or more`;
+      return `expected ${String(minimum)} or more`;
+    case 'too_big':
+      return `expected ${String(maximum)}${origin === 'string' ? ' characters' : ''} or less`;
+    case 'invalid_value':
+      return Array.isArray(values)
+        ? `expected ${values.map((value) => JSON.stringify(value)).join(' or ')}`
+        : undefined;
+    case 'invalid_format':
+      return format === 'datetime' ? 'expected a time such as 2030-01-01T00:00:00Z' : undefined;
+    case undefined:
+    default:
+      return undefined;
+  }
+}
+
+function nounOf(kind: unknown): string {
+  return nouns[String(kind)] ?? String(kind);
+}
+
+function kindOf(input: unknown): string {
+  if (input === null) return 'null';
+  if (Number.isNaN(input)) return 'a text';
+  return Array.isArray(input) ? 'array' : typeof input;
+}

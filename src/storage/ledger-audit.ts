@@ -1,0 +1,131 @@
+import type { AuditedAccount, LedgerAudit } from '../operations/verify-ledger.ts';
+import type { Engine, Row, Statement } from './engine.ts';
+import { readRecord } from './record-pages.ts';
+
+/** How many accounts, rows of the ledger and records are read at once: each takes a few milliseconds. */
+const accountsPerRead = 500;
+const postingsPerRead = 2_000;
+const recordsPerRead = 200;
+
+/** Found by their openness alone, which has a small index of its own. */
+const openHolds: Statement = {
+  sql: 'SELECT key_id, hold FROM records WHERE outcome IS NULL',
+  values: [],
+};
+
+/** The rows behind the accounts, read for their verification, a few at a time and never in front of a commit. */
+export function createLedgerAudit(engine: Engine): LedgerAudit {
+  return {
+    async *audit(pause) {
+      const ledger = new LedgerSums();
+      let [caughtUp, last] = [true, ''];
+      for (;;) {
+        // One read is one snapshot: the accounts of a page, the ledger up to now, and what is open belong together.
+        const page = caughtUp ? [openHolds, selectAccountsAfter(last)] : [];
+        const [postings = [], open = [], accounts = []] = await engine.read([ledger.next(), ...page]);
+        const wasCaughtUp = caughtUp;
+        caughtUp = ledger.add(postings);
+        if (caughtUp && wasCaughtUp) {
+          const holds = sumHolds(open);
+          const isLast = accounts.length < accountsPerRead;
+          const audited = accounts.map((row) => auditedAccount(row, ledger, holds));
+          yield { accounts: audited, missingPostings: isLast ? ledger.missing : 0 };
+          if (isLast) return;
+          last = String(accounts.at(-1)?.['key_id']);
+        }
+        await pause();
+      }
+    },
+    async *settled(pause) {
+      for (let last: Statement['values'] = [Number.MIN_SAFE_INTEGER, '']; ; await pause()) {
+        const [found = []] = await engine.read([selectSettledAfter(last)]);
+        yield found.map((row) => ({ record: readRecord(row), postedNanos: Number(row['posted']) }));
+        if (found.length < recordsPerRead) return;
+        const end = found.at(-1);
+        last = [end?.['created_at'] ?? 0, end?.['request_id'] ?? ''];
+      }
+    },
+  };
+}
+
+/** What the ledger says of every account, added up as far as it was read. Rows are only ever added behind the others. */
+class LedgerSums {
+  readonly #byKey = new Map<string, { ledger: number; charged: number }>();
+  #first: number | null = null;
+  #last = 0;
+  #count = 0;
+
+  /** Reads the rows behind those that were added. */
+  next(): Statement {
+    return {
+      sql: 'SELECT seq, key_id, kind, delta FROM ledger WHERE seq > ? ORDER BY seq LIMIT ?',
+      values: [this.#last, postingsPerRead],
+    };
+  }
+
+  /** Adds the rows that `next` read; returns whether they were the last ones there are. */
+  add(postings: readonly Row[]): boolean {
+    for (const row of postings) {
+      this.#last = Number(row['seq']);
+      this.#first ??= this.#last;
+      this.#count++;
+      const [keyId, delta] = [String(row['key_id']), Number(row['delta'])];
+      const sums = this.#byKey.get(keyId) ?? { ledger: 0, charged: 0 };
+      this.#byKey.set(keyId, sums);
+      sums.ledger += delta;
+      if (row['kind'] === 'charge') sums.charged -= delta;
+    }
+    return postings.length < postingsPerRead;
+  }
+
+  of(keyId: string): { readonly ledger: number; readonly charged: number } {
+    return this.#byKey.get(keyId) ?? { ledger: 0, charged: 0 };
+  }
+
+  /** How many rows are missing between the first and the last. */
+  get missing(): number {
+    return this.#first === null ? 0 : this.#last - this.#first + 1 - this.#count;
+  }
+}
+
+function selectAccountsAfter(keyId: string): Statement {
+  return {
+    sql: 'SELECT key_id, balance, held, spent FROM accounts WHERE key_id > ? ORDER BY key_id LIMIT ?',
+    values: [keyId, accountsPerRead],
+  };
+}
+
+/** In the order in which they were made, in which they also lie on the disk: by their ids every row would be a jump. */
+function selectSettledAfter(last: Statement['values']): Statement {
+  return {
+    sql: `SELECT records.*, coalesce(-delta, 0) AS posted FROM records
+          LEFT JOIN ledger ON ledger.request_id = records.request_id
+          WHERE outcome IS NOT NULL AND (records.created_at, records.request_id) > (?, ?)
+          ORDER BY records.created_at, records.request_id LIMIT ?`,
+    values: [...last, recordsPerRead],
+  };
+}
+
+/** What the open requests of every key hold. */
+function sumHolds(open: readonly Row[]): ReadonlyMap<string, number> {
+  const holds = new Map<string, number>();
+  for (const row of open) {
+    const keyId = String(row['key_id']);
+    holds.set(keyId, (holds.get(keyId) ?? 0) + Number(row['hold']));
+  }
+  return holds;
+}
+
+function auditedAccount(row: Row, ledger: LedgerSums, holds: ReadonlyMap<string, number>): AuditedAccount {
+  const keyId = String(row['key_id']);
+  const posted = ledger.of(keyId);
+  return {
+    keyId,
+    balanceNanos: row['balance'] === null ? null : Number(row['balance']),
+    heldNanos: Number(row['held']),
+    spentNanos: Number(row['spent']),
+    ledgerNanos: posted.ledger,
+    chargedNanos: posted.charged,
+    openHoldNanos: holds.get(keyId) ?? 0,
+  };
+}

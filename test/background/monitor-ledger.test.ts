@@ -1,0 +1,186 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { monitorLedger } from '../../src/background/monitor-ledger.ts';
+import type { LedgerMonitor } from '../../src/background/monitor-ledger.ts';
+import type { LedgerAudit } from '../../src/operations/verify-ledger.ts';
+import { verifyLedger } from '../../src/operations/verify-ledger.ts';
+import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
+import { eventually } from '../support/eventually.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { openTestEngine } from '../support/test-engine.ts';
+import { startGateway } from '../support/test-gateway.ts';
+
+const auditMs = 600_000;
+
+const records = {
+  listOpen: async () => [],
+  settle: async () => {},
+  countOpen: async () => 3,
+  countLowBalances: async () => 1,
+};
+
+const account = {
+  keyId: 'key_a',
+  balanceNanos: 10,
+  heldNanos: 0,
+  spentNanos: 0,
+  ledgerNanos: 7,
+  chargedNanos: 0,
+  openHoldNanos: 0,
+};
+
+/** Watches books that are read as `audit` says. */
+function watch(audit: LedgerAudit['audit']) {
+  const clock = createFakeClock();
+  const faults: string[] = [];
+  const books: LedgerAudit = { audit, settled: async function* () {} };
+  const watched: LedgerMonitor = monitorLedger(records, books, clock, {
+    lowBalanceNanos: () => 5,
+    isKnown: () => false,
+    onExpired: () => {},
+    onFault: (message) => void faults.push(message),
+  });
+  return { clock, faults, watched };
+}
+
+describe('the watch over the books', () => {
+  test('knows no imbalance until an audit has succeeded, and none after one that failed', async () => {
+    let broken = true;
+    const { clock, faults, watched } = watch(async function* () {
+      if (broken) throw new Error('the disk is away');
+      yield { accounts: [account], missingPostings: 0 };
+    });
+    expect(watched.figures.imbalanceNanos).toBeNull();
+    clock.advance(0);
+    await eventually('the audit failed', () => faults.length > 0);
+    expect(faults).toEqual(['the books could not be audited']);
+    expect(watched.figures).toEqual({ openHolds: 3, lowBalances: 1, imbalanceNanos: null });
+    broken = false;
+    clock.advance(auditMs);
+    await eventually('the audit succeeded', () => watched.figures.imbalanceNanos === 3);
+    broken = true;
+    clock.advance(auditMs);
+    await eventually('the audit failed again', () => watched.figures.imbalanceNanos === null);
+    await watched.stop();
+  });
+
+  test('counts what is open while an audit is still under way', async () => {
+    const { clock, watched } = watch(async function* (pause) {
+      await pause();
+      yield { accounts: [account], missingPostings: 0 };
+    });
+    clock.advance(0);
+    await eventually('it is counted', () => watched.figures.openHolds === 3);
+    expect(watched.figures.imbalanceNanos).toBeNull();
+    await watched.stop();
+  });
+
+  test('ends an audit between two of its reads when it is stopped, without a fault', async () => {
+    let reads = 0;
+    const { clock, faults, watched } = watch(async function* (pause) {
+      for (;;) {
+        reads++;
+        yield { accounts: [], missingPostings: 0 };
+        await pause();
+      }
+    });
+    clock.advance(0);
+    await eventually('it reads', () => reads === 1);
+    await watched.stop();
+    expect(reads).toBe(1);
+    expect(faults).toEqual([]);
+  });
+});
+
+describe('an audit of many accounts', () => {
+  /** More than one read takes of each: accounts, rows of the ledger, and records. */
+  async function openFilled() {
+    const file = join(makeTemporaryFolder(), 'textgate.db');
+    const engine = openTestEngine(file);
+    onTestFinished(() => engine.close());
+    await engine.ready;
+    fillDatabase(file, { keys: 1_200, records: 5_000 });
+    const change = new DatabaseSync(file, { timeout: 5_000 });
+    onTestFinished(() => change.close());
+    return { books: createLedgerAudit(engine), engine, change };
+  }
+
+  test('reads a little at a time and pauses in between, and never on the connection of the commits', async () => {
+    const { engine } = await openFilled();
+    const books = createLedgerAudit({
+      ...engine,
+      run: () => Promise.reject(new Error('this stands in front of settlements')),
+    });
+    let pauses = 0;
+    const found = await verifyLedger(books, async () => void pauses++);
+    expect(found).toEqual({ accounts: 1_200, records: 5_000, imbalanceNanos: 0, faults: [] });
+    // Three reads of the ledger's 6,200 rows after the first, three of the accounts, and 25 of the records.
+    expect(pauses).toBeGreaterThan(25);
+    expect(pauses).toBeLessThan(60);
+  });
+
+  test('is of one moment per account, though requests are charged while it goes on', async () => {
+    const { books, change } = await openFilled();
+    const charge = (keyId: string): void => {
+      change.exec(`BEGIN IMMEDIATE;
+        UPDATE accounts SET balance = balance - 7, spent = spent + 7 WHERE key_id = '${keyId}';
+        INSERT INTO ledger (key_id, created_at, kind, delta, posting) VALUES ('${keyId}', 1, 'charge', -7, 'p');
+        COMMIT`);
+    };
+    let number = 0;
+    const { faults } = await verifyLedger(books, async () => {
+      for (const keyId of [0, number++ % 1_200, 1_199].map(keyIdOf)) charge(keyId);
+    });
+    expect(faults).toEqual([]);
+  });
+
+  test.each([
+    ['a balance', `UPDATE accounts SET balance = balance + 1 WHERE key_id = '${keyIdOf(1_100)}'`, 1],
+    ['what was spent', `UPDATE accounts SET spent = spent + 2 WHERE key_id = '${keyIdOf(3)}'`, 2],
+    ['a hold', `UPDATE accounts SET held = 5, balance = balance - 5 WHERE key_id = '${keyIdOf(3)}'`, 5],
+    [
+      'a row of the ledger',
+      `DROP TRIGGER ledger_is_never_shortened; DELETE FROM ledger WHERE seq = 900`,
+      1_000_000_000_000 + 120_000 + 1,
+    ],
+  ])('finds %s that was changed by hand', async (_what, sql, imbalance) => {
+    const { books, change } = await openFilled();
+    change.exec(sql);
+    const { imbalanceNanos, faults } = await verifyLedger(books);
+    expect(faults.length).toBeGreaterThan(0);
+    expect(imbalanceNanos).toBe(imbalance);
+  });
+
+  test('finds a record whose charge is not in the ledger', async () => {
+    const { books, change } = await openFilled();
+    change.exec(`UPDATE records SET charge = 4 WHERE rowid = 777`);
+    expect((await verifyLedger(books)).faults).toHaveLength(2);
+  });
+});
+
+describe('/metrics', () => {
+  test('shows an imbalance of NaN, and not of 0, while the books can’t be audited', async () => {
+    const file = join(makeTemporaryFolder(), 'textgate.db');
+    const clock = createFakeClock();
+    const gateway = await startGateway({ storage: file, clock });
+    onTestFinished(() => gateway.close());
+    const imbalance = async (): Promise<string | undefined> => {
+      const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+      return /^textgate_ledger_imbalance_nanos (\S+)$/m.exec(text)?.[1];
+    };
+    expect(Number(await imbalance())).toBeNaN();
+    clock.advance(0);
+    await eventually('the audit has succeeded', async () => (await imbalance()) === '0');
+    const database = new DatabaseSync(file, { timeout: 5_000 });
+    database.exec('ALTER TABLE ledger RENAME TO hidden');
+    clock.advance(auditMs);
+    await eventually('the audit has failed', async () => Number.isNaN(Number(await imbalance())));
+    database.exec('ALTER TABLE hidden RENAME TO ledger');
+    database.close();
+    clock.advance(auditMs);
+    await eventually('the audit has succeeded again', async () => (await imbalance()) === '0');
+  });
+});

@@ -1,0 +1,80 @@
+import { setImmediate } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../../src/domain/ports/upstreams.ts';
+import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
+import { probeUpstreams } from '../../src/background/probe-upstreams.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+type Answer = UpstreamAnswer | UpstreamFault;
+
+function setUp(answer: () => Answer | Promise<Answer>) {
+  const clock = createFakeClock();
+  const health = createUpstreamHealth(clock);
+  const asked: string[] = [];
+  const upstreams: Upstreams = {
+    async call({ upstream, method, path }, signal) {
+      asked.push(`${method} ${upstream} ${path}`);
+      const cut = new Promise<Answer>((resolve) =>
+        signal.addEventListener('abort', () => resolve({ kind: 'fault', fault: 'interrupted' })),
+      );
+      return Promise.race([answer(), cut]);
+    },
+  };
+  const probe = { upstream: 'a', path: '/models', intervalMs: 10_000 };
+  const stop = probeUpstreams([probe], upstreams, health, clock);
+  const pass = async (durationMs: number): Promise<void> => {
+    clock.advance(durationMs);
+    for (let turn = 0; turn < 3; turn++) await setImmediate();
+  };
+  return { clock, health, asked, stop, pass };
+}
+
+const answerWith = (status: number): UpstreamAnswer => ({
+  kind: 'answer',
+  status,
+  contentType: '',
+  retryAfterMs: null,
+  read: async () => null,
+  release: () => {},
+});
+
+test.each<[string, () => Answer]>([
+  ['can’t be reached', () => ({ kind: 'fault', fault: 'unreachable' })],
+  ['answers 500', () => answerWith(500)],
+  ['refuses our key', () => answerWith(401)],
+])('an upstream that %s is known to fail before anybody uses it', async (_name, answer) => {
+  const { health, asked, stop, pass } = setUp(answer);
+  for (let time = 0; time < 5; time++) await pass(10_000);
+  expect(asked).toEqual(Array.from({ length: 5 }, () => 'GET a /models'));
+  expect(health.state('a')).toBe('open');
+  stop();
+});
+
+test('an upstream that hangs is given five seconds', async () => {
+  const { health, stop, pass } = setUp(() => new Promise(() => {}));
+  for (let time = 0; time < 5; time++) {
+    await pass(10_000);
+    await pass(5_000);
+  }
+  expect(health.state('a')).toBe('open');
+  stop();
+});
+
+test('an upstream that answers again is used again, though nobody dared to', async () => {
+  let status = 500;
+  const { health, stop, pass } = setUp(() => answerWith(status));
+  for (let time = 0; time < 5; time++) await pass(10_000);
+  expect(health.state('a')).toBe('open');
+  status = 404;
+  await pass(10_000);
+  expect(health.state('a')).toBe('closed');
+  stop();
+});
+
+test('probes end when they are stopped, and leave no timer behind', async () => {
+  const { clock, asked, stop, pass } = setUp(() => answerWith(200));
+  await pass(10_000);
+  stop();
+  await pass(100_000);
+  expect([asked.length, clock.scheduled]).toEqual([1, 0]);
+});

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { free } from '../../src/domain/pricing.ts';
+import { createModelList } from '../../src/models/model-list.ts';
+import { localSource } from '../support/model-source.ts';
+
+const offered = [
+  {
+    id: 'small',
+    createdAtSeconds: 1,
+    price: free,
+    holdTokens: 1,
+    routes: [{ ...localSource, model: 'tiny', weight: null }],
+  },
+  { id: 'org/large', createdAtSeconds: 2, price: free, holdTokens: 1, routes: [] },
+];
+const models = createModelList(offered);
+
+test('a model is found by its exact name', async () => {
+  expect(await models.find('org/large')).toBe(offered[1]);
+});
+
+test.each(['', 'Small', 'small ', 'tiny', 'constructor', '__proto__'])('no model is named %j', async (id) => {
+  expect(await models.find(id)).toBeNull();
+});
+
+test('all models are listed in the config’s order', async () => {
+  expect(await models.list()).toEqual(offered);
+});
