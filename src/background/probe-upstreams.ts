@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
-import type { AttemptResult } from '../domain/attempt-result.ts';
+import type { HealthSign } from '../domain/failure.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 
 /** How long an upstream may take to answer a probe, in milliseconds. */
@@ -58,12 +58,11 @@ async function runProbe(
   const answer = await upstreams.call(call, AbortSignal.any([limit.signal, stopped]));
   cancel();
   if (answer.kind === 'answer') answer.release();
-  attempt.ended(stopped.aborted ? 'interrupted' : resultOf(answer), null);
+  attempt.ended(stopped.aborted ? 'unknown' : signOf(answer), null);
 }
 
-/** Any answer but an error of the upstream's own says that it is there; one that never came is a failure, too. */
-function resultOf(answer: Awaited<ReturnType<Upstreams['call']>>): AttemptResult {
-  if (answer.kind === 'fault') return answer.fault === 'stale' ? 'stale' : 'unreachable';
-  if (answer.status === 401 || answer.status === 403) return 'auth';
-  return answer.status >= 500 ? 'error' : 'ok';
+/** Any answer but an error of the upstream's own shows that it is there; one that never came is a failure, too. */
+function signOf(answer: Awaited<ReturnType<Upstreams['call']>>): HealthSign {
+  if (answer.kind === 'fault') return answer.fault === 'stale' ? 'nothing' : 'failure';
+  return answer.status === 401 || answer.status === 403 || answer.status >= 500 ? 'failure' : 'success';
 }

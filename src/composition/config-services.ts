@@ -6,7 +6,7 @@ import type { UpstreamState } from '../domain/circuit.ts';
 import { createAdminRouter } from '../http/admin-router.ts';
 import { createPublicRouter } from '../http/public-router.ts';
 import { probeUpstreams } from '../background/probe-upstreams.ts';
-import type { Ports } from '../pipeline/exchange.ts';
+import type { Ports } from '../pipeline/ports.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { ProcessServices } from './process-services.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
@@ -90,11 +90,10 @@ export function createConfigServices(
     admin: createAdminRouter({
       token: adminToken,
       prepare: foundation.prepare,
-      keys: { keys, defaults, countInFlight: (keyId) => inFlight.count(keyId) },
+      keys: { keys, defaults, countInFlight: (keyIds) => inFlight.count(keyIds) },
       records: {
         listRecords: (filter, limit, cursor) => store.listRecords(filter, limit, cursor),
-        running: () => inFlight.list(),
-        cancel: (requestId) => inFlight.cancel(requestId),
+        running: inFlight,
       },
       maintenance: foundation.maintenance,
       metrics,

@@ -115,7 +115,7 @@ export function composeModels(
   if (isDiscovered(models)) {
     const { from, allow, rename, price = free, holdTokens } = models;
     const source = sourceOf(from, configs);
-    const listPath = dialects[source.speech.dialect].modelsPath;
+    const listPath = source.dialect.modelsPath;
     const offer = { source, listPath, allow, rename, price, holdTokens };
     const catalogue = createModelDiscovery(offer, upstreams, clock, report, lastGood);
     return { catalogue, lastGood: () => catalogue.lastGood };
@@ -139,9 +139,15 @@ export function composeModels(
 /** Of the dialects that an upstream speaks the first is preferred. The config's check leaves no name without one. */
 function sourceOf(name: string, upstreams: Config['upstreams']): ModelSource {
   const config = upstreams[name];
-  const [dialect] = config?.dialects ?? [];
-  if (config === undefined || dialect === undefined) throw new Error('a model without an upstream');
+  const [spoken] = config?.dialects ?? [];
+  if (config === undefined || spoken === undefined) throw new Error('a model without an upstream');
   const { finishReason, onDisconnect, systemRole, maxTokensField, streamUsage } = config;
-  const speech = { dialect, finishReason, variation: { systemRole, maxTokensField, streamUsage } };
-  return { upstream: name, speech, onDisconnect, totalMs: config.timeouts.total };
+  return {
+    upstream: name,
+    dialect: dialects[spoken],
+    quirks: { systemRole, maxTokensField, streamUsage },
+    finishReason,
+    onDisconnect,
+    totalMs: config.timeouts.total,
+  };
 }

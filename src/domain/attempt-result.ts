@@ -1,4 +1,4 @@
-/** How an attempt at an upstream went; the closed set behind records and metrics. */
+/** How an attempt at an upstream went; the closed set behind records and metrics. `failure.ts` says which failure is which. */
 export type AttemptResult =
   | 'ok'
   | 'refused'
@@ -13,22 +13,3 @@ export type AttemptResult =
   | 'invalid'
   | 'truncated'
   | 'interrupted';
-
-/** What the results say of the upstream: only failures count against it, and nothing is learnt from the rest. */
-export const verdicts: Readonly<Record<AttemptResult, 'success' | 'failure' | 'neutral'>> = {
-  ok: 'success',
-  /** It answered: the fault is the request's. */
-  refused: 'success',
-  rate_limited: 'neutral',
-  overloaded: 'neutral',
-  auth: 'failure',
-  /** It has not got what was asked for, such as the model: that says nothing of what it has. */
-  unserved: 'neutral',
-  stale: 'neutral',
-  unreachable: 'failure',
-  timeout: 'failure',
-  error: 'failure',
-  invalid: 'failure',
-  truncated: 'failure',
-  interrupted: 'neutral',
-};

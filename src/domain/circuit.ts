@@ -1,16 +1,15 @@
-import { verdicts } from './attempt-result.ts';
-import type { AttemptResult } from './attempt-result.ts';
+import type { HealthSign } from './failure.ts';
 
-/** Whether an upstream is used: as usual, not for now, or for one request that finds out. */
+/** `closed`: the upstream is used; `open`: it comes last; `half_open`: one trial request shows whether it is well. */
 export type UpstreamState = 'closed' | 'open' | 'half_open';
 
-/** How an upstream may be used now: as usual, when nobody better is left, or not at all. */
+/** `available`: used as usual; `failing`: used when no other route is left; `cooling`: not used at all. */
 export type Availability = 'available' | 'failing' | 'cooling';
 
-/** So many failures in a row open an upstream's circuit. */
+/** Consecutive failures that open a circuit. */
 const maxConsecutiveFailures = 5;
 
-/** So does this share of failures among at least so many attempts of one window, in milliseconds. */
+/** The ratio of failures that opens it, over at least `minAttempts` in one window of `windowMs` milliseconds. */
 const maxFailureShare = 0.5;
 const minAttempts = 20;
 const windowMs = 30_000;
@@ -18,23 +17,23 @@ const windowMs = 30_000;
 /** How long it stays open, in milliseconds. */
 const openMs = 5_000;
 
-/** How long one request is waited for that finds out, in milliseconds: an upstream that hangs would get more of them. */
+/** How long the trial request may take before another one is made, in milliseconds: an upstream that hangs would get many. */
 const probePatienceMs = 60_000;
 
 /**
- * How long an upstream is asked last that limits us without saying for how long, in milliseconds. Where it does say, it
- * is not asked at all.
+ * How long an upstream comes last after it limited us without a `retry-after`, in milliseconds. With one it is not used
+ * at all for that time.
  */
 const defaultCoolDownMs = 5_000;
 
 /**
- * How long a pause that an upstream asked for is kept without a question, in milliseconds. A longer one is asked about
- * from then on, by one request at a time: one client's oversized request may have caused it, and would shut a model with
- * a single route for all others.
+ * How much of a pause that an upstream asked for is kept in full, in milliseconds. From then on one trial request at a
+ * time shows whether the pause is still on: one client's oversized request may have caused it, and a model with a single
+ * route would be shut for all others.
  */
 const maxPauseMs = 60_000;
 
-/** How long that request is waited for before another one asks, and how soon others may come back, in milliseconds. */
+/** How long that trial request may take before another one is made, and the pause told to other requests, in milliseconds. */
 const pauseProbeMs = 10_000;
 const pauseRetryMs = 1_000;
 
@@ -43,14 +42,14 @@ export class Circuit {
   #consecutiveFailures = 0;
   #window = { startMs: 0, attempts: 0, failures: 0 };
   #openedMs: number | null = null;
-  /** When the request was sent that finds out whether it is well again. */
+  /** When the trial request was sent. */
   #probeStartMs: number | null = null;
-  /** Until when it is not asked at all, and until when it asked for that. */
+  /** Until when it is not used at all, and until when it asked for that. */
   #coolUntilMs = 0;
   #pauseUntilMs = 0;
-  /** When the request was sent that asks whether a long pause is over. */
+  /** When the trial request for a long pause was sent. */
   #pauseProbeMs: number | null = null;
-  /** Until when it is asked last, because it limited us without saying for how long. */
+  /** Until when it comes last, because it limited us without a `retry-after`. */
   #lastUntilMs = 0;
 
   get isOpen(): boolean {
@@ -87,23 +86,23 @@ export class Circuit {
     if (this.#openedMs !== null && startedMs >= this.#openedMs) this.#close();
   }
 
-  ended(result: AttemptResult, retryAfterMs: number | null, startedMs: number, nowMs: number): void {
+  ended(sign: HealthSign, retryAfterMs: number | null, startedMs: number, nowMs: number): void {
     if (this.#probeStartMs === startedMs) this.#probeStartMs = null;
     const askedAboutPause = this.#pauseProbeMs === startedMs;
     if (askedAboutPause) this.#pauseProbeMs = null;
-    if (result === 'rate_limited' || result === 'overloaded') {
+    if (sign === 'busy') {
       this.#lastUntilMs = nowMs + defaultCoolDownMs;
       const pauseMs = retryAfterMs ?? 0;
       this.#coolUntilMs = Math.max(this.#coolUntilMs, nowMs + Math.min(pauseMs, maxPauseMs));
-      // Its newest word counts where it was asked for; else the longest, since answers may overtake each other.
+      // The answer to a trial replaces the pause; otherwise the longest counts, since answers may overtake each other.
       this.#pauseUntilMs = Math.max(askedAboutPause ? 0 : this.#pauseUntilMs, nowMs + pauseMs);
-    } else if (askedAboutPause && result !== 'interrupted') this.#endPause();
-    const verdict = verdicts[result];
-    // What was sent before the circuit opened is no news about how the upstream is since.
-    if (verdict === 'neutral' || (this.#openedMs !== null && startedMs < this.#openedMs)) return;
+    } else if (askedAboutPause && sign !== 'unknown') this.#endPause();
+    // An attempt that was sent before the circuit opened says nothing about the upstream since.
+    const counts = sign === 'success' || sign === 'failure';
+    if (!counts || (this.#openedMs !== null && startedMs < this.#openedMs)) return;
     if (nowMs - this.#window.startMs >= windowMs) this.#window = { startMs: nowMs, attempts: 0, failures: 0 };
     this.#window.attempts++;
-    if (verdict === 'success') this.#succeeded();
+    if (sign === 'success') this.#succeeded();
     else this.#failed(nowMs);
   }
 

@@ -3,7 +3,7 @@ import type { FinishReason, ProtocolViolation, Usage } from '../protocol/text.ts
 import type { Refusal } from '../shared/errors.ts';
 
 /** One attempt at an upstream, as metrics and the log see it. */
-interface AttemptSummary extends Attempt {
+export interface AttemptSummary extends Attempt {
   readonly cause: string | null;
   /** How the upstream broke its protocol. */
   readonly violations: readonly ProtocolViolation[];

@@ -1,25 +1,17 @@
 import type { ModelPrice } from './pricing.ts';
 import type { FinishReasonRule } from '../protocol/text.ts';
-import type { DialectQuirks } from '../protocol/upstream/dialect.ts';
-
-/** The protocols that we speak to providers. */
-export type DialectName = 'chat' | 'responses' | 'anthropic' | 'gemini';
-
-/** How an upstream speaks. */
-interface DialectSettings {
-  readonly dialect: DialectName;
-  /** What its answers need at their end to count as whole. */
-  readonly finishReason: FinishReasonRule;
-  readonly variation: DialectQuirks;
-}
+import type { Dialect, DialectQuirks } from '../protocol/upstream/dialect.ts';
 
 /** What a client that leaves in the middle of an answer pays; `settlement.ts` has the table. */
 export type OnDisconnect = 'estimate' | 'drain' | 'free';
 
-/** Where models are: an upstream by its configured name, and how it speaks. */
+/** Where models are: an upstream by its configured name, and how it is spoken to. */
 export interface ModelSource {
   readonly upstream: string;
-  readonly speech: DialectSettings;
+  readonly dialect: Dialect;
+  readonly quirks: DialectQuirks;
+  /** What its answers need at their end to count as whole. */
+  readonly finishReason: FinishReasonRule;
   readonly onDisconnect: OnDisconnect;
   /** How long an answer may take there, from its request to its end, in milliseconds. */
   readonly totalMs: number;

@@ -1,33 +1,33 @@
-import type { AttemptResult } from './attempt-result.ts';
 import { Circuit } from './circuit.ts';
 import type { Availability, UpstreamState } from './circuit.ts';
+import type { HealthSign } from './failure.ts';
 import type { Clock } from './ports/clock.ts';
 
-/** One attempt as its upstream's health sees it. */
-interface WatchedAttempt {
-  /** Its answer has begun: whoever was left alone is used again. Whether it is a success is told by its end. */
+/** One attempt, as it counts for its upstream's health. */
+export interface HealthReport {
+  /** Its answer has begun, which closes an open circuit. Whether it is a success shows at its end. */
   opened(): void;
-  /** Notes how it went, once. */
-  ended(result: AttemptResult, retryAfterMs: number | null): void;
+  /** Notes how it went, once; `retryAfterMs` is the pause that the upstream asked for. */
+  ended(sign: HealthSign, retryAfterMs: number | null): void;
 }
 
-/** What the attempts so far say of every upstream. */
+/** How every upstream does, by the attempts so far. */
 export interface UpstreamHealth {
   availability(upstream: string): Availability;
   state(upstream: string): UpstreamState;
-  /** How long an upstream that said so wants to be left alone still, in milliseconds. */
+  /** How much is left of the pause that an upstream asked for, in milliseconds. */
   coolingMs(upstream: string): number;
   /** Notes that a request is sent there. */
-  began(upstream: string): WatchedAttempt;
-  /** Forgets what requests and probes showed of an upstream: it is another one now, or gone. */
+  began(upstream: string): HealthReport;
+  /** Forgets what requests and probes showed of an upstream: its config changed, or it is gone. */
   forget(upstream: string): void;
-  /** Forgets what probes showed: nobody probes it any more, or in another way. */
+  /** Forgets what probes showed: the upstream is not probed any more, or in another way. */
   forgetProbes(upstream: string): void;
-  /** Notes that a probe is sent there: one that goes well makes up for probes that failed, but for no requests. */
-  probed(upstream: string): WatchedAttempt;
+  /** Notes that a probe is sent there: its success makes up for failed probes, but not for failed requests. */
+  probed(upstream: string): HealthReport;
 }
 
-/** Watches what the attempts themselves show; an upstream comes into being when it is first asked about. */
+/** Judges upstreams by the attempts themselves; an upstream begins with a clean record when it is first named. */
 export function createUpstreamHealth(
   clock: Clock,
   onChange: (upstream: string, state: UpstreamState) => void = () => {},
@@ -38,21 +38,19 @@ export function createUpstreamHealth(
     circuitIn(byRequests, upstream),
     circuitIn(byProbes, upstream),
   ];
-  /** Does something to a circuit, and tells if that opened or closed it. */
+  /** Does something to a circuit, and calls back if that opened or closed it. */
   const noticing = (upstream: string, circuit: Circuit, work: () => void): void => {
     const before = circuit.isOpen;
     work();
     if (circuit.isOpen !== before) onChange(upstream, circuit.isOpen ? 'open' : 'closed');
   };
-  const watch = (upstream: string, circuit: Circuit): WatchedAttempt => {
+  const watch = (upstream: string, circuit: Circuit): HealthReport => {
     const startedMs = clock.monotonicMs();
     circuit.began(startedMs);
     return {
       opened: () => noticing(upstream, circuit, () => circuit.opened(startedMs)),
-      ended: (result, retryAfterMs) =>
-        noticing(upstream, circuit, () =>
-          circuit.ended(result, retryAfterMs, startedMs, clock.monotonicMs()),
-        ),
+      ended: (sign, retryAfterMs) =>
+        noticing(upstream, circuit, () => circuit.ended(sign, retryAfterMs, startedMs, clock.monotonicMs())),
     };
   };
   return {

@@ -17,8 +17,8 @@ import type { KeyDefaults } from './present-key.ts';
 export interface KeyAdministration {
   readonly defaults: KeyDefaults;
   readonly keys: KeyManagement;
-  /** How many requests a key has in progress. */
-  readonly countInFlight: (keyId: string) => number;
+  /** How many requests some keys have in progress, by the keys' ids. */
+  readonly countInFlight: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
 }
 
 const maxNameLength = 100;
@@ -147,9 +147,10 @@ async function showAll(
   found: readonly ApiKey[],
   { keys, defaults, countInFlight }: KeyAdministration,
 ): Promise<readonly object[]> {
-  const accounts = await keys.accounts(found.map(({ id }) => id));
+  const ids = found.map(({ id }) => id);
+  const [accounts, inFlight] = await Promise.all([keys.accounts(ids), countInFlight(ids)]);
   return found.map((key) =>
-    presentKey(key, accounts.get(key.id) ?? emptyAccount, countInFlight(key.id), defaults),
+    presentKey(key, accounts.get(key.id) ?? emptyAccount, inFlight.get(key.id) ?? 0, defaults),
   );
 }
 

@@ -2,7 +2,7 @@ import { Router } from 'express';
 import { z } from 'zod';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { RecordFilter, RecordPage } from '../domain/consumption.ts';
-import type { Running } from '../pipeline/in-flight.ts';
+import type { RunningRequest, RunningRequests } from '../domain/ports/running-requests.ts';
 import { check, instant, pageQuery, unknownCursor } from './checked-input.ts';
 import { methodNotAllowed, sendAnswer, sendBody } from './refusal-response.ts';
 import { isoTime } from './present-key.ts';
@@ -11,9 +11,7 @@ import { recordsAsCsv, presentRecord } from './present-record.ts';
 /** What an operator can see of requests, past and running. */
 export interface RecordAdministration {
   listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage | null>;
-  running(): readonly Running[];
-  /** False when nothing runs under this id. */
-  cancel(requestId: string): boolean;
+  readonly running: Pick<RunningRequests, 'list' | 'cancel'>;
 }
 
 const recordQuery = pageQuery.extend({
@@ -41,17 +39,15 @@ export function createRecordRoutes(administration: RecordAdministration): Router
     });
   });
   router.all('/records', methodNotAllowed('GET'));
-  router.get('/in-flight', (_request, response) =>
-    sendAnswer(response, 200, {
-      object: 'list',
-      data: administration.running().map(presentRunning),
-      next: null,
-    }),
-  );
+  router.get('/in-flight', async (_request, response) => {
+    const running = await administration.running.list();
+    sendAnswer(response, 200, { object: 'list', data: running.map(presentRunning), next: null });
+  });
   router.all('/in-flight', methodNotAllowed('GET'));
-  router.post('/in-flight/:id/cancel', (request, response) => {
+  router.post('/in-flight/:id/cancel', async (request, response) => {
     const { id } = request.params;
-    sendAnswer(response, 200, administration.cancel(id) ? { request_id: id, cancelled: true } : notRunning());
+    const isCancelled = await administration.running.cancel(id);
+    sendAnswer(response, 200, isCancelled ? { request_id: id, cancelled: true } : notRunning());
   });
   router.all('/in-flight/:id/cancel', methodNotAllowed('POST'));
   return router;
@@ -62,14 +58,13 @@ export function notRunning(): ReturnType<typeof refuse> {
   return refuse('request_not_found', 'No request with this id is running.');
 }
 
-function presentRunning({ requestId, protocol, arrivedAt, notes }: Running): object {
+function presentRunning({ requestId, protocol, createdAtMs, keyId, mode, model }: RunningRequest): object {
   return {
     request_id: requestId,
-    key_id: notes.key?.id ?? null,
-    created_at: isoTime(arrivedAt),
+    key_id: keyId,
+    created_at: isoTime(createdAtMs),
     protocol,
-    // Nothing is read of a request that waits for a slot.
-    mode: notes.request === null ? null : notes.stream ? 'stream' : 'sync',
-    model: notes.model?.id ?? null,
+    mode,
+    model,
   };
 }

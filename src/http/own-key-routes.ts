@@ -10,7 +10,7 @@ import type { Limits } from '../domain/limits.ts';
 import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
-import type { InFlight } from '../pipeline/in-flight.ts';
+import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import { notRunning } from './admin-records.ts';
 import { check, pageQuery, unknownCursor } from './checked-input.ts';
 import { authenticateRequest } from './client-connection.ts';
@@ -37,7 +37,7 @@ export interface OwnKeyPorts {
    */
   readonly readTurns: TurnQueue;
   readonly keys: KeyDirectory;
-  readonly inFlight: InFlight;
+  readonly inFlight: RunningRequests;
   readonly defaults: KeyDefaults;
   readonly accounts: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, Account>>;
   listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage | null>;
@@ -84,7 +84,8 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
     '/v1/key/requests/:id/cancel',
     handle(async ({ id }, request) => {
       const requestId = String(request.params['id']);
-      return ports.inFlight.cancel(requestId, id) ? { request_id: requestId, cancelled: true } : notRunning();
+      const isCancelled = await ports.inFlight.cancel(requestId, id);
+      return isCancelled ? { request_id: requestId, cancelled: true } : notRunning();
     }),
   );
   router.all('/v1/key/requests/:id/cancel', methodNotAllowed('POST'));
@@ -92,8 +93,9 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
 }
 
 async function showOwn(key: ApiKey, { accounts, inFlight, defaults }: OwnKeyPorts): Promise<object> {
-  const account = (await accounts([key.id])).get(key.id) ?? emptyAccount;
-  return presentKey(key, account, inFlight.count(key.id), defaults);
+  const ids = [key.id];
+  const [found, running] = await Promise.all([accounts(ids), inFlight.count(ids)]);
+  return presentKey(key, found.get(key.id) ?? emptyAccount, running.get(key.id) ?? 0, defaults);
 }
 
 async function listOwn(key: ApiKey, request: Request, ports: OwnKeyPorts): Promise<object | Refusal> {

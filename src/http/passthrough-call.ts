@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Refusal } from '../shared/errors.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamFault } from '../domain/ports/upstreams.ts';
-import { withheldStatuses } from '../protocol/upstream/read-error.ts';
+import { withheldStatuses } from '../protocol/upstream/classify-error.ts';
 import { tooLarge } from './body.ts';
 import { announceClose } from './lingering-close.ts';
 

@@ -5,7 +5,7 @@ import { createProxyMiddleware, fixRequestBody } from 'http-proxy-middleware';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { Ports } from '../pipeline/exchange.ts';
+import type { Ports } from '../pipeline/ports.ts';
 import { runPassthrough } from '../pipeline/run-passthrough.ts';
 import type { PassthroughTransport, PassthroughPath } from '../pipeline/run-passthrough.ts';
 import { isOversized, letBodyCome, tooLarge } from './body.ts';

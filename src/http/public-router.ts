@@ -5,9 +5,9 @@ import type { Refusal } from '../shared/errors.ts';
 import type { Protocol } from '../protocol/text.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { OfferedModel } from '../domain/routing.ts';
-import type { Ports } from '../pipeline/exchange.ts';
+import type { Ports } from '../pipeline/ports.ts';
 import { findModel, mayUse } from '../pipeline/route.ts';
-import { runExchange } from '../pipeline/run-exchange.ts';
+import { runTextRequest } from '../pipeline/run-request.ts';
 import { createOwnKeyRoutes } from './own-key-routes.ts';
 import type { OwnKeyPorts } from './own-key-routes.ts';
 import { HttpClientConnection, authenticateRequest } from './client-connection.ts';
@@ -30,7 +30,7 @@ export function createPublicRouter(
     (protocol: Protocol): RequestHandler =>
     (request, response) => {
       const client = new HttpClientConnection(idOf(response), request, response, maxBodyBytes);
-      void runExchange(protocol, client, ports);
+      void runTextRequest(protocol, client, ports);
     };
 
   router.post('/v1/chat/completions', generate('chat'));

@@ -1,117 +1,161 @@
-import { readUpstreamError } from '../protocol/upstream/read-error.ts';
+import { classifyStatus } from '../protocol/upstream/classify-error.ts';
+import type { UpstreamReader } from '../protocol/upstream/dialect.ts';
 import { createReader } from '../protocol/upstream/read-answer.ts';
-import type { TextRequest } from '../protocol/text.ts';
-import type { Clock } from '../domain/ports/clock.ts';
-import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
+import type { UpstreamRequest } from '../protocol/text.ts';
+import type { UpstreamAnswer } from '../domain/ports/upstreams.ts';
 import { mostTokensOf } from '../domain/pricing.ts';
 import type { Route } from '../domain/routing.ts';
-import { readParts } from './answer-parts.ts';
-import type { AnswerPart } from './answer-parts.ts';
-import { dialects } from '../protocol/upstream/dialects.ts';
-import { failedEnding, faultEnding } from './endings.ts';
-import type { FailedEnding } from './endings.ts';
-import type { Exchange, Ports } from './exchange.ts';
+import type { AttemptLog, LoggedAttempt } from './attempt-log.ts';
+import { readErrorBody } from './error-body.ts';
+import type { Exchange } from './exchange.ts';
+import type { Ports } from './ports.ts';
+import type { ReceivedAnswer } from './received-answer.ts';
+import { endingOfFault } from './results.ts';
+import type { AttemptEnding, FailedEnding } from './results.ts';
 import { watchAttempt } from './watch-attempt.ts';
-import type { FailedAttempt, WatchedAttempt } from './watch-attempt.ts';
+import type { AttemptWatch } from './watch-attempt.ts';
 
-/** How much of an upstream's error body is read, in bytes. */
-const maxErrorBytes = 65_536;
+/** What one read of an answer brings: some of its text, and how the attempt ended once it has. */
+interface ReadPart {
+  readonly deltas: readonly string[];
+  readonly ending: AttemptEnding | null;
+}
 
-/** How long that may take, in milliseconds. */
-const errorBodyMs = 2_000;
-
-/** An answer of which the first good event has come: nothing else is tried from here on. */
+/** An answer of which the first good part has come: nothing else is tried from here on. */
 export interface OpenedAnswer {
-  readonly first: AnswerPart;
-  next(): Promise<AnswerPart>;
-  /** Lets go of what is still to come. */
+  readonly kind: 'opened';
+  readonly first: ReadPart;
+  /** Nothing may be read after an ending. A part may be empty. */
+  next(): Promise<ReadPart>;
+  /** Drops what is still to come. */
   release(): void;
 }
 
+/** An attempt that came to nothing before its first good part. */
+export interface FailedAttempt {
+  readonly kind: 'failed_attempt';
+  readonly ending: FailedEnding;
+  readonly logged: LoggedAttempt;
+}
+
 /** Where an attempt goes, and what it may use. */
-export interface AttemptTerms {
+interface AttemptTerms {
   readonly route: Route;
   /** What is left of the request's time, in milliseconds. */
   readonly leftMs: number;
+  /** Whether it must not use a kept connection. */
   readonly fresh: boolean;
+  readonly attempts: AttemptLog;
+  readonly received: ReceivedAnswer;
 }
 
-/** Sends the request to one upstream, and waits for the first good event of its answer. */
+/** Sends the request to one upstream, and waits for the first good part of its answer. */
 export async function attempt(
-  request: TextRequest,
-  { route, leftMs, fresh }: AttemptTerms,
+  request: UpstreamRequest,
+  { route, leftMs, fresh, attempts, received }: AttemptTerms,
   exchange: Exchange,
   ports: Ports,
 ): Promise<OpenedAnswer | FailedAttempt> {
   const { signal } = exchange.interruption;
-  const watched = watchAttempt(route, leftMs, exchange, ports);
-  const { trace } = watched;
-  const { dialect, variation } = route.speech;
-  const { path, body } = dialects[dialect].writeRequest(request, route.model, variation);
+  const watch = watchAttempt(route, leftMs, attempts, exchange, ports);
+  const { upstream, dialect, quirks } = route;
+  const { path, body } = dialect.writeRequest(request, route.model, quirks);
   const { stream } = request;
-  const { notes } = exchange;
-  notes.thoughts = null;
-  notes.awaitsWhole = false;
-  const onSent = (): void => void (notes.awaitsWhole = !stream);
+  received.reset();
+  const onSent = (): void => void (stream || received.awaitWhole());
   const answer = await ports.upstreams.call(
-    { upstream: route.upstream, method: 'POST', path, body, stream, leftMs, fresh, trace, onSent },
+    { upstream, method: 'POST', path, body, stream, leftMs, fresh, trace: watch.trace, onSent },
     signal,
   );
-  if ('fault' in answer) {
-    // A client that leaves during the next attempt would pay for this one.
-    if (answer.fault !== 'interrupted') notes.awaitsWhole = false;
-    return watched.failed(faultEnding(answer, signal, null), answer);
+  if (answer.kind === 'fault') {
+    if (answer.fault !== 'interrupted') received.refused();
+    return fail(watch, endingOfFault(answer, signal, null));
   }
   try {
     if (answer.status >= 200 && answer.status < 300)
-      return await awaitFirstPart(answer, route, request, watched, exchange, ports);
-    notes.awaitsWhole = false;
-    return watched.failed(await readErrorAnswer(answer, signal, ports.clock), answer);
+      return await awaitFirstPart(answer, openReader(answer, route, request, watch, received), watch, {
+        signal,
+        onImplausible: (why) =>
+          ports.telemetry.fault(
+            'implausible usage from an upstream: counted instead',
+            new Error(`${upstream}: ${why}`),
+          ),
+      });
+    received.refused();
+    return fail(watch, await readErrorAnswer(answer, signal, ports));
   } catch (error) {
-    // Nothing else knows of this answer yet: unreleased, its connection would be held until its total deadline.
+    // Unreleased, the answer would hold its connection until its total deadline: nothing else refers to it yet.
     answer.release();
     throw error;
   }
 }
 
+function openReader(
+  { contentType }: UpstreamAnswer,
+  { dialect, finishReason }: Route,
+  { turns, stream: streamAsked }: UpstreamRequest,
+  watch: AttemptWatch,
+  received: ReceivedAnswer,
+): UpstreamReader {
+  const sentTokens = mostTokensOf(turns);
+  const reader = createReader(dialect, { contentType, streamAsked, finishReason, sentTokens });
+  watch.reads(reader.answer.violations);
+  received.reads(reader.answer.thoughts);
+  return reader;
+}
+
 async function awaitFirstPart(
   answer: UpstreamAnswer,
-  { upstream, speech }: Route,
-  { turns, stream: streamAsked }: TextRequest,
-  watched: WatchedAttempt,
-  { notes, interruption: { signal } }: Exchange,
-  { telemetry }: Ports,
+  reader: UpstreamReader,
+  watch: AttemptWatch,
+  options: ReadOptions,
 ): Promise<OpenedAnswer | FailedAttempt> {
-  const { contentType } = answer;
-  const { dialect, finishReason } = speech;
-  const sentTokens = mostTokensOf(turns);
-  const reader = createReader(dialects[dialect], { contentType, streamAsked, finishReason, sentTokens });
-  watched.reads(reader.answer.violations);
-  notes.thoughts = reader.answer.thoughts;
-  const readPart = readParts(answer, reader, signal);
-  const read = async (): Promise<AnswerPart> => {
-    const part = await readPart();
-    const { implausible } = reader.answer;
-    if (part.ending !== null && implausible !== null)
-      telemetry.fault('usage that can not be true is counted anew', new Error(`${upstream}: ${implausible}`));
-    return part;
-  };
+  const read = (): Promise<ReadPart> => readPart(answer, reader, options);
   let first = await read();
   while (first.deltas.length === 0 && first.ending === null) first = await read();
-  // A whole body is one event: where its end is bad, none of it is good.
+  // A whole body is one part: where its end is bad, none of it is good.
   const isEmpty = first.deltas.length === 0 || reader.isWhole;
-  if (isEmpty && first.ending !== null && 'refusal' in first.ending) {
+  if (isEmpty && first.ending !== null && first.ending.kind !== 'finished') {
     answer.release();
-    return watched.failed(first.ending, null);
+    return fail(watch, first.ending);
   }
-  watched.opened();
-  watched.sees(first);
-  const next = async (): Promise<AnswerPart> => {
-    const part = await read();
-    watched.sees(part);
+  watch.opened();
+  const note = (part: ReadPart): ReadPart => {
+    if (part.ending !== null) watch.ended(part.ending);
     return part;
   };
-  return { first, next, release: () => answer.release() };
+  return {
+    kind: 'opened',
+    first: note(first),
+    next: async () => note(await read()),
+    release: () => answer.release(),
+  };
+}
+
+interface ReadOptions {
+  readonly signal: AbortSignal;
+  /** Called at the end of an answer whose usage can't be true. */
+  readonly onImplausible: (why: string) => void;
+}
+
+async function readPart(
+  answer: UpstreamAnswer,
+  reader: UpstreamReader,
+  { signal, onImplausible }: ReadOptions,
+): Promise<ReadPart> {
+  const bytes = await answer.read();
+  if (bytes !== null && !(bytes instanceof Uint8Array))
+    return { deltas: [], ending: endingOfFault(bytes, signal, reader.answer.knownUsage()) };
+  const part = bytes === null ? reader.end() : reader.push(bytes);
+  if (bytes === null && part.ending === null)
+    throw new Error('the body is over, and its reader brought no ending');
+  if (part.ending !== null && reader.answer.implausible !== null) onImplausible(reader.answer.implausible);
+  return part;
+}
+
+function fail(watch: AttemptWatch, ending: FailedEnding): FailedAttempt {
+  watch.ended(ending);
+  return { kind: 'failed_attempt', ending, logged: watch.logged };
 }
 
 /** Statuses of which the body says more than the status does. */
@@ -120,31 +164,10 @@ const tellingStatuses = new Set([400, 413, 422]);
 async function readErrorAnswer(
   answer: UpstreamAnswer,
   signal: AbortSignal,
-  clock: Clock,
+  { clock }: Ports,
 ): Promise<FailedEnding> {
   const text = tellingStatuses.has(answer.status) ? await readErrorBody(answer, clock) : '';
   answer.release();
-  if (typeof text !== 'string') return faultEnding(text, signal, null);
-  const refusal = readUpstreamError(answer.status, text, answer.retryAfterMs);
-  return { ...failedEnding({ refusal, usage: null }), cause: `status ${answer.status}` };
-}
-
-/** As much of the body as comes soon: the status alone says enough to go on with. */
-async function readErrorBody(answer: UpstreamAnswer, clock: Clock): Promise<string | UpstreamFault> {
-  const late = Promise.withResolvers<null>();
-  const cancel = clock.schedule(errorBodyMs, () => late.resolve(null));
-  const decoder = new TextDecoder();
-  let text = '';
-  try {
-    while (text.length < maxErrorBytes) {
-      const part = await Promise.race([answer.read(), late.promise]);
-      if (part === null) break;
-      if ('fault' in part && part.fault === 'interrupted') return part;
-      if ('fault' in part) break;
-      text += decoder.decode(part, { stream: true });
-    }
-    return text;
-  } finally {
-    cancel();
-  }
+  if (typeof text !== 'string') return endingOfFault(text, signal, null);
+  return { kind: 'failed', failure: classifyStatus(answer.status, text, answer.retryAfterMs), usage: null };
 }

@@ -1,19 +1,22 @@
-import type { Limits, LimitDecision } from '../domain/limits.ts';
+import type { LimitDecision, Limits } from '../domain/limits.ts';
 import type { RequestHead } from '../domain/ports/telemetry.ts';
 import type { Refusal } from '../shared/errors.ts';
 
-/** What the head of an answer says, before it is put into headers. */
-export interface AnswerHead {
-  readonly status: number;
-  readonly contentType: string;
-  readonly isStream: boolean;
-  /** How the key stands, and its limits; `null` when the request did not come so far. */
+/** What the head of an answer says of its key and its request; `null` where the request did not come so far. */
+export interface HeadFacts {
   readonly standing: LimitDecision | null;
   readonly limits: Limits | null;
-  /** The key's balance in nano-USD; `null` when it has none, or the request did not come so far. */
+  /** The key's balance in nano-USD; `null` also for a key without one. */
   readonly balanceNanos: number | null;
   /** The parameters that were taken out. */
   readonly stripped: readonly string[];
+}
+
+/** What the head of an answer says, before it is put into headers. */
+export interface AnswerHead extends HeadFacts {
+  readonly status: number;
+  readonly contentType: string;
+  readonly isStream: boolean;
   readonly refusal: Refusal | null;
 }
 

@@ -1,26 +1,15 @@
-import type { RequestKind } from '../domain/consumption.ts';
 import type { Interruption } from '../domain/interruption.ts';
+import type { RunningRequest, RunningRequests } from '../domain/ports/running-requests.ts';
 
-/** What the registry knows of a running request. */
+/** One entry of the registry: a view of a request, and the way to stop it. */
 export interface Running {
   readonly requestId: string;
-  readonly protocol: RequestKind;
-  /** Milliseconds since 1970. */
-  readonly arrivedAt: number;
-  readonly interruption: AbortController;
-  readonly notes: {
-    readonly key: { readonly id: string } | null;
-    /** What its key's limits said; `null` while it waits for a slot. */
-    readonly standing: { readonly verdict: string } | null;
-    readonly model: { readonly id: string } | null;
-    /** What was asked; `null` while it waits for a slot. */
-    readonly request: object | null;
-    readonly stream: boolean;
-  };
+  view(): RunningRequest;
+  interrupt(reason: Interruption): void;
 }
 
 /** The requests in progress on this process. */
-export interface InFlight {
+export interface InFlight extends RunningRequests {
   /** False once draining has begun: nothing new may start. */
   readonly accepting: boolean;
   /** Raised when draining begins. */
@@ -29,15 +18,9 @@ export interface InFlight {
   remove(running: Running): void;
   /** All of them, those included that wait to be let in. */
   all(): readonly Running[];
-  /** Those that have been let in, in the order of their arrival. */
-  list(): readonly Running[];
   has(requestId: string): boolean;
   /** Resolves when a request runs no more. */
   ended(running: Running): Promise<void>;
-  /** How many of a key have one of its slots; those that wait for one don't count. */
-  count(keyId: string): number;
-  /** Stops one request; false when none runs under this id, or not with this key. */
-  cancel(requestId: string, keyId?: string): boolean;
   /** Stops accepting; resolves when nothing runs any more. */
   drained(): Promise<void>;
   /** Stops all that runs. */
@@ -49,6 +32,7 @@ export function createInFlight(): InFlight {
   const awaited = new Map<string, PromiseWithResolvers<void>>();
   const draining = new AbortController();
   let empty: PromiseWithResolvers<void> | null = null;
+  const views = (): readonly RunningRequest[] => [...running.values()].map((request) => request.view());
   return {
     get accepting() {
       return !draining.signal.aborted;
@@ -61,7 +45,6 @@ export function createInFlight(): InFlight {
       awaited.delete(request.requestId);
       if (running.size === 0) empty?.resolve();
     },
-    list: () => [...running.values()].filter(({ notes }) => notes.key !== null),
     all: () => [...running.values()],
     has: (requestId) => running.has(requestId),
     async ended({ requestId }) {
@@ -70,14 +53,19 @@ export function createInFlight(): InFlight {
       awaited.set(requestId, waiting);
       await waiting.promise;
     },
-    count: (keyId) =>
-      [...running.values()].filter(
-        ({ notes }) => notes.key?.id === keyId && notes.standing?.verdict === 'granted',
-      ).length,
-    cancel(requestId, keyId) {
+    list: async () => views().filter(({ keyId }) => keyId !== null),
+    async count(keyIds) {
+      const counts = new Map(keyIds.map((keyId) => [keyId, 0]));
+      for (const { keyId, hasSlot } of views()) {
+        const counted = keyId === null || !hasSlot ? undefined : counts.get(keyId);
+        if (keyId !== null && counted !== undefined) counts.set(keyId, counted + 1);
+      }
+      return counts;
+    },
+    async cancel(requestId, keyId) {
       const found = running.get(requestId);
-      if (found === undefined || (keyId !== undefined && found.notes.key?.id !== keyId)) return false;
-      found.interruption.abort('cancelled' satisfies Interruption);
+      if (found === undefined || (keyId !== undefined && found.view().keyId !== keyId)) return false;
+      found.interrupt('cancelled');
       return true;
     },
     async drained() {
@@ -87,7 +75,7 @@ export function createInFlight(): InFlight {
       await empty.promise;
     },
     interruptAll(reason) {
-      for (const { interruption } of running.values()) interruption.abort(reason);
+      for (const request of running.values()) request.interrupt(reason);
     },
   };
 }

@@ -7,6 +7,8 @@ import { isTooDeep, maxJsonDepth } from '../protocol/json-depth.ts';
 import { readResponsesRequest } from '../protocol/responses/read-request.ts';
 import type { Protocol, TextRequest } from '../protocol/text.ts';
 import type { Exchange } from './exchange.ts';
+import type { Ports } from './ports.ts';
+import type { Admitted, Asked } from './stages.ts';
 
 type RequestReader = (
   body: Readonly<Record<string, unknown>>,
@@ -24,19 +26,16 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 /** Reads the body into the neutral request. Everything that can be wrong with it is found here. */
 export async function normalize(
   protocol: Protocol,
-  exchange: Exchange,
-  compatibility: Compatibility,
-): Promise<TextRequest | Refusal> {
-  const bytes = await exchange.client.readBody();
+  { key, admission }: Admitted,
+  { client }: Exchange,
+  { defaultCompatibility }: Ports,
+): Promise<Asked | Refusal> {
+  const bytes = await client.readBody();
   if (isRefusal(bytes)) return bytes;
   const body = parseBody(bytes);
   if (isRefusal(body)) return body;
-  const request = readers[protocol](body, compatibility);
-  if (isRefusal(request)) return request;
-  exchange.notes.request = request;
-  exchange.notes.stream = request.stream;
-  exchange.notes.stripped = request.stripped;
-  return request;
+  const request = readers[protocol](body, { ...defaultCompatibility, ...key.compatibility });
+  return isRefusal(request) ? request : { stage: 'asked', key, admission, request };
 }
 
 function parseBody(bytes: Uint8Array): Readonly<Record<string, unknown>> | Refusal {

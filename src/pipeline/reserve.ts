@@ -1,79 +1,77 @@
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { formatUsd } from '../shared/money.ts';
-import type { ApiKey } from '../domain/api-key.ts';
-import type { TextRequest } from '../protocol/text.ts';
 import type { OpenedRecord, Reservation } from '../domain/consumption.ts';
-import { holdFor } from '../domain/pricing.ts';
-import type { Destination, Route } from '../domain/routing.ts';
+import { costOf, holdFor, noTokens } from '../domain/pricing.ts';
+import type { Route } from '../domain/routing.ts';
 import { storageUnavailable } from '../domain/storage-refusal.ts';
-import { dialects } from '../protocol/upstream/dialects.ts';
-import type { Exchange, Ports } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
+import type { Ports } from './ports.ts';
+import type { Dispatched, PassthroughWork, Recorded, TextWork } from './stages.ts';
 
-/** When a key may ask again whose balance is held by its own requests, in milliseconds: nobody can know. */
+/** When a key may ask again whose balance is held by its own requests, in milliseconds. A guess: their ends are unknown. */
 const heldRetryMs = 1_000;
 
 /**
- * Begins the consumption record and sets aside what the request may cost. For a key without a balance it is written
- * while the upstream call starts, as long as the database takes writes, and before the call when it does not: a call
- * that can't be recorded is not made. It must be there before the client gets a byte.
+ * Begins the consumption record of a request that is about to be sent on, and sets aside what the request may cost. For
+ * a key without a balance it is written while the upstream call starts, as long as the database takes writes, and before
+ * the call when it does not: a call that can't be recorded is not made. It must be there before the client gets a byte.
  */
 export async function reserve(
-  key: ApiKey,
-  request: TextRequest,
-  { model: offered, routes }: Destination,
-  exchange: Exchange,
-  ports: Ports,
-): Promise<Refusal | null> {
+  dispatched: Dispatched,
+  { requestId, arrivedAtMs: createdAtMs, arrivedMs, protocol }: Exchange,
+  { balanceMode, records, telemetry }: Ports,
+): Promise<Recorded | Refusal> {
+  const { key, work, dispatchedMs } = dispatched;
+  const wanted = wantedOf(work, balanceMode);
+  const leastNanos = balanceMode === 'strict' ? wanted.nanos : 1;
+  try {
+    const reservation = await records.open({
+      ...wanted.record,
+      hold: { nanos: wanted.nanos, leastNanos },
+      requestId,
+      keyId: key.id,
+      createdAtMs,
+      protocol,
+      queuedMs: dispatchedMs - arrivedMs,
+    });
+    if (!reservation.granted) return balanceRefusal(reservation, leastNanos);
+    return { ...dispatched, stage: 'recorded', reservation };
+  } catch (error) {
+    telemetry.fault('consumption record not begun', error);
+    return storageUnavailable();
+  }
+}
+
+/** What the record begins with, and what the request may cost in nano-USD. */
+function wantedOf(
+  work: TextWork | PassthroughWork,
+  balanceMode: Ports['balanceMode'],
+): {
+  readonly record: Pick<OpenedRecord, 'model' | 'upstream' | 'mode' | 'price'>;
+  readonly nanos: number;
+} {
+  if (work.kind === 'passthrough') {
+    // The path stands in the record where the model does.
+    const { path: model, upstream, price } = work;
+    return { record: { model, upstream, mode: 'sync', price }, nanos: costOf(noTokens, price) };
+  }
+  const { request, model: offered, routes } = work;
   const { id: model, price, holdTokens } = offered;
-  const strict = ports.balanceMode === 'strict';
   const { maxOutputTokens } = request;
   const least = leastOutputTokens(routes);
   const nanos = holdFor(
     { ...request, maxOutputTokens: maxOutputTokens === null ? null : Math.max(maxOutputTokens, least) },
     price,
-    { holdTokens: Math.max(holdTokens, least), strict },
+    { holdTokens: Math.max(holdTokens, least), strict: balanceMode === 'strict' },
   );
   const mode = request.stream ? 'stream' : 'sync';
-  const wanted = { model, upstream: routes[0]?.upstream ?? '', mode, price } as const;
-  return beginRecord(wanted, nanos, key, exchange, ports);
+  return { record: { model, upstream: routes[0]?.upstream ?? '', mode, price }, nanos };
 }
 
 /** The smallest cap that all of the upstreams take: they raise a smaller one, and the hold has to cover that. */
 function leastOutputTokens(routes: readonly Route[]): number {
-  return Math.max(...routes.map(({ speech }) => dialects[speech.dialect].leastOutputTokens));
-}
-
-/** Begins the record of a request that is about to be sent on, and sets aside the amount that it wants. */
-export async function beginRecord(
-  wanted: Pick<OpenedRecord, 'model' | 'upstream' | 'mode' | 'price'>,
-  nanos: number,
-  { id: keyId }: ApiKey,
-  { requestId, arrivedAt: createdAt, arrivedMs, protocol, notes }: Exchange,
-  { balanceMode, clock, records, telemetry }: Ports,
-): Promise<Refusal | null> {
-  notes.dispatchedMs = clock.monotonicMs();
-  const queuedMs = notes.dispatchedMs - arrivedMs;
-  const hold = { nanos, leastNanos: balanceMode === 'strict' ? nanos : 1 };
-  try {
-    const reservation = await records.open({
-      ...wanted,
-      hold,
-      requestId,
-      keyId,
-      createdAtMs: createdAt,
-      protocol,
-      queuedMs,
-    });
-    notes.recorded = reservation.granted;
-    if (!reservation.granted) return balanceRefusal(reservation, hold.leastNanos);
-    notes.holdNanos = reservation.holdNanos;
-    notes.balanceNanos = reservation.balanceNanos;
-    return null;
-  } catch (error) {
-    telemetry.fault('a consumption record could not be begun', error);
-    return storageUnavailable();
-  }
+  return Math.max(...routes.map(({ dialect }) => dialect.leastOutputTokens));
 }
 
 /** Whether the key is out of money, or has it tied up in requests that run. */

@@ -1,30 +1,28 @@
-import type { AnswerWriter } from '../protocol/answer-writer.ts';
-import { deliver } from './answer-client.ts';
 import type { OpenedAnswer } from './attempt.ts';
-import type { Ending, Exchange, Ports } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
+import type { Ports } from './ports.ts';
+import type { ReceivedAnswer } from './received-answer.ts';
+import type { AttemptEnding } from './results.ts';
 
 /**
- * Writes an answer's text in the client's protocol as it is read, and returns how it ended. What one read brings is one
- * write. The last frames are left to the end of the exchange: they go out once it is settled.
+ * Sends an answer's text to its clients as it is read, and returns how it ended. What one read brings is one write. The
+ * last frames are left to the end of the exchange: they go out once it is settled.
  */
 export async function rewrite(
   answer: OpenedAnswer,
-  writer: AnswerWriter,
-  exchange: Exchange,
-  ports: Ports,
-): Promise<Ending> {
+  received: ReceivedAnswer,
+  { deliveries }: Exchange,
+  { clock }: Ports,
+): Promise<AttemptEnding> {
   for (let part = answer.first; ; part = await answer.next()) {
     const { deltas, ending } = part;
-    const text = deltas.map((delta) => writeDelta(delta, writer, exchange, ports)).join('');
-    const opens = ending !== null && !('refusal' in ending) && exchange.notes.stream;
-    if (text !== '' || opens) await deliver(text, writer, exchange, ports);
-    if (ending !== null) return ending;
+    // After the last client has left, the answer is read on for its usage alone.
+    if (deltas.length > 0 && deliveries.some(({ hasLeft }) => !hasLeft)) {
+      for (const delta of deltas) received.add(delta, clock.monotonicMs());
+      await Promise.all(deliveries.map((delivery) => delivery.send(deltas)));
+    }
+    if (ending === null) continue;
+    if (ending.kind === 'finished') for (const delivery of deliveries) delivery.open();
+    return ending;
   }
-}
-
-function writeDelta(text: string, writer: AnswerWriter, { notes }: Exchange, { clock }: Ports): string {
-  if (notes.clientLeft) return '';
-  notes.firstTextMs ??= clock.monotonicMs();
-  notes.text.add(text);
-  return writer.delta(text);
 }

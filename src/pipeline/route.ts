@@ -3,20 +3,21 @@ import type { Refusal } from '../shared/errors.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { ModelCatalogue } from '../domain/ports/models.ts';
 import { orderRoutes } from '../domain/routing.ts';
-import type { Destination, OfferedModel } from '../domain/routing.ts';
-import type { Exchange, Ports } from './exchange.ts';
+import type { OfferedModel } from '../domain/routing.ts';
+import type { Ports } from './ports.ts';
+import { ReceivedAnswer } from './received-answer.ts';
+import type { Asked, Routed } from './stages.ts';
 
-/** Chooses where the request goes. A model's name is noted only once it is known to be a configured one. */
+/** Finds the model that the request names, and the order in which its routes are tried. */
 export async function route(
-  model: string,
-  key: ApiKey,
-  exchange: Exchange,
-  ports: Ports,
-): Promise<Destination | Refusal> {
-  const offered = await findModel(model, key, ports.models);
-  if (isRefusal(offered)) return offered;
-  exchange.notes.model = offered;
-  return { model: offered, routes: orderRoutes(offered.routes, ports.random) };
+  { key, admission, request }: Asked,
+  { models, random }: Ports,
+): Promise<Routed | Refusal> {
+  const model = await findModel(request.model, key, models);
+  if (isRefusal(model)) return model;
+  const routes = orderRoutes(model.routes, random);
+  const work = { kind: 'text', request, model, routes, received: new ReceivedAnswer() } as const;
+  return { stage: 'routed', key, admission, work };
 }
 
 /** Finds an offered model, or refuses with the 404 that both protocols and `/v1/models/{id}` share. */

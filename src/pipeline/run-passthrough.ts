@@ -1,21 +1,21 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
+import type { AttemptResult } from '../domain/attempt-result.ts';
+import { failures } from '../domain/failure.ts';
 import type { TraceHeaders } from '../domain/ports/telemetry.ts';
 import type { UpstreamFault } from '../domain/ports/upstreams.ts';
-import { costOf, free, noTokens } from '../domain/pricing.ts';
+import { free } from '../domain/pricing.ts';
 import type { Price } from '../domain/pricing.ts';
-import type { AttemptResult } from '../domain/attempt-result.ts';
-import { readUpstreamError, withheldStatuses } from '../protocol/upstream/read-error.ts';
-import { admit } from './admit.ts';
-import { authenticate } from './authenticate.ts';
-import { conduct } from './conduct.ts';
-import { failedEnding, faultEnding, finishedEnding, refusedEnding } from './endings.ts';
+import type { Failure } from '../protocol/text.ts';
+import { classifyStatus, withheldStatuses } from '../protocol/upstream/classify-error.ts';
+import { failure } from '../protocol/upstream/failures.ts';
 import type { ClientConnection } from './client-connection.ts';
-import type { Ending, Exchange, Ports } from './exchange.ts';
-import { beginRecord } from './reserve.ts';
-
-/** For the record alone: the client has got the upstream's own words. */
-const passedFailure = 'The upstream answered with an error, which was passed on.';
+import type { Exchange } from './exchange.ts';
+import type { Ports } from './ports.ts';
+import { causeOf, endingOfFault, refused } from './results.ts';
+import type { ExchangeResult } from './results.ts';
+import { dispatch, record, runRequest } from './run-request.ts';
+import type { Admitted } from './stages.ts';
 
 /** One path of an upstream that clients may use as it is. */
 export interface PassthroughPath {
@@ -26,7 +26,7 @@ export interface PassthroughPath {
   readonly price: Price | null;
 }
 
-/** A request and its answer on their way through: what transport hands to the pipeline. */
+/** The way of a request and its answer past the pipeline, as the HTTP room provides it. */
 export interface PassthroughTransport {
   /** A fault of the request that its head shows, such as a body that is too large. */
   readonly requestFault: Refusal | null;
@@ -42,98 +42,84 @@ export interface PassthroughTransport {
 }
 
 /**
- * Lets one request through to an upstream, verbatim: for a known key, within its limits, recorded, and at a price of its
+ * Passes one request on to an upstream, verbatim: for a known key, within its limits, recorded, and at a price of its
  * own, since its tokens are not counted. Never rejects.
  */
 export function runPassthrough(
-  route: PassthroughPath,
+  path: PassthroughPath,
   client: ClientConnection,
-  forwarding: PassthroughTransport,
+  transport: PassthroughTransport,
   ports: Ports,
 ): Promise<void> {
-  return conduct('passthrough', client, ports, (exchange) => carry(route, forwarding, exchange, ports));
+  return runRequest('passthrough', client, ports, (admitted, exchange) =>
+    passOn(path, transport, admitted, exchange, ports),
+  );
 }
 
-async function carry(
+async function passOn(
   { path, upstream, price }: PassthroughPath,
-  forwarding: PassthroughTransport,
+  transport: PassthroughTransport,
+  admitted: Admitted,
   exchange: Exchange,
   ports: Ports,
-): Promise<Ending> {
-  const { client, notes, interruption } = exchange;
-  if (client.headFault !== null) return refusedEnding(client.headFault);
-  const caller = await authenticate(client.authorization, ports.keys);
-  if (isRefusal(caller)) return refusedEnding(caller);
-  notes.key = caller;
-  client.recognize();
-  const key = await admit(caller, exchange, ports);
-  if (isRefusal(key)) return refusedEnding(key);
+): Promise<ExchangeResult> {
+  const fault = findFault({ path, price }, admitted) ?? transport.requestFault;
+  if (fault !== null) return refused(fault);
+  const work = { kind: 'passthrough', path, upstream, price: price ?? free } as const;
+  const dispatched = dispatch(admitted, work, exchange, ports);
+  const unpaid = await record(dispatched, exchange, ports);
+  if (unpaid !== null) return refused(unpaid);
+
+  const [delivery] = exchange.deliveries;
+  const { signal } = exchange.interruption;
+  const logged = dispatched.attempts.begin(upstream, path);
+  const startedMs = ports.clock.monotonicMs();
+  const passed = await transport.forward(exchange.trace.attempt(), signal, (status) =>
+    delivery.passHead(status),
+  );
+  if (typeof passed === 'number' && delivery.isPassing) delivery.passWhole();
+  const result = resultOf(passed, signal);
+  Object.assign(logged, {
+    result: result.kind === 'failed' ? failures[result.failure.kind].result : resultOfAnswer(passed),
+    durationMs: ports.clock.monotonicMs() - startedMs,
+    cause: causeOf(result),
+  });
+  return result;
+}
+
+/** What stands in the way of a key that wants to use a path. */
+function findFault(
+  { path, price }: Pick<PassthroughPath, 'path' | 'price'>,
+  { key }: Admitted,
+): Refusal | null {
   // A key that may use some models only could reach the others by a path, so it must be allowed the path, too.
   if (key.models !== null && !key.models.includes(path))
-    return refusedEnding(refuse('model_not_allowed', `This key may not use the path '${path}'.`));
-  if (price === null && key.hasBalance)
-    return refusedEnding(
-      refuse(
-        'model_not_allowed',
-        `The path '${path}' has no price, so a key with a balance may not use it. Ask the operator to set its price, or free: true.`,
-      ),
-    );
-  if (forwarding.requestFault !== null) return refusedEnding(forwarding.requestFault);
-  // The path stands in the record where the model does.
-  notes.passedPrice = price ?? free;
-  const nanos = costOf(noTokens, notes.passedPrice);
-  const wanted = { model: path, upstream, mode: 'sync', price: notes.passedPrice } as const;
-  const unpaid = await beginRecord(wanted, nanos, key, exchange, ports);
-  if (unpaid !== null) return refusedEnding(unpaid);
-
-  const startedMs = ports.clock.monotonicMs();
-  const passed = await forwarding.forward(
-    exchange.trace.attempt(),
-    interruption.signal,
-    (status) => (notes.passedStatus = status),
+    return refuse('model_not_allowed', `This key may not use the path '${path}'.`);
+  if (price !== null || !key.hasBalance) return null;
+  return refuse(
+    'model_not_allowed',
+    `The path '${path}' has no price, so a key with a balance may not use it. Ask the operator to set its price, or free: true.`,
   );
-  const durationMs = ports.clock.monotonicMs() - startedMs;
-  notes.passedWhole = typeof passed === 'number';
-  const ending = endingOf(passed, interruption.signal);
-  notes.attempts.push({
-    upstream,
-    model: path,
-    result: resultOf(passed),
-    durationMs,
-    usage: null,
-    cause: ('refusal' in ending ? ending.cause : undefined) ?? null,
-    violations: new Set(),
-  });
-  return ending;
 }
 
-function endingOf(passed: number | UpstreamFault | Refusal, signal: AbortSignal): Ending {
-  if (isRefusal(passed)) return refusedEnding(passed);
-  if (typeof passed !== 'number') return faultEnding(passed, signal, null);
-  if (withheldStatuses.has(passed)) {
-    const refusal = readUpstreamError(passed, '', null);
-    return { ...failedEnding({ refusal, usage: null }), cause: `status ${passed}` };
-  }
-  if (passed >= 500) return failedEnding({ refusal: refuse('upstream_error', passedFailure), usage: null });
-  return finishedEnding({ type: 'finish', reason: 'stop', rawReason: '', usage: null });
+function resultOf(passed: number | UpstreamFault | Refusal, signal: AbortSignal): ExchangeResult {
+  if (isRefusal(passed)) return refused(passed);
+  if (typeof passed !== 'number') return endingOfFault(passed, signal, null);
+  if (withheldStatuses.has(passed) || passed >= 500)
+    return { kind: 'failed', failure: classifyPassed(passed), usage: null };
+  return { kind: 'finished', reason: 'stop', rawReason: '', usage: null };
 }
 
-/** Statuses that say more than their class. */
-const resultByStatus: ReadonlyMap<number, AttemptResult> = new Map([
-  [429, 'rate_limited'],
-  [529, 'overloaded'],
-]);
-
-function resultByClass(status: number): AttemptResult {
-  if (withheldStatuses.has(status)) return 'auth';
-  if (status < 400) return 'ok';
-  return status < 500 ? 'refused' : 'error';
+/** An upstream's error: a client gets the words of those that it is shown itself. */
+function classifyPassed(status: number): Failure {
+  const { kind } = classifyStatus(status, '', null);
+  const cause = `status ${status}`;
+  return failure(kind === 'overloaded' || kind === 'auth' ? kind : 'server_error', { detail: cause, cause });
 }
 
-/** How it went, for the record. It says nothing of how the upstream does its real work, so health is not told. */
-function resultOf(passed: number | UpstreamFault | Refusal): AttemptResult {
-  if (typeof passed === 'number') return resultByStatus.get(passed) ?? resultByClass(passed);
-  if (isRefusal(passed) || passed.fault === 'interrupted') return 'interrupted';
-  if (passed.fault === 'broken') return 'truncated';
-  return passed.fault === 'unreachable' || passed.fault === 'stale' ? 'unreachable' : 'timeout';
+/** How an attempt stands in the record that did not fail by the upstream's own fault. Health is not told: passed-on paths say little of models. */
+function resultOfAnswer(passed: number | UpstreamFault | Refusal): AttemptResult {
+  if (typeof passed !== 'number') return 'interrupted';
+  if (passed === 429) return 'rate_limited';
+  return passed < 400 ? 'ok' : 'refused';
 }

@@ -1,84 +1,97 @@
 import { statusOf } from '../shared/errors.ts';
-import type { Attempt } from '../domain/consumption.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import { chargeFor } from './charge.ts';
-import type { Ending, Exchange, Ports } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
+import type { Ports } from './ports.ts';
+import { causeOf, outcomeOf, refusalOfResult, usageOf } from './results.ts';
+import type { ExchangeResult } from './results.ts';
+import { stageFacts } from './stage-views.ts';
+import type { Recorded } from './stages.ts';
 
 /** The status noted for a client that left before it got one. */
 const clientClosedStatus = 499;
 
 /**
- * Closes the books of an exchange, whatever its ending: the record is settled and the slot given back before
- * the client sees the end, so that its next request finds both done.
+ * Settles an exchange, whatever its result: the record is closed and charged, and the slot given back, before the client
+ * sees the end, so that its next request finds both done.
  */
-export async function settle(ending: Ending, exchange: Exchange, ports: Ports): Promise<void> {
-  const { notes, requestId } = exchange;
-  const summary = summarize(ending, exchange, ports.clock.monotonicMs());
-  const { outcome, status, totalMs, firstTextMs: firstByteMs } = summary;
-  let chargeNanos = 0;
-  if (notes.recorded) {
-    try {
-      const charge = await chargeFor(outcome, summary.usage, exchange, ports);
-      ({ chargeNanos } = charge);
-      const { upstream, attempts } = summary;
-      const settled = { requestId, outcome, upstream, attempts: attempts.map(recorded), status };
-      await ports.records.settle({ ...settled, ...charge, firstTextMs: firstByteMs, totalMs });
-    } catch (error) {
-      ports.telemetry.fault('a consumption record could not be settled', error);
-    }
-  }
-  if (notes.key !== null) await releaseSlot(notes.key.id, requestId, ports);
+export async function settle(result: ExchangeResult, exchange: Exchange, ports: Ports): Promise<void> {
+  const { stage } = exchange;
+  const summary = summarize(result, exchange, ports.clock.monotonicMs());
+  const chargeNanos = stage.stage === 'recorded' ? await closeRecord(stage, summary, exchange, ports) : 0;
+  if (stage.stage !== 'arrived') await releaseSlot(stage.key.id, exchange, ports);
   const charged = { ...summary, chargeNanos };
   ports.telemetry.exchangeEnded(charged);
   exchange.trace.ended(charged);
 }
 
+/** Closes the record with its charge, in nano-USD. An answer that is whole reaches its client even if this fails. */
+async function closeRecord(
+  recorded: Recorded,
+  { outcome, usage, upstream, status, firstTextMs, totalMs }: Uncharged,
+  { requestId, deliveries: [{ sentStatus: passedStatus }] }: Exchange,
+  ports: Ports,
+): Promise<number> {
+  let chargeNanos = 0;
+  try {
+    const charge = await chargeFor({ outcome, usage, passedStatus }, recorded, ports);
+    ({ chargeNanos } = charge);
+    const attempts = recorded.attempts.recorded();
+    const settled = { requestId, outcome, upstream, attempts, status, firstTextMs, totalMs };
+    await ports.records.settle({ ...settled, ...charge });
+  } catch (error) {
+    ports.telemetry.fault('consumption record not settled', error);
+  }
+  return chargeNanos;
+}
+
 /** A limiter that fails here must not cut an answer that is whole and paid for. */
-async function releaseSlot(keyId: string, requestId: string, ports: Ports): Promise<void> {
+async function releaseSlot(keyId: string, { requestId }: Exchange, ports: Ports): Promise<void> {
   try {
     await ports.limiter.release(keyId, requestId);
   } catch (error) {
-    ports.telemetry.fault('a slot could not be given back', error);
+    ports.telemetry.fault('slot not released', error);
   }
 }
 
-function summarize(ending: Ending, exchange: Exchange, nowMs: number): Omit<ExchangeSummary, 'chargeNanos'> {
-  const { notes, arrivedMs } = exchange;
-  const refusal = 'refusal' in ending ? ending.refusal : null;
+type Uncharged = Omit<ExchangeSummary, 'chargeNanos'>;
+
+function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): Uncharged {
+  const { stage, arrivedMs, deliveries, requestId, protocol, trace } = exchange;
+  const [delivery] = deliveries;
+  const attempts = stage.stage === 'dispatched' || stage.stage === 'recorded' ? stage.attempts : null;
+  const firstTextMs = firstTextOf(exchange);
+  const outcome = outcomeOf(result);
+  const refusal = refusalOfResult(result);
   return {
-    requestId: exchange.requestId,
-    keyId: notes.key?.id ?? null,
-    protocol: exchange.protocol,
-    mode: notes.stream ? 'stream' : 'sync',
-    model: notes.model?.id ?? null,
-    upstream: notes.route?.upstream ?? notes.attempts.at(-1)?.upstream ?? null,
-    outcome: ending.outcome,
-    status: notes.passedStatus ?? statusSent(ending, notes.streamOpened),
+    ...stageFacts(stage, arrivedMs),
+    requestId,
+    protocol,
+    upstream: attempts?.upstream ?? null,
+    outcome,
+    status: delivery.sentStatus ?? statusToSend(outcome, refusal),
     refusal,
-    cause: ('refusal' in ending ? ending.cause : undefined) ?? null,
-    finishReason: 'refusal' in ending ? null : ending.finish.reason,
-    usage: 'refusal' in ending ? ending.usage : ending.finish.usage,
-    stripped: notes.stripped,
-    attempts: notes.attempts.map((made) => ({ ...made, violations: [...made.violations] })),
-    streamOpened: notes.streamOpened,
-    admittedMs: since(notes.admittedMs, arrivedMs),
-    slotWaitMs: notes.slotWaitMs,
-    queuedMs: since(notes.dispatchedMs, arrivedMs),
-    firstTextMs: since(notes.firstTextMs, arrivedMs),
-    handoverMs: notes.firstTextMs === null ? null : since(notes.firstTextSentMs, notes.firstTextMs),
+    cause: causeOf(result),
+    finishReason: result.kind === 'finished' ? result.reason : null,
+    usage: usageOf(result),
+    attempts: attempts?.summaries() ?? [],
+    streamOpened: delivery.wasOpened,
+    firstTextMs: since(firstTextMs, arrivedMs),
+    handoverMs: firstTextMs === null ? null : since(delivery.firstTextSentMs, firstTextMs),
     totalMs: nowMs - arrivedMs,
-    traceId: exchange.trace.id,
+    traceId: trace.id,
   };
 }
 
-/** What of an attempt is kept: its cause may name addresses, and is for the log. */
-function recorded({ upstream, model, result, durationMs, usage }: Attempt): Attempt {
-  return { upstream, model, result, durationMs: Math.round(durationMs), usage };
+function firstTextOf({ stage }: Exchange): number | null {
+  const isUnderWay = stage.stage === 'dispatched' || stage.stage === 'recorded';
+  return isUnderWay && stage.work.kind === 'text' ? stage.work.received.firstTextMs : null;
 }
 
-function statusSent(ending: Ending, streamOpened: boolean): number {
-  if (streamOpened || !('refusal' in ending)) return 200;
-  return ending.outcome === 'client_closed' ? clientClosedStatus : statusOf(ending.refusal.code);
+/** The status that the end is about to send. */
+function statusToSend(outcome: Uncharged['outcome'], refusal: Uncharged['refusal']): number {
+  if (refusal === null) return 200;
+  return outcome === 'client_closed' ? clientClosedStatus : statusOf(refusal.code);
 }
 
 function since(momentMs: number | null, startMs: number): number | null {

@@ -1,5 +1,5 @@
 import type { Refusal } from '../shared/errors.ts';
-import type { FinishEvent } from './text.ts';
+import type { FinishedAnswer } from './text.ts';
 
 /** What an answer is called and when it began: given to a writer, never made by it. */
 export interface AnswerIdentity {
@@ -17,11 +17,13 @@ export interface AnswerIdentity {
  */
 export interface AnswerWriter {
   readonly contentType: string;
+  /** Whether the text goes out as it comes; otherwise it goes out as a whole with `finish`. */
+  readonly isStream: boolean;
   /** What may be sent between two parts to show that the answer still comes; empty where there is no such thing. */
   readonly keepAlive: string;
   delta(text: string): string;
-  /** `finishedAt` is in seconds since 1970. */
-  finish(finish: FinishEvent, finishedAt: number): string;
+  /** `finishedAtSeconds` counts from 1970. */
+  finish(finish: FinishedAnswer, finishedAtSeconds: number): string;
   /** The failure frames of a stream that has begun. A whole answer has none: its failure is an HTTP error. */
   fail(refusal: Refusal): string;
   /** Whether a failed stream must be torn down, because its protocol has no failure event of its own. */

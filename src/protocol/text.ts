@@ -1,5 +1,3 @@
-import type { Refusal } from '../shared/errors.ts';
-
 /** The two protocols that clients speak to us. */
 export type Protocol = 'chat' | 'responses';
 
@@ -54,32 +52,86 @@ export interface Usage {
 /** Why a whole answer ended. Anything else is a failure, and a reason is never invented. */
 export type FinishReason = 'stop' | 'length' | 'content_filter';
 
-interface DeltaEvent {
-  readonly type: 'delta';
-  readonly text: string;
-}
-
 /** The one good ending: the reason as unified by us and as the upstream wrote it, and the usage if it is known. */
-export interface FinishEvent {
-  readonly type: 'finish';
+export interface FinishedAnswer {
+  readonly kind: 'finished';
   readonly reason: FinishReason;
   readonly rawReason: string;
   readonly usage: Usage | null;
 }
 
-/** The one bad ending. */
-export interface FailureEvent {
-  readonly type: 'failure';
-  readonly refusal: Refusal;
+/** The one bad ending. The usage seen so far is kept, since the operator was billed for it. */
+export interface FailedAnswer {
+  readonly kind: 'failed';
+  readonly failure: Failure;
   readonly usage: Usage | null;
 }
 
+export type AnswerEnding = FinishedAnswer | FailedAnswer;
+
 /**
- * An answer, as every upstream dialect is read and every client protocol is written.
- * The order law: any number of non-empty deltas, then exactly one finish or failure, then nothing.
- * Usage has no place in time of its own in either client protocol, so it rides on the ending.
+ * What one read of an answer brings, as every upstream dialect is read and every client protocol is written: pieces of
+ * text, none of them empty, and the ending once it has come. The order law: parts without an ending, then one with it,
+ * then nothing. Usage has no place in time of its own in either client protocol, so it rides on the ending.
  */
-export type TextEvent = DeltaEvent | FinishEvent | FailureEvent;
+export interface AnswerPart {
+  readonly deltas: readonly string[];
+  readonly ending: AnswerEnding | null;
+}
+
+/** Everything that can go wrong with an attempt at an upstream; `domain/failure.ts` says what follows from each. */
+export type FailureKind =
+  /** The connection could not be made, or a kept one was closed before it answered. */
+  | 'unreachable'
+  | 'stale'
+  /** The connection broke in the middle of the answer. */
+  | 'broken'
+  | 'first_byte_timeout'
+  | 'idle_timeout'
+  | 'total_timeout'
+  /** The upstream does not accept the gateway's own key or account. */
+  | 'auth'
+  | 'context_too_long'
+  /** Another fault that the upstream finds in the request. */
+  | 'rejected'
+  | 'rate_limited'
+  /** It asked for a pause that is not over, so nothing was sent. */
+  | 'cooling'
+  /** It says that it is full, which no fault of its own has to be the cause of. */
+  | 'overloaded'
+  /** A 503, which may mean anything between full and gone. */
+  | 'unavailable'
+  /** It gave up waiting for something of its own. */
+  | 'timed_out_itself'
+  /** Any other 3xx or 4xx: it has not got what was asked for. */
+  | 'unserved'
+  | 'server_error'
+  /** An error inside an answer, of a kind that it does not tell. */
+  | 'reported_error'
+  /** The answer breaks the protocol. */
+  | 'invalid'
+  /** The answer ended without a finish reason. */
+  | 'truncated';
+
+/** What went wrong with an attempt, as it was classified where it was seen. */
+export interface Failure {
+  readonly kind: FailureKind;
+  /** What the message for clients names of it, such as a status; without a quote of the upstream. May be empty. */
+  readonly detail: string;
+  /** The pause that the upstream asked for, in milliseconds; `null` without one. */
+  readonly retryAfterMs: number | null;
+  /** For the operator alone: an error's code and words, never a key. */
+  readonly cause: string | null;
+}
+
+/** A request as upstreams get it. */
+export interface UpstreamRequest {
+  readonly turns: readonly TextTurn[];
+  /** Whether the upstream is asked for a stream, whatever the client asked for. */
+  readonly stream: boolean;
+  /** The output cap in tokens that is sent; `null` for none. */
+  readonly maxOutputTokens: number | null;
+}
 
 /** How an upstream can break its protocol: each is counted, whether the answer survived it or not. */
 export type ProtocolViolation =

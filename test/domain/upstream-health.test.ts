@@ -1,13 +1,29 @@
 import { describe, expect, test } from 'vitest';
 import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
 import type { AttemptResult } from '../../src/domain/attempt-result.ts';
+import { failures } from '../../src/domain/failure.ts';
+import type { HealthSign } from '../../src/domain/failure.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+
+/** What an attempt of some result says of its upstream: every failure with that result has to say the same. */
+function signOf(result: AttemptResult): HealthSign {
+  if (result === 'ok') return 'success';
+  if (result === 'interrupted') return 'unknown';
+  const signs = new Set(
+    Object.values(failures)
+      .filter((row) => row.result === result)
+      .map(({ health }) => health),
+  );
+  const [sign] = signs;
+  if (sign === undefined || signs.size > 1) throw new Error(`no one sign of ${result}`);
+  return sign;
+}
 
 function setUp() {
   const clock = createFakeClock();
   const health = createUpstreamHealth(clock);
   const attempt = (result: AttemptResult, retryAfterMs: number | null = null): void =>
-    health.began('a').ended(result, retryAfterMs);
+    health.began('a').ended(signOf(result), retryAfterMs);
   const attempts = (times: number, result: AttemptResult): void => {
     for (let time = 0; time < times; time++) attempt(result);
   };
@@ -65,7 +81,7 @@ describe('an upstream that is left alone', () => {
     expect([health.state('a'), health.availability('a')]).toEqual(['half_open', 'available']);
     const probe = health.began('a');
     expect(health.availability('a')).toBe('failing');
-    probe.ended('ok', null);
+    probe.ended(signOf('ok'), null);
     expect([health.state('a'), health.availability('a')]).toEqual(['closed', 'available']);
     attempt('error');
     expect(health.state('a')).toBe('closed');
@@ -97,10 +113,10 @@ describe('an upstream that is left alone', () => {
     const [slow, slower] = [health.began('a'), health.began('a')];
     clock.advance(1);
     attempts(5, 'unreachable');
-    slow.ended('ok', null);
+    slow.ended(signOf('ok'), null);
     expect(health.state('a')).toBe('open');
     clock.advance(4_999);
-    slower.ended('timeout', null);
+    slower.ended(signOf('timeout'), null);
     clock.advance(1);
     expect(health.state('a')).toBe('half_open');
   });
@@ -206,7 +222,7 @@ describe('an upstream whose answers break off in the middle', () => {
     for (let time = 0; time < 5; time++) {
       const attempt = health.began('a');
       attempt.opened();
-      attempt.ended('truncated', null);
+      attempt.ended(signOf('truncated'), null);
     }
     expect(health.state('a')).toBe('open');
   });
@@ -216,7 +232,7 @@ describe('an upstream whose answers break off in the middle', () => {
     for (let time = 0; time < 40 && health.state('a') === 'closed'; time++) {
       const attempt = health.began('a');
       attempt.opened();
-      attempt.ended(time % 3 === 0 ? 'ok' : 'truncated', null);
+      attempt.ended(signOf(time % 3 === 0 ? 'ok' : 'truncated'), null);
     }
     expect(health.state('a')).toBe('open');
   });
@@ -233,20 +249,20 @@ describe('an upstream whose answers break off in the middle', () => {
 describe('probes', () => {
   test('that fail leave an upstream alone, and one that goes well brings it back', () => {
     const { clock, health } = setUp();
-    for (let time = 0; time < 5; time++) health.probed('a').ended('unreachable', null);
+    for (let time = 0; time < 5; time++) health.probed('a').ended(signOf('unreachable'), null);
     expect([health.state('a'), health.availability('a')]).toEqual(['open', 'failing']);
     clock.advance(1);
-    health.probed('a').ended('ok', null);
+    health.probed('a').ended(signOf('ok'), null);
     expect([health.state('a'), health.availability('a')]).toEqual(['closed', 'available']);
   });
 
   test('that go well do not make up for requests that failed: a list of models is no answer', () => {
     const { health, attempt, attempts } = setUp();
     attempts(4, 'timeout');
-    health.probed('a').ended('ok', null);
+    health.probed('a').ended(signOf('ok'), null);
     attempt('timeout');
     expect(health.state('a')).toBe('open');
-    health.probed('a').ended('ok', null);
+    health.probed('a').ended(signOf('ok'), null);
     expect(health.state('a')).toBe('open');
   });
 });

@@ -150,7 +150,7 @@ describe.skipIf(!canMount())('a disk that is full (needs the right to mount one)
 
   test.each([
     ['SIGTERM', 0, 'settlements wait in the spool, and are made at the next start'],
-    ['SIGKILL', null, 'a consumption record could not be begun'],
+    ['SIGKILL', null, 'consumption record not begun'],
   ] as const)(
     'keeps a settlement in the spool over %s, and the next start makes it once',
     async (signal, exitCode, said) => {

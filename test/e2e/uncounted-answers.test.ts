@@ -186,7 +186,7 @@ describe('usage that can not be true', () => {
     );
     const told = log.filter(({ level }) => level === 50);
     expect(told.map(({ msg }) => msg)).toEqual(
-      kind === 'implausible_usage' ? ['usage that can not be true is counted anew'] : [],
+      kind === 'implausible_usage' ? ['implausible usage from an upstream: counted instead'] : [],
     );
     expect(await balanced()).toEqual([]);
   });

@@ -1,13 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/domain/consumption.ts';
 import { costOf } from '../../src/domain/pricing.ts';
+import type { ModelPrice } from '../../src/domain/pricing.ts';
 import { disconnectTable, settlementTable } from '../../src/domain/settlement.ts';
 import type { OnDisconnect } from '../../src/domain/routing.ts';
 import type { ChargeBasis, Progress } from '../../src/domain/settlement.ts';
 import { chargeFor } from '../../src/pipeline/charge.ts';
-import type { Exchange, Ports } from '../../src/pipeline/exchange.ts';
+import { AttemptLog } from '../../src/pipeline/attempt-log.ts';
+import { ReceivedAnswer } from '../../src/pipeline/received-answer.ts';
+import type { Usage } from '../../src/protocol/text.ts';
 import { TextSample } from '../../src/protocol/text-sample.ts';
 import { modelPrice } from '../support/model-price.ts';
+import { localSource } from '../support/model-source.ts';
 
 const price = modelPrice({ input: 1_000_000, cachedInput: 500_000, output: 2_000_000 });
 const usage = {
@@ -18,8 +22,18 @@ const usage = {
   reasoningTokens: 0,
   totalTokens: 18,
 };
-const portsIn = (balanceMode: 'soft' | 'strict'): Ports =>
-  ({ balanceMode, tokens: { count: async (text: string) => text.length } }) as unknown as Ports;
+type Charged = Parameters<typeof chargeFor>[1];
+type ChargePorts = Parameters<typeof chargeFor>[2];
+const portsIn = (balanceMode: 'soft' | 'strict'): ChargePorts => ({
+  balanceMode,
+  tokens: { count: async (text) => text.length },
+  telemetry: {
+    exchangeBegan: () => {},
+    streamOpened: () => {},
+    exchangeEnded: () => {},
+    fault: (message, error) => expect.unreachable(`${message}: ${String(error)}`),
+  },
+});
 const ports = portsIn('soft');
 
 /** Every outcome, and those of a client that leaves or cancels by what its upstream's `onDisconnect` says. */
@@ -31,11 +45,11 @@ const cases: readonly (readonly [Outcome, OnDisconnect])[] = [
 ];
 
 /** What a request has to show for each progress, and what is counted of its answer: a token per character. */
-const progresses: Readonly<Record<Progress, { notes: object; output: number }>> = {
-  none: { notes: { stream: true, awaitsWhole: false }, output: 0 },
-  awaited: { notes: { stream: false, awaitsWhole: true }, output: 0 },
-  unsent: { notes: { stream: true, awaitsWhole: false, thoughts: sample('hm, hm') }, output: 6 },
-  sent: { notes: { stream: true, awaitsWhole: false, text: sample('answer') }, output: 6 },
+const progresses: Readonly<Record<Progress, { request: Asked; output: number }>> = {
+  none: { request: { stream: true }, output: 0 },
+  awaited: { request: { stream: false, isAwaited: true }, output: 0 },
+  unsent: { request: { stream: true, thoughts: 'hm, hm' }, output: 6 },
+  sent: { request: { stream: true, text: 'answer' }, output: 6 },
 };
 
 /** Every cell, written out: case, how far the answer had come, whether usage is known, and what is charged by. */
@@ -53,17 +67,58 @@ const cells = cases.flatMap(([outcome, rule]) => {
   });
 });
 
-function sample(text: string): TextSample {
-  const sampled = new TextSample();
-  sampled.add(text);
-  return sampled;
+/** What a test says of a request and of what came of its answer. */
+interface Asked {
+  readonly stream: boolean;
+  readonly isAwaited?: boolean;
+  readonly text?: string | readonly string[];
+  readonly thoughts?: string;
+  readonly holdNanos?: number;
+  readonly onDisconnect?: OnDisconnect;
+  readonly price?: ModelPrice;
 }
 
-function exchangeWith(notes: object, onDisconnect = 'estimate'): Exchange {
-  const request = { turns: [{ role: 'user', text: 'hello' }] };
-  const route = { onDisconnect };
-  const nothing = { text: sample(''), thoughts: null, holdNanos: null, passedPrice: null };
-  return { notes: { model: { price }, route, request, ...nothing, ...notes } } as unknown as Exchange;
+function recordedText(asked: Asked): Charged {
+  const { stream, isAwaited = false, text = [], thoughts = '', holdNanos = null } = asked;
+  const received = new ReceivedAnswer();
+  if (isAwaited) received.awaitWhole();
+  const sampled = new TextSample();
+  sampled.add(thoughts);
+  received.reads(sampled);
+  for (const part of typeof text === 'string' ? [text] : text) received.add(part, 0);
+  const attempts = new AttemptLog();
+  attempts.begin(localSource.upstream, 'tiny');
+  const route = {
+    ...localSource,
+    onDisconnect: asked.onDisconnect ?? 'estimate',
+    model: 'tiny',
+    weight: null,
+  };
+  const model = {
+    id: 'small',
+    createdAtSeconds: 0,
+    routes: [route],
+    price: asked.price ?? price,
+    holdTokens: 1,
+  };
+  const request = {
+    model: 'small',
+    turns: [{ role: 'user', text: 'hello' }],
+    stream,
+    includeUsage: false,
+    maxOutputTokens: null,
+    responses: null,
+    stripped: [],
+  } as const;
+  return {
+    work: { kind: 'text', request, model, routes: [route], received },
+    attempts,
+    reservation: { granted: true, holdNanos, balanceNanos: null },
+  };
+}
+
+function end(outcome: Outcome, used: Usage | null = null, passedStatus: number | null = null) {
+  return { outcome, usage: used, passedStatus };
 }
 
 describe('a request is charged by the settlement table', () => {
@@ -74,9 +129,9 @@ describe('a request is charged by the settlement table', () => {
   test.each(cells)(
     '%s (onDisconnect: %s), answer: %s, usage known: %s is charged by %s',
     async (outcome, rule, progress, known, basis) => {
-      const { notes, output } = progresses[progress];
-      const exchange = exchangeWith(notes, rule);
-      const charge = await chargeFor(outcome, known ? usage : null, exchange, ports);
+      const { request, output } = progresses[progress];
+      const recorded = recordedText({ ...request, onDisconnect: rule });
+      const charge = await chargeFor(end(outcome, known ? usage : null), recorded, ports);
       const counted = { inputTokens: 5 + 4, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: output };
       const cost = { nothing: 0, upstream: costOf(usage, price), counted: costOf(counted, price) };
       expect(charge.chargeNanos).toBe(cost[basis]);
@@ -86,10 +141,10 @@ describe('a request is charged by the settlement table', () => {
   );
 
   test('and text of a whole answer that never went out is paid for by a client that left, and by no other', async () => {
-    const exchange = exchangeWith({ stream: false, awaitsWhole: false, text: sample('answer') });
-    const broken = await chargeFor('upstream_truncated', null, exchange, ports);
+    const recorded = recordedText({ stream: false, text: 'answer' });
+    const broken = await chargeFor(end('upstream_truncated'), recorded, ports);
     expect(broken.chargeNanos).toBe(0);
-    const left = await chargeFor('client_closed', null, exchange, ports);
+    const left = await chargeFor(end('client_closed'), recorded, ports);
     expect(left).toMatchObject({ usageSource: 'counted', chargeNanos: 9 + 6 * 2 });
   });
 });
@@ -108,21 +163,26 @@ describe('a request that is passed on', () => {
   test.each(outcomes.map((outcome) => [outcome, spoiled.has(outcome) ? 0 : 50] as const))(
     'and is %s costs %i after the head of a good answer, and nothing before it or after that of an error',
     async (outcome, nanos) => {
-      const passedPrice = { ...price, request: 50 };
-      const charges = [200, 399, 400, null].map(async (passedStatus) => {
-        const exchange = exchangeWith({ passedPrice, passedStatus });
-        return (await chargeFor(outcome, null, exchange, ports)).chargeNanos;
-      });
+      const work = {
+        kind: 'passthrough',
+        path: '/p',
+        upstream: 'local',
+        price: { ...price, request: 50 },
+      } as const;
+      const recorded = { ...recordedText({ stream: false }), work };
+      const charges = [200, 399, 400, null].map(
+        async (status) => (await chargeFor(end(outcome, null, status), recorded, ports)).chargeNanos,
+      );
       expect(await Promise.all(charges)).toEqual([nanos, nanos, 0, 0]);
     },
   );
 });
 
 describe('what is counted by ourselves', () => {
-  const notes = { stream: true, text: sample('answer'), thoughts: sample('hm'), holdNanos: 5 };
+  const request = { stream: true, text: 'answer', thoughts: 'hm', holdNanos: 5 };
 
   test('costs what it costs in soft mode, whatever was held, with thoughts as output', async () => {
-    const charge = await chargeFor('client_closed', null, exchangeWith(notes), ports);
+    const charge = await chargeFor(end('client_closed'), recordedText(request), ports);
     expect(charge).toMatchObject({
       usage: { inputTokens: 9, outputTokens: 8, reasoningTokens: 2 },
       usageSource: 'counted',
@@ -131,38 +191,40 @@ describe('what is counted by ourselves', () => {
   });
 
   test('costs no more than was held in strict mode', async () => {
-    const charge = await chargeFor('client_closed', null, exchangeWith(notes), portsIn('strict'));
+    const charge = await chargeFor(end('client_closed'), recordedText(request), portsIn('strict'));
     expect(charge).toMatchObject({ usageSource: 'counted', chargeNanos: 5 });
   });
 
   test.each(['soft', 'strict'] as const)(
     'is not what the upstream counted, which is the true price in %s mode, whatever was held',
     async (mode) => {
-      const charge = await chargeFor('completed', usage, exchangeWith(notes), portsIn(mode));
+      const charge = await chargeFor(end('completed', usage), recordedText(request), portsIn(mode));
       expect(charge.chargeNanos).toBe(costOf(usage, price));
     },
   );
 
   test('is extrapolated where a text is too long to be counted, and kept, as a whole', async () => {
-    const long = sample('x'.repeat(200_000));
-    for (let part = 0; part < 9; part++) long.add('y'.repeat(200_000));
+    const parts = Array.from({ length: 10 }, (_, index) => (index === 0 ? 'x' : 'y').repeat(200_000));
+    const recorded = recordedText({ ...request, text: parts });
+    if (recorded.work.kind !== 'text') throw new Error('no request for text');
+    const { text: long } = recorded.work.received;
     expect(long).toMatchObject({ chars: 2_000_000, bytes: 2_000_000 });
     expect(long.beginning).toHaveLength(262_144);
-    const charge = await chargeFor('completed', null, exchangeWith({ ...notes, text: long }), ports);
+    const charge = await chargeFor(end('completed'), recorded, ports);
     expect(charge.usage?.outputTokens).toBe(2_000_002);
   });
 });
 
 describe('a long input', () => {
   const above = { ...modelPrice({ input: 10_000_000, output: 20_000_000 }), inputTokens: 10 };
-  const model = { price: { ...price, above } };
+  const longPrice = { ...price, above };
 
   test.each([
     [10, 10 + 7 * 2, 1_000_000],
     [11, 11 * 10 + 7 * 20, 10_000_000],
   ])('of %i tokens is billed as a whole by its line of the price', async (inputTokens, nanos, input) => {
-    const exchange = exchangeWith({ model, stream: true, text: sample('answer') });
-    const charge = await chargeFor('completed', { ...usage, inputTokens }, exchange, ports);
+    const recorded = recordedText({ stream: true, text: 'answer', price: longPrice });
+    const charge = await chargeFor(end('completed', { ...usage, inputTokens }), recorded, ports);
     expect(charge).toMatchObject({ chargeNanos: nanos, price: { input } });
   });
 });

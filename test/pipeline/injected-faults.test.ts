@@ -68,7 +68,7 @@ test(`${exchanges} exchanges with exceptions and aborts at every stage leave no 
   }
 
   expect(thrown).toBeGreaterThan(exchanges / 100);
-  expect(ports.inFlight.list()).toEqual([]);
+  expect(await ports.inFlight.list()).toEqual([]);
   expect(inProgress).toBe(0);
   const { store } = pipeline;
   const orphans = await sweepOrphans(store, () => false, ports.clock.now() + 60_000);

@@ -329,7 +329,7 @@ describe('money', () => {
           for (const { request } of model.running) request.leave();
           await Promise.all(model.running.map(({ request }) => request.done));
           expect((await pipeline.store.accounts([keyId])).get(keyId)?.heldNanos).toBe(0);
-          expect(pipeline.ports.inFlight.count(keyId)).toBe(0);
+          expect((await pipeline.ports.inFlight.count([keyId])).get(keyId)).toBe(0);
         }),
         { numRuns: runsPerDatabase, seed: seed + done },
       );

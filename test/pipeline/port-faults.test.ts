@@ -29,7 +29,7 @@ test('a finished answer reaches its client whole though the limiter can not give
   await request.done;
   expect(request.sent.text).toMatch(/two[^]*data: \[DONE\]\n\n$/);
   expect(ended).toMatchObject([{ outcome: 'completed', chargeNanos: 18 }]);
-  expect(pipeline.faults).toEqual(['a slot could not be given back']);
+  expect(pipeline.faults).toEqual(['slot not released']);
   expect(pipeline.ports.inFlight.all()).toEqual([]);
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { createOrderLaw } from '../../src/protocol/order-law.ts';
+import { createOrderLaw } from '../support/order-law.ts';
 import { refuse } from '../../src/shared/errors.ts';
-import type { TextEvent } from '../../src/protocol/text.ts';
+import type { TextEvent } from '../support/order-law.ts';
 
 const delta: TextEvent = { type: 'delta', text: 'x' };
 const finish: TextEvent = { type: 'finish', reason: 'stop', rawReason: 'stop', usage: null };

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { DialectName } from '../../src/domain/routing.ts';
+import type { DialectName } from '../../src/protocol/upstream/dialects.ts';
 import { recordings } from '../support/shared-recordings.ts';
 
 /** One recorded answer of a provider. */

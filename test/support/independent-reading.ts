@@ -1,4 +1,4 @@
-import type { DialectName } from '../../src/domain/routing.ts';
+import type { DialectName } from '../../src/protocol/upstream/dialects.ts';
 
 /**
  * What a recorded body says, read by a few lines that share nothing with the service: lines instead of a parser,

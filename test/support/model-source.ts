@@ -1,8 +1,9 @@
 import type { ModelSource } from '../../src/domain/routing.ts';
+import { chatDialect } from '../../src/protocol/upstream/chat.ts';
 import type { DialectQuirks } from '../../src/protocol/upstream/dialect.ts';
 
 /** What most upstreams want. */
-export const usualVariation: DialectQuirks = {
+export const usualQuirks: DialectQuirks = {
   systemRole: 'system',
   maxTokensField: 'max_tokens',
   streamUsage: 'ask',
@@ -11,7 +12,9 @@ export const usualVariation: DialectQuirks = {
 /** An upstream that speaks Chat Completions and wants nothing special. */
 export const localSource: ModelSource = {
   upstream: 'local',
-  speech: { dialect: 'chat', finishReason: 'required', variation: usualVariation },
+  dialect: chatDialect,
+  quirks: usualQuirks,
+  finishReason: 'required',
   onDisconnect: 'estimate',
   totalMs: 600_000,
 };

@@ -7,9 +7,9 @@ import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports/upstr
 import type { ModelPrice } from '../../src/domain/pricing.ts';
 import type { OnDisconnect } from '../../src/domain/routing.ts';
 import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
-import { runExchange } from '../../src/pipeline/run-exchange.ts';
+import { runTextRequest } from '../../src/pipeline/run-request.ts';
 import type { ClientConnection } from '../../src/pipeline/client-connection.ts';
-import type { Ports } from '../../src/pipeline/exchange.ts';
+import type { Ports } from '../../src/pipeline/ports.ts';
 import { createInFlight } from '../../src/pipeline/in-flight.ts';
 import type { Protocol } from '../../src/protocol/text.ts';
 import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
@@ -153,7 +153,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     async start(keyId: string, body: object, protocol: Protocol = 'chat', instead: Partial<Ports> = {}) {
       lastCall = null;
       const { client, request } = driveClient(keyId, body);
-      const done = runExchange(protocol, client, { ...ports, ...instead });
+      const done = runTextRequest(protocol, client, { ...ports, ...instead });
       await quiet();
       return { ...request, done, call: lastCall };
     },

@@ -1,7 +1,8 @@
-import { createOrderLaw } from '../../src/protocol/order-law.ts';
-import type { TextEvent, Usage } from '../../src/protocol/text.ts';
+import type { AnswerPart, Usage } from '../../src/protocol/text.ts';
 import type { Dialect, UpstreamReader } from '../../src/protocol/upstream/dialect.ts';
 import { createReader } from '../../src/protocol/upstream/read-answer.ts';
+import { createOrderLaw, eventsOf } from './order-law.ts';
+import type { TextEvent } from './order-law.ts';
 
 const encoder = new TextEncoder();
 
@@ -38,7 +39,8 @@ export function bodyReader(
 export function readUpstream(reader: UpstreamReader, pieces: readonly (string | Uint8Array)[]): TextEvent[] {
   const law = createOrderLaw();
   const events: TextEvent[] = [];
-  const take = (more: readonly TextEvent[]): void => {
+  const take = (part: AnswerPart): void => {
+    const more = eventsOf(part);
     for (const event of more) law.check(event);
     events.push(...more);
   };

@@ -1,7 +1,8 @@
 import { createChatStreamWriter } from '../../src/protocol/chat/write-stream.ts';
-import { createOrderLaw } from '../../src/protocol/order-law.ts';
 import { createResponsesStreamWriter } from '../../src/protocol/responses/write-stream.ts';
 import type { Dialect } from '../../src/protocol/upstream/dialect.ts';
+import { refusalOf } from '../../src/domain/failure.ts';
+import { createOrderLaw, eventsOf } from './order-law.ts';
 import { streamReader } from './read-upstream.ts';
 
 const identity = { id: '0'.repeat(32), createdAtSeconds: 1_800_000_000, model: 'small' };
@@ -28,13 +29,12 @@ export function rewriteBytes(
       ? createChatStreamWriter(identity, true)
       : createResponsesStreamWriter(identity, extras);
   let text = '';
-  for (const events of [...pieces.map((piece) => () => reader.push(piece)), () => reader.end()]) {
-    for (const event of events()) {
-      law.check(event);
-      if (event.type === 'delta') text += writer.delta(event.text);
-      else if (event.type === 'finish') text += writer.finish(event, identity.createdAtSeconds);
-      else text += writer.fail(event.refusal);
-    }
+  for (const read of [...pieces.map((piece) => () => reader.push(piece)), () => reader.end()]) {
+    const part = read();
+    for (const event of eventsOf(part)) law.check(event);
+    for (const delta of part.deltas) text += writer.delta(delta);
+    if (part.ending?.kind === 'finished') text += writer.finish(part.ending, identity.createdAtSeconds);
+    if (part.ending?.kind === 'failed') text += writer.fail(refusalOf(part.ending.failure));
   }
   return text;
 }

@@ -4,7 +4,7 @@ import type { ConfigInput, Gateway, GatewayOptions } from '../../src/gateway.ts'
 import { createGateway } from '../../src/gateway.ts';
 import { findCanaries, plant, plantPrompts, readDatabaseFiles } from './canaries.ts';
 import type { Limits } from '../../src/domain/limits.ts';
-import type { DialectName } from '../../src/domain/routing.ts';
+import type { DialectName } from '../../src/protocol/upstream/dialects.ts';
 
 /** A gateway on free loopback ports with a database in memory and one key. */
 export interface TestGateway {

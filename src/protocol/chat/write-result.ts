@@ -7,6 +7,7 @@ export function createChatResultWriter(identity: AnswerIdentity): AnswerWriter {
   let text = '';
   return {
     contentType: jsonType,
+    isStream: false,
     keepAlive: '',
     tearDownOnFailure: false,
     delta(more) {

@@ -23,6 +23,7 @@ export function createChatStreamWriter(identity: AnswerIdentity, includeUsage: b
   };
   return {
     contentType: eventStreamType,
+    isStream: true,
     keepAlive: keepAliveComment,
     tearDownOnFailure: true,
     delta: (text) => open() + chunk(`{"content":${JSON.stringify(text)}}`, 'null'),

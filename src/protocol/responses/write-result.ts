@@ -8,16 +8,17 @@ export function createResponsesResultWriter(identity: AnswerIdentity, extras: Re
   let text = '';
   return {
     contentType: jsonType,
+    isStream: false,
     keepAlive: '',
     tearDownOnFailure: false,
     delta(more) {
       text += more;
       return '';
     },
-    finish({ reason, usage }, finishedAt) {
+    finish({ reason, usage }, finishedAtSeconds) {
       const ending = statusByReason[reason];
       const output = [messageItem(identity, ending.status, [textPart(text)])];
-      const state = { ...ending, completedAt: finishedAt, output, usage, error: null };
+      const state = { ...ending, completedAt: finishedAtSeconds, output, usage, error: null };
       return JSON.stringify(responseObject(identity, extras, state));
     },
     fail: () => '',

@@ -41,6 +41,7 @@ export function createResponsesStreamWriter(identity: AnswerIdentity, extras: Re
 
   return {
     contentType: eventStreamType,
+    isStream: true,
     keepAlive: keepAliveComment,
     tearDownOnFailure: false,
     delta(more) {
@@ -49,12 +50,12 @@ export function createResponsesStreamWriter(identity: AnswerIdentity, extras: Re
       const head = `{"type":"response.output_text.delta","sequence_number":${sequence++},"delta":`;
       return opening + writeEventFrame('response.output_text.delta', head + JSON.stringify(more) + deltaTail);
     },
-    finish({ reason, usage }, finishedAt) {
+    finish({ reason, usage }, finishedAtSeconds) {
       const opening = open();
       const ending = statusByReason[reason];
       const part = textPart(text);
       const message = messageItem(identity, ending.status, [part]);
-      const state = { ...ending, completedAt: finishedAt, output: [message], usage, error: null };
+      const state = { ...ending, completedAt: finishedAtSeconds, output: [message], usage, error: null };
       return (
         opening +
         event('response.output_text.done', { ...item, text, logprobs: [] }) +

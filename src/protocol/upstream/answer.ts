@@ -1,17 +1,16 @@
-import type { Refusal } from '../../shared/errors.ts';
 import type {
-  FailureEvent,
-  FinishEvent,
+  AnswerEnding,
+  AnswerPart,
+  Failure,
   FinishReason,
   FinishReasonRule,
   ProtocolViolation,
-  TextEvent,
   Usage,
 } from '../text.ts';
 import { TextSample } from '../text-sample.ts';
-import { invalidAnswer, toolCalled, truncatedAnswer } from './failures.ts';
+import { failure, invalidAnswer, toolCalled } from './failures.ts';
 import { finishReasons } from './finish-reasons.ts';
-import { readReportedError } from './read-error.ts';
+import { classifyReported } from './classify-error.ts';
 import { ReportedUsage } from './reported-usage.ts';
 import type { UsageNames } from './token-counts.ts';
 
@@ -36,7 +35,7 @@ interface Reason {
 const unsaid: Reason = { raw: '', unified: 'stop' };
 
 /**
- * What one answer has said so far, told frame by frame by its dialect, and given out as events that obey the order
+ * What one answer has said so far, told frame by frame by its dialect, and given out as parts that obey the order
  * law. A finish reason is only remembered, since text and usage may follow it; the ending is made from what was
  * remembered, so it is never invented.
  */
@@ -54,8 +53,10 @@ export class Answer {
   #bytes = 0;
   #reason: Reason | null = null;
   #chars = 0;
-  #ending: 'finish' | 'failure' | null = null;
-  #events: TextEvent[] = [];
+  #deltas: string[] = [];
+  #ending: AnswerEnding | null = null;
+  /** Whether the ending has been given out. */
+  #isOver = false;
   readonly #finishReason: FinishReasonRule;
   readonly #sentTokens: number;
 
@@ -66,8 +67,8 @@ export class Answer {
   }
 
   /** How the answer ended; `null` while it runs. */
-  get ending(): 'finish' | 'failure' | null {
-    return this.#ending;
+  get ending(): AnswerEnding['kind'] | null {
+    return this.#ending?.kind ?? null;
   }
 
   /** Whether any text has come. */
@@ -92,7 +93,7 @@ export class Answer {
     this.#bytes += Buffer.byteLength(text);
     this.#saidIn = this.#frame;
     if (this.#chars > maxAnswerChars) this.fail(invalidAnswer('an answer that is too long'));
-    else this.#events.push({ type: 'delta', text });
+    else this.#deltas.push(text);
   }
 
   /** More of what the model thinks; nothing happens when there is none. */
@@ -125,7 +126,7 @@ export class Answer {
   finishWith(raw: string): void {
     const unified = finishReasons.get(raw);
     if (unified !== undefined) this.#reason = { raw, unified };
-    else this.fail(toolReasons.has(raw) ? toolCalled() : readReportedError(null));
+    else this.fail(toolReasons.has(raw) ? toolCalled() : classifyReported(null));
   }
 
   /**
@@ -136,26 +137,23 @@ export class Answer {
     if (this.#ending !== null) return;
     if (this.#reason === null) this.violations.add('missing_finish');
     const reason = this.#reason ?? (marked && this.#finishReason === 'optional' ? unsaid : null);
-    if (reason === null) return this.fail(truncatedAnswer());
+    if (reason === null) return this.fail(failure('truncated'));
     const usage = this.knownUsage();
     if (usage === null && this.implausible === null) this.violations.add('missing_usage');
-    this.#end({ type: 'finish', reason: reason.unified, rawReason: reason.raw, usage });
+    this.#ending = { kind: 'finished', reason: reason.unified, rawReason: reason.raw, usage };
   }
 
-  /** The answer failed. The usage seen so far is kept, since the operator was billed for it. */
-  fail(refusal: Refusal): void {
-    if (this.#ending === null) this.#end({ type: 'failure', refusal, usage: this.knownUsage() });
+  /** The answer failed. */
+  fail(failed: Failure): void {
+    this.#ending ??= { kind: 'failed', failure: failed, usage: this.knownUsage() };
   }
 
-  /** The events since the last call. */
-  take(): TextEvent[] {
-    const events = this.#events;
-    this.#events = [];
-    return events;
-  }
-
-  #end(ending: FinishEvent | FailureEvent): void {
-    this.#ending = ending.type;
-    this.#events.push(ending);
+  /** What has come since the last call; its ending is given out once. */
+  take(): AnswerPart {
+    const deltas = this.#deltas;
+    const ending = this.#isOver ? null : this.#ending;
+    this.#deltas = [];
+    this.#isOver = this.#ending !== null;
+    return { deltas, ending };
   }
 }

@@ -1,11 +1,11 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
-import type { TextRequest } from '../text.ts';
+import type { UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
 import { splitConversation } from './conversation.ts';
 import type { SpokenTurn } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import { readReportedError } from './read-error.ts';
+import { classifyReported } from './classify-error.ts';
 import type { UsageNames } from './token-counts.ts';
 
 /** The output cap of a request without one, in tokens: the protocol demands a cap, and every model takes this one. */
@@ -36,7 +36,7 @@ export const anthropicDialect: Dialect = {
   createFrameReader: () => new AnthropicFrameReader(),
 };
 
-function writeRequest(request: TextRequest, upstreamModel: string): DialectRequest {
+function writeRequest(request: UpstreamRequest, upstreamModel: string): DialectRequest {
   const { system, turns } = splitConversation(request.turns);
   const body = {
     model: upstreamModel,
@@ -76,16 +76,16 @@ class AnthropicFrameReader implements FrameReader {
       case 'message_stop':
         return answer.conclude(true);
       case 'error':
-        return answer.fail(readReportedError(frame['error'] ?? frame));
+        return answer.fail(classifyReported(frame['error'] ?? frame));
       default:
-        if ((frame['error'] ?? null) !== null) answer.fail(readReportedError(frame['error']));
+        if ((frame['error'] ?? null) !== null) answer.fail(classifyReported(frame['error']));
     }
   }
 
   readBody(body: Frame, answer: Answer): void {
     reportUsage(body['usage'], answer);
     const { content, error = null } = body;
-    if (error !== null) return answer.fail(readReportedError(error));
+    if (error !== null) return answer.fail(classifyReported(error));
     if (!Array.isArray(content)) return answer.fail(invalidAnswer('an object that is no answer'));
     for (const block of content) readBlock(isPlainObject(block) ? block : {}, answer);
     readStopReason(body, answer);

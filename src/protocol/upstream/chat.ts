@@ -1,10 +1,10 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
-import type { TextRequest } from '../text.ts';
+import type { UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader, DialectQuirks } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import { readReportedError } from './read-error.ts';
+import { classifyReported } from './classify-error.ts';
 import type { UsageNames } from './token-counts.ts';
 
 /** Not all providers have the parts where OpenAI has them: DeepSeek, Moonshot, SGLang, Together and Databricks name them beside the whole. */
@@ -41,8 +41,12 @@ export const chatDialect: Dialect = {
 };
 
 /** Usage is wanted always, whatever the client wants to see: the record needs it. */
-function writeRequest(request: TextRequest, upstreamModel: string, variation: DialectQuirks): DialectRequest {
-  const { systemRole, maxTokensField, streamUsage } = variation;
+function writeRequest(
+  request: UpstreamRequest,
+  upstreamModel: string,
+  quirks: DialectQuirks,
+): DialectRequest {
+  const { systemRole, maxTokensField, streamUsage } = quirks;
   const body = {
     model: upstreamModel,
     messages: request.turns.map(({ role, text }) => ({
@@ -57,7 +61,7 @@ function writeRequest(request: TextRequest, upstreamModel: string, variation: Di
 }
 
 function readEvent(frame: Frame, name: string, answer: Answer): void {
-  if (name === 'error') return answer.fail(readReportedError(frame['error'] ?? frame));
+  if (name === 'error') return answer.fail(classifyReported(frame['error'] ?? frame));
   readChoice(frame, answer.hasText ? 'delta' : 'either', answer);
 }
 
@@ -74,7 +78,7 @@ function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: A
   answer.report(usageIn(frame), usageNames);
   const choice = firstChoice(frame['choices']);
   const error = frame['error'] ?? choice?.['error'] ?? (frame['object'] === 'error' ? frame : null);
-  if (error !== null) return answer.fail(readReportedError(error));
+  if (error !== null) return answer.fail(classifyReported(error));
   if (choice === null) return;
   const reason = choice['finish_reason'] ?? choice['finishReason'];
   if (typeof reason === 'string' && reason !== '') answer.finishWith(reason);

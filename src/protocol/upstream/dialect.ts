@@ -1,12 +1,12 @@
-import type { TextEvent, TextRequest } from '../text.ts';
+import type { AnswerPart, UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
 
-/** Reads one upstream answer into events that obey the order law; `end()` always brings the ending. */
+/** Reads one upstream answer into parts that obey the order law; `end()` always brings the ending. */
 export interface UpstreamReader {
   /** Takes the next bytes of the body. Once an ending has been returned, further bytes are ignored. */
-  push(bytes: Uint8Array): TextEvent[];
+  push(bytes: Uint8Array): AnswerPart;
   /** Takes the end of the body; returns nothing when the ending has been returned already. */
-  end(): TextEvent[];
+  end(): AnswerPart;
   /** Whether the answer is one body, all of which counts or none. */
   readonly isWhole: boolean;
   /** What is known of the answer so far: its usage, for endings that the body does not bring, its thoughts, and what was wrong with it. */
@@ -62,6 +62,6 @@ export interface Dialect {
   readonly leastOutputTokens: number;
   /** Where its models are listed, below the base URL; as many of them on one page as there may be. */
   readonly modelsPath: string;
-  writeRequest(request: TextRequest, upstreamModel: string, variation: DialectQuirks): DialectRequest;
+  writeRequest(request: UpstreamRequest, upstreamModel: string, quirks: DialectQuirks): DialectRequest;
   createFrameReader(): FrameReader;
 }

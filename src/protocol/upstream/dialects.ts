@@ -1,14 +1,15 @@
 import { anthropicDialect } from './anthropic.ts';
 import { chatDialect } from './chat.ts';
+import type { Dialect } from './dialect.ts';
 import { geminiDialect } from './gemini.ts';
 import { responsesDialect } from './responses.ts';
-import type { Dialect } from './dialect.ts';
-import type { DialectName } from '../../domain/routing.ts';
 
-/** Every protocol that we speak to providers, by the name that a route gives it. */
-export const dialects: Readonly<Record<DialectName, Dialect>> = {
+/** Every protocol that we speak to providers, by its name in configs. */
+export const dialects = {
   chat: chatDialect,
   responses: responsesDialect,
   anthropic: anthropicDialect,
   gemini: geminiDialect,
-};
+} as const satisfies Readonly<Record<string, Dialect>>;
+
+export type DialectName = keyof typeof dialects;

@@ -1,10 +1,10 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
-import type { TextRequest } from '../text.ts';
+import type { UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
 import { splitConversation } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import { readReportedError } from './read-error.ts';
+import { classifyReported } from './classify-error.ts';
 import type { UsageNames } from './token-counts.ts';
 
 /** Thoughts are left out of the candidates' count, and what the provider's own tools gave out of the prompt's. */
@@ -39,7 +39,7 @@ export const geminiDialect: Dialect = {
   createFrameReader: () => frameReader,
 };
 
-function writeRequest(request: TextRequest, upstreamModel: string): DialectRequest {
+function writeRequest(request: UpstreamRequest, upstreamModel: string): DialectRequest {
   const { system, turns } = splitConversation(request.turns);
   const cap = request.maxOutputTokens;
   const body = {
@@ -64,7 +64,7 @@ function resourceOf(model: string): string {
 function readFrame(frame: Frame, name: string, answer: Answer): void {
   const { error = null, candidates, usageMetadata } = frame;
   answer.report(usageMetadata, usageNames);
-  if (error !== null || name === 'error') return answer.fail(readReportedError(error ?? frame));
+  if (error !== null || name === 'error') return answer.fail(classifyReported(error ?? frame));
   const candidate = firstCandidate(candidates);
   if (candidate === null) readBlockReason(frame['promptFeedback'], answer);
   else readCandidate(candidate, answer);

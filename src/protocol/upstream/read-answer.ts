@@ -1,11 +1,11 @@
 import { isPlainObject, parseJson } from '../../shared/parse-json.ts';
 import { createSseParser } from '../sse.ts';
 import type { SseEvent } from '../sse.ts';
-import type { FinishReasonRule } from '../text.ts';
+import type { AnswerPart, FinishReasonRule } from '../text.ts';
 import { Answer } from './answer.ts';
 import type { Dialect, Frame, UpstreamReader } from './dialect.ts';
 import { invalidAnswer } from './failures.ts';
-import { readReportedError } from './read-error.ts';
+import { classifyReported } from './classify-error.ts';
 
 /** The largest whole answer that is read, in bytes. */
 const maxBodyBytes = 16 * 1_048_576;
@@ -15,6 +15,9 @@ const blanks = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 /** A brace and a bracket: what an object and a list begin with. */
 const openings = new Set([0x7b, 0x5b]);
+
+/** What a read brings that ends in the middle of something. */
+const nothing: AnswerPart = { deltas: [], ending: null };
 
 /** What a reader has to know of an answer before its body comes. */
 export interface AnswerTerms {
@@ -54,7 +57,7 @@ function createGuessingReader(dialect: Dialect, answer: Answer): UpstreamReader 
     },
     push(bytes) {
       const first = bytes.find((byte) => !blanks.has(byte));
-      if (reader === null && first === undefined) return [];
+      if (reader === null && first === undefined) return nothing;
       const create = first !== undefined && openings.has(first) ? createBodyReader : createStreamReader;
       return (reader ??= create(dialect, answer)).push(bytes);
     },
@@ -74,7 +77,7 @@ function createStreamReader(dialect: Dialect, answer: Answer): UpstreamReader {
     const frame = parseJson(data);
     answer.nextFrame();
     if (isPlainObject(frame)) return frames.readEvent(frame, name, answer);
-    if (name === 'error') return answer.fail(readReportedError(null));
+    if (name === 'error') return answer.fail(classifyReported(null));
     answer.violations.add('bad_json');
     answer.fail(invalidAnswer('an event that is not a JSON object'));
   };
@@ -103,7 +106,7 @@ function createStreamReader(dialect: Dialect, answer: Answer): UpstreamReader {
 
 /** What comes after a whole answer is dropped: to the client it would be text after the end. */
 function noticeLate({ ending, violations }: Answer): void {
-  if (ending === 'finish') violations.add('duplicate_terminal');
+  if (ending === 'finished') violations.add('duplicate_terminal');
 }
 
 function createBodyReader(dialect: Dialect, answer: Answer): UpstreamReader {
@@ -118,7 +121,7 @@ function createBodyReader(dialect: Dialect, answer: Answer): UpstreamReader {
       if (answer.ending !== null) return answer.take();
       size += bytes.length;
       text += decoder.decode(bytes, { stream: true });
-      if (size <= maxBodyBytes) return [];
+      if (size <= maxBodyBytes) return nothing;
       text = '';
       answer.violations.add('oversized_event');
       answer.fail(invalidAnswer('an answer of over 16 MiB'));

@@ -1,10 +1,10 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
-import type { TextRequest } from '../text.ts';
+import type { UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import { readReportedError } from './read-error.ts';
+import { classifyReported } from './classify-error.ts';
 import type { UsageNames } from './token-counts.ts';
 
 /** OpenAI refuses a smaller output cap; a cap is a hint, so it is raised rather than refused. */
@@ -45,7 +45,7 @@ export const responsesDialect: Dialect = {
  * Nothing is to be stored at the provider: every request brings its whole history. The items carry their type, without
  * which llama.cpp does not take an assistant's turn.
  */
-function writeRequest(request: TextRequest, upstreamModel: string): DialectRequest {
+function writeRequest(request: UpstreamRequest, upstreamModel: string): DialectRequest {
   const cap = request.maxOutputTokens;
   const body = {
     model: upstreamModel,
@@ -87,9 +87,9 @@ class ResponsesFrameReader implements FrameReader {
       case 'response.cancelled':
         return this.#readLast(frame, type.slice('response.'.length), answer);
       case 'error':
-        return answer.fail(readReportedError(frame['error'] ?? frame));
+        return answer.fail(classifyReported(frame['error'] ?? frame));
       default:
-        if (isPlainObject(frame['error'])) answer.fail(readReportedError(frame['error']));
+        if (isPlainObject(frame['error'])) answer.fail(classifyReported(frame['error']));
     }
   }
 
@@ -107,13 +107,13 @@ class ResponsesFrameReader implements FrameReader {
   #readResponse(response: Frame, status: string | null, answer: Answer): void {
     answer.report(response['usage'], usageNames);
     const { output, error } = response;
-    if (isPlainObject(error)) return answer.fail(readReportedError(error));
+    if (isPlainObject(error)) return answer.fail(classifyReported(error));
     for (const item of Array.isArray(output) ? output : []) readItem(item, answer);
     if (answer.thoughts.chars === 0) answer.think(textOf(output, 'reasoning'));
     this.#sayRest(textOf(output, 'message'), this.#said, answer);
     if (status === 'completed') answer.finishWith('stop');
     else if (status === 'incomplete') answer.finishWith(incompleteReason(response));
-    else if (status !== null) answer.fail(readReportedError(error));
+    else if (status !== null) answer.fail(classifyReported(error));
     else answer.fail(invalidAnswer('an object that is no answer'));
   }
 

@@ -16,7 +16,7 @@ describe('a chat completion', () => {
   test('folds the texts into one whole object, and is sent only at the end', () => {
     const writer = createChatResultWriter(identity);
     expect([writer.delta('a "b"\n'), writer.delta('😀')]).toEqual(['', '']);
-    const body = writer.finish({ type: 'finish', reason: 'length', rawReason: 'MAX_TOKENS', usage }, 9);
+    const body = writer.finish({ kind: 'finished', reason: 'length', rawReason: 'MAX_TOKENS', usage }, 9);
     expect(JSON.parse(body)).toEqual({
       id: 'chatcmpl-0123456789abcdef',
       object: 'chat.completion',
@@ -47,7 +47,7 @@ describe('a chat completion', () => {
 
   test('of no text has an empty content, and no usage when none is known', () => {
     const writer = createChatResultWriter(identity);
-    const finish = { type: 'finish', reason: 'stop', rawReason: 'stop', usage: null } as const;
+    const finish = { kind: 'finished', reason: 'stop', rawReason: 'stop', usage: null } as const;
     const body = JSON.parse(writer.finish(finish, 9)) as Record<string, unknown>;
     expect(body).toMatchObject({ choices: [{ message: { content: '' }, finish_reason: 'stop' }] });
     expect(body).not.toHaveProperty('usage');

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createChatStreamWriter } from '../../../src/protocol/chat/write-stream.ts';
-import type { FinishEvent, FinishReason } from '../../../src/protocol/text.ts';
+import type { FinishedAnswer, FinishReason } from '../../../src/protocol/text.ts';
 import { refuse } from '../../../src/shared/errors.ts';
 import { parseFrames } from '../../support/parse-frames.ts';
 import { propertyRun } from '../../support/property-run.ts';
@@ -15,8 +15,8 @@ const usage = {
   reasoningTokens: 0,
   totalTokens: 18,
 };
-const finish = (reason: FinishReason = 'stop', more: Partial<FinishEvent> = {}): FinishEvent => ({
-  type: 'finish',
+const finish = (reason: FinishReason = 'stop', more: Partial<FinishedAnswer> = {}): FinishedAnswer => ({
+  kind: 'finished',
   reason,
   rawReason: reason,
   usage,
@@ -36,7 +36,7 @@ const choice = (delta: object, reason: string | null = null) => ({
 const opening = choice({ role: 'assistant', content: '', refusal: null });
 
 /** The data of all frames of one written stream; none of them has an event name. */
-function write(texts: readonly string[], ending: FinishEvent, includeUsage = false): unknown[] {
+function write(texts: readonly string[], ending: FinishedAnswer, includeUsage = false): unknown[] {
   const writer = createChatStreamWriter(identity, includeUsage);
   const frames = parseFrames(texts.map((text) => writer.delta(text)).join('') + writer.finish(ending, 9));
   expect(frames.filter(({ name }) => name !== null)).toEqual([]);

@@ -27,7 +27,7 @@ function write(reason: FinishReason, known: typeof usage | null = usage): Record
   const writer = createResponsesResultWriter(identity, extras);
   const early = writer.delta('a "b"\n') + writer.delta('😀');
   expect(early).toBe('');
-  const finish = { type: 'finish', reason, rawReason: reason, usage: known } as const;
+  const finish = { kind: 'finished', reason, rawReason: reason, usage: known } as const;
   return JSON.parse(writer.finish(finish, 1_800_000_007)) as Record<string, unknown>;
 }
 

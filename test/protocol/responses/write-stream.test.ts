@@ -51,7 +51,7 @@ function write(texts: readonly string[], reason: FinishReason | null): EventData
   const writer = createResponsesStreamWriter(identity, extras);
   const said = texts.map((text) => writer.delta(text)).join('');
   if (reason === null) return readEvents(said + writer.fail(refusal));
-  const finish = { type: 'finish', reason, rawReason: reason, usage } as const;
+  const finish = { kind: 'finished', reason, rawReason: reason, usage } as const;
   return readEvents(said + writer.finish(finish, 1_800_000_007));
 }
 const types = (events: readonly EventData[]) => events.map(({ type }) => type);

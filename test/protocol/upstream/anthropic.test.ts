@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { TextRequest } from '../../../src/protocol/text.ts';
 import { anthropicDialect } from '../../../src/protocol/upstream/anthropic.ts';
 import { bodyReader, readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
-import { usualVariation } from '../../support/model-source.ts';
+import { usualQuirks } from '../../support/model-source.ts';
 
 const event = (type: string, fields: object = {}) =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
@@ -56,8 +56,8 @@ describe('a Messages stream', () => {
 
   test('is over with its last event, before the body ends', () => {
     const reader = streamReader(anthropicDialect);
-    const events = reader.push(new TextEncoder().encode(ordinary.join('')));
-    expect(events.at(-1)).toMatchObject({ type: 'finish', reason: 'stop' });
+    const { ending } = reader.push(new TextEncoder().encode(ordinary.join('')));
+    expect(ending).toMatchObject({ kind: 'finished', reason: 'stop' });
     expect([...reader.answer.violations]).toEqual([]);
   });
 
@@ -379,11 +379,7 @@ describe('a request in the Messages dialect', () => {
     stripped: [],
   };
   const write = (changes: Partial<TextRequest>) => {
-    const { path, body } = anthropicDialect.writeRequest(
-      { ...request, ...changes },
-      'theirs',
-      usualVariation,
-    );
+    const { path, body } = anthropicDialect.writeRequest({ ...request, ...changes }, 'theirs', usualQuirks);
     return { path, body: JSON.parse(body) as unknown };
   };
 

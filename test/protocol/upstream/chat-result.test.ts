@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import type { TextRequest } from '../../../src/protocol/text.ts';
 import { chatDialect } from '../../../src/protocol/upstream/chat.ts';
 import { bodyReader, readUpstream, summarize } from '../../support/read-upstream.ts';
-import { usualVariation } from '../../support/model-source.ts';
+import { usualQuirks } from '../../support/model-source.ts';
+import { eventsOf } from '../../support/order-law.ts';
 
 const read = (...pieces: (string | Uint8Array)[]) => readUpstream(bodyReader(chatDialect), pieces);
 const body = (message: unknown, reason: unknown = 'stop', extra: object = {}, error?: unknown) =>
@@ -76,11 +77,11 @@ describe('a whole answer', () => {
   test('of over 16 MiB is given up before it is read whole', () => {
     const reader = bodyReader(chatDialect);
     const piece = Buffer.alloc(1_048_576, ' ');
-    for (let count = 0; count < 16; count++) expect(reader.push(piece)).toEqual([]);
-    expect(reader.push(Buffer.from(' '))).toMatchObject([
+    for (let count = 0; count < 16; count++) expect(eventsOf(reader.push(piece))).toEqual([]);
+    expect(eventsOf(reader.push(Buffer.from(' ')))).toMatchObject([
       { type: 'failure', refusal: { code: 'upstream_invalid' } },
     ]);
-    expect(reader.end()).toEqual([]);
+    expect(eventsOf(reader.end())).toEqual([]);
   });
 });
 
@@ -104,11 +105,7 @@ describe('a request', () => {
     { role: 'assistant', content: '' },
   ];
   const write = (changes: Partial<TextRequest>) => {
-    const { path, body: text } = chatDialect.writeRequest(
-      { ...request, ...changes },
-      'theirs',
-      usualVariation,
-    );
+    const { path, body: text } = chatDialect.writeRequest({ ...request, ...changes }, 'theirs', usualQuirks);
     return { path, body: JSON.parse(text) as unknown };
   };
 
@@ -126,7 +123,7 @@ describe('a request', () => {
 
   test('asks for no usage where the upstream gives it unasked and refuses the question', () => {
     const { body: text } = chatDialect.writeRequest({ ...request, stream: true }, 'theirs', {
-      ...usualVariation,
+      ...usualQuirks,
       streamUsage: 'given',
     });
     expect(JSON.parse(text)).toEqual({ model: 'theirs', messages, stream: true });

@@ -58,7 +58,8 @@ describe('a stream', () => {
 
   test('gives a text out before anything after it has come', () => {
     const reader = streamReader(chatDialect);
-    expect(reader.push(new TextEncoder().encode(say('now')))).toEqual([{ type: 'delta', text: 'now' }]);
+    const part = reader.push(new TextEncoder().encode(say('now')));
+    expect(part).toEqual({ deltas: ['now'], ending: null });
   });
 
   test('reads the same at any cut of its bytes', () => {
@@ -276,10 +277,9 @@ describe('a stream that goes wrong', () => {
 
   test('fails by a line that doesn’t end, while it is still coming', () => {
     const reader = streamReader(chatDialect);
-    expect(reader.push(Buffer.from(`: ${half}`))).toEqual([]);
-    expect(reader.push(Buffer.from(`${half}yyyyy`))).toMatchObject([
-      { refusal: { code: 'upstream_invalid' } },
-    ]);
+    expect(reader.push(Buffer.from(`: ${half}`))).toEqual({ deltas: [], ending: null });
+    const { ending } = reader.push(Buffer.from(`${half}yyyyy`));
+    expect(ending).toMatchObject({ kind: 'failed', failure: { kind: 'invalid' } });
   });
 
   test('keeps the usage it had seen, since somebody is billed for it', () => {

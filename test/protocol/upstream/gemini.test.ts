@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { TextRequest } from '../../../src/protocol/text.ts';
 import { geminiDialect } from '../../../src/protocol/upstream/gemini.ts';
 import { bodyReader, readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
-import { usualVariation } from '../../support/model-source.ts';
+import { usualQuirks } from '../../support/model-source.ts';
 
 const frame = (data: unknown) => `data: ${JSON.stringify(data)}\r\n\r\n`;
 const candidate = (parts: readonly unknown[], reason?: unknown) => ({
@@ -56,9 +56,9 @@ describe('a generateContent stream', () => {
 
   test('is over when its body is, and breaks no protocol by saying nothing of it', () => {
     const reader = streamReader(geminiDialect);
-    const events = reader.push(new TextEncoder().encode(ordinary.join('')));
-    expect(events.map(({ type }) => type)).toEqual(['delta', 'delta', 'delta']);
-    expect(reader.end()).toMatchObject([{ type: 'finish', reason: 'stop' }]);
+    const { deltas, ending } = reader.push(new TextEncoder().encode(ordinary.join('')));
+    expect([deltas.length, ending]).toEqual([3, null]);
+    expect(reader.end()).toMatchObject({ deltas: [], ending: { kind: 'finished', reason: 'stop' } });
     expect([...reader.answer.violations]).toEqual([]);
   });
 
@@ -303,7 +303,7 @@ describe('a request for a candidate', () => {
     stripped: [],
   };
   const write = (changes: Partial<TextRequest>, model = 'theirs') => {
-    const { path, body } = geminiDialect.writeRequest({ ...request, ...changes }, model, usualVariation);
+    const { path, body } = geminiDialect.writeRequest({ ...request, ...changes }, model, usualQuirks);
     return { path, body: JSON.parse(body) as unknown };
   };
 

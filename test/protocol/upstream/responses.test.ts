@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { responsesDialect } from '../../../src/protocol/upstream/responses.ts';
 import { bodyReader, readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
-import { usualVariation } from '../../support/model-source.ts';
+import { usualQuirks } from '../../support/model-source.ts';
 
 const event = (type: string, fields: object = {}) =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
@@ -279,7 +279,7 @@ describe('a request in the Responses dialect', () => {
   } as const;
 
   test('holds the whole history, asks for no storage, and no cap when there is none', () => {
-    const { path, body } = responsesDialect.writeRequest(request, 'theirs', usualVariation);
+    const { path, body } = responsesDialect.writeRequest(request, 'theirs', usualQuirks);
     expect(path).toBe('/responses');
     expect(JSON.parse(body)).toEqual({
       model: 'theirs',
@@ -302,7 +302,7 @@ describe('a request in the Responses dialect', () => {
     [16, 16],
     [500, 500],
   ])('turns a cap of %i into %i, since OpenAI takes none under 16', (cap, sent) => {
-    const { body } = responsesDialect.writeRequest({ ...request, maxOutputTokens: cap }, 'm', usualVariation);
+    const { body } = responsesDialect.writeRequest({ ...request, maxOutputTokens: cap }, 'm', usualQuirks);
     expect(JSON.parse(body)).toMatchObject({ max_output_tokens: sent });
   });
 });

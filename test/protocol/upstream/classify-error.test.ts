@@ -1,5 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { readReportedError, readUpstreamError } from '../../../src/protocol/upstream/read-error.ts';
+import { refusalOf } from '../../../src/domain/failure.ts';
+import type { Refusal } from '../../../src/shared/errors.ts';
+import { classifyReported, classifyStatus } from '../../../src/protocol/upstream/classify-error.ts';
+
+function readUpstreamError(status: number, body: string, retryAfterMs: number | null): Refusal {
+  return refusalOf(classifyStatus(status, body, retryAfterMs));
+}
+
+function readReportedError(error: unknown): Refusal {
+  return refusalOf(classifyReported(error));
+}
 
 describe('an upstream’s error status', () => {
   test.each([

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { UpstreamFault } from '../../src/domain/ports/upstreams.ts';
-import type { Ports } from '../../src/pipeline/exchange.ts';
+import type { Ports } from '../../src/pipeline/ports.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
@@ -198,7 +198,7 @@ describe('a client that leaves in the middle of an answer', () => {
   test('with drain: a cancel ends the reading, too', async () => {
     pipeline.onDisconnect = 'drain';
     const request = await leaveInTheMiddle();
-    expect(pipeline.ports.inFlight.cancel(request.id)).toBe(true);
+    expect(await pipeline.ports.inFlight.cancel(request.id)).toBe(true);
     await request.done;
     expect(await recordOf(request)).toMatchObject({ outcome: 'cancelled', ...counted });
   });

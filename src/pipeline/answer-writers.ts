@@ -1,0 +1,20 @@
+import type { AnswerIdentity, AnswerWriter } from '../protocol/answer-writer.ts';
+import { createChatResultWriter } from '../protocol/chat/write-result.ts';
+import { createChatStreamWriter } from '../protocol/chat/write-stream.ts';
+import { createResponsesResultWriter } from '../protocol/responses/write-result.ts';
+import { createResponsesStreamWriter } from '../protocol/responses/write-stream.ts';
+import type { TextRequest } from '../protocol/text.ts';
+import type { Exchange } from './exchange.ts';
+
+/** Chooses the writer for the client's protocol and mode: a request with Responses extras is a Responses request. */
+export function createAnswerWriter(
+  { stream, includeUsage, responses, model }: TextRequest,
+  { id, arrivedAtMs }: Pick<Exchange, 'id' | 'arrivedAtMs'>,
+): AnswerWriter {
+  const identity: AnswerIdentity = { id, createdAtSeconds: Math.floor(arrivedAtMs / 1_000), model };
+  if (responses === null)
+    return stream ? createChatStreamWriter(identity, includeUsage) : createChatResultWriter(identity);
+  return stream
+    ? createResponsesStreamWriter(identity, responses)
+    : createResponsesResultWriter(identity, responses);
+}

@@ -1,0 +1,23 @@
+import type { Delivery } from './delivery.ts';
+import type { Exchange } from './exchange.ts';
+import { refusalOfResult } from './results.ts';
+import type { ExchangeResult } from './results.ts';
+
+/**
+ * Sends the last bytes of an exchange that is settled: the end of an answer, or an error. Resolves when they are out, so
+ * that a server that shuts down does not close the connection under them.
+ */
+export async function conclude(
+  result: ExchangeResult,
+  { deliveries }: Pick<Exchange, 'deliveries'>,
+): Promise<void> {
+  await Promise.all(deliveries.map((delivery) => end(delivery, result)));
+}
+
+async function end(delivery: Delivery, result: ExchangeResult): Promise<void> {
+  if (delivery.hasLeft) return delivery.abandon();
+  if (delivery.isPassing) return delivery.endPassing();
+  if (result.kind === 'finished') return delivery.finish(result);
+  const refusal = refusalOfResult(result);
+  if (refusal !== null) return delivery.fail(refusal);
+}

@@ -1,0 +1,30 @@
+import type { Clock } from '../domain/ports/clock.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
+
+/** How much of an upstream's error body is read, in UTF-16 code units. */
+const maxErrorChars = 65_536;
+
+/** How long that may take, in milliseconds. */
+const errorBodyMs = 2_000;
+
+/** As much of an error's body as comes soon, since the status alone says enough to go on with; a fault if interrupted. */
+export async function readErrorBody(answer: UpstreamAnswer, clock: Clock): Promise<string | UpstreamFault> {
+  const late = Promise.withResolvers<null>();
+  const cancel = clock.schedule(errorBodyMs, () => late.resolve(null));
+  const decoder = new TextDecoder();
+  let text = '';
+  try {
+    while (text.length < maxErrorChars) {
+      const part = await Promise.race([answer.read(), late.promise]);
+      if (part === null) break;
+      if (!(part instanceof Uint8Array)) {
+        if (part.fault === 'interrupted') return part;
+        break;
+      }
+      text += decoder.decode(part, { stream: true });
+    }
+    return text;
+  } finally {
+    cancel();
+  }
+}

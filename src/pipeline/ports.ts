@@ -1,0 +1,35 @@
+import type { Limits } from '../domain/limits.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { KeyDirectory } from '../domain/ports/keys.ts';
+import type { Limiter } from '../domain/ports/limiter.ts';
+import type { ModelCatalogue } from '../domain/ports/models.ts';
+import type { WatchedRecords } from '../domain/ports/records.ts';
+import type { Telemetry, Tracer } from '../domain/ports/telemetry.ts';
+import type { TokenCounter } from '../domain/ports/tokens.ts';
+import type { Upstreams } from '../domain/ports/upstreams.ts';
+import type { UpstreamHealth } from '../domain/upstream-health.ts';
+import type { Compatibility } from '../protocol/contract/compatibility.ts';
+import type { InFlight } from './in-flight.ts';
+
+/** Everything that the stages use of the world. */
+export interface Ports {
+  readonly clock: Clock;
+  readonly keys: KeyDirectory;
+  readonly limiter: Limiter;
+  readonly records: WatchedRecords;
+  readonly models: ModelCatalogue;
+  readonly upstreams: Upstreams;
+  readonly telemetry: Telemetry;
+  readonly tracer: Tracer;
+  readonly inFlight: InFlight;
+  readonly tokens: TokenCounter;
+  readonly health: UpstreamHealth;
+  /** Numbers from 0 up to 1, by which equal routes share their requests. */
+  readonly random: () => number;
+  /** The limits of a key that has none of its own. */
+  readonly defaultLimits: Limits;
+  /** Whether a hold is what the request may cost at the most (`strict`), or takes what is there (`soft`). */
+  readonly balanceMode: 'soft' | 'strict';
+  /** How the requests of a key that says nothing about it are read. */
+  readonly defaultCompatibility: Compatibility;
+}

@@ -1,0 +1,175 @@
+import { isRefusal } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+import type { Protocol } from '../protocol/text.ts';
+import type { RequestKind } from '../domain/consumption.ts';
+import type { Interruption } from '../domain/interruption.ts';
+import { admit } from './admit.ts';
+import { createAnswerWriter } from './answer-writers.ts';
+import { AttemptLog } from './attempt-log.ts';
+import { authenticate } from './authenticate.ts';
+import type { ClientConnection } from './client-connection.ts';
+import { watchDisconnect } from './client-disconnect.ts';
+import { conclude } from './conclude.ts';
+import { beginExchange, reach } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
+import { normalize } from './normalize.ts';
+import type { Ports } from './ports.ts';
+import { reserve } from './reserve.ts';
+import { interruptedBy, refused, usageOf } from './results.ts';
+import type { ExchangeResult } from './results.ts';
+import { rewrite } from './rewrite.ts';
+import { route } from './route.ts';
+import { settle } from './settle.ts';
+import { runningView } from './stage-views.ts';
+import type { Admitted, Dispatched } from './stages.ts';
+import { toUpstreamRequest, tryRoutes } from './try-routes.ts';
+
+/** Answers one request for text in the client's protocol. Never rejects. */
+export function runTextRequest(protocol: Protocol, client: ClientConnection, ports: Ports): Promise<void> {
+  return runRequest(protocol, client, ports, (admitted, exchange) =>
+    answerText(protocol, admitted, exchange, ports),
+  );
+}
+
+/**
+ * One request, one way: its key is admitted, `work` brings it as far as it comes, it is settled exactly once, and only
+ * then the client sees the end. Never rejects.
+ */
+export async function runRequest(
+  kind: RequestKind,
+  client: ClientConnection,
+  ports: Ports,
+  work: (admitted: Admitted, exchange: Exchange) => Promise<ExchangeResult>,
+): Promise<void> {
+  const { inFlight, telemetry } = ports;
+  const exchange = beginExchange(kind, client, ports);
+  const running = {
+    requestId: exchange.requestId,
+    view: () => runningView(exchange.stage, exchange),
+    interrupt: (reason: Interruption) => exchange.interruption.abort(reason),
+  };
+  inFlight.add(running);
+  const unwatch = watchDisconnect(exchange, ports.clock);
+  telemetry.exchangeBegan(kind);
+  try {
+    const worked = await admitAndWork(exchange, ports, work).catch((error: unknown): ExchangeResult => {
+      telemetry.fault('request failed unexpectedly', error);
+      return { kind: 'unexpected' };
+    });
+    for (const delivery of exchange.deliveries) delivery.seal();
+    const result = unlessInterrupted(worked, exchange);
+    await settle(result, exchange, ports);
+    await conclude(result, exchange);
+  } catch (error) {
+    telemetry.fault('end of an answer not sent', error);
+    await Promise.all(exchange.deliveries.map((delivery) => delivery.tearDown()));
+  } finally {
+    unwatch();
+    inFlight.remove(running);
+  }
+}
+
+/** The stages that all requests share: no work for strangers, and no body read without a slot. */
+async function admitAndWork(
+  exchange: Exchange,
+  ports: Ports,
+  work: (admitted: Admitted, exchange: Exchange) => Promise<ExchangeResult>,
+): Promise<ExchangeResult> {
+  const { client } = exchange;
+  if (client.headFault !== null) return refused(client.headFault);
+  const key = await authenticate(client.authorization, ports.keys);
+  if (isRefusal(key)) return refused(key);
+  const identified = { stage: 'identified', key } as const;
+  exchange.stage = identified;
+  client.recognize();
+  const admitted = reach(exchange, await admit(identified, exchange, ports));
+  if (isRefusal(admitted)) return refused(admitted);
+  if (admitted.stage === 'limited') return refused(admitted.refusal);
+  return work(admitted, exchange);
+}
+
+/**
+ * The stages of a request for text, in an order that has reasons: nothing sent upstream that is not checked or not paid
+ * for, nothing begun for a client that has left, nothing shown that is not recorded.
+ */
+async function answerText(
+  protocol: Protocol,
+  admitted: Admitted,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<ExchangeResult> {
+  const asked = reach(exchange, await normalize(protocol, admitted, exchange, ports));
+  if (isRefusal(asked)) return refused(asked);
+  const routed = reach(exchange, await route(asked, ports));
+  if (isRefusal(routed)) return refused(routed);
+  const { signal } = exchange.interruption;
+  if (signal.aborted) return interruptedBy(signal, null);
+
+  for (const delivery of exchange.deliveries) delivery.begin(createAnswerWriter(asked.request, exchange));
+  const { work } = routed;
+  const dispatched = dispatch(routed, work, exchange, ports);
+  const recording = record(dispatched, exchange, ports);
+  if (routed.key.hasBalance || !ports.records.takesWrites) {
+    const unpaid = await recording;
+    if (unpaid !== null) return refused(unpaid);
+  }
+  const toSend = toUpstreamRequest(work, isHoldBound(exchange, ports));
+  const calling = tryRoutes(toSend, work, dispatched, exchange, ports);
+  // Even if the call throws: a record that is begun after its settlement would stay open, and hold its money.
+  await Promise.allSettled([calling, recording]);
+  const answer = await calling;
+  try {
+    const unrecorded = await recording;
+    if (unrecorded !== null) return refused(unrecorded);
+    return answer.kind === 'opened' ? await rewrite(answer, work.received, exchange, ports) : answer;
+  } finally {
+    if (answer.kind === 'opened') answer.release();
+  }
+}
+
+/** The request is about to be sent on. */
+export function dispatch(
+  { key, admission }: Pick<Admitted, 'key' | 'admission'>,
+  work: Dispatched['work'],
+  exchange: Exchange,
+  { clock }: Ports,
+): Dispatched {
+  const dispatchedMs = clock.monotonicMs();
+  exchange.stage = {
+    stage: 'dispatched',
+    key,
+    admission,
+    work,
+    dispatchedMs,
+    attempts: new AttemptLog(),
+  };
+  return exchange.stage;
+}
+
+/** Begins the record, from which on bytes may go out; resolves with the refusal if there is none. */
+export async function record(
+  dispatched: Dispatched,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<Refusal | null> {
+  const recorded = reach(exchange, await reserve(dispatched, exchange, ports));
+  if (isRefusal(recorded)) return recorded;
+  for (const delivery of exchange.deliveries) delivery.permit();
+  return null;
+}
+
+/** Whether the request must not cost more than its hold. */
+function isHoldBound({ stage }: Exchange, { balanceMode }: Ports): boolean {
+  return balanceMode === 'strict' && stage.stage === 'recorded' && stage.reservation.holdNanos !== null;
+}
+
+/** A client that left, or a server that drains, explains every failure that came of it. */
+function unlessInterrupted(
+  result: ExchangeResult,
+  { interruption: { signal }, deliveries }: Exchange,
+): ExchangeResult {
+  const usage = usageOf(result);
+  if (signal.aborted && result.kind !== 'finished') return interruptedBy(signal, usage);
+  const isAlone = deliveries.every(({ hasLeft }) => hasLeft);
+  return isAlone && !signal.aborted ? { kind: 'interrupted', interruption: 'client_closed', usage } : result;
+}

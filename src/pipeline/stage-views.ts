@@ -1,0 +1,85 @@
+import type { RequestKind } from '../domain/consumption.ts';
+import type { ExchangeSummary } from '../domain/exchange-summary.ts';
+import type { RunningRequest } from '../domain/ports/running-requests.ts';
+import type { HeadFacts } from './client-connection.ts';
+import type { Stage } from './stages.ts';
+
+/** What the stage of a request shows of it in its summary; what it has not come to is `null`. */
+type StageFacts = Pick<
+  ExchangeSummary,
+  'keyId' | 'mode' | 'model' | 'stripped' | 'admittedMs' | 'slotWaitMs' | 'queuedMs'
+>;
+
+const noFacts: StageFacts = {
+  keyId: null,
+  mode: 'sync',
+  model: null,
+  stripped: [],
+  admittedMs: null,
+  slotWaitMs: 0,
+  queuedMs: null,
+};
+
+/** `arrivedMs` is on the monotonic clock. */
+export function stageFacts(stage: Stage, arrivedMs: number): StageFacts {
+  if (stage.stage === 'arrived') return noFacts;
+  const keyId = stage.key.id;
+  if (stage.stage === 'identified') return { ...noFacts, keyId };
+  const { admittedMs, slotWaitMs } = stage.admission;
+  const admitted = { ...noFacts, keyId, admittedMs: admittedMs - arrivedMs, slotWaitMs };
+  if (stage.stage === 'limited' || stage.stage === 'admitted') return admitted;
+  if (stage.stage === 'asked') return { ...admitted, ...requestFacts(stage) };
+  const routed = { ...admitted, ...workFacts(stage) };
+  return stage.stage === 'routed' ? routed : { ...routed, queuedMs: stage.dispatchedMs - arrivedMs };
+}
+
+function requestFacts({
+  request,
+}: Extract<Stage, { readonly stage: 'asked' }>): Pick<StageFacts, 'mode' | 'stripped'> {
+  return { mode: request.stream ? 'stream' : 'sync', stripped: request.stripped };
+}
+
+function workFacts({
+  work,
+}: Extract<Stage, { readonly stage: 'routed' | 'dispatched' | 'recorded' }>): Pick<
+  StageFacts,
+  'mode' | 'stripped' | 'model'
+> {
+  // The path of a request that is passed on verbatim stands in its record alone: metrics name models of the config.
+  if (work.kind === 'passthrough') return { mode: 'sync', stripped: [], model: null };
+  const { request, model } = work;
+  return { mode: request.stream ? 'stream' : 'sync', stripped: request.stripped, model: model.id };
+}
+
+/** What the head of an answer says at this stage. */
+export function headFactsOf(stage: Stage): HeadFacts {
+  if (stage.stage === 'arrived' || stage.stage === 'identified')
+    return { standing: null, limits: null, balanceNanos: null, stripped: [] };
+  const { decision: standing, limits } = stage.admission;
+  const balanceNanos = stage.stage === 'recorded' ? stage.reservation.balanceNanos : null;
+  return { standing, limits, balanceNanos, stripped: stageFacts(stage, 0).stripped };
+}
+
+/** A running request, as its operator and its key's holder see it. */
+export function runningView(
+  stage: Stage,
+  { requestId, protocol, arrivedAtMs }: { requestId: string; protocol: RequestKind; arrivedAtMs: number },
+): RunningRequest {
+  const { keyId, mode, model } = stageFacts(stage, 0);
+  // Nothing is read of a request that waits for a slot.
+  const isRead =
+    stage.stage === 'asked' ||
+    stage.stage === 'routed' ||
+    stage.stage === 'dispatched' ||
+    stage.stage === 'recorded';
+  const hasSlot = isRead || stage.stage === 'admitted';
+  return {
+    requestId,
+    protocol,
+    createdAtMs: arrivedAtMs,
+    keyId,
+    hasSlot,
+    mode: isRead && protocol !== 'passthrough' ? mode : null,
+    model,
+  };
+}

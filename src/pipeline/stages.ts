@@ -1,0 +1,111 @@
+import type { Refusal } from '../shared/errors.ts';
+import type { TextRequest } from '../protocol/text.ts';
+import type { ApiKey } from '../domain/api-key.ts';
+import type { Reservation } from '../domain/consumption.ts';
+import type { LimitDecision, Limits } from '../domain/limits.ts';
+import type { Price } from '../domain/pricing.ts';
+import type { OfferedModel, Route } from '../domain/routing.ts';
+import type { AttemptLog } from './attempt-log.ts';
+import type { ReceivedAnswer } from './received-answer.ts';
+
+/**
+ * How far a request has come. Each stage takes the record of the one before and returns its own, so nothing is missing
+ * because it has not happened yet; what is logged, shown and charged is read from the last record there is.
+ */
+export type Stage =
+  | { readonly stage: 'arrived' }
+  | Identified
+  | Limited
+  | Admitted
+  | Asked
+  | Routed
+  | Dispatched
+  | Recorded;
+
+/** The key is known. */
+export interface Identified {
+  readonly stage: 'identified';
+  readonly key: ApiKey;
+}
+
+/** What the key's limits decided. */
+interface Admission {
+  readonly limits: Limits;
+  readonly decision: LimitDecision;
+  /** When they had decided, on the monotonic clock. */
+  readonly admittedMs: number;
+  /** How long the request waited for a slot, in milliseconds. */
+  readonly slotWaitMs: number;
+}
+
+/** A limit of the key, or a change while the request waited, stands in the way. */
+export interface Limited {
+  readonly stage: 'limited';
+  readonly key: ApiKey;
+  readonly admission: Admission;
+  readonly refusal: Refusal;
+}
+
+/** The request has a slot and counts as a start. */
+export interface Admitted {
+  readonly stage: 'admitted';
+  readonly key: ApiKey;
+  readonly admission: Admission;
+}
+
+/** The body is read and sound. */
+export interface Asked {
+  readonly stage: 'asked';
+  readonly key: ApiKey;
+  readonly admission: Admission;
+  readonly request: TextRequest;
+}
+
+/** The model is on offer, and the key may use it. */
+export interface Routed {
+  readonly stage: 'routed';
+  readonly key: ApiKey;
+  readonly admission: Admission;
+  readonly work: TextWork;
+}
+
+/** A request for text, and as much of its answer as has come. */
+export interface TextWork {
+  readonly kind: 'text';
+  readonly request: TextRequest;
+  readonly model: OfferedModel;
+  /** In the order in which they are tried. */
+  readonly routes: readonly Route[];
+  readonly received: ReceivedAnswer;
+}
+
+/** A request that is passed on verbatim. */
+export interface PassthroughWork {
+  readonly kind: 'passthrough';
+  readonly path: string;
+  /** The upstream's configured name. */
+  readonly upstream: string;
+  readonly price: Price;
+}
+
+/** The request is on its way: its record is being written, and its upstream may have been called. */
+export interface Dispatched {
+  readonly stage: 'dispatched';
+  readonly key: ApiKey;
+  readonly admission: Admission;
+  readonly work: TextWork | PassthroughWork;
+  /** On the monotonic clock. */
+  readonly dispatchedMs: number;
+  readonly attempts: AttemptLog;
+}
+
+/** Its record is begun and its hold taken, so it must be settled, and bytes may go out. */
+export interface Recorded {
+  readonly stage: 'recorded';
+  readonly key: ApiKey;
+  readonly admission: Admission;
+  readonly work: TextWork | PassthroughWork;
+  readonly dispatchedMs: number;
+  readonly attempts: AttemptLog;
+  readonly reservation: Extract<Reservation, { readonly granted: true }>;
+}
