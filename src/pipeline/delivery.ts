@@ -7,9 +7,7 @@ import type { AnswerWriter } from '../protocol/answer-writer.ts';
 import type { FinishedAnswer } from '../protocol/text.ts';
 import { writeRefusal } from '../protocol/write-refusal.ts';
 import type { AnswerHead, ClientConnection, HeadFacts } from './client-connection.ts';
-
-/** How long a stream's client gets no byte before it gets a comment, in milliseconds: proxies cut at 30 or 60 s. */
-const maxSilenceMs = 15_000;
+import { watchSilence } from './keep-alive.ts';
 
 /**
  * - `reading`: the request is not understood yet, so any answer is an HTTP error;
@@ -96,7 +94,12 @@ export class Delivery {
   begin(writer: AnswerWriter): void {
     this.#expect('reading');
     this.#state = { phase: 'waiting', writer };
-    if (writer.keepAlive !== '') this.#watchSilence(writer.keepAlive);
+    if (writer.keepAlive === '') return;
+    this.#stopKeepAlive = watchSilence(
+      this.#tools.clock,
+      () => this.#lastSentMs,
+      () => this.#keepAlive(writer.keepAlive),
+    );
   }
 
   /** The request is recorded, so bytes may go out. */
@@ -194,22 +197,10 @@ export class Delivery {
   }
 
   /** A comment opens the stream, so a failure after it is one inside the stream. None goes out to a full client. */
-  #watchSilence(comment: string): void {
-    const { clock, onFault } = this.#tools;
-    const beat = (): void => {
-      const silentMs = clock.monotonicMs() - this.#lastSentMs;
-      const isDue = silentMs >= maxSilenceMs;
-      if (isDue && this.#isPermitted && !this.#isSending && !this.#hasLeft)
-        this.#comment(comment).catch((error: unknown) => onFault('keep-alive comment failed', error));
-      cancel = clock.schedule(isDue ? maxSilenceMs : maxSilenceMs - silentMs, beat);
-    };
-    let cancel = clock.schedule(maxSilenceMs, beat);
-    this.#stopKeepAlive = () => cancel();
-  }
-
-  async #comment(comment: string): Promise<void> {
+  #keepAlive(comment: string): void {
+    if (!this.#isPermitted || this.#isSending || this.#hasLeft) return;
     this.#openStream(this.#writer());
-    await this.#write(comment);
+    this.#write(comment).catch((error: unknown) => this.#tools.onFault('keep-alive comment failed', error));
   }
 
   #head(status: number, { contentType, isStream }: AnswerWriter): AnswerHead {

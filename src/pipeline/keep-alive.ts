@@ -1,0 +1,16 @@
+import type { Clock } from '../domain/ports/clock.ts';
+
+/** How long a stream's client gets no byte before it gets a comment, in milliseconds: proxies cut at 30 or 60 s. */
+const maxSilenceMs = 15_000;
+
+/** Calls back whenever nothing was sent for 15 s; `lastSentMs` is on the monotonic clock. The returned function ends it. */
+export function watchSilence(clock: Clock, lastSentMs: () => number, onSilence: () => void): () => void {
+  const beat = (): void => {
+    const silentMs = clock.monotonicMs() - lastSentMs();
+    const isDue = silentMs >= maxSilenceMs;
+    if (isDue) onSilence();
+    cancel = clock.schedule(isDue ? maxSilenceMs : maxSilenceMs - silentMs, beat);
+  };
+  let cancel = clock.schedule(maxSilenceMs, beat);
+  return () => cancel();
+}
