@@ -10,7 +10,10 @@ const maxReadOnMs = 30_000;
  * `drain`, an answer that has begun is read on for its usage instead: an upstream that bills a cut-off call as a whole
  * one is then charged as it bills. The returned function ends the wait.
  */
-export function watchDisconnect(exchange: Exchange, clock: Clock): () => void {
+export function watchDisconnect(
+  exchange: Pick<Exchange, 'deliveries' | 'interruption' | 'stage'>,
+  clock: Clock,
+): () => void {
   let cancel: (() => void) | null = null;
   const stop = (): void => exchange.interruption.abort('client_closed');
   for (const delivery of exchange.deliveries)
@@ -22,7 +25,7 @@ export function watchDisconnect(exchange: Exchange, clock: Clock): () => void {
   return () => cancel?.();
 }
 
-function isReadOn({ stage }: Exchange): boolean {
+function isReadOn({ stage }: Pick<Exchange, 'stage'>): boolean {
   if (stage.stage !== 'recorded' || stage.work.kind !== 'text') return false;
   const { request, received, routes } = stage.work;
   const hasBegun = request.stream && received.text.chars > 0;

@@ -11,8 +11,8 @@ import type { AttemptEnding } from './results.ts';
 export async function rewrite(
   answer: OpenedAnswer,
   received: ReceivedAnswer,
-  { deliveries }: Exchange,
-  { clock }: Ports,
+  { deliveries }: Pick<Exchange, 'deliveries'>,
+  { clock }: Pick<Ports, 'clock'>,
 ): Promise<AttemptEnding> {
   for (let part = answer.first; ; part = await answer.next()) {
     const { deltas, ending } = part;

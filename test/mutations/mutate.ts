@@ -52,8 +52,8 @@ const mutations: readonly Mutation[] = [
   {
     name: 'a hold that is kept when the client leaves',
     file: 'src/pipeline/settle.ts',
-    find: 'if (notes.recorded) {',
-    replace: "if (notes.recorded && outcome !== 'client_closed') {",
+    find: "stage.stage === 'recorded' ? await closeRecord",
+    replace: "stage.stage === 'recorded' && summary.outcome !== 'client_closed' ? await closeRecord",
     tests: [model],
   },
   {
@@ -100,12 +100,11 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'a second call after text has gone out',
-    file: 'src/pipeline/run-exchange.ts',
-    find: "return 'outcome' in answer ? answer : await rewrite(answer, writer, exchange, ports);",
+    file: 'src/pipeline/run-request.ts',
+    find: "return answer.kind === 'opened' ? await rewrite(answer, work.received, exchange, ports) : answer;",
     replace:
-      "if ('outcome' in answer) return answer; const first = await rewrite(answer, writer, exchange, ports); " +
-      "if (first.outcome === 'upstream_truncated') await tryRoutes(request, chosen, exchange, ports); " +
-      'return first;',
+      "if (answer.kind !== 'opened') return answer; const first = await rewrite(answer, work.received, exchange, ports); " +
+      "if (first.kind === 'failed') await tryRoutes(toSend, work, dispatched, exchange, ports); return first;",
     tests: ['test/pipeline/failover.property.test.ts'],
   },
   {
@@ -116,10 +115,32 @@ const mutations: readonly Mutation[] = [
     tests: ['test/pipeline/failover.property.test.ts'],
   },
   {
+    name: 'an attempt from before a circuit opened that closes it',
+    file: 'src/domain/circuit.ts',
+    find: 'this.#openedMs !== null && startedMs >= this.#openedMs) this.#close();',
+    replace: 'this.#openedMs !== null) this.#close();',
+    tests: ['test/domain/upstream-health.test.ts'],
+  },
+  {
+    name: 'a part that goes out before its request is recorded',
+    file: 'src/pipeline/run-request.ts',
+    find: 'await Promise.allSettled([calling, recording]);',
+    replace: 'await calling;',
+    tests: ['test/pipeline'],
+  },
+  {
+    name: 'bytes after the end of an answer',
+    file: 'src/pipeline/delivery.ts',
+    find: "if (before.phase === 'ended') throw new Error('delivery law broken: a second end');",
+    replace: '',
+    tests: ['test/pipeline/delivery.test.ts'],
+  },
+  {
     name: 'a slot that is given back late',
     file: 'src/pipeline/settle.ts',
-    find: 'await releaseSlot(notes.key.id, requestId, ports);',
-    replace: 'setTimeout(() => void ports.limiter.release(notes.key!.id, requestId), 100);',
+    find: 'await releaseSlot(stage.key.id, exchange, ports);',
+    replace:
+      '{ const { id } = stage.key; setTimeout(() => void ports.limiter.release(id, exchange.requestId), 100); }',
     tests: ['test/e2e/limits.test.ts', 'test/pipeline/injected-faults.test.ts'],
   },
 ];

@@ -1,0 +1,240 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { ClientConnection } from '../../src/pipeline/client-connection.ts';
+import type { OpenedAnswer } from '../../src/pipeline/attempt.ts';
+import { watchDisconnect } from '../../src/pipeline/client-disconnect.ts';
+import { conclude } from '../../src/pipeline/conclude.ts';
+import { Delivery } from '../../src/pipeline/delivery.ts';
+import { ReceivedAnswer } from '../../src/pipeline/received-answer.ts';
+import { rewrite } from '../../src/pipeline/rewrite.ts';
+import { createChatResultWriter } from '../../src/protocol/chat/write-result.ts';
+import { createChatStreamWriter } from '../../src/protocol/chat/write-stream.ts';
+import { createResponsesStreamWriter } from '../../src/protocol/responses/write-stream.ts';
+import type { FinishedAnswer } from '../../src/protocol/text.ts';
+import { refuse } from '../../src/shared/errors.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+import type { FakeClock } from '../support/fake-clock.ts';
+
+const identity = { id: '0'.repeat(32), createdAtSeconds: 1, model: 'small' };
+const finished: FinishedAnswer = { kind: 'finished', reason: 'stop', rawReason: 'stop', usage: null };
+const failure = refuse('upstream_error', 'boom');
+
+/** All that the client got, a line for each call. */
+let calls: string[];
+let clock: FakeClock;
+/** Lets the client of each delivery leave, in the order of their creation. */
+let leaves: (() => void)[];
+let faults: string[];
+let write: () => Promise<void> | undefined;
+
+beforeEach(() => {
+  calls = [];
+  leaves = [];
+  faults = [];
+  clock = createFakeClock();
+  write = () => undefined;
+});
+
+function openDelivery(): Delivery {
+  const note = async (call: string): Promise<void> => void calls.push(call);
+  const client: ClientConnection = {
+    id: identity.id,
+    head: { method: 'POST', route: '/', trace: {} },
+    authorization: undefined,
+    headFault: null,
+    recognize: () => {},
+    readBody: async () => new Uint8Array(),
+    onGone: (callback) => void leaves.push(callback),
+    answer: ({ status }, body) => note(`answer ${status} ${body.slice(0, 8)}`),
+    open: ({ status, isStream }) => void calls.push(`open ${status} ${isStream}`),
+    send(text) {
+      calls.push(`send ${text === ': keep-alive\n' ? 'comment' : 'text'}`);
+      return write();
+    },
+    end: () => note('end'),
+    tearDown: () => note('tear down'),
+  };
+  const delivery = new Delivery(client, {
+    clock,
+    signal: new AbortController().signal,
+    headFacts: () => ({ standing: null, limits: null, balanceNanos: null, stripped: [] }),
+    onOpened: () => void calls.push('opened'),
+    onFault: (message) => void faults.push(message),
+  });
+  return delivery;
+}
+
+const streamWriter = () => createChatStreamWriter(identity, false);
+
+describe('a delivery', () => {
+  test('opens a stream once, with its first part, and ends it once', async () => {
+    const delivery = openDelivery();
+    delivery.begin(streamWriter());
+    delivery.permit();
+    await delivery.send(['a', 'b']);
+    await delivery.send(['c']);
+    await delivery.finish(finished);
+    expect(calls).toEqual(['open 200 true', 'opened', 'send text', 'send text', 'end']);
+    expect([delivery.wasOpened, delivery.sentStatus]).toEqual([true, 200]);
+  });
+
+  test('keeps a whole answer until its end', async () => {
+    const delivery = openDelivery();
+    delivery.begin(createChatResultWriter(identity));
+    delivery.permit();
+    await delivery.send(['a']);
+    delivery.open();
+    expect(calls).toEqual([]);
+    await delivery.finish(finished);
+    expect(calls).toEqual(['answer 200 {"id":"c']);
+  });
+
+  test('sends nothing before its request is recorded', async () => {
+    const delivery = openDelivery();
+    delivery.begin(streamWriter());
+    await expect(delivery.send(['a'])).rejects.toThrow('before the request is recorded');
+    clock.advance(60_000);
+    expect(calls).toEqual([]);
+  });
+
+  test('answers a failure with an HTTP error until the status is spent, and inside the stream after that', async () => {
+    const early = openDelivery();
+    await early.fail(failure);
+    const waiting = openDelivery();
+    waiting.begin(streamWriter());
+    await waiting.fail(failure);
+    expect(calls).toEqual(['answer 502 {"error"', 'answer 502 {"error"']);
+    const open = openDelivery();
+    open.begin(streamWriter());
+    open.permit();
+    await open.send(['a']);
+    await open.fail(failure);
+    expect(calls.slice(2)).toEqual(['open 200 true', 'opened', 'send text', 'tear down']);
+  });
+
+  test('ends a failed Responses stream well, because its protocol has an event for that', async () => {
+    const delivery = openDelivery();
+    const extras = {
+      instructions: null,
+      maxOutputTokens: null,
+      metadata: {},
+      user: null,
+      safetyIdentifier: null,
+      promptCacheKey: null,
+      endsWithDone: false,
+    };
+    delivery.begin(createResponsesStreamWriter(identity, extras));
+    delivery.permit();
+    await delivery.send(['a']);
+    await delivery.fail(failure);
+    expect(calls.at(-1)).toBe('end');
+  });
+
+  test('throws at a second end, a part after the end, and a writer that is chosen twice', async () => {
+    const delivery = openDelivery();
+    delivery.begin(streamWriter());
+    expect(() => delivery.begin(streamWriter())).toThrow('delivery law broken');
+    delivery.permit();
+    await delivery.finish(finished);
+    expect(() => delivery.finish(finished)).toThrow('delivery law broken');
+    expect(() => delivery.fail(failure)).toThrow('delivery law broken: a second end');
+    expect(() => delivery.abandon()).toThrow('delivery law broken: a second end');
+    await expect(delivery.send(['late'])).rejects.toThrow('delivery law broken');
+    expect(() => delivery.passHead(200)).toThrow('delivery law broken');
+    expect(calls).toHaveLength(1);
+  });
+
+  test('sends nothing to a client that has left', async () => {
+    const delivery = openDelivery();
+    delivery.begin(streamWriter());
+    delivery.permit();
+    delivery.onLeft(() => calls.push('left'));
+    leaves[0]?.();
+    await delivery.send(['a']);
+    delivery.open();
+    clock.advance(60_000);
+    delivery.abandon();
+    expect(calls).toEqual(['left']);
+    expect([delivery.hasLeft, delivery.wasOpened, delivery.sentStatus]).toEqual([true, false, null]);
+  });
+
+  test('sends comments while its stream is silent, and none while the client is full, sealed or at the end', async () => {
+    const delivery = openDelivery();
+    delivery.begin(streamWriter());
+    delivery.permit();
+    clock.advance(15_000);
+    expect(calls).toEqual(['open 200 true', 'opened', 'send comment']);
+    await Promise.resolve();
+    const drained = Promise.withResolvers<void>();
+    write = () => drained.promise;
+    const sending = delivery.send(['a']);
+    clock.advance(60_000);
+    expect(calls).toHaveLength(4);
+    drained.resolve();
+    await sending;
+    clock.advance(15_000);
+    expect(calls).toHaveLength(5);
+    delivery.seal();
+    clock.advance(60_000);
+    await delivery.finish(finished);
+    expect(calls.slice(5)).toEqual(['end']);
+    expect([clock.scheduled, faults]).toEqual([0, []]);
+  });
+
+  test('ends an answer that is passed on as it came: whole, or torn down', async () => {
+    const [whole, broken] = [openDelivery(), openDelivery()];
+    whole.passHead(418);
+    whole.passWhole();
+    await whole.endPassing();
+    broken.passHead(200);
+    await broken.endPassing();
+    expect(calls).toEqual(['end', 'tear down']);
+    expect(whole.sentStatus).toBe(418);
+  });
+});
+
+describe('an exchange with two clients', () => {
+  const setUp = () => {
+    const deliveries = [openDelivery(), openDelivery()] as const;
+    const interruption = new AbortController();
+    const exchange = { deliveries: [...deliveries] as [Delivery, Delivery], interruption, stage: arrived };
+    const unwatch = watchDisconnect(exchange, clock);
+    for (const delivery of deliveries) {
+      delivery.begin(streamWriter());
+      delivery.permit();
+    }
+    return { exchange, deliveries, interruption, unwatch };
+  };
+  const arrived = { stage: 'arrived' } as const;
+
+  test('stops when the last of them leaves, and not before', () => {
+    const { interruption, unwatch } = setUp();
+    leaves[1]?.();
+    expect(interruption.signal.aborted).toBe(false);
+    leaves[0]?.();
+    expect(interruption.signal.reason).toBe('client_closed');
+    unwatch();
+  });
+
+  test('sends its answer to both, and to the one that is left when the other leaves', async () => {
+    const { exchange } = setUp();
+    const received = new ReceivedAnswer();
+    const parts = [
+      { deltas: ['b'], ending: null },
+      { deltas: ['c'], ending: finished },
+    ];
+    const answer: OpenedAnswer = {
+      kind: 'opened',
+      first: { deltas: ['a'], ending: null },
+      async next() {
+        if (parts.length === 1) leaves[0]?.();
+        return parts.shift() ?? { deltas: [], ending: finished };
+      },
+      release: () => {},
+    };
+    const result = await rewrite(answer, received, exchange, { clock });
+    await conclude(result, exchange);
+    expect(calls.filter((call) => call === 'send text')).toHaveLength(2 + 2 + 1);
+    expect(calls.filter((call) => call === 'end')).toHaveLength(1);
+    expect(received.text.beginning).toBe('abc');
+  });
+});
