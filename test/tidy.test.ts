@@ -2,9 +2,9 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
-/** The longest a source file may be, in lines, and what the middle one may be. */
-const maxFileLines = 300;
-const maxMedianLines = 120;
+/** The longest a source file may be, in lines, and what the middle one may be. A ratchet: only ever lowered. */
+const maxFileLines = 240;
+const maxMedianLines = 70;
 
 /** Which floor each room of src is on. Imports go down, or stay inside their room. */
 const floors: Readonly<Record<string, number>> = {
@@ -117,6 +117,20 @@ describe('the house', () => {
   test('names its files in kebab-case and exports by name', () => {
     expect(sources.filter(({ path }) => !/^src(\/[a-z0-9-]+)+\.ts$/.test(path))).toEqual([]);
     expect(sources.filter(({ text }) => /^export default/m.test(text))).toEqual([]);
+  });
+
+  test('tells unions apart by a kind, not by the presence of a field', () => {
+    const found = sources.filter(({ text }) => /'\w+' in \w/.test(text));
+    expect(found.map(({ path }) => path)).toEqual([]);
+  });
+
+  test('names times with their unit', () => {
+    const found = sources.flatMap(({ path, text }) =>
+      [...text.matchAll(/readonly (created|started|finished|ended|arrived|revoked)At\??: number/g)].map(
+        ([field]) => `${path}: ${field}`,
+      ),
+    );
+    expect(found).toEqual([]);
   });
 
   test('keeps the protocol pure: no waiting, no clock, no chance', () => {

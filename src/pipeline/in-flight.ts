@@ -54,14 +54,7 @@ export function createInFlight(): InFlight {
       await waiting.promise;
     },
     list: async () => views().filter(({ keyId }) => keyId !== null),
-    async count(keyIds) {
-      const counts = new Map(keyIds.map((keyId) => [keyId, 0]));
-      for (const { keyId, hasSlot } of views()) {
-        const counted = keyId === null || !hasSlot ? undefined : counts.get(keyId);
-        if (keyId !== null && counted !== undefined) counts.set(keyId, counted + 1);
-      }
-      return counts;
-    },
+    count: async (keyIds) => countSlots(views(), keyIds),
     async cancel(requestId, keyId) {
       const found = running.get(requestId);
       if (found === undefined || (keyId !== undefined && found.view().keyId !== keyId)) return false;
@@ -78,4 +71,16 @@ export function createInFlight(): InFlight {
       for (const request of running.values()) request.interrupt(reason);
     },
   };
+}
+
+function countSlots(
+  running: readonly RunningRequest[],
+  keyIds: readonly string[],
+): ReadonlyMap<string, number> {
+  const counts = new Map(keyIds.map((keyId) => [keyId, 0]));
+  for (const { keyId, hasSlot } of running) {
+    const count = keyId === null || !hasSlot ? undefined : counts.get(keyId);
+    if (keyId !== null && count !== undefined) counts.set(keyId, count + 1);
+  }
+  return counts;
 }
