@@ -18,7 +18,7 @@ describe('a collector that is away', () => {
     const exporter = reportRarely(failing, clock, (message, error) => reported.push([message, error]));
     const exportOnce = (): void => exporter.export([], ({ code }) => results.push(code));
     for (let batch = 0; batch < 100; batch++) exportOnce();
-    expect(reported).toEqual([['traces can not be delivered', new Error('ECONNREFUSED')]]);
+    expect(reported).toEqual([['exporting traces failed', new Error('ECONNREFUSED')]]);
     clock.advance(599_999);
     exportOnce();
     expect(reported).toHaveLength(1);

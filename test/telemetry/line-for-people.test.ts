@@ -40,7 +40,7 @@ test.each([
     },
     'chat stream -: 429 refused (rate_limit_exceeded) 0.00125 USD 291.4 ms req_1',
   ],
-  [{ msg: 'an upstream is used again', upstream: 'local' }, 'an upstream is used again: local'],
+  [{ msg: 'upstream circuit closed', upstream: 'local' }, 'upstream circuit closed: local'],
   [
     { msg: 'the books could not be looked over', reason: 'locked' },
     'the books could not be looked over: locked',

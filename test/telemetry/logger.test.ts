@@ -173,7 +173,7 @@ describe('an error that nothing caught', () => {
     const crashLines = (error: unknown) => written('warn', (log) => log.crash(error));
     for (const error of [...errors, 'canary', { message: 'canary' }, null]) {
       const lines = crashLines(error);
-      expect(lines).toMatchObject([{ level: 60, msg: 'unhandled error: the process ends' }]);
+      expect(lines).toMatchObject([{ level: 60, msg: 'uncaught error: shutting down' }]);
       expect(JSON.stringify(lines)).not.toContain('canary');
     }
     for (const error of errors)

@@ -1,8 +1,14 @@
 import type { RequestKind } from '../consumption.ts';
 import type { ExchangeSummary } from '../exchange-summary.ts';
 
-/** Reports something that an operator must see and no client is told. Never holds prompts or secrets. */
-export type ReportFault = (message: string, error: unknown) => void;
+/** Fields of a log line beside its message and reason: what operators filter by. */
+export interface LogFields {
+  readonly upstream?: string;
+  readonly count?: number;
+}
+
+/** Reports a fault to operators that clients don't see: a fixed message, its reason, and fields. Never holds prompts or secrets. */
+export type ReportFault = (message: string, error: unknown, fields?: LogFields) => void;
 
 /** What the pipeline tells the outside about itself. */
 export interface Telemetry {
