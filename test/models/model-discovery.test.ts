@@ -57,21 +57,27 @@ function answerWith(body: string, status = 200): UpstreamAnswer {
 describe('models asked of an upstream', () => {
   test('are left out when a terminal would obey their names, which an operator is told once', async () => {
     const listing = createListing();
-    const told: string[] = [];
+    const reported: unknown[] = [];
     const clock = createFakeClock();
     listing.list('good', 'a\u001b[2J', 'b\u202egnp', 'c\nforged: line');
     const models = createModelDiscovery(
       offer,
       listing.upstreams,
       clock,
-      (_message, error) => void told.push(String(error)),
+      (...report) => void reported.push(report),
     );
     expect(await models.list()).toMatchObject([{ id: 'good' }]);
     expect(await models.find('a\u001b[2J')).toBeNull();
     clock.advance(60_000);
     await models.find('another');
     expect(listing.asked()).toBe(2);
-    expect(told).toEqual(['3 of its models are left out: control characters in their names']);
+    expect(reported).toEqual([
+      [
+        'model discovery failed',
+        '3 models left out: control characters in their names',
+        { upstream: localSource.upstream },
+      ],
+    ]);
   });
 
   test('are offered under their own names, routed to that upstream', async () => {

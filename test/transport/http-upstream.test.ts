@@ -137,11 +137,12 @@ describe('a name', () => {
       };
       const refused = await call(connect('http://provider.test:1/v1', { lookup }));
       expect(refused).toMatchObject({ kind: 'fault', fault: 'unreachable' });
-      expect('cause' in refused && refused.cause).toContain('link-local');
+      expect(refused.kind === 'fault' && refused.cause).toContain('link-local');
       const allowed = await call(
         connect('http://provider.test:1/v1', { lookup, allowLinkLocal: true, connectMs: 50 }),
       );
-      expect('cause' in allowed && allowed.cause).not.toContain('leads to a link-local');
+      // Some networks answer at such an address.
+      expect(allowed.kind === 'fault' ? allowed.cause : null).not.toContain('link-local address');
     },
   );
 });
