@@ -142,7 +142,7 @@ describe('a name', () => {
         connect('http://provider.test:1/v1', { lookup, allowLinkLocal: true, connectMs: 50 }),
       );
       // Some networks answer at such an address.
-      expect(allowed.kind === 'fault' ? allowed.cause : null).not.toContain('link-local address');
+      expect(allowed.kind === 'fault' ? allowed.cause : '').not.toContain('link-local address');
     },
   );
 });
