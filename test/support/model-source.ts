@@ -1,14 +1,14 @@
 import type { ModelSource } from '../../src/domain/routing.ts';
 import type { DialectQuirks } from '../../src/protocol/upstream/dialect.ts';
 
-/** What most upstreams want. */
+/** The settings of most upstreams. */
 export const usualVariation: DialectQuirks = {
   systemRole: 'system',
   maxTokensField: 'max_tokens',
   streamUsage: 'ask',
 };
 
-/** An upstream that speaks Chat Completions and wants nothing special. */
+/** A Chat Completions upstream with default settings. */
 export const localSource: ModelSource = {
   upstream: 'local',
   speech: { dialect: 'chat', finishReason: 'required', variation: usualVariation },

@@ -6,8 +6,8 @@ import { createFakeClock } from '../support/fake-clock.ts';
 
 const refused = Object.assign(new Error(''), { code: 'ECONNREFUSED' });
 
-describe('a collector that is away', () => {
-  test('is in the log once, and once more after ten minutes; each batch still hears of its failure', () => {
+describe('reportRarely', () => {
+  test('reports a failing collector once and again after ten minutes, and every batch gets its failure', () => {
     const clock = createFakeClock();
     const reported: unknown[] = [];
     const results: number[] = [];
@@ -29,7 +29,7 @@ describe('a collector that is away', () => {
     expect(new Set(results)).toEqual(new Set([ExportResultCode.FAILED]));
   });
 
-  test('is not in the log when it is there', () => {
+  test('reports nothing while the collector accepts spans', () => {
     const working: SpanExporter = {
       export: (_spans, done) => done({ code: ExportResultCode.SUCCESS }),
       shutdown: async () => {},
