@@ -82,7 +82,8 @@ export function composeGateway(config: Config, options: GatewayOptions): Compose
   const clock = options.clock ?? systemClock;
   const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination);
   const processServices = createProcessServices(config, processEnvironment(), clock, log);
-  const { storage, keyManagement, inFlight, metrics, tokens } = processServices;
+  const { storage, keyManagement, inFlight, tokens } = processServices;
+  const { metrics } = processServices.observability;
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
   const active = createActiveServices(config, processServices, adminToken);
 

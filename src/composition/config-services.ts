@@ -15,7 +15,7 @@ import type { ActiveConfig, ProcessServices } from './process-services.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
 import type { PreviousModels, Models } from './upstreams.ts';
 
-/** What lives as long as one config: upstreams, models, and the routers that serve them. */
+/** The services of one config: its upstreams, its models, and the routers that serve them. */
 export interface ConfigServices extends ActiveConfig {
   readonly config: Config;
   /** The public paths. */
@@ -77,14 +77,14 @@ export function createConfigServices(
   };
 }
 
-/** What the pipeline works with. */
+/** The ports of the pipeline. */
 function composePorts(
   { limits, compatibility }: Config,
   processServices: ProcessServices,
   upstreams: Upstreams,
   models: Models,
 ): Ports {
-  const { storage } = processServices;
+  const { storage, observability } = processServices;
   return {
     clock: processServices.clock,
     keys: storage.keyDirectory,
@@ -92,8 +92,8 @@ function composePorts(
     records: storage.records,
     models: models.catalogue,
     upstreams,
-    telemetry: processServices.telemetry,
-    tracer: processServices.tracer,
+    telemetry: observability.telemetry,
+    tracer: observability.tracer,
     inFlight: processServices.inFlight,
     tokens: processServices.tokens,
     health: processServices.health,
@@ -108,7 +108,7 @@ function composePorts(
   };
 }
 
-/** What a client may read and do with its own key. */
+/** The ports of `/v1/key`. */
 function composeOwnKeyPorts(ports: Ports, { storage, readLimiter, readTurns }: ProcessServices): OwnKeyPorts {
   const { store } = storage;
   return {
@@ -123,10 +123,10 @@ function composeOwnKeyPorts(ports: Ports, { storage, readLimiter, readTurns }: P
   };
 }
 
-/** What operators may read and do. */
+/** The ports of the operators' listener. */
 function composeAdminPorts(
   ports: Ports,
-  { storage, keyManagement, maintenance, metrics, log, prepare }: ProcessServices,
+  { storage, keyManagement, maintenance, observability, log, prepare }: ProcessServices,
   token: string,
   upstreamStates: () => Readonly<Record<string, string>>,
 ): AdminPorts {
@@ -145,7 +145,7 @@ function composeAdminPorts(
       cancel: (requestId) => inFlight.cancel(requestId),
     },
     maintenance,
-    metrics,
+    metrics: observability.metrics,
     onFault: log.fault,
     upstreamStates,
     notReady: () => whyNotReady(ports, storage),

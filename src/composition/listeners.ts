@@ -22,12 +22,12 @@ export interface Listeners {
 export function createListeners(
   router: Router,
   admin: Router,
-  { prepare, clock, onConnectionRefused: onRefused }: ProcessServices,
+  { prepare, clock, observability }: ProcessServices,
   config: () => Config,
 ): Listeners {
   const descriptors = readDescriptorLimit();
   const limits = () => connectionLimits(config().server, descriptors);
-  const shared = { nextId, clock, prepare, onRefused };
+  const shared = { nextId, clock, prepare, onRefused: observability.onConnectionRefused };
   const publicServer = createHttpServer(router, { ...shared, limits: () => limits().public });
   const adminServer = createHttpServer(Router().use(createPageGuard(config().admin.host), admin), {
     ...shared,

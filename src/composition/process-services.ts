@@ -1,15 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import { monitorLedger } from '../background/monitor-ledger.ts';
-import { isTracingEnabled } from '../config/environment.ts';
 import type { Environment } from '../config/environment.ts';
 import type { Config } from '../config/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
-import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
-import type { Telemetry, Tracer } from '../domain/ports/telemetry.ts';
 import type { TokenCounter } from '../domain/ports/tokens.ts';
 import { createTurnQueue } from '../domain/turn-queue.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
@@ -25,16 +22,13 @@ import type { Maintenance } from '../operations/maintenance.ts';
 import { createInFlight } from '../pipeline/in-flight.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
 import { hashKey } from '../storage/key-directory.ts';
-import { createConnectionReport } from '../telemetry/connection-report.ts';
 import type { Log } from '../telemetry/logger.ts';
-import { createMetrics } from '../telemetry/metrics.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
-import { createTelemetry } from '../telemetry/telemetry.ts';
-import { createTracing } from '../telemetry/tracing.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
 import { nextId } from './next-id.ts';
 import { openStorage } from './storage-services.ts';
 import type { StorageServices } from './storage-services.ts';
+import { createObservability } from './observability.ts';
+import type { Observability } from './observability.ts';
 
 /** What process services read of the config in force. */
 export interface ActiveConfig {
@@ -44,35 +38,35 @@ export interface ActiveConfig {
   upstreamStates(): Readonly<Record<string, UpstreamState>>;
 }
 
-/** Everything that lives as long as the process and outlives every reload: storage, limits, requests, telemetry. */
+/** The services of the whole process, which a reload does not replace: storage, limits, requests, observability. */
 export interface ProcessServices {
   readonly clock: Clock;
   readonly log: Log;
   /** When the process started, in seconds since 1970. */
   readonly startedAtSeconds: number;
   readonly storage: StorageServices;
-  /** What operators do with keys. */
+  /** Issues, changes, revokes and credits keys. */
   readonly keyManagement: KeyManagement;
   /** Verification of the ledger, and backups. */
   readonly maintenance: Maintenance;
+  /** Requests in progress. */
   readonly inFlight: InFlight;
   /** The limits of requests for text. */
   readonly limiter: Limiter;
   /** The limits of a key's reads of its own records. */
   readonly readLimiter: Limiter;
-  /** Makes those reads one after the other. */
+  /** Runs those reads one after the other. */
   readonly readTurns: TurnQueue;
+  /** The circuits of all upstreams. */
   readonly health: UpstreamHealth;
+  /** Counts tokens where an upstream reported none. */
   readonly tokens: TokenCounter;
-  readonly metrics: Metrics;
-  readonly telemetry: Telemetry;
-  readonly tracer: Tracer;
+  /** Metrics, traces and reports. */
+  readonly observability: Observability;
   /** Proxies of the passthrough, by server. */
   readonly passthroughProxies: PassthroughProxies;
   /** The first handler of every HTTP request. */
   readonly prepare: RequestHandler;
-  /** Counts and logs a connection that a listener refused or closed for lack of room. */
-  readonly onConnectionRefused: (reason: ConnectionRefusal) => void;
   /** Sets the config that metrics and the ledger monitor read from now on. */
   attach(active: ActiveConfig): void;
   /** Resolves when requests can be taken. Rejects with the reason when the database or the spool can't be opened. */
@@ -81,15 +75,15 @@ export interface ProcessServices {
   close(): Promise<void>;
 }
 
-/** Builds the services of a process. `environment` holds OpenTelemetry's own `OTEL_*` variables. */
+/** Builds the services of a process. Tracing is set up by the `OTEL_*` variables of `environment`. */
 export function createProcessServices(
   config: Config,
   environment: Environment,
   clock: Clock,
   log: Log,
 ): ProcessServices {
-  const tracer = createTracing(isTracingEnabled(environment) ? environment : null, clock, log.fault);
-  const metrics = createMetrics();
+  const observability = createObservability(environment, clock, log);
+  const { metrics, tracer } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
   const { engine, store, records, keyDirectory, ledgerAudit } = storage;
   const inFlight = createInFlight();
@@ -108,7 +102,6 @@ export function createProcessServices(
     settlementLagMs: () => records.lagMs(),
     logLinesDropped: () => log.droppedLines,
   });
-  const connectionReport = createConnectionReport(metrics, log, clock);
   return {
     clock,
     log,
@@ -130,19 +123,15 @@ export function createProcessServices(
       log.notice(state === 'open' ? 'upstream circuit opened' : 'upstream circuit closed', { upstream }),
     ),
     tokens: createTokenCounter(),
-    metrics,
-    telemetry: createTelemetry([metrics, log], log.fault),
-    tracer,
+    observability,
     passthroughProxies: new Map(),
     prepare: prepareAnswers(nextId, createUnreadWatch(clock)),
-    onConnectionRefused: connectionReport.refused,
     attach: (next) => void (active = next),
     ready: async () => void (await Promise.all([storage.recovered, tracer.ready])),
     async close() {
-      const tracesSent = tracer.close();
+      const tracesSent = observability.close();
       limiter.close();
       readLimiter.close();
-      connectionReport.close();
       await ledgerMonitor.stop();
       try {
         await storage.close();

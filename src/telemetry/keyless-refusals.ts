@@ -20,7 +20,7 @@ export function sumKeylessRefusals(
   write: (sum: KeylessSum) => void,
 ): {
   /** Counts a request without a valid key; false for any other request, which gets a log line of its own. */
-  takes(summary: ExchangeSummary): boolean;
+  countIfKeyless(summary: ExchangeSummary): boolean;
   /** Writes the counts now, if there are any. */
   flush(): void;
 } {
@@ -34,7 +34,7 @@ export function sumKeylessRefusals(
     count = 0;
   };
   return {
-    takes(summary) {
+    countIfKeyless(summary) {
       if (summary.keyId !== null) return false;
       if (count === 0) cancel = clock.schedule(intervalMs, flush);
       const code = codeOf(summary) ?? summary.outcome;

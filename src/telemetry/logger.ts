@@ -43,7 +43,7 @@ export function createLog(level: 'info' | 'warn' | 'silent', clock: Clock, write
   const keyless = sumKeylessRefusals(clock, (sum) => logger.info(sum, 'requests without a valid key'));
   return {
     exchangeEnded(summary) {
-      if (keyless.takes(summary)) return;
+      if (keyless.countIfKeyless(summary)) return;
       logger.info(requestLine(summary), 'request');
       for (const { upstream, result, cause } of summary.attempts)
         if (result === 'auth') logger.error({ upstream, cause }, 'upstream rejected its API key');
