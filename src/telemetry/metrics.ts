@@ -38,7 +38,7 @@ const streamEndings: Readonly<Record<Outcome, string>> = {
 };
 
 /** What gauges are read from on every scrape. */
-export interface MetricSources {
+interface MetricSources {
   /** The circuit state of every upstream; one that asked for a pause counts as open. */
   readonly upstreamStates: () => Readonly<Record<string, UpstreamState>>;
   readonly ledgerFigures: () => LedgerFigures;
