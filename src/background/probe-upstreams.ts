@@ -1,3 +1,4 @@
+import { getCall } from '../domain/get-call.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { HealthSign } from '../domain/failure.ts';
@@ -46,15 +47,7 @@ async function runProbe(
   const limit = new AbortController();
   const cancel = clock.schedule(probeLimitMs, () => limit.abort());
   const attempt = health.probed(upstream);
-  const call = {
-    upstream,
-    method: 'GET',
-    path,
-    body: null,
-    stream: false,
-    leftMs: probeLimitMs,
-    fresh: false,
-  } as const;
+  const call = getCall(upstream, path, probeLimitMs);
   const answer = await upstreams.call(call, AbortSignal.any([limit.signal, stopped]));
   cancel();
   if (answer.kind === 'answer') answer.release();

@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/ports/clock.ts';
 
-/** Time as this machine has it. */
+/** The clocks and timers of this machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonicMs: () => performance.now(),

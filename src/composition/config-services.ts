@@ -1,112 +1,74 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Router } from 'express';
+import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { isDiscovered } from '../config/schema.ts';
 import type { Config } from '../config/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
+import type { Upstreams } from '../domain/ports/upstreams.ts';
 import { createAdminRouter } from '../http/admin-router.ts';
+import type { AdminPorts } from '../http/admin-router.ts';
+import type { OwnKeyPorts } from '../http/own-key-routes.ts';
 import { createPublicRouter } from '../http/public-router.ts';
-import { probeUpstreams } from '../background/probe-upstreams.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { isRefusal } from '../shared/errors.ts';
-import type { ProcessServices } from './process-services.ts';
+import type { ActiveConfig, ProcessServices } from './process-services.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
 import type { PreviousModels, Models } from './upstreams.ts';
 
-/** What one config makes of the foundation: upstreams, models, and the routers that serve them. */
-export interface ConfigServices {
+/** The services of one config: its upstreams, its models, and the routers that serve them. */
+export interface ConfigServices extends ActiveConfig {
   readonly config: Config;
+  /** The public paths. */
   readonly router: Router;
+  /** The operators' paths. */
   readonly admin: Router;
   readonly models: Models;
-  upstreamStates(): Readonly<Record<string, UpstreamState>>;
-  /** Stops what it does by itself: another service is in force. What runs over it goes on. */
+  /** Stops its probes, because another config is in force. Requests that run over it go on. */
   stopBackgroundWork(): void;
-  /** Lets go of the upstreams; whatever still runs over them breaks. */
+  /** Closes the connections to its upstreams; calls that still run over them break. */
   close(): Promise<void>;
 }
 
-/** What the states of a circuit are in plain words. */
+/** The circuit states as `/readyz` shows them. */
 const shownStates: Readonly<Record<UpstreamState, string>> = {
   closed: 'ok',
   half_open: 'being tried again',
   open: 'failing',
 };
 
-/** `before` is the service that this one takes the place of. */
+/** Builds the services of one config. `previous` are those that they replace. */
 export function createConfigServices(
   config: Config,
-  foundation: ProcessServices,
+  processServices: ProcessServices,
   adminToken: string,
-  before: ConfigServices | null,
+  previous: ConfigServices | null,
 ): ConfigServices {
-  const { clock, store, inFlight, health, keys, log, metrics } = foundation;
+  const { clock, health, log } = processServices;
   const upstreams = composeUpstreams(config, clock);
-  const passthrough = composePassthrough(config);
   const stopProbes = probeUpstreams(composeProbes(config), upstreams, health, clock);
-  const models = composeModels(
-    config,
-    upstreams,
-    clock,
-    log.fault,
-    previousModelsOf(config, foundation, before),
-  );
-  const { concurrency, requestsPerMinute, queueWait: queueWaitMs, balanceMode } = config.limits;
-  const { compatibility } = config;
-  const limits = { concurrency, requestsPerMinute, queueWaitMs };
-  const ports: Ports = {
-    ...foundation,
-    keys: foundation.directory,
-    models: models.catalogue,
-    upstreams,
-    random: Math.random,
-    balanceMode,
-    defaultLimits: limits,
-    defaultCompatibility: compatibility,
-  };
-  const defaults = { limits, compatibility };
+  const previousModels = previousModelsOf(config, processServices, previous);
+  const models = composeModels(config, upstreams, clock, log.fault, previousModels);
+  const ports = composePorts(config, processServices, upstreams, models);
   const isCooling = (name: string): boolean => health.coolingMs(name) > 0;
-  const upstreamStates = (): Readonly<Record<string, UpstreamState>> =>
-    Object.fromEntries(
-      Object.keys(config.upstreams).map((name) => [name, isCooling(name) ? 'open' : health.state(name)]),
-    );
+  const readStates = <State>(read: (name: string) => State): Readonly<Record<string, State>> =>
+    Object.fromEntries(Object.keys(config.upstreams).map((name) => [name, read(name)]));
   return {
     config,
     models,
-    upstreamStates,
+    lowBalanceNanos: config.limits.lowBalance,
+    upstreamStates: () => readStates((name) => (isCooling(name) ? 'open' : health.state(name))),
     router: createPublicRouter(
       ports,
-      {
-        ...store,
-        keys: foundation.directory,
-        readLimiter: foundation.readLimiter,
-        readTurns: foundation.readTurns,
-        inFlight,
-        defaults,
-      },
-      { paths: passthrough, proxies: foundation.proxies },
-      foundation.prepare,
+      composeOwnKeyPorts(ports, processServices),
+      { paths: composePassthrough(config), proxies: processServices.passthroughProxies },
+      processServices.prepare,
       config.server.maxBody,
     ),
-    admin: createAdminRouter({
-      token: adminToken,
-      prepare: foundation.prepare,
-      keys: { keys, defaults, countInFlight: (keyIds) => inFlight.count(keyIds) },
-      records: {
-        listRecords: (filter, limit, cursor) => store.listRecords(filter, limit, cursor),
-        running: inFlight,
-      },
-      maintenance: foundation.maintenance,
-      metrics,
-      onFault: log.fault,
-      upstreamStates: () =>
-        Object.fromEntries(
-          Object.entries(upstreamStates()).map(([name, state]) => [
-            name,
-            isCooling(name) ? 'asked for a pause' : shownStates[state],
-          ]),
-        ),
-      notReady: () => whyNotReady(ports, foundation),
-    }),
+    admin: createAdminRouter(
+      composeAdminPorts(ports, processServices, adminToken, () =>
+        readStates((name) => (isCooling(name) ? 'asked for a pause' : shownStates[health.state(name)])),
+      ),
+    ),
     stopBackgroundWork: stopProbes,
     async close() {
       stopProbes();
@@ -115,28 +77,102 @@ export function createConfigServices(
   };
 }
 
+/** The ports of the pipeline. */
+function composePorts(
+  { limits, compatibility }: Config,
+  processServices: ProcessServices,
+  upstreams: Upstreams,
+  models: Models,
+): Ports {
+  const { storage, observability } = processServices;
+  return {
+    clock: processServices.clock,
+    keys: storage.keyDirectory,
+    limiter: processServices.limiter,
+    records: storage.records,
+    models: models.catalogue,
+    upstreams,
+    telemetry: observability.telemetry,
+    tracer: observability.tracer,
+    inFlight: processServices.inFlight,
+    tokens: processServices.tokens,
+    health: processServices.health,
+    random: Math.random,
+    defaultLimits: {
+      concurrency: limits.concurrency,
+      requestsPerMinute: limits.requestsPerMinute,
+      queueWaitMs: limits.queueWait,
+    },
+    balanceMode: limits.balanceMode,
+    defaultCompatibility: compatibility,
+  };
+}
+
+/** The ports of `/v1/key`. */
+function composeOwnKeyPorts(ports: Ports, { storage, readLimiter, readTurns }: ProcessServices): OwnKeyPorts {
+  const { store } = storage;
+  return {
+    readLimiter,
+    readTurns,
+    keys: ports.keys,
+    inFlight: ports.inFlight,
+    defaults: { limits: ports.defaultLimits, compatibility: ports.defaultCompatibility },
+    accounts: (keyIds) => store.accounts(keyIds),
+    listRecords: (filter, limit, cursor) => store.listRecords(filter, limit, cursor),
+    findRecord: (requestId, keyId) => store.findRecord(requestId, keyId),
+  };
+}
+
+/** The ports of the operators' listener. */
+function composeAdminPorts(
+  ports: Ports,
+  { storage, keyManagement, maintenance, observability, log, prepare }: ProcessServices,
+  token: string,
+  upstreamStates: () => Readonly<Record<string, string>>,
+): AdminPorts {
+  const { inFlight, defaultLimits, defaultCompatibility } = ports;
+  return {
+    token,
+    prepare,
+    keys: {
+      keys: keyManagement,
+      defaults: { limits: defaultLimits, compatibility: defaultCompatibility },
+      countInFlight: (keyId) => inFlight.count(keyId),
+    },
+    records: {
+      listRecords: (filter, limit, cursor) => storage.store.listRecords(filter, limit, cursor),
+      running: inFlight,
+    },
+    maintenance,
+    metrics: observability.metrics,
+    onFault: log.fault,
+    upstreamStates,
+    notReady: () => whyNotReady(ports, storage),
+  };
+}
+
 async function whyNotReady(
   { inFlight, models }: Ports,
-  { writes, engine }: ProcessServices,
+  { writeCheck, engine }: ProcessServices['storage'],
 ): Promise<string | null> {
   if (!inFlight.accepting) return 'draining';
-  const writeFault = await writes.fault();
-  if (writeFault !== null) return `the database does not take writes: ${writeFault}`;
+  const writeFault = await writeCheck.fault();
+  if (writeFault !== null) return `the database does not accept writes: ${writeFault}`;
   if (engine.impaired !== null) return engine.impaired;
   return isRefusal(await models.list()) ? 'no list of models from the upstream yet' : null;
 }
 
-/** A list of models outlives its config where the next one would ask for it in the same way. */
+/** A discovered list stays valid across a reload if the new config asks the same upstream in the same way. */
 function previousModelsOf(
   config: Config,
-  { startedAt }: ProcessServices,
-  before: ConfigServices | null,
+  { startedAtSeconds }: ProcessServices,
+  previous: ConfigServices | null,
 ): PreviousModels {
   const { models, upstreams } = config;
   const sameSource =
-    before !== null &&
+    previous !== null &&
     isDiscovered(models) &&
-    isDeepStrictEqual(models, before.config.models) &&
-    isDeepStrictEqual(upstreams[models.from], before.config.upstreams[models.from]);
-  return { lastGood: sameSource ? before.models.lastGood() : null, startedAtSeconds: startedAt };
+    isDeepStrictEqual(models, previous.config.models) &&
+    isDeepStrictEqual(upstreams[models.from], previous.config.upstreams[models.from]);
+  return { lastGood: sameSource ? previous.models.lastGood() : null, startedAtSeconds };
 }

@@ -3,30 +3,31 @@ import { connectionLimits, readDescriptorLimit } from '../config/connection-limi
 import type { Config } from '../config/schema.ts';
 import { createPageGuard } from '../http/page-guard.ts';
 import { createHttpServer, startListening } from '../http/server.ts';
-import { nextId } from './process-services.ts';
+import { nextId } from './next-id.ts';
 import type { ProcessServices } from './process-services.ts';
 
-/** The two addresses that a process listens on: one for the public, one for operators. */
+/** The two listeners of a process: one for clients, one for operators. */
 export interface Listeners {
-  /** Starts both, or neither; resolves with their addresses. */
+  /** Opens both, or neither; resolves with their addresses. */
   open(config: Config): Promise<{ readonly url: string; readonly adminUrl: string }>;
-  /** Takes no new connections of the public; those that are open stay. */
+  /** Refuses new client connections; open ones stay. */
   stopAccepting(): void;
-  /** Cuts the public's connections. */
+  /** Cuts all client connections. */
   cutPublic(): void;
+  /** Closes the operators' listener and cuts its connections. */
   close(): void;
 }
 
-/** `config` is the one in force: a reload changes how many connections are taken from then on. */
+/** Creates both listeners, not yet open. `config` reads the config in force, whose connection limits apply at once. */
 export function createListeners(
   router: Router,
   admin: Router,
-  { prepare, clock, onConnectionRefused: onRefused }: ProcessServices,
+  { prepare, clock, observability }: ProcessServices,
   config: () => Config,
 ): Listeners {
   const descriptors = readDescriptorLimit();
   const limits = () => connectionLimits(config().server, descriptors);
-  const shared = { nextId, clock, prepare, onRefused };
+  const shared = { nextId, clock, prepare, onRefused: observability.onConnectionRefused };
   const publicServer = createHttpServer(router, { ...shared, limits: () => limits().public });
   const adminServer = createHttpServer(Router().use(createPageGuard(config().admin.host), admin), {
     ...shared,

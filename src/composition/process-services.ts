@@ -1,162 +1,143 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { wantsTraces } from '../config/environment.ts';
+import { randomBytes } from 'node:crypto';
+import type { RequestHandler } from 'express';
+import { monitorLedger } from '../background/monitor-ledger.ts';
+import type { Environment } from '../config/environment.ts';
 import type { Config } from '../config/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory.ts';
-import { createTurnQueue } from '../domain/turn-queue.ts';
-import type { Clock } from '../domain/ports/clock.ts';
-import { createUpstreamHealth } from '../domain/upstream-health.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { Limiter } from '../domain/ports/limiter.ts';
+import type { TokenCounter } from '../domain/ports/tokens.ts';
+import { createTurnQueue } from '../domain/turn-queue.ts';
+import type { TurnQueue } from '../domain/turn-queue.ts';
+import { createUpstreamHealth } from '../domain/upstream-health.ts';
+import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { PassthroughProxies } from '../http/passthrough.ts';
 import { prepareAnswers } from '../http/refusal-response.ts';
 import { createUnreadWatch } from '../http/unread-watch.ts';
-import { createWriteCheck } from '../background/check-writes.ts';
 import { createKeyManagement } from '../operations/manage-keys.ts';
+import type { KeyManagement } from '../operations/manage-keys.ts';
 import { createMaintenance } from '../operations/maintenance.ts';
-import { monitorLedger } from '../background/monitor-ledger.ts';
+import type { Maintenance } from '../operations/maintenance.ts';
 import { createInFlight } from '../pipeline/in-flight.ts';
-import { createLedgerAudit } from '../storage/ledger-audit.ts';
-import { createKeyDirectory, hashKey } from '../storage/key-directory.ts';
-import { retrySettlements } from '../background/retry-settlements.ts';
-import { makeFilesPrivate, realDatabasePath } from '../storage/private-files.ts';
-import { createSettlementSpool } from '../storage/settlement-spool.ts';
-import { createSqliteEngine } from '../storage/sqlite/engine.ts';
-import { createStore } from '../storage/store.ts';
-import { createConnectionReport } from '../telemetry/connection-report.ts';
+import type { InFlight } from '../pipeline/in-flight.ts';
+import { hashKey } from '../storage/key-directory.ts';
 import type { Log } from '../telemetry/logger.ts';
-import { createMetrics } from '../telemetry/metrics.ts';
-import { createTelemetry } from '../telemetry/telemetry.ts';
-import { createTracing } from '../telemetry/tracing.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
+import { nextId } from './next-id.ts';
+import { openStorage } from './storage-services.ts';
+import type { StorageServices } from './storage-services.ts';
+import { createObservability } from './observability.ts';
+import type { Observability } from './observability.ts';
 
-/** What lives as long as the process, whatever becomes of its config: the books, the limits, what is in progress. */
-export type ProcessServices = ReturnType<typeof createProcessServices>;
-
-/** What of the config that is in force now the foundation looks at. */
-interface Current {
-  readonly lowBalanceNanos: () => number;
-  readonly upstreamStates: () => Readonly<Record<string, UpstreamState>>;
+/** What process services read of the config in force. */
+export interface ActiveConfig {
+  /** The balance below which a key counts as low, in nano-USD. */
+  readonly lowBalanceNanos: number;
+  /** The circuit state of every configured upstream; one that asked for a pause counts as open. */
+  upstreamStates(): Readonly<Record<string, UpstreamState>>;
 }
 
-/** A fresh id of 32 hexadecimal digits. */
-export function nextId(): string {
-  return randomUUID().replaceAll('-', '');
+/** The services of the whole process, which a reload does not replace: storage, limits, requests, observability. */
+export interface ProcessServices {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** When the process started, in seconds since 1970. */
+  readonly startedAtSeconds: number;
+  readonly storage: StorageServices;
+  /** Issues, changes, revokes and credits keys. */
+  readonly keyManagement: KeyManagement;
+  /** Verification of the ledger, and backups. */
+  readonly maintenance: Maintenance;
+  /** Requests in progress. */
+  readonly inFlight: InFlight;
+  /** The limits of requests for text. */
+  readonly limiter: Limiter;
+  /** The limits of a key's reads of its own records. */
+  readonly readLimiter: Limiter;
+  /** Runs those reads one after the other. */
+  readonly readTurns: TurnQueue;
+  /** The circuits of all upstreams. */
+  readonly health: UpstreamHealth;
+  /** Counts tokens where an upstream reported none. */
+  readonly tokens: TokenCounter;
+  /** Metrics, traces and reports. */
+  readonly observability: Observability;
+  /** Proxies of the passthrough, by server. */
+  readonly passthroughProxies: PassthroughProxies;
+  /** The first handler of every HTTP request. */
+  readonly prepare: RequestHandler;
+  /** Sets the config that metrics and the ledger monitor read from now on. */
+  attach(active: ActiveConfig): void;
+  /** Resolves when requests can be taken. Rejects with the reason when the database or the spool can't be opened. */
+  ready(): Promise<void>;
+  /** Stops all background work, then closes storage. Throws as `StorageServices.close` does. */
+  close(): Promise<void>;
 }
 
-export function createProcessServices({ storage }: Config, clock: Clock, log: Log, current: Current) {
-  const tracer = createTracing(wantsTraces(process.env), clock, log.fault);
-  const name = storage.url.slice('sqlite:'.length);
-  const isFile = name !== ':memory:';
-  // Everything that belongs to a database lies beside its real path, whichever symlink leads to it.
-  const path = isFile ? realDatabasePath(name) : name;
-  const madePrivate = makeFilesPrivate(path);
-  if (madePrivate > 0)
-    log.notice(
-      `files of the database could be read by other users: ${madePrivate} are now their owner's alone`,
-    );
-  const engine = createSqliteEngine({ path, durability: storage.durability, clock, onFault: log.fault });
-  let isLost = false;
-  void engine.lost.then(() => (isLost = true));
-  const store = createStore(engine, { nextId, now: () => clock.now(), report: log.fault });
-  const records = retrySettlements(store, {
-    clock,
-    onFault: log.fault,
-    spool: isFile ? createSettlementSpool(path, log.fault) : null,
-    ready: engine.ready,
-    isBroken: () => engine.broken !== null,
-    isLost: () => isLost,
-  });
-  const recovered = records.recover().then((count) => {
-    if (count === 0) return;
-    metrics.holdsExpired(count);
-    log.fault('records that an earlier process left open were closed', `${count} of them`);
-  });
-  // `ready()` reports a database that can't be opened.
-  recovered.catch(() => {});
-  const directory = createKeyDirectory(store, clock, {
-    onFault: log.fault,
-    onShed: () => metrics.keyLookUpShed(),
-  });
+/** Builds the services of a process. Tracing is set up by the `OTEL_*` variables of `environment`. */
+export function createProcessServices(
+  config: Config,
+  environment: Environment,
+  clock: Clock,
+  log: Log,
+): ProcessServices {
+  const observability = createObservability(environment, clock, log);
+  const { metrics, tracer } = observability;
+  const storage = openStorage(config.storage, clock, log, metrics);
+  const { engine, store, records, keyDirectory, ledgerAudit } = storage;
   const inFlight = createInFlight();
   const limiter = createMemoryLimiter(clock);
   const readLimiter = createMemoryLimiter(clock);
-  const books = createLedgerAudit(engine);
-  const watch = monitorLedger(store, books, clock, {
-    lowBalanceNanos: current.lowBalanceNanos,
+  let active: ActiveConfig = { lowBalanceNanos: config.limits.lowBalance, upstreamStates: () => ({}) };
+  const ledgerMonitor = monitorLedger(store, ledgerAudit, clock, {
+    lowBalanceNanos: () => active.lowBalanceNanos,
     isKnown: (requestId) => inFlight.has(requestId) || records.isWaiting(requestId),
     onExpired: (count) => metrics.holdsExpired(count),
     onFault: log.fault,
   });
-  const metrics = createMetrics({
-    upstreamStates: current.upstreamStates,
-    books: () => watch.figures,
+  metrics.attach({
+    upstreamStates: () => active.upstreamStates(),
+    ledgerFigures: () => ledgerMonitor.figures,
     settlementLagMs: () => records.lagMs(),
     logLinesDropped: () => log.droppedLines,
   });
-  const connectionReport = createConnectionReport(metrics, log, clock);
   return {
     clock,
     log,
-    prepare: prepareAnswers(nextId, createUnreadWatch(clock)),
-    onConnectionRefused: connectionReport.refused,
-    /** In seconds since 1970. */
-    startedAt: Math.floor(clock.now() / 1_000),
-    engine,
-    store,
-    records,
-    writes: createWriteCheck(records, clock, (fault) => {
-      if (fault === null) log.notice('the database takes writes again');
-      else log.fault('the database does not take writes', fault);
+    startedAtSeconds: Math.floor(clock.now() / 1_000),
+    storage,
+    keyManagement: createKeyManagement({
+      clock,
+      randomBytes,
+      hash: hashKey,
+      forgetKeys: () => keyDirectory.forgetAll(),
+      store,
     }),
-    directory,
+    maintenance: createMaintenance(ledgerAudit, () => engine.copy(), clock),
     inFlight,
     limiter,
     readLimiter,
     readTurns: createTurnQueue(clock),
-    maintenance: createMaintenance(books, () => engine.copy(), clock),
-    metrics,
-    telemetry: createTelemetry(metrics, log),
-    proxies: new Map() as PassthroughProxies,
-    tracer,
-    /**
-     * Resolves when requests can be taken: the database is open, what an earlier process left in the spool is settled,
-     * and its open records are closed. Rejects with the reason when the database or the spool can't be opened.
-     */
-    ready: async () => void (await Promise.all([recovered, tracer.ready])),
     health: createUpstreamHealth(clock, (upstream, state) =>
-      log.notice(
-        state === 'open' ? 'an upstream fails and is left alone' : 'an upstream is used again',
-        upstream,
-      ),
+      log.notice(state === 'open' ? 'upstream circuit opened' : 'upstream circuit closed', { upstream }),
     ),
     tokens: createTokenCounter(),
-    keys: createKeyManagement({
-      clock,
-      randomBytes,
-      hash: hashKey,
-      forgetKeys: () => directory.forgetAll(),
-      store,
-    }),
-    /**
-     * Closes the books. Throws if settlements are lost, which neither the database nor the spool took, and if the
-     * database could not be saved or closed.
-     */
-    async close(): Promise<void> {
-      const tracesSent = tracer.close();
+    observability,
+    passthroughProxies: new Map(),
+    prepare: prepareAnswers(nextId, createUnreadWatch(clock)),
+    attach: (next) => void (active = next),
+    ready: async () => void (await Promise.all([storage.recovered, tracer.ready])),
+    async close() {
+      const tracesSent = observability.close();
       limiter.close();
       readLimiter.close();
-      connectionReport.close();
-      await watch.stop();
-      await records.flush();
-      const failures: unknown[] = [];
-      await engine.close().catch((error: unknown) => void failures.push(error));
-      const { spooled, lost } = await records.close();
-      await tracesSent;
-      if (spooled > 0)
-        log.fault('settlements wait in the spool, and are made at the next start', `${spooled} of them`);
-      if (lost > 0)
-        failures.push(new Error(`settlements lost: ${lost}. Neither the database nor the spool took them.`));
-      for (const failure of failures.slice(1)) log.fault('the books were not closed cleanly', failure);
-      if (failures.length > 0) throw failures[0];
+      await ledgerMonitor.stop();
+      try {
+        await storage.close();
+      } finally {
+        await tracesSent;
+      }
     },
   };
 }

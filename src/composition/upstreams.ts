@@ -22,7 +22,7 @@ import type { Upstream } from '../transport/upstreams.ts';
 
 type UpstreamConfig = Config['upstreams'][string];
 
-/** Every upstream of the config, by its name. */
+/** A client for every upstream of the config. */
 export function composeUpstreams({ upstreams }: Config, clock: Clock): Upstream {
   const byName = Object.entries(upstreams).map(([name, config]) => {
     const { url, allowLinkLocal, timeouts } = config;
@@ -38,34 +38,34 @@ export function composeUpstreams({ upstreams }: Config, clock: Clock): Upstream 
   return createUpstreams(new Map(byName));
 }
 
-/** The headers of every call: what the upstream's dialect wants, its key as it wants it, and what the config adds. */
+/** The headers of every call: the dialect's own, the API key in the dialect's scheme, and those of the config. */
 function headersOf({
   apiKey,
   authHeader,
   headers: added,
-  dialects: [spoken],
+  dialects: [dialect],
 }: UpstreamConfig): Record<string, string> {
-  if (spoken === undefined) throw new Error('an upstream without a dialect');
-  const { auth, headers = {} } = dialects[spoken];
+  if (dialect === undefined) throw new Error('upstream without a dialect');
+  const { auth, headers = {} } = dialects[dialect];
   if (apiKey === undefined) return { ...headers, ...added };
   const { header, prefix } =
-    authHeader === undefined || authHeader === auth.header ? auth : placeOf(authHeader);
+    authHeader === undefined || authHeader === auth.header ? auth : authSchemeFor(authHeader);
   return { ...headers, ...added, [header]: prefix + apiKey };
 }
 
-/** Where a key stands that the config puts into another header than the dialect does. */
-function placeOf(header: string): AuthScheme {
+/** The scheme for a header that the config chose in place of the dialect's. */
+function authSchemeFor(header: string): AuthScheme {
   return header === bearer.header ? bearer : { header, prefix: '' };
 }
 
-/** The upstreams of the config that are asked now and then whether they are well. */
+/** The health probes of the config. */
 export function composeProbes({ upstreams }: Config): readonly Probe[] {
   return Object.entries(upstreams).flatMap(([upstream, { probe }]) =>
     probe === undefined ? [] : [{ upstream, path: probe.path, intervalMs: probe.interval }],
   );
 }
 
-/** The paths of the config that are passed on, with what their upstreams want. */
+/** The passthrough paths of the config, with their upstreams' addresses, headers and deadlines. */
 export function composePassthrough({ passthrough, upstreams }: Config): readonly Passthrough[] {
   return passthrough.flatMap(({ path, upstream, price, free: isFree }) => {
     const config = upstreams[upstream];
@@ -92,19 +92,19 @@ export function composePassthrough({ passthrough, upstreams }: Config): readonly
 /** The models of one config. */
 export interface Models {
   readonly catalogue: ModelCatalogue;
-  /** The last good list of an upstream that is asked for them. */
+  /** The last good list of a discovered catalogue; `null` for a configured one. */
   readonly lastGood: () => ModelDiscovery['lastGood'];
 }
 
-/** What the config before this one leaves to its models. */
+/** What the models of the previous config pass on. */
 export interface PreviousModels {
-  /** A list that still counts, because it would be asked for in the same way; `null` if there is none. */
+  /** A discovered list that stays valid, because its source is unchanged; `null` if there is none. */
   readonly lastGood: ModelDiscovery['lastGood'];
-  /** When the process began to offer models, in seconds since 1970. */
+  /** When the process started, in seconds since 1970: the creation time of configured models. */
   readonly startedAtSeconds: number;
 }
 
-/** The models of the config, or what one of its upstreams lists. */
+/** The catalogue of the config: its own models, or those that one of its upstreams lists. */
 export function composeModels(
   { models, upstreams: configs }: Config,
   upstreams: Upstreams,
@@ -136,7 +136,7 @@ export function composeModels(
   return { catalogue, lastGood: () => null };
 }
 
-/** Of the dialects that an upstream speaks the first is preferred. The config's check leaves no name without one. */
+/** How a model is called at an upstream, in the first of its dialects. The config's check guarantees that both exist. */
 function sourceOf(name: string, upstreams: Config['upstreams']): ModelSource {
   const config = upstreams[name];
   const [spoken] = config?.dialects ?? [];

@@ -7,8 +7,13 @@ export function readVariable(environment: Environment, name: string): string | u
   return value === '' ? undefined : value;
 }
 
-/** Whether traces are wanted: the variables are OpenTelemetry's own, and so is the one that overrules them. */
-export function wantsTraces(environment: Environment): boolean {
+/** The environment of this process. */
+export function processEnvironment(): Environment {
+  return process.env;
+}
+
+/** Whether tracing is switched on, by OpenTelemetry's own variables: an endpoint is set, and the SDK is not disabled. */
+export function isTracingEnabled(environment: Environment): boolean {
   const isDisabled = readVariable(environment, 'OTEL_SDK_DISABLED')?.toLowerCase() === 'true';
   return !isDisabled && readVariable(environment, 'OTEL_EXPORTER_OTLP_ENDPOINT') !== undefined;
 }

@@ -2,6 +2,7 @@ import { hasControlCharacters } from '../shared/control-characters.ts';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import { matchName, renameBy } from '../shared/name-pattern.ts';
 import type { Refusal } from '../shared/errors.ts';
+import { getCall } from '../domain/get-call.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { ModelCatalogue } from '../domain/ports/models.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
@@ -14,37 +15,38 @@ import type { ListedModel } from '../protocol/upstream/read-models.ts';
 /** How long a list stays fresh, in milliseconds. */
 const freshMs = 60_000;
 
-/** How soon a failed or an outdated list may be asked for again, in milliseconds. */
+/** How soon a list that failed, or lacks a model, may be fetched again, in milliseconds. */
 const retryMs = 2_000;
 
 /** How long an upstream may take to list its models, in milliseconds. */
-const askLimitMs = 5_000;
+const fetchLimitMs = 5_000;
 
-/** How much of a list is read, in bytes, and how many of its models are offered. */
-const maxListBytes = 1_048_576;
+/** How much of a list is read, in UTF-16 code units, and how many of its models are offered. */
+const maxListChars = 1_048_576;
 const maxModels = 1_000;
 
 /** Which models of an upstream's list are offered, and how. */
 export interface Offer {
   readonly source: ModelSource;
-  /** Where the list is, below the upstream's base URL. */
+  /** The path of the list below the upstream's base URL. */
   readonly listPath: string;
-  /** Patterns of the upstream's names, of which one must fit. */
+  /** Patterns of upstream names; a model is offered if one of them matches. */
   readonly allow: readonly string[];
-  /** Our names by patterns of theirs. */
+  /** Public names by patterns of upstream names. */
   readonly rename: Readonly<Record<string, string>>;
   readonly price: ModelPrice;
   readonly holdTokens: number;
 }
 
-/** Models asked of an upstream, and the list that would serve while it is away. */
+/** A catalogue that is fetched from an upstream. */
 export interface ModelDiscovery extends ModelCatalogue {
+  /** The last list that could be read; `null` before the first one. */
   readonly lastGood: ReadonlyMap<string, OfferedModel> | null;
 }
 
 /**
- * Offers what an upstream lists under its list of models. The last good list serves while it is renewed, and while the
- * upstream is away; a name that is not on it has the list asked for again, so that a new model is found at once.
+ * Offers the models that an upstream lists. The last good list serves while it is renewed and while the upstream is down;
+ * an unknown name has the list fetched again, so that a new model is found at once.
  */
 export function createModelDiscovery(
   offer: Offer,
@@ -54,25 +56,26 @@ export function createModelDiscovery(
   lastGood: ReadonlyMap<string, OfferedModel> | null = null,
 ): ModelDiscovery {
   let models = lastGood;
-  /** What was last told of the list, so that an operator hears of a change once. */
-  let told: string | null = null;
-  let askedMs = Number.NEGATIVE_INFINITY;
-  let asking: Promise<void> | null = null;
+  /** The last reported problem: each is logged once until it changes. */
+  let reported: string | null = null;
+  let fetchedMs = Number.NEGATIVE_INFINITY;
+  let fetching: Promise<void> | null = null;
 
-  const ask = async (): Promise<void> => {
-    askedMs = clock.monotonicMs();
+  const fetchList = async (): Promise<void> => {
+    fetchedMs = clock.monotonicMs();
     const found = await fetchModels(offer, models, upstreams, clock);
     models = found?.models ?? models;
-    const trouble = found === null ? 'it does not answer with a list of models' : troubleIn(found, offer);
-    if (trouble !== null && trouble !== told) report(`the upstream ${offer.source.upstream}`, trouble);
-    told = trouble;
+    const problem = found === null ? 'the answer is not a list of models' : problemIn(found, offer);
+    const { upstream } = offer.source;
+    if (problem !== null && problem !== reported) report('model discovery failed', problem, { upstream });
+    reported = problem;
   };
-  /** Brings the list up to date if it is older than `maxAgeMs`; callers at once share one question. */
+  /** Fetches the list again if it is older than `maxAgeMs`; concurrent callers share one fetch. */
   const refresh = async (maxAgeMs: number): Promise<void> => {
-    if (asking === null && clock.monotonicMs() - askedMs >= maxAgeMs) {
-      asking = ask().finally(() => (asking = null));
+    if (fetching === null && clock.monotonicMs() - fetchedMs >= maxAgeMs) {
+      fetching = fetchList().finally(() => (fetching = null));
     }
-    await asking;
+    await fetching;
   };
   const current = async (): Promise<ReadonlyMap<string, OfferedModel> | Refusal> => {
     if (models === null) await refresh(retryMs);
@@ -96,29 +99,30 @@ export function createModelDiscovery(
   };
 }
 
-/** What is offered of a list, and how many of its names can't be. */
+/** The offered models of a list. */
 interface Found {
   readonly models: ReadonlyMap<string, OfferedModel>;
+  /** How many names were left out for their control characters. */
   readonly unusable: number;
 }
 
-/** What an operator should know of a list; `null` when all is well. */
-function troubleIn({ models, unusable }: Found, { allow }: Offer): string | null {
-  if (unusable > 0) return `${unusable} of its models are left out: control characters in their names`;
-  return models.size > 0 ? null : `none of its models is allowed by ${JSON.stringify(allow)}`;
+/** What an operator should mend about a list; `null` when nothing. */
+function problemIn({ models, unusable }: Found, { allow }: Offer): string | null {
+  if (unusable > 0) return `${unusable} models left out: control characters in their names`;
+  return models.size > 0 ? null : `no model of the list is allowed by ${JSON.stringify(allow)}`;
 }
 
 function unknownModels(): Refusal {
   return refuse(
     'upstream_unavailable',
-    "The model's provider has not said yet which models it has. Try again shortly.",
+    'The list of models is not available from the provider yet. Try again shortly.',
     {
       retryAfterMs: retryMs,
     },
   );
 }
 
-/** `null` when the upstream did not answer with a list. */
+/** Fetches the list; `null` when the upstream did not answer with one. */
 async function fetchModels(
   offer: Offer,
   before: ReadonlyMap<string, OfferedModel> | null,
@@ -126,7 +130,7 @@ async function fetchModels(
   clock: Clock,
 ): Promise<Found | null> {
   const limit = new AbortController();
-  const cancel = clock.schedule(askLimitMs, () => limit.abort());
+  const cancel = clock.schedule(fetchLimitMs, () => limit.abort());
   try {
     const text = await fetchText(offer, upstreams, limit.signal);
     const listed = text === null ? null : readModels(text);
@@ -141,20 +145,11 @@ async function fetchText(
   upstreams: Upstreams,
   signal: AbortSignal,
 ): Promise<string | null> {
-  const call = {
-    upstream,
-    method: 'GET',
-    path,
-    body: null,
-    stream: false,
-    leftMs: askLimitMs,
-    fresh: false,
-  } as const;
-  const answer = await upstreams.call(call, signal);
+  const answer = await upstreams.call(getCall(upstream, path, fetchLimitMs), signal);
   if (answer.kind === 'fault') return null;
   const decoder = new TextDecoder();
   let text = '';
-  while (answer.status === 200 && text.length <= maxListBytes) {
+  while (answer.status === 200 && text.length <= maxListChars) {
     const part = await answer.read();
     if (part === null) return text;
     if (!(part instanceof Uint8Array)) return null;
@@ -165,9 +160,8 @@ async function fetchText(
 }
 
 /**
- * The models of a list as they are offered: those that are allowed, under the names that they are given. One whose age
- * the list does not tell keeps the time at which it was seen first. A name that a terminal would obey rather than show is
- * left out: it would reach logs and tables.
+ * The allowed models of a list, under their public names. A model without a creation time in the list keeps the time at
+ * which it was first seen. A name with control characters is left out: it would reach logs and terminals.
  */
 function offerModels(
   listed: readonly ListedModel[],

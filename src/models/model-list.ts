@@ -1,7 +1,7 @@
 import type { ModelCatalogue } from '../domain/ports/models.ts';
 import type { OfferedModel } from '../domain/routing.ts';
 
-/** The catalogue of a config that names its models. */
+/** A catalogue of the models that the config names. */
 export function createModelList(models: readonly OfferedModel[]): ModelCatalogue {
   const byId = new Map(models.map((model) => [model.id, model]));
   return {

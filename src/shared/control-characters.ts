@@ -1,4 +1,4 @@
-/** Control and format characters (escape sequences, direction marks) and line separators: what changes how a line is shown. */
+/** Control and format characters (escape sequences, direction marks) and line separators: they change how a line is displayed. */
 const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 const everyInvisible = new RegExp(invisible.source, 'gu');
 
@@ -8,12 +8,12 @@ const shortEscapes: ReadonlyMap<string, string> = new Map([
   ['\t', String.raw`\t`],
 ]);
 
-/** Whether a text has characters that a terminal obeys rather than shows. */
+/** Whether a text contains control characters, which a terminal executes instead of displaying them. */
 export function hasControlCharacters(text: string): boolean {
   return invisible.test(text);
 }
 
-/** The text as it can be shown anywhere: such characters become escapes like `\u{1b}`. */
+/** Replaces control characters by escapes such as `\u{1b}`, so that the text can be displayed anywhere. */
 export function escapeControlCharacters(text: string): string {
   return text.replace(
     everyInvisible,

@@ -1,7 +1,7 @@
 /**
- * The closed list of error codes and what each one means on the wire.
+ * The closed list of error codes, each with its HTTP status and type.
  * Statuses and codes are part of the product surface; `retryable: false` becomes `x-should-retry: false`
- * where an SDK would otherwise retry a status that a retry can't mend, or that already cost money.
+ * where an SDK would otherwise retry a request that must fail again or that already cost money.
  */
 const errorTable = {
   invalid_json: { status: 400, type: 'invalid_request_error', retryable: false },
@@ -47,7 +47,7 @@ const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable;
 
-/** Who limited a request, which limit it was, and when a retry makes sense (milliseconds). */
+/** The limit that a request exceeded: whose it is, its kind and value, and when a retry makes sense. */
 interface LimitDetail {
   readonly source: 'key' | 'upstream';
   readonly kind: 'concurrency' | 'rate';
@@ -59,11 +59,11 @@ interface LimitDetail {
 const refusalBrand = Symbol('refusal');
 
 /**
- * An expected "no": a value that stages return, never an exception.
- * `message` is written for the caller and holds no secret, no prompt and no upstream address.
+ * An expected failure: a value that stages return, never an exception.
+ * `message` is written for the client and contains no secret, no prompt and no upstream address.
  */
 export interface Refusal {
-  /** A symbol, because nothing that was parsed from JSON can carry one. */
+  /** A symbol, so that no value parsed from JSON can pass for a refusal. */
   readonly [refusalBrand]: true;
   readonly code: ErrorCode;
   readonly message: string;
@@ -72,14 +72,14 @@ export interface Refusal {
   readonly retryAfterMs: number | null;
 }
 
-/** Options of `refuse` that most refusals leave out. */
+/** Optional parts of a refusal. */
 interface RefusalExtras {
   readonly param?: string | null;
   readonly limit?: LimitDetail;
   readonly retryAfterMs?: number;
 }
 
-/** Builds a refusal; `extras.limit` also sets the time after which a retry makes sense. */
+/** Builds a refusal. `extras.limit` also sets `retryAfterMs`. */
 export function refuse(code: ErrorCode, message: string, extras: RefusalExtras = {}): Refusal {
   return {
     [refusalBrand]: true,
@@ -91,19 +91,22 @@ export function refuse(code: ErrorCode, message: string, extras: RefusalExtras =
   };
 }
 
+/** Whether a value is a refusal, made by `refuse`. */
 export function isRefusal(value: unknown): value is Refusal {
   return typeof value === 'object' && value !== null && refusalBrand in value;
 }
 
+/** The HTTP status of an error code. */
 export function statusOf(code: ErrorCode): number {
   return errorTable[code].status;
 }
 
+/** Whether the same request may succeed when it is sent again. */
 export function isRetryable(code: ErrorCode): boolean {
   return errorTable[code].retryable;
 }
 
-/** The `error` object of the envelope: `message`, `type`, `param` and `code`, always all four. */
+/** The `error` object: `message`, `type`, `param` and `code` are always present. */
 export interface ErrorBody {
   readonly message: string;
   readonly type: string;
@@ -112,15 +115,15 @@ export interface ErrorBody {
   readonly limit?: Record<string, unknown>;
 }
 
-/** What looks like one of our keys, its hyphens perhaps encoded as in a path. */
+/** Text in the form of an API key of ours; its hyphens may be percent-encoded, as in a path. */
 const keys = /sk(?:-|%2d)tg(?:-|%2d)[\w%-]*/gi;
 
-/** A refusal may repeat a path or a name in which somebody pasted a key, and it is shown where keys should not be. */
+/** Masks keys: a refusal may quote a path or a name that contains one by mistake, and clients log and display refusals. */
 function withoutKeys(text: string): string {
   return text.replace(keys, 'sk-tg-…');
 }
 
-/** What clients of either protocol find under `error`, in an HTTP body or in a stream's failure frame. */
+/** The `error` object that clients of either protocol get, in an HTTP body or in a stream's failure frame. */
 export function errorBody(refusal: Refusal): ErrorBody {
   const body: ErrorBody = {
     message: withoutKeys(refusal.message),

@@ -11,7 +11,7 @@ export function readIpv6(text: string): readonly number[] | null {
   return [...head, ...Array<number>(8 - head.length - tail.length).fill(0), ...tail];
 }
 
-/** The groups of one side of `::`; a dotted IPv4 address at the end is two of them. */
+/** The groups on one side of `::`; a dotted IPv4 address at the end counts as two. */
 function readGroups(side: string): readonly number[] {
   if (side === '') return [];
   return side.split(':').flatMap((group) => {
@@ -21,7 +21,7 @@ function readGroups(side: string): readonly number[] {
   });
 }
 
-/** How an IPv6 address may carry an IPv4 one: the groups that it begins with, and where the other's 32 bits are. */
+/** The formats of an IPv4 address inside an IPv6 one: the prefix in groups, and the place of the IPv4 address. */
 const wrappings: readonly {
   readonly prefix: readonly number[];
   readonly read: (groups: readonly number[]) => readonly string[];
@@ -30,7 +30,7 @@ const wrappings: readonly {
   { prefix: [0, 0, 0, 0, 0, 0], read: lastTwo },
   { prefix: [0, 0, 0, 0, 0, 0xffff], read: lastTwo },
   { prefix: [0, 0, 0, 0, 0xffff, 0], read: lastTwo },
-  // NAT64: the well-known prefix, and the one for local use, which may be cut at several lengths (RFC 6052, RFC 8215).
+  // NAT64: the well-known prefix, and the local-use one, which allows several prefix lengths (RFC 6052, RFC 8215).
   { prefix: [0x64, 0xff9b, 0, 0, 0, 0], read: lastTwo },
   { prefix: [0x64, 0xff9b, 1], read: (groups) => [...lastTwo(groups), ...shorterPrefixes(groups)] },
   // 6to4 (RFC 3056).
@@ -45,7 +45,7 @@ const wrappings: readonly {
   },
 ];
 
-/** Every IPv4 address that an IPv6 address may stand for, in dotted form. */
+/** Every IPv4 address that an IPv6 address may contain, in dotted form. */
 export function embeddedIpv4(groups: readonly number[]): readonly string[] {
   return wrappings
     .filter(({ prefix }) => prefix.every((group, index) => groups[index] === group))
@@ -56,7 +56,7 @@ function lastTwo(groups: readonly number[]): readonly string[] {
   return [dotted(groups[6] ?? 0, groups[7] ?? 0)];
 }
 
-/** With prefixes of 48, 56 and 64 bits the address lies around the octet at bit 64, which is always zero. */
+/** Under prefixes of 48, 56 and 64 bits the address is split around the octet at bit 64, which is always zero. */
 function shorterPrefixes([
   ,
   ,
@@ -73,7 +73,7 @@ function shorterPrefixes([
   ];
 }
 
-/** The last octet of one group and the first one of the next, as a group. */
+/** The last octet of one group and the first octet of the next, as a group. */
 function straddle(first: number, second: number): number {
   return ((first & 0xff) << 8) | (second >> 8);
 }
@@ -82,12 +82,12 @@ function dotted(high: number, low: number): string {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.');
 }
 
-/** Whether an address, as a socket tells it, is one of this machine's own. */
+/** Whether a socket's address is a loopback address. */
 export function isLoopback(address: string): boolean {
   return /^(::ffff:)?127\.|^::1$/.test(address);
 }
 
-/** What counts as one client for a limit by address: of IPv6 a /64, since a single machine is usually given all of it. */
+/** The unit of limits by address: an IPv4 address, or an IPv6 /64, since one machine usually has all of it. */
 export function networkOf(address: string): string {
   const groups = readIpv6(address);
   if (groups === null) return address;

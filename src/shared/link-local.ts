@@ -2,8 +2,8 @@ import { BlockList, isIP } from 'node:net';
 import { embeddedIpv4, readIpv6 } from './ip-address.ts';
 
 /**
- * Addresses that only the machine itself should talk to: link-local ones, under which clouds offer credentials to
- * whatever can make a machine ask for them, and those that some clouds use instead.
+ * Link-local addresses, and others that clouds use for their metadata service: it gives a machine's credentials to any
+ * request that comes from the machine.
  */
 const refused = new BlockList();
 refused.addSubnet('169.254.0.0', 16, 'ipv4');
@@ -17,13 +17,13 @@ refused.addAddress('fd00:ec2::254', 'ipv6');
 refused.addAddress('fd00:ec2::23', 'ipv6');
 refused.addAddress('fd20:ce::254', 'ipv6');
 
-/** Names under which clouds offer the same. */
+/** Host names of metadata services. */
 const metadataNames =
   /^(metadata\.google\.internal|metadata\.goog|metadata\.azure\.internal|metadata\.tencentyun\.com|instance-data(\.([a-z0-9-]+\.)*internal)?)$/;
 
 /**
- * Whether an address, or a name, as it stands in a URL, is a machine's own metadata service or beside it. An IPv4 address
- * inside an IPv6 one counts as itself: a translator on the way would lead there.
+ * Whether a host, as it stands in a URL, is link-local or a metadata service. An IPv4 address inside an IPv6 one counts
+ * too: a translator on the way would connect to it.
  */
 export function isLinkLocal(host: string): boolean {
   const bare = host

@@ -1,11 +1,11 @@
-/** A US dollar has a billion nano-dollars, in which all amounts are kept: integers, so that sums are exact. */
+/** Amounts are integers of nano-USD, a billionth of a dollar, so that sums are exact. */
 const nanosPerUsd = 1_000_000_000;
 const decimals = 9;
 
-/** The largest amount, in nano-USD: beyond it a number would lose its last digits. */
+/** The largest amount, in nano-USD: a larger number would lose its last digits. */
 export const maxNanos = Number.MAX_SAFE_INTEGER;
 
-/** Reads a decimal string of USD (`"5"`, `"0.000000001"`) into nano-USD; `null` for anything else, and for what is too large. */
+/** Reads a decimal string of USD (`"5"`, `"0.000000001"`) into nano-USD; `null` for anything else or a larger amount. */
 export function parseUsd(text: string): number | null {
   const match = /^(\d{1,16})(?:\.(\d{1,9}))?$/.exec(text);
   if (match === null) return null;

@@ -1,4 +1,4 @@
-/** What a `*` of a pattern stands for in a name; '' for a pattern without one, `null` if the name does not fit. */
+/** The part of a name that the `*` of a pattern matches; '' for a pattern without `*`, `null` without a match. */
 export function matchName(pattern: string, name: string): string | null {
   const star = pattern.indexOf('*');
   if (star === -1) return pattern === name ? '' : null;
@@ -8,7 +8,7 @@ export function matchName(pattern: string, name: string): string | null {
   return name.slice(before.length, name.length - after.length);
 }
 
-/** A name under the first pattern that it fits: `org/*` to `*` makes `org/small` into `small`. Others stay. */
+/** Renames by the first matching pattern: `org/*` to `*` turns `org/small` into `small`. Other names are returned as they are. */
 export function renameBy(patterns: Readonly<Record<string, string>>, name: string): string {
   for (const [from, to] of Object.entries(patterns)) {
     const found = matchName(from, name);

@@ -1,7 +1,7 @@
-/** The furthest a misspelt name may be from the suggested one, in single-character edits. */
+/** The largest distance between a misspelt name and a suggestion, in single-character edits. */
 const maxEdits = 3;
 
-/** The known name that a misspelt one most likely meant, or `null` when none is close. */
+/** The known name closest to a misspelt one; `null` when none is close. */
 export function nearestName(wrong: string, known: readonly string[]): string | null {
   let best: string | null = null;
   let bestEdits = Math.min(maxEdits, Math.ceil(wrong.length / 2)) + 1;
@@ -12,7 +12,7 @@ export function nearestName(wrong: string, known: readonly string[]): string | n
   return best;
 }
 
-/** Levenshtein distance with one row of memory. */
+/** The Levenshtein distance, computed with one row of memory. */
 function editDistance(left: string, right: string): number {
   const row = Array.from({ length: right.length + 1 }, (_, column) => column);
   for (let i = 1; i <= left.length; i++) {

@@ -1,4 +1,4 @@
-/** As much of a schema's issue as its words are made of. */
+/** The parts of a schema issue that its message is made of. */
 interface SchemaIssue {
   readonly code?: string | undefined;
   readonly expected?: unknown;
@@ -21,8 +21,8 @@ const nouns: Readonly<Record<string, string>> = {
 };
 
 /**
- * What an issue of a schema means, for somebody who does not know the schema's library; `undefined` leaves the words to
- * the library. The input itself is not repeated: it may be a secret.
+ * The message of a schema issue in plain words; `undefined` leaves it to the schema library. The input is not quoted: it
+ * may be a secret.
  */
 export function schemaMessage(issue: SchemaIssue): string | undefined {
   const { code, expected, input, origin, minimum, maximum, values, format } = issue;

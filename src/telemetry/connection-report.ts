@@ -3,17 +3,18 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { Log } from './logger.ts';
 import type { Metrics } from './metrics.ts';
 
-/** How long refused connections are summed up before a line of them is logged, in milliseconds. */
+/** How long refused connections are summed up before their counts are logged, in milliseconds. */
 const logEveryMs = 10_000;
 
 /** Counts connections that were refused or closed for lack of room. */
 export interface ConnectionReport {
+  /** Counts one connection. */
   readonly refused: (reason: ConnectionRefusal) => void;
-  /** Logs what was not logged yet. */
+  /** Logs the counts that have not been logged yet. */
   close(): void;
 }
 
-/** Counts each in the metrics, and logs their sums: an attack must not write a line per connection. */
+/** Counts each connection in the metrics and logs sums: an attack must not write a line per connection. */
 export function createConnectionReport(
   metrics: Pick<Metrics, 'connectionRefused'>,
   log: Pick<Log, 'connectionsRefused'>,

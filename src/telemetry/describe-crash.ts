@@ -1,8 +1,8 @@
-/** How much of an error's words, and how many of its stack's frames, are logged. */
+/** How much of an error's message is logged, in characters, and how many frames of its stack. */
 const maxMessageChars = 300;
 const maxFrames = 20;
 
-/** What the log may say of an error that nothing caught. */
+/** The loggable parts of an uncaught error. */
 interface Crash {
   readonly error: string;
   readonly code: string | null;
@@ -11,9 +11,9 @@ interface Crash {
 }
 
 /**
- * Describes an error that can come from anywhere, so that its words may quote a request: `JSON.parse` does, and so do
- * Node's own argument errors. They are cut at the first quotation mark; the frames of the stack say where it was.
- * A value that is no error is not repeated at all.
+ * Describes an error from anywhere, whose message may quote a prompt: those of `JSON.parse` and of Node's argument checks
+ * do. The message is cut at the first quotation mark; the frames of the stack say where the error was thrown. A thrown
+ * value that is not an `Error` is not logged at all.
  */
 export function describeCrash(error: unknown): Crash {
   if (!(error instanceof Error)) return { error: typeof error, code: null, reason: null, stack: [] };
@@ -30,7 +30,7 @@ function withoutQuotes(message: string): string {
   return message.replace(/(^|\W)["'`‘“].*/s, '$1…').slice(0, maxMessageChars);
 }
 
-/** The frames alone: the stack begins with the message, which may have lines that look like frames. */
+/** The frames without the message before them, which may have lines that look like frames. */
 function framesOf({ message, stack = '' }: Error): readonly string[] {
   const start = stack.indexOf(message);
   if (start === -1) return [];

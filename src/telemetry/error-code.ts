@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../shared/errors.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 
-/** The code that the client was told; a client that left was told nothing. */
+/** The error code in the client's answer; `null` for a client that disconnected and got none. */
 export function codeOf({ outcome, refusal }: ExchangeSummary): ErrorCode | null {
   return outcome === 'client_closed' ? null : (refusal?.code ?? null);
 }

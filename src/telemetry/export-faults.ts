@@ -3,10 +3,10 @@ import type { SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 
-/** How long the log is silent about a collector after it was told of it, in milliseconds. */
+/** How long after a logged failure further ones are not logged, in milliseconds. */
 const silenceMs = 600_000;
 
-/** Tells the log that spans are lost, but not for every batch: a collector may be away for days. */
+/** Reports lost spans, but not every batch: a collector may be down for days. */
 export function reportRarely(exporter: SpanExporter, clock: Clock, report: ReportFault): SpanExporter {
   let reportedMs = Number.NEGATIVE_INFINITY;
   return {
@@ -15,7 +15,7 @@ export function reportRarely(exporter: SpanExporter, clock: Clock, report: Repor
         const nowMs = clock.monotonicMs();
         if (result.code !== ExportResultCode.SUCCESS && nowMs - reportedMs >= silenceMs) {
           reportedMs = nowMs;
-          report('traces can not be delivered', new Error(reasonOf(result.error)));
+          report('exporting traces failed', new Error(reasonOf(result.error)));
         }
         done(result);
       }),
@@ -23,7 +23,7 @@ export function reportRarely(exporter: SpanExporter, clock: Clock, report: Repor
   };
 }
 
-/** A host with several addresses fails with a code and no words. */
+/** A connection to a host with several addresses fails with a code and an empty message. */
 function reasonOf(error: (Error & { code?: string | number }) | undefined): string {
-  return [error?.code, error?.message].filter(Boolean).join(': ') || 'for no known reason';
+  return [error?.code, error?.message].filter(Boolean).join(': ') || 'unknown reason';
 }

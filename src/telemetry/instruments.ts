@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Registry } from 'prom-client';
+import { cacheChildren } from './label-cache.ts';
 
 /** OpenTelemetry's bucket bounds for the GenAI histograms, in seconds and in tokens. */
 const durationBuckets = [
@@ -11,139 +12,169 @@ const firstTokenBuckets = [
 const perTokenBuckets = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5];
 const tokenBuckets = [1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576];
 
-/** Bucket bounds for our own share of the time, in seconds: it should be a few milliseconds. */
+/** Bucket bounds for the gateway's own latency, in seconds: it should be a few milliseconds. */
 const overheadBuckets = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 
-const genAiLabels = ['gen_ai_operation_name', 'gen_ai_request_model', 'gen_ai_provider_name'] as const;
+const genAiLabels = ['gen_ai_operation_name', 'gen_ai_request_model', 'gen_ai_provider_name'];
 
-/** Every metric of the service, its help text and its labels, all of which come from closed sets. */
+/** Every metric of the service with its help text and its labels, whose values come from closed sets. */
+export type Instruments = ReturnType<typeof createInstruments>;
+
 export function createInstruments(registry: Registry) {
-  const registers = [registry];
-  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
-    new Counter({ name, help, labelNames: [...labelNames], registers });
-  const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
-    new Gauge({ name, help, labelNames: [...labelNames], registers });
-  const histogram = <Label extends string>(
-    name: string,
-    help: string,
-    labelNames: readonly Label[],
-    buckets: number[],
-  ) => new Histogram({ name, help, labelNames: [...labelNames], buckets, registers });
-
+  const constructors = constructorsFor(registry);
   return {
-    duration: histogram(
+    ...requestInstruments(constructors),
+    ...upstreamInstruments(constructors),
+    ...serviceInstruments(constructors),
+  };
+}
+
+type Constructors = ReturnType<typeof constructorsFor>;
+
+/** Constructors of metrics. Those with labels yield a function from label values, in declared order, to their child. */
+function constructorsFor(registry: Registry) {
+  const registers = [registry];
+  const counter = (name: string, help: string) => new Counter({ name, help, registers });
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new Gauge({ name, help, labelNames, registers });
+  return {
+    counter,
+    gauge,
+    counterBy: (labelNames: string[], name: string, help: string) => {
+      const metric = new Counter({ name, help, labelNames, registers });
+      return cacheChildren((...values) => metric.labels(...values));
+    },
+    gaugeBy: (labelNames: string[], name: string, help: string) => {
+      const metric = gauge(name, help, labelNames);
+      return cacheChildren((...values) => metric.labels(...values));
+    },
+    histogramBy: (labelNames: string[], name: string, help: string, buckets: number[]) => {
+      const metric = new Histogram({ name, help, labelNames, buckets, registers });
+      return cacheChildren((...values) => metric.labels(...values));
+    },
+  };
+}
+
+/** What happens to requests. */
+function requestInstruments({ counterBy, gaugeBy, histogramBy }: Constructors) {
+  return {
+    duration: histogramBy(
+      genAiLabels,
       'gen_ai_server_request_duration_seconds',
       'Time from the arrival of a dispatched request to its end.',
-      genAiLabels,
       durationBuckets,
     ),
-    firstToken: histogram(
+    firstToken: histogramBy(
+      genAiLabels,
       'gen_ai_server_time_to_first_token_seconds',
       'Time from the arrival of a request to the first text of its streamed answer.',
-      genAiLabels,
       firstTokenBuckets,
     ),
-    perToken: histogram(
+    perToken: histogramBy(
+      genAiLabels,
       'gen_ai_server_time_per_output_token_seconds',
       'Time per output token after the first text of a streamed answer.',
-      genAiLabels,
       perTokenBuckets,
     ),
-    tokenUsage: histogram(
-      'gen_ai_client_token_usage',
-      'Tokens of one request, as the upstream counted them.',
+    tokenUsage: histogramBy(
       [...genAiLabels, 'gen_ai_token_type'],
+      'gen_ai_client_token_usage',
+      'Tokens per request, as reported by the upstream.',
       tokenBuckets,
     ),
-    requests: counter('textgate_requests_total', 'Requests that ended, by how.', [
-      'protocol',
-      'model',
-      'mode',
-      'outcome',
-      'status',
-    ]),
-    inFlight: gauge('textgate_requests_in_flight', 'Requests in progress.', ['protocol']),
-    streamsOpen: gauge(
-      'textgate_streams_open',
-      'Streams of which a part has been sent and that have not ended.',
-      ['protocol'],
+    requests: counterBy(
+      ['protocol', 'model', 'mode', 'outcome', 'status'],
+      'textgate_requests_total',
+      'Ended requests, by outcome.',
     ),
-    overhead: histogram(
-      'textgate_overhead_seconds',
-      'Our own time: from arrival to dispatch but for a wait for a slot, and from the first upstream text to the first byte for the client.',
+    inFlight: gaugeBy(['protocol'], 'textgate_requests_in_flight', 'Requests in progress.'),
+    streamsOpen: gaugeBy(
+      ['protocol'],
+      'textgate_streams_open',
+      'Streamed answers that have begun and not ended.',
+    ),
+    overhead: histogramBy(
       ['phase'],
+      'textgate_overhead_seconds',
+      "The gateway's own latency: from arrival to dispatch without the wait for a slot, and from the upstream's first text to the first byte for the client.",
       overheadBuckets,
     ),
-    limited: counter('textgate_limited_total', 'Requests refused because of a limit.', ['cause']),
-    stripped: counter('textgate_stripped_parameters_total', 'Parameters taken out of requests.', [
-      'parameter',
-    ]),
-    rejected: counter(
-      'textgate_rejected_parameters_total',
-      'Requests refused because of a parameter, by the one named in the refusal.',
+    limited: counterBy(['cause'], 'textgate_limited_total', 'Requests refused because of a limit, by limit.'),
+    stripped: counterBy(
       ['parameter'],
+      'textgate_stripped_parameters_total',
+      'Parameters removed from requests.',
     ),
-    endings: counter('textgate_stream_endings_total', 'Opened streams that ended, by how.', [
-      'protocol',
-      'ending',
-    ]),
-    attempts: counter(
-      'textgate_upstream_attempts_total',
-      'Requests sent to an upstream, by how that went; a client sees one answer, however many there were.',
+    rejected: counterBy(
+      ['parameter'],
+      'textgate_rejected_parameters_total',
+      'Requests refused because of a parameter, by the parameter named in the refusal.',
+    ),
+    endings: counterBy(
+      ['protocol', 'ending'],
+      'textgate_stream_endings_total',
+      'Ended streams, by how they ended.',
+    ),
+    tokens: counterBy(['model', 'type'], 'textgate_tokens_total', 'Tokens, as reported by the upstreams.'),
+    charged: counterBy(
+      ['model'],
+      'textgate_charged_nanos_total',
+      'Amount charged for requests, in billionths of a USD.',
+    ),
+  };
+}
+
+/** What upstreams do. */
+function upstreamInstruments({ counterBy, gauge }: Constructors) {
+  return {
+    attempts: counterBy(
       ['upstream', 'result'],
+      'textgate_upstream_attempts_total',
+      'Requests sent to an upstream, by result; one client request may need several.',
     ),
     upstreamState: gauge(
       'textgate_upstream_state',
-      'Whether an upstream is used: 2 as usual (closed), 1 for one request that finds out (half-open), 0 not for now: it failed (open), or asked for a pause.',
+      'Circuit state of an upstream: 2 closed, in use; 1 half-open, one trial request at a time; 0 open after failures, or paused at its own request.',
       ['upstream'],
     ),
-    violations: counter(
-      'textgate_upstream_protocol_violations_total',
-      'Answers in which an upstream broke its protocol, by how; most of them are still served.',
+    violations: counterBy(
       ['upstream', 'kind'],
+      'textgate_upstream_protocol_violations_total',
+      'Answers that violate the protocol of their upstream, by kind; most are still served.',
     ),
-    tokens: counter('textgate_tokens_total', 'Tokens, as the upstreams counted them.', ['model', 'type']),
-    charged: counter('textgate_charged_nanos_total', 'What requests were charged, in billionths of a USD.', [
-      'model',
-    ]),
-    holds: gauge('textgate_holds_outstanding', 'Requests whose record is open, and whose hold is set aside.'),
+  };
+}
+
+/** The state of the service itself: ledger, config, connections, log. */
+function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
+  return {
+    holds: gauge('textgate_holds_outstanding', 'Open consumption records, each of which holds money.'),
     holdsExpired: counter(
       'textgate_holds_expired_total',
-      'Open records without a request that were closed, and their holds given back.',
-      [],
+      'Open records without a running request that were closed and their holds released.',
     ),
-    configReloads: counter(
-      'textgate_config_reloads_total',
-      'Configs that were to be put into force, by whether they could be.',
+    configReloads: counterBy(
       ['result'],
+      'textgate_config_reloads_total',
+      'Attempts to reload the config, by result.',
     ),
-    connectionsRefused: counter(
-      'textgate_connections_refused_total',
-      'Connections that a listener refused or closed for lack of room, by why.',
+    connectionsRefused: counterBy(
       ['reason'],
-    ),
-    leasesExpired: counter(
-      'textgate_leases_expired_total',
-      'Slots that were given back because their holder was not heard of any more; a single process has none.',
-      [],
-    ),
-    limiterDegraded: gauge(
-      'textgate_limiter_degraded',
-      'Whether limits are counted per process because the common count can not be reached; 0 in a single process.',
+      'textgate_connections_refused_total',
+      'Connections that a listener refused or closed for lack of room, by reason.',
     ),
     logDropped: counter(
       'textgate_log_lines_dropped_total',
-      'Lines of the log that were lost: its destination failed, or did not take them in time.',
-      [],
+      'Log lines lost because their destination failed or was too slow.',
     ),
     ledgerLag: gauge(
       'textgate_ledger_lag_seconds',
-      'How long the oldest settlement has waited for the database; 0 when none waits.',
+      'Age of the oldest settlement that waits for the database; 0 when none waits.',
     ),
     imbalance: gauge(
       'textgate_ledger_imbalance_nanos',
-      'By how much accounts and ledger differ, in billionths of a USD. Anything but 0 is a fault; NaN until an audit has succeeded, and after one that failed.',
+      'Difference between accounts and ledger, in billionths of a USD. Anything but 0 is a fault; NaN before the first audit and after one that failed.',
     ),
-    lowBalance: gauge('textgate_keys_low_balance', 'Keys in use whose balance is below limits.lowBalance.'),
+    lowBalance: gauge('textgate_keys_low_balance', 'Active keys whose balance is below limits.lowBalance.'),
   };
 }

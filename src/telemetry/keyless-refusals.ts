@@ -2,26 +2,26 @@ import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import { codeOf } from './error-code.ts';
 
-/** How long requests without a valid key are counted before the sum is a line of the log, in milliseconds. */
+/** How long requests without a valid key are summed up before their counts are logged, in milliseconds. */
 const intervalMs = 10_000;
 
-/** How many requests without a valid key there were: in all, and by the code of their refusal or else their outcome. */
+/** Requests without a valid key: their number, and that of each error code, or outcome if there was none. */
 interface KeylessSum {
   readonly count: number;
   readonly codes: Readonly<Record<string, number>>;
 }
 
 /**
- * Sums up requests that ended before a key was known. They cost a stranger nothing, and with a line for each of
- * them anyone could fill the disk of the log.
+ * Sums up requests that ended before a key was authenticated. Anyone can send them for free, so a log line for each would
+ * let anyone fill the disk.
  */
 export function sumKeylessRefusals(
   clock: Clock,
   write: (sum: KeylessSum) => void,
 ): {
-  /** Counts a request without a valid key; false for every other request, which has a line of its own. */
-  takes(summary: ExchangeSummary): boolean;
-  /** Writes the sum now, if there is one. */
+  /** Counts a request without a valid key; false for any other request, which gets a log line of its own. */
+  countIfKeyless(summary: ExchangeSummary): boolean;
+  /** Writes the counts now, if there are any. */
   flush(): void;
 } {
   let codes: Record<string, number> = {};
@@ -34,7 +34,7 @@ export function sumKeylessRefusals(
     count = 0;
   };
   return {
-    takes(summary) {
+    countIfKeyless(summary) {
       if (summary.keyId !== null) return false;
       if (count === 0) cancel = clock.schedule(intervalMs, flush);
       const code = codeOf(summary) ?? summary.outcome;

@@ -1,15 +1,15 @@
 /**
- * The children of a labelled metric, each looked up once: resolving labels costs an object and a hash of it, on every
- * request. Label values come from closed sets, so the table stays small.
+ * Caches the children of a labelled metric by their label values, in declared order: resolving labels costs an object
+ * and a hash of it, on every request. Label values come from closed sets, so the cache stays small.
  */
-export function cacheByLabels<Child>(
+export function cacheChildren<Child>(
   resolve: (...values: string[]) => Child,
 ): (...values: string[]) => Child {
   const children = new Map<string, Child>();
   return (...values) => {
     const name = values.join('\0');
-    const known = children.get(name) ?? resolve(...values);
-    children.set(name, known);
-    return known;
+    const child = children.get(name) ?? resolve(...values);
+    children.set(name, child);
+    return child;
   };
 }

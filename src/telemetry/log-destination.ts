@@ -3,28 +3,28 @@ import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { WriteStream } from 'node:tty';
 
-/** How much may wait to be written, in bytes; further lines are dropped. */
+/** How many bytes may wait to be written; further lines are dropped. */
 const maxWaitingBytes = 4_194_304;
 
-/** How much goes out in one write, in bytes, if more than one line waits. */
+/** How many bytes of waiting lines are joined into one write; a single longer line is written whole. */
 const maxBatchBytes = 65_536;
 
-/** Writes one chunk at a time; `done` is called when it is out, or with the error that kept it from that. */
+/** Writes one chunk at a time, and calls `done` when it is written, or with the error. */
 export type Sink = (chunk: string, done: (error: Error | null) => void) => void;
 
-/** A place for lines that never blocks its caller and never throws. */
+/** Takes lines without ever blocking or throwing. */
 export interface LogDestination {
   /** Takes one line, with its line feed. */
   write(line: string): void;
-  /** How many lines were lost so far: too many waited, or a write failed. */
+  /** Lines lost since the start: too many waited, or a write failed. */
   readonly droppedLines: number;
-  /** Waits until all is written, at most `limitMs` milliseconds; false when the time was not enough. */
+  /** Waits until everything is written, at most `limitMs` milliseconds; false when that was too short. */
   flush(limitMs: number): Promise<boolean>;
 }
 
 /**
- * Queues lines in front of a sink that may be slow, stalled or failing. `describeLoss` writes the line that tells how
- * many were dropped; it goes out as soon as writing works again.
+ * Queues lines in front of a sink that may be slow, stalled or failing. `describeLoss` builds the line with the number of
+ * dropped lines; it is written as soon as writing works again.
  */
 export function createLogDestination(
   sink: Sink,
@@ -36,16 +36,16 @@ export function createLogDestination(
   let isWriting = false;
   let isFailing = false;
   let dropped = 0;
-  let untold = 0;
+  let unreported = 0;
   let flushed: PromiseWithResolvers<void> | null = null;
 
   const drop = (lines: number): void => {
     dropped += lines;
-    untold += lines;
+    unreported += lines;
   };
   const writeNext = (): void => {
     if (isWriting) return;
-    const hasLoss = untold > 0 && !isFailing;
+    const hasLoss = unreported > 0 && !isFailing;
     if (waiting.length === 0 && !hasLoss) {
       flushed?.resolve();
       flushed = null;
@@ -53,14 +53,14 @@ export function createLogDestination(
     }
     const batch = takeBatch(waiting);
     waiting = waiting.slice(batch.length);
-    const told = untold;
+    const reported = unreported;
     isWriting = true;
-    sink((told > 0 ? describeLoss(told) : '') + batch.join(''), (error) => {
+    sink((reported > 0 ? describeLoss(reported) : '') + batch.join(''), (error) => {
       isWriting = false;
       isFailing = error !== null;
       waitingBytes -= batch.reduce((bytes, line) => bytes + Buffer.byteLength(line), 0);
       if (isFailing) drop(batch.length);
-      else untold -= told;
+      else unreported -= reported;
       writeNext();
     });
   };
@@ -87,7 +87,7 @@ export function createLogDestination(
   };
 }
 
-/** The first of the waiting lines: as many as fit into one write, and at least one. */
+/** The first waiting lines: as many as fit into one write, and at least one. */
 function takeBatch(waiting: readonly string[]): readonly string[] {
   let bytes = 0;
   const end = waiting.findIndex((line, index) => {
@@ -97,10 +97,10 @@ function takeBatch(waiting: readonly string[]): readonly string[] {
   return end === -1 ? waiting : waiting.slice(0, end);
 }
 
-/** What `process.stdout` and `process.stderr` have, whatever they lead to. */
+/** The common part of `process.stdout` and `process.stderr`, which may be pipes, terminals or files. */
 type StandardStream = Writable & { readonly fd: number; readonly isTTY?: boolean };
 
-/** Standard output or standard error as a destination, whatever they lead to. */
+/** Opens standard output or standard error as a destination that does not block. */
 export function openStandardStream(
   stream: StandardStream,
   describeLoss: (lines: number) => string,
@@ -119,29 +119,29 @@ function sinkOf(stream: StandardStream): Sink {
   return (chunk, done) => void target.write(chunk, (error) => done(error ?? null));
 }
 
-/** Streams whose errors have a listener: every gateway of a process may write to the same one. */
+/** Streams that have an error listener: all gateways of a process may share one stream. */
 const guarded = new WeakSet<Writable>();
 
-/** An error comes to the callback of its write, too; without a listener the event would end the process. */
+/** The write's callback gets the error as well; without a listener the event would end the process. */
 function guardErrors(stream: Writable): void {
   if (guarded.has(stream)) return;
   guarded.add(stream);
   stream.on('error', () => {});
 }
 
-/** A handle of our own on a terminal that does not block: the one in `process` stays as others expect it. */
+/** Opens the terminal again without blocking; the stream in `process` keeps the mode that other code expects. */
 function openTerminal(stream: StandardStream): Writable {
   try {
     const terminal = new WriteStream(openSync(`/dev/fd/${stream.fd}`, 'w'));
     (terminal as unknown as { _handle: { setBlocking(on: boolean): void } })._handle.setBlocking(false);
     return terminal;
   } catch {
-    // A terminal of another user, after su, can't be opened again.
+    // After `su` the terminal belongs to another user and can't be opened again.
     return stream;
   }
 }
 
-/** Writes to a file or a device in the thread pool. A line that was cut off by an error is ended before the next one. */
+/** Writes to a file or a device in the thread pool. After an error in mid-line, the next chunk starts on a new line. */
 function writeToFile(fd: number): Sink {
   let isCut = false;
   return (chunk, done) => {

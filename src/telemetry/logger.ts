@@ -4,33 +4,34 @@ import type { PinoPretty } from 'pino-pretty';
 import { formatUsd } from '../shared/money.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { ReportFault, Telemetry } from '../domain/ports/telemetry.ts';
+import type { LogFields, ReportFault, Telemetry } from '../domain/ports/telemetry.ts';
 import { describeCrash } from './describe-crash.ts';
 import { codeOf } from './error-code.ts';
 import { terminalLine } from './terminal-line.ts';
 import { openStandardStream } from './log-destination.ts';
 import { sumKeylessRefusals } from './keyless-refusals.ts';
 
-/** How long lines that still wait are given when the log is closed, in milliseconds. */
+/** How long closing the log waits for lines to be written, in milliseconds. */
 const closeMs = 1_000;
 
-/** The log: one line per request and per fault. Prompts, answers and secrets never come this far. */
+/** The log: one line per request and per fault, each a fixed message and fields. No prompts, answers or secrets get here. */
 export interface Log {
   readonly exchangeEnded: Telemetry['exchangeEnded'];
+  /** Logs a fault, at level `error`. */
   readonly fault: ReportFault;
-  /** Something that is no fault of ours, and that an operator wants to know. */
-  readonly notice: (message: string, upstream?: string) => void;
-  /** How many connections the listeners refused or closed since the last such line, by why. */
+  /** Logs what is not a fault of the gateway but matters to operators, at level `warn`. */
+  readonly notice: (message: string, fields?: LogFields) => void;
+  /** Logs the connections refused or closed since the last such line, by reason. */
   readonly connectionsRefused: (counts: Readonly<Record<string, number>>) => void;
-  /** An error that nothing caught, and that ends the process. */
+  /** Logs an uncaught error that ends the process, at level `fatal`. */
   readonly crash: (error: unknown) => void;
-  /** How many lines were lost so far: the destination failed, or did not take them. */
+  /** Lines lost since the start: the destination failed or was too slow. */
   readonly droppedLines: number;
-  /** Writes what is summed up, and waits a second at most for lines that still wait to be written. */
+  /** Writes the counts not logged yet, and waits up to a second until all lines are written. */
   close(): Promise<void>;
 }
 
-/** Where lines go, one at a time. */
+/** Takes the log, one line at a time. */
 export interface LineWriter {
   write(line: string): void;
 }
@@ -42,16 +43,16 @@ export function createLog(level: 'info' | 'warn' | 'silent', clock: Clock, write
   const keyless = sumKeylessRefusals(clock, (sum) => logger.info(sum, 'requests without a valid key'));
   return {
     exchangeEnded(summary) {
-      if (keyless.takes(summary)) return;
+      if (keyless.countIfKeyless(summary)) return;
       logger.info(requestLine(summary), 'request');
       for (const { upstream, result, cause } of summary.attempts)
-        if (result === 'auth') logger.error({ upstream, cause }, 'an upstream does not accept its apiKey');
+        if (result === 'auth') logger.error({ upstream, cause }, 'upstream rejected its API key');
     },
-    notice: (message, upstream) => logger.warn(upstream === undefined ? {} : { upstream }, message),
+    notice: (message, fields = {}) => logger.warn(fields, message),
     connectionsRefused: (counts) => logger.warn({ counts }, 'connections refused'),
-    fault: (message, error) =>
-      logger.error({ reason: error instanceof Error ? error.message : String(error) }, message),
-    crash: (error) => logger.fatal(describeCrash(error), 'unhandled error: the process ends'),
+    fault: (message, error, fields = {}) =>
+      logger.error({ ...fields, reason: error instanceof Error ? error.message : String(error) }, message),
+    crash: (error) => logger.fatal(describeCrash(error), 'uncaught error: shutting down'),
     get droppedLines() {
       return destination.droppedLines;
     },
@@ -62,13 +63,13 @@ export function createLog(level: 'info' | 'warn' | 'silent', clock: Clock, write
   };
 }
 
-/** What the log needs of a place to write to. */
+/** A destination of lines, whatever writes them. */
 interface Destination extends LineWriter {
   readonly droppedLines: number;
   flush(limitMs: number): Promise<boolean>;
 }
 
-/** A destination of the app around: if it throws, the line is lost and nothing else. */
+/** A destination of the app around us: if it throws, only the line is lost. */
 function guarded(writer: LineWriter): Destination {
   let droppedLines = 0;
   return {
@@ -86,13 +87,11 @@ function guarded(writer: LineWriter): Destination {
   };
 }
 
-/** JSON for machines, and lines to read for a terminal. What makes those is loaded only then. */
+/** JSON lines, or formatted ones on a terminal; the formatter is loaded only for a terminal. */
 function openStandardOutput(): Destination {
   const describe = process.stdout.isTTY ? prettyLines() : (line: string): string => line;
   const output = openStandardStream(process.stdout, (lines) =>
-    describe(
-      `${JSON.stringify({ level: 40, time: Date.now(), lines, msg: 'log lines could not be written' })}\n`,
-    ),
+    describe(`${JSON.stringify({ level: 40, time: Date.now(), lines, msg: 'log lines dropped' })}\n`),
   );
   return {
     write: (line) => output.write(describe(line)),
@@ -111,7 +110,7 @@ function prettyLines(): (line: string) => string {
   });
 }
 
-/** Every field is named here, so that nothing is logged by being there. */
+/** Every field is named here: a field added to the summary must not reach the log by itself. */
 function requestLine(summary: ExchangeSummary): object {
   return {
     requestId: summary.requestId,
@@ -139,7 +138,7 @@ function requestLine(summary: ExchangeSummary): object {
   };
 }
 
-/** Milliseconds to a tenth: more digits are noise to read past. */
+/** Milliseconds to one decimal, to keep the line readable. */
 function rounded(milliseconds: number | null): number | null {
   return milliseconds === null ? null : Math.round(milliseconds * 10) / 10;
 }

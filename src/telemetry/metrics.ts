@@ -8,18 +8,18 @@ import type { Outcome } from '../domain/consumption.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { LedgerFigures } from '../background/monitor-ledger.ts';
-import { cacheByLabels } from './label-cache.ts';
 import { createInstruments } from './instruments.ts';
+import type { Instruments } from './instruments.ts';
 
-/** The label for a model or upstream that is not known yet, or not configured: clients can't add labels. */
+/** The label of a model or upstream that is undecided or not configured: clients must not be able to add labels. */
 const unknownLabel = 'none';
 
-/** What both protocols are to a model, in OpenTelemetry's words. */
+/** OpenTelemetry's name for the operation of both protocols. */
 const operation = 'chat';
 
 const stateValues: Readonly<Record<UpstreamState, number>> = { open: 0, half_open: 1, closed: 2 };
 
-/** How an opened stream ended, by the outcome of its request. */
+/** The `ending` label of a stream, by the outcome of its request. */
 const streamEndings: Readonly<Record<Outcome, string>> = {
   completed: 'completed',
   incomplete: 'incomplete',
@@ -37,107 +37,86 @@ const streamEndings: Readonly<Record<Outcome, string>> = {
   server_error: 'server_error',
 };
 
-/** What is looked up when metrics are asked for. */
-export interface Readings {
-  /** How every upstream is; one that asked for a pause counts as open. */
+/** What gauges are read from on every scrape. */
+interface MetricSources {
+  /** The circuit state of every upstream; one that asked for a pause counts as open. */
   readonly upstreamStates: () => Readonly<Record<string, UpstreamState>>;
-  readonly books: () => LedgerFigures;
-  /** How long the oldest settlement has waited, in milliseconds; 0 when none waits. */
+  readonly ledgerFigures: () => LedgerFigures;
+  /** The age of the oldest waiting settlement, in milliseconds; 0 when none waits. */
   readonly settlementLagMs: () => number;
-  /** How many lines of the log were lost so far. */
+  /** Log lines lost since the start. */
   readonly logLinesDropped: () => number;
 }
 
+/** The metrics of a process: a sink of the pipeline's reports, and counters of everything beside requests. */
 export interface Metrics extends Omit<Telemetry, 'fault'> {
-  /** Open records without a request were closed. */
+  /** Sets the sources of the gauges, which have no values before. */
+  attach(sources: MetricSources): void;
+  /** Counts open records that were closed without a running request. */
   holdsExpired(count: number): void;
-  /** A key was not looked up, because too many unknown ones were. */
+  /** Counts a key that was not looked up, because too many unknown keys were. */
   keyLookUpShed(): void;
-  /** A config was put into force, or could not be. */
+  /** Counts a config reload. */
   configReloaded(result: 'ok' | 'failed'): void;
-  /** A listener refused or closed a connection for lack of room. */
+  /** Counts a connection that a listener refused or closed for lack of room. */
   connectionRefused(reason: ConnectionRefusal): void;
   /** The exposition text and its content type. */
   expose(): Promise<{ readonly contentType: string; readonly body: string }>;
 }
 
-export function createMetrics(readings: Readings): Metrics {
+/** Creates the metrics in a registry of their own: several gateways in one process must not count into each other's. */
+export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const instruments = createInstruments(registry);
-  const children = childrenOf(instruments);
-  for (const result of ['ok', 'failed']) children.configReloads(result).inc(0);
-  children.limited('lookups').inc(0);
-  for (const reason of connectionRefusals) children.connectionsRefused(reason).inc(0);
+  let sources: MetricSources | null = null;
+  for (const result of ['ok', 'failed']) instruments.configReloads(result).inc(0);
+  instruments.limited('lookups').inc(0);
+  for (const reason of connectionRefusals) instruments.connectionsRefused(reason).inc(0);
 
   return {
-    exchangeBegan: (protocol) => children.inFlight(protocol).inc(),
-    streamOpened: (protocol) => children.streamsOpen(protocol).inc(),
+    exchangeBegan: (protocol) => instruments.inFlight(protocol).inc(),
+    streamOpened: (protocol) => instruments.streamsOpen(protocol).inc(),
     exchangeEnded(summary) {
       const { protocol, mode, outcome, status } = summary;
       const model = summary.model ?? unknownLabel;
-      children.inFlight(protocol).dec();
-      children.requests(protocol, model, mode, outcome, statusLabel(status)).inc();
+      instruments.inFlight(protocol).dec();
+      instruments.requests(protocol, model, mode, outcome, statusLabel(status)).inc();
       if (summary.streamOpened) {
-        children.streamsOpen(protocol).dec();
-        children.endings(protocol, streamEndings[outcome]).inc();
+        instruments.streamsOpen(protocol).dec();
+        instruments.endings(protocol, streamEndings[outcome]).inc();
       }
-      countParameters(summary, children);
-      countAttempts(summary, children);
-      if (summary.upstream !== null) observeAnswer(summary, model, summary.upstream, children);
+      countParameters(summary, instruments);
+      countAttempts(summary, instruments);
+      if (summary.upstream !== null) observeAnswer(summary, model, summary.upstream, instruments);
     },
+    attach: (next) => void (sources = next),
     holdsExpired: (count) => instruments.holdsExpired.inc(count),
-    keyLookUpShed: () => children.limited('lookups').inc(),
-    configReloaded: (result) => children.configReloads(result).inc(),
-    connectionRefused: (reason) => children.connectionsRefused(reason).inc(),
+    keyLookUpShed: () => instruments.limited('lookups').inc(),
+    configReloaded: (result) => instruments.configReloads(result).inc(),
+    connectionRefused: (reason) => instruments.connectionsRefused(reason).inc(),
     async expose() {
-      readAll(readings, instruments);
+      if (sources !== null) readSources(sources, instruments);
       return { contentType: registry.contentType, body: await registry.metrics() };
     },
   };
 }
 
-type Instruments = ReturnType<typeof createInstruments>;
-type Children = ReturnType<typeof childrenOf>;
-
-/** Every metric with labels, by its labels' values in their order. */
-function childrenOf(instruments: Instruments) {
-  return {
-    inFlight: cacheByLabels((...values) => instruments.inFlight.labels(...values)),
-    streamsOpen: cacheByLabels((...values) => instruments.streamsOpen.labels(...values)),
-    requests: cacheByLabels((...values) => instruments.requests.labels(...values)),
-    endings: cacheByLabels((...values) => instruments.endings.labels(...values)),
-    stripped: cacheByLabels((...values) => instruments.stripped.labels(...values)),
-    rejected: cacheByLabels((...values) => instruments.rejected.labels(...values)),
-    limited: cacheByLabels((...values) => instruments.limited.labels(...values)),
-    attempts: cacheByLabels((...values) => instruments.attempts.labels(...values)),
-    violations: cacheByLabels((...values) => instruments.violations.labels(...values)),
-    duration: cacheByLabels((...values) => instruments.duration.labels(...values)),
-    firstToken: cacheByLabels((...values) => instruments.firstToken.labels(...values)),
-    perToken: cacheByLabels((...values) => instruments.perToken.labels(...values)),
-    overhead: cacheByLabels((...values) => instruments.overhead.labels(...values)),
-    charged: cacheByLabels((...values) => instruments.charged.labels(...values)),
-    tokens: cacheByLabels((...values) => instruments.tokens.labels(...values)),
-    tokenUsage: cacheByLabels((...values) => instruments.tokenUsage.labels(...values)),
-    configReloads: cacheByLabels((...values) => instruments.configReloads.labels(...values)),
-    connectionsRefused: cacheByLabels((...values) => instruments.connectionsRefused.labels(...values)),
-  };
-}
-
-function countParameters({ stripped, outcome, refusal }: ExchangeSummary, children: Children): void {
-  for (const name of stripped) children.stripped(registeredName(name)).inc();
+function countParameters({ stripped, outcome, refusal }: ExchangeSummary, instruments: Instruments): void {
+  for (const name of stripped) instruments.stripped(registeredName(name)).inc();
   if (refusal === null) return;
-  if (outcome === 'refused' && refusal.param !== null) children.rejected(registeredName(refusal.param)).inc();
+  if (outcome === 'refused' && refusal.param !== null)
+    instruments.rejected(registeredName(refusal.param)).inc();
   const cause = limitCause(refusal);
-  if (cause !== null) children.limited(cause).inc();
+  if (cause !== null) instruments.limited(cause).inc();
 }
 
-/** A status as a label: one that is passed on may be any number, and a label may not. */
+/** A status as a label: passthrough answers may have any number, labels come from a closed set. */
 function statusLabel(status: number): string {
   return status >= 200 && status < 600 ? String(status) : 'other';
 }
 
-/** Which limit a refusal came of; `null` for every other refusal. */
+/** The limit behind a refusal; `null` for any other refusal. */
 function limitCause({ code, limit }: Refusal): string | null {
   if (code === 'insufficient_balance') return 'balance';
   if (code === 'balance_held') return 'held';
@@ -145,28 +124,33 @@ function limitCause({ code, limit }: Refusal): string | null {
   return limit.source === 'upstream' ? 'upstream' : limit.kind;
 }
 
-function countAttempts({ attempts }: ExchangeSummary, children: Children): void {
+function countAttempts({ attempts }: ExchangeSummary, instruments: Instruments): void {
   for (const { upstream, result, violations } of attempts) {
-    children.attempts(upstream, result).inc();
-    for (const kind of violations) children.violations(upstream, kind).inc();
+    instruments.attempts(upstream, result).inc();
+    for (const kind of violations) instruments.violations(upstream, kind).inc();
   }
 }
 
-/** Everything that only a dispatched request has. */
-function observeAnswer(summary: ExchangeSummary, model: string, upstream: string, children: Children): void {
+/** Observes what only a dispatched request has. */
+function observeAnswer(
+  summary: ExchangeSummary,
+  model: string,
+  upstream: string,
+  instruments: Instruments,
+): void {
   const { usage, firstTextMs, totalMs, queuedMs, handoverMs, protocol, mode, chargeNanos } = summary;
-  if (queuedMs !== null) children.overhead('dispatch').observe((queuedMs - summary.slotWaitMs) / 1_000);
-  if (handoverMs !== null) children.overhead('first_byte').observe(handoverMs / 1_000);
-  // What is passed on is no operation of a model, as far as anybody knows.
+  if (queuedMs !== null) instruments.overhead('dispatch').observe((queuedMs - summary.slotWaitMs) / 1_000);
+  if (handoverMs !== null) instruments.overhead('first_byte').observe(handoverMs / 1_000);
+  // A passthrough request may be anything: it must not distort the figures of models.
   if (protocol === 'passthrough') return;
-  children.duration(operation, model, upstream).observe(totalMs / 1_000);
+  instruments.duration(operation, model, upstream).observe(totalMs / 1_000);
   if (mode === 'stream' && firstTextMs !== null)
-    children.firstToken(operation, model, upstream).observe(firstTextMs / 1_000);
-  if (chargeNanos > 0) children.charged(model).inc(chargeNanos);
+    instruments.firstToken(operation, model, upstream).observe(firstTextMs / 1_000);
+  if (chargeNanos > 0) instruments.charged(model).inc(chargeNanos);
   if (usage === null) return;
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
   if (mode === 'stream' && firstTextMs !== null && outputTokens > 1)
-    children
+    instruments
       .perToken(operation, model, upstream)
       .observe((totalMs - firstTextMs) / 1_000 / (outputTokens - 1));
   const amounts = {
@@ -176,19 +160,19 @@ function observeAnswer(summary: ExchangeSummary, model: string, upstream: string
     output: outputTokens,
   };
   for (const [type, amount] of Object.entries(amounts)) {
-    children.tokens(model, type).inc(amount);
-    children.tokenUsage(operation, model, upstream, type).observe(amount);
+    instruments.tokens(model, type).inc(amount);
+    instruments.tokenUsage(operation, model, upstream, type).observe(amount);
   }
 }
 
-function readAll(
-  { upstreamStates, books, settlementLagMs, logLinesDropped }: Readings,
+function readSources(
+  { upstreamStates, ledgerFigures, settlementLagMs, logLinesDropped }: MetricSources,
   { upstreamState, holds, imbalance, lowBalance, ledgerLag, logDropped }: Instruments,
 ): void {
   upstreamState.reset();
   for (const [upstream, state] of Object.entries(upstreamStates()))
     upstreamState.set({ upstream }, stateValues[state]);
-  const { openHolds, imbalanceNanos, lowBalances } = books();
+  const { openHolds, imbalanceNanos, lowBalances } = ledgerFigures();
   holds.set(openHolds);
   imbalance.set(imbalanceNanos ?? Number.NaN);
   lowBalance.set(lowBalances);

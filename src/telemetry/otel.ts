@@ -12,37 +12,46 @@ import { reportRarely } from './export-faults.ts';
 import { beginTrace } from './request-trace.ts';
 import { chooseSampler } from './sampler.ts';
 
-/** How many ended spans may wait for the collector; those that end while it is full are lost. */
+/** How many ended spans may wait for the collector; further ones are dropped. */
 const maxWaitingSpans = 4_096;
 
-/** How many spans go out in one request to the collector, and how long the first of them waits, in milliseconds. */
+/** How many spans go out in one request to the collector, and how long the first one waits for more, in milliseconds. */
 const maxBatchSpans = 512;
 const batchDelayMs = 1_000;
 
-/** How long one export may take with all its repetitions, in milliseconds. */
+/** How long one export may take with all its retries, in milliseconds. */
 const exportTimeoutMs = 10_000;
 
-/** How long the end of the process waits for the last spans, in milliseconds. */
+/** How long the shutdown waits for the last spans to be exported, in milliseconds. */
 const maxFlushMs = 3_000;
 
-/** Traces requests, and sends their spans to a collector. */
+/** Environment variables, of which OpenTelemetry's own are read. */
+export type OtelEnvironment = Readonly<Record<string, string | undefined>>;
+
+/** Traces requests, and exports their spans to a collector. */
 export interface OtelTracer extends Tracer {
+  /** Exports the last spans, within a limited time. Never rejects. */
   close(): Promise<void>;
 }
 
 /**
- * OpenTelemetry as its own `OTEL_*` variables set it up, for our spans alone: nothing is registered globally, so that
- * an app around us may trace itself in its own way. The SDK itself logs nothing.
+ * OpenTelemetry, configured by its own `OTEL_*` variables, for our spans alone: nothing is registered globally, so that
+ * an app around us may trace itself in its own way. The SDK logs nothing; its exporter and resource detector read
+ * `process.env` themselves.
  */
-export function createOtelTracer(clock: Clock, report: ReportFault): OtelTracer {
-  // The exporter would fail later, or take its default instead, and say so to nobody.
-  if (!/^https?:$/.test(URL.parse(process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '')?.protocol ?? ''))
+export function createOtelTracer(
+  environment: OtelEnvironment,
+  clock: Clock,
+  report: ReportFault,
+): OtelTracer {
+  // The exporter would fail later, or use its default endpoint, without any message.
+  if (!/^https?:$/.test(URL.parse(environment['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '')?.protocol ?? ''))
     throw new Error('OTEL_EXPORTER_OTLP_ENDPOINT is not an http(s) URL');
   const provider = new TracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'textgate' }))
       .merge(detectResources({ detectors: [envDetector] })),
-    sampler: chooseSampler(process.env['OTEL_TRACES_SAMPLER'], process.env['OTEL_TRACES_SAMPLER_ARG']),
+    sampler: chooseSampler(environment['OTEL_TRACES_SAMPLER'], environment['OTEL_TRACES_SAMPLER_ARG']),
     spanProcessors: [
       new BatchSpanProcessor({
         exporter: reportRarely(new OTLPTraceExporter(), clock, report),
@@ -59,10 +68,10 @@ export function createOtelTracer(clock: Clock, report: ReportFault): OtelTracer 
     close: () =>
       new Promise((resolve) => {
         const cancel = clock.schedule(maxFlushMs, () => {
-          report('the last traces were not delivered', new Error(`no answer within ${maxFlushMs} ms`));
+          report('exporting the last traces failed', new Error(`no answer within ${maxFlushMs} ms`));
           resolve();
         });
-        // A failure was reported where it happened.
+        // The exporter has reported its failure already.
         const sent = provider.shutdown().catch(() => {});
         void sent.then(() => {
           cancel();

@@ -16,13 +16,13 @@ import type { SpanContents } from './span-contents.ts';
 const propagator = new W3CTraceContextPropagator();
 
 /**
- * Begins the span of one request, as a child of its client's where there is one. Only the spans whose ids others must
- * know are begun when they begin; the rest are made of the summary. A request that is never summed up leaves none.
+ * Starts the span of one request, as a child of the client's span if it sent one. Only spans whose ids go out in headers
+ * are started as they begin; the rest are made from the summary. A request without a summary leaves no spans.
  */
 export function beginTrace(head: RequestHead, tracer: Tracer, clock: Clock): Trace {
   const [arrivedAt, arrivedMs] = [clock.now(), clock.monotonicMs()];
   const sinceArrivalMs = (): number => clock.monotonicMs() - arrivedMs;
-  const at = (offsetMs: number): HrTime => readTime(arrivedAt + offsetMs);
+  const at = (offsetMs: number): HrTime => toHrTime(arrivedAt + offsetMs);
 
   const remote = propagator.extract(ROOT_CONTEXT, head.trace, defaultTextMapGetter);
   const request = tracer.startSpan(head.route, { kind: SpanKind.SERVER, startTime: at(0) }, remote);
@@ -60,7 +60,7 @@ function fill(span: Span, { name, attributes, failed }: SpanContents): void {
   if (failed) span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** The headers that make what the upstream traces a child of the attempt. An empty `tracestate` is none. */
+/** The headers that make the upstream's spans children of the attempt. An empty `tracestate` is left out. */
 function headersOf(span: Span): TraceHeaders {
   const headers: { traceparent?: string; tracestate?: string } = {};
   propagator.inject(trace.setSpan(ROOT_CONTEXT, span), headers, defaultTextMapSetter);
@@ -68,8 +68,8 @@ function headersOf(span: Span): TraceHeaders {
   return headers;
 }
 
-/** Seconds and nanoseconds: a plain number would be taken for another clock's when it is small. */
-function readTime(epochMs: number): HrTime {
+/** Seconds and nanoseconds: OpenTelemetry takes a small plain number for a reading of `performance.now`. */
+function toHrTime(epochMs: number): HrTime {
   const seconds = Math.floor(epochMs / 1_000);
   return [seconds, Math.floor((epochMs - seconds * 1_000) * 1_000_000)];
 }

@@ -6,7 +6,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Sampler } from '@opentelemetry/sdk-trace';
 
-/** OpenTelemetry's names for its samplers, which the SDK no longer reads by itself. */
+/** Samplers by OpenTelemetry's names, which the SDK no longer reads by itself. */
 const samplers: Readonly<Record<string, (ratio: number) => Sampler>> = {
   always_on: () => new AlwaysOnSampler(),
   always_off: () => new AlwaysOffSampler(),
@@ -16,11 +16,11 @@ const samplers: Readonly<Record<string, (ratio: number) => Sampler>> = {
   parentbased_traceidratio: (ratio) => new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
 };
 
-/** Which requests are recorded, by `OTEL_TRACES_SAMPLER` and its argument, a share from 0 to 1. */
+/** The sampler that `OTEL_TRACES_SAMPLER` names; its argument is a ratio from 0 to 1. */
 export function chooseSampler(name = 'parentbased_always_on', argument = '1'): Sampler {
   const ratio = Number(argument);
   const create = Object.hasOwn(samplers, name) ? samplers[name] : undefined;
   if (create === undefined) throw new Error('OTEL_TRACES_SAMPLER is not the name of a sampler');
-  if (!(ratio >= 0 && ratio <= 1)) throw new Error('OTEL_TRACES_SAMPLER_ARG is not a share from 0 to 1');
+  if (!(ratio >= 0 && ratio <= 1)) throw new Error('OTEL_TRACES_SAMPLER_ARG is not a ratio from 0 to 1');
   return create(ratio);
 }

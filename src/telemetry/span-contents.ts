@@ -2,17 +2,17 @@ import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { RequestHead } from '../domain/ports/telemetry.ts';
 import { codeOf } from './error-code.ts';
 
-/** What a span says of its work, in OpenTelemetry's words where it has some: only names, numbers and closed codes. */
+/** The name and attributes of a span, after OpenTelemetry's conventions: only names, numbers and closed codes. */
 export interface SpanContents {
   readonly name: string;
   readonly attributes: Readonly<Record<string, string | number | string[]>>;
   readonly failed: boolean;
 }
 
-/** Both protocols are the same operation to a model. */
+/** OpenTelemetry's name for the operation of both protocols. */
 const operation = 'chat';
 
-/** A whole request. It failed if that was not its client's doing. */
+/** The span of a whole request. It has failed unless the client caused the error. */
 export function requestSpan(summary: ExchangeSummary, { method, route }: RequestHead): SpanContents {
   const { model, status } = summary;
   const code = codeOf(summary);
@@ -27,12 +27,12 @@ export function requestSpan(summary: ExchangeSummary, { method, route }: Request
       'error.type': code,
       ...generation(summary),
     }),
-    // A failure behind a good status came after the head had gone out.
+    // An error code with a good status is a failure after the head was sent.
     failed: status >= 500 || (code !== null && status < 400),
   };
 }
 
-/** What GenAI's conventions say about a request for text; nobody knows that of one that is passed on as it is. */
+/** The attributes of OpenTelemetry's GenAI conventions; none for a passthrough request, whose contents are not read. */
 function generation(summary: ExchangeSummary): Record<string, string | number | string[] | null> {
   const { protocol, model, upstream, finishReason, usage } = summary;
   if (protocol === 'passthrough') return {};
@@ -48,7 +48,7 @@ function generation(summary: ExchangeSummary): Record<string, string | number | 
   };
 }
 
-/** One attempt. Its cause stays in the log: it may name addresses. */
+/** The span of one attempt. The cause of a failure is left out: it may contain addresses. */
 export function attemptSpan({ upstream, model, result }: ExchangeSummary['attempts'][number]): SpanContents {
   const failed = result !== 'ok' && result !== 'interrupted';
   return {

@@ -1,23 +1,22 @@
-import type { Telemetry } from '../domain/ports/telemetry.ts';
-import type { Log } from './logger.ts';
-import type { Metrics } from './metrics.ts';
+import type { ReportFault, Telemetry } from '../domain/ports/telemetry.ts';
 
-/** Tells the metrics and the log what the pipeline reports. A fault of theirs is no fault of the request. */
-export function createTelemetry(metrics: Metrics, log: Pick<Log, 'exchangeEnded' | 'fault'>): Telemetry {
-  const safely = (tell: () => void): void => {
-    try {
-      tell();
-    } catch (error) {
-      log.fault('something could not be counted', error);
-    }
+/** A receiver of the pipeline's reports, such as the metrics or the log; it leaves out those that it has no use for. */
+export type TelemetrySink = Partial<Omit<Telemetry, 'fault'>>;
+
+/** Passes every report on to every sink. A sink that throws is logged, and fails neither the request nor other sinks. */
+export function createTelemetry(sinks: readonly TelemetrySink[], fault: ReportFault): Telemetry {
+  const each = (report: (sink: TelemetrySink) => void): void => {
+    for (const sink of sinks)
+      try {
+        report(sink);
+      } catch (error) {
+        fault('recording metrics or writing the log failed', error);
+      }
   };
   return {
-    exchangeBegan: (protocol) => safely(() => metrics.exchangeBegan(protocol)),
-    streamOpened: (protocol) => safely(() => metrics.streamOpened(protocol)),
-    exchangeEnded(summary) {
-      safely(() => metrics.exchangeEnded(summary));
-      safely(() => log.exchangeEnded(summary));
-    },
-    fault: log.fault,
+    exchangeBegan: (protocol) => each((sink) => sink.exchangeBegan?.(protocol)),
+    streamOpened: (protocol) => each((sink) => sink.streamOpened?.(protocol)),
+    exchangeEnded: (summary) => each((sink) => sink.exchangeEnded?.(summary)),
+    fault,
   };
 }

@@ -1,11 +1,11 @@
 import { escapeControlCharacters } from '../shared/control-characters.ts';
 
-/** The fields of a log line that a terminal shows. */
+/** The fields of a log line. */
 type Line = Readonly<Record<string, string | number | null | undefined>>;
 
 /**
- * What is worth a line on a terminal: a request in a few words, anything else with its reason. Names may come from
- * upstreams, so nothing in them may reach the terminal as a control sequence or as a second line.
+ * Formats a log line for a terminal: a request in short form, anything else as its message and fields. Names may come
+ * from upstreams: control sequences and line breaks in them are escaped.
  */
 export function terminalLine(line: Line): string {
   const { msg, reason, upstream, count } = line;

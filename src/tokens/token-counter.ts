@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import type { TokenCounter } from '../domain/ports/tokens.ts';
 
-/** How much of a text is counted at once, in UTF-16 code units, so that counting never holds up the streams. */
+/** How many UTF-16 code units are counted in one turn of the event loop, so that counting never delays streams. */
 const pieceChars = 2_048;
 
-/** Counts as OpenAI's newer models do: near enough for text that nobody else has counted. */
+/** Counts with the tokenizer of OpenAI's newer models: a good estimate for text whose upstream reported no usage. */
 export function createTokenCounter(): TokenCounter {
   return {
     async count(text) {

@@ -5,9 +5,9 @@ import type { ConnectionOptions } from './connections.ts';
 import { refusingLookup } from './refusing-lookup.ts';
 
 /**
- * Node's own connections to an upstream, for what is passed on verbatim: under the same rules as every model call. None
- * is kept, because one that the other side closes just then could not be told from an upstream that is down, and a body
- * that was passed on can't be sent again.
+ * Connections to an upstream for the passthrough, through Node's own client and under the same address rules as model
+ * calls. None is kept alive: one that the upstream closes at the moment of reuse looks like an upstream that is down, and
+ * a streamed request body can't be sent again.
  */
 export function createAgent(
   { protocol }: URL,

@@ -1,10 +1,10 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamFault } from '../domain/ports/upstreams.ts';
 
-/** How many unread bytes make the upstream wait: what a slow reader may cost in memory. */
+/** How many unread bytes pause the upstream: the bound of memory per slow reader. */
 const highWaterBytes = 131_072;
 
-/** How long, in milliseconds, a released body may take to end by itself, so that its connection is reused. */
+/** How long a released body may take to end, so that its connection can be reused, in milliseconds. */
 const releaseGraceMs = 1_000;
 
 /** The deadlines of one call, in milliseconds. */
@@ -17,7 +17,7 @@ export interface Deadlines {
   readonly totalMs: number;
 }
 
-/** What the queue does to the source that fills it. */
+/** The controls of the connection that fills the queue. */
 interface Source {
   pause(): void;
   resume(): void;
@@ -25,8 +25,8 @@ interface Source {
 }
 
 /**
- * The unread part of an upstream's body, between a source that pushes and a reader that pulls. It holds the
- * call's deadlines, and turns every end that is not a proper one into a fault.
+ * The unread part of an upstream's body, between a source that pushes and a reader that pulls. It enforces the call's
+ * deadlines, and turns every end but a complete body into a fault.
  */
 export class BodyQueue {
   readonly #clock: Clock;
@@ -59,12 +59,13 @@ export class BodyQueue {
     return this.#end === 'open' ? null : this.#end;
   }
 
-  /** Ties the source to the queue; one that comes after the end is aborted at once. */
+  /** Connects the source; one that is attached after the end is aborted at once. */
   attach(source: Source): void {
     this.#source = source;
     if (this.#end !== 'open') source.abort();
   }
 
+  /** Takes a chunk from the source, and pauses it at the high-water mark. */
   push(chunk: Uint8Array): void {
     if (this.#end !== 'open' || this.#released || chunk.length === 0) return;
     const isFirst = this.#lastActivityMs === null;
@@ -78,7 +79,7 @@ export class BodyQueue {
     this.#source?.pause();
   }
 
-  /** The source's own end: `null` when it is a proper one. A later one changes nothing. */
+  /** Ends the body from the source's side; `null` means that it is complete. Only the first end counts. */
   finish(fault: UpstreamFault | null): void {
     if (this.#end !== 'open') return;
     this.#end = fault;
@@ -94,7 +95,7 @@ export class BodyQueue {
     this.#source?.abort();
   }
 
-  /** All that has arrived since the last read. What came before a fault is handed out before the fault. */
+  /** Returns everything since the last read, or waits for more. Bytes before a fault are returned before the fault. */
   async read(): Promise<Uint8Array | null | UpstreamFault> {
     if (this.#end !== 'open' && this.#end?.fault === 'interrupted') return this.#end;
     if (this.#chunks.length > 0) return this.#takeAll();
@@ -102,6 +103,7 @@ export class BodyQueue {
     return new Promise((resolve) => (this.#waiting = resolve));
   }
 
+  /** Drops the rest of the body: it may end within the grace, then the connection is closed. */
   release(): void {
     if (this.#end !== 'open' || this.#released) return;
     this.#released = true;
@@ -132,7 +134,7 @@ export class BodyQueue {
     return all;
   }
 
-  /** One timer serves three deadlines: when it fires early, it is set again for what is left. */
+  /** One timer serves all three deadlines; when it fires before one of them, it is set again for the rest. */
   readonly #checkDeadlines = (): void => {
     const nowMs = this.#clock.monotonicMs();
     const { firstByteMs, idleMs, totalMs } = this.#deadlines;

@@ -5,52 +5,54 @@ import type { Dispatcher } from 'undici';
 import { refusingLookup } from './refusing-lookup.ts';
 
 /**
- * How old a connection may grow, in milliseconds. It is then replaced between two calls, so that a provider whose name
- * has moved to another address is followed there.
+ * The maximum age of a connection, in milliseconds. An older one is replaced between two calls, so that a host name that
+ * moves to another address is followed.
  */
 const defaultMaxAgeMs = 60_000;
 
-/** The connection that a call is sent on, which may have carried others before. */
-export class Connection {
+/** One upstream connection: how much it has received, and how many calls it has carried. */
+export class UpstreamConnection {
   #socket: Socket | null = null;
   #calls = 0;
 
+  /** Starts over with a new socket. */
   opened(socket: Socket): void {
     this.#socket = socket;
     this.#calls = 0;
   }
 
-  /** What it has received since it was opened, in bytes. */
-  get received(): number {
+  /** Bytes received since it was opened. */
+  get receivedBytes(): number {
     return this.#socket?.bytesRead ?? 0;
   }
 
-  /** Sends another call on it: returns what it had received by then, or `null` if this is its first one. */
+  /** Counts a call that is sent on it. Returns the bytes received before; `null` for its first call. */
   takeOver(): number | null {
     this.#calls++;
-    return this.#calls === 1 ? null : this.received;
+    return this.#calls === 1 ? null : this.receivedBytes;
   }
 }
 
-/** A handler that wants to know its connection; called when the call is handed to one, which may not be open yet. */
+/** A dispatch handler that keeps track of its connection. */
 export interface ConnectionUser {
-  useConnection(connection: Connection): void;
+  /** Called when the call is handed to a connection, which may not be open yet. */
+  useConnection(connection: UpstreamConnection): void;
 }
 
 export interface ConnectionOptions {
   /** How long a connection may take to open, in milliseconds. */
   readonly connectMs: number;
-  /** Whether addresses that reach a machine's own metadata service may be connected to. */
+  /** Whether link-local addresses, such as a cloud's metadata service, may be connected to. */
   readonly allowLinkLocal: boolean;
-  /** When a connection is replaced, in milliseconds. */
+  /** The age at which a connection is replaced, in milliseconds; a minute by default. */
   readonly maxConnectionAgeMs?: number;
-  /** Resolves names; the system's own unless a test replaces it. */
+  /** Resolves host names; the system's resolver by default. */
   readonly lookup?: LookupFunction;
 }
 
 /**
- * The connections to one origin. HTTP/2 stays off, because a paused reader must hold up its own stream only; certificates
- * are verified, as is undici's default.
+ * Opens a pool of connections to one origin. HTTP/2 stays off: a paused reader must not stall other streams.
+ * Certificates are verified, as is undici's default.
  */
 export function openConnections(origin: string, options: ConnectionOptions): Pool {
   return new Pool(origin, {
@@ -59,17 +61,17 @@ export function openConnections(origin: string, options: ConnectionOptions): Poo
   });
 }
 
-/** A connection for a single call. */
+/** Opens a connection for a single call. */
 export function openConnection({ origin }: URL, options: ConnectionOptions): Client {
   return new TrackedClient(new URL(origin), options);
 }
 
-/** One connection at a time, which tells its calls about itself. */
+/** A client with one connection at a time, which it hands to every call. */
 class TrackedClient extends Client {
-  readonly #connection: Connection;
+  readonly #connection: UpstreamConnection;
 
   constructor(origin: URL, { connectMs, allowLinkLocal, lookup = systemLookup }: ConnectionOptions) {
-    const connection = new Connection();
+    const connection = new UpstreamConnection();
     const connect = buildConnector({
       timeout: connectMs,
       lookup: allowLinkLocal ? lookup : refusingLookup(lookup),

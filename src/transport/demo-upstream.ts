@@ -6,21 +6,21 @@ import type { Upstream } from './upstreams.ts';
 
 const demoModel = 'demo';
 
-/** The pause between two words, in milliseconds: about as fast as people read. */
+/** The pause between two words, in milliseconds: about reading speed. */
 const wordPauseMs = 40;
 
 /** How much of the last message is quoted back, in characters. */
 const maxQuotedChars = 200;
 
-/** What of a Chat Completions request the demo looks at. */
+/** The fields of a Chat Completions request that the demo reads. */
 interface DemoRequest {
   readonly messages: readonly { readonly role: string; readonly content: string }[];
   readonly max_tokens?: number;
 }
 
 /**
- * A provider inside the process, for trying the service with nothing behind it. It speaks Chat Completions
- * byte by byte as a server would, at a natural pace, and is read, limited, paused and aborted like one.
+ * A demo upstream inside the process, for trying the gateway without a provider. It answers in Chat Completions bytes at
+ * reading speed, through the same queue, deadlines, pauses and aborts as an HTTP upstream.
  */
 export function createDemoUpstream(deadlines: Deadlines, clock: Clock): Upstream {
   return {
@@ -50,14 +50,14 @@ function answerCall(
   };
 }
 
-/** The body in the pieces in which it goes out: the list of models, or an answer. */
+/** The body, in the pieces in which it is sent: a list of models, or an answer. */
 function piecesOf({ body, stream }: UpstreamCall): readonly string[] {
   if (body === null) return [JSON.stringify({ object: 'list', data: [{ id: demoModel, object: 'model' }] })];
   const request = JSON.parse(body) as DemoRequest;
   return stream ? streamFrames(request) : wholeBody(request);
 }
 
-/** Pushes the pieces one by one, each after its pause, until all are out or somebody stops it. */
+/** Pushes the pieces one by one, each after its pause, until all are pushed or the queue aborts. */
 function play(pieces: readonly string[], queue: BodyQueue, clock: Clock): void {
   const encoder = new TextEncoder();
   let next = 0;
@@ -110,7 +110,7 @@ function wholeBody(request: DemoRequest): readonly string[] {
   ];
 }
 
-/** The answer, cut at the caller's cap as a real model would be; a word counts as a token. */
+/** The answer, cut at the request's token limit as a model's would be; a word counts as a token. */
 function compose({ messages, max_tokens: cap }: DemoRequest): {
   words: readonly string[];
   reason: 'stop' | 'length';
@@ -135,7 +135,7 @@ function compose({ messages, max_tokens: cap }: DemoRequest): {
   };
 }
 
-/** Words with the space behind them, so that joining them gives the text back. */
+/** Words with the space after them: joined, they are the text again. */
 function splitWords(text: string): readonly string[] {
   return text.match(/\S+\s*|\s+/g) ?? [];
 }

@@ -4,23 +4,23 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
 import { BodyQueue } from './body-queue.ts';
 import type { Deadlines } from './body-queue.ts';
-import type { Connection, ConnectionUser } from './connections.ts';
+import type { ConnectionUser, UpstreamConnection } from './connections.ts';
 
-/** The longest wait that an upstream's `retry-after` may ask of our clients, in milliseconds. */
+/** The longest `retry-after` of an upstream that is passed on to clients, in milliseconds. */
 const maxRetryAfterMs = 600_000;
 
-/** How much of an error's words is kept, in characters. */
+/** How much of an error's message is kept, in characters. */
 const maxCauseChars = 200;
 
-/** Feeds one dispatched request into a body queue, and gives out the answer when its head has come. */
+/** Feeds the response to one dispatched request into a body queue, and resolves with the answer when its head arrives. */
 export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   readonly #resolve: (answer: UpstreamAnswer | UpstreamFault) => void;
   readonly #onSent: () => void;
   readonly #queue: BodyQueue;
   #answered = false;
-  #connection: Connection | null = null;
-  /** How much the connection had received when the call was sent on it; `null` if it was opened for this call. */
-  #receivedBefore: number | null = null;
+  #connection: UpstreamConnection | null = null;
+  /** The connection's received bytes when the call was sent on it; `null` if it was opened for this call. */
+  #receivedBytesBefore: number | null = null;
 
   constructor(
     resolve: (answer: UpstreamAnswer | UpstreamFault) => void,
@@ -40,12 +40,12 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     });
   }
 
-  useConnection(connection: Connection): void {
+  useConnection(connection: UpstreamConnection): void {
     this.#connection = connection;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#receivedBefore = this.#connection?.takeOver() ?? null;
+    this.#receivedBytesBefore = this.#connection?.takeOver() ?? null;
     this.#queue.attach({
       pause: () => controller.pause(),
       resume: () => controller.resume(),
@@ -88,25 +88,25 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     this.#queue.finish({ kind: 'fault', fault: this.#faultKind(), cause: describe(error) });
   }
 
-  /** A kept connection that the other side closed just when it was used again says nothing about the upstream. */
+  /** A reused connection that the upstream closed without a byte is stale, which says nothing about the upstream. */
   #faultKind(): 'broken' | 'stale' | 'unreachable' {
     if (this.#answered) return 'broken';
-    const reused = this.#receivedBefore !== null;
-    return reused && this.#connection?.received === this.#receivedBefore ? 'stale' : 'unreachable';
+    const reused = this.#receivedBytesBefore !== null;
+    return reused && this.#connection?.receivedBytes === this.#receivedBytesBefore ? 'stale' : 'unreachable';
   }
 }
 
-/** A header that came twice is a list, whatever its type says. */
+/** The first value of a header: Node gives a repeated header as a list, in spite of its types. */
 function firstValue(header: string | readonly string[] | undefined): string | undefined {
   return Array.isArray(header) ? String(header[0]) : (header as string | undefined);
 }
 
-/** An error's code and words: the operator's only hint at a wrong address, a certificate or a cut line. */
+/** An error's code and message: the operator's only hint at a wrong address, a bad certificate or a broken connection. */
 function describe(error: Error & { code?: string }): string {
   return `${error.code ?? error.name}: ${error.message}`.slice(0, maxCauseChars);
 }
 
-/** `retry-after-ms`, or `retry-after` in seconds; a date is not worth the clock skew. */
+/** Reads `retry-after-ms`, or `retry-after` in seconds; a date is ignored, because clocks differ. */
 function readRetryAfter(headers: IncomingHttpHeaders): number | null {
   const milliseconds = Number(firstValue(headers['retry-after-ms']) ?? Number.NaN);
   const value = Number.isFinite(milliseconds)

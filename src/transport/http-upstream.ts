@@ -6,17 +6,18 @@ import type { ConnectionOptions } from './connections.ts';
 import { HttpCall } from './http-call.ts';
 import type { Upstream } from './upstreams.ts';
 
+/** The settings of one upstream. */
 export interface HttpUpstreamOptions extends ConnectionOptions {
   /** The base URL, version included: `https://host/v1`. Its query is sent with every call. */
   readonly url: URL;
-  /** Headers of every call: the key, and what the upstream wants beside it. */
+  /** Headers of every call, the API key included. */
   readonly headers: Readonly<Record<string, string>>;
   readonly deadlines: Deadlines;
 }
 
 /**
- * A provider behind HTTP. Headers are built from nothing but our own values, and those of a trace of which we are a
- * part. Redirects are not followed.
+ * An upstream behind HTTP. Request headers come from the config and from our own trace only, never from a client.
+ * Redirects are not followed.
  */
 export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): Upstream {
   const { url, deadlines } = options;
@@ -43,7 +44,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
           },
           exchange,
         );
-        // It closes once its only call is over.
+        // Closes the connection after its only call: `close` waits for calls in progress.
         void once?.close();
       });
     },
@@ -56,7 +57,7 @@ function withQuery(path: string, query: URLSearchParams): string {
   return `${path}${path.includes('?') ? '&' : '?'}${query.toString()}`;
 }
 
-/** A whole answer comes in one piece at the end, so its silence before that means nothing. */
+/** A whole answer arrives in one piece at its end: its first byte has no deadline before the last one. */
 function deadlinesOf({ stream, leftMs }: UpstreamCall, deadlines: Deadlines): Deadlines {
   const totalMs = Math.min(deadlines.totalMs, leftMs);
   return { ...deadlines, totalMs, firstByteMs: stream ? deadlines.firstByteMs : totalMs };

@@ -2,13 +2,13 @@ import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { isLinkLocal } from '../shared/link-local.ts';
 
-/** Resolves names as `lookup` does, but fails for one that leads to a link-local address. */
+/** Resolves host names with `lookup`, but fails for one that resolves to a link-local address. */
 export function refusingLookup(lookup: LookupFunction): LookupFunction {
   return (hostname, options, callback) =>
     lookup(hostname, options, (error, found: string | LookupAddress[], family) => {
       const addresses = Array.isArray(found) ? found.map(({ address }) => address) : [found];
       const refused = error === null && (isLinkLocal(hostname) || addresses.some(isLinkLocal));
       if (!refused) return callback(error, found, family);
-      callback(new Error(`${hostname} leads to a link-local address, which is refused`), []);
+      callback(new Error(`${hostname} resolves to a link-local address, which is refused`), []);
     });
 }

@@ -1,12 +1,13 @@
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 
-/** One provider that can be called. */
+/** A client of one upstream. */
 export interface Upstream {
   readonly call: Upstreams['call'];
+  /** Closes its connections; calls that still run break. */
   close(): Promise<void>;
 }
 
-/** Sends every call to the upstream that it names. */
+/** Sends every call to the client of the upstream that it names. */
 export function createUpstreams(upstreams: ReadonlyMap<string, Upstream>): Upstream {
   return {
     call(call, signal) {

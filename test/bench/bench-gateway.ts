@@ -10,19 +10,19 @@ import type { LoadOrder, LoadResult } from './child-load.ts';
 
 const adminToken = 'an-admin-token-for-benches';
 
-/** A gateway on a filled database, its upstream and its load, each in a process of its own. */
+/** A gateway on a filled database, its upstream and its load generator, each in a process of its own. */
 export interface BenchGateway {
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** Loads it; one load at a time. */
+  /** Runs a load; one at a time. */
   load(order: LoadOrder['load'], keys: number): Promise<LoadResult>;
-  /** Reads from the admin listener; resolves with how long that took, in milliseconds. */
+  /** Reads from the admin listener; resolves with the duration in milliseconds. */
   time(path: string): Promise<number>;
   readonly forget: { readonly url: string; readonly token: string };
   close(): Promise<void>;
 }
 
-/** Every process that was started: they end with this one, however it ends. */
+/** All started processes: they are killed when this one exits. */
 const children: ChildProcess[] = [];
 process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')));
 
@@ -78,7 +78,7 @@ export async function startBenchGateway(filling: {
   };
 }
 
-/** One line of what a load came to. */
+/** The result of a load, in one line. */
 export function shown(found: LoadResult): string {
   const failures = Object.entries(found.failures).map(([status, count]) => `, ${count} x ${status}`);
   const ms = (value: number): string => `${value.toFixed(1)} ms`;
@@ -110,15 +110,15 @@ function configOf(file: string, upstreamUrl: string): object {
   };
 }
 
-/** Where a gateway says that it listens: for clients, and for operators. */
+/** The addresses that a gateway prints: for clients, and for operators. */
 function listening(gateway: ReturnType<typeof spawn>): Promise<readonly string[]> {
   return new Promise((resolve, reject) => {
-    let said = '';
+    let printed = '';
     gateway.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
-      const match = /serves (\S+)\/v1 \(admin: (\S+)\)/.exec(said);
+      printed += text;
+      const match = /serves (\S+)\/v1 \(admin: (\S+)\)/.exec(printed);
       if (match !== null) resolve(match.slice(1));
     });
-    gateway.once('close', () => reject(new Error(`the gateway ended: ${said}`)));
+    gateway.once('close', () => reject(new Error(`the gateway ended: ${printed}`)));
   });
 }

@@ -2,33 +2,33 @@ import { Agent, request } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { keyIdOf, secretOf } from '../support/filled-database.ts';
 
-/** What the load process is to do: so many requests a second for a time, or one after the other. */
+/** The order to the load process: a rate of requests for a time, or one request after the other. */
 export interface LoadOrder {
   readonly url: string;
-  /** The first keys of the filling, of which each request takes one by chance. */
+  /** How many of the filled keys are used; each request takes a random one. */
   readonly keys: number;
   readonly load:
     | { readonly perSecond: number; readonly durationMs: number }
-    /** Before every request all keys are forgotten, if the admin listener is named. */
+    /** `forget` is the admin listener that empties the key cache before every request. */
     | {
         readonly sequential: number;
         readonly forget: { readonly url: string; readonly token: string } | null;
       };
 }
 
-/** What came of it; durations in milliseconds. */
+/** The result of a load; durations in milliseconds. */
 export interface LoadResult {
   readonly answers: number;
-  /** The statuses of what was no 200, with their numbers. */
+  /** Statuses other than 200, with their numbers. */
   readonly failures: Readonly<Record<string, number>>;
   readonly medianMs: number;
   readonly p99Ms: number;
   readonly maxMs: number;
-  /** The longest time in which no answer came at all. */
+  /** The longest time without any answer. */
   readonly longestGapMs: number;
-  /** When that was over, from the beginning of the load on. */
+  /** The end of that time, since the start of the load. */
   readonly gapEndMs: number;
-  /** The longest time in which this process itself was held up: gaps below it are its own. */
+  /** The longest delay of this process itself: shorter gaps may be its own. */
   readonly ownDelayMs: number;
 }
 
@@ -90,7 +90,7 @@ async function run({ url, keys, load }: LoadOrder): Promise<LoadResult> {
   };
 }
 
-/** Begins requests at a steady rate, whether earlier ones have been answered or not; resolves when all have been. */
+/** Starts requests at a steady rate, whether earlier ones are answered or not; resolves when all are. */
 async function keepUp(ask: () => Promise<void>, perSecond: number, durationMs: number): Promise<void> {
   const startedMs = performance.now();
   const running = new Set<Promise<void>>();

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** An upstream in a process of its own: three words, whole or as a stream, with their usage, without any delay. */
+/** An upstream in a process of its own: answers three words with their usage, whole or streamed, without delay. */
 
 const usage = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 };
 const words = ['one ', 'two ', 'three'];

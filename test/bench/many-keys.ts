@@ -2,8 +2,8 @@ import { keyIdOf } from '../support/filled-database.ts';
 import { shown, startBenchGateway } from './bench-gateway.ts';
 
 /**
- * Whether size matters: with ten keys, and with 100,000 keys and 1,000,000 records with random ids and their ledger. The
- * warm-up is shown, since the first audit runs beside it. `npm run bench`
+ * Measures the effect of the database's size: ten keys, then 100,000 keys and 1,000,000 records with random ids and their
+ * ledger. The warm-up is printed, since the first audit runs during it. `npm run bench`
  */
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`);

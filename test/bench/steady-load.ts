@@ -6,23 +6,23 @@ import { keyIdOf } from '../support/filled-database.ts';
 import { shown, startBenchGateway } from './bench-gateway.ts';
 
 /**
- * Whether anything on a large database keeps answers waiting: a steady load of keys with balances on 100,000 keys and
- * 1,000,000 records with their ledger, while audits run at their own interval, and pages and verifications of the ledger
- * again and again; with `backups`, those too, written to the same disk. Exits with 1 when no answer came for longer than
- * the bound. `npm run bench:steady -- [minutes, 15] [requests per second, 30] [backups]`
+ * Measures whether anything on a large database delays answers: a steady load of keys with balances on 100,000 keys and
+ * 1,000,000 records with their ledger, while audits run at their interval and record pages and ledger verifications
+ * run repeatedly; with `backups`, backups to the same disk as well. Exits with 1 when no answer came for longer than the
+ * bound. `npm run bench:steady -- [minutes, 15] [requests per second, 30] [backups]`
  */
 
 const minutes = Number(process.argv[2] ?? 15);
 const perSecond = Number(process.argv[3] ?? 30);
 const withBackups = process.argv[4] === 'backups';
 
-/** The longest time without an answer that is good enough on two quiet cores, in milliseconds. */
+/** The longest acceptable time without an answer on two idle cores, in milliseconds. */
 const maxGapMs = 250;
 
-/** How much of the work runs between two reports, in milliseconds. */
+/** The time between two reports, in milliseconds. */
 const reportMs = 60_000;
 
-/** How long the process runs its code for the first time, which is shown but is no steady load yet, in milliseconds. */
+/** The duration of the warm-up, which is printed but does not count, in milliseconds. */
 const warmUpMs = 10_000;
 
 const keys = 100_000;
@@ -32,7 +32,7 @@ const fillingMs = performance.now();
 const gateway = await startBenchGateway({ keys, records: 1_000_000 });
 print(`filled and started in ${((performance.now() - fillingMs) / 1_000).toFixed(0)} s`);
 
-/** Runs a command of the operator; prints how long it took. Throws when it fails. */
+/** Runs an operator's command and prints its duration. Throws when it fails. */
 async function command(...args: readonly string[]): Promise<void> {
   const startedMs = performance.now();
   const child = spawn(process.execPath, [join(import.meta.dirname, '..', '..', 'src', 'main.ts'), ...args], {
@@ -40,15 +40,15 @@ async function command(...args: readonly string[]): Promise<void> {
     cwd: gateway.folder,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  let said = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (said += text));
+  let printed = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text));
   const [code] = (await once(child, 'close')) as [number | null];
-  print(`  ${args.join(' ')}: ${((performance.now() - startedMs) / 1_000).toFixed(1)} s: ${said.trim()}`);
+  print(`  ${args.join(' ')}: ${((performance.now() - startedMs) / 1_000).toFixed(1)} s: ${printed.trim()}`);
   if (code !== 0) throw new Error(`textgate ${args.join(' ')} failed`);
 }
 
 const over = new AbortController();
-/** Does some work again and again, with a rest in between, until the load is over. */
+/** Repeats some work, with pauses, until the load is over. */
 async function repeat(restMs: number, work: () => Promise<unknown>): Promise<void> {
   while (!over.signal.aborted) {
     await work();

@@ -1,6 +1,6 @@
 import { startGateway } from '../support/test-gateway.ts';
 
-/** The process that is killed: a gateway on a file, which says where it listens as soon as it does. */
+/** The process to be killed: a gateway on a database file, which reports its address once it listens. */
 const [upstreamUrl = '', file = '', durability = 'normal'] = process.argv.slice(2);
 const startedMs = performance.now();
 const gateway = await startGateway({

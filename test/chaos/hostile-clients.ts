@@ -5,24 +5,24 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { randomNumbers } from '../support/random-numbers.ts';
 
 /**
- * The attackers of `hostile-edge.ts`, in a process of their own, so that their work is not taken for the gateway's. Opens
- * connections without a key, of every kind, so many at a time, and tells its parent how many of each there were.
+ * The attackers of `hostile-edge.ts`, in a process of their own, so that their load is not measured as the gateway's.
+ * Opens connections of every kind without a key, a limited number at a time, and reports their number by kind.
  */
 
 const [address = '', total = '', atATime = ''] = process.argv.slice(2);
 const { hostname, port } = new URL(address);
 const { random } = randomNumbers();
 
-/** How long one of them may go on, in milliseconds: longer than the gateway lets a silent one. */
+/** The longest duration of one connection, in milliseconds: longer than the gateway tolerates silence. */
 const maxLifeMs = 12_000;
 
-/** How many are opened in a second at the most: a flood that no gateway could tell from paying clients measures the cores. */
+/** How many are opened per second at most: a larger flood would measure the cores, not the gateway. */
 const perSecond = 100;
 
-/** How many addresses they come from, beside the one of the paying client. */
+/** The number of source addresses, beside that of the paying client. */
 const addresses = 8;
 
-// Attackers would have machines of their own: what they cost here must not be taken from the gateway's share.
+// Real attackers have machines of their own: their load must not take processor time from the gateway.
 setPriority(constants.priority.PRIORITY_LOW);
 
 const json = 'Host: x\r\nContent-Type: application/json\r\n';
@@ -35,7 +35,7 @@ const writeOn = (socket: Socket): void => {
   while (!socket.destroyed && socket.write(chunk));
 };
 
-/** What a connection does once it is open; it is destroyed after its time at the latest. */
+/** The attacks by kind: what a connection does once it is open. It is destroyed after its time at the latest. */
 const attacks: Readonly<Record<string, (socket: Socket) => void>> = {
   'CONNECT, then a reset': (socket) =>
     void socket.write('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n', () => socket.resetAndDestroy()),
@@ -88,7 +88,7 @@ function attack(): Promise<void> {
       socket.destroy();
       resolve();
     };
-    // A socket that was reset while it was closing never tells that it is closed.
+    // A socket that is reset while closing never emits 'close'.
     const timer = setTimeout(end, maxLifeMs);
     socket.on('error', () => {});
     socket.on('data', () => {});

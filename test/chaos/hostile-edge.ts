@@ -10,24 +10,24 @@ import { randomNumbers } from '../support/random-numbers.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
 
 /**
- * A paying client streams from a gateway while thousands of hostile connections without a key come and go. The process
- * must live, the client's answers must stay whole and nearly as fast, and the memory must come back.
+ * A paying client streams from a gateway while thousands of hostile connections without a key open and close. The process
+ * must survive, the client's answers must stay complete and nearly as fast, and the memory must be freed afterwards.
  * `npm run chaos:edge [connections] [at a time]`; `FC_SEED` repeats the attacks.
  */
 
 const connections = Number(process.argv[2] ?? 3_000);
-/** Fewer than all at once: one process can't keep thousands of writers busy without starving the others of its cores. */
+/** Attackers at a time: thousands of writers in one process would starve the gateway of its share of the cores. */
 const atATime = Number(process.argv[3] ?? 600);
 const phaseMs = 20_000;
 const warmUpMs = 5_000;
-/** How long the attack may take, in milliseconds: it is over in a minute or two. */
+/** The deadline of the attack, in milliseconds; it usually takes a minute or two. */
 const maxAttackMs = 180_000;
-/** How long the last connections may take to end, and how long the memory to come back after that, in milliseconds. */
+/** How long the last connections may take to end, and then the memory to be freed, in milliseconds. */
 const settleMs = 15_000;
 const returnMs = 30_000;
 const payingWorkers = 2;
 const maxSlowdown = 3;
-/** Cores that others use as well delay a few answers by tens of milliseconds in any phase: no quiet p99 counts as less. */
+/** The smallest quiet p99 that is assumed, in milliseconds: shared cores delay some answers in any phase. */
 const leastQuietP99Ms = 50;
 const maxMemoryGrowth = 1.2;
 
@@ -59,7 +59,7 @@ async function memory(): Promise<number> {
   return usage.rss / 1_048_576;
 }
 
-/** The gateway's memory as it is, in MiB, as Linux tells it: a collection would stop it for longer than an attack. */
+/** The gateway's resident memory in MiB, from Linux: a garbage collection would pause it for longer than an attack. */
 function residentNow(): number {
   const [, kib = NaN] =
     /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${gateway.pid}/status`, 'utf8')) ?? [];
@@ -73,7 +73,7 @@ interface Phase {
   readonly failed: number;
 }
 
-/** Streams answers one after another until `over`; resolves with how long they took, in milliseconds. */
+/** Streams answers one after another until `over`; resolves with their durations in milliseconds. */
 async function stream(over: Promise<unknown>): Promise<Phase> {
   const times: number[] = [];
   let failed = 0;

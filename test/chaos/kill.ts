@@ -6,15 +6,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { randomNumbers } from '../support/random-numbers.ts';
-import { checkBooks } from './check-books.ts';
+import { checkLedger } from './check-ledger.ts';
 import { askNumber } from './numbered-client.ts';
 import type { Acknowledged } from './numbered-client.ts';
 import { startNumberedUpstream } from './numbered-upstream.ts';
 
 /**
- * Loads a gateway and kills it with SIGKILL at random moments, again and again, for each durability mode. After every
- * start it checks the books: every answer that a client saw whole has exactly one settled row, charged by what the
- * upstream itself says that it served. `npm run chaos [kills]`; `FC_SEED` repeats the moments.
+ * Loads a gateway and kills it with SIGKILL at random moments, repeatedly, for each durability mode. Checks the ledger after
+ * every start: each answer that a client received whole has exactly one settled record, charged by the tokens that the
+ * upstream counted. `npm run chaos [kills]`; `FC_SEED` repeats the moments.
  */
 
 const kills = Number(process.argv[2] ?? 100);
@@ -47,7 +47,7 @@ async function runMode(durability: 'normal' | 'full'): Promise<void> {
     ];
     worstStartMs = Math.max(worstStartMs, startMs);
     await loadUntilKilled(child, url, key, acknowledged);
-    const found = await checkBooks(file, acknowledged, upstream.served);
+    const found = await checkLedger(file, acknowledged, upstream.served);
     faults.push(...found.faults);
     lost += found.open;
   }

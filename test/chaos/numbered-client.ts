@@ -1,9 +1,9 @@
-/** Answers that clients got whole: the number of the question, by the id of the request. */
+/** Answers received whole: the number of the question by request id. */
 export type Acknowledged = Map<string, number>;
 
 let lastNumber = 0;
 
-/** Asks one question, streamed or whole, and notes its answer if it came whole. Resolves with the status. */
+/** Asks one question, streamed or whole, and records its answer if it is received whole. Resolves with the status. */
 export async function askNumber(
   url: string,
   key: string,

@@ -7,7 +7,7 @@ export interface ServedTokens {
   readonly output: number;
 }
 
-/** A provider whose questions are numbers: it keeps, by number, what it counted for each of them. */
+/** A provider whose questions are numbers: it records its token counts by question. */
 export interface NumberedUpstream {
   /** The base URL, with the version. */
   readonly url: string;

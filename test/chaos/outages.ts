@@ -3,7 +3,7 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { checkBooks } from './check-books.ts';
+import { checkLedger } from './check-ledger.ts';
 import { askNumber } from './numbered-client.ts';
 import type { Acknowledged } from './numbered-client.ts';
 import { startNumberedUpstream } from './numbered-upstream.ts';
@@ -11,9 +11,9 @@ import { databaseIn, serveIn } from './served-process.ts';
 import type { ServedProcess } from './served-process.ts';
 
 /**
- * What a machine does to a gateway under load, each on a gateway of its own with paying keys: a log that can't be written, a
- * full disk, a dead database thread, a deleted database. Afterwards the gateway is started again, and the books must hold
- * exactly what clients got. `npm run chaos:outages`; takes about two minutes.
+ * Outages of a machine under a gateway with load and paying keys, each on a gateway of its own: a log that can't be written,
+ * a full disk, a dead database thread, a deleted database. Afterwards the gateway is started again, and the ledger must
+ * match exactly what clients received. `npm run chaos:outages`; takes about two minutes.
  */
 
 const atATime = 8;
@@ -21,18 +21,18 @@ const keyCount = 4;
 /** How long the load runs before the outage, and for how long the outage lasts, in milliseconds. */
 const quietMs = 1_500;
 const outageMs = 4_000;
-/** How soon `/readyz` must tell of a database that takes no writes, and of one whose file is gone, in milliseconds. */
+/** How soon `/readyz` must report a database that accepts no writes, and one whose file is deleted, in milliseconds. */
 const maxTellMs = { writes: 1_500, file: 15_000 };
 
 interface Outage {
   readonly name: string;
-  /** Where the log goes; nowhere if it is left out. */
+  /** The destination of the log; it is discarded by default. */
   readonly stdout?: () => number | 'pipe';
   /** Whether the database must be on a small disk of its own. */
   readonly smallDisk?: true;
-  /** Why requests can't be recorded while it lasts, so that the service must not be ready. */
+  /** Why the service must not be ready during the outage, if requests can't be recorded. */
   readonly unready?: keyof typeof maxTellMs;
-  /** The exit code that is right after it; 0 if it is left out. */
+  /** The expected exit code; 0 by default. */
   readonly exitCode?: number;
   begin?(folder: string, served: ServedProcess): void;
   end?(folder: string): void;
@@ -72,7 +72,7 @@ for (const outage of outages) faulty += await play(outage);
 upstream.close();
 process.exit(faulty === 0 ? 0 : 1);
 
-/** Plays one outage; returns 1 if anything about it was wrong. */
+/** Runs one outage; returns 1 if anything went wrong. */
 async function play(outage: Outage): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'textgate-outage-'));
   if (outage.smallDisk) mount(folder);
@@ -101,7 +101,7 @@ async function play(outage: Outage): Promise<number> {
   if (outage.smallDisk && outage.end === undefined) freeDisk(folder);
   const again = await serveIn(folder, upstream.url);
   const endingAgain = await again.end();
-  const { faults } = await checkBooks(databaseIn(folder), acknowledged, upstream.served);
+  const { faults } = await checkLedger(databaseIn(folder), acknowledged, upstream.served);
   if (outage.smallDisk) spawnSync('umount', ['-l', folder]);
   rmSync(folder, { recursive: true });
 
@@ -122,7 +122,7 @@ async function play(outage: Outage): Promise<number> {
   return wrong.length > 0 ? 1 : 0;
 }
 
-/** Asks without a pause, by turns streamed and whole, until it is stopped; what fails is asked anew. */
+/** Asks without a pause, alternately streamed and whole, until it is stopped; repeats questions that fail. */
 function startLoad(url: string, keys: readonly string[], acknowledged: Acknowledged) {
   const stopped = new AbortController();
   const work = async (_: unknown, worker: number): Promise<void> => {
@@ -152,7 +152,7 @@ function mount(folder: string): void {
   if (status !== 0) throw new Error('a small disk could not be mounted: this needs the rights of root');
 }
 
-/** Leaves not a byte of it. */
+/** Fills the disk to the last byte. */
 function fillDisk(folder: string): void {
   mkdirSync(join(folder, 'data'), { recursive: true });
   for (const bytes of [65_536, 1]) {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { configuredPrice } from './check-books.ts';
+import { configuredPrice } from './check-ledger.ts';
 
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 const threadKiller = join(import.meta.dirname, 'thread-killer.ts');
@@ -17,11 +17,11 @@ const maxExitMs = 15_000;
 export interface ServedProcess {
   readonly url: string;
   readonly child: ChildProcess;
-  /** What `/readyz` answers: its status, or 0 where there is no answer within a second. */
+  /** The status of `/readyz`; 0 without an answer within a second. */
   readiness(): Promise<number>;
-  /** Makes a key with this balance in USD. */
+  /** Creates a key with this balance in USD. */
   createKey(name: string, balance: string): Promise<string>;
-  /** Sends SIGTERM unless it ended already; resolves with the exit code, or `stuck` once it had to be killed. */
+  /** Sends SIGTERM unless it has ended; resolves with the exit code, or `stuck` if it had to be killed. */
   end(): Promise<number | 'stuck'>;
 }
 
@@ -30,7 +30,7 @@ export function databaseIn(folder: string): string {
   return join(folder, 'data', 'textgate.db');
 }
 
-/** Starts one; `stdout` says where its log goes. Its process can be told by SIGUSR2 to lose its database thread. */
+/** Starts one; `stdout` is the destination of its log. SIGUSR2 terminates its database thread. */
 export async function serveIn(
   folder: string,
   upstreamUrl: string,
@@ -77,7 +77,7 @@ export async function serveIn(
   };
 }
 
-/** The addresses that it prints on standard error once it serves. */
+/** The addresses that it prints on standard error when it listens. */
 async function addressesOf({ stderr }: ChildProcess): Promise<readonly [string, string]> {
   let printed = '';
   for await (const chunk of stderr ?? []) {

@@ -2,8 +2,8 @@ import { syncBuiltinESMExports } from 'node:module';
 import workerThreads from 'node:worker_threads';
 
 /**
- * Loaded into a gateway's process before its own code (`node --import`): on SIGUSR2 the database thread that was started
- * last and writes is terminated, as a fault of native code would end it.
+ * Loaded into a gateway's process before its own code (`node --import`): SIGUSR2 terminates the database's current writer
+ * thread, as a fault of native code would.
  */
 const writerName = 'textgate-sqlite-writer';
 const writers: workerThreads.Worker[] = [];

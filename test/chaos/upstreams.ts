@@ -8,8 +8,8 @@ import { chatFrames, sayTexts } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 
 /**
- * Two equal upstreams under load, of which one dies with all its connections and comes back, again and again. What
- * clients see of it must be next to nothing, and it must soon have its share of the load again.
+ * Two equal upstreams under load; one repeatedly dies with all its connections and recovers. Clients must notice next to
+ * nothing, and the recovered upstream must soon get its share of the load again.
  * `npm run chaos:upstreams [cycles]`; `FC_SEED` repeats the moments.
  */
 
@@ -17,10 +17,10 @@ const cycles = Number(process.argv[2] ?? 5);
 const workers = 16;
 const maxFailedShare = 0.001;
 const maxReturnMs = 10_000;
-/** How long the upstream lives and how long it stays away at the least, and how much longer at random, in ms. */
+/** The shortest time that the upstream is up and down, and the longest random addition, in milliseconds. */
 const leastMs = 2_000;
 const moreMs = 3_000;
-/** How long one answer takes: so many are always in the middle when the upstream dies, in milliseconds. */
+/** The duration of one answer, in milliseconds: long enough that some are interrupted whenever the upstream dies. */
 const answerMs = 2;
 
 const { random, seed } = randomNumbers();

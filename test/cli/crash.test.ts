@@ -101,7 +101,7 @@ describe('an error that nothing caught', () => {
       ]);
       expect(fatalLines(serving)).toMatchObject([
         {
-          msg: 'unhandled error: the process ends',
+          msg: 'uncaught error: shutting down',
           error: kind === 'text' ? 'string' : 'SyntaxError',
         },
       ]);

@@ -100,7 +100,7 @@ describe('a gateway whose log can not be written', () => {
       const whole = lines.flatMap((line) =>
         line.endsWith('}') ? [JSON.parse(line) as { msg: string }] : [],
       );
-      expect(whole.filter(({ msg }) => msg === 'log lines could not be written')).toMatchObject([
+      expect(whole.filter(({ msg }) => msg === 'log lines dropped')).toMatchObject([
         { level: 40, lines: lost },
       ]);
       expect(whole.at(-1)).toMatchObject({ msg: 'request' });

@@ -161,7 +161,7 @@ describe('the log of a running service', () => {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
       OTEL_EXPORTER_OTLP_TIMEOUT: '50',
     });
-    const told = (): number => server.output().split('traces can not be delivered').length - 1;
+    const told = (): number => server.output().split('exporting traces failed').length - 1;
     await ask(body);
     await eventually('the log is told', () => told() === 1);
     for (let round = 0; round < 2; round++) await ask(body);

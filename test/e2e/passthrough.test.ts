@@ -383,7 +383,7 @@ describe('a passed-on request that fails', () => {
       expect(log).toContainEqual(
         expect.objectContaining({
           level: 50,
-          msg: 'an upstream does not accept its apiKey',
+          msg: 'upstream rejected its API key',
           cause: `status ${status}`,
         }),
       );

@@ -53,7 +53,7 @@ describe('a database that somebody else has locked', () => {
       const unready = await fetch(`${gateway.adminUrl}/readyz`);
       expect(unready.status).toBe(503);
       expect(await unready.text()).toContain(
-        'the database does not take writes: it takes too long to answer',
+        'the database does not accept writes: it takes too long to answer',
       );
       const called = upstream.seen.length;
       const refusedWithoutBalance = gateway.post('/v1/chat/completions', body);
@@ -136,7 +136,7 @@ describe.skipIf(!canMount())('a disk that is full (needs the right to mount one)
     expect((await ready()).status).toBe(200);
     disk.fill();
     await eventually('an idle service says so by itself', async () => (await ready()).status === 503);
-    expect((await ready()).text).toContain('the database does not take writes: its disk is full');
+    expect((await ready()).text).toContain('the database does not accept writes: its disk is full');
     expect((await ready()).text).not.toContain(disk.folder);
     const called = upstream.seen.length;
     for (let number = 0; number < 50; number++)
@@ -149,7 +149,7 @@ describe.skipIf(!canMount())('a disk that is full (needs the right to mount one)
   });
 
   test.each([
-    ['SIGTERM', 0, 'settlements wait in the spool, and are made at the next start'],
+    ['SIGTERM', 0, 'settlements left in the spool for the next start'],
     ['SIGKILL', null, 'consumption record not begun'],
   ] as const)(
     'keeps a settlement in the spool over %s, and the next start makes it once',

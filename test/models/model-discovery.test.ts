@@ -15,25 +15,25 @@ const offer: Offer = {
   holdTokens: 1_024,
 };
 
-/** An upstream whose next answers are given by hand; `asked` counts its calls. */
+/** An upstream whose next answers the test sets; `calls` counts the calls to it. */
 function createListing() {
-  let asked = 0;
+  let calls = 0;
   let next: (signal: AbortSignal) => Promise<UpstreamAnswer | UpstreamFault> = async () => ({
     kind: 'fault',
     fault: 'unreachable',
   });
   const upstreams: Upstreams = {
     call(_call, signal) {
-      asked++;
+      calls++;
       return next(signal);
     },
   };
   return {
     upstreams,
-    asked: () => asked,
+    calls: () => calls,
     list: (...ids: readonly string[]) =>
       (next = async () => answerWith(JSON.stringify({ data: ids.map((id) => ({ id })) }))),
-    say: (body: string, status = 200) => (next = async () => answerWith(body, status)),
+    answer: (body: string, status = 200) => (next = async () => answerWith(body, status)),
     hang: () =>
       (next = (signal) =>
         new Promise((resolve) =>
@@ -54,39 +54,45 @@ function answerWith(body: string, status = 200): UpstreamAnswer {
   };
 }
 
-describe('models asked of an upstream', () => {
-  test('are left out when a terminal would obey their names, which an operator is told once', async () => {
+describe('discovered models', () => {
+  test('with control characters in their names are left out, which is reported once', async () => {
     const listing = createListing();
-    const told: string[] = [];
+    const reported: unknown[] = [];
     const clock = createFakeClock();
     listing.list('good', 'a\u001b[2J', 'b\u202egnp', 'c\nforged: line');
     const models = createModelDiscovery(
       offer,
       listing.upstreams,
       clock,
-      (_message, error) => void told.push(String(error)),
+      (...report) => void reported.push(report),
     );
     expect(await models.list()).toMatchObject([{ id: 'good' }]);
     expect(await models.find('a\u001b[2J')).toBeNull();
     clock.advance(60_000);
     await models.find('another');
-    expect(listing.asked()).toBe(2);
-    expect(told).toEqual(['3 of its models are left out: control characters in their names']);
+    expect(listing.calls()).toBe(2);
+    expect(reported).toEqual([
+      [
+        'model discovery failed',
+        '3 models left out: control characters in their names',
+        { upstream: localSource.upstream },
+      ],
+    ]);
   });
 
-  test('are offered under their own names, routed to that upstream', async () => {
+  test('are offered under their own names and routed to their upstream', async () => {
     const listing = createListing();
-    listing.say('{"data":[null,{"id":"a"},3,{"id":7},{"id":"org/b"}]}');
+    listing.answer('{"data":[null,{"id":"a"},3,{"id":7},{"id":"org/b"}]}');
     const models = createModelDiscovery(offer, listing.upstreams, createFakeClock(), () => {});
     expect(await models.find('org/b')).toMatchObject({
       id: 'org/b',
       routes: [{ ...localSource, model: 'org/b' }],
     });
     expect(await models.list()).toHaveLength(2);
-    expect(listing.asked()).toBe(1);
+    expect(listing.calls()).toBe(1);
   });
 
-  test('are only those that are allowed, under the names that they are given', async () => {
+  test('are filtered by `allow` and renamed by `rename`', async () => {
     const listing = createListing();
     listing.list('org/small', 'org/large', 'other/small', 'embed-1');
     const named = { ...offer, allow: ['org/*', 'other/*'], rename: { 'org/*': '*', 'other/*': '*-theirs' } };
@@ -101,22 +107,22 @@ describe('models asked of an upstream', () => {
 
   test('are read from a list in Google’s form', async () => {
     const listing = createListing();
-    listing.say('{"models":[{"name":"models/gemini-x"},{"name":7},{}]}');
+    listing.answer('{"models":[{"name":"models/gemini-x"},{"name":7},{}]}');
     const models = createModelDiscovery(offer, listing.upstreams, createFakeClock(), () => {});
     expect((await models.list()) as object[]).toMatchObject([
       { id: 'gemini-x', routes: [{ model: 'gemini-x' }] },
     ]);
   });
 
-  test('are asked for once by many callers at a time', async () => {
+  test('are fetched once for many concurrent callers', async () => {
     const listing = createListing();
     listing.list('a');
     const models = createModelDiscovery(offer, listing.upstreams, createFakeClock(), () => {});
     await Promise.all(Array.from({ length: 50 }, () => models.find('a')));
-    expect(listing.asked()).toBe(1);
+    expect(listing.calls()).toBe(1);
   });
 
-  test('serve from the last good list while the upstream hangs, and after it failed', async () => {
+  test('come from the last good list while the upstream hangs and after it has failed', async () => {
     const listing = createListing();
     const clock = createFakeClock();
     listing.list('a');
@@ -125,14 +131,14 @@ describe('models asked of an upstream', () => {
     listing.hang();
     clock.advance(60_000);
     expect(await models.find('a')).toMatchObject({ id: 'a' });
-    expect(listing.asked()).toBe(2);
+    expect(listing.calls()).toBe(2);
     clock.advance(5_000);
-    listing.say('<html>', 500);
+    listing.answer('<html>', 500);
     clock.advance(60_000);
     expect(await models.find('a')).toMatchObject({ id: 'a' });
   });
 
-  test('find a new name by asking again, but not more often than every two seconds', async () => {
+  test('are fetched again for an unknown name, at most every two seconds', async () => {
     const listing = createListing();
     const clock = createFakeClock();
     listing.list('a');
@@ -140,17 +146,17 @@ describe('models asked of an upstream', () => {
     await models.list();
     listing.list('a', 'new');
     expect(await models.find('new')).toBeNull();
-    expect(listing.asked()).toBe(1);
+    expect(listing.calls()).toBe(1);
     clock.advance(2_000);
     expect(await models.find('new')).toMatchObject({ id: 'new' });
-    expect(listing.asked()).toBe(2);
+    expect(listing.calls()).toBe(2);
   });
 
   test.each(['', '{}', '[]', '{"data":3}', 'x'.repeat(1_100_000)])(
-    'are unknown while the upstream answers %.20s',
+    'are unavailable while the upstream answers %.20s',
     async (body) => {
       const listing = createListing();
-      listing.say(body);
+      listing.answer(body);
       const models = createModelDiscovery(offer, listing.upstreams, createFakeClock(), () => {});
       expect(await models.list()).toMatchObject({ code: 'upstream_unavailable', retryAfterMs: 2_000 });
       expect(await models.find('a')).toMatchObject({ code: 'upstream_unavailable' });

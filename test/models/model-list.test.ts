@@ -15,14 +15,17 @@ const offered = [
 ];
 const models = createModelList(offered);
 
-test('a model is found by its exact name', async () => {
+test('a configured model is found by its exact name', async () => {
   expect(await models.find('org/large')).toBe(offered[1]);
 });
 
-test.each(['', 'Small', 'small ', 'tiny', 'constructor', '__proto__'])('no model is named %j', async (id) => {
-  expect(await models.find(id)).toBeNull();
-});
+test.each(['', 'Small', 'small ', 'tiny', 'constructor', '__proto__'])(
+  'no configured model is found by the name %j',
+  async (id) => {
+    expect(await models.find(id)).toBeNull();
+  },
+);
 
-test('all models are listed in the config’s order', async () => {
+test('configured models are listed in the order of the config', async () => {
   expect(await models.list()).toEqual(offered);
 });

@@ -24,7 +24,7 @@ const { services, volumes } = readYaml(join(folder, 'compose.yml')) as {
 const { gateway, prometheus, grafana } = services;
 const dockerfile = readFileSync(join(configFolder, '..', 'Dockerfile'), 'utf8');
 
-/** Where a service sees a folder or file of ours, by our path. */
+/** Container paths of mounted files and folders, by their path in the checkout. */
 const mounts = Object.values(services).flatMap((service) =>
   service.volumes.map((volume) => {
     const [source = '', target = '', mode] = volume.split(':');
@@ -33,7 +33,7 @@ const mounts = Object.values(services).flatMap((service) =>
 );
 const ourMounts = mounts.filter(({ source }) => source.startsWith('.'));
 
-/** Where a path inside of a container lies in the checkout. */
+/** The path in the checkout of a path inside a container. */
 function inCheckout(path: string): string {
   const mount = ourMounts.find(({ target }) => path === target || path.startsWith(`${target}/`));
   if (mount === undefined) throw new Error(`${path} is not mounted`);
@@ -41,7 +41,7 @@ function inCheckout(path: string): string {
 }
 
 describe('the compose file', () => {
-  test('starts the gateway alone, and the monitoring when it is asked for', () => {
+  test('starts the gateway alone, and monitoring only with its profile', () => {
     expect(Object.keys(services)).toEqual(['gateway', 'prometheus', 'grafana']);
     expect(gateway.profiles).toBeUndefined();
     expect([prometheus.profiles, grafana.profiles]).toEqual([['monitoring'], ['monitoring']]);
@@ -51,11 +51,11 @@ describe('the compose file', () => {
     expect(existsSync(join(folder, gateway.build?.context ?? '', 'Dockerfile'))).toBe(true);
   });
 
-  test('pins the other images, and leaves their registry to the machine', () => {
+  test('pins the other images, without naming a registry', () => {
     for (const { image } of [prometheus, grafana]) expect(image).toMatch(/^[a-z]+\/[a-z]+:v?\d+\.\d+\.\d+$/);
   });
 
-  test('opens ports on loopback only, and none for the admin listener', () => {
+  test('publishes ports on loopback only, and none of the admin listener', () => {
     const ports = Object.values(services).flatMap((service) => service.ports);
     expect(ports).toEqual(['127.0.0.1:8080:8080', '127.0.0.1:9090:9090', '127.0.0.1:3000:3000']);
   });
@@ -65,7 +65,7 @@ describe('the compose file', () => {
     for (const { user } of [prometheus, grafana]) expect(user).toMatch(/^[1-9]\d+:\d+$/);
   });
 
-  test('mounts what exists, read-only, and keeps the rest in volumes of its own', () => {
+  test('mounts existing files read-only, and keeps data in its own volumes', () => {
     expect(ourMounts.length).toBeGreaterThan(0);
     expect(ourMounts.filter(({ mode }) => mode !== 'ro')).toEqual([]);
     expect(ourMounts.filter(({ source }) => !existsSync(join(folder, source)))).toEqual([]);
@@ -73,7 +73,7 @@ describe('the compose file', () => {
     expect(new Set(named)).toEqual(new Set(Object.keys(volumes)));
   });
 
-  test('keeps the gateway’s data where the image has it, and asks its admin listener for its health', () => {
+  test('mounts the gateway’s data at the path of the image, and checks its health at the admin listener', () => {
     expect(gateway.volumes).toContain('gateway-data:/app/data');
     expect(dockerfile).toMatch(/^VOLUME \/app\/data$/m);
     const adminPort = checkConfig({ upstreams: {}, models: {} }, 'nothing').admin.port;
@@ -81,8 +81,8 @@ describe('the compose file', () => {
   });
 });
 
-describe('what the services find in it', () => {
-  test('Prometheus: its config, and the gateway’s admin listener as the target', () => {
+describe('the mounted config', () => {
+  test('makes Prometheus scrape the gateway’s admin listener', () => {
     const [, file = ''] = /--config\.file=(\S+)/.exec(prometheus.command?.join(' ') ?? '') ?? [];
     expect(inCheckout(file)).toBe(join(prometheusFolder, 'prometheus.yml'));
     expect(existsSync(inCheckout(file))).toBe(true);
@@ -101,7 +101,7 @@ describe('what the services find in it', () => {
     expect(gateway.environment?.['TEXTGATE_ADMIN_HOST']).toBe('0.0.0.0');
   });
 
-  test('Grafana: the data source, and the dashboards with the first of them as its home', () => {
+  test('gives Grafana its data source and the dashboards, the first of them as home', () => {
     const provisioning = inCheckout('/etc/grafana/provisioning');
     const sources = readYaml(join(provisioning, 'datasources', 'prometheus.yml')) as {
       datasources: { type: string; url: string; isDefault: boolean }[];

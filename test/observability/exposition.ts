@@ -1,8 +1,8 @@
 /** The metrics that a gateway exports, as its exposition text lists them. */
 export interface Exposition {
-  /** The names that can be asked for. */
+  /** The names that queries may use. */
   readonly names: ReadonlySet<string>;
-  /** The values that a metric's label has now; `undefined` where it has no such label. */
+  /** The current values of a metric's label; `undefined` if it has no such label. */
   values(metric: string, label: string): readonly string[] | undefined;
 }
 

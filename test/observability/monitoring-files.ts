@@ -57,12 +57,12 @@ interface Rule {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** A file's text and what it says. */
+/** A file's text and its parsed content. */
 interface DashboardFile {
   readonly file: string;
   readonly text: string;
   readonly dashboard: Dashboard;
-  /** The panels that show something; the others are headings. */
+  /** The panels with queries; the others are rows. */
   readonly panels: readonly Panel[];
 }
 
@@ -81,14 +81,14 @@ const rules = ['recording-rules.yml', 'alert-rules.yml'].flatMap((file) => {
 
 export const alerts = rules.filter(({ alert }) => alert !== undefined);
 
-/** The names of the series that Prometheus makes itself: of the recording rules, of its scrapes and of its alerts. */
+/** The names of series that Prometheus itself produces: recording rules, scrapes and alerts. */
 export const recorded: ReadonlySet<string> = new Set([
   ...rules.flatMap(({ record }) => record ?? []),
   'up',
   'ALERTS',
 ]);
 
-/** Every query of the dashboards and rules, with the place where it stands. */
+/** Every query of the dashboards and rules, with its place. */
 export const expressions: readonly { readonly place: string; readonly expr: string }[] = [
   ...dashboards.flatMap(({ dashboard, panels }) =>
     panels.flatMap(({ title, targets = [] }) =>
@@ -98,7 +98,7 @@ export const expressions: readonly { readonly place: string; readonly expr: stri
   ...rules.map(({ alert, record = '', expr }) => ({ place: alert ?? record, expr })),
 ];
 
-/** The names that the gateway has to export for the dashboards and rules to work. */
+/** The names that the dashboards and rules require from the gateway. */
 export const wantedNames: readonly string[] = [
   ...new Set(expressions.flatMap(({ expr }) => metricNames(expr))),
 ].filter((name) => !recorded.has(name));

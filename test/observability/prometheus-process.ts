@@ -8,20 +8,20 @@ import { setTimeout } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { prometheusFolder, readYaml } from './monitoring-files.ts';
 
-/** How often it scrapes and evaluates in tests. */
+/** The interval of scrapes and evaluations in tests. */
 const interval = '500ms';
 
-/** How long something may take to be seen in Prometheus, and the pause between two looks, in milliseconds. */
+/** How long a value may take to appear in Prometheus, and the pause between two queries, in milliseconds. */
 const patienceMs = 15_000;
 const pauseMs = 50;
 
-/** One series of an answer, with its value now. */
+/** One series of an answer, with its current value. */
 interface Sample {
   readonly metric: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-/** A real Prometheus with the kept rules, which scrapes a gateway. */
+/** A real Prometheus with the project's rules, which scrapes a gateway. */
 export interface PrometheusProcess {
   query(expression: string): Promise<readonly Sample[]>;
   rules(): Promise<
@@ -35,7 +35,7 @@ export const hasPrometheus = ['prometheus', 'promtool'].every(
   (binary) => spawnSync(binary, ['--version']).status === 0,
 );
 
-/** Runs promtool; returns how it exited and all it said. */
+/** Runs promtool; returns its exit code and output. */
 export function promtool(
   args: readonly string[],
   input = '',
@@ -48,11 +48,11 @@ export function promtool(
   return { status, said: stdout + stderr };
 }
 
-/** Waits until a condition holds, which other processes have to bring about. */
+/** Waits until a condition holds that other processes bring about. */
 export async function eventuallySeen(what: string, condition: () => Promise<boolean>): Promise<void> {
   const startedMs = performance.now();
   while (!(await condition())) {
-    if (performance.now() - startedMs > patienceMs) throw new Error(`was never seen: ${what}`);
+    if (performance.now() - startedMs > patienceMs) throw new Error(`never became true: ${what}`);
     await setTimeout(pauseMs);
   }
 }
@@ -75,7 +75,7 @@ export async function startPrometheus(adminUrl: string): Promise<PrometheusProce
   child.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
   const ended = new Promise<void>((resolve) => child.on('close', () => resolve()));
   const kill = (): void => void child.kill('SIGKILL');
-  // A test run that is broken off must not leave it behind.
+  // An interrupted test run must not leave it running.
   process.once('exit', kill);
   const close = async (): Promise<void> => {
     process.off('exit', kill);
@@ -121,7 +121,7 @@ export async function startPrometheus(adminUrl: string): Promise<PrometheusProce
   };
 }
 
-/** The kept config, with a target of this test and without its patience. */
+/** The project's config, with this test's target and short intervals. */
 function testConfig(target: string): object {
   const config = readYaml(join(prometheusFolder, 'prometheus.yml')) as {
     global: object;

@@ -11,7 +11,7 @@ import { matchers } from './promql.ts';
 import { openScene } from './scene.ts';
 import type { Scene } from './scene.ts';
 
-/** How long starting everything and two rounds of load may take, in milliseconds. */
+/** How long the start and two rounds of load may take, in milliseconds. */
 const setupMs = 40_000;
 
 /** Labels that Prometheus adds when it scrapes. */
@@ -31,7 +31,7 @@ function withAllValues(expression: string): string {
 }
 
 describe.skipIf(!hasPrometheus)('promtool', () => {
-  test('takes the config and the rules', () => {
+  test('accepts the config and the rules', () => {
     expect(promtool(['check', 'config', 'prometheus.yml'])).toMatchObject({ status: 0 });
     expect(promtool(['check', 'rules', 'recording-rules.yml', 'alert-rules.yml'])).toMatchObject({
       status: 0,
@@ -47,7 +47,7 @@ describe.skipIf(!hasPrometheus)('promtool', () => {
     },
   );
 
-  test('misses an alert whose incident does not happen', () => {
+  test('fails when the incident of an alert does not happen', () => {
     const text = readFileSync(join(prometheusFolder, 'tests', 'limits-and-money.yml'), 'utf8');
     const file = join(makeTemporaryFolder(), 'nothing-wrong.yml');
     writeFileSync(file, text.replace('0x9 -1x9', '0x9 0x9').replaceAll('../', `${prometheusFolder}/`));
@@ -109,7 +109,7 @@ describe.skipIf(!hasPrometheus)('a Prometheus that scrapes a gateway', () => {
     expect((await prometheus.query(name)).every(({ metric }) => metric['job'] === 'textgate')).toBe(true);
   });
 
-  test.each(expressions)('the labels and values that $place asks for exist', ({ expr }) => {
+  test.each(expressions)('the labels and values in the query of $place exist', ({ expr }) => {
     const unknown = matchers(withAllValues(expr)).filter(({ metric, label, values }) => {
       if (recorded.has(metric) || scrapeLabels.has(label)) return false;
       const known = exposition.values(metric, label) ?? [];
@@ -118,7 +118,7 @@ describe.skipIf(!hasPrometheus)('a Prometheus that scrapes a gateway', () => {
     expect(unknown).toEqual([]);
   });
 
-  test('has nothing to say against the metrics but what prom-client’s own are named', async () => {
+  test('has no complaint about the metrics beside the names of prom-client’s own', async () => {
     const text = await (await fetch(`${scene.adminUrl}/metrics`)).text();
     const { status, said } = promtool(['check', 'metrics'], text);
     expect(

@@ -1,8 +1,8 @@
-/** What an expression asks of one metric's label. */
+/** A matcher of one metric's label. */
 export interface Matcher {
   readonly metric: string;
   readonly label: string;
-  /** The values that it names, or patterns for them. */
+  /** Its values, or patterns for them. */
   readonly values: readonly string[];
 }
 
@@ -18,7 +18,7 @@ export function metricNames(expression: string): string[] {
   return [...new Set([...words].map(([word]) => word))].filter((word) => !keywords.has(word.toLowerCase()));
 }
 
-/** Every comparison of a label in the expression's selectors. */
+/** Every label matcher of the expression. */
 export function matchers(expression: string): Matcher[] {
   const selectors = [...expression.matchAll(/([a-zA-Z_:][\w:]*)\{([^}]*)\}/g)];
   return selectors.flatMap(([, metric = '', inside = '']) =>

@@ -3,7 +3,7 @@ import { createGateway } from '../../src/gateway.ts';
 import { chatFrames, cut, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 
-/** How long the upstream that breaks may be silent: short, because every round waits for it twice. */
+/** The idle timeout of the broken upstream: short, because every round waits for it twice. */
 const silence = '200ms';
 
 /** Enough money for every test, in nano-USD. */
@@ -11,7 +11,7 @@ const plentyNanos = 1_000_000_000;
 
 const [opening = '', text = '', ...ending] = chatFrames(['one']);
 
-/** What the upstreams do, by the text of the request. */
+/** The behaviour of the upstreams, by the text of the request. */
 const scripts: Readonly<Record<string, (response: ServerResponse) => void>> = {
   cut: (response) => sendStream(response, []).write(opening + text, () => cut(response, 'rst')),
   failed: (response) => void response.writeHead(500).end(),
@@ -20,10 +20,10 @@ const scripts: Readonly<Record<string, (response: ServerResponse) => void>> = {
   unfinished: (response) => void sendStream(response, [opening, text, ...ending.slice(0, -1)]).end(),
 };
 
-/** A gateway with an upstream that works and one that breaks, and a load that brings about every outcome. */
+/** A gateway with a working and a broken upstream, and a load that produces every outcome. */
 export interface Scene {
   readonly adminUrl: string;
-  /** Sends the whole load once; resolves with the number of requests that it is. */
+  /** Sends the whole load once; resolves with the number of requests. */
   playRound(): Promise<number>;
   close(): Promise<void>;
 }
@@ -97,7 +97,7 @@ export async function openScene(): Promise<Scene> {
     return fetch(url + path, { method: 'POST', body: JSON.stringify(body), headers, signal: signal ?? null });
   }
 
-  /** Opens a stream that would not end by itself, and reads its beginning. */
+  /** Opens a stream without end, and reads its beginning. */
   async function openStream(signal?: AbortSignal): Promise<Response> {
     const messages = [{ role: 'user', content: 'hang' }];
     return post('/v1/chat/completions', { model: 'small', messages, stream: true }, secret, signal);
@@ -112,7 +112,7 @@ export async function openScene(): Promise<Scene> {
   async function cancel(): Promise<void> {
     const response = await openStream();
     await post(`/v1/key/requests/${response.headers.get('x-request-id')}/cancel`, {});
-    // What is cancelled breaks off.
+    // A cancelled stream breaks off.
     await response.text().catch(() => '');
   }
 }

@@ -16,10 +16,10 @@ import {
 import type { Panel } from './monitoring-files.ts';
 import { metricNames } from './promql.ts';
 
-/** How many columns a dashboard has. */
+/** The number of columns of a dashboard. */
 const gridColumns = 24;
 
-describe('the names that dashboards and rules ask for', () => {
+describe('the names in the queries of dashboards and rules', () => {
   let gateway: TestGateway;
   let exposition: Exposition;
   beforeAll(async () => {
@@ -37,7 +37,7 @@ describe('the names that dashboards and rules ask for', () => {
     expect(where).toEqual([]);
   });
 
-  test.each(['textgate_', 'gen_ai_'])('cover everything of %s that is exported', (prefix) => {
+  test.each(['textgate_', 'gen_ai_'])('cover every exported metric that begins with %s', (prefix) => {
     const exported = [...exposition.names].filter((name) => name.startsWith(prefix));
     const family = (name: string): string => name.replace(/_(bucket|sum|count)$/, '');
     const shown = new Set(wantedNames.map(family));
@@ -46,7 +46,7 @@ describe('the names that dashboards and rules ask for', () => {
 });
 
 describe.each(dashboards)('the dashboard in $file', ({ text, dashboard, panels }) => {
-  test('can be provisioned anywhere: a fixed uid, no id, and its data source by variable', () => {
+  test('can be provisioned anywhere: fixed uid, no id, data source by variable', () => {
     expect(dashboard).toMatchObject({ id: null, uid: expect.stringMatching(/^textgate-/) as string });
     expect(dashboard.schemaVersion).toBeGreaterThanOrEqual(39);
     const sources = panels.flatMap(({ datasource, targets = [] }) => [
@@ -56,7 +56,7 @@ describe.each(dashboards)('the dashboard in $file', ({ text, dashboard, panels }
     expect(new Set(sources.map((source) => source?.uid))).toEqual(new Set(['${datasource}']));
   });
 
-  test('has the variables, and each of them can be all', () => {
+  test('has its variables, each with an all-value', () => {
     const { list } = dashboard.templating;
     const names = ['datasource', 'model', 'upstream', ...(dashboard.title === 'Service' ? ['protocol'] : [])];
     expect(list.map(({ name }) => name)).toEqual(names);
@@ -78,7 +78,7 @@ describe.each(dashboards)('the dashboard in $file', ({ text, dashboard, panels }
     },
   );
 
-  test('has its panels side by side', () => {
+  test('has no overlapping panels', () => {
     const all = dashboard.panels;
     expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
     expect(all.filter(({ gridPos: { x, w } }) => x + w > gridColumns)).toEqual([]);
@@ -92,12 +92,12 @@ describe.each(dashboards)('the dashboard in $file', ({ text, dashboard, panels }
     expect(text).not.toMatch(/"(#[0-9a-f]{3,8}|rgba?\([^"]*)"/i);
   });
 
-  test('is printed to be read', () => {
+  test('is formatted by two spaces', () => {
     expect(text).toBe(`${JSON.stringify(dashboard, null, 2)}\n`);
   });
 });
 
-test('the dashboards lead to each other', () => {
+test('the dashboards link to each other', () => {
   const uids = dashboards.map(({ dashboard }) => dashboard.uid);
   expect(new Set(uids).size).toBe(2);
   for (const { text, dashboard } of dashboards)
@@ -117,14 +117,14 @@ const ruleTests = readdirSync(join(prometheusFolder, 'tests')).flatMap(
 );
 
 describe.each(alerts)('the alert $alert', ({ alert = '', labels = {}, annotations = {} }) => {
-  test('says how bad it is, what happened and what to do first', () => {
+  test('has a severity, a summary, a description and a runbook', () => {
     expect(labels['severity']).toMatch(/^(critical|warning|info)$/);
     expect(annotations['summary']).toMatch(/^[^{]+[^.]$/);
     expect(annotations['description']).toMatch(/\{\{ \$labels\.\w+ \}\}.*\.$/);
     expect(annotations['runbook']).toMatch(/^Look first [^\n]+\.$/);
   });
 
-  test('fires in an incident of its tests with the labels that its words name, and is gone after it', () => {
+  test('fires during an incident of its tests with the labels that its texts use, and clears after it', () => {
     const firing = `alertname="${alert}", alertstate="firing"`;
     const incidents = ruleTests
       .map((incident) => incident.promql_expr_test.filter(({ expr }) => expr.includes(firing)))

@@ -21,18 +21,8 @@ test('an answer is whole for its client though nothing of it can be counted or l
   };
   const faults: string[] = [];
   const metrics = { exchangeBegan: broken, streamOpened: broken, exchangeEnded: broken };
-  const unused = {
-    holdsExpired: broken,
-    keyLookUpShed: broken,
-    configReloaded: broken,
-    connectionRefused: broken,
-    expose: broken,
-  };
-  const log = {
-    exchangeEnded: broken,
-    fault: (message: string) => void faults.push(message),
-  };
-  const telemetry = createTelemetry({ ...metrics, ...unused }, log);
+  const log = { exchangeEnded: broken };
+  const telemetry = createTelemetry([metrics, log], (message) => void faults.push(message));
   const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { telemetry });
   request.call?.give(chatFrames(['one ', 'two']).join(''));
   await request.done;

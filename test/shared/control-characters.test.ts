@@ -8,12 +8,12 @@ test.each([
   ['an invisible tag', 'a\u{e0041}b', String.raw`a\u{e0041}b`],
   ['a line separator', 'a\u2028b', String.raw`a\u{2028}b`],
   ['a C1 control', 'a\u009bb', String.raw`a\u{9b}b`],
-])('%s is found and escaped', (_, text, escaped) => {
+])('%s is detected and escaped', (_, text, escaped) => {
   expect(hasControlCharacters(text)).toBe(true);
   expect(escapeControlCharacters(text)).toBe(escaped);
 });
 
-test('ordinary text of any script stays as it is', () => {
+test('ordinary text of any script is not changed', () => {
   const text = 'org/Qwen3-8B:free — größe, 模型, 🌍, عربي';
   expect(hasControlCharacters(text)).toBe(false);
   expect(escapeControlCharacters(text)).toBe(text);

@@ -36,7 +36,7 @@ describe('the time until a limit is reset', () => {
     [61_000, '1m1s'],
     [360_000, '6m0s'],
     [3_600_000, '60m0s'],
-  ])('%d ms is written %s, rounded up so that nobody comes back too early', (durationMs, written) => {
+  ])('%d ms is written as %s, rounded up so that no client retries too early', (durationMs, written) => {
     expect(formatResetDuration(durationMs)).toBe(written);
   });
 });

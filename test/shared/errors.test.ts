@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { errorBody, isRefusal, isRetryable, refuse, statusOf } from '../../src/shared/errors.ts';
 import type { ErrorCode } from '../../src/shared/errors.ts';
 
-/** The product surface: what each code has meant to clients since it was first sent. */
+/** The product surface: what each code means to clients, which must not change. */
 const surface: readonly (readonly [ErrorCode, number, string, boolean])[] = [
   ['invalid_json', 400, 'invalid_request_error', false],
   ['invalid_type', 400, 'invalid_request_error', false],
@@ -34,7 +34,7 @@ const surface: readonly (readonly [ErrorCode, number, string, boolean])[] = [
 ];
 
 describe('an error code', () => {
-  test.each(surface)('%s is status %i of type %s (retryable: %s)', (code, status, type, retryable) => {
+  test.each(surface)('%s has status %i and type %s (retryable: %s)', (code, status, type, retryable) => {
     expect([statusOf(code), errorBody(refuse(code, 'x')).type, isRetryable(code)]).toEqual([
       status,
       type,
@@ -44,7 +44,7 @@ describe('an error code', () => {
 });
 
 describe('a refusal', () => {
-  test('says nothing that it was not told', () => {
+  test('has null for every part that was not given', () => {
     expect(refuse('invalid_json', 'no')).toMatchObject({
       code: 'invalid_json',
       message: 'no',
@@ -54,7 +54,7 @@ describe('a refusal', () => {
     });
   });
 
-  test('takes the time of its retry from its limit, unless told another', () => {
+  test('takes its retry time from its limit, unless another one is given', () => {
     const limit = { source: 'key', kind: 'rate', limit: 3, retryAfterMs: 700 } as const;
     expect(refuse('rate_limit_exceeded', 'x', { limit }).retryAfterMs).toBe(700);
     expect(refuse('rate_limit_exceeded', 'x', { limit, retryAfterMs: 0 }).retryAfterMs).toBe(0);
@@ -67,7 +67,7 @@ describe('a refusal', () => {
     [undefined, false],
     ['refusal', false],
     [[], false],
-  ])('%j is one: %s', (value, expected) => {
+  ])('%j is recognized as a refusal: %s', (value, expected) => {
     expect(isRefusal(value)).toBe(expected);
   });
 });
@@ -80,12 +80,12 @@ describe('an error body', () => {
     [`at /v1/${key.slice(0, 30)}`, 'at /v1/sk-tg-…'],
     [`at /v1/${key.replaceAll('-', '%2D')}/more`, 'at /v1/sk-tg-…/more'],
     [`The model '${key}' and '${key}'`, "The model 'sk-tg-…' and 'sk-tg-…'"],
-  ])('repeats no key that was pasted into a path or a name: %s', (message, shown) => {
+  ])('masks an API key in a path or a name: %s', (message, shown) => {
     const body = errorBody(refuse('unknown_parameter', message, { param: key }));
     expect(body).toMatchObject({ message: shown, param: 'sk-tg-…' });
   });
 
-  test('always has the four keys of the envelope, in order, and no more', () => {
+  test('has exactly the four fields of the envelope, in order', () => {
     const body = errorBody(refuse('invalid_type', 'wrong', { param: 'messages[0]' }));
     expect(JSON.stringify(body)).toBe(
       '{"message":"wrong","type":"invalid_request_error","param":"messages[0]","code":"invalid_type"}',
@@ -93,7 +93,7 @@ describe('an error body', () => {
     expect(errorBody(refuse('server_error', 'x')).param).toBeNull();
   });
 
-  test('tells which limit was met, and how many are running where that is what was limited', () => {
+  test('names the limit that was exceeded, with the requests in progress for a concurrency limit', () => {
     const rate = { source: 'upstream', kind: 'rate', limit: null, retryAfterMs: 5_000 } as const;
     expect(errorBody(refuse('upstream_rate_limited', 'x', { limit: rate })).limit).toEqual({
       source: 'upstream',

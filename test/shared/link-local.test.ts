@@ -31,7 +31,7 @@ describe('a link-local or metadata address', () => {
     ['EC2 by name', 'instance-data'],
     ['EC2 by its whole name', 'instance-data.ec2.internal'],
     ['EC2 by its regional name', 'instance-data.eu-west-1.compute.internal'],
-  ])('is known: %s', (_, host) => {
+  ])('is detected: %s', (_, host) => {
     expect(isLinkLocal(host)).toBe(true);
   });
 
@@ -52,7 +52,7 @@ describe('a link-local or metadata address', () => {
     'metadata.example.com',
     'instance-data.example.com',
     'my-instance-data',
-  ])('is not seen in %s', (host) => {
+  ])('is not detected in %s', (host) => {
     expect(isLinkLocal(host)).toBe(false);
   });
 });
@@ -64,11 +64,11 @@ describe('an IPv6 address', () => {
     ['1:2:3:4:5:6:7:8', [1, 2, 3, 4, 5, 6, 7, 8]],
     ['::ffff:1.2.3.4', [0, 0, 0, 0, 0, 0xffff, 0x0102, 0x0304]],
     ['fe80::a%eth0', [0xfe80, 0, 0, 0, 0, 0, 0, 10]],
-  ])('%s is read into its groups', (text, groups) => {
+  ])('%s is parsed into its groups', (text, groups) => {
     expect(readIpv6(text)).toEqual(groups);
   });
 
-  test('is not read from anything else, and carries no other address outside the known ranges', () => {
+  test('is not parsed from anything else, and embeds no IPv4 address outside the known ranges', () => {
     expect([readIpv6('1.2.3.4'), readIpv6('example.com'), readIpv6('1::2::3')]).toEqual([null, null, null]);
     expect(embeddedIpv4(readIpv6('2a00::1') ?? [])).toEqual([]);
   });

@@ -29,7 +29,7 @@ describe('an amount', () => {
     '9007199.254740992',
     '9'.repeat(17),
     'NaN',
-  ])('is not %j', (text) => {
+  ])('is not parsed from %j', (text) => {
     expect(parseUsd(text)).toBeNull();
   });
 
@@ -40,11 +40,11 @@ describe('an amount', () => {
     [1_500_000_000, '1.50'],
     [123_456_789_012, '123.456789012'],
     [maxNanos, '9007199.254740991'],
-  ])('of %i nano-USD is written %s', (nanos, text) => {
+  ])('of %i nano-USD is written as %s', (nanos, text) => {
     expect(formatUsd(nanos)).toBe(text);
   });
 
-  test('comes back from its text unchanged', () => {
+  test('is the same after writing and parsing it', () => {
     fc.assert(
       fc.property(fc.nat({ max: maxNanos }), (nanos) => {
         expect(parseUsd(formatUsd(nanos))).toBe(nanos);

@@ -12,13 +12,13 @@ describe('a pattern of names', () => {
     ['*-it', 'gemma-it', 'gemma'],
     ['a*b', 'ab', ''],
     ['ab*ba', 'aba', null],
-  ])('%j is what %j leaves as %j', (pattern, name, left) => {
+  ])('%j matches the name %j with the rest %j', (pattern, name, left) => {
     expect(matchName(pattern, name)).toBe(left);
   });
 });
 
-describe('a name is changed', () => {
-  test('by the first pattern that it fits, and by no other', () => {
+describe('renameBy', () => {
+  test('renames by the first matching pattern only', () => {
     const patterns = { 'org/special': 'special', 'org/*': 'theirs-*', '*': 'x-*' };
     expect(['org/special', 'org/$&', 'mine'].map((name) => renameBy(patterns, name))).toEqual([
       'special',

@@ -22,11 +22,11 @@ describe('the nearest name', () => {
     ['xy', ['ab']],
     ['', ['a']],
     ['server', []],
-  ])('to %j among %j is none: a far guess helps nobody', (wrong, known) => {
+  ])('to %j among %j is null: a distant name is no help', (wrong, known) => {
     expect(nearestName(wrong, known)).toBeNull();
   });
 
-  test('is found again after any one edit of a long name', () => {
+  test('is found after any single edit of a long name', () => {
     const name = fc.stringMatching(/^[a-z]{6,12}$/);
     fc.assert(
       fc.property(name, fc.nat(), fc.constantFrom('drop', 'swap', 'insert'), (known, at, edit) => {

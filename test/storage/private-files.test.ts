@@ -18,7 +18,7 @@ test('the files of a database that others can read are made private at the start
   const modeOf = (path: string) => statSync(path).mode & 0o777;
   for (const end of ['', '-wal', '-shm', '-owner', '-settlements']) expect(modeOf(storage + end)).toBe(0o600);
   expect(modeOf(folder)).toBe(0o755);
-  expect(log.match(/could be read by other users/g)).toHaveLength(1);
+  expect(log.match(/were readable by other users/g)).toHaveLength(1);
   await gateway.close();
 });
 

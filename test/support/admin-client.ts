@@ -4,12 +4,12 @@ interface AdminAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The parsed body; only for answers that are JSON. */
-  // eslint-disable-next-line typescript/no-explicit-any -- what a test reads is checked by what it expects
+  /** The parsed body; `null` unless the answer is JSON. */
+  // eslint-disable-next-line typescript/no-explicit-any -- tests check what they read by their expectations
   readonly body: any;
 }
 
-/** Asks the admin listener of a gateway, as its operator. */
+/** Sends a request to the admin listener of a gateway. */
 export async function askAdmin(
   { adminUrl, adminToken }: TestGateway,
   method: string,

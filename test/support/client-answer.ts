@@ -1,19 +1,19 @@
 import { parseFrames } from './parse-frames.ts';
 import type { TestGateway } from './test-gateway.ts';
 
-/** What a client makes of an answer, by nothing but the documented protocol. */
+/** An answer as a client reads it that implements only the documented protocol. */
 export interface ClientAnswer {
   readonly ending: 'stop' | 'length' | 'content_filter' | 'failure';
   readonly text: string;
   readonly usage: readonly [number, number] | null;
-  /** The error's code, for a failure that says what it is. */
+  /** The code of the error in the answer, if it has one. */
   readonly code: string | null;
 }
 
 const silent: ClientAnswer = { ending: 'failure', text: '', usage: null, code: null };
 const paths = { chat: '/v1/chat/completions', responses: '/v1/responses' } as const;
 
-/** Asks a question and reads the answer in the client's protocol, streamed or whole. */
+/** Sends a question and reads the answer in the client's protocol, streamed or whole. */
 export async function readAnswer(
   gateway: TestGateway,
   protocol: 'chat' | 'responses',
@@ -30,12 +30,12 @@ export async function readAnswer(
     const decoder = new TextDecoder();
     for await (const part of response.body ?? []) text += decoder.decode(part, { stream: true });
   } catch {
-    // A torn connection is how a chat stream fails; what came before it is read all the same.
+    // A chat stream fails by a broken connection; the text before it is read all the same.
   }
   return readAnswerBody(protocol, stream && response.status === 200, text);
 }
 
-/** Reads what a client got: a stream, or one whole body, which may be an error. */
+/** Reads the body of an answer: a stream, or one whole body, which may be an error. */
 export function readAnswerBody(
   protocol: 'chat' | 'responses',
   isStream: boolean,
@@ -47,12 +47,12 @@ export function readAnswerBody(
   return protocol === 'chat' ? readCompletion(body) : readResponse(body);
 }
 
-/** Reads a client's stream as far as it came. */
+/** Reads a stream as far as it arrived. */
 export function readStream(protocol: 'chat' | 'responses', text: string): ClientAnswer {
   return protocol === 'chat' ? readChunks(text) : readEvents(text);
 }
 
-/* eslint-disable typescript/no-explicit-any -- what a test reads is checked by what it expects */
+/* eslint-disable typescript/no-explicit-any -- tests check what they read by their expectations */
 type Json = any;
 
 function readChunks(text: string): ClientAnswer {
@@ -77,7 +77,7 @@ function readEvents(text: string): ClientAnswer {
   const said = deltas.map(({ delta }) => delta).join('');
   const ended = /^response\.(completed|incomplete)$/.test(last?.type) ? readResponse(last.response) : silent;
   if (ended.ending !== 'failure' && ended.text !== said)
-    throw new Error('the text at the end is not the streamed one');
+    throw new Error('the final text differs from the streamed text');
   return { ...ended, text: said, code: events.find(({ type }) => type === 'error')?.error.code ?? null };
 }
 

@@ -14,7 +14,7 @@ export function writeContractTables(): string {
   return sections.map(([title, rows]) => `**${title}**\n\n${writeTable(rows)}`).join('\n\n');
 }
 
-/** Rows that say the same of several fields become one. */
+/** Joins fields with equal rows into one row. */
 function writeTable(rows: readonly Rule[]): string {
   const names = new Map<string, string[]>();
   for (const { name, policy, why } of rows) {

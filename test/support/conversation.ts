@@ -2,22 +2,22 @@ import { beforeEach, expect } from 'vitest';
 import { sayTexts } from './scripted-upstream.ts';
 import { openStage } from './stage.ts';
 
-/** What is said in the conversation that every SDK holds. */
+/** The turns of the conversation that every SDK holds. */
 export const talk = {
   system: 'Be terse.',
   questions: ['What is the capital of France?', 'And of Spain?'],
   answers: ['It is Paris, “la Ville Lumière” 🌃.', 'Madrid.'],
 } as const;
 
-/** A gateway in front of an upstream that gives the talk's answers in turn. */
+/** A gateway in front of an upstream that gives the answers of the conversation in turn. */
 export interface Stage {
   readonly baseURL: string;
   readonly apiKey: string;
-  /** Asserts that the upstream was sent the whole history on the second turn. */
+  /** Asserts that the upstream received the whole history in the second turn. */
   expectWholeHistory(): void;
 }
 
-/** Sets the stage for the tests of one SDK. */
+/** Starts gateway and upstream for the tests of one SDK. */
 export async function setStage(): Promise<Stage> {
   const { upstream, gateway } = await openStage();
   beforeEach(() => {

@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 
-/** How long a condition may take to come true, in milliseconds: a bound against hanging, not a measure. */
+/** How long a condition may take to become true, in milliseconds: a bound against hanging, not a measurement. */
 const patienceMs = 5_000;
 
-/** Waits until a condition holds, by letting the event loop turn; throws when it never does. */
+/** Waits until a condition holds, one turn of the event loop at a time; throws when the time is over. */
 export async function eventually(
   what: string,
   condition: () => boolean | Promise<boolean>,
@@ -11,7 +11,7 @@ export async function eventually(
 ): Promise<void> {
   const startedMs = performance.now();
   while (!(await condition())) {
-    if (performance.now() - startedMs > withinMs) throw new Error(`never came true: ${what}`);
+    if (performance.now() - startedMs > withinMs) throw new Error(`never became true: ${what}`);
     await setImmediate();
   }
 }

@@ -1,6 +1,6 @@
 import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
 
-/** What metrics and the log are told of a streamed answer that went well. */
+/** The summary of a completed streamed answer, as metrics and the log get it. */
 export const summary: ExchangeSummary = {
   requestId: 'req_1',
   keyId: 'key_1',

@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { makeTemporaryFolder } from './temporary-folder.ts';
 
-/** Whether this machine has a device whose every write fails because it is full. */
+/** Whether this machine has `/dev/full`, on which every write fails for lack of space. */
 export const hasFullDevice = spawnSync('test', ['-c', '/dev/full']).status === 0;
 
-/** An open device whose every write fails because it is full. */
+/** `/dev/full`, opened for writing. */
 export function openFullDevice(): number {
   return opened('/dev/full', constants.O_WRONLY);
 }
 
-/** The writing end of a pipe that nothing reads. It takes 64 KiB, and then nothing more. */
+/** The writing end of a pipe without a reader: it takes 64 KiB, then blocks. */
 export function openStalledPipe(): number {
   return opened(makeFifo(), constants.O_RDWR);
 }

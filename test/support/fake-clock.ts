@@ -1,10 +1,10 @@
 import type { Clock } from '../../src/domain/ports/clock.ts';
 
-/** A clock that stands still until a test turns it. */
+/** A clock that stands still until a test advances it. */
 export interface FakeClock extends Clock {
-  /** Moves time on, and calls back everything that falls due on the way, in order. */
+  /** Advances the time, and runs all callbacks that become due, in order. */
   advance(durationMs: number): void;
-  /** How many callbacks are scheduled. */
+  /** The number of scheduled callbacks. */
   readonly scheduled: number;
 }
 

@@ -2,25 +2,25 @@ import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { hashKey } from '../../src/storage/key-directory.ts';
 
-/** How large a database is, and what its keys have. */
+/** The size of a database, and the balance of its keys. */
 interface Filling {
   readonly keys: number;
-  /** Records, each settled and with a row of the ledger. */
+  /** Number of records, each settled and with a ledger entry. */
   readonly records: number;
   readonly models?: readonly string[];
-  /** In milliseconds since 1970; a record is made every millisecond from then on. */
+  /** The time of the first record, in milliseconds since 1970; one follows every millisecond. */
   readonly startMs?: number;
 }
 
-/** What every record was charged, in nano-USD, for 10 tokens in and 10 out at a price of 1 and 2 USD per million. */
+/** The charge of every record, in nano-USD: 10 input and 10 output tokens at 1 and 2 USD per million. */
 const chargeNanos = 30_000;
 
-/** What every key has left, in nano-USD. */
+/** The remaining balance of every key, in nano-USD. */
 const balanceNanos = 1_000_000_000_000;
 
 /**
- * Fills a database that an engine has made: keys with a balance, records with random ids as real ones have, and a ledger
- * that adds up. Statistics are not made, as in a real one.
+ * Fills a database that an engine has created: keys with a balance, records with random ids as in production, and a
+ * balanced ledger. There are no query planner statistics, as in production.
  */
 export function fillDatabase(
   file: string,
@@ -61,7 +61,7 @@ export function fillDatabase(
     record.run(requestId, keyId, atMs, model, chargeNanos, chargeNanos, settlement, attempts);
     posting.run(keyId, atMs, -chargeNanos, requestId, settlement);
   }
-  // On the disk before anything is measured: the first commit of a gateway would wait for all of it.
+  // Flushed before any measurement: the gateway's first commit would wait for all of it.
   database.exec('COMMIT; PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)');
   database.close();
 }
@@ -70,7 +70,7 @@ export function keyIdOf(number: number): string {
   return `key_${String(number).padStart(12, '0')}`;
 }
 
-/** What a client presents for this key. */
+/** The secret of a key. */
 export function secretOf(number: number): string {
   return `sk-tg-${String(number).padStart(12, '0')}-${'x'.repeat(43)}`;
 }

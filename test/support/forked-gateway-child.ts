@@ -1,6 +1,6 @@
 import { startGateway } from './test-gateway.ts';
 
-/** The process behind `forkGateway`: it serves, and tells its memory when it is asked. */
+/** The process behind `forkGateway`: it serves, and reports its memory on request. */
 const gateway = await startGateway({
   logLevel: 'silent',
   upstreamUrl: process.argv[2] ?? '',

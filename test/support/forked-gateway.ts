@@ -3,18 +3,18 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-/** A gateway in a process of its own, so that its memory is nobody else's. */
+/** A gateway in a process of its own, so that only its memory is measured. */
 export interface ForkedGateway {
   readonly url: string;
   readonly adminUrl: string;
   readonly key: string;
   /** Its memory after a garbage collection, in bytes. */
   memory(): Promise<{ readonly heapUsed: number; readonly rss: number }>;
-  /** Requests in progress, by its metrics. */
+  /** Requests in progress, from its metrics. */
   inFlight(): Promise<number>;
 }
 
-/** Starts a gateway for the running test, which ends it. */
+/** Starts a gateway that ends with the running test. */
 export async function forkGateway(upstreamUrl: string): Promise<ForkedGateway> {
   const child = fork(join(import.meta.dirname, 'forked-gateway-child.ts'), [upstreamUrl], {
     execArgv: ['--expose-gc'],

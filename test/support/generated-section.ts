@@ -4,8 +4,8 @@ import { join } from 'node:path';
 const file = join(import.meta.dirname, '..', '..', 'README.md');
 
 /**
- * The README with one of its sections as it must be, and as it is. `UPDATE_README=1` writes it: what the README says of
- * the service's behaviour is what a test saw.
+ * The README with one of its sections as generated, and as it is. `UPDATE_README=1` writes the generated one, so that the
+ * README describes behaviour that a test has observed.
  */
 export function compareSection(
   name: string,

@@ -1,12 +1,12 @@
 import type { DialectName } from '../../src/protocol/upstream/dialects.ts';
 
 /**
- * What a recorded body says, read by a few lines that share nothing with the service: lines instead of a parser,
- * everything in memory, one expression for each question.
+ * Reads a recorded body with code that shares nothing with the gateway: lines instead of a parser, everything in memory,
+ * one expression per question.
  */
 export interface Reading {
   readonly text: string;
-  /** `tool`: it wants a tool to be called. `failure`: an error, or no true end. */
+  /** `tool`: it ends with a tool call. `failure`: an error, or no complete end. */
   readonly ending: 'stop' | 'length' | 'content_filter' | 'tool' | 'failure';
   /** Input and output tokens of the last usage. */
   readonly usage: readonly [number, number] | null;
@@ -15,7 +15,7 @@ export interface Reading {
 /* eslint-disable typescript/no-explicit-any -- recordings have no type that could be relied on */
 type Json = any;
 
-/** Reads what `protocol` says in `body`, a stream of `data:` lines or one JSON object. */
+/** Reads a body of `protocol`: a stream of `data:` lines or one JSON object. */
 export function readIndependently(protocol: DialectName, body: string, isStream: boolean): Reading {
   const readers = { chat: readChat, responses: readResponses, anthropic: readAnthropic, gemini: readGemini };
   try {

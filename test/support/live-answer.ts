@@ -1,14 +1,14 @@
-/** An answer as far as it has come. */
+/** An answer as far as it has arrived. */
 export interface LiveAnswer {
   readonly status: number | null;
   readonly text: string;
-  /** Whether the connection broke before the body was whole. */
+  /** Whether the connection broke before the body was complete. */
   readonly broken: boolean;
-  /** Resolves when nothing more will come. */
+  /** Resolves at the end of the body. */
   readonly ended: Promise<void>;
 }
 
-/** Reads an answer while it comes. */
+/** Reads an answer as it arrives. */
 export function readLive(asked: Promise<Response>): LiveAnswer {
   const decoder = new TextDecoder();
   const answer = { status: null as number | null, text: '', broken: false };

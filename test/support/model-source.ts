@@ -2,14 +2,14 @@ import type { ModelSource } from '../../src/domain/routing.ts';
 import { chatDialect } from '../../src/protocol/upstream/chat.ts';
 import type { DialectQuirks } from '../../src/protocol/upstream/dialect.ts';
 
-/** What most upstreams want. */
+/** The settings of most upstreams. */
 export const usualQuirks: DialectQuirks = {
   systemRole: 'system',
   maxTokensField: 'max_tokens',
   streamUsage: 'ask',
 };
 
-/** An upstream that speaks Chat Completions and wants nothing special. */
+/** A Chat Completions upstream with default settings. */
 export const localSource: ModelSource = {
   upstream: 'local',
   dialect: chatDialect,

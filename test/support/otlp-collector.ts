@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 
 type AttributeValue = string | number | readonly string[];
 
-/** A span as the collector got it, in plain values. */
+/** A received span, in plain values. */
 export interface CollectedSpan {
   readonly name: string;
   /** 1 internal, 2 server, 3 client. */
@@ -20,16 +20,16 @@ export interface CollectedSpan {
   readonly failed: boolean;
 }
 
-/** An OpenTelemetry collector on loopback that takes spans as JSON over HTTP. */
+/** An OpenTelemetry collector on loopback that receives spans as JSON over HTTP. */
 export interface OtlpCollector {
   readonly url: string;
   readonly spans: readonly CollectedSpan[];
-  /** Everything that was ever sent to it, as it came. */
+  /** All bytes ever received, unparsed. */
   readonly bodies: readonly string[];
   readonly headers: readonly IncomingHttpHeaders[];
-  /** What the sender says of itself. */
+  /** The resource attributes of the sender. */
   readonly resource: Readonly<Record<string, AttributeValue>>;
-  /** What is answered from now on; `null` leaves requests without an answer. */
+  /** Sets the status of further answers; `null` leaves requests unanswered. */
   status: number | null;
   close(): Promise<void>;
 }

@@ -1,13 +1,13 @@
-/** One server-sent event as our writers frame it: `data` is parsed, except for `[DONE]`. */
+/** One server-sent event of our writers: `data` is parsed, except for `[DONE]`. */
 export interface Frame {
   readonly name: string | null;
   readonly data: Record<string, unknown> | '[DONE]';
 }
 
-/** Reads what a writer wrote, strictly: whole frames of an `event:` line at most and exactly one `data:` line. */
+/** Reads a writer's output strictly: complete frames of at most one `event:` line and exactly one `data:` line. */
 export function parseFrames(text: string): Frame[] {
   if (text === '') return [];
-  if (!text.endsWith('\n\n')) throw new Error('the last frame is not whole');
+  if (!text.endsWith('\n\n')) throw new Error('the last frame is incomplete');
   return text
     .slice(0, -2)
     .split('\n\n')

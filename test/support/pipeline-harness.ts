@@ -22,9 +22,9 @@ import { openTestEngine } from './test-engine.ts';
 import { localSource } from './model-source.ts';
 import type { FakeClock } from './fake-clock.ts';
 
-/** A call that waits for its answer, driven by the test. */
+/** An upstream call whose answer the test drives. */
 interface DrivenCall {
-  /** Hands out some bytes, or an end: `null` for a proper one. */
+  /** Answers with some bytes, or an end: `null` for a complete body. */
   give(part: string | null | UpstreamFault): void;
 }
 
@@ -34,14 +34,14 @@ export interface DrivenRequest {
   readonly call: DrivenCall | null;
   /** Resolves when the exchange is concluded. */
   readonly done: Promise<void>;
-  /** What the client was sent, and the status of a whole answer. */
+  /** The bytes sent to the client, and the status of a whole answer. */
   readonly sent: { text: string; status: number | null };
   leave(): void;
-  /** Has the head of a stream fail, as when the app around has answered already. */
+  /** Makes the head of a stream fail, as when the app around has answered already. */
   failToOpen(): void;
 }
 
-/** The pipeline on a real store in memory, with an upstream and clients that the test drives. */
+/** The pipeline on a real store in memory; the test drives upstream and clients. */
 export interface PipelineHarness {
   readonly ports: Ports;
   readonly store: Store;
@@ -53,9 +53,9 @@ export interface PipelineHarness {
   readonly clock: FakeClock;
   addKey(balanceNanos: number | null): Promise<string>;
   change(keyId: string, changes: Partial<ApiKey>): void;
-  /** `instead` replaces parts of the world for this request alone. */
+  /** `instead` replaces ports for this request only. */
   start(keyId: string, body: object, protocol?: Protocol, instead?: Partial<Ports>): Promise<DrivenRequest>;
-  /** Waits until everything that is under way has come as far as it can. */
+  /** Waits until all work in progress has advanced as far as it can. */
   quiet(): Promise<void>;
   close(): Promise<void>;
 }
@@ -218,7 +218,7 @@ function driveClient(
         return take(text);
       },
       open: () => {
-        if (!opens) throw new Error('the head was sent before');
+        if (!opens) throw new Error('the head was sent already');
       },
       send: (text) => take(text),
       end: take,

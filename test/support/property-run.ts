@@ -1,5 +1,5 @@
 /**
- * How often a property is tried, and with which seed. A failing property prints its seed; `FC_SEED` repeats it.
+ * The number of runs of a property, and its seed. A failing property prints its seed; `FC_SEED` repeats it.
  */
 export function propertyRun(numRuns = 300): { readonly numRuns: number; readonly seed: number } {
   return { numRuns, seed };

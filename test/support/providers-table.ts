@@ -7,10 +7,10 @@ import type { ConfigInput } from '../../src/gateway.ts';
 
 const readme = join(import.meta.dirname, '..', '..', 'README.md');
 
-/** An upstream as a user writes it. */
+/** An upstream as written in a config file. */
 export type UpstreamInput = ConfigInput['upstreams'][string];
 
-/** The README's table of providers: the line of config of each, by the provider's name. */
+/** The README's table of providers: the config line of each, by provider name. */
 export function readProvidersTable(): ReadonlyMap<string, string> {
   const [, section = ''] = readFileSync(readme, 'utf8').split('<details><summary>Providers:');
   const [table = ''] = section.split('</details>');
@@ -18,7 +18,7 @@ export function readProvidersTable(): ReadonlyMap<string, string> {
   return new Map(rows.map(([, name = '', line = '']) => [name, line]));
 }
 
-/** Checks a line as a config file would be checked, and gives it out with its `${NAME}` replaced by `key of NAME`. */
+/** Checks a line like a config file, and returns it with its `${NAME}` replaced by `key of NAME`. */
 export function loadUpstream(line: string): UpstreamInput {
   const folder = mkdtempSync(join(tmpdir(), 'textgate-providers-'));
   const file = join(folder, 'textgate.yaml');

@@ -1,6 +1,6 @@
 import { propertyRun } from './property-run.ts';
 
-/** Random numbers from 0 up to 1 that a seed repeats (`FC_SEED`); mulberry32. */
+/** Random numbers from 0 up to 1, repeatable by a seed (`FC_SEED`); mulberry32. */
 export function randomNumbers(): { readonly random: () => number; readonly seed: number } {
   const { seed } = propertyRun();
   let state = seed;

@@ -2,18 +2,18 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** A connection without an HTTP client around it. */
+/** A TCP connection without an HTTP client. */
 export interface RawSocket {
   readonly socket: Socket;
-  /** Everything that came so far. */
+  /** Everything received so far. */
   readonly text: () => string;
-  /** Whether the other side has ended or broken it. */
+  /** Whether the server has ended or reset it. */
   readonly isClosed: () => boolean;
-  /** The code of the error that it broke with; `null` for none. */
+  /** The code of the socket error; `null` for none. */
   readonly error: () => string | null;
 }
 
-/** Opens a connection to a listener, for the running test; it is read unless `paused`. */
+/** Opens a connection that ends with the running test; it is read unless `paused`. */
 export function openRaw(url: string, { paused = false, from = '127.0.0.1' } = {}): RawSocket {
   const { hostname, port } = new URL(url);
   const socket = connect({ port: Number(port), host: hostname, localAddress: from });

@@ -6,7 +6,7 @@ import type { TextEvent } from './order-law.ts';
 
 const encoder = new TextEncoder();
 
-/** A reader of what was asked for as a stream, and comes as one. */
+/** A reader of a streamed answer to a stream request. */
 export function streamReader(
   dialect: Dialect,
   finishReason: 'required' | 'optional' = 'required',
@@ -19,7 +19,7 @@ export function streamReader(
   });
 }
 
-/** A reader of what was asked for as a whole body, and comes as one. */
+/** A reader of a whole body that was not requested as a stream. */
 export function bodyReader(
   dialect: Dialect,
   finishReason: 'required' | 'optional' = 'required',
@@ -33,7 +33,7 @@ export function bodyReader(
 }
 
 /**
- * Feeds a whole body to a reader and holds what comes out against the order law: an ending comes by the end of
+ * Feeds a whole body to a reader and checks the events against the order law: an ending comes by the end of
  * the body at the latest, and nothing after it, whatever else is pushed.
  */
 export function readUpstream(reader: UpstreamReader, pieces: readonly (string | Uint8Array)[]): TextEvent[] {
@@ -46,13 +46,13 @@ export function readUpstream(reader: UpstreamReader, pieces: readonly (string | 
   };
   for (const piece of pieces) take(reader.push(typeof piece === 'string' ? encoder.encode(piece) : piece));
   take(reader.end());
-  if (!law.ended()) throw new Error('order law broken: the body is over, and no ending came');
+  if (!law.ended()) throw new Error('order law broken: the body ended without an ending');
   take(reader.push(encoder.encode('data: {"choices":[{"index":0,"delta":{"content":"late"}}]}\n\n')));
   take(reader.end());
   return events;
 }
 
-/** The events in short: all the text, and how it ended. */
+/** A summary of the events: the whole text, and the ending. */
 export function summarize(events: readonly TextEvent[]): {
   readonly text: string;
   readonly ending: string;

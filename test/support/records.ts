@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 
-/** A row of the consumption record, as it lies in the database. */
+/** A row of the consumption record, as stored in the database. */
 export interface RecordRow {
   readonly request_id: string;
   readonly protocol: string;

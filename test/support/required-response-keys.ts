@@ -1,4 +1,4 @@
-/** The keys that one or another published schema of the response object requires to be present. */
+/** The keys of the response object that any published schema requires. */
 export const requiredResponseKeys = [
   'id',
   'object',

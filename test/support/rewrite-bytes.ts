@@ -16,7 +16,7 @@ const extras = {
   endsWithDone: false,
 };
 
-/** What a client gets of a stream that comes in these pieces and then ends properly, without any socket. */
+/** The bytes that a client gets for a stream that arrives in these pieces and is complete, without any socket. */
 export function rewriteBytes(
   dialect: Dialect,
   clientProtocol: 'chat' | 'responses',

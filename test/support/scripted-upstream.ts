@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { plant } from './canaries.ts';
 
-/** A request as the upstream got it. */
+/** A request as the upstream received it. */
 interface SeenRequest {
   readonly method: string;
   readonly path: string;
@@ -13,17 +13,17 @@ interface SeenRequest {
 
 type Script = (response: ServerResponse, request: SeenRequest) => void | Promise<void>;
 
-/** A provider on loopback that does what a test tells it to. */
+/** A provider on loopback that runs a script of the test. */
 export interface ScriptedUpstream {
   readonly url: string;
   readonly seen: SeenRequest[];
-  /** Calls that were cut off by the other side before their answer was whole. */
+  /** Calls that the gateway cut off before their answer was complete. */
   readonly aborted: number;
   /** Calls whose answer has not ended. */
   readonly running: number;
-  /** Connections open now. */
+  /** Open connections. */
   connections(): Promise<number>;
-  /** What to do with every request from now on. */
+  /** Sets the script for all further requests. */
   play(script: Script): void;
   close(): Promise<void>;
 }
@@ -74,7 +74,7 @@ export async function startUpstream(): Promise<ScriptedUpstream> {
 /** The usage that the scripted answers report. */
 const scriptedUsage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
 
-/** The frames of a Chat Completions stream that says `texts`, each frame one `data:` event. */
+/** The frames of a Chat Completions stream with the deltas `texts`, each frame one `data:` event. */
 export function chatFrames(texts: readonly string[], finishReason = 'stop'): string[] {
   plant(...texts);
   const chunk = (choices: unknown[], extra = {}) =>
@@ -104,7 +104,7 @@ function chatBody(content: string, finishReason = 'stop'): string {
   });
 }
 
-/** Answers a stream request with frames and a sync request with a whole body, both saying the same. */
+/** Answers a stream request with frames and a sync request with a whole body of the same text. */
 export function sayTexts(texts: readonly string[], finishReason = 'stop'): Script {
   return (response, request) => {
     const { stream } = JSON.parse(request.body) as { stream: boolean };

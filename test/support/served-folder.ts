@@ -5,19 +5,19 @@ import type { TextgateProcess } from './textgate-process.ts';
 
 const adminToken = 'an-admin-token-for-tests';
 
-/** A gateway in a process and a folder of its own, with its database in `data/textgate.db`. */
+/** A gateway in a process and a folder of its own; its database is `data/textgate.db`. */
 export interface ServedFolder {
   readonly server: TextgateProcess;
   readonly url: string;
   readonly adminUrl: string;
-  /** What the command line needs to find it. */
+  /** The environment in which the command line finds it. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Asks the admin listener; returns the parsed body. */
-  // eslint-disable-next-line typescript/no-explicit-any -- what a test reads is checked by what it expects
+  /** Sends a request to the admin listener; returns the parsed body. */
+  // eslint-disable-next-line typescript/no-explicit-any -- tests check what they read by their expectations
   ask(method: string, path: string, body?: object): Promise<any>;
 }
 
-/** Serves one model, `small`, for 1 and 2 USD per million tokens. `database` is another name of the database. */
+/** Serves one model, `small`, for 1 and 2 USD per million tokens. `database` is the path of the database in the config. */
 export async function serveFolder(
   folder: string,
   upstreamUrl: string,

@@ -1,2 +1,2 @@
-/** Whether tests that need more than this checkout are wanted: then they fail rather than be skipped. */
+/** Whether tests that need external services must run: then they fail without them instead of being skipped. */
 export const servicesRequired = process.env['REQUIRE_SERVICES'] === '1';

@@ -7,14 +7,14 @@ import { makeTemporaryFolder } from './temporary-folder.ts';
 import { startTextgate } from './textgate-process.ts';
 import type { Outputs, TextgateProcess } from './textgate-process.ts';
 
-/** A gateway as an operator runs it, with a key, whatever becomes of what it prints. */
+/** A gateway run by `textgate serve`, with a key; its outputs may fail. */
 export interface ServingProcess {
   readonly server: TextgateProcess;
   readonly folder: string;
   readonly url: string;
   readonly adminUrl: string;
   readonly key: string;
-  /** Posts with the key; the body asks the demo for text if it is left out. */
+  /** Posts with the key; the default body requests text from the demo. */
   post(path?: string, body?: object): Promise<Response>;
   /** The same, with the whole answer read. */
   ask(): Promise<{ readonly status: number; readonly text: string }>;
@@ -30,11 +30,11 @@ interface ServingOptions extends Outputs {
   /** The config; without one the built-in demo is served. */
   readonly config?: object;
   readonly environment?: Readonly<Record<string, string>>;
-  /** What the key is made with, beside its name. */
+  /** Settings of the key, beside its name. */
   readonly keySettings?: object;
 }
 
-/** Starts one on free ports that are known beforehand, since it may not be able to print them. */
+/** Starts one on free ports chosen beforehand, since it may not be able to print them. */
 export async function startServing({
   config,
   environment,

@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { makeTemporaryFolder } from './temporary-folder.ts';
 
-/** A file system of its own that a test can fill. */
+/** A small file system that a test can fill. */
 interface SmallDisk {
   readonly folder: string;
-  /** Leaves not a byte of it. */
+  /** Fills it to the last byte. */
   fill(): void;
   free(): void;
 }
 
-/** Whether this process may mount one: only root of a machine, or of some containers, may. */
+/** Whether this process may mount one: it needs root, and is refused in some containers. */
 export function canMount(): boolean {
   const mounted = spawnSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'none', '/mnt']);
   return mounted.status === 0;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-/** A fresh folder that is gone when the test is over. */
+/** A new folder that is removed after the test. */
 export function makeTemporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'textgate-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -4,7 +4,7 @@ import { createSqliteEngine } from '../../src/storage/sqlite/engine.ts';
 
 type Options = Parameters<typeof createSqliteEngine>[0];
 
-/** An engine on a file or in memory. Faults that the test does not collect are thrown away. */
+/** An engine on a file or in memory. Faults are dropped unless the test collects them. */
 export function openTestEngine(path: string, options: Partial<Options> = {}): Engine {
   return createSqliteEngine({
     path,

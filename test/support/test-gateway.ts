@@ -18,8 +18,8 @@ export interface TestGateway {
   /** Posts with the key; `init` may replace the headers and the body. */
   post(path: string, body: unknown, init?: PostInit): Promise<Response>;
   /**
-   * Resolves when the records of the requests that are upstream by now are in the database: a fake clock that is turned
-   * on before that has them refused as late, for the database takes real time.
+   * Resolves when the records of all dispatched requests are in the database: a fake clock that is advanced earlier has
+   * them refused as late, since the database takes real time.
    */
   recorded(): Promise<void>;
   close(): Promise<void>;
@@ -47,7 +47,7 @@ export interface TestGatewayOptions extends GatewayOptions {
     readonly weight?: number;
   }[];
   readonly passthrough?: ConfigInput['passthrough'];
-  /** What the upstream speaks. */
+  /** The dialect of the upstream. */
   readonly dialect?: DialectName;
   readonly finishReason?: 'required' | 'optional';
   readonly timeouts?: { connect?: string; firstByte?: string; idle?: string; total?: string };
@@ -61,7 +61,7 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly server?: Omit<NonNullable<ConfigInput['server']>, 'host' | 'port'>;
   readonly storage?: string;
   readonly durability?: 'normal' | 'full';
-  /** Whether the models are asked of the upstream; otherwise `small` is served by its `tiny`. */
+  /** Whether models are discovered from the upstream; otherwise `small` is served by its `tiny`. */
   readonly discover?: boolean;
 }
 
@@ -130,7 +130,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       return response;
     },
     async recorded() {
-      // Writes are made in their order; a turn later the requests have gone on, too.
+      // Writes are committed in order; one turn later the requests have continued, too.
       await gateway.createKey('written after the records');
       await setImmediate();
     },

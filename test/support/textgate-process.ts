@@ -4,25 +4,25 @@ import { onTestFinished } from 'vitest';
 
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
-/** What a finished command printed, and how it exited. */
+/** The output and exit code of a finished command. */
 interface Finished {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** A running `textgate` process; it is ended with the test at the latest. */
+/** A running `textgate` process, which ends with the test at the latest. */
 export interface TextgateProcess {
-  /** Everything that it printed, on either way. */
+  /** Everything printed on standard output and standard error. */
   readonly output: () => string;
   readonly errors: () => string;
-  /** Resolves once what it printed matches; rejects when the process ends first. */
+  /** Resolves when the output matches; rejects when the process ends first. */
   printed(pattern: RegExp): Promise<RegExpMatchArray>;
   signal(name: 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'SIGKILL' | 'SIGUSR2'): void;
   readonly finished: Promise<Finished>;
 }
 
-/** Where a process writes: to the test, or to an open file. */
+/** The outputs of a process: read by the test, or open files. */
 export interface Outputs {
   readonly stdout?: 'pipe' | number;
   readonly stderr?: 'pipe' | number;

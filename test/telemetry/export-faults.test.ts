@@ -6,8 +6,8 @@ import { createFakeClock } from '../support/fake-clock.ts';
 
 const refused = Object.assign(new Error(''), { code: 'ECONNREFUSED' });
 
-describe('a collector that is away', () => {
-  test('is in the log once, and once more after ten minutes; each batch still hears of its failure', () => {
+describe('reportRarely', () => {
+  test('reports a failing collector once and again after ten minutes, and every batch gets its failure', () => {
     const clock = createFakeClock();
     const reported: unknown[] = [];
     const results: number[] = [];
@@ -18,7 +18,7 @@ describe('a collector that is away', () => {
     const exporter = reportRarely(failing, clock, (message, error) => reported.push([message, error]));
     const exportOnce = (): void => exporter.export([], ({ code }) => results.push(code));
     for (let batch = 0; batch < 100; batch++) exportOnce();
-    expect(reported).toEqual([['traces can not be delivered', new Error('ECONNREFUSED')]]);
+    expect(reported).toEqual([['exporting traces failed', new Error('ECONNREFUSED')]]);
     clock.advance(599_999);
     exportOnce();
     expect(reported).toHaveLength(1);
@@ -29,7 +29,7 @@ describe('a collector that is away', () => {
     expect(new Set(results)).toEqual(new Set([ExportResultCode.FAILED]));
   });
 
-  test('is not in the log when it is there', () => {
+  test('reports nothing while the collector accepts spans', () => {
     const working: SpanExporter = {
       export: (_spans, done) => done({ code: ExportResultCode.SUCCESS }),
       shutdown: async () => {},

@@ -8,8 +8,8 @@ const run = promisify(execFile);
 const gateway = pathToFileURL(join(import.meta.dirname, '..', '..', 'src', 'gateway.ts')).href;
 
 /**
- * Serves and closes in a process of its own, and prints which of the optional packages were loaded.
- * `@opentelemetry/api` is none: prom-client always brings it.
+ * Opens and closes a gateway in a process of its own, and prints which optional packages were loaded.
+ * `@opentelemetry/api` is not optional: prom-client always loads it.
  */
 const serveOnce = `
   const { registerHooks } = require('node:module');
@@ -44,18 +44,18 @@ async function loadedPackages(before: string, variables: Record<string, string>)
 const isTerminal = 'process.stdout.isTTY = true;';
 const collector = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' };
 
-describe('what a process does not use it does not load', () => {
-  test('neither OpenTelemetry nor the pretty printer', async () => {
+describe('optional packages', () => {
+  test('a process without traces and terminal loads neither OpenTelemetry nor the log formatter', async () => {
     expect(await loadedPackages('', {})).toEqual([]);
   });
 
-  test('OpenTelemetry is there for a collector', async () => {
+  test('a process with a collector loads OpenTelemetry', async () => {
     const loaded = await loadedPackages('', collector);
     expect(loaded).toContain('@opentelemetry/sdk-trace');
     expect(loaded).not.toContain('pino-pretty');
   });
 
-  test('the pretty printer is there for a terminal', async () => {
+  test('a process on a terminal loads the log formatter', async () => {
     expect(await loadedPackages(isTerminal, {})).toEqual(['pino-pretty']);
   });
 });

@@ -8,7 +8,7 @@ import { createLogDestination, openStandardStream } from '../../src/telemetry/lo
 import { openStalledPipe } from '../support/failing-outputs.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
-/** A destination with room for ten bytes, and the writes that its sink was given; the test ends each of them. */
+/** A destination with room for ten bytes, and the writes of its sink, which the test completes one by one. */
 function setUp() {
   const chunks: string[] = [];
   let end: (error: Error | null) => void = () => {};
@@ -24,7 +24,7 @@ function setUp() {
 }
 
 describe('a log destination', () => {
-  test('writes what waits in order, one write at a time', () => {
+  test('writes waiting lines in order, one write at a time', () => {
     const { destination, chunks, end } = setUp();
     for (const line of ['a\n', 'b\n', 'c\n']) destination.write(line);
     expect(chunks).toEqual(['a\n']);
@@ -32,7 +32,7 @@ describe('a log destination', () => {
     expect(chunks).toEqual(['a\n', 'b\nc\n']);
   });
 
-  test('drops lines above its limit, counts them, and tells the count once writing goes on', () => {
+  test('drops lines above its limit, counts them, and writes the count when writing continues', () => {
     const { destination, chunks, end } = setUp();
     for (const line of ['1234\n', '6789\n', 'x\n', 'y\n']) destination.write(line);
     expect(destination.droppedLines).toBe(2);
@@ -43,7 +43,7 @@ describe('a log destination', () => {
     expect(chunks.at(-1)).toBe('z\n');
   });
 
-  test('drops the lines of a failed write, and tells the sum of all losses with the first write that works', () => {
+  test('drops the lines of a failed write, and writes the sum of all losses with the first write that succeeds', () => {
     const { destination, chunks, end } = setUp();
     destination.write('a\n');
     end(new Error('ENOSPC'));
@@ -58,7 +58,7 @@ describe('a log destination', () => {
     expect(chunks.at(-1)).toBe('d\n');
   });
 
-  test('tells a loss at once when nothing else is left to write', () => {
+  test('writes a loss at once when no other line waits', () => {
     const { destination, chunks, end } = setUp();
     destination.write('123456789\n');
     destination.write('x\n');
@@ -66,7 +66,7 @@ describe('a log destination', () => {
     expect(chunks.at(-1)).toBe('lost 1\n');
   });
 
-  test('is flushed when its last write is out, and gives up on one that is not', async () => {
+  test('flushes when its last write is done, and gives up on a write that hangs', async () => {
     const { destination, end } = setUp();
     expect(await destination.flush(0)).toBe(true);
     destination.write('a\n');
@@ -78,7 +78,7 @@ describe('a log destination', () => {
     expect(await destination.flush(1)).toBe(false);
   });
 
-  test('of a standard stream listens for its errors once, however many there are', () => {
+  test('adds one error listener to a standard stream, however many destinations share it', () => {
     const stream = Object.assign(new Socket(), { fd: 1 });
     for (let count = 0; count < 20; count++) openStandardStream(stream, () => '');
     expect(stream.listenerCount('error')).toBe(1);
@@ -86,11 +86,11 @@ describe('a log destination', () => {
   });
 });
 
-/** util-linux' `script` gives a command a terminal, and reads it only as fast as its own output is taken. */
+/** `script` of util-linux runs a command on a terminal, and reads the terminal only as fast as its own output is read. */
 const hasScript = spawnSync('script', ['--version']).status === 0;
 
 test.skipIf(!hasScript)(
-  'a terminal that is paused does not stop the process that logs to it',
+  'a paused terminal does not stop the process that logs to it',
   async () => {
     const folder = makeTemporaryFolder();
     const logger = pathToFileURL(join(import.meta.dirname, '..', '..', 'src', 'telemetry', 'logger.ts')).href;

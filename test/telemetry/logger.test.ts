@@ -27,7 +27,7 @@ const attempt = {
 };
 
 describe('the line of a request', () => {
-  test('says who asked what of whom, how it went, what it cost and how long it took, and nothing else', () => {
+  test('has exactly these fields: ids, model, upstream, outcome, tokens, charge and times', () => {
     const usage = {
       inputTokens: 11,
       cachedInputTokens: 3,
@@ -36,8 +36,8 @@ describe('the line of a request', () => {
       reasoningTokens: 0,
       totalTokens: 18,
     };
-    const told = { ...summary, usage, attempts: [attempt], chargeNanos: 1_250_000, traceId: 'a'.repeat(32) };
-    const [line, ...more] = written('info', (log) => log.exchangeEnded(told));
+    const ended = { ...summary, usage, attempts: [attempt], chargeNanos: 1_250_000, traceId: 'a'.repeat(32) };
+    const [line, ...more] = written('info', (log) => log.exchangeEnded(ended));
     expect(more).toEqual([]);
     expect(line).toEqual({
       level: 30,
@@ -68,11 +68,11 @@ describe('the line of a request', () => {
     });
   });
 
-  test('has no trace when there is none', () => {
+  test('has no trace id when the request is not traced', () => {
     expect(written('info', (log) => log.exchangeEnded(summary))[0]).not.toHaveProperty('traceId');
   });
 
-  test('has the code that the client got, but not its words', () => {
+  test('has the code of the refusal that the client got, without its message', () => {
     const refusal = refuse('model_not_found', 'canary');
     const refused = { ...summary, outcome: 'refused' as const, refusal };
     const [line] = written('info', (log) => log.exchangeEnded(refused));
@@ -82,7 +82,7 @@ describe('the line of a request', () => {
     expect(written('info', (log) => log.exchangeEnded(left))[0]).toMatchObject({ code: null });
   });
 
-  test('is followed by a word about an upstream that does not know us', () => {
+  test('is followed by an error line when an upstream rejected the API key', () => {
     const unknown = { ...attempt, result: 'auth' as const, cause: 'status 401' };
     const lines = written('warn', (log) => log.exchangeEnded({ ...summary, attempts: [unknown] }));
     expect(lines).toMatchObject([{ level: 50, upstream: 'local', cause: 'status 401' }]);
@@ -90,7 +90,7 @@ describe('the line of a request', () => {
 });
 
 describe('a fault', () => {
-  test('has its reason in words; nothing is written in silence', () => {
+  test('is logged with its reason, and not at all at level silent', () => {
     const fault = (log: ReturnType<typeof createLog>) => log.fault('it broke', new Error('why'));
     expect(written('warn', fault)).toMatchObject([{ level: 50, msg: 'it broke', reason: 'why' }]);
     expect(written('silent', fault)).toEqual([]);
@@ -98,7 +98,7 @@ describe('a fault', () => {
 });
 
 describe('requests without a valid key', () => {
-  const stranger = {
+  const keyless = {
     ...summary,
     keyId: null,
     outcome: 'refused' as const,
@@ -111,11 +111,11 @@ describe('requests without a valid key', () => {
     return { clock, log: createLog('info', clock, { write: (line) => void lines.push(line) }) };
   };
 
-  test('are one line every ten seconds, with their count by code, however many there are', () => {
+  test('are summed up in one line every ten seconds, with counts by code', () => {
     const { clock, log } = setUp();
-    for (let count = 0; count < 1_000; count++) log.exchangeEnded(stranger);
-    log.exchangeEnded({ ...stranger, refusal: refuse('duplicate_header', 'x') });
-    log.exchangeEnded({ ...stranger, outcome: 'client_closed' });
+    for (let count = 0; count < 1_000; count++) log.exchangeEnded(keyless);
+    log.exchangeEnded({ ...keyless, refusal: refuse('duplicate_header', 'x') });
+    log.exchangeEnded({ ...keyless, outcome: 'client_closed' });
     clock.advance(9_999);
     expect(lines).toEqual([]);
     clock.advance(1);
@@ -129,27 +129,27 @@ describe('requests without a valid key', () => {
     ]);
     clock.advance(20_000);
     expect(lines).toHaveLength(1);
-    log.exchangeEnded(stranger);
+    log.exchangeEnded(keyless);
     clock.advance(10_000);
     expect(JSON.parse(lines[1] ?? '')).toMatchObject({ count: 1 });
   });
 
-  test('leave every other request its own line, those that a key was refused for included', () => {
+  test('do not suppress the line of any request with a key, refused ones included', () => {
     const { log } = setUp();
-    log.exchangeEnded({ ...stranger, keyId: 'key_1', refusal: refuse('rate_limit_exceeded', 'x') });
+    log.exchangeEnded({ ...keyless, keyId: 'key_1', refusal: refuse('rate_limit_exceeded', 'x') });
     expect(lines).toHaveLength(1);
   });
 
-  test('are written at the latest when the log is closed, and leave no timer behind', async () => {
+  test('are written when the log is closed at the latest, and leave no timer behind', async () => {
     const { clock, log } = setUp();
-    log.exchangeEnded(stranger);
+    log.exchangeEnded(keyless);
     await log.close();
     expect(lines).toHaveLength(1);
     expect(clock.scheduled).toBe(0);
   });
 });
 
-test('a destination that throws costs its lines, which are counted, and nothing else', () => {
+test('a destination that throws loses its lines, which are counted, and fails nothing else', () => {
   const log = createLog('info', createFakeClock(), {
     write() {
       throw new Error('the disk of the app is full');
@@ -160,8 +160,8 @@ test('a destination that throws costs its lines, which are counted, and nothing 
   expect(log.droppedLines).toBe(2);
 });
 
-describe('an error that nothing caught', () => {
-  test('is one fatal line with where it was, without what its message or its stack quotes', () => {
+describe('an uncaught error', () => {
+  test('is logged as one fatal line with its stack frames, without text that its message quotes', () => {
     const odd = Object.assign(new TypeError(`it's "can't" \n    at canary (canary.ts:1:1)\n'canary'`), {
       code: 'E_ODD',
     });
@@ -173,7 +173,7 @@ describe('an error that nothing caught', () => {
     const crashLines = (error: unknown) => written('warn', (log) => log.crash(error));
     for (const error of [...errors, 'canary', { message: 'canary' }, null]) {
       const lines = crashLines(error);
-      expect(lines).toMatchObject([{ level: 60, msg: 'unhandled error: the process ends' }]);
+      expect(lines).toMatchObject([{ level: 60, msg: 'uncaught error: shutting down' }]);
       expect(JSON.stringify(lines)).not.toContain('canary');
     }
     for (const error of errors)
@@ -198,11 +198,11 @@ describe('standard output', () => {
     return (await run(process.execPath, ['-e', script])).stdout;
   };
 
-  test('gets JSON', async () => {
+  test('gets JSON lines', async () => {
     expect(JSON.parse(await print(false))).toMatchObject({ msg: 'it broke', reason: 'why' });
   });
 
-  test('gets lines to read when it is a terminal', async () => {
+  test('gets formatted lines when it is a terminal', async () => {
     const shown = await print(true);
     expect(shown).toMatch(/ERROR.*it broke/);
     expect(shown).not.toContain('{"level"');

@@ -3,14 +3,7 @@ import type { Outcome } from '../../src/domain/consumption.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { summary } from '../support/exchange-summary.ts';
 
-const readings = {
-  upstreamStates: () => ({}),
-  books: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0 }),
-  settlementLagMs: () => 0,
-  logLinesDropped: () => 0,
-};
-
-describe('an opened stream', () => {
+describe('the metrics of an opened stream', () => {
   test.each<[Outcome, string]>([
     ['completed', 'completed'],
     ['incomplete', 'incomplete'],
@@ -23,8 +16,8 @@ describe('an opened stream', () => {
     ['cancelled', 'cancelled'],
     ['drained', 'drained'],
     ['server_error', 'server_error'],
-  ])('whose request is %s is counted as %s, and is open no more', async (outcome, ending) => {
-    const metrics = createMetrics(readings);
+  ])('count outcome %s as ending %s and the stream as closed', async (outcome, ending) => {
+    const metrics = createMetrics();
     metrics.streamOpened('chat');
     metrics.exchangeEnded({ ...summary, outcome });
     const { body } = await metrics.expose();

@@ -3,7 +3,7 @@ import { SamplingDecision } from '@opentelemetry/sdk-trace';
 import { describe, expect, test } from 'vitest';
 import { chooseSampler } from '../../src/telemetry/sampler.ts';
 
-/** Which of three requests is recorded: one without a parent, with a recorded one, and with one that is not. */
+/** Which of three requests is sampled: without a parent, with a sampled parent, with an unsampled parent. */
 function recorded(name: string | undefined, argument?: string): readonly boolean[] {
   const sampler = chooseSampler(name, argument);
   const traceId = 'f'.repeat(32);
@@ -27,7 +27,7 @@ describe('the sampler', () => {
     ['parentbased_always_off', undefined, [false, true, false]],
     ['parentbased_traceidratio', '0', [false, true, false]],
     ['parentbased_traceidratio', '1', [true, true, false]],
-  ])('%s with %s records what its name says', (name, argument, expected) => {
+  ])('%s with argument %s samples as its name says', (name, argument, expected) => {
     expect(recorded(name, argument)).toEqual(expected);
   });
 
@@ -37,7 +37,7 @@ describe('the sampler', () => {
     ['traceidratio', 'half'],
     ['traceidratio', '1.5'],
     ['traceidratio', '-1'],
-  ])('%s with %s is a fault of the setup', (name, argument) => {
+  ])('%s with argument %s is rejected', (name, argument) => {
     expect(() => chooseSampler(name, argument)).toThrow(/OTEL_TRACES_SAMPLER/);
   });
 });

@@ -9,7 +9,7 @@ const highWaterBytes = 131_072;
 const graceMs = 1_000;
 const long: Deadlines = { firstByteMs: 100_000, idleMs: 100_000, totalMs: 1_000_000 };
 
-/** A queue on a standing clock, whose source notes what is done to it and breaks when it is aborted. */
+/** A queue on a fake clock; its source records the calls that it gets, and breaks when it is aborted. */
 function setUp(deadlines: Partial<Deadlines> = {}) {
   const clock = createFakeClock();
   const noted: string[] = [];
@@ -33,7 +33,7 @@ function setUp(deadlines: Partial<Deadlines> = {}) {
   return { clock, noted, queue, source, push, read };
 }
 
-/** Starts a read, and tells later what has come of it. */
+/** Starts a read, whose result can be checked later. */
 function startReading(read: () => Promise<unknown>) {
   let result: unknown = 'waiting';
   void read().then((part) => (result = part));
@@ -43,8 +43,8 @@ function startReading(read: () => Promise<unknown>) {
   };
 }
 
-describe('a read', () => {
-  test('gives all that has come since the last one', async () => {
+describe('read', () => {
+  test('returns everything that arrived since the last read', async () => {
     const { push, read } = setUp();
     push('a');
     push('b');
@@ -53,7 +53,7 @@ describe('a read', () => {
     expect(await read()).toBe('c');
   });
 
-  test('waits for the next piece when there is none', async () => {
+  test('waits for the next chunk when none has arrived', async () => {
     const { push, read } = setUp();
     const outcome = startReading(read);
     expect(await outcome()).toBe('waiting');
@@ -67,7 +67,7 @@ describe('a read', () => {
     ['a proper end', null],
     ['a fault', { kind: 'fault', fault: 'broken' }],
     ['a deadline', { kind: 'fault', fault: 'idle_timeout' }],
-  ])('gives what came before %s, and then that end again and again', async (_name, end) => {
+  ])('returns the bytes before %s, and then that end on every further read', async (_name, end) => {
     const { queue, push, read } = setUp();
     push('a');
     push('b');
@@ -75,14 +75,14 @@ describe('a read', () => {
     expect([await read(), await read(), await read()]).toEqual(['ab', end, end]);
   });
 
-  test('that waits is given the end', async () => {
+  test('resolves with the end while it waits', async () => {
     const { queue, read } = setUp();
     const outcome = startReading(read);
     queue.finish(null);
     expect(await outcome()).toBeNull();
   });
 
-  test('gives an interruption at once: nobody wants the rest', async () => {
+  test('returns an interruption at once, without the unread bytes', async () => {
     const { queue, push, read } = setUp();
     push('a');
     queue.stop({ kind: 'fault', fault: 'interrupted' });
@@ -91,7 +91,7 @@ describe('a read', () => {
 });
 
 describe('the end of a body', () => {
-  test('comes once: what comes later changes nothing', async () => {
+  test('is final: later ends and chunks change nothing', async () => {
     const { queue, noted, clock, push, read } = setUp();
     queue.finish(null);
     queue.finish({ kind: 'fault', fault: 'broken' });
@@ -103,7 +103,7 @@ describe('the end of a body', () => {
     expect(clock.scheduled).toBe(0);
   });
 
-  test('from our side aborts the source, whose own fault is not taken for ours', async () => {
+  test('by the gateway aborts the source, and the source’s resulting fault does not replace ours', async () => {
     const { queue, noted, clock, read } = setUp();
     queue.stop({ kind: 'fault', fault: 'interrupted' });
     expect(await read()).toEqual({ kind: 'fault', fault: 'interrupted' });
@@ -111,7 +111,7 @@ describe('the end of a body', () => {
     expect(clock.scheduled).toBe(0);
   });
 
-  test('before there is a source aborts it as soon as it comes', () => {
+  test('before the source is attached aborts it as soon as it is attached', () => {
     const { queue, source, noted } = setUp();
     queue.stop({ kind: 'fault', fault: 'interrupted' });
     noted.length = 0;
@@ -121,7 +121,7 @@ describe('the end of a body', () => {
 });
 
 describe('a deadline', () => {
-  test('for the first byte strikes at its time, not before', async () => {
+  test('for the first byte expires on time, not before', async () => {
     const { clock, noted, read } = setUp({ firstByteMs: 100 });
     const outcome = startReading(read);
     clock.advance(99);
@@ -132,7 +132,7 @@ describe('a deadline', () => {
     expect(clock.scheduled).toBe(0);
   });
 
-  test('for the first byte is over with the first byte', () => {
+  test('for the first byte ends with the first byte', () => {
     const { clock, queue, push } = setUp({ firstByteMs: 100, idleMs: 5_000 });
     clock.advance(99);
     push('a');
@@ -140,14 +140,14 @@ describe('a deadline', () => {
     expect(queue.fault).toBeNull();
   });
 
-  test('for the first byte is not met by an empty piece', () => {
+  test('for the first byte is not met by an empty chunk', () => {
     const { clock, queue, push } = setUp({ firstByteMs: 100 });
     push('');
     clock.advance(100);
     expect(queue.fault).toEqual({ kind: 'fault', fault: 'first_byte_timeout' });
   });
 
-  test('for silence counts from the last piece', async () => {
+  test('for silence counts from the last chunk', async () => {
     const { clock, queue, push, read } = setUp({ idleMs: 100 });
     for (const piece of ['a', 'b', 'c']) {
       push(piece);
@@ -159,7 +159,7 @@ describe('a deadline', () => {
     expect([await read(), await read()]).toEqual(['abc', { kind: 'fault', fault: 'idle_timeout' }]);
   });
 
-  test('for silence strikes to the millisecond after an early timer', () => {
+  test('for silence expires to the millisecond after an early timer', () => {
     const { clock, queue, push } = setUp({ idleMs: 100 });
     push('a');
     clock.advance(40);
@@ -170,7 +170,7 @@ describe('a deadline', () => {
     expect(queue.fault).toEqual({ kind: 'fault', fault: 'idle_timeout' });
   });
 
-  test('for the whole strikes before the first byte', () => {
+  test('for the whole call expires before the first byte', () => {
     const { clock, queue } = setUp({ totalMs: 50 });
     clock.advance(49);
     expect(queue.fault).toBeNull();
@@ -181,7 +181,7 @@ describe('a deadline', () => {
   test.each([
     ['a long silence allowed', 400],
     ['a short silence allowed', 20],
-  ])('for the whole strikes in the middle of a lively body, with %s', (_name, idleMs) => {
+  ])('for the whole call expires in the middle of an active body, with %s', (_name, idleMs) => {
     const { clock, noted, queue, push } = setUp({ idleMs, firstByteMs: 100, totalMs: 300 });
     clock.advance(9);
     for (let elapsedMs = 9; elapsedMs < 299; elapsedMs += 10) {
@@ -196,7 +196,7 @@ describe('a deadline', () => {
 });
 
 describe('a slow reader', () => {
-  test('makes the source pause at the high water mark, once, and resume when it reads', async () => {
+  test('pauses the source at the high-water mark, once, and resumes it by reading', async () => {
     const { noted, push, read } = setUp();
     push('x'.repeat(highWaterBytes - 1));
     expect(noted).toEqual([]);
@@ -210,7 +210,7 @@ describe('a slow reader', () => {
     expect(noted).toEqual(['pause', 'resume', 'pause']);
   });
 
-  test('is none when it is waiting: a large piece goes straight to it', async () => {
+  test('that waits in a read gets a large chunk directly, without a pause', async () => {
     const { noted, push, read } = setUp();
     const outcome = startReading(read);
     push('x'.repeat(highWaterBytes));
@@ -218,7 +218,7 @@ describe('a slow reader', () => {
     expect(noted).toEqual([]);
   });
 
-  test('is not the upstream’s silence: that counts from the resumption', async () => {
+  test('is not counted as silence of the upstream, which counts from the resumption', async () => {
     const { clock, queue, push, read } = setUp({ idleMs: 100 });
     push('x'.repeat(highWaterBytes));
     clock.advance(1_030);
@@ -230,7 +230,7 @@ describe('a slow reader', () => {
     expect(queue.fault).toEqual({ kind: 'fault', fault: 'idle_timeout' });
   });
 
-  test('does not put off the end of the whole', () => {
+  test('does not postpone the deadline for the whole call', () => {
     const { clock, queue, push } = setUp({ idleMs: 100, totalMs: 5_000 });
     push('x'.repeat(highWaterBytes));
     clock.advance(4_999);
@@ -241,7 +241,7 @@ describe('a slow reader', () => {
 });
 
 describe('a released body', () => {
-  test('is left to end by itself, so that its connection is reused', () => {
+  test('may end by itself, so that its connection is reused', () => {
     const { clock, noted, queue, push } = setUp();
     queue.release();
     clock.advance(graceMs - 1);
@@ -252,7 +252,7 @@ describe('a released body', () => {
     expect(clock.scheduled).toBe(0);
   });
 
-  test('is aborted when it does not end in time, however lively, and however often it is released', () => {
+  test('is aborted when it does not end in time, however active it is and however often it is released', () => {
     const { clock, noted, queue, push } = setUp();
     queue.release();
     clock.advance(graceMs - 1);
@@ -264,7 +264,7 @@ describe('a released body', () => {
     expect(clock.scheduled).toBe(0);
   });
 
-  test('that was paused flows on, and is not paused again', () => {
+  test('is resumed if it was paused, and is not paused again', () => {
     const { noted, queue, push } = setUp();
     push('x'.repeat(highWaterBytes));
     queue.release();
@@ -272,7 +272,7 @@ describe('a released body', () => {
     expect(noted).toEqual(['pause', 'resume']);
   });
 
-  test('that had ended is left alone', () => {
+  test('that has ended is not aborted', () => {
     const { clock, noted, queue } = setUp();
     queue.finish(null);
     queue.release();

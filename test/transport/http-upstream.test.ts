@@ -58,7 +58,7 @@ const textOf = async (answer: UpstreamAnswer | UpstreamFault): Promise<string> =
 };
 
 describe('a kept connection', () => {
-  test('that the other side closed without a byte is told from an upstream that can not be reached', async () => {
+  test('that the upstream closed without a byte is reported as stale, not as unreachable', async () => {
     let served = 0;
     const server = await listen((request, response) => {
       if (++served % 2 === 0) request.socket.destroy();
@@ -73,7 +73,7 @@ describe('a kept connection', () => {
     expect(seen).toEqual(['200 ok', 'stale', '200 ok', 'stale', '200 ok', 'stale']);
   });
 
-  test('is not used for a call that wants a fresh one, and that one is closed after it', async () => {
+  test('is not used for a call with `fresh`, whose own connection is closed after it', async () => {
     const ports = new Set<number | undefined>();
     const server = await listen((request, response) => {
       ports.add(request.socket.remotePort);
@@ -91,7 +91,7 @@ describe('a kept connection', () => {
     });
   });
 
-  test('that was opened for the call and closed at once is not taken for a kept one', async () => {
+  test('is not assumed when a connection opened for the call is closed at once', async () => {
     const server = await listen((request) => void request.socket.destroy());
     const upstream = connect(`http://127.0.0.1:${portOf(server)}/v1`);
     expect([await textOf(await call(upstream)), await textOf(await call(upstream))]).toEqual([
@@ -100,7 +100,7 @@ describe('a kept connection', () => {
     ]);
   });
 
-  test('that closes in the middle of a head is not taken for one that closed without a byte', async () => {
+  test('that closes in the middle of a response head is not reported as stale', async () => {
     let served = 0;
     const server = await listen((request, response) => {
       if (++served === 1) return void response.end('ok');
@@ -114,8 +114,8 @@ describe('a kept connection', () => {
   });
 });
 
-describe('a name', () => {
-  test('that moves to another address is followed there', async () => {
+describe('a host name', () => {
+  test('that moves to another address is followed', async () => {
     const first = await listen((_request, response) => void response.end('first'), '127.0.0.1');
     await listen((_request, response) => void response.end('second'), '127.0.0.2', portOf(first));
     let address = '127.0.0.1';
@@ -129,7 +129,7 @@ describe('a name', () => {
   });
 
   test.each(['169.254.169.254', 'fe80::1', '::ffff:169.254.169.254'])(
-    'that leads to %s is not followed, unless that is allowed',
+    'that resolves to %s is refused unless link-local addresses are allowed',
     async (address) => {
       const lookup: LookupFunction = (_hostname, options, callback) => {
         const family = address.includes(':') ? 6 : 4;
@@ -137,17 +137,18 @@ describe('a name', () => {
       };
       const refused = await call(connect('http://provider.test:1/v1', { lookup }));
       expect(refused).toMatchObject({ kind: 'fault', fault: 'unreachable' });
-      expect('cause' in refused && refused.cause).toContain('link-local');
+      expect(refused.kind === 'fault' && refused.cause).toContain('link-local');
       const allowed = await call(
         connect('http://provider.test:1/v1', { lookup, allowLinkLocal: true, connectMs: 50 }),
       );
-      expect('cause' in allowed && allowed.cause).not.toContain('leads to a link-local');
+      // Some networks answer at such an address.
+      expect(allowed.kind === 'fault' ? allowed.cause : '').not.toContain('link-local address');
     },
   );
 });
 
 describe('a call', () => {
-  test('carries no header but ours, and the query of the base address', async () => {
+  test('carries our headers only, and the query of the base URL', async () => {
     const seen: unknown[] = [];
     const server = await listen((request, response) => {
       seen.push(request.url, request.headers);
@@ -180,7 +181,7 @@ describe('a call', () => {
     expect(elsewhere).toEqual([]);
   });
 
-  test('to a server whose certificate nobody vouches for fails', async () => {
+  test('to a server with an untrusted certificate fails', async () => {
     const { createServer: createTlsServer } = await import('node:https');
     const { execFileSync } = await import('node:child_process');
     const { makeTemporaryFolder } = await import('../support/temporary-folder.ts');

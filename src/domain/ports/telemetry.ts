@@ -1,10 +1,16 @@
 import type { RequestKind } from '../consumption.ts';
 import type { ExchangeSummary } from '../exchange-summary.ts';
 
-/** Reports something that an operator must see and no client is told. Never holds prompts or secrets. */
-export type ReportFault = (message: string, error: unknown) => void;
+/** Fields of a log line beside its message and reason, by which operators filter. */
+export interface LogFields {
+  readonly upstream?: string;
+  readonly count?: number;
+}
 
-/** What the pipeline tells the outside about itself. */
+/** Reports a fault to operators only: a fixed message, its reason, and fields. None may contain prompts or secrets. */
+export type ReportFault = (message: string, error: unknown, fields?: LogFields) => void;
+
+/** Takes the pipeline's reports on requests and faults. */
 export interface Telemetry {
   readonly exchangeBegan: (protocol: RequestKind) => void;
   readonly streamOpened: (protocol: RequestKind) => void;
@@ -12,31 +18,31 @@ export interface Telemetry {
   readonly fault: ReportFault;
 }
 
-/** The W3C headers by which a service tells the next one which trace their work belongs to. */
+/** The W3C headers that connect the spans of a client and a server. */
 export interface TraceHeaders {
   readonly traceparent?: string;
   readonly tracestate?: string;
 }
 
-/** What a trace is told of a request at its arrival. */
+/** What is known of a request when its trace begins. */
 export interface RequestHead {
   readonly method: string;
-  /** The path as it was declared, not as it was asked for. */
+  /** The declared path, such as `/v1/models/*id`, not the requested one. */
   readonly route: string;
   readonly trace: TraceHeaders;
 }
 
-/** One request's part of a trace. None of this ever fails, waits, or sees a prompt, an answer or a secret. */
+/** One request's part of a trace. Its methods never throw or wait, and get no prompts, answers or secrets. */
 export interface Trace {
-  /** 32 hexadecimal digits; `null` when nothing is traced. */
+  /** 32 hexadecimal digits; `null` when tracing is off. */
   readonly id: string | null;
-  /** An attempt at an upstream begins; the returned headers go with it. The summary lists the attempts in this order. */
+  /** Starts an attempt; the returned headers are sent with it. The summary lists the attempts in this order. */
   attempt(): TraceHeaders;
-  /** The request is over and settled. */
+  /** Ends the trace of a settled request. */
   ended(summary: ExchangeSummary): void;
 }
 
-/** Traces requests, if the operator wants that. */
+/** Traces requests, if tracing is on. */
 export interface Tracer {
   begin(head: RequestHead): Trace;
 }

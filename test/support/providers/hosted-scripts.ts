@@ -60,7 +60,7 @@ export const mistral: ProviderScript = {
   usage: counts,
 };
 
-/** The finish reason is not null before the end: it is not there at all. Thoughts are in the total only. */
+/** Before the end the finish reason is absent, not null. Thoughts are counted in the total only. */
 const grokChunks = chunks({ head: { system_fingerprint: 'fp_1' }, choice: { finish_reason: undefined } });
 const grokUsage = {
   prompt_tokens: 213,
@@ -95,7 +95,7 @@ export const xai: ProviderScript = {
   ),
 };
 
-/** The text is there twice, and every chunk has the number of its token. */
+/** Contains the text twice, and the number of its token in every chunk. */
 const togetherSay = (content: string, finish: string | null = null, extra: object = {}): object => ({
   ...chunks().say({ token_id: 16, role: 'assistant', content, tool_calls: [] }, { usage: null, ...extra }),
   choices: [

@@ -11,12 +11,12 @@ import {
 } from './provider-script.ts';
 import type { ProviderScript } from './provider-script.ts';
 
-/** What the servers that one runs oneself have in common: no key, and OpenAI's names. */
+/** The common part of self-hosted servers: no API key, and OpenAI's names. */
 const local = { path: () => '/v1/chat/completions', request: chatRequest(), headers: {} };
 const usage = { prompt_tokens: 21, completion_tokens: 14, total_tokens: 35 };
 const counts = [21, 0, 14, 0] as const;
 
-/** Every field of the schema is in every chunk, most as null, and usage runs along. */
+/** Every chunk has every field of the schema, most of them null, and the usage so far. */
 const vllmChunks = chunks({ head: { service_tier: null }, choice: { logprobs: null, token_ids: null } });
 const blank = { content: null, function_call: null, refusal: null, role: null, tool_calls: null };
 const soFar = (tokens: number): object => ({

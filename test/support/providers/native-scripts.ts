@@ -1,7 +1,7 @@
 import { asked, pieces, refusals, sse, thought, whole } from './provider-script.ts';
 import type { ProviderScript } from './provider-script.ts';
 
-/** Anthropic names the event, and repeats its name in the data, behind which it may put blanks. */
+/** Anthropic sends an `event:` line, repeats the name in the data, and may add trailing spaces. */
 const event = (type: string, fields: object = {}): string =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}     \n\n`;
 const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'm' };

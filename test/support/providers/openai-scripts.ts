@@ -26,7 +26,7 @@ const openaiChunks = chunks({
   choice: { logprobs: null },
 });
 
-/** The request that both paths of Azure and OpenAI's newer models take. */
+/** The request for OpenAI's newer models, and for both paths of Azure. */
 const request = chatRequest({ cap: 'max_completion_tokens' });
 
 export const openai: ProviderScript = {
@@ -97,7 +97,7 @@ export const openaiResponses: ProviderScript = {
   usage: counts,
 };
 
-/** Azure says what it thinks of the question in a chunk before the first one. */
+/** Azure sends its filter results for the prompt in a chunk before the first one. */
 const azureChunks = chunks({ choice: { logprobs: null, content_filter_results: safe } });
 const filteredPrompt = {
   id: '',

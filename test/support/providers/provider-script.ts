@@ -1,40 +1,40 @@
 import type { ErrorCode } from '../../../src/shared/errors.ts';
 
-/** What every scripted provider answers, in the pieces in which it streams it, and what it thinks before. */
+/** The answer of every scripted provider, in its streamed pieces, and the thoughts before it. */
 export const pieces = ['Grüße', ', ', '🌍!'] as const;
 export const whole = pieces.join('');
 export const thought = 'the user wants a greeting';
 
-/** What every provider is asked. */
+/** The question to every provider. */
 export const asked = { system: 'Be brief.', user: 'Say hello', cap: 64, model: 'their/model' } as const;
 
-/** An answer that is no answer, and the code that clients of both protocols are told. */
+/** A failing answer, and the error code that clients of both protocols get. */
 interface Fault {
   readonly name: string;
   readonly stream: boolean;
   readonly status: number;
   readonly bytes: string;
-  /** The text that came before it. */
+  /** The text before the failure. */
   readonly text: string;
   readonly code: ErrorCode;
 }
 
-/** One provider: what it must be sent, and what it answers in its own way of writing. */
+/** One provider: the request that it must receive, and its answer in its own format. */
 export interface ProviderScript {
-  /** Where the request has to arrive, query included. */
+  /** The expected path of the request, with its query. */
   path(stream: boolean): string;
-  /** The whole body that it has to have. */
+  /** The expected body. */
   request(stream: boolean): object;
-  /** The headers that it has to have beside those of every call; the key is `key of <NAME>`. */
+  /** The expected headers beside those of every call; the key is `key of <NAME>`. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly stream: string;
-  /** Tokens of input, of it cached, of output, and of it thought. */
+  /** Input tokens, cached ones among them, output tokens, thoughts among them. */
   readonly usage: readonly [input: number, cached: number, output: number, reasoning: number];
   readonly faults?: readonly Fault[];
 }
 
-/** The request of the chat dialect, with the names that this provider wants. */
+/** The request of the chat dialect, with this provider's parameter names. */
 export function chatRequest({ role = 'system', cap = 'max_tokens', asksUsage = true } = {}) {
   return (stream: boolean): object => ({
     model: asked.model,
@@ -48,7 +48,7 @@ export function chatRequest({ role = 'system', cap = 'max_tokens', asksUsage = t
   });
 }
 
-/** The body of an event stream: objects as its data, and strings as they are. */
+/** The body of an event stream: objects become `data:` events, strings are copied. */
 export function sse(...frames: readonly (object | string)[]): string {
   return frames
     .map((frame) => (typeof frame === 'string' ? frame : `data: ${JSON.stringify(frame)}\n\n`))
@@ -57,13 +57,13 @@ export function sse(...frames: readonly (object | string)[]): string {
 
 export const done = 'data: [DONE]\n\n';
 
-/** How a provider writes its chunks: what all of them have, and what each of its choices has. */
+/** A provider's chunk format: the common fields of chunks, and of their choices. */
 interface ChunkStyle {
   readonly head?: object;
   readonly choice?: object;
 }
 
-/** Writes chunks in a provider's style. */
+/** Writes chunks in a provider's format. */
 export function chunks({ head = {}, choice = {} }: ChunkStyle = {}) {
   const fields = { id: 'c-1', object: 'chat.completion.chunk', created: 1_790_000_000, model: 'm', ...head };
   return {

@@ -1,7 +1,7 @@
 import { chatRequest, chunks, completion, done, pieces, sse, thought, whole } from './provider-script.ts';
 import type { ProviderScript } from './provider-script.ts';
 
-/** Providers that send something harmless while a request waits its turn. */
+/** Providers that send keep-alive data while a request is queued. */
 const usage = { prompt_tokens: 21, completion_tokens: 14, total_tokens: 35 };
 
 const routerChunks = chunks({ head: { provider: 'Somebody' }, choice: { native_finish_reason: null } });

@@ -7,23 +7,23 @@ import { openTestEngine } from '../support/test-engine.ts';
 import type { Acknowledged } from './numbered-client.ts';
 import type { ServedTokens } from './numbered-upstream.ts';
 
-/** The price of the model in these runs: in a config, and as the product keeps it. */
+/** The price of the model in these runs: in a config, and parsed. */
 export const configuredPrice = { input: '3', output: '7' };
 const price = modelPrice({ input: 3_000_000_000, output: 7_000_000_000 });
 
-/** What a database holds after a run. */
+/** The result of checking a database after a run. */
 export interface BookCheck {
-  /** Every difference between the books and what clients and the upstream saw; empty when all is well. */
+  /** Every difference between the ledger and the observations of clients and upstream; empty when there is none. */
   readonly faults: readonly string[];
-  /** Records that nobody settled yet. */
+  /** Records that are not settled yet. */
   readonly open: number;
 }
 
 /**
- * Verifies the ledger of a database file that no process uses, and that each acknowledged answer has one settled record
- * with one posting, charged by the upstream's own count.
+ * Verifies the ledger of a database file that no process uses, and that each answer which a client received whole has one
+ * settled record with one ledger entry, charged by the upstream's count.
  */
-export async function checkBooks(
+export async function checkLedger(
   file: string,
   acknowledged: Acknowledged,
   served: ReadonlyMap<number, ServedTokens>,

@@ -20,6 +20,6 @@ test.each<[z.ZodType, unknown, string]>([
   [z.string().max(2), 'abc', 'expected 2 characters or less'],
   [z.enum(['a', 'b']), 'c', 'expected "a" or "b"'],
   [z.string().regex(/x/, 'our own words'), 'y', 'our own words'],
-])('%#: an issue says what is expected, and never what was given', (schema, input, message) => {
+])('issue %# says what is expected, without quoting the input', (schema, input, message) => {
   expect(messageOf(schema, input)).toBe(message);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { terminalLine } from '../../src/telemetry/terminal-line.ts';
 
-test('nothing that a name or a reason holds reaches the terminal as a control sequence or a second line', () => {
+test('control sequences and line breaks in names and reasons are escaped', () => {
   const shown = [
     terminalLine({ ...request, model: 'a\u001b[2Jb\nchat stream forged: 200' }),
     terminalLine({ msg: 'it broke', reason: 'x\u001b]0;title\u0007\u202e\ny' }),
@@ -40,11 +40,8 @@ test.each([
     },
     'chat stream -: 429 refused (rate_limit_exceeded) 0.00125 USD 291.4 ms req_1',
   ],
-  [{ msg: 'an upstream is used again', upstream: 'local' }, 'an upstream is used again: local'],
-  [
-    { msg: 'the books could not be looked over', reason: 'locked' },
-    'the books could not be looked over: locked',
-  ],
-])('a terminal shows one line: %#', (line, shown) => {
+  [{ msg: 'upstream circuit closed', upstream: 'local' }, 'upstream circuit closed: local'],
+  [{ msg: 'ledger check failed', reason: 'locked' }, 'ledger check failed: locked'],
+])('a log line is formatted for a terminal: %#', (line, shown) => {
   expect(terminalLine(line)).toBe(shown);
 });

@@ -1,0 +1,74 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Config } from '../config/schema.ts';
+import type { UpstreamHealth } from '../domain/upstream-health.ts';
+import { createConfigServices } from './config-services.ts';
+import type { ConfigServices } from './config-services.ts';
+import type { ProcessServices } from './process-services.ts';
+
+/** How long calls outside a request, such as a list of models, may still run over a replaced config, in milliseconds. */
+const retireGraceMs = 5_000;
+
+/** Config sections that hold ports and files, so that only a restart changes them. */
+const fixedSections = ['admin', 'storage'] as const;
+
+/** The services of the config in force, and those of replaced configs whose requests still run. */
+export interface ActiveServices {
+  readonly current: ConfigServices;
+  /** Puts another config into force. Returns the sections that differ and that only a restart changes. */
+  replace(next: Config): readonly string[];
+  /** Closes the services of every config; calls that still run over them break. */
+  close(): Promise<void>;
+}
+
+/** Puts `config` into force, the first one of the process. */
+export function createActiveServices(
+  config: Config,
+  processServices: ProcessServices,
+  adminToken: string,
+): ActiveServices {
+  const { clock, health, inFlight } = processServices;
+  let current = createConfigServices(config, processServices, adminToken, null);
+  processServices.attach(current);
+  const replaced = new Set<ConfigServices>();
+
+  const closeWhenIdle = async (services: ConfigServices): Promise<void> => {
+    await Promise.all(inFlight.all().map((request) => inFlight.ended(request)));
+    await new Promise<void>((resolve) => void clock.schedule(retireGraceMs, resolve));
+    if (replaced.delete(services)) await services.close();
+  };
+  return {
+    get current() {
+      return current;
+    },
+    replace(next) {
+      const previous = current;
+      current = createConfigServices(next, processServices, adminToken, previous);
+      processServices.attach(current);
+      forgetHealth(health, previous.config.upstreams, next.upstreams);
+      previous.stopBackgroundWork();
+      replaced.add(previous);
+      void closeWhenIdle(previous);
+      return changedSections(config, next);
+    },
+    async close() {
+      await Promise.all([current, ...replaced].map((services) => services.close()));
+      replaced.clear();
+    },
+  };
+}
+
+/** The sections that differ from those of the start and need a restart; of the public listener, only its address. */
+function changedSections(before: Config, after: Config): readonly string[] {
+  const fixed = fixedSections.filter((name) => !isDeepStrictEqual(before[name], after[name]));
+  const moved = before.server.host !== after.server.host || before.server.port !== after.server.port;
+  return moved ? [...fixed, 'server'] : fixed;
+}
+
+/** A changed address or key makes it another upstream: failures of the old one must not count against it. */
+function forgetHealth(health: UpstreamHealth, before: Config['upstreams'], after: Config['upstreams']): void {
+  for (const [name, { probe, ...old }] of Object.entries(before)) {
+    const { probe: newProbe, ...next } = after[name] ?? {};
+    if (!isDeepStrictEqual(old, next)) health.forget(name);
+    else if (!isDeepStrictEqual(probe, newProbe)) health.forgetProbes(name);
+  }
+}

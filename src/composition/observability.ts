@@ -1,0 +1,41 @@
+import { isTracingEnabled } from '../config/environment.ts';
+import type { Environment } from '../config/environment.ts';
+import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { Telemetry } from '../domain/ports/telemetry.ts';
+import { createConnectionReport } from '../telemetry/connection-report.ts';
+import type { Log } from '../telemetry/logger.ts';
+import { createMetrics } from '../telemetry/metrics.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { createTelemetry } from '../telemetry/telemetry.ts';
+import { createTracing } from '../telemetry/tracing.ts';
+import type { Tracing } from '../telemetry/tracing.ts';
+
+/** Metrics, traces, and the reports of the pipeline and of the listeners. */
+export interface Observability {
+  readonly metrics: Metrics;
+  /** Passes the pipeline's reports on to the metrics and the log. */
+  readonly telemetry: Telemetry;
+  readonly tracer: Tracing;
+  /** Counts and logs a connection that a listener refused or closed for lack of room. */
+  readonly onConnectionRefused: (reason: ConnectionRefusal) => void;
+  /** Logs the counts not logged yet and sends the last traces. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** Starts metrics and, if the environment's `OTEL_*` variables say so, tracing. */
+export function createObservability(environment: Environment, clock: Clock, log: Log): Observability {
+  const metrics = createMetrics();
+  const tracer = createTracing(isTracingEnabled(environment) ? environment : null, clock, log.fault);
+  const connectionReport = createConnectionReport(metrics, log, clock);
+  return {
+    metrics,
+    telemetry: createTelemetry([metrics, log], log.fault),
+    tracer,
+    onConnectionRefused: connectionReport.refused,
+    close() {
+      connectionReport.close();
+      return tracer.close();
+    },
+  };
+}
