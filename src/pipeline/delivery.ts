@@ -190,9 +190,12 @@ export class Delivery {
   }
 
   async #write(text: string): Promise<void> {
-    this.#isSending = true;
-    await this.#client.send(text, this.#tools.signal);
-    this.#isSending = false;
+    const full = this.#client.send(text, this.#tools.signal);
+    if (full !== undefined) {
+      this.#isSending = true;
+      await full;
+      this.#isSending = false;
+    }
     this.#lastSentMs = this.#tools.clock.monotonicMs();
   }
 

@@ -18,8 +18,10 @@ export async function rewrite(
     const { deltas, ending } = part;
     // After the last client has left, the answer is read on for its usage alone.
     if (deltas.length > 0 && deliveries.some(({ hasLeft }) => !hasLeft)) {
-      for (const delta of deltas) received.add(delta, clock.monotonicMs());
-      await Promise.all(deliveries.map((delivery) => delivery.send(deltas)));
+      const nowMs = clock.monotonicMs();
+      for (const delta of deltas) received.add(delta, nowMs);
+      // One after the other begins at once; the slowest of them slows the upstream.
+      for (const sending of deliveries.map((delivery) => delivery.send(deltas))) await sending;
     }
     if (ending === null) continue;
     if (ending.kind === 'finished') for (const delivery of deliveries) delivery.open();
