@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { wantsTraces } from '../config/environment.ts';
+import { readTracingSettings } from '../config/environment.ts';
 import type { Config } from '../config/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory.ts';
 import { createTurnQueue } from '../domain/turn-queue.ts';
@@ -7,7 +7,7 @@ import type { Clock } from '../domain/ports/clock.ts';
 import { createUpstreamHealth } from '../domain/upstream-health.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { PassthroughProxies } from '../http/passthrough.ts';
-import { prepareAnswers } from '../http/refusal-response.ts';
+import { prepareAnswers } from '../http/prepare-answers.ts';
 import { createUnreadWatch } from '../http/unread-watch.ts';
 import { createWriteCheck } from '../background/check-writes.ts';
 import { createKeyManagement } from '../operations/manage-keys.ts';
@@ -43,7 +43,7 @@ export function nextId(): string {
 }
 
 export function createProcessServices({ storage }: Config, clock: Clock, log: Log, current: Current) {
-  const tracer = createTracing(wantsTraces(process.env), clock, log.fault);
+  const tracer = createTracing(readTracingSettings(), clock, log.fault);
   const name = storage.url.slice('sqlite:'.length);
   const isFile = name !== ':memory:';
   // Everything that belongs to a database lies beside its real path, whichever symlink leads to it.

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { ConnectionLimits } from '../domain/connection-limits.ts';
 import type { Config } from './schema.ts';
 
 /** How many files and sockets a process may have open where the system does not say: the usual limit. */
@@ -18,12 +19,6 @@ const mostConnections = 10_000;
 const leastAnonymousPerAddress = 16;
 const mostAnonymousPerAddress = 1_024;
 
-/** How many connections a listener takes, and how many of one address at which no valid key was presented lately. */
-interface ListenerLimits {
-  readonly maxConnections: number;
-  readonly maxAnonymousPerAddress: number;
-}
-
 /**
  * The limits of both listeners. By default a public connection may have a socket to an upstream beside it, and what the
  * process and the admin listener need is kept free, so that the public can't use up all descriptors.
@@ -31,7 +26,7 @@ interface ListenerLimits {
 export function connectionLimits(
   { maxConnections, maxAnonymousPerAddress }: Config['server'],
   descriptors: number,
-): { readonly public: ListenerLimits; readonly admin: ListenerLimits } {
+): { readonly public: ConnectionLimits; readonly admin: ConnectionLimits } {
   const admin = Math.min(maxAdminConnections, Math.max(leastConnections, Math.floor(descriptors / 16)));
   const affordable = Math.floor((descriptors - ownDescriptors - admin) / 2);
   const open = maxConnections ?? Math.min(mostConnections, Math.max(leastConnections, affordable));

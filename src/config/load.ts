@@ -71,8 +71,8 @@ function namingVariables(load: () => Config): Config {
 /** Checks a config given as an object. Throws `ConfigError`, with the problems known before among its own. */
 export function checkConfig(input: unknown, source: string, known: readonly string[] = []): Config {
   const read = readConfig(input);
-  const problems = 'problems' in read ? [...known, ...read.problems] : known;
-  if ('problems' in read || problems.length > 0) throw new ConfigError(source, problems);
+  const problems = read.kind === 'problems' ? [...known, ...read.problems] : known;
+  if (read.kind === 'problems' || problems.length > 0) throw new ConfigError(source, problems);
   return read.config;
 }
 

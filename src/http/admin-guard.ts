@@ -7,7 +7,7 @@ import { isLoopback, networkOf } from '../shared/ip-address.ts';
 import { readBearer } from '../pipeline/authenticate.ts';
 import { connectionOf } from './connection.ts';
 import { originFault } from './page-guard.ts';
-import { sendRefusal } from './refusal-response.ts';
+import { sendRefusal } from './respond.ts';
 
 /** How many wrong tokens a network may try in a window, how long that is in milliseconds, and how many are watched. */
 const maxFailures = 10;

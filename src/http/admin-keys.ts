@@ -9,7 +9,8 @@ import { ownReferences } from '../domain/account.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { IssuedKey, KeyManagement } from '../operations/manage-keys.ts';
 import { check, instant, pageQuery, readChecked, unknownCursor } from './checked-input.ts';
-import { methodNotAllowed, sendAnswer } from './refusal-response.ts';
+import { methodNotAllowed } from './fallback-handlers.ts';
+import { sendAnswer } from './respond.ts';
 import { emptyAccount, presentAccount, presentKey } from './present-key.ts';
 import type { KeyDefaults } from './present-key.ts';
 
@@ -95,7 +96,7 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
 
   router.get(
     '/:id',
-    handle(200, async (request) => show(await keys.show(idOf(request)))),
+    handle(200, async (request) => show(await keys.show(keyIdOf(request)))),
   );
   router.patch(
     '/:id',
@@ -103,12 +104,12 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
       const body = await readChecked(request, response, changedKey);
       if (isRefusal(body)) return body;
       const { queueWait: queueWaitMs, ...changes } = body;
-      return show(await keys.change(idOf(request), withoutAbsent({ ...changes, queueWaitMs })));
+      return show(await keys.change(keyIdOf(request), withoutAbsent({ ...changes, queueWaitMs })));
     }),
   );
   router.delete(
     '/:id',
-    handle(200, async (request) => show(await keys.revoke(idOf(request)))),
+    handle(200, async (request) => show(await keys.revoke(keyIdOf(request)))),
   );
   router.all('/:id', methodNotAllowed('GET, PATCH, DELETE'));
 
@@ -116,7 +117,7 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
     '/:id/rotate',
     handle(200, async (request, response) => {
       const body = await readChecked(request, response, rotation);
-      return isRefusal(body) ? body : showIssued(await keys.rotate(idOf(request), body.grace));
+      return isRefusal(body) ? body : showIssued(await keys.rotate(keyIdOf(request), body.grace));
     }),
   );
   router.all('/:id/rotate', methodNotAllowed('POST'));
@@ -126,7 +127,7 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
     handle(200, async (request, response) => {
       const body = await readChecked(request, response, payment);
       if (isRefusal(body)) return body;
-      const keyId = idOf(request);
+      const keyId = keyIdOf(request);
       const paid = await keys.credit({ keyId, nanos: body.amount, reference: body.reference });
       return isRefusal(paid) ? paid : { id: keyId, booked: paid.booked, ...presentAccount(paid.account) };
     }),
@@ -160,7 +161,7 @@ function handle(
   return async (request, response) => sendAnswer(response, status, await work(request, response));
 }
 
-function idOf(request: Request): string {
+function keyIdOf(request: Request): string {
   return String(request.params['id']);
 }
 

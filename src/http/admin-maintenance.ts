@@ -3,7 +3,8 @@ import { Router } from 'express';
 import type { Response } from 'express';
 import { isRefusal } from '../shared/errors.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
-import { methodNotAllowed, sendAnswer, sendRefusal } from './refusal-response.ts';
+import { methodNotAllowed } from './fallback-handlers.ts';
+import { sendAnswer, sendRefusal } from './respond.ts';
 
 /** `/ledger` and `/backup`, below `/admin`. Both may take minutes. */
 export function createMaintenanceRoutes(maintenance: Maintenance): Router {

@@ -1,12 +1,14 @@
 import { Router } from 'express';
 import { z } from 'zod';
-import { isRefusal, refuse } from '../shared/errors.ts';
+import { isRefusal } from '../shared/errors.ts';
 import type { RecordFilter, RecordPage } from '../domain/consumption.ts';
 import type { Running } from '../pipeline/in-flight.ts';
 import { check, instant, pageQuery, unknownCursor } from './checked-input.ts';
-import { methodNotAllowed, sendAnswer, sendBody } from './refusal-response.ts';
-import { isoTime } from './present-key.ts';
+import { methodNotAllowed } from './fallback-handlers.ts';
+import { isoTime } from './iso-time.ts';
+import { presentCancellation } from './present-cancellation.ts';
 import { recordsAsCsv, presentRecord } from './present-record.ts';
+import { sendAnswer, sendBody } from './respond.ts';
 
 /** What an operator can see of requests, past and running. */
 export interface RecordAdministration {
@@ -51,15 +53,10 @@ export function createRecordRoutes(administration: RecordAdministration): Router
   router.all('/in-flight', methodNotAllowed('GET'));
   router.post('/in-flight/:id/cancel', (request, response) => {
     const { id } = request.params;
-    sendAnswer(response, 200, administration.cancel(id) ? { request_id: id, cancelled: true } : notRunning());
+    sendAnswer(response, 200, presentCancellation(id, administration.cancel(id)));
   });
   router.all('/in-flight/:id/cancel', methodNotAllowed('POST'));
   return router;
-}
-
-/** The refusal for a request that is over, or never was. */
-export function notRunning(): ReturnType<typeof refuse> {
-  return refuse('request_not_found', 'No request with this id is running.');
 }
 
 function presentRunning({ requestId, protocol, arrivedAt, notes }: Running): object {

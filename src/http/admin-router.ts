@@ -8,7 +8,8 @@ import type { KeyAdministration } from './admin-keys.ts';
 import { createMaintenanceRoutes } from './admin-maintenance.ts';
 import { createRecordRoutes } from './admin-records.ts';
 import type { RecordAdministration } from './admin-records.ts';
-import { refuseFaults, sendBody, unknownUrl } from './refusal-response.ts';
+import { refuseFaults, unknownUrl } from './fallback-handlers.ts';
+import { sendBody } from './respond.ts';
 
 /** What the admin listener shows and does. */
 export interface AdminPorts {

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { LRUCache } from 'lru-cache';
+import type { ConnectionLimits } from '../domain/connection-limits.ts';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import { networkOf } from '../shared/ip-address.ts';
@@ -20,13 +21,6 @@ const untouchedMs = 1_000;
 
 /** The share of a listener that connections without a known key may take from idle ones with one. */
 const anonymousShare = 1 / 2;
-
-/** How many connections a listener takes. */
-export interface ConnectionLimits {
-  readonly maxConnections: number;
-  /** Of one address at which no valid key was presented lately. */
-  readonly maxAnonymousPerAddress: number;
-}
 
 /** The open connections of one address: those without a known key, and how many there are with one. */
 interface AddressUse {

@@ -11,13 +11,15 @@ import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
-import { notRunning } from './admin-records.ts';
 import { check, pageQuery, unknownCursor } from './checked-input.ts';
 import { authenticateRequest } from './client-connection.ts';
-import { idOf, methodNotAllowed, sendAnswer } from './refusal-response.ts';
+import { methodNotAllowed } from './fallback-handlers.ts';
 import { emptyAccount, presentKey } from './present-key.ts';
 import type { KeyDefaults } from './present-key.ts';
+import { presentCancellation } from './present-cancellation.ts';
 import { presentRecord } from './present-record.ts';
+import { requestIdOf } from './request-id.ts';
+import { sendAnswer } from './respond.ts';
 
 /**
  * What one key may read of itself: its own pages are read beside every other key's requests. Apart from the limits of
@@ -59,7 +61,9 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
       sendAnswer(response, 200, isRefusal(key) ? key : await work(key, request, response));
     };
   const handleRead = (work: (key: ApiKey, request: Request) => Promise<object | Refusal>): RequestHandler =>
-    handle((key, request, response) => limitRead(ports, key, idOf(response), () => work(key, request)));
+    handle((key, request, response) =>
+      limitRead(ports, key, requestIdOf(response), () => work(key, request)),
+    );
   router.get(
     '/v1/key',
     handleRead((key) => showOwn(key, ports)),
@@ -84,7 +88,7 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
     '/v1/key/requests/:id/cancel',
     handle(async ({ id }, request) => {
       const requestId = String(request.params['id']);
-      return ports.inFlight.cancel(requestId, id) ? { request_id: requestId, cancelled: true } : notRunning();
+      return presentCancellation(requestId, ports.inFlight.cancel(requestId, id));
     }),
   );
   router.all('/v1/key/requests/:id/cancel', methodNotAllowed('POST'));

@@ -2,7 +2,7 @@ import type { Request, RequestHandler } from 'express';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { isLoopback } from '../shared/ip-address.ts';
-import { sendRefusal } from './refusal-response.ts';
+import { sendRefusal } from './respond.ts';
 
 const loopbackName = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 

@@ -12,7 +12,8 @@ import { isOversized, letBodyCome, tooLarge } from './body.ts';
 import { PassthroughCall } from './passthrough-call.ts';
 import type { PassthroughLimits } from './passthrough-call.ts';
 import { HttpClientConnection } from './client-connection.ts';
-import { idOf, methodNotAllowed } from './refusal-response.ts';
+import { methodNotAllowed } from './fallback-handlers.ts';
+import { requestIdOf } from './request-id.ts';
 
 /** A path that is passed on, and where to. */
 export interface Passthrough extends PassthroughPath {
@@ -61,7 +62,7 @@ export function createPassthroughRouter(
     router.all(passthrough.path, prepare, (request, response) => {
       if (!passedMethods.has(request.method))
         return methodNotAllowed([...passedMethods].join(', '))(request, response, () => {});
-      const client = new HttpClientConnection(idOf(response), request, response, maxBodyBytes);
+      const client = new HttpClientConnection(requestIdOf(response), request, response, maxBodyBytes);
       void runPassthrough(passthrough, client, open(request, response), ports);
     });
   }

@@ -3,6 +3,7 @@ import type { Account } from '../domain/account.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { Limits } from '../domain/limits.ts';
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
+import { isoTime } from './iso-time.ts';
 
 /** What keys that say nothing themselves have. */
 export interface KeyDefaults {
@@ -37,10 +38,3 @@ export function presentAccount({ balanceNanos, heldNanos, spentNanos }: Account)
 
 /** An account before anything happened to it. */
 export const emptyAccount: Account = { balanceNanos: null, heldNanos: 0, spentNanos: 0 };
-
-/** Milliseconds since 1970 as people and programs read them. */
-export function isoTime(milliseconds: number): string;
-export function isoTime(milliseconds: number | null): string | null;
-export function isoTime(milliseconds: number | null): string | null {
-  return milliseconds === null ? null : new Date(milliseconds).toISOString();
-}

@@ -2,7 +2,7 @@ import { escapeControlCharacters } from '../shared/control-characters.ts';
 import { formatUsd } from '../shared/money.ts';
 import type { ConsumptionRecord } from '../domain/consumption.ts';
 import type { Usage } from '../protocol/text.ts';
-import { isoTime } from './present-key.ts';
+import { isoTime } from './iso-time.ts';
 
 /** A consumption record as operators and the key's holder see it: the receipt of one request. */
 export function presentRecord(record: ConsumptionRecord): object {

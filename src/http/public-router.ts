@@ -13,7 +13,9 @@ import type { OwnKeyPorts } from './own-key-routes.ts';
 import { HttpClientConnection, authenticateRequest } from './client-connection.ts';
 import { createPassthroughRouter } from './passthrough.ts';
 import type { Passthrough, PassthroughProxies } from './passthrough.ts';
-import { idOf, methodNotAllowed, refuseFaults, sendAnswer, unknownUrl } from './refusal-response.ts';
+import { methodNotAllowed, refuseFaults, unknownUrl } from './fallback-handlers.ts';
+import { requestIdOf } from './request-id.ts';
+import { sendAnswer } from './respond.ts';
 
 /** The paths under `/v1`, and those that are passed on. Everything else is left to the app around it. */
 export function createPublicRouter(
@@ -29,7 +31,7 @@ export function createPublicRouter(
   const generate =
     (protocol: Protocol): RequestHandler =>
     (request, response) => {
-      const client = new HttpClientConnection(idOf(response), request, response, maxBodyBytes);
+      const client = new HttpClientConnection(requestIdOf(response), request, response, maxBodyBytes);
       void runExchange(protocol, client, ports);
     };
 

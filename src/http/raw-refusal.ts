@@ -6,6 +6,7 @@ import { refuse } from '../shared/errors.ts';
 import type { ErrorCode } from '../shared/errors.ts';
 import type { Connection } from './connection.ts';
 import { closeLingering, lingerAfter } from './lingering-close.ts';
+import { presentRequestId, requestIdHeader } from './request-id.ts';
 
 /** A refusal of what no route ever sees. */
 export interface RawRefusal {
@@ -84,7 +85,7 @@ function write(
     headers: {
       'content-type': 'application/json',
       'x-content-type-options': 'nosniff',
-      'x-request-id': `req_${nextId()}`,
+      [requestIdHeader]: presentRequestId(nextId()),
       'content-length': Buffer.byteLength(body),
     },
     body,

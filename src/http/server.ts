@@ -4,15 +4,15 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import express from 'express';
 import type { Express, RequestHandler, Router } from 'express';
+import type { ConnectionLimits } from '../domain/connection-limits.ts';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import type { Clock, NextId } from '../domain/ports/clock.ts';
 import { holdContinue } from './body.ts';
 import { ConnectionTable } from './connection-table.ts';
-import type { ConnectionLimits } from './connection-table.ts';
 import { connectionOf } from './connection.ts';
+import { unknownUrl } from './fallback-handlers.ts';
 import { expectationFailed, notAProxy, notHttp, refusalFor, refuseInTurn, refuseRaw } from './raw-refusal.ts';
 import type { RawRefusal } from './raw-refusal.ts';
-import { unknownUrl } from './refusal-response.ts';
 
 /** How long a request's head, and the whole request, may take to arrive, in milliseconds. */
 const headersTimeoutMs = 10_000;

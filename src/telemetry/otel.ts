@@ -8,6 +8,7 @@ import {
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { ReportFault, Tracer } from '../domain/ports/telemetry.ts';
+import type { TracingSettings } from '../domain/tracing-settings.ts';
 import { reportRarely } from './export-faults.ts';
 import { beginTrace } from './request-trace.ts';
 import { chooseSampler } from './sampler.ts';
@@ -34,15 +35,15 @@ export interface OtelTracer extends Tracer {
  * OpenTelemetry as its own `OTEL_*` variables set it up, for our spans alone: nothing is registered globally, so that
  * an app around us may trace itself in its own way. The SDK itself logs nothing.
  */
-export function createOtelTracer(clock: Clock, report: ReportFault): OtelTracer {
+export function createOtelTracer(settings: TracingSettings, clock: Clock, report: ReportFault): OtelTracer {
   // The exporter would fail later, or take its default instead, and say so to nobody.
-  if (!/^https?:$/.test(URL.parse(process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '')?.protocol ?? ''))
+  if (!/^https?:$/.test(URL.parse(settings.endpoint)?.protocol ?? ''))
     throw new Error('OTEL_EXPORTER_OTLP_ENDPOINT is not an http(s) URL');
   const provider = new TracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'textgate' }))
       .merge(detectResources({ detectors: [envDetector] })),
-    sampler: chooseSampler(process.env['OTEL_TRACES_SAMPLER'], process.env['OTEL_TRACES_SAMPLER_ARG']),
+    sampler: chooseSampler(settings.sampler, settings.samplerArgument),
     spanProcessors: [
       new BatchSpanProcessor({
         exporter: reportRarely(new OTLPTraceExporter(), clock, report),

@@ -1,5 +1,6 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import type { ReportFault, Trace, Tracer } from '../domain/ports/telemetry.ts';
+import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { OtelTracer } from './otel.ts';
 
 export interface Tracing extends Tracer {
@@ -17,18 +18,18 @@ const noTrace: Trace = { id: null, attempt: () => ({}), ended: () => {} };
  */
 export const untraced: Tracer = { begin: () => noTrace };
 
-/** Traces requests if that is `wanted`. OpenTelemetry is loaded only then: whoever does not trace does not pay for it. */
-export function createTracing(wanted: boolean, clock: Clock, report: ReportFault): Tracing {
+/** Traces requests if there are settings for it. OpenTelemetry is loaded only then, so that it costs nothing otherwise. */
+export function createTracing(settings: TracingSettings | null, clock: Clock, report: ReportFault): Tracing {
   let otel = null as OtelTracer | null;
-  const load = async (): Promise<void> => {
+  const load = async (chosen: TracingSettings): Promise<void> => {
     try {
       const { createOtelTracer } = await import('./otel.ts');
-      otel = createOtelTracer(clock, report);
+      otel = createOtelTracer(chosen, clock, report);
     } catch (error) {
       report('nothing is traced', error);
     }
   };
-  const ready = wanted ? load() : Promise.resolve();
+  const ready = settings === null ? Promise.resolve() : load(settings);
   return {
     ready,
     begin(head) {

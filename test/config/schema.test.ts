@@ -8,11 +8,11 @@ const good = { upstreams, models: { small: { routes: [route], free: true } } };
 
 function problemsOf(input: unknown): readonly string[] {
   const read = readConfig(input);
-  return 'problems' in read ? read.problems : [];
+  return read.kind === 'problems' ? read.problems : [];
 }
 function configOf(input: unknown) {
   const read = readConfig(input);
-  if ('problems' in read) throw new Error(read.problems.join('\n'));
+  if (read.kind === 'problems') throw new Error(read.problems.join('\n'));
   return read.config;
 }
 

@@ -6,7 +6,7 @@ const small = { routes: [{ upstream: 'local', model: 'm' }], free: true };
 function problemsWith(upstream: object, extra: object = {}): readonly string[] {
   const local = { url: 'http://127.0.0.1:8000/v1', ...upstream };
   const read = readConfig({ upstreams: { local }, models: { small }, ...extra });
-  return 'problems' in read ? read.problems : [];
+  return read.kind === 'problems' ? read.problems : [];
 }
 
 describe('the address of an upstream', () => {
@@ -119,6 +119,6 @@ test('the key of an upstream loses the line feed that a mounted secret ends in, 
     upstreams: { local: { url: 'http://127.0.0.1/v1', apiKey: 'sk-abc\n' } },
     models: { small },
   });
-  expect('config' in read && read.config.upstreams['local']?.apiKey).toBe('sk-abc');
+  expect(read.kind === 'config' && read.config.upstreams['local']?.apiKey).toBe('sk-abc');
   expect(problemsWith({ apiKey: 'sk-\nabc' })).toHaveLength(1);
 });

@@ -8,7 +8,7 @@ import { createTurnQueue } from '../../src/domain/turn-queue.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import { createOwnKeyRoutes } from '../../src/http/own-key-routes.ts';
 import type { OwnKeyPorts } from '../../src/http/own-key-routes.ts';
-import { prepareAnswers } from '../../src/http/refusal-response.ts';
+import { prepareAnswers } from '../../src/http/prepare-answers.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
