@@ -83,7 +83,7 @@ export function createConfigServices(
         inFlight,
         defaults,
       },
-      { paths: passthrough, proxies: foundation.proxies },
+      { paths: passthrough, middlewares: foundation.passthroughMiddlewares },
       foundation.prepare,
       config.server.maxBody,
     ),

@@ -6,7 +6,7 @@ import { createTurnQueue } from '../domain/turn-queue.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import { createUpstreamHealth } from '../domain/upstream-health.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
-import type { PassthroughProxies } from '../http/passthrough.ts';
+import type { PassthroughMiddlewares } from '../http/passthrough.ts';
 import { prepareAnswers } from '../http/prepare-answers.ts';
 import { createUnreadWatch } from '../http/unread-watch.ts';
 import { createWriteCheck } from '../background/check-writes.ts';
@@ -115,7 +115,7 @@ export function createProcessServices({ storage }: Config, clock: Clock, log: Lo
     maintenance: createMaintenance(books, () => engine.copy(), clock),
     metrics,
     telemetry: createTelemetry(metrics, log),
-    proxies: new Map() as PassthroughProxies,
+    passthroughMiddlewares: new Map() as PassthroughMiddlewares,
     tracer,
     /**
      * Resolves when requests can be taken: the database is open, what an earlier process left in the spool is settled,

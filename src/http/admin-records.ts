@@ -7,14 +7,14 @@ import { check, instant, pageQuery, unknownCursor } from './checked-input.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
 import { isoTime } from './iso-time.ts';
 import { presentCancellation } from './present-cancellation.ts';
-import { recordsAsCsv, presentRecord } from './present-record.ts';
+import { presentRecord, presentRecordsAsCsv } from './present-record.ts';
 import { sendAnswer, sendBody } from './respond.ts';
 
-/** What an operator can see of requests, past and running. */
+/** The dependencies of the routes about past and running requests. */
 export interface RecordAdministration {
   listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage | null>;
   running(): readonly Running[];
-  /** False when nothing runs under this id. */
+  /** Returns false when no request with this id is running. */
   cancel(requestId: string): boolean;
 }
 
@@ -25,7 +25,7 @@ const recordQuery = pageQuery.extend({
   to: instant.optional(),
 });
 
-/** `/records` and `/in-flight`, below `/admin`. */
+/** The routes `/admin/records` and `/admin/in-flight`. */
 export function createRecordRoutes(administration: RecordAdministration): Router {
   const router = Router();
   router.get('/records', async (request, response) => {
@@ -37,7 +37,7 @@ export function createRecordRoutes(administration: RecordAdministration): Router
     const { records, next } = page;
     if (request.accepts(['json', 'csv']) !== 'csv')
       return sendAnswer(response, 200, { object: 'list', data: records.map(presentRecord), next });
-    sendBody(response, 200, recordsAsCsv(records), {
+    sendBody(response, 200, presentRecordsAsCsv(records), {
       'content-type': 'text/csv; charset=utf-8',
       ...(next === null ? {} : { 'x-textgate-next': next }),
     });
@@ -65,7 +65,7 @@ function presentRunning({ requestId, protocol, arrivedAt, notes }: Running): obj
     key_id: notes.key?.id ?? null,
     created_at: isoTime(arrivedAt),
     protocol,
-    // Nothing is read of a request that waits for a slot.
+    // The body of a request that waits for a slot is not read yet.
     mode: notes.request === null ? null : notes.stream ? 'stream' : 'sync',
     model: notes.model?.id ?? null,
   };

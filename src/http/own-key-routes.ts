@@ -22,20 +22,20 @@ import { requestIdOf } from './request-id.ts';
 import { sendAnswer } from './respond.ts';
 
 /**
- * What one key may read of itself: its own pages are read beside every other key's requests. Apart from the limits of
- * the requests, so that looking costs none of them.
+ * The limits of a key's reads of its own record. They are separate from the limits of its requests, so that reads use up
+ * none of those.
  */
 const readLimits: Limits = { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 };
 
 const reads = { one: 'one read of its own record', many: 'reads of its own record' };
 
-/** What a key's holder can see of it. */
+/** The dependencies of the routes for a key's holder. */
 export interface OwnKeyPorts {
-  /** Counts the reads of every key. */
+  /** Limits the reads of each key. */
   readonly readLimiter: Limiter;
   /**
-   * The reads of all keys are made one after the other. Pages are built on the thread that serves every request, and
-   * many at a time would hold all answers up for as long as they take together.
+   * Makes the reads of all keys one after another: pages are built on the thread that serves every request, and many at
+   * once would delay all answers by the sum of their times.
    */
   readonly readTurns: TurnQueue;
   readonly keys: KeyDirectory;
@@ -47,8 +47,8 @@ export interface OwnKeyPorts {
 }
 
 /**
- * `/v1/key`: the caller's own key, its requests, their receipts, and the end of one that runs. None of it costs a start;
- * all but the end of a request counts against the limits of reads.
+ * The routes under `/v1/key`: the caller's own key, its requests, their receipts, and cancellation of a running one.
+ * None of them counts against the requests per minute; all but the cancellation count against the read limits.
  */
 export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
   const router = Router({ caseSensitive: true });
@@ -66,7 +66,7 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
     );
   router.get(
     '/v1/key',
-    handleRead((key) => showOwn(key, ports)),
+    handleRead((key) => presentOwn(key, ports)),
   );
   router.all('/v1/key', methodNotAllowed('GET, HEAD'));
   router.get(
@@ -95,7 +95,7 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
   return router;
 }
 
-async function showOwn(key: ApiKey, { accounts, inFlight, defaults }: OwnKeyPorts): Promise<object> {
+async function presentOwn(key: ApiKey, { accounts, inFlight, defaults }: OwnKeyPorts): Promise<object> {
   const account = (await accounts([key.id])).get(key.id) ?? emptyAccount;
   return presentKey(key, account, inFlight.count(key.id), defaults);
 }
@@ -108,7 +108,7 @@ async function listOwn(key: ApiKey, request: Request, ports: OwnKeyPorts): Promi
   return { object: 'list', data: found.records.map(presentRecord), next: found.next };
 }
 
-/** Reads within the limits of the key, or says which of them stands in the way. */
+/** Reads within the key's read limits; returns the refusal of an exceeded limit. */
 async function limitRead(
   { readLimiter: limiter, readTurns }: OwnKeyPorts,
   { id }: ApiKey,
@@ -116,8 +116,8 @@ async function limitRead(
   read: () => Promise<object | Refusal>,
 ): Promise<object | Refusal> {
   const { signal } = new AbortController();
-  const standing = await limiter.acquire(id, requestId, readLimits, signal);
-  const refusal = limitRefusal(standing, readLimits, reads);
+  const decision = await limiter.acquire(id, requestId, readLimits, signal);
+  const refusal = limitRefusal(decision, readLimits, reads);
   if (refusal !== null) return refusal;
   try {
     const found = await readTurns.run(read);
