@@ -1,6 +1,6 @@
 import { schemaMessage } from '../shared/schema-messages.ts';
 import { describeIssue } from './describe-issue.ts';
-import { discovers, unknownUpstreams } from './references.ts';
+import { usesDiscovery, unknownUpstreams } from './references.ts';
 import { discovering, listing } from './schema.ts';
 import type { Config } from './schema.ts';
 
@@ -11,7 +11,7 @@ export type ConfigReading =
 
 /** Checks a config; reports all of its problems at once. */
 export function readConfig(input: unknown): ConfigReading {
-  const schema = discovers(input) ? discovering : listing;
+  const schema = usesDiscovery(input) ? discovering : listing;
   const read = schema.safeParse(input, { error: schemaMessage });
   const faults = read.error?.issues.flatMap((issue) => describeIssue(issue, schema)) ?? [];
   const problems = [...faults, ...unknownUpstreams(input)];

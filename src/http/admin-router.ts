@@ -21,7 +21,7 @@ export interface AdminPorts {
   readonly maintenance: Maintenance;
   readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly onFault: ReportFault;
-  /** The state of each upstream by name: reported, but it does not affect readiness, which another replica would share. */
+  /** The state of each upstream by name. It does not affect readiness: other replicas have the same upstreams. */
   readonly upstreamStates: () => Readonly<Record<string, string>>;
   /** The reason why the service can't take requests now; `null` when it can. */
   notReady(): Promise<string | null>;

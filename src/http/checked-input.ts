@@ -8,7 +8,9 @@ import { readBody } from './body.ts';
 
 const maxBodyBytes = 65_536;
 const defaultPageSize = 50;
-const maxPageSize = 200;
+
+/** The largest page of a list. */
+export const maxPageSize = 200;
 
 const pageSizes = `expected a whole number from 1 to ${maxPageSize}`;
 

@@ -111,7 +111,7 @@ export class HttpClientConnection implements ClientConnection {
     if (!this.#response.writableFinished && !this.#response.destroyed) await this.#firstOf('finish');
   }
 
-  /** Waits for an event, the signal or the end of the connection: the unread watch closes that of a client that stalls. */
+  /** Waits for an event, the signal or the end of the connection: the unread watch closes it when a client stalls. */
   #firstOf(event: 'drain' | 'finish', signal?: AbortSignal): Promise<void> {
     const response = this.#response;
     return new Promise((resolve) => {
@@ -129,7 +129,7 @@ export class HttpClientConnection implements ClientConnection {
   }
 }
 
-/** Authenticates a request outside the pipeline, and marks its connection as a client's; returns the key or a refusal. */
+/** Authenticates a request outside the pipeline, and marks its connection as a client's. */
 export async function authenticateRequest(
   request: IncomingMessage,
   keys: KeyDirectory,

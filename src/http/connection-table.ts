@@ -88,7 +88,7 @@ export class ConnectionTable {
     });
   }
 
-  /** Evicts a connection where one more of an address would exceed a limit; returns the exceeded limit if none could go. */
+  /** Makes room for one more connection of an address; returns the exceeded limit if none can be evicted. */
   #makeRoom(use: AddressUse): ConnectionRefusal | null {
     const { maxConnections, maxAnonymousPerAddress } = this.#limits();
     const isCrowded = use.anonymous.size >= maxAnonymousPerAddress && !this.#isClientAddress(use);

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { skipRestOfChunk } from './skip-chunk.ts';
 
 /** How many answers may be pending on a connection before reading from it stops. */
 const maxPendingWhileReading = 8;
@@ -14,7 +15,7 @@ const maxPendingOfAnonymous = 16;
 /** How long a client's connection may stay idle, in milliseconds: longer than the 60 s of load balancers. */
 const clientKeepAliveMs = 65_000;
 
-/** How much longer it stays open than announced, in milliseconds, so that a request sent at the last moment is not lost. */
+/** How much longer it stays open than announced, in milliseconds: a request sent at the last moment is not lost. */
 const keepAliveSlackMs = 1_000;
 
 /** A request that has not arrived within Node's time limit. */
@@ -63,7 +64,7 @@ export class Connection {
     this.socket = socket;
     this.#events = events;
     connections.set(socket, this);
-    // Node removes its own listener before it hands a socket out (`connect`); an error without a listener ends the process.
+    // Node removes its own listener before it hands a socket out (`connect`); then an error would end the process.
     socket.on('error', () => {});
     socket.on('close', () => events.changed(this));
     // Node resumes a socket after every message, including one in the same chunk as the message that stopped reading.
@@ -199,13 +200,4 @@ export class Connection {
     if (this.#isClient && response.shouldKeepAlive && !response.headersSent)
       response.setHeader('keep-alive', `timeout=${clientKeepAliveMs / 1_000}`);
   }
-}
-
-/**
- * Makes Node's parser ignore the rest of a chunk. There is no public way to stop it in the middle, and creating requests,
- * responses and errors for two thousand heads costs more than serving a few.
- */
-function skipRestOfChunk(socket: Socket): void {
-  const { parser } = socket as { readonly parser?: { onIncoming: () => number } | null };
-  if (parser) parser.onIncoming = () => 0;
 }

@@ -9,7 +9,7 @@ import type { Readable } from 'node:stream';
 const lingerMs = 1_000;
 const maxDroppedBytes = 256 * 1_024;
 
-/** Sends the last bytes and closes our side; destroys the connection when the client closes its side, or after `lingerMs`. */
+/** Sends the last bytes and closes our side. The client closes its side, or the connection is destroyed after a while. */
 export function closeLingering(socket: Socket, lastBytes: string): void {
   // The connection's parser would read on, and report an error for every chunk.
   socket.removeAllListeners('data');

@@ -59,7 +59,7 @@ describe('textgate backup', () => {
       await Promise.all(lines);
       expect(made).toMatchObject({
         code: 0,
-        stdout: expect.stringMatching(/copy\.db is a complete copy: \d+ bytes, checked\n/) as string,
+        stdout: expect.stringMatching(/backup complete: \S*copy\.db, \d+ bytes, checked\n/) as string,
       });
       expect(statSync(file).mode & 0o777).toBe(0o600);
       expect(readdirSync(join(folder, 'data')).filter((name) => name.includes('copy'))).toEqual([]);
@@ -98,10 +98,10 @@ describe('textgate backup', () => {
     [
       'breaks off',
       (response: ServerResponse) => response.write('SQLite', () => response.destroy()),
-      'broke off',
+      'was interrupted',
     ],
-    ['is no database', (response: ServerResponse) => response.end('x'.repeat(1_000)), 'is damaged'],
-    ['is empty', (response: ServerResponse) => response.end(), 'is damaged'],
+    ['is no database', (response: ServerResponse) => response.end('x'.repeat(1_000)), 'was damaged'],
+    ['is empty', (response: ServerResponse) => response.end(), 'was damaged'],
   ])(
     'leaves nothing behind, and the backup before it as it was, when the copy %s',
     async (_how, answer, said) => {
@@ -130,7 +130,10 @@ describe('a long answer of the admin listener', () => {
       const response = await asked;
       // Commands that are over at once give up after ten seconds.
       setTimeout(() => response.end('{"accounts":3,"records":7,"faults":[]}'), 11_000);
-      expect(await verifying).toMatchObject({ code: 0, stdout: '3 accounts and 7 records add up\n' });
+      expect(await verifying).toMatchObject({
+        code: 0,
+        stdout: 'the ledger balances: 3 accounts, 7 records\n',
+      });
     },
     patienceMs,
   );

@@ -19,7 +19,7 @@ async function run(args: readonly string[], text: string) {
 describe('textgate config', () => {
   test('check says that a file is fine', async () => {
     const { code, stdout } = await run(['config', 'check', 'textgate.yaml'], good);
-    expect([code, stdout]).toEqual([0, 'textgate.yaml is fine\n']);
+    expect([code, stdout]).toEqual([0, 'textgate.yaml is valid\n']);
   });
 
   test('check says everything that is wrong with it at once, and fails', async () => {

@@ -114,7 +114,7 @@ describe('an error that nothing caught', () => {
     const serving = await serveWithFault(faults.twice);
     const chat = await serving.post('/v1/chat/completions', { model: 'small', stream: true, messages });
     serving.server.signal('SIGTERM');
-    await serving.server.printed(/textgate stops/);
+    await serving.server.printed(/textgate: shutting down/);
     serving.server.signal('SIGUSR2');
     expect((await readToEnd(chat)).text).toContain('"code":"server_error"');
     expect((await serving.server.finished).code).toBe(1);

@@ -27,7 +27,7 @@ describe('textgate serve, with nothing configured', () => {
 
     const second = startTextgate(['serve'], folder, freePorts);
     await second.printed(
-      /make another key with: TEXTGATE_ADMIN_URL=http:\S+ npm run textgate -- keys create <name>/,
+      /create another key with: TEXTGATE_ADMIN_URL=http:\S+ npm run textgate -- keys create <name>/,
     );
     expect(second.output()).not.toContain('sk-tg-');
   });
@@ -93,7 +93,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
     const environment = { TOKEN: 'a-token-from-the-environment' };
     const server = startTextgate(['serve', '--config', 'textgate.yaml'], folder, environment);
     const [, url = '', adminUrl = ''] = await server.printed(/serves (\S+) \(admin: (\S+)\)/);
-    await server.printed(/make the first key with/);
+    await server.printed(/create the first key with/);
     expect(server.output()).not.toContain('sk-tg-');
 
     const cli = { TEXTGATE_ADMIN_URL: adminUrl, TEXTGATE_ADMIN_TOKEN: environment.TOKEN };
@@ -126,7 +126,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
     const pay = ['keys', 'credit', id, '1.25', '--reference', 'invoice 7'];
     expect((await startTextgate(pay, folder, cli).finished).stdout).toBe('booked; the balance is 3.75 USD\n');
     expect((await startTextgate(pay, folder, cli).finished).stdout).toBe(
-      'booked before, and not again; the balance is 3.75 USD\n',
+      'already booked earlier; the balance is 3.75 USD\n',
     );
 
     const textgate = async (...args: string[]) => (await startTextgate(args, folder, cli).finished).stdout;
@@ -150,7 +150,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
       new RegExp(`\\nreq_\\w+ +${id} +\\S+ +words +completed +1 `),
     );
     expect(await textgate('records', '--csv')).toMatch(/^request_id,[^]*\nreq_\w+,[^]*words/);
-    expect(await textgate('ledger', 'verify')).toBe('1 accounts and 1 records add up\n');
+    expect(await textgate('ledger', 'verify')).toBe('the ledger balances: 1 accounts, 1 records\n');
     expect(await textgate('keys', 'revoke', id)).toContain('is revoked');
     expect(await textgate('keys', 'list')).toMatch(/robert .* revoked\n/);
 

@@ -85,7 +85,9 @@ describe('the admin token', () => {
       leave(mode, 0o2775);
       expect(ensureAdminToken(file, notice)).toBe('a-token-of-enough');
       expect(modeOf(file)).toBe(0o600);
-      expect(notices).toEqual([expect.stringMatching(/could be read by other users: its mode is 0600 now/)]);
+      expect(notices).toEqual([
+        expect.stringMatching(/could be read by other users: its mode has been set to 0600/),
+      ]);
     },
   );
 

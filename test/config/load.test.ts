@@ -49,8 +49,8 @@ describe('a config file', () => {
   test('without the values that it needs is told all of them, with their places', () => {
     const yaml = `${head}models: { small: { routes: [{ upstream: local, model: "\${A}-\${B}" }], free: true } }`;
     expect(problemsOf(() => load(yaml, { B: 'b' }))).toEqual([
-      'upstreams.local.apiKey: the environment has no KEY',
-      'models.small.routes[0].model: the environment has no A',
+      'upstreams.local.apiKey: the environment variable KEY is not set',
+      'models.small.routes[0].model: the environment variable A is not set',
     ]);
   });
 

@@ -129,7 +129,7 @@ describe('a config that is wrong', () => {
   test('by a key like none is told the known ones', () => {
     const [problem, ...more] = problemsOf({ ...good, limits: { zzzzzzzz: 1 } });
     expect(more).toEqual([]);
-    expect(problem).toMatch(/^limits\.zzzzzzzz: unknown key; known here: .*\bconcurrency\b/);
+    expect(problem).toMatch(/^limits\.zzzzzzzz: unknown key; known names: .*\bconcurrency\b/);
     expect(problem).toContain('requestsPerMinute');
   });
 
@@ -142,12 +142,12 @@ describe('a config that is wrong', () => {
     [
       'discovery',
       { models: { from: 'elsewhere' } },
-      "models.from: no upstream is named 'elsewhere'; known here: local",
+      "models.from: no upstream is named 'elsewhere'; known names: local",
     ],
     [
       'a name from an object’s prototype',
       { models: { from: 'constructor' } },
-      "models.from: no upstream is named 'constructor'; known here: local",
+      "models.from: no upstream is named 'constructor'; known names: local",
     ],
   ])('by an unknown upstream in %s is told so', (_name, change, problem) => {
     expect(problemsOf({ ...good, ...change })).toEqual([problem]);

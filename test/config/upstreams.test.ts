@@ -45,7 +45,7 @@ describe('the address of an upstream', () => {
 
 describe('the headers of an upstream', () => {
   test.each([
-    [{ 'x y': '1' }, 'the name of a header'],
+    [{ 'x y': '1' }, 'a header name'],
     [{ host: 'elsewhere' }, 'set by the gateway itself'],
     [{ accept: '*/*' }, 'set by the gateway itself'],
     [{ 'Content-Length': '1' }, 'set by the gateway itself'],
@@ -81,9 +81,9 @@ describe('a path that is passed on', () => {
 
   test('stands there once, and leads to no demo', () => {
     const twice = [1, 2].map(() => ({ path: '/tokenize', upstream: 'local' }));
-    expect(problemsWith({}, { passthrough: twice })).toEqual(['passthrough: a path stands here twice']);
+    expect(problemsWith({}, { passthrough: twice })).toEqual(['passthrough: expected each path only once']);
     expect(problemsWith({ url: 'demo:' }, { passthrough: twice.slice(1) })).toEqual([
-      'passthrough[0].upstream: the built-in demo has no paths of its own',
+      'passthrough[0].upstream: the built-in demo has no passthrough paths',
     ]);
   });
 

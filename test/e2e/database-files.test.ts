@@ -80,7 +80,7 @@ describe('a running gateway', () => {
       await load.ended;
       expect(code).toBe(1);
       expect(stdout).toContain('the database file was deleted while it was open');
-      expect(stderr).toContain('textgate stops: the database file was deleted');
+      expect(stderr).toContain('textgate: shutting down: the database file was deleted');
       await expectSettledBooks(load);
     },
     patienceMs,

@@ -104,13 +104,13 @@ test('textgate serve takes a changed file into force, by SIGHUP or by itself, an
   const server = startTextgate(['serve', '--config', file], folder, freePorts);
   await server.printed(/textgate serves/);
   write('second');
-  await server.printed(/textgate.yaml is in force\n/);
+  await server.printed(/config reloaded: \S*textgate.yaml\n/);
   write('third', 'surprise: 1\n');
   server.signal('SIGHUP');
   await eventually('it is told of', () => server.output().includes('surprise: unknown key'));
   write('fourth', 'storage: { durability: normal }\n');
   server.signal('SIGHUP');
-  await server.printed(/textgate.yaml is in force; storage needs a restart/);
+  await server.printed(/config reloaded: \S*textgate.yaml; storage needs a restart/);
   server.signal('SIGTERM');
   expect((await server.finished).code).toBe(0);
 });
