@@ -5,7 +5,7 @@ import { createPageGuard } from '../../src/http/page-guard.ts';
 import { eventually } from '../support/eventually.ts';
 import { openRaw } from '../support/raw-socket.ts';
 
-/** Asks an app behind the guard of a listener that is configured on a host, over loopback. */
+/** Sends a request over loopback to an app with the guard of a listener that is configured on a host. */
 async function ask(configuredHost: string, head: string): Promise<string> {
   const app = express().use(createPageGuard(configuredHost), (_request, response) => void response.end('ok'));
   const server = app.listen(0, '127.0.0.1');

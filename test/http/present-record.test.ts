@@ -32,7 +32,7 @@ test.each([
   ['=1+1', "'=1+1"],
   ['say "x", y', '"say ""x"", y"'],
   ['org/plain-model', 'org/plain-model'],
-])('the model %j is one harmless cell of CSV', (model, cell) => {
+])('the CSV has the model %j as one harmless cell', (model, cell) => {
   const [, row, rest] = presentRecordsAsCsv([{ ...record, model }]).split('\r\n');
   expect(row).toContain(`,sync,${cell},local,`);
   expect(rest).toBe('');
