@@ -10,9 +10,11 @@ import { price } from './price-schema.ts';
 import { upstream } from './upstream-schema.ts';
 import { byteSize, namePattern, port, wholeNumber } from './values.ts';
 
-/** The default address of each listener. */
+/** The default address of both listeners. */
 export const defaultHost = '127.0.0.1';
 const defaultPort = 8080;
+
+/** The default port of the admin listener. */
 export const defaultAdminPort = 8081;
 
 /** The admin token: blanks around it come from a mounted secret; a Bearer header can't hold blanks within it. */
@@ -127,8 +129,10 @@ const sections = {
     .default([]),
 };
 
-/** The two forms of a config: with listed models, and with models discovered from an upstream. */
+/** A config that lists its models. */
 export const listing = z.strictObject({ ...sections, models });
+
+/** A config that discovers its models from an upstream. */
 export const discovering = z.strictObject({ ...sections, models: discoveredModels });
 
 /** A config as its author writes it: the argument of `createGateway`, and the content of a YAML file. */

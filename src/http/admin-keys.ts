@@ -8,11 +8,12 @@ import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/com
 import { ownReferences } from '../domain/account.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { IssuedKey, KeyManagement } from '../operations/manage-keys.ts';
-import { check, instant, pageQuery, readChecked, unknownCursor } from './checked-input.ts';
+import { check, instant, pageQuery, pathIdOf, readChecked, unknownCursor } from './checked-input.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
 import { sendAnswer } from './respond.ts';
 import { emptyAccount, presentAccount, presentKey } from './present-key.ts';
 import type { KeyDefaults } from './present-key.ts';
+import { presentList } from './present-list.ts';
 
 /** The dependencies of the key routes. */
 export interface KeyAdministration {
@@ -98,7 +99,7 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
 
   router.get(
     '/:id',
-    handle(200, async (request) => present(await keys.show(keyIdOf(request)))),
+    handle(200, async (request) => present(await keys.show(pathIdOf(request)))),
   );
   router.patch(
     '/:id',
@@ -106,12 +107,12 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
       const body = await readChecked(request, response, changedKey);
       if (isRefusal(body)) return body;
       const { queueWait: queueWaitMs, ...changes } = body;
-      return present(await keys.change(keyIdOf(request), withoutAbsent({ ...changes, queueWaitMs })));
+      return present(await keys.change(pathIdOf(request), withoutAbsent({ ...changes, queueWaitMs })));
     }),
   );
   router.delete(
     '/:id',
-    handle(200, async (request) => present(await keys.revoke(keyIdOf(request)))),
+    handle(200, async (request) => present(await keys.revoke(pathIdOf(request)))),
   );
   router.all('/:id', methodNotAllowed('GET, PATCH, DELETE'));
 
@@ -119,7 +120,7 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
     '/:id/rotate',
     handle(200, async (request, response) => {
       const body = await readChecked(request, response, rotation);
-      return isRefusal(body) ? body : presentIssued(await keys.rotate(keyIdOf(request), body.grace));
+      return isRefusal(body) ? body : presentIssued(await keys.rotate(pathIdOf(request), body.grace));
     }),
   );
   router.all('/:id/rotate', methodNotAllowed('POST'));
@@ -129,7 +130,7 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
     handle(200, async (request, response) => {
       const body = await readChecked(request, response, payment);
       if (isRefusal(body)) return body;
-      const keyId = keyIdOf(request);
+      const keyId = pathIdOf(request);
       const paid = await keys.credit({ keyId, nanos: body.amount, reference: body.reference });
       return isRefusal(paid) ? paid : { id: keyId, booked: paid.booked, ...presentAccount(paid.account) };
     }),
@@ -143,7 +144,7 @@ async function listKeys(request: Request, administration: KeyAdministration): Pr
   if (isRefusal(page)) return page;
   const found = await administration.keys.list(page.limit, page.before ?? null);
   if (found === null) return unknownCursor();
-  return { object: 'list', data: await presentAll(found.keys, administration), next: found.next };
+  return presentList(await presentAll(found.keys, administration), found.next);
 }
 
 async function presentAll(
@@ -161,10 +162,6 @@ function handle(
   work: (request: Request, response: Response) => Promise<object | Refusal>,
 ): RequestHandler {
   return async (request, response) => sendAnswer(response, status, await work(request, response));
-}
-
-function keyIdOf(request: Request): string {
-  return String(request.params['id']);
 }
 
 /** Drops keys with the value `undefined`: zod keeps an absent optional key as one, which would override the default. */

@@ -3,10 +3,11 @@ import { z } from 'zod';
 import { isRefusal } from '../shared/errors.ts';
 import type { RecordFilter, RecordPage } from '../domain/consumption.ts';
 import type { Running } from '../pipeline/in-flight.ts';
-import { check, instant, pageQuery, unknownCursor } from './checked-input.ts';
+import { check, instant, pageQuery, pathIdOf, unknownCursor } from './checked-input.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
 import { isoTime } from './iso-time.ts';
 import { presentCancellation } from './present-cancellation.ts';
+import { presentList } from './present-list.ts';
 import { presentRecord, presentRecordsAsCsv } from './present-record.ts';
 import { sendAnswer, sendBody } from './respond.ts';
 
@@ -36,7 +37,7 @@ export function createRecordRoutes(administration: RecordAdministration): Router
     if (page === null) return sendAnswer(response, 200, unknownCursor());
     const { records, next } = page;
     if (request.accepts(['json', 'csv']) !== 'csv')
-      return sendAnswer(response, 200, { object: 'list', data: records.map(presentRecord), next });
+      return sendAnswer(response, 200, presentList(records.map(presentRecord), next));
     sendBody(response, 200, presentRecordsAsCsv(records), {
       'content-type': 'text/csv; charset=utf-8',
       ...(next === null ? {} : { 'x-textgate-next': next }),
@@ -44,15 +45,11 @@ export function createRecordRoutes(administration: RecordAdministration): Router
   });
   router.all('/records', methodNotAllowed('GET'));
   router.get('/in-flight', (_request, response) =>
-    sendAnswer(response, 200, {
-      object: 'list',
-      data: administration.running().map(presentRunning),
-      next: null,
-    }),
+    sendAnswer(response, 200, presentList(administration.running().map(presentRunning), null)),
   );
   router.all('/in-flight', methodNotAllowed('GET'));
   router.post('/in-flight/:id/cancel', (request, response) => {
-    const { id } = request.params;
+    const id = pathIdOf(request);
     sendAnswer(response, 200, presentCancellation(id, administration.cancel(id)));
   });
   router.all('/in-flight/:id/cancel', methodNotAllowed('POST'));

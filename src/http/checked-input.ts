@@ -25,6 +25,11 @@ export const pageQuery = z.object({
   before: z.string().optional(),
 });
 
+/** The `:id` in the path of a route. */
+export function pathIdOf(request: Request): string {
+  return String(request.params['id']);
+}
+
 /** The refusal of an unknown cursor: an empty page would look like the end of the list. */
 export function unknownCursor(): Refusal {
   return refuse('invalid_value', "Invalid 'before': no entry of this list has this id.", { param: 'before' });

@@ -11,12 +11,13 @@ import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
-import { check, pageQuery, unknownCursor } from './checked-input.ts';
+import { check, pageQuery, pathIdOf, unknownCursor } from './checked-input.ts';
 import { authenticateRequest } from './client-connection.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
 import { emptyAccount, presentKey } from './present-key.ts';
 import type { KeyDefaults } from './present-key.ts';
 import { presentCancellation } from './present-cancellation.ts';
+import { presentList } from './present-list.ts';
 import { presentRecord } from './present-record.ts';
 import { requestIdOf } from './request-id.ts';
 import { sendAnswer } from './respond.ts';
@@ -77,7 +78,7 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
   router.get(
     '/v1/key/requests/:id',
     handleRead(async ({ id }, request) => {
-      const record = await ports.findRecord(String(request.params['id']), id);
+      const record = await ports.findRecord(pathIdOf(request), id);
       return record === null
         ? refuse('request_not_found', 'No request of this key has this id.')
         : presentRecord(record);
@@ -87,7 +88,7 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
   router.post(
     '/v1/key/requests/:id/cancel',
     handle(async ({ id }, request) => {
-      const requestId = String(request.params['id']);
+      const requestId = pathIdOf(request);
       return presentCancellation(requestId, ports.inFlight.cancel(requestId, id));
     }),
   );
@@ -105,7 +106,7 @@ async function listOwn(key: ApiKey, request: Request, ports: OwnKeyPorts): Promi
   if (isRefusal(page)) return page;
   const found = await ports.listRecords({ keyId: key.id }, page.limit, page.before ?? null);
   if (found === null) return unknownCursor();
-  return { object: 'list', data: found.records.map(presentRecord), next: found.next };
+  return presentList(found.records.map(presentRecord), found.next);
 }
 
 /** Reads within the key's read limits; returns the refusal of an exceeded limit. */

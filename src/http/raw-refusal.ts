@@ -15,18 +15,21 @@ export interface RawRefusal {
   readonly message: string;
 }
 
+/** Bytes that Node's parser can't read as HTTP. */
 export const notHttp: RawRefusal = {
   status: 400,
   code: 'invalid_value',
   message: 'This is not a valid HTTP request.',
 };
 
+/** An `Expect` header with anything but `100-continue`. */
 export const expectationFailed: RawRefusal = {
   ...notHttp,
   status: 417,
   message: "The only supported expectation is 'Expect: 100-continue'.",
 };
 
+/** A `CONNECT` request. */
 export const notAProxy: RawRefusal = {
   status: 405,
   code: 'method_not_allowed',

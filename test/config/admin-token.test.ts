@@ -67,7 +67,7 @@ describe('the admin token', () => {
 
   test.each([
     [
-      'a mode that lets everybody write it',
+      'a mode that lets every user write it',
       0o602,
       'a-token-of-enough',
       /can be written.*remove it.*TEXTGATE_ADMIN_TOKEN/,

@@ -110,7 +110,7 @@ describe('a body that the gateway can’t process', () => {
       'messages[1].role',
     ],
     [
-      'a role nobody has',
+      'an unknown role',
       chat,
       { model: 'small', messages: [{ ...user, role: 'wizard' }] },
       400,
@@ -192,14 +192,7 @@ describe('a body that the gateway can’t process', () => {
       'invalid_value',
       'stream_options',
     ],
-    [
-      'a parameter nobody knows',
-      chat,
-      { ...chatBody, temprature: 1 },
-      400,
-      'unknown_parameter',
-      'temprature',
-    ],
+    ['an unknown parameter', chat, { ...chatBody, temprature: 1 }, 400, 'unknown_parameter', 'temprature'],
     [
       'a prototype key',
       chat,
@@ -208,7 +201,7 @@ describe('a body that the gateway can’t process', () => {
       'unknown_parameter',
       '__proto__',
     ],
-    ['a model nobody offers', chat, { ...chatBody, model: 'gpt-9' }, 404, 'model_not_found', 'model'],
+    ['an unknown model', chat, { ...chatBody, model: 'gpt-9' }, 404, 'model_not_found', 'model'],
     [
       'a model named like a property',
       chat,
@@ -408,8 +401,8 @@ describe('a request on the raw socket', () => {
   test('with Expect: 100-continue is refused for a bad key before 100 Continue, which only a good key gets', async () => {
     const lines = ['POST /v1/responses HTTP/1.1', 'Host: x', 'Expect: 100-continue', 'Connection: close'];
     const type = 'Content-Type: application/json';
-    const stranger = await sendRaw([...lines, type, 'Content-Length: 999999999']);
-    expect(stranger).toMatch(/^HTTP\/1.1 401 /);
+    const refused = await sendRaw([...lines, type, 'Content-Length: 999999999']);
+    expect(refused).toMatch(/^HTTP\/1.1 401 /);
     const known = [...lines, `Authorization: Bearer ${gateway.key}`, type, 'Content-Length: 2'];
     expect(await sendRaw(known, '{}')).toMatch(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 400 /);
   });

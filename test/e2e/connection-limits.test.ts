@@ -12,7 +12,7 @@ import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
 
 const keyless = 'GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n';
-const stranger = '127.0.0.2';
+const anonymousAddress = '127.0.0.2';
 const chat = '/v1/chat/completions';
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
 
@@ -39,7 +39,7 @@ async function answered(client: RawSocket, status: number, request: string): Pro
 }
 
 /** Opens a connection and waits until the listener has accepted it, so that later ones are newer. */
-async function connected(from = stranger): Promise<RawSocket> {
+async function connected(from = anonymousAddress): Promise<RawSocket> {
   const client = openRaw(gateway.url, { from });
   await eventually('it is connected', () => client.socket.readyState === 'open');
   await fetch(`${gateway.adminUrl}/healthz`);
@@ -74,7 +74,7 @@ describe('a full listener', () => {
     await open({ server: { maxConnections: 2 }, clock });
     const clients = [await connected(), await connected()];
     clock.advance(settledMs - 1);
-    await eventually('it is refused', openRaw(gateway.url, { from: stranger }).isClosed);
+    await eventually('it is refused', openRaw(gateway.url, { from: anonymousAddress }).isClosed);
     for (const client of clients) await answered(client, 401, keyless);
     expect([await refused('evicted'), await refused('listener_full')]).toEqual([0, 1]);
   });
@@ -119,7 +119,7 @@ describe('a full listener', () => {
     const client = await connected();
     client.socket.write(rawPost(chat, gateway.key, body));
     await eventually('the upstream is asked', () => upstream.seen.length === 1);
-    const late = openRaw(gateway.url, { from: stranger });
+    const late = openRaw(gateway.url, { from: anonymousAddress });
     await eventually('the new one is refused', late.isClosed);
     gate.resolve();
     await eventually('the answer is there', () => client.text().includes('"content":"x"'));
@@ -139,7 +139,7 @@ describe('a full listener', () => {
     await open({ server: { maxConnections: 1 }, clock, logDestination });
     await answered(await connected(), 200, known());
     for (let late = 0; late < 5; late++)
-      await eventually('it is refused', openRaw(gateway.url, { from: stranger }).isClosed);
+      await eventually('it is refused', openRaw(gateway.url, { from: anonymousAddress }).isClosed);
     const summed = () => lines.filter((line) => line.includes('connections refused'));
     expect(summed()).toEqual([]);
     clock.advance(10_000);
@@ -190,7 +190,7 @@ describe('one address', () => {
 
   test('gets an answer on each of hundreds of simultaneous connections, as from a proxy after a restart', async () => {
     await open({ server: { maxConnections: 1_000 } });
-    const clients = Array.from({ length: 400 }, () => openRaw(gateway.url, { from: stranger }));
+    const clients = Array.from({ length: 400 }, () => openRaw(gateway.url, { from: anonymousAddress }));
     await eventually('they are open', () =>
       clients.every(({ socket }) => socket.readyState === 'open' || socket.destroyed),
     );

@@ -115,8 +115,8 @@ test('textgate serve reloads a changed file, on SIGHUP and by itself, and keeps 
   expect((await server.finished).code).toBe(0);
 });
 
-describe('an upstream that a reload changes', () => {
-  test('starts with a closed circuit, even when the previous upstream asked for a pause', async () => {
+describe('an upstream after a reload', () => {
+  test('starts with a closed circuit when its settings changed, even after a request for a pause', async () => {
     upstreams[0]?.play((response) => void response.writeHead(429, { 'retry-after': '600' }).end('{}'));
     expect((await post('from-u0')).status).toBe(429);
     expect((await post('from-u0')).status).toBe(429);

@@ -197,10 +197,7 @@ describe.skipIf(!canMount())('a gateway on a full disk (needs the right to mount
 
 describe('a file that is not a database', () => {
   test('is refused at the start, and stays unchanged', async () => {
-    writeFileSync(
-      file,
-      'not a database, but somebody’s file that is long enough to be looked at'.repeat(100),
-    );
+    writeFileSync(file, 'not a database, but another file that is long enough to be checked'.repeat(100));
     await expect(startGateway({ upstreamUrl: upstream.url, storage: file })).rejects.toThrow(
       /can't be opened/,
     );
