@@ -9,8 +9,8 @@ import { maxPageSize } from '../http/checked-input.ts';
 const timeoutMs = 10_000;
 
 /**
- * Calls the admin listener; returns the parsed body, or throws an `Error` whose message says what to do. CSV is returned
- * as text, with the cursor of the next page.
+ * Calls the admin listener; returns the parsed body, or throws an `Error` whose message says what to do. CSV is
+ * returned as text, with the cursor of the next page.
  */
 export async function callAdmin(
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE',

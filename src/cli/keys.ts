@@ -186,7 +186,7 @@ async function creditKey(
   if (json) return JSON.stringify(credit);
   const first =
     before.balance === null && credit.booked
-      ? '; the key had no balance before: its requests are paid from it from now on'
+      ? '; from now on the requests of this key, which had no balance, are paid from it'
       : '';
   return `${credit.booked ? 'booked' : 'already booked earlier'}; the balance is ${credit.balance} USD${first}`;
 }

@@ -87,8 +87,8 @@ function createShutdown(gateway: ComposedGateway, stderr: LogDestination): ShutD
 }
 
 /**
- * Ends the process at a deadline. Of several reasons, the lost database sets it, whose rescue takes long; else the crash,
- * whose deadline is short; else the signal. A repeated kind of reason changes nothing.
+ * Ends the process at a deadline. Of several reasons, the lost database sets it, whose rescue takes long; else the
+ * crash, whose deadline is short; else the signal. A repeated kind of reason changes nothing.
  */
 export function createDeadline(
   { closeLimitMs }: Pick<ComposedGateway, 'closeLimitMs'>,
@@ -112,8 +112,9 @@ export function createDeadline(
 }
 
 /**
- * Ends the process without waiting for its threads. `process.exit` waits for a locked database, and endlessly for a file
- * system that hangs; replacing the process by another program is immediate, and that program exits with the right code.
+ * Ends the process without waiting for its threads. `process.exit` waits for a locked database, and endlessly for a
+ * file system that hangs; replacing the process by another program is immediate, and that program exits with the right
+ * code.
  */
 function endNow(exitCode: number): void {
   try {

@@ -30,10 +30,10 @@ interface AddressUse {
 }
 
 /**
- * The open connections of one listener. A connection is anonymous until a valid key is presented on it. A full listener
- * evicts the anonymous connection that has been idle longest, or else the one with a known key that has been idle
- * longest; a connection with a pending answer is never evicted. An address at which a valid key was presented lately may
- * be a proxy for many clients, so the limit per address does not apply to it.
+ * The open connections of one listener. A connection is anonymous until a valid key is presented on it. A full
+ * listener evicts the anonymous connection that has been idle longest, or else the one with a known key that has been
+ * idle longest; a connection with a pending answer is never evicted. An address at which a valid key was presented
+ * lately may be a proxy for many clients, so the limit per address does not apply to it.
  */
 export class ConnectionTable {
   readonly #limits: () => ConnectionLimits;

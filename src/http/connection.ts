@@ -135,8 +135,8 @@ export class Connection {
   }
 
   /**
-   * Gives a late request more time if the gateway itself delayed it: a connection is not read while too many answers are
-   * pending, nor a body while its request waits for a slot. The client then has `restMs` from when reading resumes;
+   * Gives a late request more time if the gateway itself delayed it: a connection is not read while too many answers
+   * are pending, nor a body while its request waits for a slot. The client then has `restMs` from when reading resumes;
    * after that this class refuses the request, because Node reports a late request only once. Returns whether it did.
    */
   extendTime(late: LateRequest): boolean {

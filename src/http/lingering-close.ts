@@ -9,7 +9,9 @@ import type { Readable } from 'node:stream';
 const lingerMs = 1_000;
 const maxDroppedBytes = 256 * 1_024;
 
-/** Sends the last bytes and closes our side. The client closes its side, or the connection is destroyed after a while. */
+/**
+ * Sends the last bytes and closes our side. The client closes its side, or the connection is destroyed after a while.
+ */
 export function closeLingering(socket: Socket, lastBytes: string): void {
   // The connection's parser would read on, and report an error for every chunk.
   socket.removeAllListeners('data');
@@ -19,8 +21,8 @@ export function closeLingering(socket: Socket, lastBytes: string): void {
 }
 
 /**
- * Calls back when a whole answer can be sent: at once, or after the rest of the chunk that held the head, which may hold
- * the body, too. A request that arrived in one chunk so keeps its connection.
+ * Calls back when a whole answer can be sent: at once, or after the rest of the chunk that held the head, which may
+ * hold the body, too. A request that arrived in one chunk so keeps its connection.
  */
 export function whenChunkIsRead(response: ServerResponse, send: () => void): void {
   if (isBodyIncomplete(response.req)) setImmediate(send);

@@ -23,8 +23,8 @@ import { requestIdOf } from './request-id.ts';
 import { sendAnswer } from './respond.ts';
 
 /**
- * The limits of a key's reads of its own record. They are separate from the limits of its requests, so that reads use up
- * none of those.
+ * The limits of a key's reads of its own record. They are separate from the limits of its requests, so that reads use
+ * up none of those.
  */
 const readLimits: Limits = { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 };
 

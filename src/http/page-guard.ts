@@ -20,7 +20,9 @@ export function createPageGuard(configuredHost: string): RequestHandler {
   };
 }
 
-/** Refuses requests of web pages: a page in the operator's browser can reach addresses that only the operator should. */
+/**
+ * Refuses requests of web pages: a page in the operator's browser can reach addresses that only the operator should.
+ */
 export function originFault({ headers }: Request): Refusal | null {
   if (headers.origin === undefined && headers['sec-fetch-site'] !== 'cross-site') return null;
   return refuse('invalid_api_key', 'Requests from web pages are not accepted here.');

@@ -83,7 +83,9 @@ export class PassthroughCall {
     if (signal.aborted) interrupt();
   }
 
-  /** Called when the request has a connection and its body follows. The size of a chunked body is counted on the way. */
+  /**
+   * Called when the request has a connection and its body follows. The size of a chunked body is counted on the way.
+   */
   sent(upstream: ClientRequest, body: IncomingMessage): void {
     this.#upstream = upstream;
     if (this.#over) return void upstream.destroy();

@@ -73,9 +73,9 @@ export function createPassthroughRouter(
 }
 
 /**
- * http-proxy-middleware sends the request, and `PassthroughCall` the answer. The answer's end must wait for the record, and
- * an answer that breaks off must break off for the client, too: the middleware's own handler would write an error into
- * it and end it as if it were complete.
+ * http-proxy-middleware sends the request, and `PassthroughCall` the answer. The answer's end must wait for the
+ * record, and an answer that breaks off must break off for the client, too: the middleware's own handler would write an
+ * error into it and end it as if it were complete.
  */
 function createMiddleware({ origin, agent }: Passthrough): PassthroughMiddleware {
   const calls = new WeakMap<IncomingMessage, PassthroughCall>();

@@ -7,8 +7,8 @@ import type { UnreadWatch } from './unread-watch.ts';
 const maxListeners = 20;
 
 /**
- * The first handler of every request: assigns its id before anything can fail, forbids browsers to guess the type of the
- * answer, and starts the watch for an answer that the client does not read.
+ * The first handler of every request: assigns its id before anything can fail, forbids browsers to guess the type of
+ * the answer, and starts the watch for an answer that the client does not read.
  */
 export function prepareAnswers(nextId: NextId, watchUnread: UnreadWatch): RequestHandler {
   return (_request, response, next) => {
