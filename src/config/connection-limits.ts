@@ -11,9 +11,7 @@ const ownDescriptors = 64;
 /** How many connections the admin listener accepts at most: from probes, scrapers and operators. */
 const maxAdminConnections = 64;
 
-/**
- * The bounds of the public listener's default: fewer are useless, and more would use memory that no operator allowed.
- */
+/** The bounds of the public listener's default: fewer are useless, and more would use more memory than expected. */
 const leastConnections = 8;
 const mostConnections = 10_000;
 

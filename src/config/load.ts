@@ -24,7 +24,7 @@ export function loadConfigFile(file: string, environment: Environment): Config {
 }
 
 /**
- * The config of a start without a file: the server named by `TEXTGATE_UPSTREAM_URL` with the models it lists,
+ * The config of a start without a file: the upstream at `TEXTGATE_UPSTREAM_URL` with the models it lists,
  * or else the built-in demo. Throws `ConfigError`.
  */
 export function environmentConfig(environment: Environment): Config {

@@ -4,7 +4,7 @@ import { maxNanos } from '../shared/money.ts';
 import { usd } from '../shared/schema-values.ts';
 import { wholeNumber } from './values.ts';
 
-/** The default price of writes to a provider's cache, as a multiple of the input price: Anthropic's own factor. */
+/** The default price of writes to a provider's cache, as a multiple of the input price: as Anthropic bills. */
 const cacheWriteFactor = 1.25;
 
 const tokenPrices = { input: usd, cachedInput: usd.optional(), cacheWrite: usd.optional(), output: usd };

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { discovering, listing } from './schema.ts';
 import type { Config } from './schema.ts';
 
-/** Replaces a secret. */
+/** The text that replaces a secret. */
 const hidden = '(hidden)';
 
 /** The keys whose values are secrets. Headers may hold secrets, too; they are redacted separately. */

@@ -6,8 +6,8 @@ import { skipRestOfChunk } from './skip-chunk.ts';
 const maxPendingWhileReading = 8;
 
 /**
- * How many pending answers close a connection, with a known key and without. Stopped reading does not limit them alone:
- * Node parses a chunk that has arrived to its end.
+ * How many pending answers close a connection, with a known key and without. To stop reading is not enough: Node parses
+ * all of a chunk that has arrived.
  */
 const maxPendingOfKnown = 64;
 const maxPendingOfAnonymous = 16;

@@ -22,7 +22,7 @@ export function closeLingering(socket: Socket, lastBytes: string): void {
 
 /**
  * Calls back when a whole answer can be sent: at once, or after the rest of the chunk that held the head, which may
- * hold the body, too. A request that arrived in one chunk so keeps its connection.
+ * hold the body, too. So a request that arrived in one chunk keeps its connection.
  */
 export function whenChunkIsRead(response: ServerResponse, send: () => void): void {
   if (isBodyIncomplete(response.req)) setImmediate(send);
