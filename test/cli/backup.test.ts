@@ -144,7 +144,7 @@ async function startAdmin(answer: (response: ServerResponse) => void): Promise<R
   const server: Server = createServer((_request, response) => answer(response));
   server.listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
-  await eventually('it listens', () => server.listening);
+  await eventually('the listener is open', () => server.listening);
   const { port } = server.address() as AddressInfo;
   return { TEXTGATE_ADMIN_URL: `http://127.0.0.1:${port}`, TEXTGATE_ADMIN_TOKEN: 'an-admin-token-for-tests' };
 }

@@ -35,13 +35,13 @@ const known = (): string =>
 
 async function answered(client: RawSocket, status: number, request: string): Promise<void> {
   client.socket.write(request);
-  await eventually('it is answered', () => client.text().includes(`HTTP/1.1 ${status}`));
+  await eventually('the answer has arrived', () => client.text().includes(`HTTP/1.1 ${status}`));
 }
 
 /** Opens a connection and waits until the listener has accepted it, so that later ones are newer. */
 async function connected(from = anonymousAddress): Promise<RawSocket> {
   const client = openRaw(gateway.url, { from });
-  await eventually('it is connected', () => client.socket.readyState === 'open');
+  await eventually('the connection is open', () => client.socket.readyState === 'open');
   await fetch(`${gateway.adminUrl}/healthz`);
   return client;
 }
@@ -74,7 +74,7 @@ describe('a full listener', () => {
     await open({ server: { maxConnections: 2 }, clock });
     const clients = [await connected(), await connected()];
     clock.advance(settledMs - 1);
-    await eventually('it is refused', openRaw(gateway.url, { from: anonymousAddress }).isClosed);
+    await eventually('the connection is refused', openRaw(gateway.url, { from: anonymousAddress }).isClosed);
     for (const client of clients) await answered(client, 401, keyless);
     expect([await refused('evicted'), await refused('listener_full')]).toEqual([0, 1]);
   });
@@ -139,7 +139,10 @@ describe('a full listener', () => {
     await open({ server: { maxConnections: 1 }, clock, logDestination });
     await answered(await connected(), 200, known());
     for (let late = 0; late < 5; late++)
-      await eventually('it is refused', openRaw(gateway.url, { from: anonymousAddress }).isClosed);
+      await eventually(
+        'the connection is refused',
+        openRaw(gateway.url, { from: anonymousAddress }).isClosed,
+      );
     const summed = () => lines.filter((line) => line.includes('connections refused'));
     expect(summed()).toEqual([]);
     clock.advance(10_000);
@@ -229,7 +232,7 @@ describe('an idle connection', () => {
     await open({});
     const client = openRaw(gateway.url);
     await answered(client, 401, keyless);
-    await eventually('it is closed', client.isClosed, 20_000);
+    await eventually('the connection is closed', client.isClosed, 20_000);
   }, 30_000);
 });
 

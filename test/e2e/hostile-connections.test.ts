@@ -111,7 +111,7 @@ describe('a request that is refused before its body has arrived', () => {
     async (_name, framing) => {
       const client = openRaw(gateway.url);
       client.socket.write(head(framing));
-      await eventually('it is refused', () => client.text().includes('invalid_api_key'));
+      await eventually('the request is refused', () => client.text().includes('invalid_api_key'));
       expect(client.text()).toMatch(/^HTTP\/1\.1 401 [^]*\r\nconnection: close\r\n/i);
       await eventually('the connection is closed', () => client.socket.destroyed);
     },
@@ -155,7 +155,7 @@ describe('a request that is refused before its body has arrived', () => {
       const client = openRaw(gateway.url);
       for (const number of [1, 2, 3]) {
         client.socket.write(rawPost(path, key, { ...streaming, model: 'none' }));
-        await eventually('it is refused', () => count(client.text(), `"code":"${code}"`) === number);
+        await eventually('the request is refused', () => count(client.text(), `"code":"${code}"`) === number);
       }
       expect(client.text()).not.toMatch(/connection: close/i);
     },

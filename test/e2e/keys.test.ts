@@ -159,7 +159,7 @@ describe('a key', () => {
       finish.resolve(() => response.end(frames.slice(2).join('')));
     });
     const running = readLive(ask(made.key, { stream: true }));
-    await eventually('it runs', () => running.text.includes('one '));
+    await eventually('the request is in progress', () => running.text.includes('one '));
     const revoked = await admin('DELETE', `/${made.id}`);
     expect(revoked.body).toMatchObject({ revoked_at: new Date(clock.now()).toISOString(), in_flight: 1 });
     await expectUnknown(made.key);
@@ -287,7 +287,7 @@ describe('the holder of a key', () => {
     upstream.play((response) => void sendStream(response, chatFrames(['one ']).slice(0, 2)));
     const leaving = new AbortController();
     const running = readLive(ask(made.key, { stream: true }, leaving.signal));
-    await eventually('it runs', () => running.text.includes('one '));
+    await eventually('the request is in progress', () => running.text.includes('one '));
     const waiting = ask(made.key, {}, leaving.signal);
     await eventually('another request waits', async () => {
       const { data } = (await askAdmin(gateway, 'GET', '/in-flight')).body;
@@ -303,7 +303,7 @@ describe('the holder of a key', () => {
     const { body: made } = await admin('POST', '', { name: 'x', concurrency: 1 });
     upstream.play((response) => void sendStream(response, chatFrames(['one ']).slice(0, 2)));
     const running = readLive(ask(made.key, { stream: true }));
-    await eventually('it runs', () => running.text.includes('one '));
+    await eventually('the request is in progress', () => running.text.includes('one '));
     expect((await ask(made.key)).status).toBe(429);
     const [{ request_id: id }] = (await read(made.key, '/v1/key/requests')).body.data;
     expect((await read(made.key, `/v1/key/requests/${id}`)).body).toMatchObject({ outcome: null });
@@ -351,7 +351,7 @@ describe('the operator', () => {
   test('lists running requests, and cancels one of them', async () => {
     upstream.play((response) => void sendStream(response, chatFrames(['one ']).slice(0, 2)));
     const running = readLive(ask(gateway.key, { stream: true }));
-    await eventually('it runs', () => running.text.includes('one '));
+    await eventually('the request is in progress', () => running.text.includes('one '));
     const { body: seen } = await askAdmin(gateway, 'GET', '/in-flight');
     expect(seen.data).toMatchObject([{ model: 'small', mode: 'stream', protocol: 'chat' }]);
     const [{ request_id: id }] = seen.data;

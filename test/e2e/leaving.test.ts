@@ -116,7 +116,7 @@ describe('a client that disconnects early', () => {
     socket.destroy();
     await otherTraffic(gateway);
     goOn.resolve();
-    await eventually('it is over', async () => (await inFlight(gateway)) === 0);
+    await eventually('the request is over', async () => (await inFlight(gateway)) === 0);
     expect(upstream.seen).toEqual([]);
     expect(readRecords(storage)).toEqual([]);
     server.close();
@@ -131,7 +131,7 @@ describe('a client that disconnects early', () => {
     const response = await gateway.post('/v1/chat/completions', streaming, { signal: leaving.signal });
     await response.body?.getReader().read();
     leaving.abort();
-    await eventually('it is settled', () => readRecords(storage)[0]?.outcome === 'client_closed');
+    await eventually('the record is settled', () => readRecords(storage)[0]?.outcome === 'client_closed');
     expect(readRecords(storage)).toMatchObject([
       { input_tokens: 11, output_tokens: 7, usage_source: 'upstream' },
     ]);
@@ -156,7 +156,7 @@ describe('a client that reads nothing', () => {
     const closed = gateway.close();
     await otherTraffic(gateway);
     clock.advance(25_000);
-    await eventually('it is settled', () => readRecords(storage)[0]?.outcome === 'drained');
+    await eventually('the record is settled', () => readRecords(storage)[0]?.outcome === 'drained');
     clock.advance(5_000);
     await closed;
   });

@@ -112,7 +112,7 @@ describe('a key with a balance', () => {
     const { ask } = await makeKey(20_000);
     const leaving = new AbortController();
     const running = readLive(ask({ stream: true }, leaving.signal));
-    await eventually('it runs', () => running.text !== '');
+    await eventually('the request is in progress', () => running.text !== '');
     const response = await ask();
     expect(response.status).toBe(402);
     expect(response.headers.get('retry-after')).toBe('1');

@@ -199,7 +199,7 @@ describe('a passthrough path', () => {
       client.socket.write(
         `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.key}\r\nConnection: close\r\n\r\n`,
       );
-      await eventually('it is answered', client.isClosed);
+      await eventually('the answer has arrived', client.isClosed);
       expect(client.text()).toMatch(/^HTTP\/1\.1 400 /);
       expect(client.text()).toContain('"code":"invalid_value"');
       expect(upstream.seen).toEqual([]);
@@ -216,7 +216,7 @@ describe('a passthrough path', () => {
     client.socket.write(
       `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.key}\r\nConnection: close\r\n\r\n`,
     );
-    await eventually('it is answered', client.isClosed);
+    await eventually('the answer has arrived', client.isClosed);
     expect(client.text()).toMatch(/^HTTP\/1\.1 200 /);
     expect(upstream.seen.map((seen) => seen.path)).toEqual([path]);
   });

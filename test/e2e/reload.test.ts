@@ -68,7 +68,7 @@ describe('a reloaded config', () => {
       finish.resolve(() => response.end(frames.slice(2).join('')));
     });
     const running = readLive(post('from-u0', true));
-    await eventually('it runs', () => running.text.includes('one '));
+    await eventually('the request is in progress', () => running.text.includes('one '));
     gateway.reload(configOf('u1'));
     expect((await post('from-u1')).status).toBe(200);
     for (let turn = 0; turn < 10; turn++) await setImmediate();

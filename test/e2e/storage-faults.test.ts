@@ -44,7 +44,7 @@ describe('a gateway whose database is locked by another process', () => {
         finish.resolve(() => response.end(frames.slice(2).join('')));
       });
       const running = readLive(gateway.post('/v1/chat/completions', { ...body, stream: true }, { headers }));
-      await eventually('it runs', () => running.text.includes('one '));
+      await eventually('the request is in progress', () => running.text.includes('one '));
 
       const other = new DatabaseSync(file, { timeout: 5_000 });
       other.exec('BEGIN IMMEDIATE');
@@ -98,7 +98,7 @@ describe.skipIf(!canMount())('a gateway on a full disk (needs the right to mount
       finish.resolve(() => response.end(frames.slice(2).join('')));
     });
     const answer = readLive(post(running));
-    await eventually('it runs', () => answer.text.includes('one '));
+    await eventually('the request is in progress', () => answer.text.includes('one '));
     return { answer, finish: await finish.promise };
   }
 
@@ -146,7 +146,7 @@ describe.skipIf(!canMount())('a gateway on a full disk (needs the right to mount
       expect((await gateway.post('/v1/chat/completions', body)).status).toBe(503);
     expect(upstream.seen.length).toBe(called);
     disk.free();
-    await eventually('it is ready again', async () => (await ready()).status === 200);
+    await eventually('the gateway is ready again', async () => (await ready()).status === 200);
     expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
     await gateway.close();
   });

@@ -112,7 +112,7 @@ describe('a client that disconnects before the first byte', () => {
     const { ask, lastRecord, spent } = await makeKey();
     const leaving = new AbortController();
     const asked = ask({ ...streaming, stream: false }, leaving.signal).catch(() => {});
-    await eventually('it is asked', () => upstream.seen.length === 1);
+    await eventually('the upstream is asked', () => upstream.seen.length === 1);
     leaving.abort();
     await asked;
     await eventually('no request is in progress', async () => (await running()) === 0);
@@ -148,7 +148,7 @@ describe('a client that disconnects before the first byte', () => {
     const { ask, spent } = await makeKey();
     const leaving = new AbortController();
     const asked = ask(streaming, leaving.signal).catch(() => {});
-    await eventually('it is asked', () => upstream.seen.length === 1);
+    await eventually('the upstream is asked', () => upstream.seen.length === 1);
     leaving.abort();
     await asked;
     await eventually('no request is in progress', async () => (await running()) === 0);

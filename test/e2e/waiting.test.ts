@@ -43,7 +43,7 @@ afterEach(async () => {
 async function wait(path: '/v1/chat/completions' | '/tokenize'): Promise<LiveAnswer> {
   const body = path === '/tokenize' ? {} : { model: 'small', messages };
   const waiting = readLive(gateway.post(path, body));
-  await eventually('it waits', async () => {
+  await eventually('the request waits', async () => {
     const { body: shown } = await askAdmin(gateway, 'GET', '/in-flight');
     return (shown as { data: readonly object[] }).data.length === 2;
   });

@@ -54,7 +54,7 @@ test('a listener reads a large body although its request waited for a slot longe
   await wait();
   expect([client.text(), client.isClosed()]).toEqual(['', false]);
   open();
-  await eventually('it is answered', () => client.text().includes(`read ${large.length};`));
+  await eventually('the answer has arrived', () => client.text().includes(`read ${large.length};`));
 });
 
 test('a listener sends 100 Continue although the request waited for its slot longer than the request timeout', async () => {
@@ -63,9 +63,9 @@ test('a listener sends 100 Continue although the request waited for its slot lon
   await eventually('the request arrived', () => asked() === 1);
   await wait();
   open();
-  await eventually('it may go on', () => client.text().includes('100 Continue'));
+  await eventually('100 Continue has arrived', () => client.text().includes('100 Continue'));
   client.socket.write('{}');
-  await eventually('it is answered', () => client.text().includes('read 2;'));
+  await eventually('the answer has arrived', () => client.text().includes('read 2;'));
 });
 
 test('a listener sends all pending answers although it stopped reading in the middle of the next head', async () => {
@@ -84,7 +84,7 @@ test('a listener refuses a body that is late while it is read', async () => {
   open();
   client.socket.write(post('Content-Length: 2\r\n', '{'));
   await eventually('the request arrived', () => asked() === 1);
-  await eventually('it is refused', () => client.text().includes('HTTP/1.1 408'));
+  await eventually('the request is refused', () => client.text().includes('HTTP/1.1 408'));
 });
 
 test('a listener refuses a body that does not arrive after the wait for a slot', async () => {
@@ -93,11 +93,11 @@ test('a listener refuses a body that does not arrive after the wait for a slot',
   await eventually('the request arrived', () => asked() === 1);
   await wait();
   open();
-  await eventually('it is refused', () => client.text().includes('HTTP/1.1 408'));
+  await eventually('the request is refused', () => client.text().includes('HTTP/1.1 408'));
 });
 
 test('a listener refuses a late head', async () => {
   const { client } = await listen();
   client.socket.write('POST / HT');
-  await eventually('it is refused', () => client.text().includes('HTTP/1.1 408'));
+  await eventually('the request is refused', () => client.text().includes('HTTP/1.1 408'));
 });

@@ -13,7 +13,7 @@ async function ask(configuredHost: string, head: string): Promise<string> {
   await new Promise((resolve) => server.once('listening', resolve));
   const client = openRaw(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   client.socket.write(`GET /metrics ${head}\r\nConnection: close\r\n\r\n`);
-  await eventually('it is answered', client.isClosed);
+  await eventually('the answer has arrived', client.isClosed);
   return client.text().slice('HTTP/1.1 '.length, 'HTTP/1.1 200'.length);
 }
 
