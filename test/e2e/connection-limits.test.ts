@@ -211,8 +211,8 @@ describe('one address', () => {
 
 describe('an idle connection', () => {
   test.each([
-    ['without a known key is kept for seconds', keyless, 401, 5],
-    ['with one is kept longer than load balancers do', null, 200, 65],
+    ['without a known key is kept for five seconds', keyless, 401, 5],
+    ['with a known key is kept longer than by load balancers', null, 200, 65],
   ])('%s, and its answer announces that', async (_name, request, status, seconds) => {
     await open({});
     const client = openRaw(gateway.url);

@@ -40,9 +40,9 @@ describe('a connection that is reset', () => {
     ['after an upgrade', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n'],
     ['after garbage', '\x16\x03\x01 NONSENSE\r\n\r\n'],
     ['after a head that is too large', `GET / HTTP/1.1\r\nX: ${'y'.repeat(20_000)}`],
-    ['after an expectation that nothing meets', 'POST / HTTP/1.1\r\nHost: x\r\nExpect: y\r\n\r\n'],
+    ['after an unsupported expectation', 'POST / HTTP/1.1\r\nHost: x\r\nExpect: y\r\n\r\n'],
     ['in the middle of a body', 'POST /v1/responses HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx'],
-  ])('by %s does not end the process, on either listener', async (_name, bytes) => {
+  ])('%s does not end the process, on either listener', async (_name, bytes) => {
     for (const url of listeners()) {
       const sockets = Array.from({ length: 20 }, () => openRaw(url).socket);
       await Promise.all(
@@ -61,8 +61,8 @@ describe('a connection that is reset', () => {
 
 describe('a second request that can’t be served, while an answer is sent on its connection', () => {
   test.each([
-    ['with an expectation that nothing meets', 'POST / HTTP/1.1\r\nHost: x\r\nExpect: y\r\n\r\n', '417'],
-    ['for an address that is none', 'GET http://[ HTTP/1.1\r\nHost: x\r\n\r\n', '400'],
+    ['with an unsupported expectation', 'POST / HTTP/1.1\r\nHost: x\r\nExpect: y\r\n\r\n', '417'],
+    ['for an invalid address', 'GET http://[ HTTP/1.1\r\nHost: x\r\n\r\n', '400'],
   ])('(%s) is refused after that answer, which stays complete', async (_name, bytes, status) => {
     const { client, goOn } = await openRunningStream();
     client.socket.write(bytes);

@@ -201,9 +201,9 @@ describe('strict mode', () => {
   });
 
   test.each([
-    ['a hidden prompt within the bound leaves', 4_096, '0.00'],
-    ['a longer one is charged all the same, and overdraws', 5_096, usd(-1_000 * nanosPerInput)],
-  ])('%s a key whose balance is no more than the hold', async (_name, hiddenTokens, balance) => {
+    ['charges a hidden prompt within its bound, down to zero', 4_096, '0.00'],
+    ['charges a longer hidden prompt, too, and overdraws', 5_096, usd(-1_000 * nanosPerInput)],
+  ])('%s, for a key whose balance is its hold', async (_name, hiddenTokens, balance) => {
     await open({ limits: { balanceMode: 'strict' } });
     const usage = { prompt_tokens: 1 + 2 * 16 + hiddenTokens, completion_tokens: 10 };
     const choice = { index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' };
@@ -229,9 +229,9 @@ describe('strict mode', () => {
 
 describe('strict mode with an upstream that raises small caps', () => {
   test.each([
-    ['its own', { max_tokens: 1 }],
-    ['the model’s', { max_tokens: null }],
-  ])('holds for the raised cap when the request has %s', async (_name, cap) => {
+    ['a cap of its own', { max_tokens: 1 }],
+    ['the cap of its model', { max_tokens: null }],
+  ])('holds for the raised cap when a request has %s', async (_name, cap) => {
     await open({ limits: { balanceMode: 'strict' }, dialect: 'responses', holdTokens: 1 });
     const output = [{ type: 'message', content: [{ type: 'output_text', text: 'x' }] }];
     const usage = { input_tokens: 1, output_tokens: 16 };

@@ -349,7 +349,7 @@ describe('a passthrough request that fails', () => {
       'with an upgrade',
       'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n',
     ],
-    ['without one', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
+    ['without an upgrade', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
   ])(
     'gets 502 at once when the upstream switches protocols %s, and its slot is free',
     async (_name, head) => {
@@ -361,7 +361,7 @@ describe('a passthrough request that fails', () => {
   );
 
   test.each([401, 402, 403])(
-    'gets 502 without a quotation when the upstream answers %i about the gateway’s own key',
+    'gets 502 without a quote of the answer when the upstream answers %i about the gateway’s own key',
     async (status) => {
       const body = '{"message":"Incorrect API key provided: sk-upstream-secret"}';
       const head = {

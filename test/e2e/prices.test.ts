@@ -39,7 +39,7 @@ describe('input written to the provider’s cache', () => {
 
   test.each([
     ['a quarter more than other input by default', {}, '3.75', 50 * 3 + 200 * 0.3 + 100 * 3.75 + 30 * 15],
-    ['what its price says', { cacheWrite: '6' }, '6.00', 50 * 3 + 200 * 0.3 + 100 * 6 + 30 * 15],
+    ['the configured price', { cacheWrite: '6' }, '6.00', 50 * 3 + 200 * 0.3 + 100 * 6 + 30 * 15],
   ])('costs %s, and is recorded', async (_name, extra, shown, microUsd) => {
     const price = { input: '3', cachedInput: '0.30', output: '15', ...extra };
     await open({ dialect: 'anthropic', price });

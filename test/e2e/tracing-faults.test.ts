@@ -33,9 +33,9 @@ async function askOnce(): Promise<{ readonly status: number; readonly closingMs:
 
 describe('the gateway without a collector in the environment', () => {
   test.each([
-    ['nothing is set', {}],
-    ['it is set to nothing', { OTEL_EXPORTER_OTLP_ENDPOINT: '' }],
-    ['all of it is disabled', { OTEL_SDK_DISABLED: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: 'collector' }],
+    ['no variable is set', {}],
+    ['the endpoint is blank', { OTEL_EXPORTER_OTLP_ENDPOINT: '' }],
+    ['the SDK is disabled', { OTEL_SDK_DISABLED: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: 'collector' }],
   ])('sends no span, and no trace headers to the upstream: %s', async (_case, variables) => {
     for (const [name, value] of Object.entries(variables))
       vi.stubEnv(name, value === 'collector' ? collector.url : value);
@@ -80,8 +80,8 @@ describe('the collector', () => {
   });
 
   test.each([
-    ['whose address is none', { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }],
-    ['whose sampler is unknown', { OTEL_TRACES_SAMPLER: 'sometimes' }],
+    ['with an invalid address', { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }],
+    ['with an unknown sampler', { OTEL_TRACES_SAMPLER: 'sometimes' }],
   ])('%s disables tracing, and requests are served', async (_case, variables) => {
     for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
     expect((await askOnce()).status).toBe(200);

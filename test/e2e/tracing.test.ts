@@ -154,7 +154,7 @@ describe('the trace of a request', () => {
   test.each([
     ['is broken', 'not-a-traceparent'],
     ['is all zeros', `00-${'0'.repeat(32)}-${'0'.repeat(16)}-01`],
-    ['came twice', `${traceparent}, ${traceparent}`],
+    ['was sent twice', `${traceparent}, ${traceparent}`],
   ])("is a new one when the client's %s", async (_how, sent) => {
     await start();
     expect((await ask(body, { traceparent: sent, tracestate: 'vendor=1' })).status).toBe(200);
