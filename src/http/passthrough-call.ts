@@ -26,7 +26,7 @@ export type PassthroughOutcome = number | UpstreamFault | Refusal;
  * The headers of an answer that pass through. Not its length: by the length a client would take the last piece for the
  * end, before its slot is free again.
  */
-const passthroughHeaders = [
+const passthroughAnswerHeaders = [
   'content-type',
   'content-encoding',
   'content-language',
@@ -132,7 +132,7 @@ export class PassthroughCall {
     this.#answered = true;
     this.#cancelFirstByte();
     this.#onHead(status);
-    const kept = passthroughHeaders.filter((name) => answer.headers[name] !== undefined);
+    const kept = passthroughAnswerHeaders.filter((name) => answer.headers[name] !== undefined);
     announceClose(this.#response);
     this.#response.writeHead(status, Object.fromEntries(kept.map((name) => [name, answer.headers[name]])));
     // For a client, the head of an answer without a body is its end, which must wait for the settlement.

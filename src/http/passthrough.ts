@@ -31,7 +31,7 @@ export interface Passthrough extends PassthroughPath {
 const passthroughMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /** The request headers that pass through: none of them identifies the client. */
-const passthroughHeaders = new Set([
+const passthroughRequestHeaders = new Set([
   'accept',
   'accept-language',
   'content-type',
@@ -118,7 +118,7 @@ function createTransport(
           new PassthroughCall(response, { headers: sent, limits, clock, signal, onHead, resolve }),
         );
         for (const name of Object.keys(request.headers))
-          if (!passthroughHeaders.has(name)) delete request.headers[name];
+          if (!passthroughRequestHeaders.has(name)) delete request.headers[name];
         request.url = passthrough.path + queryOf(request);
         startBody(request, response);
         void middleware.handle(request, response);
