@@ -4,7 +4,7 @@ import { createActiveServices } from './composition/active-services.ts';
 import { systemClock } from './composition/clock.ts';
 import { createListeners } from './composition/listeners.ts';
 import { createProcessServices } from './composition/process-services.ts';
-import { processEnvironment } from './config/environment.ts';
+import { readTracingSettings } from './config/environment.ts';
 import { checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema.ts';
 import type { KeySettings } from './domain/api-key.ts';
@@ -81,7 +81,7 @@ const closeGraceMs = 20_000;
 export function composeGateway(config: Config, options: GatewayOptions): ComposedGateway {
   const clock = options.clock ?? systemClock;
   const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination);
-  const processServices = createProcessServices(config, processEnvironment(), clock, log);
+  const processServices = createProcessServices(config, readTracingSettings(), clock, log);
   const { storage, keyManagement, inFlight, tokens } = processServices;
   const { metrics } = processServices.observability;
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();

@@ -3,13 +3,14 @@ import { json } from 'node:stream/consumers';
 import { adminTokenFile, readAdminToken } from '../config/admin-token.ts';
 import { readVariable } from '../config/environment.ts';
 import { defaultAdminPort, defaultHost } from '../config/schema.ts';
+import { maxPageSize } from '../http/checked-input.ts';
 
-/** How long the command line waits for the gateway, in milliseconds. */
+/** How long a command waits for the gateway, in milliseconds. */
 const timeoutMs = 10_000;
 
 /**
- * Calls the admin listener; returns the parsed body, or throws an `Error` that says what to do. CSV comes as its text,
- * with the cursor of the next page.
+ * Calls the admin listener; returns the parsed body, or throws an `Error` whose message says what to do. CSV is
+ * returned as text, with the cursor of the next page.
  */
 export async function callAdmin(
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
@@ -34,8 +35,8 @@ export async function callAdmin(
 }
 
 /**
- * Asks the admin listener for something that may take it minutes, and waits as long as it takes: `fetch` gives up after
- * five. Resolves with the answer once it begins; throws as `callAdmin` does.
+ * Calls the admin listener for an answer that may take minutes, without a timeout: `fetch` gives up after five minutes.
+ * Resolves with the answer when it begins; throws as `callAdmin` does.
  */
 export async function openAdmin(path: string): Promise<IncomingMessage> {
   const { url, token } = findGateway();
@@ -53,49 +54,69 @@ interface AdminError {
   readonly error?: { readonly message: string };
 }
 
-/** Where the admin listener is, without a slash at its end, and what it asks for. */
+/** The address of the admin listener, without a slash at its end, and the admin token. */
 function findGateway(): { readonly url: string; readonly token: string } {
   const port = readVariable(process.env, 'TEXTGATE_ADMIN_PORT') ?? defaultAdminPort;
   const url = readVariable(process.env, 'TEXTGATE_ADMIN_URL') ?? `http://${defaultHost}:${port}`;
   const token = readVariable(process.env, 'TEXTGATE_ADMIN_TOKEN') ?? readAdminToken(adminTokenFile);
   if (token === null)
-    throw new Error(`no admin token: set TEXTGATE_ADMIN_TOKEN, or run this where ${adminTokenFile} is`);
+    throw new Error(
+      `no admin token: set TEXTGATE_ADMIN_TOKEN, or run this command in the folder with ${adminTokenFile}`,
+    );
   return { url: url.replace(/\/+$/, ''), token };
 }
 
 function unreachable(url: string): Error {
   return new Error(
-    `the gateway does not answer on ${url}: is it running? (TEXTGATE_ADMIN_URL names another)`,
+    `the gateway does not answer on ${url}: start it, or set TEXTGATE_ADMIN_URL to its admin address`,
   );
 }
 
 function refused(status: number, { error }: AdminError): Error {
   if (status === 401)
     return new Error(
-      `${error?.message ?? ''} TEXTGATE_ADMIN_TOKEN, or else ${adminTokenFile} here, has to be the gateway's.`,
+      `${error?.message ?? ''} Set TEXTGATE_ADMIN_TOKEN to the gateway's token; the default is ${adminTokenFile} in this folder.`,
     );
   return new Error(error?.message ?? `status ${status}`);
 }
 
-/** Reads a list of the admin listener page by page, to its end or until there are enough. */
-export async function readPages(
-  path: string,
-  query = '',
-  most = Number.POSITIVE_INFINITY,
-): Promise<unknown[]> {
+/** A page of a list, with the cursor of the next page; `null` after the last one. */
+interface Page {
+  readonly next: string | null;
+}
+
+/** Reads all entries of a list of the admin listener, or the first `most` of them. */
+export async function readList(path: string, query = '', most = Infinity): Promise<unknown[]> {
   const found: unknown[] = [];
-  let before: string | null = null;
-  do {
-    const cursor: string = before === null ? '' : `&before=${encodeURIComponent(before)}`;
+  for await (const page of readPages(path, query, most, 'application/json')) {
+    const { data } = page as Page & { readonly data: readonly unknown[] };
+    found.push(...data);
+  }
+  return found;
+}
+
+/** Reads a list of the admin listener as one CSV text: only the first page keeps its header line. */
+export async function readCsv(path: string, query: string, most: number): Promise<string> {
+  let text = '';
+  for await (const page of readPages(path, query, most, 'text/csv')) {
+    const { csv } = page as Page & { readonly csv: string };
+    text += text === '' ? csv : csv.slice(csv.indexOf('\n') + 1);
+  }
+  return text.trimEnd();
+}
+
+async function* readPages(path: string, query: string, most: number, accept: string): AsyncGenerator<Page> {
+  let cursor = '';
+  for (let left = most; left > 0; left -= maxPageSize) {
+    const limit = Math.min(maxPageSize, left);
     const page = (await callAdmin(
       'GET',
-      `${path}?limit=${Math.min(200, most - found.length)}&${query}${cursor}`,
-    )) as {
-      data: readonly unknown[];
-      next: string | null;
-    };
-    found.push(...page.data);
-    before = page.next;
-  } while (before !== null && found.length < most);
-  return found;
+      `${path}?limit=${limit}&${query}${cursor}`,
+      undefined,
+      accept,
+    )) as Page;
+    yield page;
+    if (page.next === null) return;
+    cursor = `&before=${encodeURIComponent(page.next)}`;
+  }
 }

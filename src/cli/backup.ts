@@ -15,8 +15,8 @@ import { openAdmin } from './admin-client.ts';
 import { report } from './output.ts';
 
 /**
- * How much is written before it is brought to the disk, in bytes: more at a time would have the commits of a gateway on
- * the same disk wait behind it.
+ * How many bytes are written between two syncs to the disk: a larger sync would delay the commits of a gateway on the
+ * same disk.
  */
 const syncBytes = 4_194_304;
 
@@ -24,33 +24,35 @@ const syncBytes = 4_194_304;
 export function addBackupCommand(program: Command): void {
   program
     .command('backup <file>')
-    .description('copy the database of the running gateway to a file, and check the copy')
-    .option('--force', 'replace the file if there is one')
+    .description("copy the running gateway's database to a file, and check the copy")
+    .option('--force', 'replace an existing file')
     .action((file: string, { force = false }: { force?: boolean }) => report(() => backUp(file, force)));
 }
 
 /**
- * The copy gets its name when it is complete, on the disk and sound: what stands under the name of a backup is one, and a
- * copy that fails leaves the one before it as it was.
+ * Renames the copy to its final name only when it is complete, synced to the disk and checked. So a file with that name
+ * is a usable backup, and a failed copy leaves the previous one unchanged.
  */
 async function backUp(file: string, force: boolean): Promise<string> {
-  if (existsSync(file) && !force) throw new Error(`${file} exists: name another file, or give --force`);
+  if (existsSync(file) && !force) throw new Error(`${file} exists: choose another file, or use --force`);
   const answer = await openAdmin('/admin/backup');
   const partial = `${file}.partial-${process.pid}`;
   try {
     await save(answer, partial).catch((error: unknown) => {
-      throw new Error(`the backup broke off: ${error instanceof Error ? error.message : String(error)}`);
+      throw new Error(
+        `the backup was interrupted: ${error instanceof Error ? error.message : String(error)}`,
+      );
     });
     const damage = whyDamaged(partial);
-    if (damage !== null) throw new Error(`the backup is damaged, and was deleted: ${damage}`);
+    if (damage !== null) throw new Error(`the backup was damaged and has been deleted: ${damage}`);
     moveIntoPlace(partial, file, force);
   } finally {
     rmSync(partial, { force: true });
   }
-  return `${file} is a complete copy: ${Number(answer.headers['content-length'])} bytes, checked`;
+  return `backup complete: ${file}, ${Number(answer.headers['content-length'])} bytes, checked`;
 }
 
-/** Writes a file that has all of its bytes on the disk when this resolves. */
+/** Writes a file; resolves when all of its bytes are on the disk. */
 async function save(content: AsyncIterable<Uint8Array>, path: string): Promise<void> {
   const file = openSync(path, 'wx', 0o600);
   try {
@@ -68,10 +70,10 @@ async function save(content: AsyncIterable<Uint8Array>, path: string): Promise<v
   }
 }
 
-/** With its folder on the disk, too, or a loss of power could take the name away again. */
+/** Renames the copy, and syncs its folder, or a power failure could undo the renaming. */
 function moveIntoPlace(partial: string, file: string, force: boolean): void {
   if (existsSync(file) && !force)
-    throw new Error(`${file} exists by now: name another file, or give --force`);
+    throw new Error(`${file} was created in the meantime: choose another file, or use --force`);
   renameSync(partial, file);
   const folder = openSync(dirname(file), 'r');
   fsyncSync(folder);

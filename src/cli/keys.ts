@@ -1,10 +1,10 @@
 import { InvalidArgumentError, Option } from 'commander';
 import type { Command } from 'commander';
-import { callAdmin, readPages } from './admin-client.ts';
+import { callAdmin, readList } from './admin-client.ts';
 import { report, writeTable } from './output.ts';
 
-/** A key as the admin listener shows it; `key` only when it was just made or rotated. */
-interface ShownKey {
+/** A key as the admin listener returns it; it has `key`, the secret, only when it was just created or rotated. */
+interface KeyObject {
   readonly id: string;
   readonly name: string;
   readonly created_at: string;
@@ -28,7 +28,7 @@ interface ShownKey {
   readonly key?: string;
 }
 
-/** What `create` and `update` take, as commander names it. */
+/** The options of `create` and `update`, as commander names them. */
 interface KeyOptions {
   readonly name?: string;
   readonly concurrency?: number;
@@ -49,47 +49,47 @@ interface Json {
 
 /** Adds `textgate keys create|list|show|update|revoke|rotate|credit`. */
 export function addKeysCommands(program: Command): void {
-  const keys = program.command('keys').description('make and manage the keys that clients use');
+  const keys = program.command('keys').description('create and manage the API keys of clients');
   const add = (signature: string, description: string): Command =>
     keys.command(signature).description(description).option('--json', 'print JSON');
 
-  withSettings(add('create <name>', 'make a key; it is shown only now'))
-    .option('--balance <usd>', 'USD that its requests are paid from; without it there is no end to them')
+  withSettings(add('create <name>', 'create a key; its secret is shown only once'))
+    .option('--balance <usd>', 'prepaid balance in USD; unlimited without it')
     .action((name: string, options: KeyOptions) => report(() => createKey(name, options)));
-  add('list', 'list the keys, newest first').action((options: Json) => report(() => listKeys(options)));
+  add('list', 'list all keys, newest first').action((options: Json) => report(() => listKeys(options)));
   add('show <id>', 'show one key').action((id: string, options: Json) => report(() => showKey(id, options)));
-  withSettings(add('update <id>', 'change a key; what is not named stays'))
-    .option('--name <name>', 'its name')
+  withSettings(add('update <id>', 'change a key; options that are not given stay as they are'))
+    .option('--name <name>', 'new name')
     .action((id: string, options: KeyOptions) => report(() => updateKey(id, options)));
-  add('revoke <id>', 'take a key back, from the next request on').action((id: string, options: Json) =>
+  add('revoke <id>', 'revoke a key; its next request is refused').action((id: string, options: Json) =>
     report(() => revokeKey(id, options)),
   );
-  add('rotate <id>', 'make a new secret for a key; it is shown only now')
-    .option('--grace <duration>', 'how long the old one stays valid, such as 1h', '0s')
+  add('rotate <id>', 'create a new secret for a key; it is shown only once')
+    .option('--grace <duration>', 'how long the old secret stays valid, such as 1h', '0s')
     .action((id: string, options: Json & { grace: string }) => report(() => rotateKey(id, options)));
   add('credit <id> <usd>', "add to a key's balance")
-    .requiredOption('--reference <text>', 'names the payment: the same one is booked once')
+    .requiredOption('--reference <text>', 'id of the payment; the same reference is booked only once')
     .action((id: string, amount: string, options: Json & { reference: string }) =>
       report(() => creditKey(id, amount, options)),
     );
 }
 
-/** The options that a key can be made with and changed by. */
+/** Adds the options that `create` and `update` share. */
 function withSettings(command: Command): Command {
   return command
-    .option('--concurrency <n>', 'requests in progress at once', wholeNumber)
-    .option('--requests-per-minute <n>', 'starts in any 60 seconds', wholeNumber)
+    .option('--concurrency <n>', 'how many requests may be in progress at once', wholeNumber)
+    .option('--requests-per-minute <n>', 'how many requests may start within any 60 seconds', wholeNumber)
     .option('--queue-wait <duration>', 'how long a request may wait for a slot, such as 5s')
-    .option('--model <name...>', 'the only models that it may use; all of them: all')
-    .option('--expires <time>', 'when it ends, such as 2030-01-01T00:00:00Z, or never')
+    .option('--model <name...>', 'restrict to these models; `all` lifts the restriction')
+    .option('--expires <time>', 'when the key expires, such as 2030-01-01T00:00:00Z, or never')
     .addOption(
-      new Option('--sampling <policy>', 'what becomes of sampling parameters').choices(['strip', 'strict']),
+      new Option('--sampling <policy>', 'how to treat sampling parameters').choices(['strip', 'strict']),
     )
     .addOption(
-      new Option('--unknown-fields <policy>', 'what becomes of unknown fields').choices(['reject', 'ignore']),
+      new Option('--unknown-fields <policy>', 'how to treat unknown fields').choices(['reject', 'ignore']),
     )
     .addOption(
-      new Option('--responses-done <bool>', 'whether [DONE] ends its Responses streams').choices([
+      new Option('--responses-done <bool>', 'whether Responses streams end with [DONE]').choices([
         'true',
         'false',
       ]),
@@ -100,18 +100,18 @@ function settingsOf(options: KeyOptions): object {
   const { model, expires, sampling, unknownFields, responsesDone: done, json: _json, ...rest } = options;
   const responsesDone = done === undefined ? undefined : done === 'true';
   const compatibility = { sampling, unknownFields, responsesDone };
-  // What `show` prints for no limit of its own takes it away again.
+  // `all` and `never`, which `show` prints for keys without a restriction, lift it.
   const models = model?.length === 1 && model[0] === 'all' ? null : model;
   return { ...rest, models, expiresAt: expires === 'never' ? null : expires, compatibility };
 }
 
 async function createKey(name: string, options: KeyOptions): Promise<string> {
-  const made = (await callAdmin('POST', '/admin/keys', { name, ...settingsOf(options) })) as ShownKey;
+  const made = (await callAdmin('POST', '/admin/keys', { name, ...settingsOf(options) })) as KeyObject;
   return options.json ? JSON.stringify(made) : writeSecret(made);
 }
 
 async function listKeys({ json }: Json): Promise<string> {
-  const keys = (await readPages('/admin/keys')) as ShownKey[];
+  const keys = (await readList('/admin/keys')) as KeyObject[];
   if (json) return JSON.stringify(keys);
   return writeTable(
     ['ID', 'NAME', 'CREATED', 'CONCURRENCY', 'PER MINUTE', 'BALANCE', 'SPENT', 'STATE'],
@@ -129,7 +129,7 @@ async function listKeys({ json }: Json): Promise<string> {
 }
 
 async function showKey(id: string, { json }: Json): Promise<string> {
-  const key = (await callAdmin('GET', pathOf(id))) as ShownKey;
+  const key = (await callAdmin('GET', pathOf(id))) as KeyObject;
   if (json) return JSON.stringify(key);
   return writeTable(
     ['', ''],
@@ -155,9 +155,12 @@ async function showKey(id: string, { json }: Json): Promise<string> {
 
 async function updateKey(id: string, options: KeyOptions): Promise<string> {
   const { json: _json, ...changes } = options;
-  if (Object.keys(changes).length === 0) throw new Error('nothing to change: name an option (see --help)');
+  if (Object.keys(changes).length === 0)
+    throw new Error('nothing to change: give at least one option (see --help)');
   const changed = await callAdmin('PATCH', pathOf(id), settingsOf(options));
-  return options.json ? JSON.stringify(changed) : `${id} is changed, from its next request on`;
+  return options.json
+    ? JSON.stringify(changed)
+    : `${id} is changed; the change applies from its next request on`;
 }
 
 async function revokeKey(id: string, { json }: Json): Promise<string> {
@@ -166,7 +169,7 @@ async function revokeKey(id: string, { json }: Json): Promise<string> {
 }
 
 async function rotateKey(id: string, { grace, json }: Json & { grace: string }): Promise<string> {
-  const rotated = (await callAdmin('POST', `${pathOf(id)}/rotate`, { grace })) as ShownKey;
+  const rotated = (await callAdmin('POST', `${pathOf(id)}/rotate`, { grace })) as KeyObject;
   return json ? JSON.stringify(rotated) : writeSecret(rotated);
 }
 
@@ -175,28 +178,30 @@ async function creditKey(
   amount: string,
   { reference, json }: Json & { reference: string },
 ): Promise<string> {
-  const before = (await callAdmin('GET', pathOf(id))) as ShownKey;
+  const before = (await callAdmin('GET', pathOf(id))) as KeyObject;
   const credit = (await callAdmin('POST', `${pathOf(id)}/credits`, { amount, reference })) as {
     booked: boolean;
     balance: string;
   };
   if (json) return JSON.stringify(credit);
   const first =
-    before.balance === null && credit.booked ? '; it had none, and pays for its requests from now on' : '';
-  return `${credit.booked ? 'booked' : 'booked before, and not again'}; the balance is ${credit.balance} USD${first}`;
+    before.balance === null && credit.booked
+      ? '; from now on the requests of this key, which had no balance, are paid from it'
+      : '';
+  return `${credit.booked ? 'booked' : 'already booked earlier'}; the balance is ${credit.balance} USD${first}`;
 }
 
 function pathOf(id: string): string {
   return `/admin/keys/${encodeURIComponent(id)}`;
 }
 
-function writeSecret({ id, key }: ShownKey): string {
-  // Apart from the key, so that a shell can take that alone.
-  console.error(`${id} is its id; the key itself is shown only now:`);
+function writeSecret({ id, key }: KeyObject): string {
+  // On standard error, so that a shell can capture the secret alone.
+  console.error(`key id: ${id}; its secret is shown only once:`);
   return String(key);
 }
 
-function stateOf({ revoked_at: revokedAt, expires_at: expiresAt }: ShownKey): string {
+function stateOf({ revoked_at: revokedAt, expires_at: expiresAt }: KeyObject): string {
   if (revokedAt !== null) return 'revoked';
   return expiresAt !== null && Date.parse(expiresAt) <= Date.now() ? 'expired' : 'active';
 }
@@ -204,5 +209,5 @@ function stateOf({ revoked_at: revokedAt, expires_at: expiresAt }: ShownKey): st
 function wholeNumber(text: string): number {
   const value = Number(text);
   if (Number.isInteger(value) && value > 0) return value;
-  throw new InvalidArgumentError('a whole number from 1 is needed');
+  throw new InvalidArgumentError('Expected a whole number of 1 or more.');
 }

@@ -10,7 +10,7 @@ export async function report(work: () => Promise<string>): Promise<void> {
   }
 }
 
-/** Lays rows out in columns as wide as their widest cell, under a head. Control characters in a cell are escaped. */
+/** Formats rows as an aligned table under a header line. Control characters in a cell are escaped. */
 export function writeTable(head: readonly string[], cells: readonly (readonly string[])[]): string {
   const rows = cells.map((row) => row.map(escapeControlCharacters));
   const widths = head.map((title, column) =>

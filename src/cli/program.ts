@@ -11,7 +11,7 @@ export function createProgram(): Command {
   const program = new Command('textgate')
     .description('A text-only LLM gateway: Chat Completions and Responses in front of any provider.')
     .version(readVersion())
-    .showHelpAfterError('(--help shows the options)')
+    .showHelpAfterError('(see --help)')
     .showSuggestionAfterError();
   addServeCommand(program);
   addConfigCommands(program);
@@ -21,7 +21,7 @@ export function createProgram(): Command {
   return program;
 }
 
-/** The package's own version: its file is two folders above, in a checkout and in the package alike. */
+/** The package's version. Its package.json is two folders above this file, in a checkout and in the package. */
 function readVersion(): string {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(text) as { version: string }).version;

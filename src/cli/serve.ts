@@ -9,16 +9,16 @@ import type { ComposedGateway, Gateway } from '../gateway.ts';
 import { openStandardStream } from '../telemetry/log-destination.ts';
 import type { LogDestination } from '../telemetry/log-destination.ts';
 import { endOnSignalOrFault } from './shutdown.ts';
-import { whatFailed } from './what-failed.ts';
+import { describeError } from './describe-error.ts';
 
-/** What the environment decides, in the help. */
+/** The environment variables, for the help text. */
 const environmentHelp = `
 Environment:
-  TEXTGATE_CONFIG                            the config file, as --config
-  TEXTGATE_UPSTREAM_URL, _UPSTREAM_API_KEY   without a config: the one server to serve, and its key; else a demo
-  TEXTGATE_HOST, TEXTGATE_PORT               where clients reach it, if the config does not say
-  TEXTGATE_ADMIN_HOST, _ADMIN_PORT           where operators do, if the config does not say
-  TEXTGATE_ADMIN_TOKEN                       what operators present; made in ${adminTokenFile} without it
+  TEXTGATE_CONFIG                            the config file, like --config
+  TEXTGATE_UPSTREAM_URL, _UPSTREAM_API_KEY   without a config file: the upstream and its key; default: a built-in demo
+  TEXTGATE_HOST, TEXTGATE_PORT               the address for clients, unless the config sets it
+  TEXTGATE_ADMIN_HOST, _ADMIN_PORT           the address for operators, unless the config sets it
+  TEXTGATE_ADMIN_TOKEN                       the admin token; default: generated in ${adminTokenFile}
 `;
 
 /** Adds `textgate serve`. */
@@ -28,7 +28,7 @@ export function addServeCommand(program: Command): void {
     .description('start the gateway')
     .option(
       '-c, --config <file>',
-      'a YAML config; without one the environment decides',
+      'a YAML config file; without one, environment variables configure the gateway',
       readVariable(process.env, 'TEXTGATE_CONFIG'),
     )
     .addHelpText('after', environmentHelp)
@@ -38,7 +38,7 @@ export function addServeCommand(program: Command): void {
 async function serve({ config: file }: { config?: string }): Promise<void> {
   const stderr = openStandardStream(
     process.stderr,
-    (lines) => `textgate: ${lines} lines could not be shown\n`,
+    (lines) => `textgate: ${lines} lines of standard error were dropped\n`,
   );
   try {
     const config = file === undefined ? environmentConfig(process.env) : loadConfigFile(file, process.env);
@@ -51,28 +51,30 @@ async function serve({ config: file }: { config?: string }): Promise<void> {
     stderr.write(`${await greeting(gateway, { url, adminUrl, tryOut: file === undefined })}\n`);
   } catch (error) {
     stderr.write(
-      `${error instanceof ConfigError ? error.message : `textgate can't start: ${whatFailed(error)}`}\n`,
+      `${error instanceof ConfigError ? error.message : `textgate can't start: ${describeError(error)}`}\n`,
     );
-    await stderr.flush(startFaultMs);
+    await stderr.flush(lastLinesMs);
     process.exit(1);
   }
 }
 
-/** How long the stderr of a start that failed may take to get out, in milliseconds. */
-const startFaultMs = 1_000;
+/** How long a failed start waits for its last lines on standard error, in milliseconds. */
+const lastLinesMs = 1_000;
 
-/** How the command is called where this process was started: in a checkout, or from the package or image. */
+/** How operators call the command: in a checkout, or from the package or image. */
 const command = import.meta.url.endsWith('.ts') ? 'npm run textgate --' : 'textgate';
 
-/** How often the config file is looked at for changes, in milliseconds: asking finds every kind of replacement. */
+/** How often the config file is checked for changes, in milliseconds: polling finds every kind of replacement. */
 const watchMs = 1_000;
 
-/** Takes a changed config into force, on SIGHUP or by itself. A bad one is told of and leaves the old one running. */
+/** Reloads the config file on SIGHUP and when it changes. A bad file is reported, and the old config stays active. */
 function reloadOnChange(gateway: ComposedGateway, file: string, stderr: LogDestination): void {
   const reload = (): void => {
     try {
       const restart = gateway.replaceConfig(loadConfigFile(file, process.env));
-      stderr.write(`${file} is in force${restart.map((name) => `; ${name} needs a restart`).join('')}\n`);
+      stderr.write(
+        `config reloaded: ${file}${restart.map((name) => `; ${name} needs a restart`).join('')}\n`,
+      );
     } catch (error) {
       gateway.reloadFailed(error);
     }
@@ -83,32 +85,33 @@ function reloadOnChange(gateway: ComposedGateway, file: string, stderr: LogDesti
   });
 }
 
-interface Place {
+/** The addresses of a started gateway, for its greeting. */
+interface StartedGateway {
   readonly url: string;
   readonly adminUrl: string;
-  /** Whether this is a start without a config, in which the first key is made by itself. */
+  /** Whether the gateway was started without a config file: then its first key is created at the start. */
   readonly tryOut: boolean;
 }
 
-async function greeting(gateway: Gateway, place: Place): Promise<string> {
-  const lines = [`textgate serves ${place.url}/v1 (admin: ${place.adminUrl})`];
+async function greeting(gateway: Gateway, started: StartedGateway): Promise<string> {
+  const lines = [`textgate serves ${started.url}/v1 (admin: ${started.adminUrl})`];
   const usual = `http://${defaultHost}:${defaultAdminPort}`;
-  const where = place.adminUrl === usual ? '' : `TEXTGATE_ADMIN_URL=${reachable(place.adminUrl)} `;
-  if (await gateway.hasKeys()) lines.push(`make another key with: ${where}${command} keys create <name>`);
-  else if (!place.tryOut) lines.push(`make the first key with: ${where}${command} keys create <name>`);
+  const where = started.adminUrl === usual ? '' : `TEXTGATE_ADMIN_URL=${reachable(started.adminUrl)} `;
+  if (await gateway.hasKeys()) lines.push(`create another key with: ${where}${command} keys create <name>`);
+  else if (!started.tryOut) lines.push(`create the first key with: ${where}${command} keys create <name>`);
   else {
     const [model = '<a name from /v1/models>'] = await gateway.modelNames();
-    lines.push(...firstSteps((await gateway.createKey('first key')).secret, model, reachable(place.url)));
+    lines.push(...firstSteps((await gateway.createKey('first key')).secret, model, reachable(started.url)));
   }
   return lines.join('\n');
 }
 
-/** Lines that work when they are pasted into a shell. */
+/** Commands for the first request, ready to be pasted into a shell. */
 function firstSteps(secret: string, model: string, url: string): readonly string[] {
   const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Say hello' }] });
   return [
     '',
-    'This is your first key. It is shown only now:',
+    'This is your first key. It is shown only once:',
     `  ${secret}`,
     '',
     'Try it:',
@@ -121,7 +124,7 @@ function firstSteps(secret: string, model: string, url: string): readonly string
   ];
 }
 
-/** An address that listens everywhere is reached on this machine by its loopback name. */
+/** The address at which this machine reaches a listener: the loopback one for a listener on all interfaces. */
 function reachable(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
 }

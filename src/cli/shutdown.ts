@@ -1,40 +1,40 @@
 import type { ComposedGateway } from '../gateway.ts';
 import type { LogDestination } from '../telemetry/log-destination.ts';
-import { whatFailed } from './what-failed.ts';
+import { describeError } from './describe-error.ts';
 
-/** How long the process may live on after an error that nothing caught, in milliseconds. */
+/** How long the process may run on after an uncaught error, in milliseconds. */
 const crashLimitMs = 4_500;
 
-/** How many errors that nothing caught are logged: the first one matters, and a loop may throw without end. */
+/** How many uncaught errors are logged: the first one matters, and a loop may throw endlessly. */
 const maxLoggedCrashes = 10;
 
-/** How long the last lines on standard error may take to get out, in milliseconds. */
+/** How long the process waits for its last lines on standard error, in milliseconds. */
 const lastLinesMs = 500;
 
-/** How soon a second signal may come and still be the first one, in milliseconds: npm passes on what its group got, too. */
+/** Within how many milliseconds a second signal counts as the first one: npm repeats a signal that its group got. */
 const sameSignalMs = 500;
 
-/** The longest time that a timer can hold, in milliseconds; a longer one would be over at once. */
+/** The longest delay of a timer, in milliseconds; a timer with a longer one fires at once. */
 const maxTimerMs = 2_147_483_647;
 
-/** How much longer closing may take where the database is lost: all of it may be written to a new file, in milliseconds. */
+/** How much longer closing may take when the database is lost, in milliseconds: it may be written to a new file. */
 const rescueLimitMs = 600_000;
 
 /** Why the process ends, and how. */
 type Reason =
-  /** Running answers get the drain time; the exit code is 0. */
+  /** Requests in progress get the drain time; the exit code is 0. */
   | { readonly kind: 'signal' }
-  /** The database can't be kept in use. Running answers get the drain time; the exit code is 1. */
+  /** The database is lost. Requests in progress get the drain time; the exit code is 1. */
   | { readonly kind: 'failure'; readonly error: Error }
-  /** Running answers end with an error at once; the exit code is 1. */
+  /** An uncaught error. Requests in progress end with an error at once; the exit code is 1. */
   | { readonly kind: 'crash'; readonly error: unknown };
 
-/** Ends the process in order, and at the deadline in any case. A second reason overrules the first if it is worse. */
+/** Closes the gateway and ends the process, at the deadline in any case. A worse second reason replaces the first. */
 export type ShutDown = (reason: Reason) => void;
 
 /**
- * Ends the process on SIGTERM and SIGINT, when its database is lost, so that its supervisor starts it again, and after
- * errors that nothing caught. A second signal half a second later or more, for the impatient, ends it as it is.
+ * Ends the process on SIGTERM and SIGINT, on an uncaught error, and when its database is lost, so that its supervisor
+ * starts it again. A second signal, at least half a second after the first, ends it at once.
  */
 export function endOnSignalOrFault(gateway: ComposedGateway, stderr: LogDestination): ShutDown {
   const shutDown = createShutdown(gateway, stderr);
@@ -59,16 +59,16 @@ function createShutdown(gateway: ComposedGateway, stderr: LogDestination): ShutD
   let crashes = 0;
   let isFinishing = false;
   const deadline = createDeadline(gateway);
-  /** Ends the process when everything is closed; a second reason hastens the closing that runs, and has no end of its own. */
+  /** Ends the process when everything is closed. A second call only waits: its reason speeds up the first closing. */
   const finish = async (closed: Promise<void>): Promise<void> => {
     if (isFinishing) return void closed.catch(() => {});
     isFinishing = true;
     await closed.catch((error: unknown) => {
       exitCode = 1;
-      stderr.write(`textgate did not close cleanly: ${whatFailed(error)}\n`);
+      stderr.write(`textgate: shutdown failed: ${describeError(error)}\n`);
     });
     await stderr.flush(lastLinesMs);
-    // A write that hangs in the thread pool would hold up `process.exit`, too.
+    // `process.exit` would wait for a write that hangs in the thread pool.
     if (process.getActiveResourcesInfo().includes('FSReqCallback')) endNow(exitCode);
     process.exit(exitCode);
   };
@@ -76,19 +76,19 @@ function createShutdown(gateway: ComposedGateway, stderr: LogDestination): ShutD
     deadline(reason.kind);
     if (reason.kind !== 'signal') exitCode = 1;
     if (reason.kind === 'crash') {
-      // Each call logs its error; the first one ends what runs.
+      // Each call logs its error; the first one ends the requests in progress.
       if (++crashes <= maxLoggedCrashes) void finish(gateway.crash(reason.error));
       return;
     }
     const cause = reason.kind === 'failure' ? `: ${reason.error.message}` : '';
-    stderr.write(`textgate stops${cause}; running answers may end\n`);
+    stderr.write(`textgate: shutting down${cause}; waiting for requests in progress\n`);
     void finish(gateway.close());
   };
 }
 
 /**
- * Ends the process at the deadline of the reasons so far: that of a lost database, which may be written to a new file,
- * before that of a crash, which is short, before that of a signal. Each kind of reason counts once.
+ * Ends the process at a deadline. Of several reasons, the lost database sets it, whose rescue takes long; else the
+ * crash, whose deadline is short; else the signal. A repeated kind of reason changes nothing.
  */
 export function createDeadline(
   { closeLimitMs }: Pick<ComposedGateway, 'closeLimitMs'>,
@@ -112,16 +112,17 @@ export function createDeadline(
 }
 
 /**
- * Ends the process without waiting for its threads. `process.exit` waits for a database that is locked, and without end
- * for a file system that hangs; another program in this one's place is there at once, and exits with the code we want.
+ * Ends the process without waiting for its threads. `process.exit` waits for a locked database, and endlessly for a
+ * file system that hangs; replacing the process by another program is immediate, and that program exits with the right
+ * code.
  */
 function endNow(exitCode: number): void {
   try {
     const name = exitCode === 0 ? 'true' : 'false';
-    // By its first argument busybox knows which of its programs it is.
+    // busybox selects its program by the first argument.
     process.execve?.(`/bin/${name}`, [name], {});
   } catch {
-    // A system without these programs.
+    // The system does not have these programs.
   }
   process.kill(process.pid, 'SIGKILL');
 }

@@ -60,7 +60,7 @@ export function createConfigServices(
     router: createPublicRouter(
       ports,
       composeOwnKeyPorts(ports, processServices),
-      { paths: composePassthrough(config), proxies: processServices.passthroughProxies },
+      { paths: composePassthrough(config), middlewares: processServices.passthroughMiddlewares },
       processServices.prepare,
       config.server.maxBody,
     ),

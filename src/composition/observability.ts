@@ -1,5 +1,4 @@
-import { isTracingEnabled } from '../config/environment.ts';
-import type { Environment } from '../config/environment.ts';
+import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Telemetry } from '../domain/ports/telemetry.ts';
@@ -23,10 +22,10 @@ export interface Observability {
   close(): Promise<void>;
 }
 
-/** Starts metrics and, if the environment's `OTEL_*` variables say so, tracing. */
-export function createObservability(environment: Environment, clock: Clock, log: Log): Observability {
+/** Starts metrics and, with settings for it, tracing. */
+export function createObservability(tracing: TracingSettings | null, clock: Clock, log: Log): Observability {
   const metrics = createMetrics();
-  const tracer = createTracing(isTracingEnabled(environment) ? environment : null, clock, log.fault);
+  const tracer = createTracing(tracing, clock, log.fault);
   const connectionReport = createConnectionReport(metrics, log, clock);
   return {
     metrics,

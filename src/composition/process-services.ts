@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import { monitorLedger } from '../background/monitor-ledger.ts';
-import type { Environment } from '../config/environment.ts';
+import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { Config } from '../config/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
@@ -12,8 +12,8 @@ import { createTurnQueue } from '../domain/turn-queue.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import { createUpstreamHealth } from '../domain/upstream-health.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
-import type { PassthroughProxies } from '../http/passthrough.ts';
-import { prepareAnswers } from '../http/refusal-response.ts';
+import type { PassthroughMiddlewares } from '../http/passthrough.ts';
+import { prepareAnswers } from '../http/prepare-answers.ts';
 import { createUnreadWatch } from '../http/unread-watch.ts';
 import { createKeyManagement } from '../operations/manage-keys.ts';
 import type { KeyManagement } from '../operations/manage-keys.ts';
@@ -64,7 +64,7 @@ export interface ProcessServices {
   /** Metrics, traces and reports. */
   readonly observability: Observability;
   /** Proxies of the passthrough, by server. */
-  readonly passthroughProxies: PassthroughProxies;
+  readonly passthroughMiddlewares: PassthroughMiddlewares;
   /** The first handler of every HTTP request. */
   readonly prepare: RequestHandler;
   /** Sets the config that metrics and the ledger monitor read from now on. */
@@ -75,14 +75,14 @@ export interface ProcessServices {
   close(): Promise<void>;
 }
 
-/** Builds the services of a process. Tracing is set up by the `OTEL_*` variables of `environment`. */
+/** Builds the services of a process. Without tracing settings nothing is traced. */
 export function createProcessServices(
   config: Config,
-  environment: Environment,
+  tracing: TracingSettings | null,
   clock: Clock,
   log: Log,
 ): ProcessServices {
-  const observability = createObservability(environment, clock, log);
+  const observability = createObservability(tracing, clock, log);
   const { metrics, tracer } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
   const { engine, store, records, keyDirectory, ledgerAudit } = storage;
@@ -124,7 +124,7 @@ export function createProcessServices(
     ),
     tokens: createTokenCounter(),
     observability,
-    passthroughProxies: new Map(),
+    passthroughMiddlewares: new Map(),
     prepare: prepareAnswers(nextId, createUnreadWatch(clock)),
     attach: (next) => void (active = next),
     ready: async () => void (await Promise.all([storage.recovered, tracer.ready])),

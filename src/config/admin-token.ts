@@ -3,24 +3,24 @@ import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } f
 import type { Stats } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Where a generated admin token lies, so that the command line finds it. */
+/** The file of a generated admin token, where the commands find it. */
 export const adminTokenFile = 'data/admin-token';
 
-/** The shortest admin token that is taken, in characters. */
+/** The length of the shortest valid admin token, in characters. */
 export const minTokenLength = 16;
 
-/** The bits of a mode by which the owner's group may read or write, by which others may, and by which they may write. */
+/** The bits of a file's mode for its group, for other users, and for writing by other users. */
 const groupBits = 0o070;
 const othersBits = 0o007;
 const othersWriteBit = 0o002;
 
-/** The bit of a folder in which everybody may only remove what is their own. */
+/** The mode bit of a folder in which users can remove only their own files. */
 const stickyBit = 0o1000;
 
-/** Takes a line for the operator. */
+/** Writes a line for the operator. */
 export type Notice = (line: string) => void;
 
-/** The token in the file, or `null` when there is none to be read. */
+/** The token in the file; `null` when the file can't be read. */
 export function readAdminToken(file: string): string | null {
   try {
     return readFileSync(file, 'utf8').trim();
@@ -30,9 +30,9 @@ export function readAdminToken(file: string): string | null {
 }
 
 /**
- * The token in the file; made on the first call, for its owner's eyes only. Throws, with the command that helps, when
- * others could have written the file or could read it: a planted token would open `/admin` to them. What is lax but
- * usual, such as a volume of a group, is told to the operator instead.
+ * The token in the file, which is created on the first call and readable by its owner only. Throws, with the command
+ * that fixes it, when other users could have written the file or can read it: a planted token would open `/admin` to
+ * them. For a lax but usual mode, such as that of a group's volume, the operator gets a notice instead.
  */
 export function ensureAdminToken(file: string, notice: Notice): string {
   checkFolder(dirname(file), notice);
@@ -40,13 +40,13 @@ export function ensureAdminToken(file: string, notice: Notice): string {
   if (existing !== null) return existing;
   const token = randomBytes(32).toString('base64url');
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  // A new file rather than the empty one: that may be open in another process.
+  // A new file, because the empty one may be open in another process.
   rmSync(file, { force: true });
   writeFileSync(file, `${token}\n`, { mode: 0o600, flag: 'wx' });
   return token;
 }
 
-/** The token of a file that only we, our group or root could have written; `null` when there is none or it is empty. */
+/** The token of a file that only we, our group or root could have written; `null` for a missing or empty file. */
 function readExisting(file: string, notice: Notice): string | null {
   const stats = statSync(file, { throwIfNoEntry: false });
   if (stats === undefined) return null;
@@ -58,33 +58,35 @@ function readExisting(file: string, notice: Notice): string | null {
     );
   if (token.length < minTokenLength)
     throw new Error(
-      `${file} holds a token of less than ${minTokenLength} characters: remove it to have one made`,
+      `${file} holds a token of fewer than ${minTokenLength} characters: remove it, and a new one is generated`,
     );
   checkMode(file, stats, notice);
   return token;
 }
 
 /**
- * What others may have written is not trusted any more. What they could only read is closed to them: a volume's mode is
- * often set by what mounts it, and a start that fails for it fails for ever.
+ * Refuses a file that other users may have written. Makes a file private that they could only read, instead of refusing
+ * it: a volume's mode is often set by its mount, so that the start would fail every time.
  */
 function checkMode(file: string, stats: Stats, notice: Notice): void {
   if (hasBits(stats, othersWriteBit))
     throw new Error(
-      `${file} can be written by every user: remove it to have a token made, or set TEXTGATE_ADMIN_TOKEN`,
+      `${file} can be written by every user: remove it, and a new token is generated, or set TEXTGATE_ADMIN_TOKEN`,
     );
   if (!hasBits(stats, groupBits | othersBits)) return;
-  if (tighten(file)) return notice(`${file} could be read by other users: its mode is 0600 now`);
+  if (tighten(file)) return notice(`${file} could be read by other users: its mode has been set to 0600`);
   if (hasBits(stats, othersBits))
     throw new Error(`${file} can be read by every user: run chmod 600 ${file}, or set TEXTGATE_ADMIN_TOKEN`);
   if (!isOfOurGroup(stats))
     throw new Error(
       `${file} can be read or written by a group that is not ours: run chmod 600 ${file}, or set TEXTGATE_ADMIN_TOKEN`,
     );
-  notice(`${file} can be read or written by its group: run chmod 600 ${file} unless all of the group may`);
+  notice(
+    `${file} can be read or written by its group: run chmod 600 ${file} unless the whole group is trusted`,
+  );
 }
 
-/** Takes all others' rights to a file; false where we may not, or its file system has no modes of its own. */
+/** Makes a file private; false when that is not permitted, or when its file system has no modes. */
 function tighten(file: string): boolean {
   try {
     chmodSync(file, 0o600);
@@ -94,7 +96,7 @@ function tighten(file: string): boolean {
   }
 }
 
-/** Who can write in the folder can put another file in the place of the token's, which then is not ours. */
+/** Warns of a folder that every user can write in: any of them could replace the token's file. */
 function checkFolder(folder: string, notice: Notice): void {
   const stats = statSync(folder, { throwIfNoEntry: false });
   if (stats === undefined || !hasBits(stats, othersWriteBit) || hasBits(stats, stickyBit)) return;
@@ -103,7 +105,7 @@ function checkFolder(folder: string, notice: Notice): void {
   );
 }
 
-/** Root may read everything in any case, and owns what is mounted into containers. */
+/** Whether a file is owned by us or by root: root can read everything anyway, and owns what containers mount. */
 function isOurs({ uid }: Stats): boolean {
   return process.getuid === undefined || uid === 0 || uid === process.getuid();
 }
@@ -112,7 +114,7 @@ function isOfOurGroup({ gid }: Stats): boolean {
   return gid === process.getegid?.() || process.getgroups?.().includes(gid) === true;
 }
 
-/** Windows has no such bits; what it reports there means nothing. */
+/** Whether a mode has one of these bits; never on Windows, where they have no meaning. */
 function hasBits({ mode }: Stats, bits: number): boolean {
   return process.platform !== 'win32' && (mode & bits) !== 0;
 }

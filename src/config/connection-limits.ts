@@ -1,37 +1,32 @@
 import { readFileSync } from 'node:fs';
+import type { ConnectionLimits } from '../domain/connection-limits.ts';
 import type { Config } from './schema.ts';
 
-/** How many files and sockets a process may have open where the system does not say: the usual limit. */
+/** The assumed limit of open files and sockets on systems that do not report one: the usual default. */
 const usualDescriptors = 1_024;
 
-/** How many of them the process itself needs: its database, log, threads and look-ups of names. */
+/** How many file descriptors the process itself needs: for its database, log, threads and DNS look-ups. */
 const ownDescriptors = 64;
 
-/** How many connections the admin listener takes at the most: probes, scrapers, and an operator. */
+/** How many connections the admin listener accepts at most: from probes, scrapers and operators. */
 const maxAdminConnections = 64;
 
-/** The bounds of a default for the public listener: fewer would serve nobody, more would want memory that is not asked for. */
+/** The bounds of the public listener's default: fewer are useless, and more would use more memory than expected. */
 const leastConnections = 8;
 const mostConnections = 10_000;
 
-/** The bounds of the default for connections without a known key from one address, half of all otherwise. */
+/** The bounds of the default for anonymous connections per address, which is half of all connections. */
 const leastAnonymousPerAddress = 16;
 const mostAnonymousPerAddress = 1_024;
 
-/** How many connections a listener takes, and how many of one address at which no valid key was presented lately. */
-interface ListenerLimits {
-  readonly maxConnections: number;
-  readonly maxAnonymousPerAddress: number;
-}
-
 /**
- * The limits of both listeners. By default a public connection may have a socket to an upstream beside it, and what the
- * process and the admin listener need is kept free, so that the public can't use up all descriptors.
+ * The limits of both listeners. The default counts two descriptors for each public connection, one of them for a socket
+ * to an upstream, and reserves those of the process and the admin listener: clients can't use up all descriptors.
  */
 export function connectionLimits(
   { maxConnections, maxAnonymousPerAddress }: Config['server'],
   descriptors: number,
-): { readonly public: ListenerLimits; readonly admin: ListenerLimits } {
+): { readonly public: ConnectionLimits; readonly admin: ConnectionLimits } {
   const admin = Math.min(maxAdminConnections, Math.max(leastConnections, Math.floor(descriptors / 16)));
   const affordable = Math.floor((descriptors - ownDescriptors - admin) / 2);
   const open = maxConnections ?? Math.min(mostConnections, Math.max(leastConnections, affordable));
@@ -44,7 +39,7 @@ export function connectionLimits(
   };
 }
 
-/** The descriptors that this process may have open, as Linux tells it; the usual limit elsewhere. */
+/** How many descriptors this process may have open, as Linux reports it; the usual default on other systems. */
 export function readDescriptorLimit(): number {
   try {
     const [, soft] =

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { nearestName } from '../shared/nearest-name.ts';
 
-/** What an issue of the schema is to whoever wrote the config: its path, and what to do about it. */
+/** Describes an issue of the schema for the author of the config: its path, and how to fix it. */
 export function describeIssue(issue: z.core.$ZodIssue, schema: z.ZodType): readonly string[] {
   if (issue.code === 'invalid_key')
     return issue.issues.map(({ message }) => `${writePath(issue.path)}: ${message}`);
@@ -10,10 +10,10 @@ export function describeIssue(issue: z.core.$ZodIssue, schema: z.ZodType): reado
   return issue.keys.map((key) => `${writePath([...issue.path, key])}: unknown key${suggestion(key, known)}`);
 }
 
-/** Names what was probably meant by a name that is not known. */
+/** Suggests the most similar known name for an unknown one, or lists all known names. */
 export function suggestion(wrong: string, known: readonly string[]): string {
   const nearest = nearestName(wrong, known);
-  return nearest === null ? `; known here: ${known.join(', ')}` : `; did you mean '${nearest}'?`;
+  return nearest === null ? `; known names: ${known.join(', ')}` : `; did you mean '${nearest}'?`;
 }
 
 function writePath(path: readonly PropertyKey[]): string {
@@ -21,7 +21,7 @@ function writePath(path: readonly PropertyKey[]): string {
   return written === '' ? 'config' : written.replace(/^\./, '');
 }
 
-/** The keys that the schema knows at a path of the input. */
+/** The keys that the schema accepts at a path of the input. */
 function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): readonly string[] {
   let here: z.ZodType = unwrap(schema);
   for (const part of path) {

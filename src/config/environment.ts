@@ -1,19 +1,22 @@
+import type { TracingSettings } from '../domain/tracing-settings.ts';
+
 /** The environment, as `process.env` gives it. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A variable's value; one that is set to nothing counts as not set, as compose files leave them. */
+/** A variable's value; a blank one counts as not set, because compose files pass unset variables on as blank. */
 export function readVariable(environment: Environment, name: string): string | undefined {
   const value = environment[name]?.trim();
   return value === '' ? undefined : value;
 }
 
-/** The environment of this process. */
-export function processEnvironment(): Environment {
-  return process.env;
-}
-
-/** Whether tracing is switched on, by OpenTelemetry's own variables: an endpoint is set, and the SDK is not disabled. */
-export function isTracingEnabled(environment: Environment): boolean {
+/** The tracing settings in OpenTelemetry's own variables; `null` when no endpoint is set, or the SDK is disabled. */
+export function readTracingSettings(environment: Environment = process.env): TracingSettings | null {
+  const endpoint = readVariable(environment, 'OTEL_EXPORTER_OTLP_ENDPOINT');
   const isDisabled = readVariable(environment, 'OTEL_SDK_DISABLED')?.toLowerCase() === 'true';
-  return !isDisabled && readVariable(environment, 'OTEL_EXPORTER_OTLP_ENDPOINT') !== undefined;
+  if (endpoint === undefined || isDisabled) return null;
+  return {
+    endpoint,
+    sampler: readVariable(environment, 'OTEL_TRACES_SAMPLER'),
+    samplerArgument: readVariable(environment, 'OTEL_TRACES_SAMPLER_ARG'),
+  };
 }

@@ -5,7 +5,7 @@ import type { Environment } from './environment.ts';
 import { readConfig } from './read-config.ts';
 import type { Config } from './schema.ts';
 
-/** A config that can't be used, with every problem it has. */
+/** A config that can't be used, with all of its problems. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
 
@@ -24,7 +24,7 @@ export function loadConfigFile(file: string, environment: Environment): Config {
 }
 
 /**
- * The config of a start without a file: the server named by `TEXTGATE_UPSTREAM_URL` with the models it lists,
+ * The config of a start without a file: the upstream at `TEXTGATE_UPSTREAM_URL` with the models it lists,
  * or else the built-in demo. Throws `ConfigError`.
  */
 export function environmentConfig(environment: Environment): Config {
@@ -43,7 +43,7 @@ export function environmentConfig(environment: Environment): Config {
   return namingVariables(() => checkConfig(withListeners(input, environment), 'the environment'));
 }
 
-/** Where the variables of a start without a file stand in its config. */
+/** The config path that each variable sets in a start without a file. */
 const variables: readonly (readonly [path: string, variable: string])[] = [
   ['server.host', 'TEXTGATE_HOST'],
   ['server.port', 'TEXTGATE_PORT'],
@@ -54,7 +54,7 @@ const variables: readonly (readonly [path: string, variable: string])[] = [
   ['upstreams.upstream.apiKey', 'TEXTGATE_UPSTREAM_API_KEY'],
 ];
 
-/** Tells problems by the names that whoever set the environment knows. */
+/** Names the environment variables in problems, instead of config paths that the operator has not written. */
 function namingVariables(load: () => Config): Config {
   try {
     return load();
@@ -68,15 +68,15 @@ function namingVariables(load: () => Config): Config {
   }
 }
 
-/** Checks a config given as an object. Throws `ConfigError`, with the problems known before among its own. */
+/** Checks a config given as an object. Throws `ConfigError` with its problems and those that are `known` already. */
 export function checkConfig(input: unknown, source: string, known: readonly string[] = []): Config {
   const read = readConfig(input);
-  const problems = 'problems' in read ? [...known, ...read.problems] : known;
-  if ('problems' in read || problems.length > 0) throw new ConfigError(source, problems);
+  const problems = read.kind === 'problems' ? [...known, ...read.problems] : known;
+  if (read.kind === 'problems' || problems.length > 0) throw new ConfigError(source, problems);
   return read.config;
 }
 
-/** Nothing of a broken file is quoted: the line may hold a key, and what is told here goes into the log. */
+/** Parses a YAML file. Errors never quote it: a line may hold a key, and the message goes into the log. */
 function parseFile(file: string): unknown {
   const lineCounter = new LineCounter();
   const document = parseDocument(readText(file), { prettyErrors: false, lineCounter });
@@ -88,7 +88,7 @@ function parseFile(file: string): unknown {
   try {
     return document.toJS();
   } catch {
-    throw new ConfigError(file, ['not valid YAML: an alias leads nowhere']);
+    throw new ConfigError(file, ['not valid YAML: unresolved alias']);
   }
 }
 
@@ -105,7 +105,7 @@ function interpolate(value: unknown, environment: Environment, path: string, pro
   if (typeof value === 'string')
     return value.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (whole, name: string) => {
       const found = environment[name];
-      if (found === undefined) problems.push(`${path}: the environment has no ${name}`);
+      if (found === undefined) problems.push(`${path}: the environment variable ${name} is not set`);
       return found ?? whole;
     });
   if (Array.isArray(value))
@@ -120,8 +120,8 @@ function interpolate(value: unknown, environment: Environment, path: string, pro
 }
 
 /**
- * The environment fills in what the file leaves out of the listeners: a file's own word counts more. A section that
- * is written without anything in it is left out too.
+ * Fills in the settings of the listeners that the file leaves out from the environment; a value in the file has
+ * precedence. An empty section counts as left out.
  */
 function withListeners(input: unknown, environment: Environment): unknown {
   if (typeof input !== 'object' || input === null) return input;

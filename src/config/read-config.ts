@@ -1,16 +1,21 @@
 import { schemaMessage } from '../shared/schema-messages.ts';
 import { describeIssue } from './describe-issue.ts';
-import { discovers, unknownUpstreams } from './references.ts';
+import { usesDiscovery, unknownUpstreams } from './references.ts';
 import { discovering, listing } from './schema.ts';
 import type { Config } from './schema.ts';
 
-/** Checks a config; returns it, or every problem at once, each with its path. */
-export function readConfig(
-  input: unknown,
-): { readonly config: Config } | { readonly problems: readonly string[] } {
-  const schema = discovers(input) ? discovering : listing;
+/** A checked config, or every problem that it has, each with its path. */
+export type ConfigReading =
+  | { readonly kind: 'config'; readonly config: Config }
+  | { readonly kind: 'problems'; readonly problems: readonly string[] };
+
+/** Checks a config; reports all of its problems at once. */
+export function readConfig(input: unknown): ConfigReading {
+  const schema = usesDiscovery(input) ? discovering : listing;
   const read = schema.safeParse(input, { error: schemaMessage });
   const faults = read.error?.issues.flatMap((issue) => describeIssue(issue, schema)) ?? [];
   const problems = [...faults, ...unknownUpstreams(input)];
-  return read.success && problems.length === 0 ? { config: read.data } : { problems };
+  return read.success && problems.length === 0
+    ? { kind: 'config', config: read.data }
+    : { kind: 'problems', problems };
 }

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { discovering, listing } from './schema.ts';
 import type { Config } from './schema.ts';
 
-/** What stands in the place of a secret. */
+/** The text that replaces a secret. */
 const hidden = '(hidden)';
 
-/** Keys under which secrets stand, whose values are never shown; headers may hold them, too. */
+/** The keys whose values are secrets. Headers may hold secrets, too; they are redacted separately. */
 const secretKeys = new Set(['apiKey', 'token']);
 
-/** A checked config as people may read it. */
+/** A checked config without its secrets. */
 export function redactedConfig(config: Config): unknown {
   return JSON.parse(
     JSON.stringify(config, (key, value: unknown) => {
@@ -21,7 +21,7 @@ export function redactedConfig(config: Config): unknown {
   ) as unknown;
 }
 
-/** Some providers take a key in the query. */
+/** Redacts the values of a query: some providers take the key there. */
 function withoutQueryValues(address: string): string {
   const [base = '', query] = address.split('?', 2);
   if (query === undefined) return address;
@@ -29,7 +29,7 @@ function withoutQueryValues(address: string): string {
   return `${base}?${names.map((name) => `${name}=${hidden}`).join('&')}`;
 }
 
-/** The JSON Schema of a config file, in either of its forms. */
+/** The JSON Schema of a config file, with listed or discovered models. */
 export function configSchema(): unknown {
   return z.toJSONSchema(z.union([listing, discovering]), { io: 'input', unrepresentable: 'any' });
 }

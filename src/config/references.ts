@@ -1,6 +1,6 @@
 import { suggestion } from './describe-issue.ts';
 
-/** As much of a config's shape as can be relied on before it is checked. */
+/** The parts of an unchecked config that hold references; any of them may have the wrong type. */
 interface UncheckedConfig {
   readonly upstreams?: Readonly<Record<string, unknown>>;
   readonly models?: Readonly<Record<string, unknown>>;
@@ -12,17 +12,17 @@ function routesOf(entry: unknown): readonly ({ readonly upstream?: unknown } | n
   return Array.isArray(routes) ? routes : [];
 }
 
-/** Whether the models are to be asked of an upstream. */
-export function discovers(input: unknown): boolean {
+/** Whether an unchecked config discovers its models from an upstream. */
+export function usesDiscovery(input: unknown): boolean {
   return typeof (input as UncheckedConfig | null)?.models?.['from'] === 'string';
 }
 
-/** Looks at the unchecked config, so that a name that leads nowhere is reported along with all other problems. */
+/** The problems of references to upstreams. Reads the unchecked config, so that they are reported with all others. */
 export function unknownUpstreams(input: unknown): readonly string[] {
-  const { upstreams, models: offered, passthrough: passed } = (input ?? {}) as UncheckedConfig;
+  const { upstreams, models: offered, passthrough } = (input ?? {}) as UncheckedConfig;
   if (typeof upstreams !== 'object' || upstreams === null) return [];
   const known = Object.keys(upstreams);
-  const named = discovers(input)
+  const named = usesDiscovery(input)
     ? [{ path: 'models.from', target: offered?.['from'] }]
     : Object.entries(offered ?? {}).flatMap(([name, entry]) =>
         routesOf(entry).map((route, index) => ({
@@ -30,19 +30,21 @@ export function unknownUpstreams(input: unknown): readonly string[] {
           target: route?.upstream,
         })),
       );
-  const passes = (Array.isArray(passed) ? passed : []).map((entry: { upstream?: unknown } | null, index) => ({
-    path: `passthrough[${index}].upstream`,
-    target: entry?.upstream,
-  }));
-  const demos = passes
+  const passthroughs = (Array.isArray(passthrough) ? passthrough : []).map(
+    (entry: { upstream?: unknown } | null, index) => ({
+      path: `passthrough[${index}].upstream`,
+      target: entry?.upstream,
+    }),
+  );
+  const demos = passthroughs
     .filter(({ target }) => isDemo(upstreams[String(target)]))
-    .map(({ path }) => `${path}: the built-in demo has no paths of its own`);
-  const strangers = [...named, ...passes].flatMap(({ path, target }) =>
+    .map(({ path }) => `${path}: the built-in demo has no passthrough paths`);
+  const unknown = [...named, ...passthroughs].flatMap(({ path, target }) =>
     typeof target !== 'string' || known.includes(target)
       ? []
       : [`${path}: no upstream is named '${target}'${suggestion(target, known)}`],
   );
-  return [...strangers, ...demos];
+  return [...unknown, ...demos];
 }
 
 function isDemo(upstream: unknown): boolean {

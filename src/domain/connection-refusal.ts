@@ -6,7 +6,7 @@ export const connectionRefusals = [
   'evicted',
   /** Too many connections without a known key from one address. */
   'address_limit',
-  /** Too many answers were owed on one connection. */
+  /** Too many answers were pending on one connection. */
   'pipelined',
 ] as const;
 

@@ -7,17 +7,19 @@ import { isLoopback, networkOf } from '../shared/ip-address.ts';
 import { readBearer } from '../pipeline/authenticate.ts';
 import { connectionOf } from './connection.ts';
 import { originFault } from './page-guard.ts';
-import { sendRefusal } from './refusal-response.ts';
+import { sendRefusal } from './respond.ts';
 
-/** How many wrong tokens a network may try in a window, how long that is in milliseconds, and how many are watched. */
+/** How many wrong tokens one network may try within a window. */
 const maxFailures = 10;
 const failureWindowMs = 60_000;
+
+/** How many networks are counted at once; beyond that the least recently used one is dropped. */
 const maxWatchedNetworks = 1_000;
 
 /**
- * Lets nothing pass without the admin token, and no web page at all. A right token always passes, so that wrong ones
- * can't lock the operator out. Only tokens that were tried are counted: a page can make a browser send requests without
- * one.
+ * Refuses every request without the admin token, and every request from a web page. The right token always passes, so
+ * that an attacker's wrong ones can't lock the operator out. A request without a token is not counted as a failure,
+ * because any web page can make the operator's browser send one.
  */
 export function createAdminGuard(token: string): RequestHandler {
   const expected = digest(token);
@@ -34,11 +36,11 @@ export function createAdminGuard(token: string): RequestHandler {
     const failed = failures.get(network) ?? 0;
     if (failed >= maxFailures) return sendRefusal(response, tooManyFailures());
     if (presented !== null) failures.set(network, failed + 1, { noUpdateTTL: true });
-    sendRefusal(response, wrongToken('The admin token is missing or wrong.'));
+    sendRefusal(response, refuse('invalid_api_key', 'The admin token is missing or wrong.'));
   };
 }
 
-/** What shares one count of failures: one machine has all of 127.0.0.0/8 and ::1. */
+/** The network whose failures are counted together: one machine has all of 127.0.0.0/8 and ::1. */
 function watchedNetwork(address: string): string {
   return isLoopback(address) ? 'loopback' : networkOf(address);
 }
@@ -49,11 +51,7 @@ function tooManyFailures(): Refusal {
   });
 }
 
-function wrongToken(message: string): Refusal {
-  return refuse('invalid_api_key', message);
-}
-
-/** Digests have one length, which `timingSafeEqual` needs. */
+/** Digests have the equal lengths that `timingSafeEqual` needs. */
 function digest(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }

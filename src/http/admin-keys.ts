@@ -8,12 +8,14 @@ import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/com
 import { ownReferences } from '../domain/account.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { IssuedKey, KeyManagement } from '../operations/manage-keys.ts';
-import { check, instant, pageQuery, readChecked, unknownCursor } from './checked-input.ts';
-import { methodNotAllowed, sendAnswer } from './refusal-response.ts';
+import { check, instant, pageQuery, pathIdOf, readChecked, unknownCursor } from './checked-input.ts';
+import { methodNotAllowed } from './fallback-handlers.ts';
+import { sendAnswer } from './respond.ts';
 import { emptyAccount, presentAccount, presentKey } from './present-key.ts';
 import type { KeyDefaults } from './present-key.ts';
+import { presentList } from './present-list.ts';
 
-/** What the routes of keys need. */
+/** The dependencies of the key routes. */
 export interface KeyAdministration {
   readonly defaults: KeyDefaults;
   readonly keys: KeyManagement;
@@ -29,7 +31,7 @@ const name = z
   .string()
   .min(1)
   .max(maxNameLength)
-  .regex(/^[^\p{Cc}]*$/u, 'expected a name without line breaks and the like');
+  .regex(/^[^\p{Cc}]*$/u, 'expected a name without control characters');
 const atLeastOne = z.int().min(1);
 const models = z.array(z.string().min(1)).min(1).max(maxModels);
 const compatibility = z.strictObject({
@@ -65,18 +67,18 @@ const payment = z.strictObject({
     .max(maxReferenceLength)
     .refine(
       (text) => !text.startsWith(ownReferences),
-      `expected no reference that begins with ${ownReferences}`,
+      `expected a reference that does not begin with ${ownReferences}`,
     ),
 });
 
-/** The life of a key: made, listed, read, changed, taken back, rotated, paid for. */
+/** The routes under `/admin/keys`: create, list, read, change, revoke, rotate and credit keys. */
 export function createKeyRoutes(administration: KeyAdministration): Router {
   const { keys } = administration;
   const router = Router({ mergeParams: true });
-  const show = async (key: ApiKey | Refusal): Promise<object | Refusal> =>
-    isRefusal(key) ? key : ((await showAll([key], administration))[0] ?? {});
-  const showIssued = async (issued: IssuedKey | Refusal): Promise<object | Refusal> =>
-    isRefusal(issued) ? issued : { ...(await show(issued.key)), key: issued.secret };
+  const present = async (key: ApiKey | Refusal): Promise<object | Refusal> =>
+    isRefusal(key) ? key : ((await presentAll([key], administration))[0] ?? {});
+  const presentIssued = async (issued: IssuedKey | Refusal): Promise<object | Refusal> =>
+    isRefusal(issued) ? issued : { ...(await present(issued.key)), key: issued.secret };
 
   router.get(
     '/',
@@ -88,14 +90,16 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
       const body = await readChecked(request, response, newKey);
       if (isRefusal(body)) return body;
       const { name: given, balance: balanceNanos, queueWait: queueWaitMs, ...settings } = body;
-      return showIssued(await keys.issue(given, withoutAbsent({ ...settings, queueWaitMs, balanceNanos })));
+      return presentIssued(
+        await keys.issue(given, withoutAbsent({ ...settings, queueWaitMs, balanceNanos })),
+      );
     }),
   );
   router.all('/', methodNotAllowed('GET, POST'));
 
   router.get(
     '/:id',
-    handle(200, async (request) => show(await keys.show(idOf(request)))),
+    handle(200, async (request) => present(await keys.show(pathIdOf(request)))),
   );
   router.patch(
     '/:id',
@@ -103,12 +107,12 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
       const body = await readChecked(request, response, changedKey);
       if (isRefusal(body)) return body;
       const { queueWait: queueWaitMs, ...changes } = body;
-      return show(await keys.change(idOf(request), withoutAbsent({ ...changes, queueWaitMs })));
+      return present(await keys.change(pathIdOf(request), withoutAbsent({ ...changes, queueWaitMs })));
     }),
   );
   router.delete(
     '/:id',
-    handle(200, async (request) => show(await keys.revoke(idOf(request)))),
+    handle(200, async (request) => present(await keys.revoke(pathIdOf(request)))),
   );
   router.all('/:id', methodNotAllowed('GET, PATCH, DELETE'));
 
@@ -116,7 +120,7 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
     '/:id/rotate',
     handle(200, async (request, response) => {
       const body = await readChecked(request, response, rotation);
-      return isRefusal(body) ? body : showIssued(await keys.rotate(idOf(request), body.grace));
+      return isRefusal(body) ? body : presentIssued(await keys.rotate(pathIdOf(request), body.grace));
     }),
   );
   router.all('/:id/rotate', methodNotAllowed('POST'));
@@ -126,7 +130,7 @@ export function createKeyRoutes(administration: KeyAdministration): Router {
     handle(200, async (request, response) => {
       const body = await readChecked(request, response, payment);
       if (isRefusal(body)) return body;
-      const keyId = idOf(request);
+      const keyId = pathIdOf(request);
       const paid = await keys.credit({ keyId, nanos: body.amount, reference: body.reference });
       return isRefusal(paid) ? paid : { id: keyId, booked: paid.booked, ...presentAccount(paid.account) };
     }),
@@ -140,10 +144,10 @@ async function listKeys(request: Request, administration: KeyAdministration): Pr
   if (isRefusal(page)) return page;
   const found = await administration.keys.list(page.limit, page.before ?? null);
   if (found === null) return unknownCursor();
-  return { object: 'list', data: await showAll(found.keys, administration), next: found.next };
+  return presentList(await presentAll(found.keys, administration), found.next);
 }
 
-async function showAll(
+async function presentAll(
   found: readonly ApiKey[],
   { keys, defaults, countInFlight }: KeyAdministration,
 ): Promise<readonly object[]> {
@@ -161,11 +165,7 @@ function handle(
   return async (request, response) => sendAnswer(response, status, await work(request, response));
 }
 
-function idOf(request: Request): string {
-  return String(request.params['id']);
-}
-
-/** zod leaves an absent optional key in as `undefined`, which would hide the service's default. */
+/** Drops keys with the value `undefined`: zod keeps an absent optional key as one, which would override the default. */
 function withoutAbsent(settings: object): object {
   return JSON.parse(JSON.stringify(settings)) as object;
 }

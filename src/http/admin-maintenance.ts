@@ -3,22 +3,23 @@ import { Router } from 'express';
 import type { Response } from 'express';
 import { isRefusal } from '../shared/errors.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
-import { methodNotAllowed, sendAnswer, sendRefusal } from './refusal-response.ts';
+import { methodNotAllowed } from './fallback-handlers.ts';
+import { sendAnswer, sendRefusal } from './respond.ts';
 
-/** `/ledger` and `/backup`, below `/admin`. Both may take minutes. */
+/** The routes `/admin/ledger` and `/admin/backup`. Both may take minutes. */
 export function createMaintenanceRoutes(maintenance: Maintenance): Router {
   const router = Router();
   router.get('/ledger', async (_request, response) => {
-    const left = new AbortController();
-    response.once('close', () => left.abort());
+    const disconnected = new AbortController();
+    response.once('close', () => disconnected.abort());
     try {
-      sendAnswer(response, 200, await maintenance.verifyLedger(left.signal));
+      sendAnswer(response, 200, await maintenance.verifyLedger(disconnected.signal));
     } catch (error) {
-      if (!left.signal.aborted) throw error;
+      if (!disconnected.signal.aborted) throw error;
     }
   });
   router.all('/ledger', methodNotAllowed('GET'));
-  // Express would answer HEAD by GET, and copy the database for nothing.
+  // Express answers HEAD with the GET handler, which would copy the database for nothing.
   router.head('/backup', methodNotAllowed('GET'));
   router.get('/backup', (_request, response) => sendBackup(response, maintenance));
   router.all('/backup', methodNotAllowed('GET'));
@@ -36,7 +37,7 @@ async function sendBackup(response: Response, maintenance: Maintenance): Promise
     });
     await pipeline(copy.read(), response);
   } catch {
-    // The client left, or the disk failed: by the length it knows that the copy is not whole.
+    // The client disconnected, or the disk failed. The content length shows the client that the copy is incomplete.
     response.destroy();
   } finally {
     await copy.remove();

@@ -1,14 +1,17 @@
 import { Router } from 'express';
 import { z } from 'zod';
-import { isRefusal, refuse } from '../shared/errors.ts';
+import { isRefusal } from '../shared/errors.ts';
 import type { RecordFilter, RecordPage } from '../domain/consumption.ts';
 import type { RunningRequest, RunningRequests } from '../domain/ports/running-requests.ts';
-import { check, instant, pageQuery, unknownCursor } from './checked-input.ts';
-import { methodNotAllowed, sendAnswer, sendBody } from './refusal-response.ts';
-import { isoTime } from './present-key.ts';
-import { recordsAsCsv, presentRecord } from './present-record.ts';
+import { check, instant, pageQuery, pathIdOf, unknownCursor } from './checked-input.ts';
+import { methodNotAllowed } from './fallback-handlers.ts';
+import { isoTime } from './iso-time.ts';
+import { presentCancellation } from './present-cancellation.ts';
+import { presentList } from './present-list.ts';
+import { presentRecord, presentRecordsAsCsv } from './present-record.ts';
+import { sendAnswer, sendBody } from './respond.ts';
 
-/** What an operator can see of requests, past and running. */
+/** The dependencies of the routes about past and running requests. */
 export interface RecordAdministration {
   listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage | null>;
   readonly running: Pick<RunningRequests, 'list' | 'cancel'>;
@@ -21,7 +24,7 @@ const recordQuery = pageQuery.extend({
   to: instant.optional(),
 });
 
-/** `/records` and `/in-flight`, below `/admin`. */
+/** The routes `/admin/records` and `/admin/in-flight`. */
 export function createRecordRoutes(administration: RecordAdministration): Router {
   const router = Router();
   router.get('/records', async (request, response) => {
@@ -32,8 +35,8 @@ export function createRecordRoutes(administration: RecordAdministration): Router
     if (page === null) return sendAnswer(response, 200, unknownCursor());
     const { records, next } = page;
     if (request.accepts(['json', 'csv']) !== 'csv')
-      return sendAnswer(response, 200, { object: 'list', data: records.map(presentRecord), next });
-    sendBody(response, 200, recordsAsCsv(records), {
+      return sendAnswer(response, 200, presentList(records.map(presentRecord), next));
+    sendBody(response, 200, presentRecordsAsCsv(records), {
       'content-type': 'text/csv; charset=utf-8',
       ...(next === null ? {} : { 'x-textgate-next': next }),
     });
@@ -41,21 +44,15 @@ export function createRecordRoutes(administration: RecordAdministration): Router
   router.all('/records', methodNotAllowed('GET'));
   router.get('/in-flight', async (_request, response) => {
     const running = await administration.running.list();
-    sendAnswer(response, 200, { object: 'list', data: running.map(presentRunning), next: null });
+    sendAnswer(response, 200, presentList(running.map(presentRunning), null));
   });
   router.all('/in-flight', methodNotAllowed('GET'));
   router.post('/in-flight/:id/cancel', async (request, response) => {
-    const { id } = request.params;
-    const isCancelled = await administration.running.cancel(id);
-    sendAnswer(response, 200, isCancelled ? { request_id: id, cancelled: true } : notRunning());
+    const id = pathIdOf(request);
+    sendAnswer(response, 200, presentCancellation(id, await administration.running.cancel(id)));
   });
   router.all('/in-flight/:id/cancel', methodNotAllowed('POST'));
   return router;
-}
-
-/** The refusal for a request that is over, or never was. */
-export function notRunning(): ReturnType<typeof refuse> {
-  return refuse('request_not_found', 'No request with this id is running.');
 }
 
 function presentRunning({ requestId, protocol, createdAtMs, keyId, mode, model }: RunningRequest): object {

@@ -8,9 +8,10 @@ import type { KeyAdministration } from './admin-keys.ts';
 import { createMaintenanceRoutes } from './admin-maintenance.ts';
 import { createRecordRoutes } from './admin-records.ts';
 import type { RecordAdministration } from './admin-records.ts';
-import { refuseFaults, sendBody, unknownUrl } from './refusal-response.ts';
+import { refuseFaults, unknownUrl } from './fallback-handlers.ts';
+import { sendBody } from './respond.ts';
 
-/** What the admin listener shows and does. */
+/** The dependencies of the admin listener's routes. */
 export interface AdminPorts {
   readonly token: string;
   /** The first handler of every request. */
@@ -20,13 +21,13 @@ export interface AdminPorts {
   readonly maintenance: Maintenance;
   readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly onFault: ReportFault;
-  /** How every upstream is, by its name: shown, but no reason not to be ready, since others would not fare better. */
+  /** The state of each upstream by name. It does not affect readiness: other replicas have the same upstreams. */
   readonly upstreamStates: () => Readonly<Record<string, string>>;
-  /** Why the service can't take requests now; `null` when it can. */
+  /** The reason why the service can't take requests now; `null` when it can. */
   notReady(): Promise<string | null>;
 }
 
-/** Metrics and probes in the open, as scrapers and orchestrators expect them; `/admin` behind its token. */
+/** Creates the admin routes: metrics and probes without a token, as scrapers expect them, and `/admin` with it. */
 export function createAdminRouter(ports: AdminPorts): Router {
   const router = Router({ caseSensitive: true });
   router.use(ports.prepare);

@@ -5,19 +5,19 @@ import type { Refusal } from '../shared/errors.ts';
 import type { Limits, LimitDecision } from '../domain/limits.ts';
 import type { AnswerHead } from '../pipeline/client-connection.ts';
 
-/** Statuses that clients retry by themselves, so that a useless retry has to be forbidden. */
+/** Statuses below 500 that SDKs retry by default, so that a useless retry must be forbidden in a header. */
 const retriedStatuses = new Set([402, 408, 409, 429]);
 
-/** SDKs ignore a longer wait than this and retry within seconds, in milliseconds. */
+/** The longest `retry-after` that SDKs obey, in milliseconds; after a longer one they retry within seconds. */
 const longestObeyedWaitMs = 60_000;
 
-/** How many names of stripped parameters a header carries. */
+/** How many names of stripped parameters the header lists. */
 const maxStrippedNames = 64;
 
-/** Intermediaries that buffer or recompress an event stream would hold its text back. */
+/** Keeps intermediaries from buffering or recompressing an event stream, which would delay its text. */
 const streamHeaders = { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' };
 
-/** Everything that the head of an answer says, as headers. */
+/** The headers of an answer, from its head. */
 export function answerHeaders(head: AnswerHead): Record<string, string> {
   return {
     'content-type': head.contentType,
@@ -31,7 +31,7 @@ export function answerHeaders(head: AnswerHead): Record<string, string> {
   };
 }
 
-/** When to come back, and whether to come back at all. */
+/** The headers that say when to retry a refused request, and whether to. */
 export function refusalHeaders({ code, retryAfterMs }: Refusal): Record<string, string> {
   const headers: Record<string, string> = {};
   if (retryAfterMs !== null) {
@@ -45,7 +45,7 @@ export function refusalHeaders({ code, retryAfterMs }: Refusal): Record<string, 
   return headers;
 }
 
-/** How a key stands, on every answer to an admitted or limited request. */
+/** A key's rate limits and their use, on every answer to an admitted or limited request. */
 function limitHeaders(standing: LimitDecision, limits: Limits): Record<string, string> {
   return {
     'x-ratelimit-limit-requests': String(limits.requestsPerMinute),

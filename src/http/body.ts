@@ -3,18 +3,18 @@ import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { connectionOf } from './connection.ts';
 
-/** A request that a body parser of the surrounding app may have read before us. */
+/** A request whose body a parser of the surrounding app may have read already. */
 type MaybeParsed = IncomingMessage & { readonly body?: unknown };
 
-/** Requests that wait for our word before they send their body. */
+/** Requests whose clients wait for `100 Continue` before they send the body. */
 const awaitingContinue = new WeakSet<IncomingMessage>();
 
-/** Notes that a client wants a `100 Continue`, which it gets once its key is known and its body is wanted. */
+/** Notes that a client expects `100 Continue`, which is sent when its key is accepted and its body is read. */
 export function holdContinue(request: IncomingMessage): void {
   awaitingContinue.add(request);
 }
 
-/** Reads a body of at most `maxBytes` that says it is JSON, as bytes: what they mean is for others to say. */
+/** Reads a body of at most `maxBytes` with a JSON content type, as unparsed bytes. */
 export async function readBody(
   request: IncomingMessage,
   response: ServerResponse,
@@ -23,18 +23,18 @@ export async function readBody(
   const fault = contentFault(request) ?? lengthFault(request, maxBytes);
   if (fault !== null) return fault;
   if (request.readableEnded) return takeParsed(request, maxBytes);
-  if (request.destroyed) return cutOff();
-  letBodyCome(request, response);
+  if (request.destroyed) return incomplete();
+  startBody(request, response);
   return readAll(request, maxBytes);
 }
 
-/** Tells a client that waits for our word to send its body, and has its time for that begin. */
-export function letBodyCome(request: IncomingMessage, response: ServerResponse): void {
-  connectionOf(request.socket)?.wantBody(request);
+/** Sends `100 Continue` if the client expects it, and starts the time limit of the body. */
+export function startBody(request: IncomingMessage, response: ServerResponse): void {
+  connectionOf(request.socket)?.startBody(request);
   if (awaitingContinue.delete(request)) response.writeContinue();
 }
 
-/** Whether the body is larger than anybody will read, so that the connection can't be used again. */
+/** Whether the content length exceeds the limit, so that the body is not read and the connection is closed. */
 export function isOversized(request: IncomingMessage, maxBytes: number): boolean {
   return Number(request.headers['content-length'] ?? 0) > maxBytes;
 }
@@ -55,7 +55,7 @@ function lengthFault(request: IncomingMessage, maxBytes: number): Refusal | null
   return isOversized(request, maxBytes) ? tooLarge(maxBytes) : null;
 }
 
-/** A body that is larger than the limit. */
+/** The refusal of a body that is larger than the limit. */
 export function tooLarge(maxBytes: number): Refusal {
   return refuse(
     'request_too_large',
@@ -63,15 +63,18 @@ export function tooLarge(maxBytes: number): Refusal {
   );
 }
 
-function cutOff(): Refusal {
-  return refuse('request_timeout', 'The request body did not arrive whole.');
+function incomplete(): Refusal {
+  return refuse('request_timeout', 'The request body is incomplete.');
 }
 
-/** What a parser of the surrounding app has made of the body, back as bytes. */
+/** Turns a body that a parser of the surrounding app has read back into bytes. */
 function takeParsed(request: MaybeParsed, maxBytes: number): Uint8Array | Refusal {
   const { body } = request;
   if (body === undefined)
-    return refuse('server_error', 'Middleware before the gateway has read the request body and kept it.');
+    return refuse(
+      'server_error',
+      'Another middleware consumed the request body. Mount the gateway before it.',
+    );
   const bytes =
     body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
   return bytes.length > maxBytes ? tooLarge(maxBytes) : bytes;
@@ -92,7 +95,7 @@ function readAll(request: IncomingMessage, maxBytes: number): Promise<Uint8Array
     };
     request.on('data', take);
     request.on('end', () => resolve(Buffer.concat(chunks)));
-    request.on('close', () => resolve(cutOff()));
+    request.on('close', () => resolve(incomplete()));
     request.on('error', () => {});
   });
 }

@@ -8,11 +8,13 @@ import { readBody } from './body.ts';
 
 const maxBodyBytes = 65_536;
 const defaultPageSize = 50;
-const maxPageSize = 200;
+
+/** The largest page of a list. */
+export const maxPageSize = 200;
 
 const pageSizes = `expected a whole number from 1 to ${maxPageSize}`;
 
-/** The query of a list: how many, and behind which one. */
+/** The query of a list: the page size, and the id after which the page starts. */
 export const pageQuery = z.object({
   limit: z.coerce
     .number(pageSizes)
@@ -23,12 +25,17 @@ export const pageQuery = z.object({
   before: z.string().optional(),
 });
 
-/** The refusal of a cursor that names nothing: an empty page would look like the end of the list. */
-export function unknownCursor(): Refusal {
-  return refuse('invalid_value', "Invalid 'before': nothing in this list has this id.", { param: 'before' });
+/** The `:id` in the path of a route. */
+export function pathIdOf(request: Request): string {
+  return String(request.params['id']);
 }
 
-/** Reads a JSON body and holds it against a schema. */
+/** The refusal of an unknown cursor: an empty page would look like the end of the list. */
+export function unknownCursor(): Refusal {
+  return refuse('invalid_value', "Invalid 'before': no entry of this list has this id.", { param: 'before' });
+}
+
+/** Reads a JSON body and checks it against a schema. */
 export async function readChecked<Schema extends z.ZodType>(
   request: Request,
   response: Response,
@@ -41,13 +48,13 @@ export async function readChecked<Schema extends z.ZodType>(
   return check(body, schema);
 }
 
-/** Holds something against a schema; the first fault is the refusal, with the field it was found in. */
+/** Checks a value against a schema; the first problem becomes the refusal, which names the field. */
 export function check<Schema extends z.ZodType>(input: unknown, schema: Schema): z.output<Schema> | Refusal {
   const read = schema.safeParse(input, { error: schemaMessage });
-  return read.success ? read.data : firstFault(read.error);
+  return read.success ? read.data : firstProblem(read.error);
 }
 
-function firstFault(error: z.ZodError): Refusal {
+function firstProblem(error: z.ZodError): Refusal {
   const [issue] = error.issues;
   if (issue?.code === 'unrecognized_keys') {
     const [key = ''] = issue.keys;
@@ -59,7 +66,7 @@ function firstFault(error: z.ZodError): Refusal {
   });
 }
 
-/** A moment, as milliseconds since 1970: ISO 8601 with its offset, or a day, which begins in UTC. */
+/** An instant, read into milliseconds since 1970: ISO 8601 with an offset, or a day, which begins at midnight UTC. */
 export const instant = z
   .union(
     [z.iso.datetime({ offset: true }), z.iso.date()],

@@ -11,13 +11,16 @@ import { readBody } from './body.ts';
 import { connectionOf } from './connection.ts';
 import { announceClose, lingerAfter, whenChunkIsRead } from './lingering-close.ts';
 
-/** Headers of which Node keeps the first and drops the rest, where the two could disagree. */
+/** Headers of which Node keeps the first value and drops others, so that a proxy could read another one than we do. */
 const singleHeaders = ['authorization', 'content-type'] as const;
 
-/** A request as Express hands it to a route. */
+/** A request with the route that Express matched. */
 type RoutedRequest = IncomingMessage & { readonly route?: { readonly path: string } };
 
-/** The client's end of one HTTP request, as the pipeline uses it. */
+/**
+ * The client's side of one HTTP request, which the pipeline uses as its `ClientConnection`. A `Connection` is the TCP
+ * connection below it, which may carry many requests.
+ */
 export class HttpClientConnection implements ClientConnection {
   readonly id: string;
   readonly headFault: Refusal | null;
@@ -60,8 +63,8 @@ export class HttpClientConnection implements ClientConnection {
   }
 
   /**
-   * The response's `close` tells that the client left; the request's comes when its body is read. Behind slow
-   * middleware of a surrounding app it may have come before we were asked.
+   * Calls back when the client disconnects. That is the response's `close`; the request's comes when its body is read.
+   * Behind slow middleware of a surrounding app the client may be gone already.
    */
   onGone(callback: () => void): void {
     const response = this.#response;
@@ -103,12 +106,12 @@ export class HttpClientConnection implements ClientConnection {
     return this.#sent();
   }
 
-  /** Resolves when the last byte is out, or the connection is gone. */
+  /** Resolves when the last byte is sent, or the connection is closed. */
   async #sent(): Promise<void> {
     if (!this.#response.writableFinished && !this.#response.destroyed) await this.#firstOf('finish');
   }
 
-  /** Waits for an event, the signal or the connection's end, which a client that reads nothing brings about. */
+  /** Waits for an event, the signal or the end of the connection: the unread watch closes it when a client stalls. */
   #firstOf(event: 'drain' | 'finish', signal?: AbortSignal): Promise<void> {
     const response = this.#response;
     return new Promise((resolve) => {
@@ -126,7 +129,7 @@ export class HttpClientConnection implements ClientConnection {
   }
 }
 
-/** The key of a request outside the pipeline, or the refusal; its connection is kept as that of a known client. */
+/** Authenticates a request outside the pipeline, and marks its connection as a client's. */
 export async function authenticateRequest(
   request: IncomingMessage,
   keys: KeyDirectory,
@@ -136,12 +139,12 @@ export async function authenticateRequest(
   return key;
 }
 
-/** Two different credentials in one request must not depend on which of them a parser prefers. */
+/** Refuses duplicates, because which of two credentials counts must not depend on the parser. */
 function findDuplicateHeader({ rawHeaders }: IncomingMessage): Refusal | null {
   for (const name of singleHeaders) {
-    const times = rawHeaders.filter((raw, index) => index % 2 === 0 && raw.toLowerCase() === name).length;
-    if (times > 1)
-      return refuse('duplicate_header', `The header '${name}' was sent ${times} times. Send it once.`);
+    const count = rawHeaders.filter((raw, index) => index % 2 === 0 && raw.toLowerCase() === name).length;
+    if (count > 1)
+      return refuse('duplicate_header', `The header '${name}' was sent ${count} times. Send it once.`);
   }
   return null;
 }

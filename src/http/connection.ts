@@ -1,68 +1,75 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { skipRestOfChunk } from './skip-chunk.ts';
 
-/** How many answers may be owed on a connection before its reading stops. */
-const maxOwedWhileReading = 8;
+/** How many answers may be pending on a connection before reading from it stops. */
+const maxPendingWhileReading = 8;
 
-/** How many before it is closed, with a known key and without: what arrives in one chunk is parsed all the same. */
-const maxOwedToKnown = 64;
-const maxOwedToAnonymous = 16;
+/**
+ * How many pending answers close a connection, with a known key and without. To stop reading is not enough: Node parses
+ * all of a chunk that has arrived.
+ */
+const maxPendingOfKnown = 64;
+const maxPendingOfAnonymous = 16;
 
-/** How long a connection of clients may stay idle: longer than the 60 s of load balancers, in milliseconds. */
+/** How long a client's connection may stay idle, in milliseconds: longer than the 60 s of load balancers. */
 const clientKeepAliveMs = 65_000;
 
-/** How much longer it is kept than its client is told, so that a request sent at the last moment is not lost, in ms. */
+/** How much longer it stays open than announced, in milliseconds: a request sent at the last moment is not lost. */
 const keepAliveSlackMs = 1_000;
 
-/** A request that has not arrived in time. */
+/** A request that has not arrived within Node's time limit. */
 interface LateRequest {
-  /** How long its client may take for the rest once it may send, in milliseconds. */
+  /** How long the client may take for the rest of the request once it is read again, in milliseconds. */
   readonly restMs: number;
   readonly refuse: () => void;
 }
 
-/** What one connection tells the table of connections, and asks it. */
+/** The side of the connection table that a connection calls. */
 export interface ConnectionEvents {
-  /** An answer is owed, the last one is done, a known key came, or it is closed. */
+  /** The connection became busy, idle, known or closed. */
   readonly changed: (connection: Connection) => void;
-  /** Too many answers were owed on it. */
+  /** The connection was closed for too many pending answers. */
   readonly overrun: (connection: Connection) => void;
-  /** Whether it comes from an address at which a valid key is in use, or was lately: that may be a proxy. */
-  readonly isOfClients: (connection: Connection) => boolean;
+  /** Whether a valid key is in use at the connection's address, or was lately: it may be a proxy for many clients. */
+  readonly isClientAddress: (connection: Connection) => boolean;
 }
 
 const connections = new WeakMap<Socket, Connection>();
 
-/** The connection of a socket of one of our own servers; there is none in an app that mounted a router. */
+/** The connection of a socket of our own servers; `undefined` for a socket of an app that mounts the router. */
 export function connectionOf(socket: Socket): Connection | undefined {
   return connections.get(socket);
 }
 
-/** One connection of a listener: the answers owed on it, and whether a valid key was presented on it. */
+/**
+ * One TCP connection of our own listeners, which may carry many requests: its pending answers, whether it is read, and
+ * whether a valid key was presented on it. The client's side of a single request is `HttpClientConnection`.
+ */
 export class Connection {
   readonly socket: Socket;
   readonly #events: ConnectionEvents;
-  readonly #owed = new Set<ServerResponse>();
+  readonly #pending = new Set<ServerResponse>();
   #latest: IncomingMessage | null = null;
   #isKnown = false;
-  #isHeld = false;
-  /** When the reading of the latest request's body began, in milliseconds; `null` before that. */
-  #bodyWantedMs: number | null = null;
-  /** When reading last went on after too many answers had been owed, in milliseconds. */
-  #releasedMs = -Infinity;
-  /** What happens to a request that was late while we kept its client from sending; `null` without one. */
-  #excused: LateRequest | null = null;
+  #isReadingStopped = false;
+  /** When reading the latest request's body began, in milliseconds; `null` before that. */
+  #bodyStartMs: number | null = null;
+  /** When reading last resumed after too many pending answers, in milliseconds. */
+  #resumedMs = -Infinity;
+  /** A late request whose time to arrive starts when it is read again; `null` without one. */
+  #extended: LateRequest | null = null;
 
   constructor(socket: Socket, events: ConnectionEvents) {
     this.socket = socket;
     this.#events = events;
     connections.set(socket, this);
-    // Node takes its own listener off before it hands a socket out (`connect`), and an error without one ends the process.
+    // Node removes its own listener before it hands a socket out (`connect`); then an error would end the process.
     socket.on('error', () => {});
     socket.on('close', () => events.changed(this));
-    // Node resumes a socket after every message, also after one that was in the same chunk as the one that was too many.
+    // Node resumes a socket after every message, including one in the same chunk as the message that stopped reading.
     socket.on('resume', () => {
-      if (this.#isHeld) socket.pause();
+      if (this.#isReadingStopped) socket.pause();
     });
   }
 
@@ -74,101 +81,101 @@ export class Connection {
     return this.#isKnown;
   }
 
-  /** Whether nothing is owed on it: between two requests, or before the first one has arrived. */
+  /** Whether no answer is pending: between two requests, or before the first one has arrived. */
   get isIdle(): boolean {
-    return this.#owed.size === 0;
+    return this.#pending.size === 0;
   }
 
   /**
-   * Whether a refusal may be written to the socket itself: nothing is owed, or only the answer to the very request that
-   * can't be read to its end, of which nothing has gone out.
+   * Whether a refusal may be written to the socket itself: no answer is pending, or only the answer to the request that
+   * can't be read to its end, and nothing of it has been sent.
    */
   get mayTakeRawRefusal(): boolean {
-    const [first, ...others] = this.#owed;
+    const [first, ...others] = this.#pending;
     if (first === undefined) return true;
     return others.length === 0 && !first.headersSent && !first.req.complete;
   }
 
-  /** A valid key was presented: the connection belongs to a client, and is kept as long as clients expect. */
+  /** Marks the connection as a client's, after a valid key: it is kept open as long as clients expect. */
   recognize(): void {
     if (this.#isKnown) return;
     this.#isKnown = true;
     this.#events.changed(this);
-    for (const response of this.#owed) this.#promiseKeepAlive(response);
+    for (const response of this.#pending) this.#announceKeepAlive(response);
   }
 
   /**
-   * An answer is owed from now on. False for one too many, which closes the connection: Node parses everything in a
-   * chunk at one go, so stopping to read alone would let two thousand requests run.
+   * Counts the answer to a new request as pending. Returns false, and closes the connection, when there are too many:
+   * Node parses all of a chunk at once, so if reading only stopped, two thousand requests could still run.
    */
-  owe(request: IncomingMessage, response: ServerResponse): boolean {
+  addPending(request: IncomingMessage, response: ServerResponse): boolean {
     if (!this.isOpen) return false;
-    if (this.#owed.size >= (this.#isKnown ? maxOwedToKnown : maxOwedToAnonymous)) {
+    if (this.#pending.size >= (this.#isKnown ? maxPendingOfKnown : maxPendingOfAnonymous)) {
       skipRestOfChunk(this.socket);
       this.destroy();
       this.#events.overrun(this);
       return false;
     }
-    this.#owed.add(response);
+    this.#pending.add(response);
     this.#latest = request;
-    this.#bodyWantedMs = null;
-    this.#promiseKeepAlive(response);
-    response.once('close', () => this.#paid(response));
+    this.#bodyStartMs = null;
+    this.#announceKeepAlive(response);
+    response.once('close', () => this.#removePending(response));
     this.#events.changed(this);
-    // After the chunk: the rest of this request may be in it, and a body that has begun has to be read to its end.
-    if (this.#owed.size >= maxOwedWhileReading) setImmediate(() => this.#hold());
+    // After the chunk, because it may hold the rest of this request: a body that has begun must be read to its end.
+    if (this.#pending.size >= maxPendingWhileReading) setImmediate(() => this.#stopReading());
     return true;
   }
 
-  /** The body of a request is read from now on, after the request may have waited for a slot. */
-  wantBody(request: IncomingMessage): void {
+  /** Notes that reading a request's body begins, perhaps after the request waited for a slot. */
+  startBody(request: IncomingMessage): void {
     if (request !== this.#latest) return;
-    this.#bodyWantedMs = performance.now();
-    this.#giveRest();
+    this.#bodyStartMs = performance.now();
+    this.#startRestTimer();
   }
 
   /**
-   * Whether a request that is late by Node's clock is late because of us: a connection is not read while too many
-   * answers are owed, and a body not while its request waits for a slot. Its client has the rest of the request to send
-   * once we read, within a time of its own; then it is refused after all: Node reports a late request once.
+   * Gives a late request more time if the gateway itself delayed it: a connection is not read while too many answers
+   * are pending, nor a body while its request waits for a slot. The client then has `restMs` from when reading resumes;
+   * after that this class refuses the request, because Node reports a late request only once. Returns whether it did.
    */
-  excuse(late: LateRequest): boolean {
+  extendTime(late: LateRequest): boolean {
     const isBody = this.#latest?.complete === false;
-    if (isBody ? this.#bodyWantedMs === null && !this.isIdle : this.#isHeld) {
-      this.#excused = late;
+    if (isBody ? this.#bodyStartMs === null && !this.isIdle : this.#isReadingStopped) {
+      this.#extended = late;
       return true;
     }
-    const sinceMs = isBody ? (this.#bodyWantedMs ?? -Infinity) : this.#releasedMs;
+    const sinceMs = isBody ? (this.#bodyStartMs ?? -Infinity) : this.#resumedMs;
     const leftMs = sinceMs + late.restMs - performance.now();
     if (leftMs > 0) this.#refuseIn(leftMs, late);
     return leftMs > 0;
   }
 
-  /** Destroys the connection, and ends the answers that wait for their turn: Node forgets them after a `connect`. */
+  /** Destroys the connection and its pending answers: after a `connect` Node would never end them. */
   destroy(): void {
     this.socket.destroy();
-    for (const response of this.#owed) response.destroy();
+    for (const response of this.#pending) response.destroy();
   }
 
-  #paid(response: ServerResponse): void {
-    this.#owed.delete(response);
-    if (this.#isHeld && this.#owed.size < maxOwedWhileReading) {
-      this.#isHeld = false;
-      this.#releasedMs = performance.now();
-      this.#giveRest();
+  #removePending(response: ServerResponse): void {
+    this.#pending.delete(response);
+    if (this.#isReadingStopped && this.#pending.size < maxPendingWhileReading) {
+      this.#isReadingStopped = false;
+      this.#resumedMs = performance.now();
+      this.#startRestTimer();
       this.socket.resume();
     }
-    if (this.#owed.size === 0 && this.#isOfClients)
+    if (this.#pending.size === 0 && this.#isClient)
       this.socket.setTimeout(clientKeepAliveMs + keepAliveSlackMs);
     this.#events.changed(this);
   }
 
-  #giveRest(): void {
-    if (this.#excused !== null) this.#refuseIn(this.#excused.restMs, this.#excused);
-    this.#excused = null;
+  #startRestTimer(): void {
+    if (this.#extended !== null) this.#refuseIn(this.#extended.restMs, this.#extended);
+    this.#extended = null;
   }
 
-  /** Refuses a late request after that time, unless it has arrived by then. */
+  /** Refuses a late request after `delayMs`, unless it has arrived by then. */
   #refuseIn(delayMs: number, { refuse }: LateRequest): void {
     const latest = this.#latest;
     const isHead = latest === null || latest.complete;
@@ -178,28 +185,19 @@ export class Connection {
     this.socket.once('close', () => clearTimeout(timer));
   }
 
-  #hold(): void {
-    if (this.#owed.size < maxOwedWhileReading || this.#latest?.complete !== true) return;
-    this.#isHeld = true;
+  #stopReading(): void {
+    if (this.#pending.size < maxPendingWhileReading || this.#latest?.complete !== true) return;
+    this.#isReadingStopped = true;
     this.socket.pause();
   }
 
-  get #isOfClients(): boolean {
-    return this.#isKnown || this.#events.isOfClients(this);
+  get #isClient(): boolean {
+    return this.#isKnown || this.#events.isClientAddress(this);
   }
 
-  /** The server's own time is the short one for strangers. */
-  #promiseKeepAlive(response: ServerResponse): void {
-    if (this.#isOfClients && response.shouldKeepAlive && !response.headersSent)
+  /** Announces the longer keep-alive of clients; Node's own header has the short one for anonymous connections. */
+  #announceKeepAlive(response: ServerResponse): void {
+    if (this.#isClient && response.shouldKeepAlive && !response.headersSent)
       response.setHeader('keep-alive', `timeout=${clientKeepAliveMs / 1_000}`);
   }
-}
-
-/**
- * Has Node's parser pass over what is left of a chunk: there is no public way to stop it in the middle, and the requests,
- * responses and errors that it would make of two thousand heads cost more than serving a few.
- */
-function skipRestOfChunk(socket: Socket): void {
-  const { parser } = socket as { readonly parser?: { onIncoming: () => number } | null };
-  if (parser) parser.onIncoming = () => 0;
 }

@@ -3,15 +3,17 @@ import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 
 /**
- * How long a connection that is to be closed is still read, in milliseconds, and how much of what arrives is read and
- * dropped, in bytes. Closing a socket with unread bytes resets it, and the client loses the answer before it is read.
+ * How long a closing connection is still read, in milliseconds, and how many of the bytes that arrive are read and
+ * dropped. Closing a socket with unread bytes resets it, and the client may lose the answer before it is read.
  */
 const lingerMs = 1_000;
 const maxDroppedBytes = 256 * 1_024;
 
-/** Ends a connection with these last bytes, and destroys it when the client has closed it as well or the time is up. */
+/**
+ * Sends the last bytes and closes our side. The client closes its side, or the connection is destroyed after a while.
+ */
 export function closeLingering(socket: Socket, lastBytes: string): void {
-  // The parser of the connection would read on, and find fault again with every chunk.
+  // The connection's parser would read on, and report an error for every chunk.
   socket.removeAllListeners('data');
   dropRest(socket);
   socket.end(lastBytes);
@@ -19,33 +21,33 @@ export function closeLingering(socket: Socket, lastBytes: string): void {
 }
 
 /**
- * Calls back when a whole answer can be sent: at once, or after the chunk in which the head came, where the body may be
- * as well. A request that came in one piece then keeps its connection.
+ * Calls back when a whole answer can be sent: at once, or after the rest of the chunk that held the head, which may
+ * hold the body, too. So a request that arrived in one chunk keeps its connection.
  */
 export function whenChunkIsRead(response: ServerResponse, send: () => void): void {
-  if (isBodyMissing(response.req)) setImmediate(send);
+  if (isBodyIncomplete(response.req)) setImmediate(send);
   else send();
 }
 
 /**
- * Says in the head of an answer that the connection ends with it, if the request's body has not arrived whole: the
- * alternative is to read a body to its end, however long, that has no use any more.
+ * Sets `connection: close` on an answer if the request's body is incomplete: keeping the connection would mean to read
+ * the rest of a useless body, however long it is.
  */
 export function announceClose(response: ServerResponse): void {
-  if (isBodyMissing(response.req)) response.setHeader('connection', 'close');
+  if (isBodyIncomplete(response.req)) response.setHeader('connection', 'close');
 }
 
 /**
- * Drops what is still to come of the request's body, and closes the connection lingering after this answer, if the body
- * has not arrived whole. Call it when nothing more of the body is wanted, and before `end`.
+ * Drops the rest of the request's body, if it is incomplete, and closes the connection with a delay after this answer.
+ * Call it when the body is not needed any more, and before `end`.
  */
 export function lingerAfter(response: ServerResponse): void {
   const { req: request } = response;
-  if (!isBodyMissing(request)) return;
+  if (!isBodyIncomplete(request)) return;
   const { socket } = request;
   const closeNow = socket.destroySoon.bind(socket);
   dropRest(request);
-  // By this method Node closes a connection after its last answer, with unread bytes or without.
+  // Node calls this method to close a connection after its last answer, even with unread bytes.
   socket.destroySoon = () => {
     if (request.complete) return closeNow();
     request.once('end', closeNow);
@@ -54,7 +56,7 @@ export function lingerAfter(response: ServerResponse): void {
   };
 }
 
-function isBodyMissing({ headers, complete }: IncomingMessage): boolean {
+function isBodyIncomplete({ headers, complete }: IncomingMessage): boolean {
   const length = headers['content-length'];
   const hasBody =
     headers['transfer-encoding'] !== undefined || (length !== undefined && Number(length) !== 0);

@@ -11,29 +11,32 @@ import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
-import { notRunning } from './admin-records.ts';
-import { check, pageQuery, unknownCursor } from './checked-input.ts';
+import { check, pageQuery, pathIdOf, unknownCursor } from './checked-input.ts';
 import { authenticateRequest } from './client-connection.ts';
-import { idOf, methodNotAllowed, sendAnswer } from './refusal-response.ts';
+import { methodNotAllowed } from './fallback-handlers.ts';
 import { emptyAccount, presentKey } from './present-key.ts';
 import type { KeyDefaults } from './present-key.ts';
+import { presentCancellation } from './present-cancellation.ts';
+import { presentList } from './present-list.ts';
 import { presentRecord } from './present-record.ts';
+import { requestIdOf } from './request-id.ts';
+import { sendAnswer } from './respond.ts';
 
 /**
- * What one key may read of itself: its own pages are read beside every other key's requests. Apart from the limits of
- * the requests, so that looking costs none of them.
+ * The limits of a key's reads of its own record. They are separate from the limits of its requests, so that reads use
+ * up none of those.
  */
 const readLimits: Limits = { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 };
 
 const reads = { one: 'one read of its own record', many: 'reads of its own record' };
 
-/** What a key's holder can see of it. */
+/** The dependencies of the routes for a key's holder. */
 export interface OwnKeyPorts {
-  /** Counts the reads of every key. */
+  /** Limits the reads of each key. */
   readonly readLimiter: Limiter;
   /**
-   * The reads of all keys are made one after the other. Pages are built on the thread that serves every request, and
-   * many at a time would hold all answers up for as long as they take together.
+   * Makes the reads of all keys one after another: pages are built on the thread that serves every request, and many at
+   * once would delay all answers by the sum of their times.
    */
   readonly readTurns: TurnQueue;
   readonly keys: KeyDirectory;
@@ -45,8 +48,8 @@ export interface OwnKeyPorts {
 }
 
 /**
- * `/v1/key`: the caller's own key, its requests, their receipts, and the end of one that runs. None of it costs a start;
- * all but the end of a request counts against the limits of reads.
+ * The routes under `/v1/key`: the caller's own key, its requests, their receipts, and cancellation of a running one.
+ * None of them counts against the requests per minute; all but the cancellation count against the read limits.
  */
 export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
   const router = Router({ caseSensitive: true });
@@ -59,10 +62,12 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
       sendAnswer(response, 200, isRefusal(key) ? key : await work(key, request, response));
     };
   const handleRead = (work: (key: ApiKey, request: Request) => Promise<object | Refusal>): RequestHandler =>
-    handle((key, request, response) => limitRead(ports, key, idOf(response), () => work(key, request)));
+    handle((key, request, response) =>
+      limitRead(ports, key, requestIdOf(response), () => work(key, request)),
+    );
   router.get(
     '/v1/key',
-    handleRead((key) => showOwn(key, ports)),
+    handleRead((key) => presentOwn(key, ports)),
   );
   router.all('/v1/key', methodNotAllowed('GET, HEAD'));
   router.get(
@@ -73,7 +78,7 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
   router.get(
     '/v1/key/requests/:id',
     handleRead(async ({ id }, request) => {
-      const record = await ports.findRecord(String(request.params['id']), id);
+      const record = await ports.findRecord(pathIdOf(request), id);
       return record === null
         ? refuse('request_not_found', 'No request of this key has this id.')
         : presentRecord(record);
@@ -83,16 +88,15 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
   router.post(
     '/v1/key/requests/:id/cancel',
     handle(async ({ id }, request) => {
-      const requestId = String(request.params['id']);
-      const isCancelled = await ports.inFlight.cancel(requestId, id);
-      return isCancelled ? { request_id: requestId, cancelled: true } : notRunning();
+      const requestId = pathIdOf(request);
+      return presentCancellation(requestId, await ports.inFlight.cancel(requestId, id));
     }),
   );
   router.all('/v1/key/requests/:id/cancel', methodNotAllowed('POST'));
   return router;
 }
 
-async function showOwn(key: ApiKey, { accounts, inFlight, defaults }: OwnKeyPorts): Promise<object> {
+async function presentOwn(key: ApiKey, { accounts, inFlight, defaults }: OwnKeyPorts): Promise<object> {
   const ids = [key.id];
   const [found, running] = await Promise.all([accounts(ids), inFlight.count(ids)]);
   return presentKey(key, found.get(key.id) ?? emptyAccount, running.get(key.id) ?? 0, defaults);
@@ -103,10 +107,10 @@ async function listOwn(key: ApiKey, request: Request, ports: OwnKeyPorts): Promi
   if (isRefusal(page)) return page;
   const found = await ports.listRecords({ keyId: key.id }, page.limit, page.before ?? null);
   if (found === null) return unknownCursor();
-  return { object: 'list', data: found.records.map(presentRecord), next: found.next };
+  return presentList(found.records.map(presentRecord), found.next);
 }
 
-/** Reads within the limits of the key, or says which of them stands in the way. */
+/** Reads within the key's read limits; returns the refusal of an exceeded limit. */
 async function limitRead(
   { readLimiter: limiter, readTurns }: OwnKeyPorts,
   { id }: ApiKey,
@@ -114,8 +118,8 @@ async function limitRead(
   read: () => Promise<object | Refusal>,
 ): Promise<object | Refusal> {
   const { signal } = new AbortController();
-  const standing = await limiter.acquire(id, requestId, readLimits, signal);
-  const refusal = limitRefusal(standing, readLimits, reads);
+  const decision = await limiter.acquire(id, requestId, readLimits, signal);
+  const refusal = limitRefusal(decision, readLimits, reads);
   if (refusal !== null) return refusal;
   try {
     const found = await readTurns.run(read);

@@ -2,13 +2,13 @@ import type { Request, RequestHandler } from 'express';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { isLoopback } from '../shared/ip-address.ts';
-import { sendRefusal } from './refusal-response.ts';
+import { sendRefusal } from './respond.ts';
 
 const loopbackName = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 
 /**
- * Keeps web pages away from everything on a listener that is configured on a loopback address, metrics and probes
- * included: they name models and upstreams. Elsewhere, such as in a container, scrapers and probes come by any name.
+ * Refuses requests from web pages on a listener with a loopback address, including those for metrics and probes, which
+ * name models and upstreams. On other addresses, such as in a container, scrapers and probes use any host name.
  */
 export function createPageGuard(configuredHost: string): RequestHandler {
   if (configuredHost.toLowerCase() !== 'localhost' && !isLoopback(configuredHost))
@@ -20,14 +20,19 @@ export function createPageGuard(configuredHost: string): RequestHandler {
   };
 }
 
-/** A page in the operator's browser can reach addresses that only the operator should. */
+/**
+ * Refuses requests of web pages: a page in the operator's browser can reach addresses that only the operator should.
+ */
 export function originFault({ headers }: Request): Refusal | null {
   if (headers.origin === undefined && headers['sec-fetch-site'] !== 'cross-site') return null;
   return refuse('invalid_api_key', 'Requests from web pages are not accepted here.');
 }
 
-/** A page's own name can be made to point at a loopback address. No browser leaves the header out; HTTP/1.0 probes do. */
+/**
+ * Refuses other host names than loopback ones: a page's own name can be made to resolve to a loopback address. Requests
+ * without the header pass: no browser leaves it out, but HTTP/1.0 probes do.
+ */
 function hostFault({ headers: { host } }: Request): Refusal | null {
   if (host === undefined || host === '' || loopbackName.test(host)) return null;
-  return refuse('invalid_api_key', "On this address the 'Host' header must be a loopback one.");
+  return refuse('invalid_api_key', "On this address the 'Host' header must name a loopback address.");
 }

@@ -8,22 +8,25 @@ import { withheldStatuses } from '../protocol/upstream/classify-error.ts';
 import { tooLarge } from './body.ts';
 import { announceClose } from './lingering-close.ts';
 
-/** From the request to the head of its answer, between two pieces of it, and to its end, in milliseconds; in bytes. */
+/** The limits of a passthrough call. */
 export interface PassthroughLimits {
+  /** From the request to the head of its answer. */
   readonly firstByteMs: number;
+  /** Between two pieces of the answer. */
   readonly idleMs: number;
+  /** From the request to the end of its answer. */
   readonly totalMs: number;
   readonly maxBodyBytes: number;
 }
 
-/** How a forwarded request went: the status of its answer, or what went wrong with it. */
+/** The result of a passthrough call: the status of its answer, or its fault. */
 export type PassthroughOutcome = number | UpstreamFault | Refusal;
 
 /**
- * All that a client gets to know of an answer beside its body. Not its length: by that it would take the last piece for
- * the end, before the slot is given back.
+ * The headers of an answer that pass through. Not its length: by the length a client would take the last piece for the
+ * end, before its slot is free again.
  */
-const passedHeaders = [
+const passthroughAnswerHeaders = [
   'content-type',
   'content-encoding',
   'content-language',
@@ -31,14 +34,25 @@ const passedHeaders = [
   'retry-after',
 ];
 
-/** One request on its way through: carries the answer over to the client, and leaves its end to others. */
+/** The parts of a passthrough call beside the client's response. */
+interface PassthroughCallOptions {
+  /** The headers that the upstream gets beside those of the client that pass through. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly limits: PassthroughLimits;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Called with the status when the head of the answer is sent to the client. */
+  readonly onHead: (status: number) => void;
+  readonly resolve: (outcome: PassthroughOutcome) => void;
+}
+
+/** One passthrough request: writes the answer to the client, but leaves its end to the pipeline. */
 export class PassthroughCall {
   readonly #response: ServerResponse;
-  /** What the upstream gets beside what is passed on of the client's. */
   readonly #headers: Readonly<Record<string, string>>;
   readonly #limits: PassthroughLimits;
   readonly #onHead: (status: number) => void;
-  readonly #resolve: (forwarded: PassthroughOutcome) => void;
+  readonly #resolve: (outcome: PassthroughOutcome) => void;
   readonly #cancels: (() => void)[];
   readonly #clock: Clock;
   #cancelFirstByte: () => void;
@@ -49,12 +63,7 @@ export class PassthroughCall {
 
   constructor(
     response: ServerResponse,
-    headers: Readonly<Record<string, string>>,
-    limits: PassthroughLimits,
-    clock: Clock,
-    signal: AbortSignal,
-    onHead: (status: number) => void,
-    resolve: (forwarded: PassthroughOutcome) => void,
+    { headers, limits, clock, signal, onHead, resolve }: PassthroughCallOptions,
   ) {
     this.#response = response;
     this.#headers = headers;
@@ -74,7 +83,9 @@ export class PassthroughCall {
     if (signal.aborted) interrupt();
   }
 
-  /** The request has a connection, and its body follows: one that says nothing of its size is counted as it goes. */
+  /**
+   * Called when the request has a connection and its body follows. The size of a chunked body is counted on the way.
+   */
   sent(upstream: ClientRequest, body: IncomingMessage): void {
     this.#upstream = upstream;
     if (this.#over) return void upstream.destroy();
@@ -88,7 +99,7 @@ export class PassthroughCall {
     });
   }
 
-  /** An upstream that switches protocols, or that closes without a word, will not answer: waiting would hold the slot. */
+  /** Ends the call when the upstream switches protocols or closes without an answer: waiting would hold the slot. */
   #watchForNoAnswer(upstream: ClientRequest): void {
     const switched = (): void => {
       this.failed(new Error('invalid response status 101'));
@@ -107,7 +118,7 @@ export class PassthroughCall {
     });
   }
 
-  /** The head of the answer has come. An answer that breaks off breaks the client's connection as well. */
+  /** Called with the head of the answer. An answer that breaks off breaks the client's connection, too. */
   answered(answer: IncomingMessage): void {
     const status = answer.statusCode ?? 0;
     if (this.#over || status < 200 || status > 999) {
@@ -121,10 +132,10 @@ export class PassthroughCall {
     this.#answered = true;
     this.#cancelFirstByte();
     this.#onHead(status);
-    const kept = passedHeaders.filter((name) => answer.headers[name] !== undefined);
+    const kept = passthroughAnswerHeaders.filter((name) => answer.headers[name] !== undefined);
     announceClose(this.#response);
     this.#response.writeHead(status, Object.fromEntries(kept.map((name) => [name, answer.headers[name]])));
-    // A client takes the head of an answer without a body for its end, which must wait for the settlement.
+    // For a client, the head of an answer without a body is its end, which must wait for the settlement.
     if (hasBody(answer)) this.#response.flushHeaders();
     this.#watchSilence(answer);
     pipeline(answer, this.#response, { end: false }).then(
@@ -133,40 +144,41 @@ export class PassthroughCall {
     );
   }
 
-  /** Silence counts only while the client takes what comes: a slow one makes the upstream wait. */
+  /** Silence counts only while the client reads: a slow client makes the upstream wait. */
   #watchSilence(answer: IncomingMessage): void {
     let lastMs = this.#clock.monotonicMs();
     answer.on('data', () => (lastMs = this.#clock.monotonicMs()));
-    const look = (): void => {
+    const check = (): void => {
       if (this.#response.writableNeedDrain) lastMs = this.#clock.monotonicMs();
       const leftMs = lastMs + this.#limits.idleMs - this.#clock.monotonicMs();
       if (leftMs <= 0) return this.#stop({ kind: 'fault', fault: 'idle_timeout' });
-      this.#cancelSilence = this.#clock.schedule(leftMs, look);
+      this.#cancelSilence = this.#clock.schedule(leftMs, check);
     };
-    look();
+    check();
   }
 
+  /** Called when the call failed: before the head of the answer, or within its body. */
   failed(error: unknown): void {
     const cause = error instanceof Error ? error.message : String(error);
     this.#end({ kind: 'fault', fault: this.#answered ? 'broken' : 'unreachable', cause });
   }
 
-  #stop(forwarded: PassthroughOutcome): void {
-    this.#end(forwarded);
+  #stop(outcome: PassthroughOutcome): void {
+    this.#end(outcome);
     this.#upstream?.destroy();
   }
 
-  #end(forwarded: PassthroughOutcome): void {
+  #end(outcome: PassthroughOutcome): void {
     if (this.#over) return;
     this.#over = true;
     this.#cancelFirstByte();
     this.#cancelSilence?.();
     for (const cancel of this.#cancels) cancel();
-    this.#resolve(forwarded);
+    this.#resolve(outcome);
   }
 }
 
-/** Whether anything follows the head of an answer, as far as the head says. */
+/** Whether the head of an answer announces a body. */
 function hasBody({ statusCode, headers, req }: IncomingMessage & { readonly req?: ClientRequest }): boolean {
   const isEmpty = statusCode === 204 || statusCode === 304 || headers['content-length'] === '0';
   return !isEmpty && req?.method !== 'HEAD';

@@ -8,17 +8,18 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { runPassthrough } from '../pipeline/run-passthrough.ts';
 import type { PassthroughTransport, PassthroughPath } from '../pipeline/run-passthrough.ts';
-import { isOversized, letBodyCome, tooLarge } from './body.ts';
+import { isOversized, startBody, tooLarge } from './body.ts';
 import { PassthroughCall } from './passthrough-call.ts';
 import type { PassthroughLimits } from './passthrough-call.ts';
 import { HttpClientConnection } from './client-connection.ts';
-import { idOf, methodNotAllowed } from './refusal-response.ts';
+import { methodNotAllowed } from './fallback-handlers.ts';
+import { requestIdOf } from './request-id.ts';
 
-/** A path that is passed on, and where to. */
+/** A passthrough path and its upstream. */
 export interface Passthrough extends PassthroughPath {
-  /** The upstream's address without a path: the client's own path follows it. */
+  /** The upstream's address without a path: the client's path is appended. */
   readonly origin: string;
-  /** What the upstream wants with every call: its key, above all. */
+  /** The headers of every call, above all the upstream's key. */
   readonly headers: Readonly<Record<string, string>>;
   /** Whether link-local addresses are refused. */
   readonly isGuarded: boolean;
@@ -26,11 +27,11 @@ export interface Passthrough extends PassthroughPath {
   readonly deadlines: Omit<PassthroughLimits, 'maxBodyBytes'>;
 }
 
-/** What may be asked of a path. Not TRACE, whose answer would show our key. */
-const passedMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+/** The methods that pass through. Not TRACE, whose answer would contain the upstream's key. */
+const passthroughMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** All that an upstream gets to know of a request beside its body: nothing that says who sent it. */
-const requestHeaders = new Set([
+/** The request headers that pass through: none of them identifies the client. */
+const passthroughRequestHeaders = new Set([
   'accept',
   'accept-language',
   'content-type',
@@ -38,30 +39,33 @@ const requestHeaders = new Set([
   'transfer-encoding',
 ]);
 
-/** The middlewares of a process, by what they need to know: each keeps a hold on the server that it first served. */
-export type PassthroughProxies = Map<string, PassthroughProxy>;
+/**
+ * The passthrough middlewares of a process by upstream. They outlive a reload of the config, because each of them keeps
+ * a reference to the first server that it served.
+ */
+export type PassthroughMiddlewares = Map<string, PassthroughMiddleware>;
 
-/** A middleware for one place, and the calls that are on their way through it. */
-interface PassthroughProxy {
+/** The middleware for one upstream, and the calls in progress through it. */
+interface PassthroughMiddleware {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   readonly calls: WeakMap<IncomingMessage, PassthroughCall>;
 }
 
-/** The paths that are passed on verbatim. They keep their own names, beside those under `/v1`. */
+/** Creates the routes of the passthrough paths. They keep their names; they are not under `/v1`. */
 export function createPassthroughRouter(
   paths: readonly Passthrough[],
-  proxies: PassthroughProxies,
+  middlewares: PassthroughMiddlewares,
   ports: Ports,
   prepare: RequestHandler,
   maxBodyBytes: number,
 ): Router {
   const router = Router({ caseSensitive: true, strict: true });
   for (const passthrough of paths) {
-    const open = createForwarder(passthrough, proxies, maxBodyBytes, ports.clock);
+    const open = createTransport(passthrough, middlewares, maxBodyBytes, ports.clock);
     router.all(passthrough.path, prepare, (request, response) => {
-      if (!passedMethods.has(request.method))
-        return methodNotAllowed([...passedMethods].join(', '))(request, response, () => {});
-      const client = new HttpClientConnection(idOf(response), request, response, maxBodyBytes);
+      if (!passthroughMethods.has(request.method))
+        return methodNotAllowed([...passthroughMethods].join(', '))(request, response, () => {});
+      const client = new HttpClientConnection(requestIdOf(response), request, response, maxBodyBytes);
       void runPassthrough(passthrough, client, open(request, response), ports);
     });
   }
@@ -69,10 +73,11 @@ export function createPassthroughRouter(
 }
 
 /**
- * http-proxy-middleware carries the request. The answer is carried here: its end must wait for the record, and when it
- * breaks it must break for the client, where the middleware's own handler would write an error into it and end it well.
+ * http-proxy-middleware sends the request, and `PassthroughCall` the answer. The answer's end must wait for the
+ * record, and an answer that breaks off must break off for the client, too: the middleware's own handler would write an
+ * error into it and end it as if it were complete.
  */
-function createProxy({ origin, agent }: Passthrough): PassthroughProxy {
+function createMiddleware({ origin, agent }: Passthrough): PassthroughMiddleware {
   const calls = new WeakMap<IncomingMessage, PassthroughCall>();
   const handle = createProxyMiddleware({
     target: origin,
@@ -92,33 +97,36 @@ function createProxy({ origin, agent }: Passthrough): PassthroughProxy {
   return { handle, calls };
 }
 
-function createForwarder(
+function createTransport(
   passthrough: Passthrough,
-  proxies: PassthroughProxies,
+  middlewares: PassthroughMiddlewares,
   maxBodyBytes: number,
   clock: Clock,
 ): (request: IncomingMessage, response: ServerResponse) => PassthroughTransport {
   const { origin, isGuarded, headers, deadlines } = passthrough;
-  const place = `${isGuarded ? 'guarded' : 'open'} ${origin}`;
-  const proxy = proxies.get(place) ?? createProxy(passthrough);
-  proxies.set(place, proxy);
+  const upstream = `${isGuarded ? 'guarded' : 'open'} ${origin}`;
+  const middleware = middlewares.get(upstream) ?? createMiddleware(passthrough);
+  middlewares.set(upstream, middleware);
   const limits = { ...deadlines, maxBodyBytes };
   return (request, response) => ({
     requestFault: findTargetFault(request) ?? findBodyFault(request, maxBodyBytes),
     forward: (trace, signal, onHead) =>
       new Promise((resolve) => {
         const sent = { 'accept-encoding': 'identity', 'user-agent': 'textgate', ...headers, ...trace };
-        proxy.calls.set(request, new PassthroughCall(response, sent, limits, clock, signal, onHead, resolve));
+        middleware.calls.set(
+          request,
+          new PassthroughCall(response, { headers: sent, limits, clock, signal, onHead, resolve }),
+        );
         for (const name of Object.keys(request.headers))
-          if (!requestHeaders.has(name)) delete request.headers[name];
+          if (!passthroughRequestHeaders.has(name)) delete request.headers[name];
         request.url = passthrough.path + queryOf(request);
-        letBodyCome(request, response);
-        void proxy.handle(request, response);
+        startBody(request, response);
+        void middleware.handle(request, response);
       }),
   });
 }
 
-/** What can be told of a body from the head: its framing must be one that everybody reads the same way. */
+/** Checks the body by the head: all parsers must agree on its framing, and it must not be too large. */
 function findBodyFault(request: IncomingMessage, maxBodyBytes: number): Refusal | null {
   const encoding = request.headers['transfer-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'chunked')
@@ -126,13 +134,13 @@ function findBodyFault(request: IncomingMessage, maxBodyBytes: number): Refusal 
   return isOversized(request, maxBodyBytes) ? tooLarge(maxBodyBytes) : null;
 }
 
-/** The target of a request to a proxy is a whole address, which has to be one: nothing is made of a broken one. */
+/** Checks the target of a request as clients of proxies send it, with a whole address: a broken one can't be parsed. */
 function findTargetFault({ url = '/' }: IncomingMessage): Refusal | null {
   if (url.startsWith('/') || URL.canParse(url)) return null;
   return refuse('invalid_value', 'The address in the request line is not a valid URL.');
 }
 
-/** The query that was asked for, without a fragment: that is not meant for servers. */
+/** The query of a request, without a fragment, which is not meant for servers. */
 function queryOf({ url = '' }: IncomingMessage): string {
   const [target = ''] = url.split('#', 1);
   const start = target.indexOf('?');

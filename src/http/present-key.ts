@@ -3,14 +3,15 @@ import type { Account } from '../domain/account.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { Limits } from '../domain/limits.ts';
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
+import { isoTime } from './iso-time.ts';
 
-/** What keys that say nothing themselves have. */
+/** The settings of a key that has none of its own. */
 export interface KeyDefaults {
   readonly limits: Limits;
   readonly compatibility: Compatibility;
 }
 
-/** A key as operators and its holder see it: with its defaults filled in, and never its secret. */
+/** A key as JSON for operators and its holder: with defaults filled in, and never with its secret. */
 export function presentKey(key: ApiKey, account: Account, inFlight: number, defaults: KeyDefaults): object {
   const { concurrency, requestsPerMinute, queueWaitMs } = { ...defaults.limits, ...key.limits };
   return {
@@ -27,6 +28,7 @@ export function presentKey(key: ApiKey, account: Account, inFlight: number, defa
   };
 }
 
+/** A key's account as JSON, in USD. */
 export function presentAccount({ balanceNanos, heldNanos, spentNanos }: Account): object {
   return {
     balance: balanceNanos === null ? null : formatUsd(balanceNanos),
@@ -35,12 +37,5 @@ export function presentAccount({ balanceNanos, heldNanos, spentNanos }: Account)
   };
 }
 
-/** An account before anything happened to it. */
+/** The account of a key without payments or requests. */
 export const emptyAccount: Account = { balanceNanos: null, heldNanos: 0, spentNanos: 0 };
-
-/** Milliseconds since 1970 as people and programs read them. */
-export function isoTime(milliseconds: number): string;
-export function isoTime(milliseconds: number | null): string | null;
-export function isoTime(milliseconds: number | null): string | null {
-  return milliseconds === null ? null : new Date(milliseconds).toISOString();
-}

@@ -2,9 +2,9 @@ import { escapeControlCharacters } from '../shared/control-characters.ts';
 import { formatUsd } from '../shared/money.ts';
 import type { ConsumptionRecord } from '../domain/consumption.ts';
 import type { Usage } from '../protocol/text.ts';
-import { isoTime } from './present-key.ts';
+import { isoTime } from './iso-time.ts';
 
-/** A consumption record as operators and the key's holder see it: the receipt of one request. */
+/** A consumption record as JSON for operators and the key's holder: the receipt of one request. */
 export function presentRecord(record: ConsumptionRecord): object {
   const { usage, price } = record;
   return {
@@ -54,7 +54,7 @@ function presentUsage(usage: Usage | null): object | null {
 const csvColumns: readonly (readonly [string, (record: ConsumptionRecord) => string | number | null])[] = [
   ['request_id', ({ requestId }) => requestId],
   ['key_id', ({ keyId }) => keyId],
-  ['created_at', ({ createdAtMs: createdAt }) => isoTime(createdAt)],
+  ['created_at', ({ createdAtMs }) => isoTime(createdAtMs)],
   ['protocol', ({ protocol }) => protocol],
   ['mode', ({ mode }) => mode],
   ['model', ({ model }) => model],
@@ -80,17 +80,17 @@ const csvColumns: readonly (readonly [string, (record: ConsumptionRecord) => str
   ['total_ms', ({ totalMs }) => totalMs],
 ];
 
-/** Records as CSV (RFC 4180), with a head. */
-export function recordsAsCsv(records: readonly ConsumptionRecord[]): string {
+/** Records as CSV (RFC 4180) with a header line. */
+export function presentRecordsAsCsv(records: readonly ConsumptionRecord[]): string {
   const lines = records.map((record) => csvColumns.map(([, read]) => csvCell(read(record))).join(','));
   return [csvColumns.map(([name]) => name).join(','), ...lines].map((line) => `${line}\r\n`).join('');
 }
 
-/** A cell is quoted where it must be; control characters are escaped; what a spreadsheet would run as a formula is text. */
+/** Quotes a cell where CSV requires it, escapes control characters, and turns spreadsheet formulas into text. */
 function csvCell(value: string | number | null): string {
   if (value === null) return '';
   if (typeof value === 'number') return String(value);
-  const shown = escapeControlCharacters(value);
-  const text = /^[=+\-@]/.test(shown) && !/^-?\d/.test(shown) ? `'${shown}` : shown;
+  const escaped = escapeControlCharacters(value);
+  const text = /^[=+\-@]/.test(escaped) && !/^-?\d/.test(escaped) ? `'${escaped}` : escaped;
   return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

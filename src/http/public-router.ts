@@ -12,24 +12,28 @@ import { createOwnKeyRoutes } from './own-key-routes.ts';
 import type { OwnKeyPorts } from './own-key-routes.ts';
 import { HttpClientConnection, authenticateRequest } from './client-connection.ts';
 import { createPassthroughRouter } from './passthrough.ts';
-import type { Passthrough, PassthroughProxies } from './passthrough.ts';
-import { idOf, methodNotAllowed, refuseFaults, sendAnswer, unknownUrl } from './refusal-response.ts';
+import type { Passthrough, PassthroughMiddlewares } from './passthrough.ts';
+import { methodNotAllowed, refuseFaults, unknownUrl } from './fallback-handlers.ts';
+import { requestIdOf } from './request-id.ts';
+import { sendAnswer } from './respond.ts';
 
-/** The paths under `/v1`, and those that are passed on. Everything else is left to the app around it. */
+/** Creates the routes under `/v1` and the passthrough paths. All other paths are left to the surrounding app. */
 export function createPublicRouter(
   ports: Ports,
-  holder: OwnKeyPorts,
-  passthrough: { readonly paths: readonly Passthrough[]; readonly proxies: PassthroughProxies },
+  ownKey: OwnKeyPorts,
+  passthrough: { readonly paths: readonly Passthrough[]; readonly middlewares: PassthroughMiddlewares },
   prepare: RequestHandler,
   maxBodyBytes: number,
 ): Router {
   const router = Router({ caseSensitive: true });
-  router.use(createPassthroughRouter(passthrough.paths, passthrough.proxies, ports, prepare, maxBodyBytes));
+  router.use(
+    createPassthroughRouter(passthrough.paths, passthrough.middlewares, ports, prepare, maxBodyBytes),
+  );
   router.use('/v1', prepare);
   const generate =
     (protocol: Protocol): RequestHandler =>
     (request, response) => {
-      const client = new HttpClientConnection(idOf(response), request, response, maxBodyBytes);
+      const client = new HttpClientConnection(requestIdOf(response), request, response, maxBodyBytes);
       void runTextRequest(protocol, client, ports);
     };
 
@@ -40,10 +44,10 @@ export function createPublicRouter(
   router.get('/v1/models', (request, response) => answerModels(request, response, ports, listModels));
   router.all('/v1/models', methodNotAllowed('GET, HEAD'));
   router.get('/v1/models/*id', (request, response) =>
-    answerModels(request, response, ports, (key) => showModel(modelIdOf(request), key, ports)),
+    answerModels(request, response, ports, (key) => readModel(modelIdOf(request), key, ports)),
   );
   router.all('/v1/models/*id', methodNotAllowed('GET, HEAD'));
-  router.use(createOwnKeyRoutes(holder));
+  router.use(createOwnKeyRoutes(ownKey));
   router.use('/v1', unknownUrl);
   router.use(refuseFaults(ports.telemetry.fault));
   return router;
@@ -59,23 +63,23 @@ async function answerModels(
   sendAnswer(response, 200, isRefusal(key) ? key : await read(key, ports));
 }
 
-/** A key with a list of its own sees nothing else. */
+/** Lists the models that the key may use. */
 async function listModels(key: ApiKey, { models }: Ports): Promise<object | Refusal> {
   const offered = await models.list();
   if (isRefusal(offered)) return offered;
-  return { object: 'list', data: offered.filter((model) => mayUse(key, model)).map(modelObject) };
+  return { object: 'list', data: offered.filter((model) => mayUse(key, model)).map(presentModel) };
 }
 
-async function showModel(id: string, key: ApiKey, { models }: Ports): Promise<object | Refusal> {
+async function readModel(id: string, key: ApiKey, { models }: Ports): Promise<object | Refusal> {
   const offered = await findModel(id, key, models);
-  return isRefusal(offered) ? offered : modelObject(offered);
+  return isRefusal(offered) ? offered : presentModel(offered);
 }
 
-function modelObject({ id, createdAtSeconds: createdAt }: OfferedModel): object {
-  return { id, object: 'model', created: createdAt, owned_by: 'textgate' };
+function presentModel({ id, createdAtSeconds }: OfferedModel): object {
+  return { id, object: 'model', created: createdAtSeconds, owned_by: 'textgate' };
 }
 
-/** A model's id may hold slashes, encoded or not. */
+/** The model id of a path; it may contain slashes, encoded or not. */
 function modelIdOf(request: Request): string {
   const id: unknown = request.params['id'];
   return Array.isArray(id) ? id.join('/') : String(id);

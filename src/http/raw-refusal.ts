@@ -6,30 +6,34 @@ import { refuse } from '../shared/errors.ts';
 import type { ErrorCode } from '../shared/errors.ts';
 import type { Connection } from './connection.ts';
 import { closeLingering, lingerAfter } from './lingering-close.ts';
+import { presentRequestId, requestIdHeader } from './request-id.ts';
 
-/** A refusal of what no route ever sees. */
+/** A refusal of a request that never reaches a route. */
 export interface RawRefusal {
   readonly status: number;
   readonly code: ErrorCode;
   readonly message: string;
 }
 
+/** Bytes that Node's parser can't read as HTTP. */
 export const notHttp: RawRefusal = {
   status: 400,
   code: 'invalid_value',
   message: 'This is not a valid HTTP request.',
 };
 
+/** An `Expect` header with anything but `100-continue`. */
 export const expectationFailed: RawRefusal = {
   ...notHttp,
   status: 417,
-  message: "The only expectation that this server meets is 'Expect: 100-continue'.",
+  message: "The only supported expectation is 'Expect: 100-continue'.",
 };
 
+/** A `CONNECT` request. */
 export const notAProxy: RawRefusal = {
   status: 405,
   code: 'method_not_allowed',
-  message: 'This is not a proxy.',
+  message: 'CONNECT is not supported: this server is not a proxy.',
 };
 
 const tooSlow: RawRefusal = {
@@ -50,22 +54,22 @@ export function refusalFor({ code }: NodeJS.ErrnoException): RawRefusal {
   return code === 'HPE_HEADER_OVERFLOW' ? headTooLarge : notHttp;
 }
 
-/** Refuses a request that has a response of its own, after the answers that are owed before it, and closes after that. */
+/** Refuses a request through its own response, after the pending answers before it, and closes the connection then. */
 export function refuseInTurn(response: ServerResponse, refusal: RawRefusal, nextId: NextId): void {
   if (response.headersSent) return void response.destroy();
-  const { headers, body } = write(refusal, nextId);
+  const { headers, body } = writeParts(refusal, nextId);
   response.writeHead(refusal.status, { ...headers, connection: 'close' });
   lingerAfter(response);
   response.end(body);
 }
 
 /**
- * Refuses what never became a request, on the connection itself, and closes it. While an answer is owed the connection
- * is destroyed without a word: the client would take the refusal for a part of that answer, or for all of it.
+ * Refuses bytes that never became a request, on the connection itself, and closes it. While an answer is pending, the
+ * connection is destroyed without a refusal: the client would read the refusal as that answer, or as part of it.
  */
 export function refuseRaw(connection: Connection, refusal: RawRefusal, nextId: NextId): void {
   if (!connection.mayTakeRawRefusal || !connection.socket.writable) return connection.destroy();
-  const { headers, body } = write(refusal, nextId);
+  const { headers, body } = writeParts(refusal, nextId);
   const lines = Object.entries({ ...headers, connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   );
@@ -75,7 +79,7 @@ export function refuseRaw(connection: Connection, refusal: RawRefusal, nextId: N
   );
 }
 
-function write(
+function writeParts(
   { code, message }: RawRefusal,
   nextId: NextId,
 ): { readonly headers: Record<string, string | number>; readonly body: string } {
@@ -84,7 +88,7 @@ function write(
     headers: {
       'content-type': 'application/json',
       'x-content-type-options': 'nosniff',
-      'x-request-id': `req_${nextId()}`,
+      [requestIdHeader]: presentRequestId(nextId()),
       'content-length': Buffer.byteLength(body),
     },
     body,

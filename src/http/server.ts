@@ -4,21 +4,21 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import express from 'express';
 import type { Express, RequestHandler, Router } from 'express';
+import type { ConnectionLimits } from '../domain/connection-limits.ts';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import type { Clock, NextId } from '../domain/ports/clock.ts';
 import { holdContinue } from './body.ts';
 import { ConnectionTable } from './connection-table.ts';
-import type { ConnectionLimits } from './connection-table.ts';
 import { connectionOf } from './connection.ts';
+import { unknownUrl } from './fallback-handlers.ts';
 import { expectationFailed, notAProxy, notHttp, refusalFor, refuseInTurn, refuseRaw } from './raw-refusal.ts';
 import type { RawRefusal } from './raw-refusal.ts';
-import { unknownUrl } from './refusal-response.ts';
 
 /** How long a request's head, and the whole request, may take to arrive, in milliseconds. */
 const headersTimeoutMs = 10_000;
 const requestTimeoutMs = 30_000;
 
-/** How often those two are looked at, in milliseconds. */
+/** How often Node checks these two limits, in milliseconds. */
 const connectionsCheckMs = 1_000;
 
 /** How long a connection from an address without a known key may stay idle after an answer, in milliseconds. */
@@ -26,26 +26,26 @@ const anonymousKeepAliveMs = 5_000;
 
 const maxHeaderBytes = 16_384;
 
-/** What a listener needs beside its router. */
+/** The dependencies of a listener beside its router. */
 export interface ListenerPorts {
   readonly nextId: NextId;
   readonly clock: Clock;
   /** The first handler of every request. */
   readonly prepare: RequestHandler;
-  /** Asked for with every new connection. */
+  /** Read for every new connection. */
   readonly limits: () => ConnectionLimits;
   readonly onRefused: (reason: ConnectionRefusal) => void;
 }
 
-/** An Express app, as it takes Node's own objects; `otherwise` is called for what it can't even route. */
+/** An Express app as a handler of Node's own objects; it calls `otherwise` for a request that it can't route. */
 type AppHandler = (request: IncomingMessage, response: ServerResponse, otherwise: () => void) => void;
 
-/** An HTTP server for a router, which answers every other path with the 404 envelope. */
+/** Creates an HTTP server for a router; every path that the router leaves gets the 404 envelope. */
 export function createHttpServer(router: Router, { nextId, prepare, ...ports }: ListenerPorts): Server {
   const app = createApp(router, prepare) as unknown as AppHandler;
   const connections = new ConnectionTable(ports.limits, ports.clock, ports.onRefused);
   const serve = (request: IncomingMessage, response: ServerResponse): void => {
-    if (isOwed(request, response)) app(request, response, () => refuseInTurn(response, notHttp, nextId));
+    if (addPending(request, response)) app(request, response, () => refuseInTurn(response, notHttp, nextId));
   };
   const refuseBare = (socket: Socket, refusal: RawRefusal): void => {
     const connection = connectionOf(socket);
@@ -68,10 +68,10 @@ export function createHttpServer(router: Router, { nextId, prepare, ...ports }: 
     serve(request, response);
   });
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-    if (isOwed(request, response)) refuseInTurn(response, expectationFailed, nextId);
+    if (addPending(request, response)) refuseInTurn(response, expectationFailed, nextId);
   });
   server.on('connect', (request: IncomingMessage, stream: Duplex) => {
-    // A `CONNECT` with a body gets a stream of its own around the socket.
+    // For a `CONNECT` with a body, Node wraps the socket in a stream, whose errors need a listener, too.
     stream.on('error', () => {});
     refuseBare(request.socket, notAProxy);
   });
@@ -80,7 +80,7 @@ export function createHttpServer(router: Router, { nextId, prepare, ...ports }: 
     const refuse = (): void => refuseBare(socket, refusalFor(error));
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
     const late = { restMs: server.requestTimeout, refuse };
-    if (!isLate || connectionOf(socket)?.excuse(late) !== true) refuse();
+    if (!isLate || connectionOf(socket)?.extendTime(late) !== true) refuse();
   });
   return server;
 }
@@ -96,12 +96,12 @@ function createApp(router: Router, prepare: RequestHandler): Express {
   return app;
 }
 
-/** Counts an answer as owed; false on a connection that is closed, or is closed for it. */
-function isOwed(request: IncomingMessage, response: ServerResponse): boolean {
-  return connectionOf(request.socket)?.owe(request, response) === true;
+/** Counts an answer as pending; false when its connection is closed, or is closed now for too many of them. */
+function addPending(request: IncomingMessage, response: ServerResponse): boolean {
+  return connectionOf(request.socket)?.addPending(request, response) === true;
 }
 
-/** Starts listening; resolves with the port, which matters when it was given as 0. */
+/** Starts listening; resolves with the actual port, which the system chooses for port 0. */
 export async function startListening(server: Server, host: string, port: number): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

@@ -8,6 +8,7 @@ import {
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { ReportFault, Tracer } from '../domain/ports/telemetry.ts';
+import type { TracingSettings } from '../domain/tracing-settings.ts';
 import { reportRarely } from './export-faults.ts';
 import { beginTrace } from './request-trace.ts';
 import { chooseSampler } from './sampler.ts';
@@ -39,19 +40,15 @@ export interface OtelTracer extends Tracer {
  * an app around us may trace itself in its own way. The SDK logs nothing; its exporter and resource detector read
  * `process.env` themselves.
  */
-export function createOtelTracer(
-  environment: OtelEnvironment,
-  clock: Clock,
-  report: ReportFault,
-): OtelTracer {
-  // The exporter would fail later, or use its default endpoint, without any message.
-  if (!/^https?:$/.test(URL.parse(environment['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '')?.protocol ?? ''))
+export function createOtelTracer(settings: TracingSettings, clock: Clock, report: ReportFault): OtelTracer {
+  // The exporter would fail later, or take its default instead, and say so to nobody.
+  if (!/^https?:$/.test(URL.parse(settings.endpoint)?.protocol ?? ''))
     throw new Error('OTEL_EXPORTER_OTLP_ENDPOINT is not an http(s) URL');
   const provider = new TracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'textgate' }))
       .merge(detectResources({ detectors: [envDetector] })),
-    sampler: chooseSampler(environment['OTEL_TRACES_SAMPLER'], environment['OTEL_TRACES_SAMPLER_ARG']),
+    sampler: chooseSampler(settings.sampler, settings.samplerArgument),
     spanProcessors: [
       new BatchSpanProcessor({
         exporter: reportRarely(new OTLPTraceExporter(), clock, report),

@@ -1,6 +1,7 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import type { ReportFault, Trace, Tracer } from '../domain/ports/telemetry.ts';
-import type { OtelEnvironment, OtelTracer } from './otel.ts';
+import type { TracingSettings } from '../domain/tracing-settings.ts';
+import type { OtelTracer } from './otel.ts';
 
 /** A tracer that may still be loading, and that is closed at the end of the process. */
 export interface Tracing extends Tracer {
@@ -18,25 +19,18 @@ const noTrace: Trace = { id: null, attempt: () => ({}), ended: () => {} };
  */
 export const untraced: Tracer = { begin: () => noTrace };
 
-/**
- * Traces requests as the `OTEL_*` variables of an environment say; `null` switches tracing off. OpenTelemetry is loaded
- * only when it is on: it costs start time and memory.
- */
-export function createTracing(
-  environment: OtelEnvironment | null,
-  clock: Clock,
-  report: ReportFault,
-): Tracing {
+/** Traces requests if there are settings for it. OpenTelemetry is loaded only then, so that it costs nothing otherwise. */
+export function createTracing(settings: TracingSettings | null, clock: Clock, report: ReportFault): Tracing {
   let otel = null as OtelTracer | null;
-  const load = async (enabled: OtelEnvironment): Promise<void> => {
+  const load = async (chosen: TracingSettings): Promise<void> => {
     try {
       const { createOtelTracer } = await import('./otel.ts');
-      otel = createOtelTracer(enabled, clock, report);
+      otel = createOtelTracer(chosen, clock, report);
     } catch (error) {
       report('tracing disabled: OpenTelemetry failed to start', error);
     }
   };
-  const ready = environment === null ? Promise.resolve() : load(environment);
+  const ready = settings === null ? Promise.resolve() : load(settings);
   return {
     ready,
     begin(head) {

@@ -12,7 +12,7 @@ import type { ServedFolder } from '../support/served-folder.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 
-/** Processes start, one after the other. */
+/** How long a test may take, in milliseconds: processes start one after another. */
 const patienceMs = 60_000;
 
 let upstream: ScriptedUpstream;
@@ -24,11 +24,11 @@ beforeEach(async () => {
 });
 afterEach(() => upstream.close());
 
-/** Runs the command to its end. */
+/** Runs the command until it exits. */
 const run = (args: readonly string[], environment: Readonly<Record<string, string>>) =>
   startTextgate(args, folder, environment).finished;
 
-/** Asks for one answer; returns its status. */
+/** Requests one answer; returns its status. */
 async function ask({ url }: ServedFolder, key: string): Promise<number> {
   const answer = await fetch(`${url}/v1/chat/completions`, {
     method: 'POST',
@@ -41,7 +41,7 @@ async function ask({ url }: ServedFolder, key: string): Promise<number> {
 
 describe('textgate backup', () => {
   test(
-    'copies a running gateway’s database so that another one serves its keys with books that add up',
+    'copies a running gateway’s database so that another gateway serves its keys with a balanced ledger',
     async () => {
       const gateway = await serveFolder(folder, upstream.url);
       const payer = await gateway.ask('POST', '/keys', { name: 'payer', balance: '1.00' });
@@ -59,7 +59,7 @@ describe('textgate backup', () => {
       await Promise.all(lines);
       expect(made).toMatchObject({
         code: 0,
-        stdout: expect.stringMatching(/copy\.db is a complete copy: \d+ bytes, checked\n/) as string,
+        stdout: expect.stringMatching(/backup complete: \S*copy\.db, \d+ bytes, checked\n/) as string,
       });
       expect(statSync(file).mode & 0o777).toBe(0o600);
       expect(readdirSync(join(folder, 'data')).filter((name) => name.includes('copy'))).toEqual([]);
@@ -71,7 +71,7 @@ describe('textgate backup', () => {
       const verified = await run(['ledger', 'verify'], next.environment);
       expect(verified).toMatchObject({
         code: 0,
-        stdout: expect.stringMatching(/^4 accounts and /) as string,
+        stdout: expect.stringMatching(/^the ledger balances: 4 accounts, /) as string,
       });
       for (const { key } of [payer, ...others]) expect(await ask(next, key)).toBe(200);
     },
@@ -79,7 +79,7 @@ describe('textgate backup', () => {
   );
 
   test(
-    'replaces no file unless it is told to',
+    'replaces an existing file only with --force',
     async () => {
       const gateway = await serveFolder(folder, upstream.url);
       writeFileSync(join(folder, 'copy.db'), 'mine');
@@ -96,14 +96,14 @@ describe('textgate backup', () => {
 
   test.each([
     [
-      'breaks off',
+      'is interrupted',
       (response: ServerResponse) => response.write('SQLite', () => response.destroy()),
-      'broke off',
+      'was interrupted',
     ],
-    ['is no database', (response: ServerResponse) => response.end('x'.repeat(1_000)), 'is damaged'],
-    ['is empty', (response: ServerResponse) => response.end(), 'is damaged'],
+    ['is not a database', (response: ServerResponse) => response.end('x'.repeat(1_000)), 'was damaged'],
+    ['is empty', (response: ServerResponse) => response.end(), 'was damaged'],
   ])(
-    'leaves nothing behind, and the backup before it as it was, when the copy %s',
+    'leaves no file behind, and the previous backup unchanged, when the copy %s',
     async (_how, answer, said) => {
       const server = await startAdmin((response) => {
         response.writeHead(200);
@@ -122,26 +122,29 @@ describe('textgate backup', () => {
 
 describe('a long answer of the admin listener', () => {
   test(
-    'is waited for by ledger verify longer than a short one',
+    'has no timeout in ledger verify',
     async () => {
       const { promise: asked, resolve } = Promise.withResolvers<ServerResponse>();
       const server = await startAdmin(resolve);
       const verifying = run(['ledger', 'verify'], server);
       const response = await asked;
-      // Commands that are over at once give up after ten seconds.
+      // Other commands give up after ten seconds.
       setTimeout(() => response.end('{"accounts":3,"records":7,"faults":[]}'), 11_000);
-      expect(await verifying).toMatchObject({ code: 0, stdout: '3 accounts and 7 records add up\n' });
+      expect(await verifying).toMatchObject({
+        code: 0,
+        stdout: 'the ledger balances: 3 accounts, 7 records\n',
+      });
     },
     patienceMs,
   );
 });
 
-/** An admin listener that answers as the test likes; returns the environment that leads to it. */
+/** Starts a fake admin listener; returns the environment variables that point the command at it. */
 async function startAdmin(answer: (response: ServerResponse) => void): Promise<Record<string, string>> {
   const server: Server = createServer((_request, response) => answer(response));
   server.listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
-  await eventually('it listens', () => server.listening);
+  await eventually('the listener is open', () => server.listening);
   const { port } = server.address() as AddressInfo;
   return { TEXTGATE_ADMIN_URL: `http://127.0.0.1:${port}`, TEXTGATE_ADMIN_TOKEN: 'an-admin-token-for-tests' };
 }

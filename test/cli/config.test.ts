@@ -17,12 +17,12 @@ async function run(args: readonly string[], text: string) {
 }
 
 describe('textgate config', () => {
-  test('check says that a file is fine', async () => {
+  test('check reports that a file is valid', async () => {
     const { code, stdout } = await run(['config', 'check', 'textgate.yaml'], good);
-    expect([code, stdout]).toEqual([0, 'textgate.yaml is fine\n']);
+    expect([code, stdout]).toEqual([0, 'textgate.yaml is valid\n']);
   });
 
-  test('check says everything that is wrong with it at once, and fails', async () => {
+  test('check reports all problems at once, and exits with 1', async () => {
     const bad =
       'upstreams: { mine: { url: nowhere, timeouts: { idle: 5 } } }\nmodels: { small: {} }\nserver: { prt: 1 }\n';
     const { code, stderr } = await run(['config', 'check', 'textgate.yaml'], bad);
@@ -36,7 +36,7 @@ describe('textgate config', () => {
       expect(stderr).toContain(problem);
   });
 
-  test('show prints what would be in force, and no secret', async () => {
+  test('show prints the effective config without secrets', async () => {
     const { code, stdout } = await run(['config', 'show', 'textgate.yaml'], good);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({
@@ -54,14 +54,14 @@ describe('textgate config', () => {
     expect(stdout).not.toContain('canary');
   });
 
-  test('schema prints a JSON Schema that knows the keys', async () => {
+  test('schema prints a JSON Schema with the config’s keys', async () => {
     const { code, stdout } = await run(['config', 'schema'], '');
     expect(code).toBe(0);
     expect(JSON.stringify(JSON.parse(stdout))).toContain('"requestsPerMinute"');
   });
 });
 
-test('textgate --version is the package’s', async () => {
+test('textgate --version prints the package’s version', async () => {
   const { stdout } = await run(['--version'], '');
   expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });

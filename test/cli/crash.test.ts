@@ -11,7 +11,7 @@ import { startServing } from '../support/serving-process.ts';
 import type { ServingProcess } from '../support/serving-process.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
-/** Faults that a signal sets off in the process, as a bug would; the words of most quote a request. */
+/** Errors that a signal raises in the process as a bug would; most of their messages quote a request. */
 const faults = {
   rejection: `Promise.resolve('canary-prompt').then(JSON.parse)`,
   exception: `setImmediate(() => { JSON.parse('canary-prompt') })`,
@@ -28,7 +28,7 @@ beforeEach(async () => {
 });
 afterEach(() => upstream.close());
 
-/** A gateway in which SIGUSR2 sets off a fault. */
+/** Starts a gateway in which SIGUSR2 raises an error. */
 async function serveWithFault(fault: string): Promise<ServingProcess> {
   const preload = join(makeTemporaryFolder(), 'fault.mjs');
   writeFileSync(preload, `process.on('SIGUSR2', () => { ${fault} });`);
@@ -45,7 +45,7 @@ async function serveWithFault(fault: string): Promise<ServingProcess> {
   });
 }
 
-/** What arrives on a stream until it ends or breaks. */
+/** Reads a stream until it ends or breaks. */
 async function readToEnd(response: Response): Promise<{ readonly text: string; readonly isBroken: boolean }> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let text = '';
@@ -68,9 +68,9 @@ function fatalLines({ server }: ServingProcess): readonly Record<string, unknown
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-describe('an error that nothing caught', () => {
+describe('an uncaught error', () => {
   test.each(['rejection', 'exception', 'text'] as const)(
-    'ends every running answer in its protocol, settles what was delivered, and exits with 1 (%s)',
+    'ends every running answer in its protocol, settles the delivered text, and exits with 1 (%s)',
     async (kind) => {
       const serving = await serveWithFault(faults[kind]);
       const chat = await serving.post('/v1/chat/completions', { model: 'small', stream: true, messages });
@@ -110,18 +110,18 @@ describe('an error that nothing caught', () => {
     30_000,
   );
 
-  test('may come twice, and may come while the process drains', async () => {
+  test('ends the process also when it is raised twice, or while the process drains', async () => {
     const serving = await serveWithFault(faults.twice);
     const chat = await serving.post('/v1/chat/completions', { model: 'small', stream: true, messages });
     serving.server.signal('SIGTERM');
-    await serving.server.printed(/textgate stops/);
+    await serving.server.printed(/textgate: shutting down/);
     serving.server.signal('SIGUSR2');
     expect((await readToEnd(chat)).text).toContain('"code":"server_error"');
     expect((await serving.server.finished).code).toBe(1);
     expect(fatalLines(serving).map(({ reason }) => reason)).toEqual(['first', 'second']);
   }, 30_000);
 
-  test('ends the process though a thread of the pool hangs in a write, which process.exit would wait for', async () => {
+  test('ends the process although a pool thread hangs in a write, for which process.exit would wait', async () => {
     const hang = `const { openSync, write } = process.getBuiltinModule('node:fs');
       write(openSync('${makeFifo()}', 'r+'), Buffer.alloc(1_000_000), () => {});`;
     const serving = await serveWithFault(`${hang} ${faults.exception}`);
@@ -129,7 +129,7 @@ describe('an error that nothing caught', () => {
     expect((await serving.server.finished).code).toBe(1);
   }, 30_000);
 
-  test('ends the process within its time though the database is locked', async () => {
+  test('ends the process by its deadline although the database is locked', async () => {
     const serving = await serveWithFault(faults.exception);
     await serving.post('/v1/chat/completions', { model: 'small', stream: true, messages });
     const lock = new DatabaseSync(join(serving.folder, 'data', 'textgate.db'));
@@ -141,7 +141,7 @@ describe('an error that nothing caught', () => {
     lock.exec('ROLLBACK');
     lock.close();
     expect(code).toBe(1);
-    // Five seconds, with a margin for a machine under load; without a deadline it is eleven.
+    // Five seconds, with a margin for a busy machine; without the deadline it takes eleven.
     expect(tookMs).toBeLessThan(8_000);
   }, 30_000);
 });

@@ -10,13 +10,16 @@ import { canMount, mountSmallDisk } from '../support/small-disk.ts';
 import { startServing } from '../support/serving-process.ts';
 import type { ServingProcess } from '../support/serving-process.ts';
 
-/** More requests than fit into a pipe as lines of the log: 64 KiB hold about 150. */
+/** More requests than a pipe holds as log lines: 64 KiB hold about 150. */
 const requests = 400;
 
-/** How long a process without running requests may take to end on SIGTERM, in milliseconds: five seconds, and a busy machine. */
+/**
+ * How long an idle process may take to end on SIGTERM, in milliseconds: five seconds, with a margin for a busy
+ * machine.
+ */
 const endMs = 10_000;
 
-/** Asks in parallel, and says which statuses there were. */
+/** Sends requests in parallel; returns the statuses of their answers. */
 async function askMany(serving: ServingProcess): Promise<ReadonlySet<number>> {
   const statuses = new Set<number>();
   for (let asked = 0; asked < requests; asked += 20)
@@ -39,7 +42,7 @@ function droppedLines(metrics: string): number {
   return Number(/^textgate_log_lines_dropped_total (\d+)$/m.exec(metrics)?.[1]);
 }
 
-describe('a gateway whose log can not be written', () => {
+describe('a gateway that can’t write its log', () => {
   test.skipIf(!hasFullDevice)(
     'answers every request and ends on SIGTERM when standard output is full',
     async () => {
@@ -56,7 +59,7 @@ describe('a gateway whose log can not be written', () => {
     await expectAnswersAndEnd(await startServing({ stdout: openStalledPipe() }));
   }, 60_000);
 
-  test('answers every request and ends on SIGTERM when the reader of its pipe is gone', async () => {
+  test('answers every request and ends on SIGTERM when the reader of its pipe has ended', async () => {
     const serving = await startServing({ stdout: openBrokenPipe() });
     await serving.ask();
     await serving.ask();
@@ -79,7 +82,7 @@ describe('a gateway whose log can not be written', () => {
   }, 60_000);
 
   test.skipIf(!canMount())(
-    'says how many lines were lost once its disk has space again, and cuts no line into another',
+    'logs the number of lost lines when its disk has space again, and never joins parts of two lines',
     async () => {
       const disk = mountSmallDisk();
       const path = `${disk.folder}/log`;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { writeTable } from '../../src/cli/output.ts';
 
-test('a table shows control characters as escapes, and stays aligned', () => {
+test('a table escapes control characters, and stays aligned', () => {
   const table = writeTable(
     ['MODEL', 'N'],
     [

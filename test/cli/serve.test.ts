@@ -9,8 +9,8 @@ import { freePorts, startTextgate } from '../support/textgate-process.ts';
 
 const run = promisify(execFile);
 
-describe('textgate serve, with nothing configured', () => {
-  test('shows a first key once, and its curl line streams an answer when it is pasted', async () => {
+describe('textgate serve without a config', () => {
+  test('prints a first key once, and a curl command that streams an answer', async () => {
     const folder = makeTemporaryFolder();
     const first = startTextgate(['serve'], folder, freePorts);
     const [, curl = ''] = await first.printed(/^ {2}(curl .*)$/m);
@@ -27,12 +27,12 @@ describe('textgate serve, with nothing configured', () => {
 
     const second = startTextgate(['serve'], folder, freePorts);
     await second.printed(
-      /make another key with: TEXTGATE_ADMIN_URL=http:\S+ npm run textgate -- keys create <name>/,
+      /create another key with: TEXTGATE_ADMIN_URL=http:\S+ npm run textgate -- keys create <name>/,
     );
     expect(second.output()).not.toContain('sk-tg-');
   });
 
-  test('its two OPENAI lines point the official client at it', async () => {
+  test('prints two OPENAI variables that point the official client at the gateway', async () => {
     const server = startTextgate(['serve'], makeTemporaryFolder(), freePorts);
     const [, baseURL = '', apiKey = ''] = await server.printed(
       /export OPENAI_BASE_URL=(\S+)\n\s*export OPENAI_API_KEY=(\S+)/,
@@ -42,7 +42,7 @@ describe('textgate serve, with nothing configured', () => {
     expect(response.output_text).toContain('You wrote: "ping"');
   });
 
-  test('ends a running stream whole when it gets SIGTERM, and exits with 0', async () => {
+  test('completes a running stream on SIGTERM, and exits with 0', async () => {
     const server = startTextgate(['serve'], makeTemporaryFolder(), freePorts);
     const [, url = '', key = ''] = await server.printed(/BASE_URL=(\S+)\n\s*export OPENAI_API_KEY=(\S+)/);
     const response = await fetch(`${url}/chat/completions`, {
@@ -60,8 +60,8 @@ describe('textgate serve, with nothing configured', () => {
   });
 });
 
-describe('textgate serve, in front of a server', () => {
-  test('offers the models that the server lists, and its curl line names one', async () => {
+describe('textgate serve with an upstream from the environment', () => {
+  test('offers the models that the upstream lists, and prints a curl command with one of them', async () => {
     const upstream = await startUpstream();
     upstream.play((response) => void response.end('{"data":[{"id":"org/model-7"}]}'));
     const environment = {
@@ -79,7 +79,7 @@ describe('textgate serve, in front of a server', () => {
   });
 });
 
-describe('textgate serve, with a config', () => {
+describe('textgate serve with a config file', () => {
   const config = `
 server: { port: 0 }
 admin: { port: 0, token: "\${TOKEN}" }
@@ -87,13 +87,13 @@ upstreams: { demo: { url: "demo:" } }
 models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
 `;
 
-  test('starts from it, makes no key by itself, and takes keys from the command line', async () => {
+  test('starts without creating a key, and manages keys by commands', async () => {
     const folder = makeTemporaryFolder();
     writeFileSync(join(folder, 'textgate.yaml'), config);
     const environment = { TOKEN: 'a-token-from-the-environment' };
     const server = startTextgate(['serve', '--config', 'textgate.yaml'], folder, environment);
     const [, url = '', adminUrl = ''] = await server.printed(/serves (\S+) \(admin: (\S+)\)/);
-    await server.printed(/make the first key with/);
+    await server.printed(/create the first key with/);
     expect(server.output()).not.toContain('sk-tg-');
 
     const cli = { TEXTGATE_ADMIN_URL: adminUrl, TEXTGATE_ADMIN_TOKEN: environment.TOKEN };
@@ -126,7 +126,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
     const pay = ['keys', 'credit', id, '1.25', '--reference', 'invoice 7'];
     expect((await startTextgate(pay, folder, cli).finished).stdout).toBe('booked; the balance is 3.75 USD\n');
     expect((await startTextgate(pay, folder, cli).finished).stdout).toBe(
-      'booked before, and not again; the balance is 3.75 USD\n',
+      'already booked earlier; the balance is 3.75 USD\n',
     );
 
     const textgate = async (...args: string[]) => (await startTextgate(args, folder, cli).finished).stdout;
@@ -150,7 +150,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
       new RegExp(`\\nreq_\\w+ +${id} +\\S+ +words +completed +1 `),
     );
     expect(await textgate('records', '--csv')).toMatch(/^request_id,[^]*\nreq_\w+,[^]*words/);
-    expect(await textgate('ledger', 'verify')).toBe('1 accounts and 1 records add up\n');
+    expect(await textgate('ledger', 'verify')).toBe('the ledger balances: 1 accounts, 1 records\n');
     expect(await textgate('keys', 'revoke', id)).toContain('is revoked');
     expect(await textgate('keys', 'list')).toMatch(/robert .* revoked\n/);
 
@@ -160,7 +160,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
     expect(wrong.stderr).toContain('admin token');
   }, 30_000);
 
-  test('refuses to start, and says everything that is wrong at once', async () => {
+  test('reports all problems of an invalid file at once, and does not start', async () => {
     const folder = makeTemporaryFolder();
     writeFileSync(
       join(folder, 'bad.yaml'),
@@ -172,7 +172,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
     expect(stderr).toContain('admin.token');
   });
 
-  test('refuses a database that is damaged, rather than begin an empty one', async () => {
+  test('refuses a damaged database instead of creating an empty one', async () => {
     const folder = makeTemporaryFolder();
     writeFileSync(join(folder, 'broken.db'), 'this is not a database at all, only text');
     writeFileSync(
@@ -185,8 +185,8 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
   });
 });
 
-describe('the command line', () => {
-  test('says what is missing when no gateway runs', async () => {
+describe('textgate', () => {
+  test('reports that the gateway does not answer when none is running', async () => {
     const environment = { TEXTGATE_ADMIN_URL: 'http://127.0.0.1:1', TEXTGATE_ADMIN_TOKEN: 'x' };
     const { code, stderr } = await startTextgate(['keys', 'list'], makeTemporaryFolder(), environment)
       .finished;
@@ -194,7 +194,7 @@ describe('the command line', () => {
     expect(stderr).toContain('does not answer on http://127.0.0.1:1');
   });
 
-  test('helps, and suggests the command that was meant', async () => {
+  test('prints help, and suggests a command for a misspelled one', async () => {
     const folder = makeTemporaryFolder();
     expect(await startTextgate(['--help'], folder).finished).toMatchObject({ code: 0 });
     const { code, stderr } = await startTextgate(['key'], folder).finished;

@@ -18,7 +18,7 @@ test.each([
   ['a lost database after a crash', ['crash', 'failure'], closeLimitMs + rescueMs],
   ['a signal after a crash', ['crash', 'signal'], crashMs],
   ['a second crash', ['crash', 'crash'], crashMs],
-] as const)('%s gives the process its time and no more', (_name, kinds, limitMs) => {
+] as const)('%s ends the process exactly at its deadline', (_name, kinds, limitMs) => {
   const end = vi.fn<() => void>();
   const deadline = createDeadline({ closeLimitMs: () => closeLimitMs }, end);
   for (const kind of kinds) deadline(kind);

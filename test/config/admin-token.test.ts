@@ -20,31 +20,31 @@ afterEach(() => rmSync(folder, { recursive: true }));
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 
 describe('the admin token', () => {
-  test('is made on the first call and kept from then on', () => {
+  test('is generated on the first call and kept from then on', () => {
     const token = ensureAdminToken(file, notice);
     expect(token).toMatch(/^[A-Za-z0-9_-]{43}$/);
     expect(ensureAdminToken(file, notice)).toBe(token);
     expect(readAdminToken(file)).toBe(token);
   });
 
-  test('is never the same twice', () => {
+  test('is generated differently for each file', () => {
     expect(ensureAdminToken(file, notice)).not.toBe(ensureAdminToken(`${file}-2`, notice));
   });
 
-  test('is for its owner’s eyes only, and so is a folder made for it', () => {
+  test('is readable by its owner only, as is a folder created for it', () => {
     ensureAdminToken(file, notice);
     expect(modeOf(file)).toBe(0o600);
     expect(modeOf(join(folder, 'data'))).toBe(0o700);
   });
 
-  test('that somebody wrote is taken without its line end, and left as it is', () => {
+  test('is read without its line end when an operator wrote the file, which stays unchanged', () => {
     const own = join(folder, 'own');
     writeFileSync(own, ' my-own-token-of-16 \n', { mode: 0o600 });
     expect(ensureAdminToken(own, notice)).toBe('my-own-token-of-16');
     expect(statSync(own).size).toBe(' my-own-token-of-16 \n'.length);
   });
 
-  test('is made where the file is empty, and even then for its owner’s eyes only', () => {
+  test('is generated when the file is empty, and then readable by its owner only, too', () => {
     const empty = join(folder, 'empty');
     writeFileSync(empty, '\n', { mode: 0o644 });
     const token = ensureAdminToken(empty, notice);
@@ -53,11 +53,11 @@ describe('the admin token', () => {
     expect(modeOf(empty)).toBe(0o600);
   });
 
-  test('is null where there is no file', () => {
+  test('is null without a file', () => {
     expect(readAdminToken(file)).toBeNull();
   });
 
-  /** Makes the file as a volume or another process may have left it. */
+  /** Creates the file with the mode that a volume or another process may have given it. */
   const leave = (fileMode: number, folderMode: number, token = 'a-token-of-enough'): void => {
     mkdirSync(join(folder, 'data'));
     writeFileSync(file, `${token}\n`);
@@ -67,33 +67,32 @@ describe('the admin token', () => {
 
   test.each([
     [
-      'a mode that lets everybody write it',
+      'a mode that lets every user write it',
       0o602,
       'a-token-of-enough',
       /can be written.*remove it.*TEXTGATE_ADMIN_TOKEN/,
     ],
-    ['less than 16 characters', 0o600, `${'x'.repeat(15)} `, /less than 16 characters/],
+    ['fewer than 16 characters', 0o600, `${'x'.repeat(15)} `, /fewer than 16 characters/],
   ])('is refused when its file has %s', (_name, fileMode, token, message) => {
     leave(fileMode, 0o700, token);
     expect(() => ensureAdminToken(file, notice)).toThrow(message);
     expect(modeOf(file)).toBe(fileMode);
   });
 
-  test.each([0o640, 0o660, 0o644])(
-    'is closed to other users where its file has mode %o, with a notice',
-    (mode) => {
-      leave(mode, 0o2775);
-      expect(ensureAdminToken(file, notice)).toBe('a-token-of-enough');
-      expect(modeOf(file)).toBe(0o600);
-      expect(notices).toEqual([expect.stringMatching(/could be read by other users: its mode is 0600 now/)]);
-    },
-  );
+  test.each([0o640, 0o660, 0o644])('is made private, with a notice, when its file has mode %o', (mode) => {
+    leave(mode, 0o2775);
+    expect(ensureAdminToken(file, notice)).toBe('a-token-of-enough');
+    expect(modeOf(file)).toBe(0o600);
+    expect(notices).toEqual([
+      expect.stringMatching(/could be read by other users: its mode has been set to 0600/),
+    ]);
+  });
 
   test.each([
     [0o775, []],
     [0o1777, []],
     [0o777, [expect.stringMatching(/every user can write in the folder.*chmod o-w.*TEXTGATE_ADMIN_TOKEN/)]],
-  ])('is made in a folder of mode %o, and what others could do there is told', (mode, told) => {
+  ])('is generated in a folder of mode %o, with a notice when every user could replace it', (mode, told) => {
     mkdirSync(join(folder, 'data'));
     chmodSync(join(folder, 'data'), mode);
     expect(ensureAdminToken(file, notice)).toMatch(/^[A-Za-z0-9_-]{43}$/);
@@ -101,7 +100,7 @@ describe('the admin token', () => {
   });
 
   test.skipIf(process.getuid?.() !== 0)(
-    'is taken from root’s file in a volume of our group, as Kubernetes mounts it (needs root, to make such a file)',
+    'is read from root’s file in a volume of our group, as Kubernetes mounts it (needs root to create such a file)',
     () => {
       leave(0o660, 0o2775);
       chownSync(join(folder, 'data'), 0, 12_345);
@@ -127,7 +126,7 @@ describe('the admin token', () => {
   );
 
   test.skipIf(process.getuid?.() !== 0)(
-    'is refused when its file belongs to another user (needs root, to make such a file)',
+    'is refused when its file belongs to another user (needs root to create such a file)',
     () => {
       ensureAdminToken(file, notice);
       chownSync(file, 12_345, 0);

@@ -10,27 +10,27 @@ test.each([
   [1_048_576, 10_000, 64],
   [Infinity, 10_000, 64],
 ])(
-  'of %i descriptors the public listener takes %i connections by default and the admin listener %i',
+  'with %i descriptors the public listener accepts %i connections by default, and the admin listener %i',
   (descriptors, open, admin) => {
     const limits = connectionLimits(unset, descriptors);
     expect([limits.public.maxConnections, limits.admin.maxConnections]).toEqual([open, admin]);
   },
 );
 
-test('a public connection, its upstream socket and the admin listener leave the process descriptors of its own', () => {
+test('the default limits leave the process 64 descriptors, with an upstream socket for every public connection', () => {
   for (const descriptors of [256, 1_024, 4_096, 65_536]) {
     const { public: open, admin } = connectionLimits(unset, descriptors);
     expect(descriptors - 2 * open.maxConnections - admin.maxConnections).toBeGreaterThanOrEqual(64);
   }
 });
 
-test('the config decides for the public listener, and never for the admin listener', () => {
+test('the config sets the limits of the public listener, but not those of the admin listener', () => {
   const { public: open, admin } = connectionLimits({ ...unset, maxConnections: 40 }, 1_024);
   expect([open, admin.maxConnections]).toEqual([{ maxConnections: 40, maxAnonymousPerAddress: 20 }, 64]);
   const given = connectionLimits({ ...unset, maxConnections: 40, maxAnonymousPerAddress: 30 }, 1_024);
   expect(given.public.maxAnonymousPerAddress).toBe(30);
 });
 
-test('the limit of this process is read from the system', () => {
+test('the descriptor limit of this process is read from the system', () => {
   expect(readDescriptorLimit()).toBeGreaterThanOrEqual(64);
 });

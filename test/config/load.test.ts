@@ -30,7 +30,7 @@ const head = 'upstreams: { local: { url: "http://127.0.0.1:8000/v1", apiKey: "${
 const models = 'models: { from: local }\n';
 
 describe('a config file', () => {
-  test('is read with the environment’s values in its strings', () => {
+  test('is read with environment variables replaced in its strings', () => {
     const read = load(
       'upstreams: { local: { url: "http://${HOST}:${PORT_1}/v1", apiKey: "${KEY}" } }\n' + models,
       { HOST: '10.0.0.1', PORT_1: '99', KEY: 'a"b: {c} - ${HOST}\n' },
@@ -41,26 +41,26 @@ describe('a config file', () => {
     });
   });
 
-  test.each(['$KEY', '${key-none}', '${}', '$ {KEY}', '${1KEY}'])('leaves %s as it is', (text) => {
+  test.each(['$KEY', '${key-none}', '${}', '$ {KEY}', '${1KEY}'])('keeps %s unchanged', (text) => {
     const read = load(`upstreams: { local: { url: "demo:", apiKey: "${text}" } }\n${models}`, { KEY: 'k' });
     expect(read.upstreams['local']?.apiKey).toBe(text);
   });
 
-  test('without the values that it needs is told all of them, with their places', () => {
+  test('is refused with all missing environment variables and their paths', () => {
     const yaml = `${head}models: { small: { routes: [{ upstream: local, model: "\${A}-\${B}" }], free: true } }`;
     expect(problemsOf(() => load(yaml, { B: 'b' }))).toEqual([
-      'upstreams.local.apiKey: the environment has no KEY',
-      'models.small.routes[0].model: the environment has no A',
+      'upstreams.local.apiKey: the environment variable KEY is not set',
+      'models.small.routes[0].model: the environment variable A is not set',
     ]);
   });
 
-  test('with a value that is empty is not told that it is missing, but what is wrong with it', () => {
+  test('is refused for the empty value of a variable, and not as if the variable were missing', () => {
     expect(problemsOf(() => load(head + models, { KEY: '' }))).toEqual([
       expect.stringMatching(/^upstreams\.local\.apiKey: (?!.*environment)/),
     ]);
   });
 
-  test('with several faults is told all of them, in one error that names the file', () => {
+  test('is refused with all of its problems, in one error that names the file', () => {
     const yaml = `${head}${models}server: { prot: 1 }\nlimits: { concurrency: 0 }\n`;
     const run = () => load(yaml, { KEY: 'k' });
     expect(problemsOf(run)).toHaveLength(2);
@@ -68,15 +68,15 @@ describe('a config file', () => {
   });
 
   test.each([
-    ['is not there', () => loadConfigFile(join(folder, 'none.yaml'), {}), /ENOENT/],
+    ['does not exist', () => loadConfigFile(join(folder, 'none.yaml'), {}), /ENOENT/],
     ['is not YAML', () => load('server: {'), /./],
-    ['says a thing twice', () => load(`${models}${models}`), /unique|duplicate/i],
+    ['has a duplicate key', () => load(`${models}${models}`), /unique|duplicate/i],
     ['is empty', () => load(''), /./],
-  ])('that %s is a problem of its own', (_name, run, message) => {
+  ])('is refused when it %s', (_name, run, message) => {
     expect(problemsOf(run)).toEqual([expect.stringMatching(message)]);
   });
 
-  test('counts more than the environment, which fills in what it leaves out', () => {
+  test('has precedence over the environment, which fills in the settings it leaves out', () => {
     const environment = {
       KEY: 'k',
       TEXTGATE_HOST: '0.0.0.0',
@@ -93,7 +93,7 @@ describe('a config file', () => {
 });
 
 describe('a start without a file', () => {
-  test('offers the demo', () => {
+  test('offers the built-in demo', () => {
     expect(environmentConfig({})).toMatchObject({
       upstreams: { demo: { url: new URL('demo:') } },
       models: { demo: { routes: [{ upstream: 'demo', model: 'demo' }] } },
@@ -105,7 +105,7 @@ describe('a start without a file', () => {
     [undefined, undefined],
     ['', undefined],
     ['sk-x', 'sk-x'],
-  ])('offers what the named upstream lists, with the key %j', (given, apiKey) => {
+  ])('offers the models of the upstream in the environment, with the key %j', (given, apiKey) => {
     const url = 'http://127.0.0.1:11434/v1';
     const { upstreams, models: offered } = environmentConfig({
       TEXTGATE_UPSTREAM_URL: url,
@@ -116,7 +116,7 @@ describe('a start without a file', () => {
     expect(upstreams['upstream']?.apiKey).toBe(apiKey);
   });
 
-  test('names the environment as the place of its problems', () => {
+  test('reports its problems by the names of environment variables', () => {
     const environment = { TEXTGATE_UPSTREAM_URL: 'not an address', TEXTGATE_PORT: 'http' };
     expect(problemsOf(() => environmentConfig(environment)).map((problem) => problem.split(':')[0])).toEqual([
       'TEXTGATE_PORT',
@@ -126,7 +126,7 @@ describe('a start without a file', () => {
   });
 });
 
-test('a config given as an object is checked like a file, under the name it is given', () => {
+test('a config given as an object is checked like a file, and its errors have the given name', () => {
   expect(checkConfig({ upstreams: { demo: { url: 'demo:' } }, models: { from: 'demo' } }, 'x')).toMatchObject(
     {
       models: { from: 'demo' },

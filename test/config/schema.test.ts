@@ -8,16 +8,16 @@ const good = { upstreams, models: { small: { routes: [route], free: true } } };
 
 function problemsOf(input: unknown): readonly string[] {
   const read = readConfig(input);
-  return 'problems' in read ? read.problems : [];
+  return read.kind === 'problems' ? read.problems : [];
 }
 function configOf(input: unknown) {
   const read = readConfig(input);
-  if ('problems' in read) throw new Error(read.problems.join('\n'));
+  if (read.kind === 'problems') throw new Error(read.problems.join('\n'));
   return read.config;
 }
 
 describe('a config', () => {
-  test('of one upstream and one model is enough: the rest has defaults', () => {
+  test('needs only one upstream and one model: all other settings have defaults', () => {
     expect(configOf(good)).toMatchObject({
       server: { host: '127.0.0.1', port: 8080, maxBody: 1_048_576, drain: 25_000 },
       admin: { host: '127.0.0.1', port: 8081 },
@@ -33,7 +33,7 @@ describe('a config', () => {
     });
   });
 
-  test('is read with its own words, in milliseconds and bytes', () => {
+  test('is read with its own settings, in milliseconds and bytes', () => {
     const read = configOf({
       ...good,
       server: { host: '0.0.0.0', port: 0, maxBody: '64KiB', drain: '1.5s' },
@@ -47,7 +47,7 @@ describe('a config', () => {
     });
   });
 
-  test('fills in what a price leaves out: cached input as other input, written input a quarter more', () => {
+  test('has default prices: cached input costs as much as other input, cache writes a quarter more', () => {
     const priced = (price: object) => configOf({ ...good, models: { small: { routes: [route], price } } });
     const base = { input: '3', output: '15' };
     const line = { input: 3e9, cachedInput: 3e9, cacheWrite: 3.75e9, output: 15e9, request: 0 };
@@ -64,21 +64,21 @@ describe('a config', () => {
     expect(least).toMatchObject({ models: { small: { price: { cacheWrite: 2 } } } });
   });
 
-  test('may leave its models to an upstream', () => {
+  test('may discover its models from an upstream', () => {
     const { models } = configOf({ upstreams, models: { from: 'local' } });
     expect(isDiscovered(models)).toBe(true);
     expect(models).toMatchObject({ from: 'local', allow: ['*'] });
     expect(isDiscovered(configOf(good).models)).toBe(false);
   });
 
-  test('may offer a model that is named from', () => {
+  test('may offer a model with the name "from"', () => {
     const { models } = configOf({ upstreams, models: { from: { routes: [route], free: true } } });
     expect(isDiscovered(models)).toBe(false);
   });
 });
 
-describe('a config that is wrong', () => {
-  test('is told every problem at once, each with its path', () => {
+describe('an invalid config', () => {
+  test('is refused with all problems at once, each with its path', () => {
     const problems = problemsOf({
       server: { port: 70_000, maxBody: 'big', prot: 1 },
       limits: { concurrency: 0, requestsPerMinute: 'many' },
@@ -122,14 +122,14 @@ describe('a config that is wrong', () => {
       { models: { from: 'local', form: 'x' } },
       "models.form: unknown key; did you mean 'from'?",
     ],
-  ])('%s by an unknown key is told the nearest', (_name, change, problem) => {
+  ])('is refused for an unknown key %s, with the nearest known key', (_name, change, problem) => {
     expect(problemsOf({ ...good, ...change })).toEqual([problem]);
   });
 
-  test('by a key like none is told the known ones', () => {
+  test('is refused with the known keys when an unknown key resembles none', () => {
     const [problem, ...more] = problemsOf({ ...good, limits: { zzzzzzzz: 1 } });
     expect(more).toEqual([]);
-    expect(problem).toMatch(/^limits\.zzzzzzzz: unknown key; known here: .*\bconcurrency\b/);
+    expect(problem).toMatch(/^limits\.zzzzzzzz: unknown key; known names: .*\bconcurrency\b/);
     expect(problem).toContain('requestsPerMinute');
   });
 
@@ -142,18 +142,18 @@ describe('a config that is wrong', () => {
     [
       'discovery',
       { models: { from: 'elsewhere' } },
-      "models.from: no upstream is named 'elsewhere'; known here: local",
+      "models.from: no upstream is named 'elsewhere'; known names: local",
     ],
     [
       'a name from an object’s prototype',
       { models: { from: 'constructor' } },
-      "models.from: no upstream is named 'constructor'; known here: local",
+      "models.from: no upstream is named 'constructor'; known names: local",
     ],
-  ])('by an unknown upstream in %s is told so', (_name, change, problem) => {
+  ])('is refused for an unknown upstream in %s', (_name, change, problem) => {
     expect(problemsOf({ ...good, ...change })).toEqual([problem]);
   });
 
-  test.each([null, undefined, 'x', 7, [], { models: null }])('like %j is a problem, not a crash', (input) => {
+  test.each([null, undefined, 'x', 7, [], { models: null }])('is refused without a crash: %j', (input) => {
     expect(problemsOf(input).length).toBeGreaterThan(0);
   });
 
@@ -170,19 +170,19 @@ describe('a config that is wrong', () => {
     ['server.port', { server: { port: Number.NaN } }],
     ['storage.url', { storage: { url: 'sqlite:' } }],
     ['storage.durability', { storage: { durability: 'some' } }],
-  ])('at %s is told that place', (path, change) => {
+  ])('is refused with the path of its problem: %s', (path, change) => {
     const problems = problemsOf({ ...good, ...change });
     expect(problems.map((problem) => problem.split(': ')[0])).toEqual([path]);
   });
 
-  test('in a secret is not quoted', () => {
+  test('is refused without quoting a secret', () => {
     const problems = problemsOf({ ...good, admin: { token: 'hunter2' } });
     expect(problems).toEqual([expect.stringMatching(/^admin\.token: /)]);
     expect(problems.join()).not.toContain('hunter2');
   });
 
   test.each([' '.repeat(20), 'two-words of-a-token', `${'x'.repeat(15)}   `])(
-    'has an admin token that no header can carry, or that is short without its blanks: %j',
+    'is refused for an admin token with blanks in it, or too short without those around it: %j',
     (token) => {
       expect(problemsOf({ ...good, admin: { token } })).toEqual([expect.stringMatching(/^admin\.token: /)]);
     },

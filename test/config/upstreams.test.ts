@@ -6,7 +6,7 @@ const small = { routes: [{ upstream: 'local', model: 'm' }], free: true };
 function problemsWith(upstream: object, extra: object = {}): readonly string[] {
   const local = { url: 'http://127.0.0.1:8000/v1', ...upstream };
   const read = readConfig({ upstreams: { local }, models: { small }, ...extra });
-  return 'problems' in read ? read.problems : [];
+  return read.kind === 'problems' ? read.problems : [];
 }
 
 describe('the address of an upstream', () => {
@@ -20,7 +20,7 @@ describe('the address of an upstream', () => {
     'http://2852039166/v1',
     'http://metadata.google.internal/v1',
     'http://METADATA.google.internal./v1',
-  ])('%s, where a machine keeps its credentials, is refused unless that is allowed', (url) => {
+  ])('%s, where clouds serve a machine’s credentials, is refused unless it is allowed', (url) => {
     expect(problemsWith({ url })).toEqual([
       expect.stringMatching(/^upstreams\.local\.url: a link-local address/),
     ]);
@@ -32,11 +32,11 @@ describe('the address of an upstream', () => {
     'http://[::1]/v1',
     'http://10.0.0.1/v1',
     'https://169.254.example.com/v1',
-  ])('%s is taken', (url) => {
+  ])('%s is accepted', (url) => {
     expect(problemsWith({ url })).toEqual([]);
   });
 
-  test('may have a query, which is sent along, but no password and no fragment', () => {
+  test('may have a query, which is sent, but no password and no fragment', () => {
     expect(problemsWith({ url: 'https://host/openai?api-version=1' })).toEqual([]);
     expect(problemsWith({ url: 'https://me:secret@host/v1' })).toHaveLength(1);
     expect(problemsWith({ url: 'https://host/v1#x' })).toHaveLength(1);
@@ -45,21 +45,21 @@ describe('the address of an upstream', () => {
 
 describe('the headers of an upstream', () => {
   test.each([
-    [{ 'x y': '1' }, 'the name of a header'],
-    [{ host: 'elsewhere' }, 'set by the gateway itself'],
-    [{ accept: '*/*' }, 'set by the gateway itself'],
-    [{ 'Content-Length': '1' }, 'set by the gateway itself'],
+    [{ 'x y': '1' }, 'a header name'],
+    [{ host: 'elsewhere' }, 'the gateway sets this header itself'],
+    [{ accept: '*/*' }, 'the gateway sets this header itself'],
+    [{ 'Content-Length': '1' }, 'the gateway sets this header itself'],
     [{ 'x-org': 'a\r\nb: c' }, 'printable ASCII'],
   ])('can’t be %j', (headers, problem) => {
     expect(problemsWith({ headers }).join()).toContain(problem);
   });
 
-  test('can be any other', () => {
+  test('may have other names', () => {
     expect(problemsWith({ headers: { 'HTTP-Referer': 'https://mine' }, authHeader: 'api-key' })).toEqual([]);
   });
 });
 
-describe('a path that is passed on', () => {
+describe('a passthrough path', () => {
   test.each([
     '/v1/chat/completions',
     '/v1/responses',
@@ -67,7 +67,7 @@ describe('a path that is passed on', () => {
     '/v1/models/x',
     '/v1/key',
     '/v1/key/requests',
-  ])('can’t be %s, which is ours', (path) => {
+  ])('can’t be %s, a path of the gateway itself', (path) => {
     const problems = problemsWith({}, { passthrough: [{ path, upstream: 'local' }] });
     expect(problems).toEqual([expect.stringContaining('passthrough[0].path')]);
   });
@@ -79,11 +79,11 @@ describe('a path that is passed on', () => {
     },
   );
 
-  test('stands there once, and leads to no demo', () => {
+  test('is listed once, and does not lead to the demo', () => {
     const twice = [1, 2].map(() => ({ path: '/tokenize', upstream: 'local' }));
-    expect(problemsWith({}, { passthrough: twice })).toEqual(['passthrough: a path stands here twice']);
+    expect(problemsWith({}, { passthrough: twice })).toEqual(['passthrough: expected each path only once']);
     expect(problemsWith({ url: 'demo:' }, { passthrough: twice.slice(1) })).toEqual([
-      'passthrough[0].upstream: the built-in demo has no paths of its own',
+      'passthrough[0].upstream: the built-in demo has no passthrough paths',
     ]);
   });
 
@@ -98,7 +98,7 @@ describe('a path that is passed on', () => {
     expect(problemsWith({}, { passthrough: [{ ...path, price: { input: '1' } }] })).not.toEqual([]);
   });
 
-  test('leads to an upstream that is there', () => {
+  test('leads to a configured upstream', () => {
     expect(problemsWith({}, { passthrough: [{ path: '/tokenize', upstream: 'locl' }] })).toEqual([
       "passthrough[0].upstream: no upstream is named 'locl'; did you mean 'local'?",
     ]);
@@ -114,11 +114,11 @@ describe('the times of an upstream', () => {
   });
 });
 
-test('the key of an upstream loses the line feed that a mounted secret ends in, and may hold no other', () => {
+test('an upstream’s key is read without the line feed at the end of a mounted secret, and may hold no other', () => {
   const read = readConfig({
     upstreams: { local: { url: 'http://127.0.0.1/v1', apiKey: 'sk-abc\n' } },
     models: { small },
   });
-  expect('config' in read && read.config.upstreams['local']?.apiKey).toBe('sk-abc');
+  expect(read.kind === 'config' && read.config.upstreams['local']?.apiKey).toBe('sk-abc');
   expect(problemsWith({ apiKey: 'sk-\nabc' })).toHaveLength(1);
 });

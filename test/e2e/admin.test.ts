@@ -17,7 +17,7 @@ function admin(
 }
 
 describe('keys', () => {
-  test('are made once, shown once, work at once, and are listed without their secret', async () => {
+  test('an API key is created with its secret shown once, works at once, and is listed without the secret', async () => {
     const made = await admin('/admin/keys', { method: 'POST', body: '{"name":"bob","concurrency":3}' });
     expect(made.status).toBe(201);
     const key = (await made.json()) as { id: string; key: string };
@@ -39,7 +39,7 @@ describe('keys', () => {
     expect(listed).not.toContain(key.key.slice(19));
   });
 
-  test('carry how their requests are read, where they differ from the service', async () => {
+  test('a key has its own compatibility settings, where they differ from the service’s', async () => {
     const body = JSON.stringify({ name: 'strict', compatibility: { sampling: 'strict' } });
     const made = await admin('/admin/keys', { method: 'POST', body });
     expect(await made.json()).toMatchObject({
@@ -47,7 +47,7 @@ describe('keys', () => {
     });
   });
 
-  test('are listed by pages, newest first, each once', async () => {
+  test('keys are listed in pages, newest first, each one once', async () => {
     for (const name of ['a', 'b', 'c']) await gateway.gateway.createKey(name);
     const ids: string[] = [];
     for (let before = ''; ;) {
@@ -70,7 +70,7 @@ describe('keys', () => {
     ['{"name":"x","concurrency":0}', 400, 'invalid_value', 'concurrency'],
     ['{"name":"x","concurency":1}', 400, 'unknown_parameter', 'concurency'],
     ['{"name":"x","compatibility":{"sampling":"no"}}', 400, 'invalid_value', 'compatibility.sampling'],
-  ])('are not made from %s', async (body, status, code, param) => {
+  ])('no key is created from %s', async (body, status, code, param) => {
     const response = await admin('/admin/keys', { method: 'POST', body });
     expect(response.status).toBe(status);
     expect(await response.json()).toMatchObject({ error: { code, param } });
@@ -78,7 +78,7 @@ describe('keys', () => {
 });
 
 describe('the admin token', () => {
-  test('is needed for everything below /admin, and the probes are open', async () => {
+  test('the admin token is required for every path below /admin, but not for probes', async () => {
     const open = await Promise.all(
       ['/healthz', '/readyz', '/metrics'].map((path) => fetch(gateway.adminUrl + path)),
     );
@@ -92,13 +92,13 @@ describe('the admin token', () => {
     expect((await admin('/admin/keys', { method: 'DELETE' })).status).toBe(405);
   });
 
-  test('is of no use to a web page, by its origin or by a name of its own', async () => {
+  test('the admin routes refuse a web page even with the token, by its origin or by its host name', async () => {
     expect((await admin('/admin/keys', { headers: { origin: 'http://localhost:8081' } })).status).toBe(401);
     expect(await statusWithHost('rebound.example')).toBe(401);
     expect(await statusWithHost('localhost:8081')).toBe(200);
   });
 
-  test('can’t be guessed for long', async () => {
+  test('the admin routes refuse further guesses of the token after ten wrong ones', async () => {
     const other = await startGateway();
     const guess = (token: string) =>
       fetch(`${other.adminUrl}/admin/keys`, { headers: { authorization: `Bearer ${token}` } });
@@ -108,7 +108,7 @@ describe('the admin token', () => {
     await other.close();
   });
 
-  test('always lets the right token in, however many wrong ones were tried, and counts all of loopback as one', async () => {
+  test('the admin routes always accept the right token after many wrong ones, and count all loopback addresses as one', async () => {
     const other = await startGateway();
     const guessFrom = (localAddress: string, token: string) =>
       statusOf(`${other.adminUrl}/admin/keys`, { authorization: `Bearer ${token}` }, localAddress);
@@ -121,7 +121,7 @@ describe('the admin token', () => {
   });
 
   test.each(['/metrics', '/healthz', '/readyz', '/elsewhere'])(
-    'keeps web pages away from %s on a loopback listener, and lets probes by address and by localhost pass',
+    'a loopback listener refuses web pages on %s, and accepts probes by address and by localhost',
     async (path) => {
       const url = gateway.adminUrl + path;
       const usual = path === '/elsewhere' ? 404 : 200;
@@ -133,7 +133,7 @@ describe('the admin token', () => {
     },
   );
 
-  test('leaves metrics and probes open where the admin routes are mounted in another app', async () => {
+  test('metrics and probes need no token where another app mounts the admin routes', async () => {
     const { default: express } = await import('express');
     const server = express().use(gateway.gateway.admin).listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
@@ -142,14 +142,14 @@ describe('the admin token', () => {
     server.close();
   });
 
-  test('is not locked by requests that try none', async () => {
+  test('requests without a token do not count as wrong ones', async () => {
     for (let round = 0; round < 20; round++) await fetch(`${gateway.adminUrl}/admin/keys`);
     expect((await admin('/admin/keys')).status).toBe(200);
   });
 });
 
 describe('metrics', () => {
-  test('count requests, streams, tokens, limits and endings by closed labels', async () => {
+  test('metrics count requests, streams, tokens, limits and endings with a closed set of labels', async () => {
     const messages = [{ role: 'user', content: 'x' }];
     const { secret } = await gateway.gateway.createKey('limited', { requestsPerMinute: 1 });
     const headers = { authorization: `Bearer ${secret}` };
@@ -186,7 +186,7 @@ describe('metrics', () => {
 });
 
 describe('readiness', () => {
-  test('waits for the list of models, and says so', async () => {
+  test('readiness waits for the list of models, and reports that as its reason', async () => {
     const provider = await startUpstream();
     provider.play((response) => void response.writeHead(503).end());
     const clock = createFakeClock();
@@ -216,7 +216,7 @@ function statusWithHost(host: string): Promise<number | undefined> {
   return statusOf(`${gateway.adminUrl}/admin/keys`, { host, authorization: `Bearer ${gateway.adminToken}` });
 }
 
-/** `fetch` does not let a `Host` header be chosen, nor the address that a request comes from. */
+/** Sends a request with any `Host` header and from any address, which `fetch` does not allow. */
 function statusOf(
   url: string,
   headers: Readonly<Record<string, string>>,

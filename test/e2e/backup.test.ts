@@ -15,7 +15,7 @@ beforeEach(() => {
   file = join(makeTemporaryFolder(), 'textgate.db');
 });
 
-/** The copies that lie beside the database. */
+/** The copies in the folder of the database. */
 const copies = (): readonly string[] => readdirSync(dirname(file)).filter((name) => name.includes('.copy-'));
 
 async function start(records = 0): Promise<TestGateway> {
@@ -25,7 +25,7 @@ async function start(records = 0): Promise<TestGateway> {
   return gateway;
 }
 
-/** Begins to fetch a backup and reads none of it. */
+/** Starts to fetch a backup without reading its body. */
 function beginBackup({ adminUrl, adminToken }: TestGateway): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     get(`${adminUrl}/admin/backup`, { headers: { authorization: `Bearer ${adminToken}` } }, resolve).on(
@@ -36,8 +36,8 @@ function beginBackup({ adminUrl, adminToken }: TestGateway): Promise<IncomingMes
 }
 
 describe('GET /admin/backup', () => {
-  test('makes one copy at a time, and deletes it when the client leaves in the middle', async () => {
-    // More than the sockets take, so that it is still being sent.
+  test('makes one copy at a time, and deletes it when the client disconnects halfway', async () => {
+    // More than the socket buffers hold, so that sending it takes until the client reads.
     const gateway = await start(30_000);
     const first = await beginBackup(gateway);
     expect(first.statusCode).toBe(200);
@@ -48,14 +48,14 @@ describe('GET /admin/backup', () => {
     expect(second.headers.get('retry-after')).toBe('10');
     first.destroy();
     await eventually('the copy is deleted', () => copies().length === 0);
-    await eventually('the next one is made', async () => {
+    await eventually('the next copy is made', async () => {
       const third = await askAdmin(gateway, 'GET', '/backup');
       return third.status === 200 && third.text.startsWith('SQLite format 3\0');
     });
     await eventually('the copy is deleted', () => copies().length === 0);
   }, 30_000);
 
-  test('is no part of the public, and wants its method', async () => {
+  test('is not served by the public listener, and only for GET', async () => {
     const gateway = await start();
     expect((await fetch(`${gateway.adminUrl}/admin/backup`)).status).toBe(401);
     expect((await fetch(`${gateway.url}/admin/backup`)).status).toBe(404);
@@ -66,7 +66,7 @@ describe('GET /admin/backup', () => {
     }
   });
 
-  test('says that a database in memory has no file', async () => {
+  test('reports that a database in memory has no file', async () => {
     const gateway = await startGateway();
     onTestFinished(() => gateway.close());
     expect((await askAdmin(gateway, 'GET', '/backup')).body.error).toMatchObject({
@@ -75,7 +75,7 @@ describe('GET /admin/backup', () => {
     });
   });
 
-  test('leaves no copies of a process that was killed in the middle of one', async () => {
+  test('deletes the incomplete copies of a process that was killed', async () => {
     writeFileSync(`${file}.copy-1234`, 'half a copy');
     await start();
     expect(copies()).toEqual([]);
@@ -83,7 +83,7 @@ describe('GET /admin/backup', () => {
 });
 
 describe('GET /admin/ledger', () => {
-  test('verifies once at a time, and stops when the client leaves', async () => {
+  test('runs one verification at a time, and stops it when the client disconnects', async () => {
     const gateway = await start(20_000);
     const leaving = new AbortController();
     const first = fetch(`${gateway.adminUrl}/admin/ledger`, {
@@ -98,7 +98,7 @@ describe('GET /admin/ledger', () => {
     leaving.abort();
     expect(await gone).toMatchObject([{ status: 'rejected' }]);
     await eventually(
-      'the next one is let in',
+      'the next one is accepted',
       async () => {
         const { status, body } = await askAdmin(gateway, 'GET', '/ledger');
         return status === 200 && body.records === 20_000 && body.faults.length === 0;

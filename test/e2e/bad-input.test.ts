@@ -13,7 +13,7 @@ const image = { type: 'image_url', image_url: { url: 'data:,' } };
 const { upstream, gateway } = await openStage();
 upstream.play(sayTexts(['x']));
 
-/** Asserts the whole envelope, the request id, and that nothing went upstream. */
+/** Asserts the whole error envelope, the request id, and that the upstream got no request. */
 async function expectRefusal(response: Response, status: number, code: string, param: string | null) {
   const { error } = (await response.json()) as { error: Record<string, unknown> };
   expect({ status: response.status, code: error['code'], param: error['param'] }).toEqual({
@@ -58,11 +58,11 @@ describe('a body that would cost too much to read', () => {
       'messages[0]',
     ],
     ['513 entries of metadata', responses, { ...responsesBody, metadata: fields(513) }, 'metadata'],
-  ])('is refused: %s', async (_, path, body, param) => {
+  ])('is refused before it is read further: %s', async (_, path, body, param) => {
     await expectRefusal(await gateway.post(path, body), 400, 'invalid_value', param);
   });
 
-  test('is not one with as many messages, parts and fields as are allowed', async () => {
+  test('with the allowed number of messages, parts and fields is accepted', async () => {
     const long = { ...user, content: many(4_096, part) };
     const messages = [...many(4_094, user), long, { ...user, ...fields(510) }];
     expect((await gateway.post(chat, { ...chatBody, messages })).status).toBe(200);
@@ -72,13 +72,13 @@ describe('a body that would cost too much to read', () => {
   });
 });
 
-describe('a path or a name in which somebody pasted a key', () => {
+describe('an API key pasted into a path or a name', () => {
   test.each([
     ['GET', '/v1/nope/'],
     ['GET', '/v1/models/'],
     ['GET', '/v1/key/requests/'],
     ['POST', '/elsewhere/'],
-  ])('is not repeated: %s %s', async (method, path) => {
+  ])('is not quoted in the error: %s %s', async (method, path) => {
     const response = await fetch(`${gateway.url}${path}${gateway.key}`, {
       method,
       headers: { authorization: `Bearer ${gateway.key}` },
@@ -89,7 +89,7 @@ describe('a path or a name in which somebody pasted a key', () => {
   });
 });
 
-describe('a body that can’t be served', () => {
+describe('a body that the gateway can’t process', () => {
   test.each<[string, string, unknown, number, string, string | null]>([
     ['broken JSON', chat, '{"model":', 400, 'invalid_json', null],
     ['an empty body', chat, '', 400, 'invalid_json', null],
@@ -110,7 +110,7 @@ describe('a body that can’t be served', () => {
       'messages[1].role',
     ],
     [
-      'a role nobody has',
+      'an unknown role',
       chat,
       { model: 'small', messages: [{ ...user, role: 'wizard' }] },
       400,
@@ -192,14 +192,7 @@ describe('a body that can’t be served', () => {
       'invalid_value',
       'stream_options',
     ],
-    [
-      'a parameter nobody knows',
-      chat,
-      { ...chatBody, temprature: 1 },
-      400,
-      'unknown_parameter',
-      'temprature',
-    ],
+    ['an unknown parameter', chat, { ...chatBody, temprature: 1 }, 400, 'unknown_parameter', 'temprature'],
     [
       'a prototype key',
       chat,
@@ -208,7 +201,7 @@ describe('a body that can’t be served', () => {
       'unknown_parameter',
       '__proto__',
     ],
-    ['a model nobody offers', chat, { ...chatBody, model: 'gpt-9' }, 404, 'model_not_found', 'model'],
+    ['an unknown model', chat, { ...chatBody, model: 'gpt-9' }, 404, 'model_not_found', 'model'],
     [
       'a model named like a property',
       chat,
@@ -276,11 +269,11 @@ describe('a body that can’t be served', () => {
       'unsupported_parameter',
       'tools',
     ],
-  ])('%s', async (_name, path, body, status, code, param) => {
+  ])('is refused: %s', async (_name, path, body, status, code, param) => {
     await expectRefusal(await gateway.post(path, body), status, code, param);
   });
 
-  test('is too large, whether it says so or not', async () => {
+  test('is refused when it is too large, with a content length and without', async () => {
     const large = JSON.stringify({ ...chatBody, messages: [{ ...user, content: 'x'.repeat(1_100_000) }] });
     await expectRefusal(await gateway.post(chat, large), 413, 'request_too_large', null);
     const chunked = new ReadableStream({
@@ -293,13 +286,16 @@ describe('a body that can’t be served', () => {
     await expectRefusal(await gateway.post(chat, '', init), 413, 'request_too_large', null);
   });
 
-  test.each([['text/plain'], ['application/x-www-form-urlencoded'], ['']])('is sent as %s', async (type) => {
-    const body = new Blob([JSON.stringify(chatBody)]);
-    const response = await gateway.post(chat, '', { headers: { 'content-type': type }, body });
-    await expectRefusal(response, 415, 'unsupported_content_type', null);
-  });
+  test.each([['text/plain'], ['application/x-www-form-urlencoded'], ['']])(
+    'is refused with the content type %s',
+    async (type) => {
+      const body = new Blob([JSON.stringify(chatBody)]);
+      const response = await gateway.post(chat, '', { headers: { 'content-type': type }, body });
+      await expectRefusal(response, 415, 'unsupported_content_type', null);
+    },
+  );
 
-  test('is compressed', async () => {
+  test('is refused when it is compressed', async () => {
     const headers = { 'content-encoding': 'gzip' };
     await expectRefusal(
       await gateway.post(chat, chatBody, { headers }),
@@ -309,13 +305,13 @@ describe('a body that can’t be served', () => {
     );
   });
 
-  test('is not UTF-8', async () => {
+  test('is refused when it is not UTF-8', async () => {
     const body = Buffer.concat([Buffer.from('{"model":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]);
     await expectRefusal(await gateway.post(chat, '', { body }), 400, 'invalid_json', null);
   });
 });
 
-describe('a caller without a valid key', () => {
+describe('a client without a valid key', () => {
   const wrong = [
     '',
     'Bearer',
@@ -324,7 +320,7 @@ describe('a caller without a valid key', () => {
     `Bearer sk-tg-${'A'.repeat(12)}-${'b'.repeat(43)}`,
   ];
 
-  test('gets the same 401 everywhere, whatever is wrong', async () => {
+  test('gets the same 401 on every path, for every kind of wrong key', async () => {
     const bodies = new Set<string>();
     for (const authorization of wrong) {
       const asked = [
@@ -341,13 +337,13 @@ describe('a caller without a valid key', () => {
     expect(bodies.size).toBe(1);
   });
 
-  test('is refused before its body is looked at', async () => {
+  test('is refused before its body is parsed', async () => {
     const response = await gateway.post(chat, '{"broken', { headers: { authorization: 'Bearer x' } });
     await expectRefusal(response, 401, 'invalid_api_key', null);
   });
 });
 
-describe('a request that leads nowhere', () => {
+describe('a request without a route', () => {
   test.each([
     ['GET', '/v1/nothing'],
     ['POST', '/v1/embeddings'],
@@ -355,7 +351,7 @@ describe('a request that leads nowhere', () => {
     ['GET', '/metrics'],
     ['POST', '/admin/keys'],
     ['GET', '/v1/models/%E0%A4%A'],
-  ])('%s %s is 404 unknown_url', async (method, path) => {
+  ])('gets 404 unknown_url: %s %s', async (method, path) => {
     await expectRefusal(await fetch(gateway.url + path, { method }), 404, 'unknown_url', null);
   });
 
@@ -364,7 +360,7 @@ describe('a request that leads nowhere', () => {
     ['DELETE', responses, 'POST'],
     ['POST', '/v1/models', 'GET, HEAD'],
     ['DELETE', '/v1/models/small', 'GET, HEAD'],
-  ])('%s %s is 405 and says what is allowed', async (method, path, allowed) => {
+  ])('gets 405 with the allowed methods: %s %s', async (method, path, allowed) => {
     const response = await fetch(gateway.url + path, { method });
     expect(response.headers.get('allow')).toBe(allowed);
     await expectRefusal(response, 405, 'method_not_allowed', null);
@@ -372,7 +368,7 @@ describe('a request that leads nowhere', () => {
 });
 
 describe('a request on the raw socket', () => {
-  test('with two credentials is refused, rather than one of them chosen', async () => {
+  test('with two credentials is refused, and neither of them is used', async () => {
     const answer = await sendRaw([
       'GET /v1/models HTTP/1.1',
       'Host: x',
@@ -384,7 +380,7 @@ describe('a request on the raw socket', () => {
     expect(answer).toContain('"code":"duplicate_header"');
   });
 
-  test('that is not HTTP gets an envelope too', async () => {
+  test('gets an error envelope, too, when it is not HTTP', async () => {
     const answer = await sendRaw(['NONSENSE']);
     expect(answer).toMatch(/^HTTP\/1.1 400 /);
     expect(answer).toMatch(/x-request-id: req_[0-9a-f]{32}/i);
@@ -395,48 +391,48 @@ describe('a request on the raw socket', () => {
     ['GET http://[ HTTP/1.1', 400],
     ['CONNECT example.com:443 HTTP/1.1', 405],
     ['POST /v1/responses HTTP/1.1\r\nExpect: a miracle', 417],
-  ])('%j gets an envelope and an id', async (line, status) => {
+  ])('%j gets an error envelope and an id', async (line, status) => {
     const answer = await sendRaw([line, 'Host: x']);
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     expect(answer).toMatch(/x-request-id: req_[0-9a-f]{32}/i);
     expect(answer).toMatch(/"error":\{"message":/);
   });
 
-  test('that waits to send its body hears its refusal first, and is told to go on only with a key', async () => {
+  test('with Expect: 100-continue is refused for a bad key before 100 Continue, which only a good key gets', async () => {
     const lines = ['POST /v1/responses HTTP/1.1', 'Host: x', 'Expect: 100-continue', 'Connection: close'];
     const type = 'Content-Type: application/json';
-    const stranger = await sendRaw([...lines, type, 'Content-Length: 999999999']);
-    expect(stranger).toMatch(/^HTTP\/1.1 401 /);
+    const refused = await sendRaw([...lines, type, 'Content-Length: 999999999']);
+    expect(refused).toMatch(/^HTTP\/1.1 401 /);
     const known = [...lines, `Authorization: Bearer ${gateway.key}`, type, 'Content-Length: 2'];
     expect(await sendRaw(known, '{}')).toMatch(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 400 /);
   });
 
-  test('with an endless head gets an envelope too', async () => {
+  test('with an endless head gets an error envelope, too', async () => {
     const answer = await sendRaw(['GET / HTTP/1.1', `X: ${'y'.repeat(20_000)}`]);
     expect(answer).toContain('"code":"request_too_large"');
   });
 });
 
-describe('what clients send by themselves', () => {
+describe('the variations that client libraries send by themselves', () => {
   test.each([
     'application/json; charset=utf-8',
     'APPLICATION/JSON;charset="UTF8"',
     'application/json;',
     'application/vnd.api+json',
-  ])('may name its type as %s', async (type) => {
+  ])('include JSON content types: %s is accepted', async (type) => {
     const response = await gateway.post(chat, chatBody, { headers: { 'content-type': type } });
     expect(response.status).toBe(200);
     upstream.seen.length = 0;
   });
 
-  test('may say a name twice: the model that is looked up is the model that is asked', async () => {
+  test('include duplicate names in the JSON: the model that is looked up is the one that is called', async () => {
     const body = '{"model":"dear","messages":[{"role":"user","content":"x"}],"model":"small"}';
     expect((await gateway.post(chat, body)).status).toBe(200);
     expect(JSON.parse(upstream.seen.at(-1)?.body ?? '')).toMatchObject({ model: 'tiny' });
     upstream.seen.length = 0;
   });
 
-  test('is taken out and named, or means nothing, and never reaches the upstream', async () => {
+  test('include sampling parameters and neutral fields, which are removed before the upstream, and named in a header', async () => {
     const extras = { temperature: 0.7, top_p: 1, frequency_penalty: 0, presence_penalty: 0, tools: [] };
     const response = await gateway.post(chat, {
       ...chatBody,
@@ -456,7 +452,7 @@ describe('what clients send by themselves', () => {
   });
 
   test.each(['9223372036854775807', '-9223372036854775808', '9007199254740993'])(
-    'may be the seed %s, a whole number of 64 bits as other languages send it',
+    'include 64-bit seeds of other languages: %s is accepted',
     async (seed) => {
       const response = await gateway.post(chat, JSON.stringify(chatBody).replace('{', `{"seed":${seed},`));
       expect(response.status).toBe(200);
@@ -465,7 +461,7 @@ describe('what clients send by themselves', () => {
   );
 });
 
-/** Sends lines on a socket of their own and reads until the other side closes. */
+/** Sends lines on a new socket and reads until the gateway closes it. */
 function sendRaw(lines: readonly string[], body = ''): Promise<string> {
   const { hostname, port } = new URL(gateway.url);
   return new Promise((resolve) => {

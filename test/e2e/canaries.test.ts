@@ -16,7 +16,7 @@ const sse = { 'content-type': 'text/event-stream' };
 const [opening = '', first = ''] = chatFrames([answer, 'more']);
 plant(answer, theirs);
 
-/** Everything an upstream may do, each with a word of its own in it that is nobody's business. */
+/** Every behaviour of an upstream, each with a secret word that must not appear in any output. */
 const scripts: readonly ((response: ServerResponse) => void | Promise<void>)[] = [
   (response) =>
     void response.writeHead(200, json).end(`{"error":{"message":"${theirs}","code":"${theirs}"}}`),
@@ -51,7 +51,7 @@ const scripts: readonly ((response: ServerResponse) => void | Promise<void>)[] =
   ),
 ];
 
-/** Requests that are refused, with words of the client's in every place. */
+/** Refused requests, with a secret word of the client in every field. */
 const refusals: readonly object[] = [
   {
     messages: [{ role: 'user', content: prompt }],
@@ -65,7 +65,7 @@ const refusals: readonly object[] = [
   { messages: [{ role: 'user', content: prompt }], metadata: { a: { b: prompt } } },
 ];
 
-test('what clients and upstreams say is in no log, metric, trace, error or database', async () => {
+test('the words of clients and upstreams appear in no log, metric, trace, error or database', async () => {
   const collector = await startCollector();
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url);
   const upstream = await startUpstream();
@@ -97,7 +97,7 @@ test('what clients and upstreams say is in no log, metric, trace, error or datab
       (response) => response.text().catch(() => ''),
       () => '',
     );
-    // What is passed on is the upstream's own word; ours are in the objects of errors alone.
+    // A passthrough answer holds the upstream's words; the gateway's own words are only in error objects.
     const errors = path === '/tokenize' ? [] : (text.match(/"error":\{[^}]*\}/g) ?? []);
     findCanaries({ [`an error on ${path}`]: errors.join('\n') });
   };
@@ -133,7 +133,7 @@ test('what clients and upstreams say is in no log, metric, trace, error or datab
   vi.unstubAllEnvs();
 }, 60_000);
 
-test('and would be found if it were', () => {
+test('the search finds a secret word that does appear', () => {
   for (const canary of [prompt, answer, theirs])
     expect(() => findCanaries({ 'the log': `{"msg":"${canary}"}` })).toThrow('the log holds');
 });

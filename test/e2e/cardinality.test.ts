@@ -6,7 +6,7 @@ import { startGateway } from '../support/test-gateway.ts';
 const requests = 10_000;
 const atATime = 20;
 
-test(`${requests} made-up models, paths, keys and parameters leave the metrics as many as they were`, async () => {
+test(`${requests} made-up models, paths, keys and parameters add no series to the metrics`, async () => {
   const { random } = randomNumbers();
   const upstream = await startUpstream();
   upstream.play(sayTexts(['x']));

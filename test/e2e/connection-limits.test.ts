@@ -12,11 +12,11 @@ import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
 
 const keyless = 'GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n';
-const stranger = '127.0.0.2';
+const anonymousAddress = '127.0.0.2';
 const chat = '/v1/chat/completions';
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
 
-/** How long after its beginning a connection may be closed to make room, in milliseconds. */
+/** How long a new connection is protected from eviction, in milliseconds. */
 const settledMs = 1_000;
 
 let gateway: TestGateway;
@@ -35,13 +35,13 @@ const known = (): string =>
 
 async function answered(client: RawSocket, status: number, request: string): Promise<void> {
   client.socket.write(request);
-  await eventually('it is answered', () => client.text().includes(`HTTP/1.1 ${status}`));
+  await eventually('the answer has arrived', () => client.text().includes(`HTTP/1.1 ${status}`));
 }
 
-/** A connection that the listener has taken in: those that come after it are newer. */
-async function connected(from = stranger): Promise<RawSocket> {
+/** Opens a connection and waits until the listener has accepted it, so that later ones are newer. */
+async function connected(from = anonymousAddress): Promise<RawSocket> {
   const client = openRaw(gateway.url, { from });
-  await eventually('it is connected', () => client.socket.readyState === 'open');
+  await eventually('the connection is open', () => client.socket.readyState === 'open');
   await fetch(`${gateway.adminUrl}/healthz`);
   return client;
 }
@@ -53,8 +53,8 @@ async function refused(reason: string): Promise<number> {
   );
 }
 
-describe('a listener that is full', () => {
-  test('closes the connection without a key that has been idle longest in favour of a new one', async () => {
+describe('a full listener', () => {
+  test('evicts the longest idle connection without a key for a new connection', async () => {
     const clock = createFakeClock();
     await open({ server: { maxConnections: 3 }, clock });
     const first = await connected();
@@ -69,17 +69,17 @@ describe('a listener that is full', () => {
     expect([await refused('evicted'), await refused('listener_full')]).toEqual([1, 0]);
   });
 
-  test('closes no connection that is new, whose request may be on its way, and refuses the next one instead', async () => {
+  test('protects new connections, whose requests may be on their way, and refuses the next one instead', async () => {
     const clock = createFakeClock();
     await open({ server: { maxConnections: 2 }, clock });
     const clients = [await connected(), await connected()];
     clock.advance(settledMs - 1);
-    await eventually('it is refused', openRaw(gateway.url, { from: stranger }).isClosed);
+    await eventually('the connection is refused', openRaw(gateway.url, { from: anonymousAddress }).isClosed);
     for (const client of clients) await answered(client, 401, keyless);
     expect([await refused('evicted'), await refused('listener_full')]).toEqual([0, 1]);
   });
 
-  test('keeps the idle connections of known keys while one without a key can make room', async () => {
+  test('keeps idle connections with a known key while one without a key can be evicted', async () => {
     const clock = createFakeClock();
     await open({ server: { maxConnections: 3 }, clock });
     const clients = [await connected(), await connected()];
@@ -90,7 +90,7 @@ describe('a listener that is full', () => {
     expect([silent, ...clients].map((client) => client.isClosed())).toEqual([true, false, false]);
   });
 
-  test('of known keys alone closes the one that has been idle longest, so one client can’t keep others out', async () => {
+  test('with known keys only evicts the longest idle connection, so that one client can’t keep others out', async () => {
     const clock = createFakeClock();
     await open({ server: { maxConnections: 4 }, clock });
     const clients = [await connected(), await connected(), await connected(), await connected()];
@@ -98,16 +98,16 @@ describe('a listener that is full', () => {
     const closed = (): readonly boolean[] => clients.map((client) => client.isClosed());
     clock.advance(settledMs);
     const late = await connected('127.0.0.3');
-    await eventually('the longest idle one is closed', () => closed()[0] === true);
+    await eventually('the longest idle connection is closed', () => closed()[0] === true);
     await answered(late, 401, keyless);
     await answered(await connected('127.0.0.3'), 401, keyless);
     expect(closed()).toEqual([true, true, false, false]);
-    // Strangers take half of the listener at the most from clients that are idle.
+    // Connections without a key evict idle ones with a key only up to half of the listener.
     await eventually('a third one is refused', openRaw(gateway.url, { from: '127.0.0.3' }).isClosed);
     expect(closed()).toEqual([true, true, false, false]);
   });
 
-  test('keeps a connection on which an answer is owed', async () => {
+  test('keeps a connection with a pending answer', async () => {
     const upstream = await startUpstream();
     closing.push(() => upstream.close());
     const gate = Promise.withResolvers<void>();
@@ -119,27 +119,30 @@ describe('a listener that is full', () => {
     const client = await connected();
     client.socket.write(rawPost(chat, gateway.key, body));
     await eventually('the upstream is asked', () => upstream.seen.length === 1);
-    const late = openRaw(gateway.url, { from: stranger });
+    const late = openRaw(gateway.url, { from: anonymousAddress });
     await eventually('the new one is refused', late.isClosed);
     gate.resolve();
     await eventually('the answer is there', () => client.text().includes('"content":"x"'));
   });
 
-  test('leaves the admin listener its own connections', async () => {
+  test('does not use up the connections of the admin listener', async () => {
     await open({ server: { maxConnections: 1 } });
     await answered(await connected(), 200, known());
     for (let probe = 0; probe < 20; probe++)
       expect((await fetch(`${gateway.adminUrl}/healthz`)).status).toBe(200);
   });
 
-  test('sums what it refused into one line per ten seconds', async () => {
+  test('logs its refusals as one line per ten seconds', async () => {
     const clock = createFakeClock();
     const lines: string[] = [];
     const logDestination = { write: (line: string) => void lines.push(line) };
     await open({ server: { maxConnections: 1 }, clock, logDestination });
     await answered(await connected(), 200, known());
     for (let late = 0; late < 5; late++)
-      await eventually('it is refused', openRaw(gateway.url, { from: stranger }).isClosed);
+      await eventually(
+        'the connection is refused',
+        openRaw(gateway.url, { from: anonymousAddress }).isClosed,
+      );
     const summed = () => lines.filter((line) => line.includes('connections refused'));
     expect(summed()).toEqual([]);
     clock.advance(10_000);
@@ -152,7 +155,7 @@ describe('a listener that is full', () => {
 });
 
 describe('one address', () => {
-  test('has only so many connections without a key: its longest silent one makes room for its next', async () => {
+  test('has a limited number of connections without a key: the longest idle one is evicted for the next', async () => {
     const clock = createFakeClock();
     await open({ server: { maxConnections: 100, maxAnonymousPerAddress: 2 }, clock });
     const [first, second] = [await connected(), await connected()];
@@ -163,7 +166,7 @@ describe('one address', () => {
     expect([second, third, other].map((client) => client.isClosed())).toEqual([false, false, false]);
   });
 
-  test('with a known key on one of its connections may be a proxy, and is not limited', async () => {
+  test('is not limited while one of its connections has a known key, since it may be a proxy', async () => {
     await open({ server: { maxConnections: 100, maxAnonymousPerAddress: 2 } });
     await answered(await connected(), 200, known());
     const others = [];
@@ -172,7 +175,7 @@ describe('one address', () => {
     expect(others.filter((client) => client.isClosed())).toEqual([]);
   });
 
-  test('at which a key was known lately is not limited after its connections have ended, and is in the end', async () => {
+  test('is not limited for a while after its last connection with a known key has ended', async () => {
     const clock = createFakeClock();
     await open({ server: { maxConnections: 100, maxAnonymousPerAddress: 2 }, clock });
     const first = await connected();
@@ -183,16 +186,18 @@ describe('one address', () => {
     for (const client of others) await answered(client, 401, keyless);
     clock.advance(600_000);
     await connected();
-    await eventually('its longest silent one makes room', () => others.some((client) => client.isClosed()));
+    await eventually('the longest idle connection is evicted', () =>
+      others.some((client) => client.isClosed()),
+    );
   });
 
-  test('may open hundreds of connections at once, as behind a proxy after a restart, and each request is answered', async () => {
+  test('gets an answer on each of hundreds of simultaneous connections, as from a proxy after a restart', async () => {
     await open({ server: { maxConnections: 1_000 } });
-    const clients = Array.from({ length: 400 }, () => openRaw(gateway.url, { from: stranger }));
+    const clients = Array.from({ length: 400 }, () => openRaw(gateway.url, { from: anonymousAddress }));
     await eventually('they are open', () =>
       clients.every(({ socket }) => socket.readyState === 'open' || socket.destroyed),
     );
-    // The listener takes them in one after another; their requests come when it has all of them.
+    // The listener accepts them one by one; the requests are sent when all are accepted.
     for (let turn = 0; turn < 1_000; turn++) await setImmediate();
     for (const client of clients) client.socket.write(known());
     await eventually(
@@ -206,16 +211,16 @@ describe('one address', () => {
 
 describe('an idle connection', () => {
   test.each([
-    ['without a known key is kept for seconds', keyless, 401, 5],
-    ['with one is kept longer than load balancers do', null, 200, 65],
-  ])('%s, and its client is told so', async (_name, request, status, seconds) => {
+    ['without a known key is kept for five seconds', keyless, 401, 5],
+    ['with a known key is kept longer than by load balancers', null, 200, 65],
+  ])('%s, and its answer announces that', async (_name, request, status, seconds) => {
     await open({});
     const client = openRaw(gateway.url);
     await answered(client, status, request ?? known());
     expect(client.text()).toMatch(new RegExp(`\\r\\nkeep-alive: timeout=${seconds}\\r\\n`, 'i'));
   });
 
-  test('without a known key is kept as long where a proxy may be: a key was known at its address', async () => {
+  test('without a known key is kept as long at an address with a known key, which may be a proxy', async () => {
     await open({});
     await answered(openRaw(gateway.url), 200, known());
     const client = openRaw(gateway.url);
@@ -223,15 +228,15 @@ describe('an idle connection', () => {
     expect(client.text()).toMatch(/\r\nkeep-alive: timeout=65\r\n/i);
   });
 
-  test('without a known key is closed after those seconds', async () => {
+  test('without a known key is closed after five seconds', async () => {
     await open({});
     const client = openRaw(gateway.url);
     await answered(client, 401, keyless);
-    await eventually('it is closed', client.isClosed, 20_000);
+    await eventually('the connection is closed', client.isClosed, 20_000);
   }, 30_000);
 });
 
-test('an app that mounted the router keeps its connections as it likes', async () => {
+test('the gateway does not manage the connections of an app that mounts its router', async () => {
   await open({ server: { maxConnections: 1, maxAnonymousPerAddress: 1 } });
   const server = createServer(express().use(gateway.gateway.router));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -9,7 +9,7 @@ import type { ServedFolder } from '../support/served-folder.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 
-/** Two processes start, and the files are looked at every two seconds. */
+/** How long a test may take in milliseconds: two processes start, and the files are checked every two seconds. */
 const patienceMs = 60_000;
 
 let upstream: ScriptedUpstream;
@@ -23,13 +23,16 @@ afterEach(() => upstream.close());
 
 interface PayingKey {
   readonly id: string;
-  /** How many whole answers it got. */
+  /** The number of complete answers. */
   readonly answers: () => number;
-  /** Resolves when the gateway does not answer any more. */
+  /** Resolves when the gateway has stopped answering. */
   readonly ended: Promise<unknown>;
 }
 
-/** A key with a balance of 1 USD that asks without a pause, in four lines, until it gets no more answers. */
+/**
+ * A key with a balance of 1 USD that sends requests without a pause, four at a time, until the gateway stops
+ * answering.
+ */
 async function startLoad(gateway: ServedFolder): Promise<PayingKey> {
   const { id, key } = await gateway.ask('POST', '/keys', { name: 'payer', balance: '1.00' });
   let answers = 0;
@@ -50,7 +53,7 @@ async function startLoad(gateway: ServedFolder): Promise<PayingKey> {
   return { id, answers: () => answers, ended };
 }
 
-/** Starts the gateway again: every answer that was whole is paid for, and nothing else is. */
+/** Starts the gateway again and asserts that exactly the complete answers are paid for. */
 async function expectSettledBooks(load: PayingKey): Promise<void> {
   const next = await serveFolder(folder, upstream.url);
   const { records } = await next.ask('GET', '/ledger').then(async (found) => {
@@ -71,7 +74,7 @@ async function expectSettledBooks(load: PayingKey): Promise<void> {
 
 describe('a running gateway', () => {
   test(
-    'whose data folder is deleted under load ends with an error, and the next one has all keys and money',
+    'ends with an error when its data folder is deleted under load, and the next process has all keys and money',
     async () => {
       const gateway = await serveFolder(folder, upstream.url);
       const load = await startLoad(gateway);
@@ -80,14 +83,14 @@ describe('a running gateway', () => {
       await load.ended;
       expect(code).toBe(1);
       expect(stdout).toContain('the database file was deleted while it was open');
-      expect(stderr).toContain('textgate stops: the database file was deleted');
+      expect(stderr).toContain('textgate: shutting down: the database file was deleted');
       await expectSettledBooks(load);
     },
     patienceMs,
   );
 
   test(
-    'whose database is replaced under load leaves the new file alone, and its own beside it',
+    'keeps a database file that replaced its own under load, and saves its own beside it',
     async () => {
       const gateway = await serveFolder(folder, upstream.url);
       const load = await startLoad(gateway);
@@ -114,7 +117,7 @@ describe('a running gateway', () => {
   );
 
   test(
-    'is not ready while its lock file is missing, takes the lock again, and keeps a second process out',
+    'is not ready while its lock file is missing, takes the lock again, and excludes a second process',
     async () => {
       const gateway = await serveFolder(folder, upstream.url);
       rmSync(join(folder, 'data', 'textgate.db-owner'));
@@ -129,7 +132,7 @@ describe('a running gateway', () => {
   );
 
   test(
-    'keeps a second process from its database by any name of the file',
+    'excludes a second process from its database under every name of the file',
     async () => {
       const gateway = await serveFolder(folder, upstream.url);
       const load = await startLoad(gateway);

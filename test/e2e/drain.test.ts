@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => upstream.close());
 
-/** A stream that has said its first text and waits for the rest. */
+/** Opens a stream that has delivered its first text and waits for the rest. */
 async function openStream() {
   const upstreamSide = Promise.withResolvers<ServerResponse>();
   upstream.play((response) => upstreamSide.resolve(sendStream(response, frames.slice(0, 2))));
@@ -31,7 +31,7 @@ async function openStream() {
 }
 
 describe('closing', () => {
-  test('fails readiness, refuses new work, and lets a running stream end whole', async () => {
+  test('a draining gateway fails readiness, refuses new requests, and completes a running stream', async () => {
     const { upstreamSide, reader } = await openStream();
     const closed = gateway.close();
 
@@ -48,7 +48,7 @@ describe('closing', () => {
     await closed;
   });
 
-  test('ends a stream that outlasts the drain time with an error, never as whole', async () => {
+  test('a draining gateway ends a stream that outlasts the drain time with an error, never as complete', async () => {
     const { reader } = await openStream();
     const closed = gateway.gateway.close();
     clock.advance(25_000);
@@ -62,7 +62,7 @@ describe('closing', () => {
     await closed;
   });
 
-  test('refuses what still comes in on an open connection', async () => {
+  test('a draining gateway refuses new requests on open connections', async () => {
     const { upstreamSide, reader } = await openStream();
     const closed = gateway.gateway.close();
     const { default: express } = await import('express');

@@ -8,13 +8,13 @@ import { startGateway } from '../support/test-gateway.ts';
 
 const texts = ['one ', 'two ', 'three ', 'four'];
 const frames = chatFrames(texts);
-/** The first frame after which the answer is whole, though its last frames are missing: the finish reason. */
+/** The frame with the finish reason: from here on the answer is complete, even without its last frames. */
 const finishIndex = frames.length - 2;
 const messages = [{ role: 'user' as const, content: 'count' }];
 
 const { upstream, gateway } = await openStage();
 
-/** The upstream sends its first `count` frames, each in a packet of its own, and then dies. */
+/** Lets the upstream send its first `count` frames, each in its own packet, and then disconnect. */
 function dieAfter(count: number, how: 'fin' | 'rst'): void {
   upstream.play(async (response) => {
     sendStream(response, []);
@@ -29,8 +29,8 @@ const cuts = (['fin', 'rst'] as const).flatMap((how) =>
   Array.from({ length: finishIndex }, (_, count) => [count, how] as const),
 );
 
-describe.each(cuts)('an upstream that dies after %i events, by %s', (count, how) => {
-  test('never ends a chat stream with [DONE], and the client raises', async () => {
+describe.each(cuts)('an upstream that disconnects after %i events, by %s', (count, how) => {
+  test('does not end a chat stream with [DONE]: the client library raises an error', async () => {
     dieAfter(count, how);
     await expect(
       (async () =>
@@ -45,7 +45,7 @@ describe.each(cuts)('an upstream that dies after %i events, by %s', (count, how)
     expect(raw.whole).toBe(raw.status !== 200);
   });
 
-  test('never ends a response stream with response.completed, and the client raises', async () => {
+  test('does not end a response stream with response.completed: the client library raises an error', async () => {
     dieAfter(count, how);
     await expect(
       (async () =>
@@ -62,7 +62,7 @@ describe.each(cuts)('an upstream that dies after %i events, by %s', (count, how)
 });
 
 describe('an answer without its last frames', () => {
-  test('is whole once a finish reason came, even without [DONE]', async () => {
+  test('is complete after a finish reason, even without [DONE]', async () => {
     upstream.play((response) => sendStream(response, frames.slice(0, finishIndex)).end() && undefined);
     const raw = await readAll('/v1/chat/completions', { model: 'small', messages, stream: true });
     expect(raw.text).toContain('one ');
@@ -70,7 +70,7 @@ describe('an answer without its last frames', () => {
     expect(raw.whole).toBe(true);
   });
 
-  test('is not whole on [DONE] alone: a finish reason is never invented', async () => {
+  test('is incomplete after [DONE] alone: the gateway never invents a finish reason', async () => {
     upstream.play(
       (response) => sendStream(response, [...frames.slice(0, 3), 'data: [DONE]\n\n']).end() && undefined,
     );
@@ -90,9 +90,9 @@ describe('a failure before the first text', () => {
     [500, '<html>', 502, 'upstream_error', false],
     [503, '', 503, 'overloaded', true],
   ])(
-    'status %i with %s is %i %s, in all four forms, and quotes nothing',
+    'status %i with %s becomes %i %s in all four forms, without quoting the upstream',
     async (status, body, ours, code, waits) => {
-      // Its own gateway, because an upstream that asks for a pause gets it.
+      // A gateway for this test alone, because it pauses an upstream that asks for it.
       const own = await startGateway({ upstreamUrl: upstream.url });
       upstream.play((response) => sendJson(response, status, body, { 'retry-after': '7' }));
       for (const stream of [false, true]) {
@@ -125,7 +125,7 @@ describe('a failure before the first text', () => {
     ['broken JSON in a stream', 'text/event-stream', 'data: {"choices\n\n', 'upstream_invalid'],
     ['broken JSON in a body', 'application/json', '{"choices', 'upstream_invalid'],
     ['an empty body', 'application/json', '', 'upstream_invalid'],
-  ])('%s is a 502', async (_name, contentType, body, code) => {
+  ])('%s becomes a 502', async (_name, contentType, body, code) => {
     upstream.play((response) => void response.writeHead(200, { 'content-type': contentType }).end(body));
     for (const stream of [false, true]) {
       const response = await gateway.post('/v1/chat/completions', { model: 'small', messages, stream });
@@ -134,7 +134,7 @@ describe('a failure before the first text', () => {
     }
   });
 
-  test('an upstream that can’t be reached is a 502', async () => {
+  test('an unreachable upstream becomes a 502', async () => {
     const gone = await startUpstream();
     const other = await startGateway({ upstreamUrl: gone.url });
     await gone.close();
@@ -145,8 +145,8 @@ describe('a failure before the first text', () => {
   });
 });
 
-describe('an upstream that answers in the other form', () => {
-  test('serves a stream client from a whole body', async () => {
+describe('an upstream that streams when asked for a whole answer, or the reverse', () => {
+  test('serves a streaming client from a whole body', async () => {
     upstream.play((response) =>
       sendJson(
         response,
@@ -159,7 +159,7 @@ describe('an upstream that answers in the other form', () => {
     expect(raw.text).toMatch(/data: \[DONE\]\n\n$/);
   });
 
-  test('serves a sync client from a stream', async () => {
+  test('serves a client without streaming from a stream', async () => {
     upstream.play((response) => sendStream(response, frames).end() && undefined);
     const completion = await gateway.client.chat.completions.create({ model: 'small', messages });
     expect(completion.choices[0]?.message.content).toBe(texts.join(''));
@@ -167,28 +167,25 @@ describe('an upstream that answers in the other form', () => {
   });
 });
 
-describe('a client that leaves', () => {
-  test.each(['/v1/chat/completions', '/v1/responses'])(
-    'has its upstream call aborted on %s',
-    async (path) => {
-      upstream.play((response) => void sendStream(response, frames.slice(0, 3)));
-      const abortedBefore = upstream.aborted;
-      const leaving = new AbortController();
-      const body = {
-        model: 'small',
-        stream: true,
-        ...(path.endsWith('responses') ? { input: 'x' } : { messages }),
-      };
-      const response = await gateway.post(path, body, { signal: leaving.signal });
-      await response.body?.getReader().read();
-      leaving.abort();
-      await eventually('the upstream call is cut off', () => upstream.aborted === abortedBefore + 1);
-    },
-  );
+describe('a client that disconnects', () => {
+  test.each(['/v1/chat/completions', '/v1/responses'])('aborts its upstream call on %s', async (path) => {
+    upstream.play((response) => void sendStream(response, frames.slice(0, 3)));
+    const abortedBefore = upstream.aborted;
+    const leaving = new AbortController();
+    const body = {
+      model: 'small',
+      stream: true,
+      ...(path.endsWith('responses') ? { input: 'x' } : { messages }),
+    };
+    const response = await gateway.post(path, body, { signal: leaving.signal });
+    await response.body?.getReader().read();
+    leaving.abort();
+    await eventually('the upstream call is aborted', () => upstream.aborted === abortedBefore + 1);
+  });
 });
 
-describe('garbage on a connection whose stream runs', () => {
-  test('breaks it, and writes nothing between its frames', async () => {
+describe('garbage on a connection with a running stream', () => {
+  test('closes the connection, and writes nothing between the stream’s frames', async () => {
     upstream.play((response) => void sendStream(response, frames.slice(0, 2)));
     const { hostname, port } = new URL(gateway.url);
     const text = JSON.stringify({ model: 'small', messages, stream: true });
@@ -208,7 +205,7 @@ describe('garbage on a connection whose stream runs', () => {
   });
 });
 
-/** Reads an answer to its end, whether that is a proper one (`whole`) or a broken connection. */
+/** Reads an answer until its proper end (`whole`) or until the connection breaks. */
 async function readAll(path: string, body: unknown) {
   const response = await gateway.post(path, body);
   const decoder = new TextDecoder();

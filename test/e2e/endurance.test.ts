@@ -13,7 +13,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 const leavers = 10_000;
 const warmUpLeavers = 3_000;
 const atATime = 100;
-/** How many bytes are read, one by one, while the upstream stands still. */
+/** How many bytes the client reads one by one, while the upstream sends nothing. */
 const bytesRead = 60;
 const mebibyte = 1_048_576;
 
@@ -40,7 +40,7 @@ function openSocket(url: string): Socket {
   return connect(Number(port), hostname).on('error', () => {});
 }
 
-/** One client that leaves: somewhere in its request, after some bytes of its answer, or never. */
+/** One client, which disconnects within its request, after some bytes of the answer, or never. */
 async function leave(gateway: ForkedGateway, random: () => number): Promise<void> {
   const socket = openSocket(gateway.url);
   const closed = once(socket, 'close');
@@ -68,11 +68,11 @@ async function leaveMany(gateway: ForkedGateway, count: number, random: () => nu
     while (left-- > 0) await leave(gateway, random);
   };
   await Promise.all(Array.from({ length: atATime }, worker));
-  await eventually('nothing is in flight', async () => (await gateway.inFlight()) === 0);
+  await eventually('no request is in progress', async () => (await gateway.inFlight()) === 0);
 }
 
-describe('ten thousand clients that leave at random moments', () => {
-  test('leave nothing behind: no request, no upstream connection at work, no memory', async () => {
+describe('ten thousand clients that disconnect at random moments', () => {
+  test('leave no request in progress, no busy upstream connection and no memory', async () => {
     const { random, seed } = randomNumbers();
     const frames = chatFrames(Array.from({ length: 20 }, (_, index) => `word ${index} `));
     upstream.play(async (response) => {
@@ -99,7 +99,7 @@ describe('ten thousand clients that leave at random moments', () => {
   }, 120_000);
 });
 
-/** Waits until a response takes more, or is gone. */
+/** Waits until a response accepts more bytes, or is closed. */
 function drained(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
@@ -110,9 +110,9 @@ function drained(response: ServerResponse): Promise<void> {
   });
 }
 
-describe('a client that takes in one byte at a time', () => {
+describe('a client that reads one byte at a time', () => {
   test.each([0, 1])(
-    'of an endless answer (endpoint %i) costs no more than its buffers',
+    'uses no more memory than its buffers for an endless answer (endpoint %i)',
     async (endpoint) => {
       const frame = chatFrames(['x'.repeat(200)])[1] ?? '';
       const calls: ServerResponse[] = [];

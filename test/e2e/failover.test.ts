@@ -16,7 +16,7 @@ const status =
   (response: ServerResponse): void =>
     void response.writeHead(code, { ...json, ...headers }).end('{"error":{"message":"no"}}');
 
-/** What can go wrong with an upstream before its first word (rows 32 to 51), and what its attempt is noted as. */
+/** The failures of an upstream before its first text (rows 32 to 51), with the recorded result of the attempt. */
 const faults: Readonly<Record<string, readonly [(response: ServerResponse) => void, string, string]>> = {
   'closes the connection': [(response) => void response.destroy(), 'unreachable', 'upstream_unavailable'],
   'says nothing': [() => {}, 'timeout', 'upstream_timeout'],
@@ -144,7 +144,7 @@ afterEach(() => gateway.close());
 describe.each(Object.entries(faults))('an upstream that %s', (_name, [script, result, code]) => {
   const modes = [true, false];
 
-  test('is not seen by the client while another one is well', async () => {
+  test('is invisible to the client while another upstream works', async () => {
     for (const protocol of ['chat', 'responses'] as const)
       for (const stream of modes)
         for (const bad of [1, 2]) {
@@ -155,7 +155,7 @@ describe.each(Object.entries(faults))('an upstream that %s', (_name, [script, re
     expect(await attemptsOfLast()).toContainEqual('c ok');
   });
 
-  test('is one honest error when no other one is well', async () => {
+  test('becomes one accurate error when no other upstream works', async () => {
     for (const upstream of upstreams) upstream.play(script);
     for (const stream of modes)
       expect(await readAnswer(gateway, 'chat', stream)).toMatchObject({ ending: 'failure', code, text: '' });
@@ -167,7 +167,7 @@ describe.each(Object.entries(faults))('an upstream that %s', (_name, [script, re
 });
 
 describe('an answer that has begun', () => {
-  test('is not asked for again when it breaks off', async () => {
+  test('is not retried when it breaks off', async () => {
     upstreams[0]?.play((response) => {
       sendStream(response, frames.slice(0, 2));
       setTimeout(() => response.destroy(), 20);
@@ -182,16 +182,16 @@ describe('an answer that has begun', () => {
   });
 });
 
-describe('a request that is itself at fault', () => {
-  test('is refused by the first upstream, and tried nowhere else', async () => {
+describe('an invalid request', () => {
+  test('is refused by the first upstream, and not sent to another', async () => {
     upstreams[0]?.play(status(400));
     expect(await readAnswer(gateway, 'chat', false)).toMatchObject({ code: 'invalid_value' });
     expect(asked()).toEqual([1, 0, 0]);
   });
 });
 
-describe('an upstream that fails again and again', () => {
-  test('is left alone after five failures, which /metrics and /readyz show', async () => {
+describe('an upstream that fails repeatedly', () => {
+  test('gets no more requests after five failures, which /metrics and /readyz show', async () => {
     upstreams[0]?.play(status(500));
     for (let time = 0; time < 8; time++) await readAnswer(gateway, 'chat', false);
     expect(asked()).toEqual([5, 8, 0]);
@@ -207,8 +207,8 @@ describe('an upstream that fails again and again', () => {
   });
 });
 
-describe('an upstream that has not got a model', () => {
-  test('is asked elsewhere, and is not left alone: it may have others', async () => {
+describe('an upstream without the requested model', () => {
+  test('is passed over for this request, but its circuit stays closed: it may have other models', async () => {
     upstreams[0]?.play(status(404));
     for (let time = 0; time < 8; time++)
       expect(await readAnswer(gateway, 'chat', false)).toMatchObject({ ending: 'stop' });
@@ -216,8 +216,8 @@ describe('an upstream that has not got a model', () => {
   });
 });
 
-describe('a client whose text is too long, told inside a stream', () => {
-  test('is told so, asks nobody else, and closes nothing for others', async () => {
+describe('a text that is too long, reported inside a stream', () => {
+  test('is refused to the client without a second attempt, and opens no circuit', async () => {
     const told = { error: { code: 400, message: "This model's maximum context length is 10 tokens" } };
     upstreams[0]?.play(
       (response) => void response.writeHead(200, sse).end(`data: ${JSON.stringify(told)}\n\n`),
@@ -228,8 +228,8 @@ describe('a client whose text is too long, told inside a stream', () => {
   });
 });
 
-describe('an upstream that limits us', () => {
-  test('is left alone as long as it asks, and the client is told when nobody else is left', async () => {
+describe('an upstream that rate-limits the gateway', () => {
+  test('gets no request for as long as it asks, and the client gets the error when no other upstream is left', async () => {
     for (const upstream of upstreams) upstream.play(status(429, { 'retry-after': '7' }));
     const response = await gateway.post('/v1/chat/completions', {
       model: 'small',
@@ -250,7 +250,7 @@ describe('an upstream that limits us', () => {
 });
 
 describe('equal routes', () => {
-  test('share the requests by their weights, and stand in for each other', async () => {
+  test('share the requests by weight, and take over for each other', async () => {
     await gateway.close();
     gateway = await start([3, 1]);
     for (let time = 0; time < 200; time++) await readAnswer(gateway, 'chat', false);
@@ -264,8 +264,8 @@ describe('equal routes', () => {
   });
 });
 
-describe('a kept connection that the upstream closes just when it is used again', () => {
-  test('is not seen by any of many clients, though all kept connections are so', async () => {
+describe('a keep-alive connection that the upstream closes while it is reused', () => {
+  test('is invisible to many clients at once, even when every keep-alive connection is closed so', async () => {
     await gateway.close();
     const counts = new WeakMap<object, number>();
     upstreams[0]?.play((response, request) => {
@@ -288,8 +288,8 @@ describe('a kept connection that the upstream closes just when it is used again'
   });
 });
 
-describe('the time of a request', () => {
-  test('is one for all its attempts, each of which has the limits of its own upstream', async () => {
+describe('the time limit of a request', () => {
+  test('covers all its attempts together, each with the limits of its own upstream', async () => {
     await gateway.close();
     const urls = upstreams.map(({ url }) => url);
     gateway = await startGateway({
@@ -310,8 +310,8 @@ describe('the time of a request', () => {
   });
 });
 
-describe('an upstream that takes all of the time there is', () => {
-  test('has failed, though the clock has moved on a little before it was asked', async () => {
+describe('an upstream that uses up the whole time limit', () => {
+  test('counts as failed, although a little time passed before it was called', async () => {
     await gateway.close();
     gateway = await startGateway({
       upstreamUrl: upstreams[0]?.url ?? '',

@@ -6,7 +6,7 @@ import { askAdmin } from '../support/admin-client.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
 
-/** Look-ups of keys in the database of the gateways of this file. */
+/** The key look-ups in the databases of this file's gateways. */
 const lookUps = { made: 0, running: 0, mostAtOnce: 0 };
 
 vi.mock(import('../../src/storage/store.ts'), async (importOriginal) => {
@@ -27,10 +27,10 @@ vi.mock(import('../../src/storage/store.ts'), async (importOriginal) => {
 
 const connections = 40;
 const batchesPerConnection = 16;
-/** As many as a connection may pipeline before its reading stops. */
+/** How many requests a connection may pipeline before reading from it stops. */
 const requestsPerBatch = 8;
 const guesses = connections * batchesPerConnection * requestsPerBatch;
-/** The bound of look-ups of unknown keys at once, and the paying key beside them. */
+/** The limit of simultaneous look-ups of unknown keys, and one for the paying key. */
 const maxAtOnce = 64 + 1;
 
 let gateway: TestGateway;
@@ -43,7 +43,7 @@ afterEach(() => gateway.close());
 const wrongKey = (connection: number, number: number): string =>
   mintKey(Buffer.alloc(44, `${connection}-${number} `)).secret;
 
-/** Sends requests with these keys over one connection, a batch at a time; resolves with the statuses of their answers. */
+/** Sends requests with these keys over one connection, in batches; resolves with the statuses of the answers. */
 function ask(keys: readonly string[]): Promise<readonly string[]> {
   const { hostname, port } = new URL(gateway.url);
   return new Promise((resolve, reject) => {
@@ -83,7 +83,7 @@ const flood = (keyOf: typeof wrongKey): Promise<readonly string[]> =>
   ).then((statuses) => statuses.flat());
 
 describe('thousands of pipelined wrong keys', () => {
-  test('leave a paying client its answers, and reach the database a few at a time', async () => {
+  test('do not keep a paying client from its answers, and reach the database only a few at a time', async () => {
     const question = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
     const { secret, key } = await gateway.gateway.createKey('payer', { balanceNanos: 1_000_000_000 });
     const pay = async (): Promise<number> => {
@@ -99,7 +99,7 @@ describe('thousands of pipelined wrong keys', () => {
     const paid: number[] = [];
     while (state.flooding) {
       paid.push(await pay());
-      // Any change of a key empties the cache: the next request has to be looked up among the guesses.
+      // Every change of a key empties the cache, so that the next request's look-up competes with the guesses.
       await askAdmin(gateway, 'PATCH', `/keys/${key.id}`, { name: `payer ${paid.length}` });
     }
     const statuses = await flooded;
@@ -113,7 +113,7 @@ describe('thousands of pipelined wrong keys', () => {
     );
   });
 
-  test('whose checksums are wrong are refused without one look-up', async () => {
+  test('with wrong checksums are refused without a single look-up', async () => {
     const statuses = await flood((...numbers) => wrongKey(...numbers).replace(/.{6}$/, '000000'));
     expect(statuses).toHaveLength(guesses);
     expect(new Set(statuses)).toEqual(new Set(['401']));

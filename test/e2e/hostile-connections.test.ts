@@ -13,7 +13,7 @@ const { upstream, gateway } = await openStage({ limits: { concurrency: 1_000 } }
 const listeners = () => [gateway.url, gateway.adminUrl];
 const count = (text: string, part: string | RegExp): number => text.split(part).length - 1;
 
-/** A stream whose first frame is out and that goes on when it is told to. */
+/** Opens a stream that has delivered its first frame and continues when the test releases it. */
 async function openRunningStream() {
   const frames = chatFrames(['one ', 'two']);
   const gate = Promise.withResolvers<void>();
@@ -27,7 +27,7 @@ async function openRunningStream() {
   return { client, goOn: () => gate.resolve() };
 }
 
-/** Both listeners still answer: the process would have ended with an error that has no listener. */
+/** Asserts that both listeners still answer: an error event without a listener would have ended the process. */
 async function expectAlive(): Promise<void> {
   expect((await fetch(`${gateway.url}/v1/models`)).status).toBe(401);
   expect((await fetch(`${gateway.adminUrl}/healthz`)).status).toBe(200);
@@ -40,7 +40,7 @@ describe('a connection that is reset', () => {
     ['after an upgrade', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n'],
     ['after garbage', '\x16\x03\x01 NONSENSE\r\n\r\n'],
     ['after a head that is too large', `GET / HTTP/1.1\r\nX: ${'y'.repeat(20_000)}`],
-    ['after an expectation that nothing meets', 'POST / HTTP/1.1\r\nHost: x\r\nExpect: y\r\n\r\n'],
+    ['after an unsupported expectation', 'POST / HTTP/1.1\r\nHost: x\r\nExpect: y\r\n\r\n'],
     ['in the middle of a body', 'POST /v1/responses HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx'],
   ])('%s does not end the process, on either listener', async (_name, bytes) => {
     for (const url of listeners()) {
@@ -59,11 +59,11 @@ describe('a connection that is reset', () => {
   });
 });
 
-describe('a second request that can’t be served, while an answer runs on its connection', () => {
+describe('a second request that can’t be served, while an answer is sent on its connection', () => {
   test.each([
-    ['with an expectation that nothing meets', 'POST / HTTP/1.1\r\nHost: x\r\nExpect: y\r\n\r\n', '417'],
-    ['for an address that is none', 'GET http://[ HTTP/1.1\r\nHost: x\r\n\r\n', '400'],
-  ])('%s is refused after that answer, which stays whole', async (_name, bytes, status) => {
+    ['with an unsupported expectation', 'POST / HTTP/1.1\r\nHost: x\r\nExpect: y\r\n\r\n', '417'],
+    ['for an invalid address', 'GET http://[ HTTP/1.1\r\nHost: x\r\n\r\n', '400'],
+  ])('(%s) is refused after that answer, which stays complete', async (_name, bytes, status) => {
     const { client, goOn } = await openRunningStream();
     client.socket.write(bytes);
     await expectAlive();
@@ -76,7 +76,7 @@ describe('a second request that can’t be served, while an answer runs on its c
   test.each([
     ['CONNECT', 'CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n'],
     ['garbage', 'NONSENSE\r\n\r\n'],
-  ])('%s breaks the connection without a byte into that answer', async (_name, bytes) => {
+  ])('(%s) closes the connection without a byte added to that answer', async (_name, bytes) => {
     const { client, goOn } = await openRunningStream();
     client.socket.write(bytes);
     await eventually('the connection is closed', client.isClosed);
@@ -86,7 +86,7 @@ describe('a second request that can’t be served, while an answer runs on its c
     expect(client.text()).not.toContain('two');
   });
 
-  test('is never answered ahead of an answer that has not begun', async () => {
+  test('is never answered before a pending answer', async () => {
     upstream.play(() => {});
     const asked = upstream.seen.length;
     const client = openRaw(gateway.url);
@@ -95,7 +95,7 @@ describe('a second request that can’t be served, while an answer runs on its c
     client.socket.write('NONSENSE\r\n\r\n');
     await eventually('the connection is closed', client.isClosed);
     expect(client.text()).toBe('');
-    await eventually('its upstream call is given up', () => upstream.running === 0);
+    await eventually('its upstream call is aborted', () => upstream.running === 0);
   });
 });
 
@@ -106,15 +106,18 @@ describe('a request that is refused before its body has arrived', () => {
   test.each([
     ['a length', 'Content-Length: 999999'],
     ['chunks', 'Transfer-Encoding: chunked'],
-  ])('with %s is told that the connection closes, and it is closed', async (_name, framing) => {
-    const client = openRaw(gateway.url);
-    client.socket.write(head(framing));
-    await eventually('it is refused', () => client.text().includes('invalid_api_key'));
-    expect(client.text()).toMatch(/^HTTP\/1\.1 401 [^]*\r\nconnection: close\r\n/i);
-    await eventually('the connection is closed', () => client.socket.destroyed);
-  });
+  ])(
+    'with %s gets an answer with connection: close, and its connection is closed',
+    async (_name, framing) => {
+      const client = openRaw(gateway.url);
+      client.socket.write(head(framing));
+      await eventually('the request is refused', () => client.text().includes('invalid_api_key'));
+      expect(client.text()).toMatch(/^HTTP\/1\.1 401 [^]*\r\nconnection: close\r\n/i);
+      await eventually('the connection is closed', () => client.socket.destroyed);
+    },
+  );
 
-  test('can read its refusal though it goes on sending for a while', async () => {
+  test('can read its refusal, although it keeps sending for a while', async () => {
     const client = openRaw(gateway.url, { paused: true });
     const body = 'x'.repeat(100_000);
     client.socket.write(head(`Content-Length: ${2 * body.length}`) + body);
@@ -126,7 +129,7 @@ describe('a request that is refused before its body has arrived', () => {
     expect(client.error()).toBeNull();
   });
 
-  test('is not read on: of a body without end only a little is taken in', async () => {
+  test('is not read further: only a little of an endless body is read', async () => {
     const client = openRaw(gateway.url);
     client.socket.write(head('Transfer-Encoding: chunked'));
     const chunk = Buffer.from(`10000\r\n${'x'.repeat(0x10000)}\r\n`);
@@ -136,7 +139,7 @@ describe('a request that is refused before its body has arrived', () => {
     client.socket.on('drain', feed);
     feed();
     await eventually('the connection is closed', () => client.socket.destroyed);
-    // What the system buffers on both sides of a connection is some megabytes; the old limit was 30 s of reading.
+    // The system buffers some megabytes on both sides of a connection; without the limit, 30 s of sending would be read.
     expect(client.socket.bytesWritten).toBeLessThan(32_000_000);
     expect(client.text()).toContain('invalid_api_key');
   });
@@ -147,12 +150,12 @@ describe('a request that is refused before its body has arrived', () => {
     ['a path that does not exist', '/v1/nowhere', '', 'unknown_url'],
     ['a model that does not exist', chat, gateway.key, 'model_not_found'],
   ])(
-    'because of %s keeps its connection when its body came with its head',
+    'because of %s keeps its connection when its body arrived with its head',
     async (_name, path, key, code) => {
       const client = openRaw(gateway.url);
       for (const number of [1, 2, 3]) {
         client.socket.write(rawPost(path, key, { ...streaming, model: 'none' }));
-        await eventually('it is refused', () => count(client.text(), `"code":"${code}"`) === number);
+        await eventually('the request is refused', () => count(client.text(), `"code":"${code}"`) === number);
       }
       expect(client.text()).not.toMatch(/connection: close/i);
     },
@@ -160,7 +163,7 @@ describe('a request that is refused before its body has arrived', () => {
 });
 
 describe('pipelined requests', () => {
-  test('of a modest number are answered in their order', async () => {
+  test('in a small number are answered in order', async () => {
     upstream.play(async (response, request) => {
       const [, name = ''] = /"content":"(\w+)"/.exec(request.body) ?? [];
       await sayTexts([name])(response, request);
@@ -176,7 +179,7 @@ describe('pipelined requests', () => {
     expect(contents).toEqual(names);
   });
 
-  test('come to an end one by one, however many are sent as answers are read', async () => {
+  test('are all answered one by one, as long as the client reads the answers', async () => {
     const client = openRaw(gateway.url);
     for (let batch = 1; batch <= 20; batch++) {
       client.socket.write(models.repeat(10));
@@ -184,7 +187,7 @@ describe('pipelined requests', () => {
     }
   });
 
-  test('beyond a few stop the reading of their connection until answers are out', async () => {
+  test('beyond a few stop reading from their connection until answers are sent', async () => {
     const gate = Promise.withResolvers<void>();
     upstream.play(async (response, request) => {
       await gate.promise;
@@ -196,14 +199,14 @@ describe('pipelined requests', () => {
       client.socket.write(rawPost(chat, gateway.key, streaming));
       await fetch(`${gateway.adminUrl}/healthz`);
     }
-    await eventually('some are asked', () => upstream.seen.length - before >= 8);
+    await eventually('some requests reach the upstream', () => upstream.seen.length - before >= 8);
     await expectAlive();
     expect(upstream.seen.length - before).toBeLessThanOrEqual(10);
     gate.resolve();
     await eventually('all are answered', () => count(client.text(), '[DONE]') === 30);
   });
 
-  test('in a crowd close their connection', async () => {
+  test('in a large number close their connection', async () => {
     const client = openRaw(gateway.url, { paused: true });
     client.socket.write(models.repeat(1_000));
     await eventually('the connection is closed', async () => {
@@ -217,7 +220,7 @@ describe('pipelined requests', () => {
   });
 });
 
-test('every answer forbids guessing its type', async () => {
+test('every answer has x-content-type-options: nosniff', async () => {
   for (const url of [`${gateway.url}/v1/models`, `${gateway.url}/nowhere`, `${gateway.adminUrl}/metrics`])
     expect((await fetch(url)).headers.get('x-content-type-options')).toBe('nosniff');
 });

@@ -21,7 +21,7 @@ const endpoints = [
 let clock: FakeClock;
 let upstream: ScriptedUpstream;
 let gateway: TestGateway;
-/** The upstream's side of every call. */
+/** The upstream's responses, one for each call. */
 let calls: { readonly say: (frame: string) => void; readonly end: () => void }[];
 
 beforeEach(async () => {
@@ -52,7 +52,7 @@ describe.each(endpoints)('a stream on %s whose text is slow to come', (path, bod
     return answer;
   };
 
-  test('is kept alive by comments of one line break, and is whole in the end', async () => {
+  test('is kept alive by comments of one line break, and ends complete', async () => {
     const answer = await ask();
     clock.advance(silenceMs - 1);
     await otherTraffic();
@@ -69,7 +69,7 @@ describe.each(endpoints)('a stream on %s whose text is slow to come', (path, bod
     expect(answer.text).toMatch(/data: \[DONE\]\n\n$|event: response\.completed\n.*\n\n$/);
   });
 
-  test('is kept alive while the model thinks, though the upstream is not silent', async () => {
+  test('is kept alive while the model reasons, although the upstream is not silent', async () => {
     const answer = await ask();
     const thought = 'data: {"choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}\n\n';
     for (let passed = 0; passed < 4; passed++) {
@@ -85,7 +85,7 @@ describe.each(endpoints)('a stream on %s whose text is slow to come', (path, bod
     expect(answer.text).toMatch(/\[DONE\]|response\.completed/);
   });
 
-  test('has its own comments not taken for life of the upstream: the deadline comes all the same', async () => {
+  test('does not count its own comments as upstream activity: the idle timeout still applies', async () => {
     const answer = await ask();
     for (const frame of [opening, ...rest.slice(0, 1)]) calls.at(-1)?.say(frame);
     await eventually('text comes', () => answer.text.includes('one '));
@@ -99,7 +99,7 @@ describe.each(endpoints)('a stream on %s whose text is slow to come', (path, bod
     expect(answer.text).not.toMatch(/\[DONE\]|response\.completed/);
   });
 
-  test('fails inside the stream once a comment went out, and with a status before', async () => {
+  test('fails inside the stream after a comment was sent, and with a status before', async () => {
     const answer = await ask();
     clock.advance(silenceMs);
     await eventually('a comment comes', () => answer.text === comment);
@@ -114,7 +114,7 @@ describe.each(endpoints)('a stream on %s whose text is slow to come', (path, bod
   });
 });
 
-test('a whole answer has no comments, however long it takes', async () => {
+test('a whole answer contains no comments, even after a long time', async () => {
   const answer = readLive(gateway.post('/v1/chat/completions', { ...chat, stream: false }));
   await eventually('the upstream is asked', () => calls.length === 1);
   await gateway.recorded();
@@ -126,7 +126,7 @@ test('a whole answer has no comments, however long it takes', async () => {
   expect(JSON.parse(answer.text)).toMatchObject({ choices: [{ message: { content: 'one two' } }] });
 });
 
-test('no comment is sent after the end', async () => {
+test('the gateway sends no comment after the end of a stream', async () => {
   const answer = readLive(gateway.post('/v1/chat/completions', chat));
   await eventually('the upstream is asked', () => calls.length === 1);
   for (const frame of [opening, ...rest]) calls.at(-1)?.say(frame);
@@ -138,7 +138,7 @@ test('no comment is sent after the end', async () => {
   expect(answer.text).not.toContain(comment);
 });
 
-/** Several round trips of another kind, so that what was sent before has been read by now. */
+/** Makes several other round trips, after which everything sent before them has been read. */
 async function otherTraffic(): Promise<void> {
   for (let count = 0; count < 3; count++) await fetch(`${gateway.adminUrl}/healthz`);
 }

@@ -42,7 +42,7 @@ const read = async (secret: string, path: string, method = 'GET') => {
   return { status: response.status, body: (await response.json()) as any };
 };
 
-/** The one answer to every kind of wrong key. */
+/** The answer to every kind of wrong key. */
 async function expectUnknown(secret: string): Promise<void> {
   const response = await ask(secret);
   expect(response.status).toBe(401);
@@ -50,7 +50,7 @@ async function expectUnknown(secret: string): Promise<void> {
 }
 
 describe('a key', () => {
-  test('is made with settings of its own, read, and changed; its secret is shown once', async () => {
+  test('is created with its own settings, read and changed; its secret is shown once', async () => {
     const settings = {
       name: 'bob',
       concurrency: 7,
@@ -109,12 +109,12 @@ describe('a key', () => {
     ['PATCH', ''],
     ['DELETE', ''],
     ['POST', '/rotate'],
-  ])('that does not exist can’t be asked %s %s', async (method, path) => {
+  ])('is not found for %s %s when it does not exist', async (method, path) => {
     const answer = await admin(method, `/key_nobody${path}`, method === 'GET' ? undefined : {});
     expect(answer).toMatchObject({ status: 404, body: { error: { code: 'key_not_found' } } });
   });
 
-  test('keeps every one of 30 pairs of changes that are made at the same time', async () => {
+  test('keeps both of two simultaneous changes, 30 times', async () => {
     const { body: made } = await admin('POST', '', { name: 'x' });
     for (let round = 1; round <= 30; round++) {
       const changes = [
@@ -136,13 +136,13 @@ describe('a key', () => {
     }
   });
 
-  test('is left as it is by a change that names nothing', async () => {
+  test('is unchanged by an empty change', async () => {
     const { body: made } = await admin('POST', '', { name: 'x', concurrency: 3 });
     const { key: _secret, ...shown } = made;
     expect(await admin('PATCH', `/${made.id}`, {})).toMatchObject({ status: 200, body: shown });
   });
 
-  test('that is changed has its new limits on the next request', async () => {
+  test('has its new limits on the first request after a change', async () => {
     const { body: made } = await admin('POST', '', { name: 'x', requestsPerMinute: 1 });
     expect((await ask(made.key)).status).toBe(200);
     expect((await ask(made.key)).status).toBe(429);
@@ -150,7 +150,7 @@ describe('a key', () => {
     expect((await ask(made.key)).status).toBe(200);
   });
 
-  test('that is revoked is no key on the next request, though its running one ends', async () => {
+  test('is refused on the first request after its revocation, but its running request completes', async () => {
     const { body: made } = await admin('POST', '', { name: 'x' });
     const frames = chatFrames(['one ', 'two']);
     const finish = Promise.withResolvers<() => void>();
@@ -159,7 +159,7 @@ describe('a key', () => {
       finish.resolve(() => response.end(frames.slice(2).join('')));
     });
     const running = readLive(ask(made.key, { stream: true }));
-    await eventually('it runs', () => running.text.includes('one '));
+    await eventually('the request is in progress', () => running.text.includes('one '));
     const revoked = await admin('DELETE', `/${made.id}`);
     expect(revoked.body).toMatchObject({ revoked_at: new Date(clock.now()).toISOString(), in_flight: 1 });
     await expectUnknown(made.key);
@@ -170,7 +170,7 @@ describe('a key', () => {
     expect((await admin('DELETE', `/${made.id}`)).body.revoked_at).toBe(revoked.body.revoked_at);
   });
 
-  test('that expires is no key from then on, even while it is remembered', async () => {
+  test('is refused after its expiry, even while it is cached', async () => {
     const expiresAt = new Date(clock.now() + 5_000).toISOString();
     const { body: made } = await admin('POST', '', { name: 'x', expiresAt });
     expect((await ask(made.key)).status).toBe(200);
@@ -178,7 +178,7 @@ describe('a key', () => {
     await expectUnknown(made.key);
   });
 
-  test('that is rotated has a new secret with the same name in it; the old one is valid for the grace', async () => {
+  test('has a new secret with the same key id after a rotation; the old secret is valid for the grace period', async () => {
     const { body: made } = await admin('POST', '', { name: 'x' });
     const { body: rotated } = await admin('POST', `/${made.id}/rotate`, { grace: '1h' });
     expect(rotated.id).toBe(made.id);
@@ -194,7 +194,7 @@ describe('a key', () => {
     expect((await ask(again.key)).status).toBe(200);
   });
 
-  test('that is rotated again without a grace is left with its newest secret alone', async () => {
+  test('has only its newest secret after a second rotation without a grace period', async () => {
     const { body: made } = await admin('POST', '', { name: 'x' });
     const { body: second } = await admin('POST', `/${made.id}/rotate`, { grace: '1h' });
     const { body: third } = await admin('POST', `/${made.id}/rotate`, {});
@@ -203,14 +203,14 @@ describe('a key', () => {
     expect((await ask(third.key)).status).toBe(200);
   });
 
-  test.each(['999999999d', '600h', 'soon'])('is not rotated with a grace of %s', async (grace) => {
+  test.each(['999999999d', '600h', 'soon'])('is not rotated with a grace period of %s', async (grace) => {
     const { body: made } = await admin('POST', '', { name: 'x' });
     const refused = await admin('POST', `/${made.id}/rotate`, { grace });
     expect(refused).toMatchObject({ status: 400, body: { error: { param: 'grace' } } });
     expect((await ask(made.key)).status).toBe(200);
   });
 
-  test('with a list of models may use and see no others', async () => {
+  test('with a list of models can neither use nor list other models', async () => {
     const { body: made } = await admin('POST', '', { name: 'x', models: ['large'] });
     const refused = await ask(made.key);
     expect(refused.status).toBe(403);
@@ -224,7 +224,7 @@ describe('a key', () => {
 });
 
 describe('the holder of a key', () => {
-  test('sees the key, its requests by pages, and the receipt of each', async () => {
+  test('reads the key, its requests in pages, and the receipt of each', async () => {
     const { body: made } = await admin('POST', '', { name: 'x', balance: '1.00' });
     const ids: (string | null)[] = [];
     for (let round = 0; round < 5; round++) {
@@ -270,7 +270,7 @@ describe('the holder of a key', () => {
     });
   });
 
-  test('sees nothing of another key', async () => {
+  test('reads nothing of another key', async () => {
     const { body: mine } = await admin('POST', '', { name: 'mine' });
     const { body: other } = await admin('POST', '', { name: 'other' });
     const id = (await ask(mine.key)).headers.get('x-request-id');
@@ -282,14 +282,14 @@ describe('the holder of a key', () => {
     expect((await fetch(`${gateway.url}/v1/key`)).status).toBe(401);
   });
 
-  test('sees as in progress what has a slot, and not what waits for one', async () => {
+  test('reads as in progress only requests with a slot, not those waiting for one', async () => {
     const { body: made } = await admin('POST', '', { name: 'x', concurrency: 1, queueWait: '1h' });
     upstream.play((response) => void sendStream(response, chatFrames(['one ']).slice(0, 2)));
     const leaving = new AbortController();
     const running = readLive(ask(made.key, { stream: true }, leaving.signal));
-    await eventually('it runs', () => running.text.includes('one '));
+    await eventually('the request is in progress', () => running.text.includes('one '));
     const waiting = ask(made.key, {}, leaving.signal);
-    await eventually('another waits', async () => {
+    await eventually('another request waits', async () => {
       const { data } = (await askAdmin(gateway, 'GET', '/in-flight')).body;
       return data.length === 2;
     });
@@ -299,11 +299,11 @@ describe('the holder of a key', () => {
     await running.ended;
   });
 
-  test('cancels a request of the key, which frees its slot', async () => {
+  test('cancels a request of the key, and its slot is free', async () => {
     const { body: made } = await admin('POST', '', { name: 'x', concurrency: 1 });
     upstream.play((response) => void sendStream(response, chatFrames(['one ']).slice(0, 2)));
     const running = readLive(ask(made.key, { stream: true }));
-    await eventually('it runs', () => running.text.includes('one '));
+    await eventually('the request is in progress', () => running.text.includes('one '));
     expect((await ask(made.key)).status).toBe(429);
     const [{ request_id: id }] = (await read(made.key, '/v1/key/requests')).body.data;
     expect((await read(made.key, `/v1/key/requests/${id}`)).body).toMatchObject({ outcome: null });
@@ -322,7 +322,7 @@ describe('the operator', () => {
   const records = (query: string, headers = {}) =>
     askAdmin(gateway, 'GET', `/records?${query}`, undefined, headers);
 
-  test('reads all records by key, model, time and pages, as JSON and as CSV', async () => {
+  test('reads the records by key, model, time and page, as JSON and as CSV', async () => {
     const { body: one } = await admin('POST', '', { name: 'one' });
     const { body: two } = await admin('POST', '', { name: 'two' });
     const began = clock.now();
@@ -348,10 +348,10 @@ describe('the operator', () => {
     expect((await records('from=yesterday')).status).toBe(400);
   });
 
-  test('sees what runs, and stops one of it', async () => {
+  test('lists running requests, and cancels one of them', async () => {
     upstream.play((response) => void sendStream(response, chatFrames(['one ']).slice(0, 2)));
     const running = readLive(ask(gateway.key, { stream: true }));
-    await eventually('it runs', () => running.text.includes('one '));
+    await eventually('the request is in progress', () => running.text.includes('one '));
     const { body: seen } = await askAdmin(gateway, 'GET', '/in-flight');
     expect(seen.data).toMatchObject([{ model: 'small', mode: 'stream', protocol: 'chat' }]);
     const [{ request_id: id }] = seen.data;
@@ -361,7 +361,7 @@ describe('the operator', () => {
     expect((await askAdmin(gateway, 'POST', `/in-flight/${id}/cancel`)).status).toBe(404);
   });
 
-  test('has the books added up again', async () => {
+  test('verifies the ledger', async () => {
     const { body: made } = await admin('POST', '', { name: 'x', balance: '1.00' });
     for (let round = 0; round < 3; round++) await (await ask(made.key)).text();
     expect((await askAdmin(gateway, 'GET', '/ledger')).body).toMatchObject({

@@ -19,7 +19,7 @@ import type { TestGateway } from '../support/test-gateway.ts';
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
 const streaming = { ...body, stream: true };
 
-/** What look-ups of keys wait for. */
+/** A promise for which the key look-ups wait. */
 const lookUps = { wait: Promise.resolve() };
 vi.mock(import('../../src/storage/store.ts'), async (importOriginal) => {
   const original = await importOriginal();
@@ -41,7 +41,7 @@ afterEach(async () => {
   await upstream.close();
 });
 
-/** Sends a request by hand, so that it can be cut anywhere. */
+/** Sends a request on a raw socket, so that it can be cut anywhere. */
 function openSocket(url: string): Socket {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -57,7 +57,7 @@ function head(key: string, length: number): string {
   );
 }
 
-/** Round trips through the same process, by the end of which it has heard of everything sent before. */
+/** Makes round trips through the same process, after which it has read everything sent before. */
 async function otherTraffic(gateway: TestGateway): Promise<void> {
   for (let round = 0; round < 20; round++) await (await fetch(`${gateway.adminUrl}/healthz`)).text();
 }
@@ -67,8 +67,8 @@ async function inFlight(gateway: TestGateway): Promise<number> {
   return Number(/textgate_requests_in_flight\{protocol="chat"\} (\d+)/.exec(text)?.[1] ?? 0);
 }
 
-describe('a client that leaves at a bad moment', () => {
-  test('while its key is looked up gives its slot back', async () => {
+describe('a client that disconnects early', () => {
+  test('during the look-up of its key frees its slot', async () => {
     const gateway = await startGateway({ upstreamUrl: upstream.url });
     const found = Promise.withResolvers<void>();
     lookUps.wait = found.promise;
@@ -84,7 +84,7 @@ describe('a client that leaves at a bad moment', () => {
     await gateway.close();
   });
 
-  test('in the middle of its body gives its slot back', async () => {
+  test('in the middle of its body frees its slot', async () => {
     const gateway = await startGateway({ upstreamUrl: upstream.url });
     const leavers = [openSocket(gateway.url), openSocket(gateway.url)];
     for (const socket of leavers) socket.write(`${head(gateway.key, 100)}{"model":`);
@@ -97,7 +97,7 @@ describe('a client that leaves at a bad moment', () => {
     await gateway.close();
   });
 
-  test('while a host app’s own middleware works is not served any more', async () => {
+  test('during a surrounding app’s own middleware is not served any more', async () => {
     const storage = join(makeTemporaryFolder(), 'textgate.db');
     const gateway = await startGateway({ upstreamUrl: upstream.url, storage });
     const arrived = Promise.withResolvers<void>();
@@ -116,14 +116,14 @@ describe('a client that leaves at a bad moment', () => {
     socket.destroy();
     await otherTraffic(gateway);
     goOn.resolve();
-    await eventually('it is over', async () => (await inFlight(gateway)) === 0);
+    await eventually('the request is over', async () => (await inFlight(gateway)) === 0);
     expect(upstream.seen).toEqual([]);
     expect(readRecords(storage)).toEqual([]);
     server.close();
     await gateway.close();
   });
 
-  test('after text and usage has that usage recorded', async () => {
+  test('after text and usage is charged by that usage', async () => {
     const storage = join(makeTemporaryFolder(), 'textgate.db');
     const gateway = await startGateway({ upstreamUrl: upstream.url, storage });
     upstream.play((response) => void sendStream(response, chatFrames(['a', 'b']).slice(0, -1)));
@@ -131,7 +131,7 @@ describe('a client that leaves at a bad moment', () => {
     const response = await gateway.post('/v1/chat/completions', streaming, { signal: leaving.signal });
     await response.body?.getReader().read();
     leaving.abort();
-    await eventually('it is settled', () => readRecords(storage)[0]?.outcome === 'client_closed');
+    await eventually('the record is settled', () => readRecords(storage)[0]?.outcome === 'client_closed');
     expect(readRecords(storage)).toMatchObject([
       { input_tokens: 11, output_tokens: 7, usage_source: 'upstream' },
     ]);
@@ -139,8 +139,8 @@ describe('a client that leaves at a bad moment', () => {
   });
 });
 
-describe('a client that does not read', () => {
-  test('does not hold up draining, and its record is settled', async () => {
+describe('a client that reads nothing', () => {
+  test('does not delay draining, and its record is settled', async () => {
     const storage = join(makeTemporaryFolder(), 'textgate.db');
     const clock = createFakeClock();
     const gateway = await startGateway({ upstreamUrl: upstream.url, storage, clock });
@@ -156,14 +156,14 @@ describe('a client that does not read', () => {
     const closed = gateway.close();
     await otherTraffic(gateway);
     clock.advance(25_000);
-    await eventually('it is settled', () => readRecords(storage)[0]?.outcome === 'drained');
+    await eventually('the record is settled', () => readRecords(storage)[0]?.outcome === 'drained');
     clock.advance(5_000);
     await closed;
   });
 });
 
 describe('an answer without any text', () => {
-  test('opens and ends its stream once, in the metrics too', async () => {
+  test('opens and ends its stream once, in the metrics, too', async () => {
     const gateway = await startGateway({ upstreamUrl: upstream.url });
     upstream.play(sayTexts([], 'length'));
     const response = await gateway.post('/v1/chat/completions', streaming);
@@ -175,8 +175,8 @@ describe('an answer without any text', () => {
   });
 });
 
-describe('an upstream’s odd head', () => {
-  test('with two content types is read by the first, and never hangs', async () => {
+describe('an unusual head of an upstream’s answer', () => {
+  test('with two content types is read by the first one, and does not hang', async () => {
     const gateway = await startGateway({ upstreamUrl: upstream.url });
     upstream.play((response) => {
       response.setHeader('content-type', ['application/json', 'text/plain']);
@@ -190,7 +190,7 @@ describe('an upstream’s odd head', () => {
 });
 
 describe('a second process', () => {
-  test('on the same database is refused, and the first one’s requests stay its own', async () => {
+  test('on the same database is refused, and the requests of the first process stay open', async () => {
     const storage = join(makeTemporaryFolder(), 'textgate.db');
     const gateway = await startGateway({ upstreamUrl: upstream.url, storage });
     upstream.play((response) => void sendStream(response, chatFrames(['a']).slice(0, 2)));

@@ -27,7 +27,7 @@ afterEach(async () => {
   await upstream.close();
 });
 
-/** Starts a stream that stays open, and returns how to leave it. */
+/** Starts a stream that stays open; returns a function that disconnects its client. */
 async function openStream(key = gateway.key): Promise<() => void> {
   const leaving = new AbortController();
   open.push(leaving);
@@ -38,8 +38,8 @@ async function openStream(key = gateway.key): Promise<() => void> {
   return () => leaving.abort();
 }
 
-describe('two requests at a time', () => {
-  test('a third call is 429 with its cause, and a slot is free once a client has left', async () => {
+describe('a key with two requests at once', () => {
+  test('gets 429 with its cause for a third request, and a free slot when a client disconnects', async () => {
     upstream.play((response) => void sendStream(response, chatFrames(['a', 'b']).slice(0, 2)));
     const leave = await openStream();
     await openStream();
@@ -62,13 +62,13 @@ describe('two requests at a time', () => {
 
     upstream.play(sayTexts(['free']));
     leave();
-    await eventually('the slot is given back', async () => {
+    await eventually('the slot is free', async () => {
       const next = await gateway.post('/v1/chat/completions', { ...streaming, stream: false });
       return next.status === 200;
     });
   });
 
-  test('is a limit of each key alone', async () => {
+  test('does not use up the slots of another key', async () => {
     upstream.play((response) => void sendStream(response, chatFrames(['a', 'b']).slice(0, 2)));
     await openStream();
     await openStream();
@@ -80,7 +80,7 @@ describe('two requests at a time', () => {
     expect(await refused.json()).toMatchObject({ error: { limit: { limit: 1, in_flight: 1 } } });
   });
 
-  test('a slot is back before the client sees the end of its answer', async () => {
+  test('has a free slot before its client reads the end of the answer', async () => {
     upstream.play(sayTexts(['x']));
     const { secret } = await gateway.gateway.createKey('one at a time', { concurrency: 1 });
     const headers = { authorization: `Bearer ${secret}` };
@@ -95,7 +95,7 @@ describe('two requests at a time', () => {
     }
   });
 
-  test('a refused request keeps no slot, whatever was wrong with it', async () => {
+  test('keeps no slot for a refused request, for any reason of the refusal', async () => {
     upstream.play(sayTexts(['x']));
     for (const body of ['{', '{}', '{"model":"none","messages":[{"role":"user","content":"x"}]}']) {
       for (let round = 0; round < 3; round++)
@@ -106,7 +106,7 @@ describe('two requests at a time', () => {
 });
 
 describe('a request that may wait for a slot', () => {
-  test('runs when one is free, instead of being refused', async () => {
+  test('runs when a slot is free, instead of being refused', async () => {
     const patient = await startGateway({
       upstreamUrl: upstream.url,
       clock,
@@ -125,8 +125,8 @@ describe('a request that may wait for a slot', () => {
   });
 });
 
-describe('starts per minute', () => {
-  test('may all come at once; the next one is told when to come back, and is let in then', async () => {
+describe('the limit of requests per minute', () => {
+  test('allows all of them at once; the next request gets the time to retry, and is accepted then', async () => {
     upstream.play(sayTexts(['x']));
     const { secret } = await gateway.gateway.createKey('slow', { requestsPerMinute: 3 });
     const headers = { authorization: `Bearer ${secret}` };
@@ -159,7 +159,7 @@ describe('starts per minute', () => {
     expect((await ask()).status).toBe(429);
   });
 
-  test('asking for the models costs none', async () => {
+  test('does not count requests for the models', async () => {
     const { secret } = await gateway.gateway.createKey('one', { requestsPerMinute: 1 });
     for (let round = 0; round < 5; round++) {
       const response = await fetch(`${gateway.url}/v1/models`, {
@@ -170,8 +170,8 @@ describe('starts per minute', () => {
   });
 });
 
-describe('deadlines of the upstream', () => {
-  test('end a call that gets no byte at all', async () => {
+describe('the timeouts of an upstream', () => {
+  test('end a call without a first byte', async () => {
     upstream.play(() => {});
     const asked = readLive(gateway.post('/v1/chat/completions', streaming));
     await eventually('the upstream is asked', () => upstream.seen.length === 1);
@@ -180,7 +180,7 @@ describe('deadlines of the upstream', () => {
     await asked.ended;
     expect(asked.text).toMatch(/^(: keep-alive\n)+data: \{"error":\{.*"code":"upstream_timeout".*\n\n$/);
     expect(asked.broken).toBe(true);
-    await eventually('the upstream call is cut off', () => upstream.aborted === 1);
+    await eventually('the upstream call is aborted', () => upstream.aborted === 1);
   });
 
   test.each([
@@ -190,21 +190,21 @@ describe('deadlines of the upstream', () => {
     const sending = Promise.withResolvers<ServerResponse>();
     upstream.play((response) => sending.resolve(sendStream(response, chatFrames(['first']).slice(0, 2))));
     const answer = readLive(gateway.post('/v1/chat/completions', streaming));
-    await eventually('text has come', () => answer.text.includes('first'));
+    await eventually('text has arrived', () => answer.text.includes('first'));
     for (let round = 1; round < rounds; round++) {
       clock.advance(stepMs);
       (await sending.promise).write(chatFrames([`more ${round}`])[1]);
-      await eventually('more has come', () => answer.text.includes(`more ${round}`));
+      await eventually('more text has arrived', () => answer.text.includes(`more ${round}`));
     }
     clock.advance(stepMs);
     await answer.ended;
     expect(answer.text).toContain('"code":"upstream_timeout"');
     expect(answer.text).not.toContain('[DONE]');
     expect(answer.broken).toBe(true);
-    await eventually('the upstream call is cut off', () => upstream.aborted === 1);
+    await eventually('the upstream call is aborted', () => upstream.aborted === 1);
   });
 
-  test('a whole answer may take longer than the first byte of a stream', async () => {
+  test('let a whole answer take longer than the first byte of a stream', async () => {
     const asked = gateway.post('/v1/chat/completions', { model: 'small', messages });
     const release = Promise.withResolvers<void>();
     upstream.play(async (response, request) => {

@@ -9,7 +9,7 @@ import type { TestGateway } from '../support/test-gateway.ts';
 /** A real model server to test against, such as llama-server: its base address, ending in `/v1`. */
 const llamaUrl = process.env['LLAMA_URL'];
 
-/** The dialects that llama-server speaks, and the path that each is spoken on. */
+/** The dialects of llama-server, with their paths. */
 const paths = {
   chat: '/v1/chat/completions',
   responses: '/v1/responses',
@@ -22,7 +22,7 @@ const forms = (['chat', 'responses'] as const).flatMap((client) =>
 const rounds = 5;
 
 describe.skipIf(llamaUrl === undefined).each(dialects)(
-  'through a real model server that is spoken to in %s (set LLAMA_URL to run these)',
+  'the gateway in front of a real model server with the dialect %s (set LLAMA_URL to run these)',
   (dialect) => {
     let tap: Awaited<ReturnType<typeof startTap>>;
     let gateway: TestGateway;
@@ -39,7 +39,7 @@ describe.skipIf(llamaUrl === undefined).each(dialects)(
     });
 
     test.each(forms)(
-      'a %s client (streamed: %s) gets exactly its text, ending and usage',
+      'gives a %s client (streamed: %s) exactly the server’s text, ending and usage',
       async (client, stream) => {
         let said = '';
         for (let round = 0; round < rounds; round++) {
@@ -53,7 +53,7 @@ describe.skipIf(llamaUrl === undefined).each(dialects)(
       },
     );
 
-    test('a second turn is understood with the first one in it', async () => {
+    test('sends the first turn along with the second one', async () => {
       const completion = await gateway.client.chat.completions.create({
         model,
         messages: [
@@ -68,7 +68,7 @@ describe.skipIf(llamaUrl === undefined).each(dialects)(
   },
 );
 
-/** A proxy that keeps the last answer's bytes, so that the truth is known without the gateway. */
+/** A proxy that records the bytes of the last answer, for comparison with those of the gateway. */
 async function startTap(target: string) {
   let last = Buffer.alloc(0);
   const asked: string[] = [];

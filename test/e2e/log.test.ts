@@ -27,11 +27,11 @@ interface Running {
   readonly keyId: string;
   readonly secret: string;
   readonly ask: (asked: object, headers?: Record<string, string>) => Promise<string>;
-  /** The lines of the log that are about requests, once there are so many. */
+  /** Waits for `count` log lines about requests, and returns them. */
   readonly requestLines: (count: number) => Promise<readonly Record<string, unknown>[]>;
 }
 
-/** The service as an operator runs it, its log being what it prints. */
+/** Runs the service as a process, as operators do; its log is the standard output. */
 async function serve(variables: Record<string, string> = {}): Promise<Running> {
   const folder = makeTemporaryFolder();
   const config = {
@@ -86,7 +86,7 @@ async function serve(variables: Record<string, string> = {}): Promise<Running> {
 }
 
 describe('the log of a running service', () => {
-  test('has one line per request, with its attempts, tokens, charge and times', async () => {
+  test('has one line per request with its attempts, tokens, charge and durations', async () => {
     const { ask, requestLines, keyId } = await serve();
     const requestId = await ask({ ...body, stream: true, temperature: 0.7 });
     const lines = await requestLines(1);
@@ -118,7 +118,7 @@ describe('the log of a running service', () => {
     expect(lines[0]).not.toHaveProperty('traceId');
   });
 
-  test('has no prompt, answer, key or secret in it, however requests end', async () => {
+  test('contains no prompt, answer, key or secret, for any ending of a request', async () => {
     const { ask, requestLines, secret, server } = await serve();
     await ask(body);
     await ask({ ...body, stream: true });
@@ -143,7 +143,7 @@ describe('the log of a running service', () => {
     for (const text of ['canary', secret, secret.slice(6)]) expect(stdout + stderr).not.toContain(text);
   }, 15_000);
 
-  test('names the trace of each request, whose last spans are out before the process ends', async () => {
+  test('has the trace id of each request, whose last spans are exported before the process ends', async () => {
     const collector = await startCollector();
     const { ask, requestLines, server } = await serve({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
     await ask(body);
@@ -156,14 +156,14 @@ describe('the log of a running service', () => {
     await collector.close();
   });
 
-  test('is told once of a collector that is away, while requests go on', async () => {
+  test('reports an unavailable collector once, while requests are served', async () => {
     const { ask, requestLines, server } = await serve({
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
       OTEL_EXPORTER_OTLP_TIMEOUT: '50',
     });
     const told = (): number => server.output().split('exporting traces failed').length - 1;
     await ask(body);
-    await eventually('the log is told', () => told() === 1);
+    await eventually('the log has the report', () => told() === 1);
     for (let round = 0; round < 2; round++) await ask(body);
     await requestLines(3);
     server.signal('SIGTERM');

@@ -9,7 +9,7 @@ import { startGateway } from '../support/test-gateway.ts';
 
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
 
-test('a mounted gateway whose database was deleted says so, takes no more work, and saves it at the close', async () => {
+test('a mounted gateway with a deleted database reports that, refuses new requests, and saves the database when it is closed', async () => {
   const clock = createFakeClock();
   const storage = join(makeTemporaryFolder(), 'textgate.db');
   const upstream = await startUpstream();

@@ -17,11 +17,11 @@ import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
 
-/** A dollar for a million tokens of input is a thousand nano-USD for one. */
+/** One dollar for a million input tokens: a thousand nano-USD per token. */
 const price = { input: '1', cacheWrite: '1', output: '2' };
 const nanosPerInput = 1_000;
 const nanosPerOutput = 2_000;
-/** What the scripted upstream's usage (11 in, 7 out) costs. */
+/** The price of the scripted upstream's usage (11 in, 7 out). */
 const cost = 11 * nanosPerInput + 7 * nanosPerOutput;
 const body = { model: 'small', messages: [{ role: 'user', content: 'x' }], max_tokens: 10 };
 const usd = (nanos: number) => (nanos / 1e9).toFixed(9).replace(/0{1,7}$/, '');
@@ -44,7 +44,7 @@ async function open(options: TestGatewayOptions = {}): Promise<void> {
   gateway = await startGateway({ upstreamUrl: upstream.url, storage: file, price, ...options, limits });
 }
 
-/** A key with a balance, and what it can do. */
+/** A key with a balance, and functions for its requests. */
 async function makeKey(balanceNanos: number) {
   const { key, secret } = await gateway.gateway.createKey('payer', { balanceNanos });
   const headers = { authorization: `Bearer ${secret}` };
@@ -72,7 +72,7 @@ async function accountOf(id: string): Promise<{ balance: string | null; held: st
 }
 
 describe('a key with a balance', () => {
-  test('pays what the upstream counted, and is told its balance', async () => {
+  test('pays for the upstream’s usage, and gets its balance in a header', async () => {
     await open();
     const { ask, account } = await makeKey(1_000_000_000);
     const response = await ask();
@@ -86,14 +86,14 @@ describe('a key with a balance', () => {
     ]);
   });
 
-  test('has nothing held once its answer is whole, streamed or not', async () => {
+  test('has no hold left after a complete answer, streamed or not', async () => {
     await open();
     const { ask, account } = await makeKey(1_000_000_000);
     for (const stream of [true, false]) await (await ask({ stream })).text();
     expect(await account()).toMatchObject({ held: '0.00', spent: '0.00005' });
   });
 
-  test('with nothing left is refused before anything is sent, and told not to retry', async () => {
+  test('without money left is refused before the upstream call, with a header against retries', async () => {
     await open();
     const { ask } = await makeKey(0);
     const response = await ask();
@@ -106,13 +106,13 @@ describe('a key with a balance', () => {
     expect(readRecords(file)).toEqual([]);
   });
 
-  test('whose money is tied up in a running request is told to wait for it', async () => {
+  test('gets 429 while a running request holds all of its money', async () => {
     await open();
     upstream.play((response) => void sendStream(response, chatFrames(['a']).slice(0, 2)));
     const { ask } = await makeKey(20_000);
     const leaving = new AbortController();
     const running = readLive(ask({ stream: true }, leaving.signal));
-    await eventually('it runs', () => running.text !== '');
+    await eventually('the request is in progress', () => running.text !== '');
     const response = await ask();
     expect(response.status).toBe(402);
     expect(response.headers.get('retry-after')).toBe('1');
@@ -122,7 +122,7 @@ describe('a key with a balance', () => {
     await running.ended;
   });
 
-  test('may go below zero by what its last request cost more than was held, and is blocked then', async () => {
+  test('may go below zero when its last request costs more than its hold, and is refused then', async () => {
     await open();
     const { ask, account } = await makeKey(10_000);
     expect((await ask()).status).toBe(200);
@@ -130,7 +130,7 @@ describe('a key with a balance', () => {
     expect((await ask()).status).toBe(402);
   });
 
-  test('pays nothing for a failure before any text, and for text as far as it came', async () => {
+  test('pays nothing for a failure before the first text, and for delivered text after that', async () => {
     await open();
     const { ask, account } = await makeKey(1_000_000_000);
     upstream.play((response) => sendJson(response, 500, '{}'));
@@ -152,7 +152,7 @@ describe('a key with a balance', () => {
     expect((await account()).held).toBe('0.00');
   });
 
-  test('uses a free model without any money', async () => {
+  test('may use a free model without any money', async () => {
     await open();
     await gateway.close();
     gateway = await startGateway({ upstreamUrl: upstream.url, storage: file });
@@ -162,7 +162,7 @@ describe('a key with a balance', () => {
 });
 
 describe('a key without a balance', () => {
-  test('is never refused for money, and has what it spent counted all the same', async () => {
+  test('is never refused for money, but its spending is counted', async () => {
     await open();
     const { key, secret } = await gateway.gateway.createKey('free rider');
     const headers = { authorization: `Bearer ${secret}` };
@@ -174,10 +174,10 @@ describe('a key without a balance', () => {
 });
 
 describe('strict mode', () => {
-  /** What is held for the request above: its one byte, two turns' marks and a hidden prompt, and its cap. */
+  /** The hold of the request above: for its one byte, two turns' marks, a hidden prompt, and its cap. */
   const hold = (1 + 2 * 16 + 4_096) * nanosPerInput + 10 * nanosPerOutput;
 
-  test('lets exactly as many of 500 parallel requests pass as there is money for', async () => {
+  test('accepts exactly as many of 500 parallel requests as the balance covers', async () => {
     await open({ limits: { balanceMode: 'strict' } });
     const gate = Promise.withResolvers<void>();
     upstream.play(async (response, request) => {
@@ -186,7 +186,7 @@ describe('strict mode', () => {
     });
     const { ask, account } = await makeKey(3 * hold + hold - 1);
     const asked = Array.from({ length: 500 }, () => ask());
-    await eventually('three are asked', () => upstream.seen.length === 3);
+    await eventually('three requests reach the upstream', () => upstream.seen.length === 3);
     let refused = 0;
     for (const asking of asked) void asking.then(({ status }) => (refused += status === 402 ? 1 : 0));
     await eventually('all others are refused', () => refused === 497);
@@ -201,9 +201,9 @@ describe('strict mode', () => {
   });
 
   test.each([
-    ['a hidden prompt within the bound leaves', 4_096, '0.00'],
-    ['a longer one is charged all the same, and overdraws', 5_096, usd(-1_000 * nanosPerInput)],
-  ])('%s the balance of a key with no more than the hold', async (_name, hiddenTokens, balance) => {
+    ['charges a hidden prompt within its bound, down to zero', 4_096, '0.00'],
+    ['charges a longer hidden prompt, too, and overdraws', 5_096, usd(-1_000 * nanosPerInput)],
+  ])('%s, for a key whose balance is its hold', async (_name, hiddenTokens, balance) => {
     await open({ limits: { balanceMode: 'strict' } });
     const usage = { prompt_tokens: 1 + 2 * 16 + hiddenTokens, completion_tokens: 10 };
     const choice = { index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' };
@@ -217,7 +217,7 @@ describe('strict mode', () => {
     });
   });
 
-  test('caps the answer of a request that has no cap of its own', async () => {
+  test('caps the answer of a request without a cap of its own', async () => {
     await open({ limits: { balanceMode: 'strict' }, holdTokens: 77 });
     const { ask } = await makeKey(1_000_000_000);
     await ask({ max_tokens: null });
@@ -227,11 +227,11 @@ describe('strict mode', () => {
   });
 });
 
-describe('strict mode before an upstream that raises small caps', () => {
+describe('strict mode with an upstream that raises small caps', () => {
   test.each([
-    ['its own', { max_tokens: 1 }],
-    ['the model’s', { max_tokens: null }],
-  ])('holds for the raised one, where the request has %s', async (_name, cap) => {
+    ['a cap of its own', { max_tokens: 1 }],
+    ['the cap of its model', { max_tokens: null }],
+  ])('holds for the raised cap when a request has %s', async (_name, cap) => {
     await open({ limits: { balanceMode: 'strict' }, dialect: 'responses', holdTokens: 1 });
     const output = [{ type: 'message', content: [{ type: 'output_text', text: 'x' }] }];
     const usage = { input_tokens: 1, output_tokens: 16 };
@@ -254,7 +254,7 @@ describe('strict mode before an upstream that raises small caps', () => {
 });
 
 describe('a payment', () => {
-  test('is booked once for its reference, and refused under another amount', async () => {
+  test('is booked once per reference, and refused for another amount with the same reference', async () => {
     await open();
     const { id, account } = await makeKey(1_000_000_000);
     const pay = (amount: string, reference: string) => admin(`/${id}/credits`, { amount, reference });
@@ -265,14 +265,14 @@ describe('a payment', () => {
     expect(await account()).toMatchObject({ balance: '6.00' });
   });
 
-  test.each([['0'], ['-1'], ['1e3'], ['0.0000000001'], [5]])('of %j is refused', async (amount) => {
+  test.each([['0'], ['-1'], ['1e3'], ['0.0000000001'], [5]])('is refused when it is %j', async (amount) => {
     await open();
     const { id } = await makeKey(0);
     const answer = await admin(`/${id}/credits`, { amount, reference: 'x' });
     expect(answer).toMatchObject({ status: 400, body: { error: { param: 'amount' } } });
   });
 
-  test('that would make a balance too large to be exact is refused', async () => {
+  test('is refused when the balance would be too large to be exact', async () => {
     await open();
     const { id, account } = await makeKey(1_000_000_000);
     const pay = (amount: string) => admin(`/${id}/credits`, { amount, reference: amount });
@@ -284,12 +284,12 @@ describe('a payment', () => {
     expect((await pay('9007198.254740991')).body).toMatchObject({ balance: '9007199.254740991' });
   });
 
-  test('to a key that does not exist is a 404', async () => {
+  test('gets 404 for an unknown key', async () => {
     await open();
     expect((await admin('/key_nobody/credits', { amount: '1', reference: 'x' })).status).toBe(404);
   });
 
-  test('gives a key that had none a balance, which counts from the next request on', async () => {
+  test('gives a key without a balance one, which applies from the next request on', async () => {
     await open();
     const { key, secret } = await gateway.gateway.createKey('later');
     const headers = { authorization: `Bearer ${secret}` };
@@ -301,7 +301,7 @@ describe('a payment', () => {
 });
 
 describe('the ledger', () => {
-  test('can’t be changed or shortened, and adds up to what the accounts say', async () => {
+  test('can’t be changed or shortened, and adds up to the balances of the accounts', async () => {
     await open();
     const { ask } = await makeKey(1_000_000_000);
     for (let round = 0; round < 3; round++) await (await ask()).text();
@@ -319,8 +319,8 @@ describe('the ledger', () => {
   });
 });
 
-describe('a process that died with requests in progress', () => {
-  test('gives their holds back when it starts again', async () => {
+describe('a process killed with requests in progress', () => {
+  test('releases their holds when it starts again', async () => {
     await open();
     const { id } = await makeKey(1_000_000_000);
     await gateway.close();

@@ -11,7 +11,7 @@ const messages = [
 
 const { upstream, gateway } = await openStage();
 
-describe('the official client, through the gateway', () => {
+describe('the official client', () => {
   test('gets a whole chat completion', async () => {
     upstream.play(sayTexts(texts));
     const completion = await gateway.client.chat.completions.create({ model: 'small', messages });
@@ -22,7 +22,7 @@ describe('the official client, through the gateway', () => {
     expect(completion._request_id).toMatch(/^req_[0-9a-f]{32}$/);
   });
 
-  test('gets a chat stream with its usage at the end, on request', async () => {
+  test('gets a chat stream with usage at the end, when it asks for that', async () => {
     upstream.play(sayTexts(texts));
     const stream = await gateway.client.chat.completions.create({
       model: 'small',
@@ -38,7 +38,7 @@ describe('the official client, through the gateway', () => {
     expect(chunks.slice(0, -1).every(({ usage }) => usage === null)).toBe(true);
   });
 
-  test('gets no usage chunk that it did not ask for, though the upstream was asked', async () => {
+  test('gets no usage chunk unless it asks for one, although the gateway asked the upstream', async () => {
     upstream.play(sayTexts(texts));
     const runner = gateway.client.chat.completions.stream({ model: 'small', messages });
     const completion = await runner.finalChatCompletion();
@@ -82,7 +82,7 @@ describe('the official client, through the gateway', () => {
     ]);
   });
 
-  test('finds in a response, from its first event on, what the request asked to have repeated', async () => {
+  test('finds the request’s echoed settings in a response from its first event on', async () => {
     upstream.play(sayTexts(texts));
     const repeated = {
       metadata: { ticket: '7' },
@@ -101,7 +101,7 @@ describe('the official client, through the gateway', () => {
     expect(Object.keys(sent)).toEqual(['model', 'messages', 'max_tokens', 'stream', 'stream_options']);
   });
 
-  test('may have its response stream ended by [DONE], for clients that wait for one', async () => {
+  test('gets [DONE] at the end of a response stream when its key is set so', async () => {
     upstream.play(sayTexts(texts));
     const { secret } = await gateway.gateway.createKey('old', { compatibility: { responsesDone: true } });
     const body = { model: 'small', input: 'x', stream: true };
@@ -111,7 +111,7 @@ describe('the official client, through the gateway', () => {
     expect(await (await gateway.post('/v1/responses', body)).text()).not.toContain('[DONE]');
   });
 
-  test('learns that an answer was cut by its cap: length in chat, incomplete in responses', async () => {
+  test('gets an answer cut by its cap as "length" in chat, and as "incomplete" in responses', async () => {
     upstream.play(sayTexts(texts, 'length'));
     const chat = await gateway.client.chat.completions.create({ model: 'small', messages, max_tokens: 4 });
     expect(chat.choices[0]?.finish_reason).toBe('length');
@@ -122,7 +122,7 @@ describe('the official client, through the gateway', () => {
     expect(response.max_output_tokens).toBe(4);
   });
 
-  test('lists the models and finds one', async () => {
+  test('lists the models and retrieves one', async () => {
     const listed = await Array.fromAsync(await gateway.client.models.list());
     expect(listed.map(({ id }) => id)).toEqual(['small']);
     expect(await gateway.client.models.retrieve('small')).toMatchObject({ id: 'small', object: 'model' });
@@ -132,7 +132,7 @@ describe('the official client, through the gateway', () => {
     });
   });
 
-  test('has its text sent on unchanged, under the upstream’s own key and model name', async () => {
+  test('has its text sent to the upstream unchanged, with the upstream’s own key and model name', async () => {
     upstream.play(sayTexts(texts));
     const odd = 'tab\t nul\u0000 lone\uD800 astral 𝒳 "quote" \\ line\u2028';
     await gateway.client.chat.completions.create({

@@ -8,7 +8,7 @@ import { createTurnQueue } from '../../src/domain/turn-queue.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import { createOwnKeyRoutes } from '../../src/http/own-key-routes.ts';
 import type { OwnKeyPorts } from '../../src/http/own-key-routes.ts';
-import { prepareAnswers } from '../../src/http/refusal-response.ts';
+import { prepareAnswers } from '../../src/http/prepare-answers.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
@@ -23,14 +23,14 @@ async function start(options: TestGatewayOptions = {}): Promise<TestGateway> {
   return gateway;
 }
 
-/** Reads one of a key's own pages. */
+/** Reads a page of a key's own record. */
 async function read({ url, key }: TestGateway, path: string, secret = key) {
   const answer = await fetch(`${url}/v1/key${path}`, { headers: { authorization: `Bearer ${secret}` } });
   // eslint-disable-next-line typescript/no-explicit-any -- what a test reads is checked by what it expects
   return { status: answer.status, headers: answer.headers, body: (await answer.json()) as any };
 }
 
-/** The routes of a key's holder over records that come when the test says so. */
+/** The routes of a key's holder, over a store that answers when the test releases it. */
 async function serveSlowRecords(): Promise<{ readonly url: string; readonly finish: () => void }> {
   const clock = createFakeClock();
   const { promise: finished, resolve: finish } = Promise.withResolvers<void>();
@@ -51,13 +51,13 @@ async function serveSlowRecords(): Promise<{ readonly url: string; readonly fini
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, finish };
 }
 
-describe('what a key reads of itself', () => {
-  test('is read twice at once and no more, and says which limit it was', async () => {
+describe('a key’s reads of its own record', () => {
+  test('are limited to two at once, with an error that names the limit', async () => {
     const { url, finish } = await serveSlowRecords();
     const readSlow = (): Promise<Response> =>
       fetch(`${url}/v1/key/requests`, { headers: { authorization: 'Bearer x' } });
     const three = [readSlow(), readSlow(), readSlow()];
-    // The others wait for their records.
+    // The other reads wait for their records.
     const refused = await Promise.race(three);
     expect(refused.status).toBe(429);
     expect(refused.headers.get('retry-after')).toBe('1');
@@ -74,7 +74,7 @@ describe('what a key reads of itself', () => {
     expect((await readSlow()).status).toBe(200);
   });
 
-  test('is read sixty times in any minute, by whichever path, beside the limits of requests', async () => {
+  test('are limited to sixty per minute over all paths, apart from the limits of requests', async () => {
     const clock = createFakeClock();
     const upstream = await startUpstream();
     onTestFinished(() => upstream.close());
@@ -100,7 +100,7 @@ describe('what a key reads of itself', () => {
     expect((await read(gateway, '')).status).toBe(200);
   });
 
-  test('waits for its turn, and is not refused, while other keys read theirs', async () => {
+  test('wait for their turn, and are not refused, while other keys read theirs', async () => {
     const gateway = await start();
     const issued = await Promise.all(Array.from({ length: 12 }, () => gateway.gateway.createKey('other')));
     const secrets = issued.flatMap(({ secret }) => [secret, secret]);
@@ -108,7 +108,7 @@ describe('what a key reads of itself', () => {
     expect(answers.map(({ status }) => status)).toEqual(secrets.map(() => 200));
   });
 
-  test('leaves the end of a running request free: it is never refused', async () => {
+  test('do not limit cancellation, which is never refused', async () => {
     const gateway = await start({ clock: createFakeClock() });
     for (let count = 0; count < 61; count++) await read(gateway, '');
     const cancelled = await gateway.post('/v1/key/requests/req_none/cancel', {});
@@ -116,10 +116,10 @@ describe('what a key reads of itself', () => {
   });
 });
 
-describe('a cursor that names nothing', () => {
+describe('an unknown cursor', () => {
   const refused = { code: 'invalid_value', param: 'before' };
 
-  test('is refused in every list, where an empty page would look like the end', async () => {
+  test('is refused in every list, because an empty page would look like the end', async () => {
     const gateway = await start();
     for (const list of ['/records', '/records?key=none', '/records?model=small', '/keys']) {
       const query = `${list}${list.includes('?') ? '&' : '?'}before=unknown`;
@@ -131,7 +131,7 @@ describe('a cursor that names nothing', () => {
     });
   });
 
-  test('is one that names another key’s request, whose time it would tell', async () => {
+  test('is refused, too, when it is another key’s request, whose time it would reveal', async () => {
     const gateway = await start();
     await gateway.post('/v1/chat/completions', body);
     const [{ request_id: id }] = (await read(gateway, '/requests')).body.data;

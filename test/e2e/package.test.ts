@@ -12,7 +12,7 @@ const root = join(import.meta.dirname, '..', '..');
 /** How long packing, installing and compiling may take, in milliseconds. */
 const timeoutMs = 180_000;
 
-/** A user's own app: typed, with the gateway mounted beside a route of its own. */
+/** A typed app that mounts the gateway beside its own route. */
 const app = `
 import express from 'express';
 import { createGateway } from 'textgate';
@@ -55,7 +55,7 @@ const tsconfig = {
 
 describe('the packed package', () => {
   test.skipIf(!servicesRequired)(
-    'installs, types and runs inside another Express app (needs a package registry: REQUIRE_SERVICES=1)',
+    'installs, type-checks and runs inside another Express app (needs a package registry: REQUIRE_SERVICES=1)',
     async () => {
       const folder = makeTemporaryFolder();
       const { stdout: packed } = await run('npm', ['pack', '--json', '--pack-destination', folder], {

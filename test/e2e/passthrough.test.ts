@@ -12,7 +12,7 @@ import type { TestGateway } from '../support/test-gateway.ts';
 
 let upstream: ScriptedUpstream;
 let gateway: TestGateway;
-/** Every line of the log, read. */
+/** All lines of the log, parsed. */
 let log: object[];
 
 beforeEach(async () => {
@@ -38,7 +38,7 @@ afterEach(async () => {
 const lastRecord = async () => (await askAdmin(gateway, 'GET', '/records?limit=1')).body.data[0];
 const inFlight = async () => (await askAdmin(gateway, 'GET', '/in-flight')).body.data;
 
-/** Sends what fetch would not; resolves with the status. */
+/** Sends a request that `fetch` can't send; resolves with the status. */
 function askRaw({ path = '/tokenize', headers = {} }: { path?: string; headers?: object }): Promise<unknown> {
   const { hostname, port } = new URL(gateway.url);
   const all = { authorization: `Bearer ${gateway.key}`, ...headers };
@@ -47,9 +47,9 @@ function askRaw({ path = '/tokenize', headers = {} }: { path?: string; headers?:
   return new Promise((resolve) => sent.once('response', (response) => resolve(response.resume().statusCode)));
 }
 
-describe('an answer that is passed on', () => {
+describe('a passthrough answer', () => {
   test.each([500, 502, 503])(
-    'with status %i arrives whole, though it counts as a failure',
+    'with status %i arrives complete, although it counts as a failure',
     async (status) => {
       upstream.play((response) => void response.writeHead(status).end('{"oh":"no"}'));
       const response = await gateway.post('/tokenize', '{}');
@@ -63,7 +63,7 @@ describe('an answer that is passed on', () => {
     ['204', 204, {}],
     ['a length of 0', 200, { 'content-length': '0' }],
   ])(
-    'without a body (%s) ends for its client when it is settled, and not before',
+    'without a body (%s) ends for its client after the settlement, and not before',
     async (_name, status, head) => {
       upstream.play((response) => void response.writeHead(status, head).end());
       expect((await gateway.post('/tokenize', '{}')).status).toBe(status);
@@ -73,8 +73,8 @@ describe('an answer that is passed on', () => {
   );
 });
 
-describe('a path that the operator passes on', () => {
-  test('reaches the upstream as it is, and so does its answer', async () => {
+describe('a passthrough path', () => {
+  test('sends the request to the upstream unchanged, and the answer to the client', async () => {
     upstream.play(
       (response) =>
         void response
@@ -118,7 +118,7 @@ describe('a path that the operator passes on', () => {
     });
   });
 
-  test('is recorded as a request without tokens, and costs nothing', async () => {
+  test('records a request without tokens and without a charge', async () => {
     upstream.play((response) => void response.end('x'));
     await (await gateway.post('/tokenize', '{}')).text();
     expect(await lastRecord()).toMatchObject({
@@ -133,7 +133,7 @@ describe('a path that the operator passes on', () => {
     });
   });
 
-  test('is no other path: neither below it nor beside it', async () => {
+  test('does not include other paths, neither below it nor beside it', async () => {
     for (const path of [
       '/tokenize/x',
       '/tokenizer',
@@ -155,7 +155,7 @@ describe('a path that the operator passes on', () => {
     expect(upstream.seen).toEqual([]);
   });
 
-  test('is refused to a key with a list of models that does not name it', async () => {
+  test('is refused to a key with a list of models without the path', async () => {
     const { secret: listed } = await gateway.gateway.createKey('x', { models: ['small'] });
     const { secret: allowed } = await gateway.gateway.createKey('x', { models: ['small', '/tokenize'] });
     upstream.play((response) => void response.end('x'));
@@ -164,7 +164,7 @@ describe('a path that the operator passes on', () => {
     expect([await statusWith(listed), await statusWith(allowed)]).toEqual([403, 200]);
   });
 
-  test('can’t be asked to show what it was asked with: its head holds the upstream’s key', async () => {
+  test('refuses TRACE, whose answer would show the upstream’s key', async () => {
     upstream.play((response, { headers }) => void response.end(JSON.stringify(headers)));
     const { hostname, port } = new URL(gateway.url);
     const headers = { authorization: `Bearer ${gateway.key}` };
@@ -175,7 +175,7 @@ describe('a path that the operator passes on', () => {
     expect([status, upstream.seen]).toEqual([405, []]);
   });
 
-  test('whose upstream keeps closing its connections is served all the same, and keeps its health', async () => {
+  test('is served although its upstream closes its connections, without an effect on the upstream’s health', async () => {
     upstream.play((response) => {
       response.end('x');
       setImmediate(() => response.socket?.destroy());
@@ -185,7 +185,7 @@ describe('a path that the operator passes on', () => {
     expect(ready).toMatchObject({ upstreams: { local: 'ok' } });
   });
 
-  test('asked for as a proxy is asked reaches the upstream by its path alone', async () => {
+  test('sends only the path to the upstream when the request line has a whole address', async () => {
     upstream.play((response) => void response.end('x'));
     expect(await askRaw({ path: 'http://elsewhere.test/tokenize?a=1' })).toBe(200);
     expect(upstream.seen[0]?.path).toBe('/tokenize?a=1');
@@ -193,13 +193,13 @@ describe('a path that the operator passes on', () => {
   });
 
   test.each(['http://evil:99999/tokenize', 'http://[x]/tokenize'])(
-    'asked for as %s, which is no address, is a 400 and reaches nothing',
+    'answers 400 to the invalid address %s without an upstream call',
     async (target) => {
       const client = openRaw(gateway.url);
       client.socket.write(
         `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.key}\r\nConnection: close\r\n\r\n`,
       );
-      await eventually('it is answered', client.isClosed);
+      await eventually('the answer has arrived', client.isClosed);
       expect(client.text()).toMatch(/^HTTP\/1\.1 400 /);
       expect(client.text()).toContain('"code":"invalid_value"');
       expect(upstream.seen).toEqual([]);
@@ -210,23 +210,23 @@ describe('a path that the operator passes on', () => {
     ['/tokenize#part', '/tokenize'],
     ['/tokenize?a=1#part?b', '/tokenize?a=1'],
     ['http://elsewhere.test/tokenize?a=1#part', '/tokenize?a=1'],
-  ])('asked for as %s reaches the upstream as %s, without the fragment', async (target, path) => {
+  ])('requested as %s reaches the upstream as %s, without the fragment', async (target, path) => {
     upstream.play((response) => void response.end('x'));
     const client = openRaw(gateway.url);
     client.socket.write(
       `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.key}\r\nConnection: close\r\n\r\n`,
     );
-    await eventually('it is answered', client.isClosed);
+    await eventually('the answer has arrived', client.isClosed);
     expect(client.text()).toMatch(/^HTTP\/1\.1 200 /);
     expect(upstream.seen.map((seen) => seen.path)).toEqual([path]);
   });
 
-  test('is refused a body that is framed in a way that others may read otherwise', async () => {
+  test('refuses a body whose framing parsers read differently', async () => {
     expect(await askRaw({ headers: { 'transfer-encoding': 'gzip, chunked' } })).toBe(400);
     expect(upstream.seen).toEqual([]);
   });
 
-  test('whose client is slow to read makes the upstream wait, and is no silence of the upstream', async () => {
+  test('makes the upstream wait for a slow client, which does not count as silence of the upstream', async () => {
     const size = 20_000_000;
     upstream.play((response) => void response.end(Buffer.alloc(size)));
     const { hostname, port } = new URL(gateway.url);
@@ -240,7 +240,7 @@ describe('a path that the operator passes on', () => {
     expect(received).toBe(size);
   });
 
-  test('takes a slot of its key, and gives it back before the client sees the end', async () => {
+  test('uses a slot of its key, and frees it before the client reads the end', async () => {
     const held: ServerResponse[] = [];
     upstream.play((response) => void held.push(response));
     const waiting = [1, 2].map(() => gateway.post('/tokenize', '{}'));
@@ -262,13 +262,13 @@ describe('a path that the operator passes on', () => {
     });
     const gate = Promise.withResolvers<void>();
     const answer = readLive(gateway.post('/tokenize', '{}'));
-    await eventually('the first piece is there', () => answer.text === 'data: 1\n\n');
+    await eventually('the first piece has arrived', () => answer.text === 'data: 1\n\n');
     gate.resolve();
     await answer.ended;
     expect([answer.text, answer.broken]).toEqual(['data: 1\n\ndata: 2\n\n', false]);
   });
 
-  test('that is asked to wait for a continue gets it once its key is known', async () => {
+  test('sends 100 Continue to a client that expects it when its key is accepted', async () => {
     upstream.play((response) => void response.end('x'));
     const { hostname, port } = new URL(gateway.url);
     const headers = {
@@ -290,7 +290,7 @@ describe('a path that the operator passes on', () => {
   test.each([
     ['with a length', (size: number) => 'x'.repeat(size)],
     ['without a length', (size: number) => new Blob(['x'.repeat(size)]).stream()],
-  ])('is refused a body that is too large, %s', async (_name, bodyOf) => {
+  ])('refuses a body that is too large, %s', async (_name, bodyOf) => {
     upstream.play((response) => void response.end('x'));
     const post = (size: number): Promise<Response> =>
       fetch(`${gateway.url}/tokenize`, {
@@ -306,8 +306,8 @@ describe('a path that the operator passes on', () => {
   });
 });
 
-describe('a passed-on request that fails', () => {
-  test('because the upstream can’t be reached is a 502 in our envelope', async () => {
+describe('a passthrough request that fails', () => {
+  test('gets 502 in the gateway’s envelope when the upstream can’t be reached', async () => {
     upstream.play((response) => void response.destroy());
     const response = await gateway.post('/tokenize', '{}');
     expect(response.status).toBe(502);
@@ -318,7 +318,7 @@ describe('a passed-on request that fails', () => {
   });
 
   test.each(['HTTP/1.1 099 X', 'HTTP/1.1 000 X', 'HTP/1.1 200 OK', '\x16\x03\x01'])(
-    'because the upstream’s answer begins with %j is a 502, and harms nobody else',
+    'gets 502 when the upstream’s answer begins with %j, without an effect on other requests',
     async (line) => {
       upstream.play((response) => void response.socket?.end(`${line}\r\ncontent-length: 1\r\n\r\nx`));
       expect((await gateway.post('/tokenize', '{}')).status).toBe(502);
@@ -333,7 +333,7 @@ describe('a passed-on request that fails', () => {
     [503, 'error'],
     [529, 'overloaded'],
   ])(
-    'because the upstream answers %i says so, is noted as %s, and is no verdict on its health',
+    'gets the upstream’s status %i, is recorded as %s, and does not affect the upstream’s health',
     async (status, result) => {
       upstream.play((response) => void response.writeHead(status).end('no'));
       for (let time = 0; time < 6; time++)
@@ -349,9 +349,9 @@ describe('a passed-on request that fails', () => {
       'with an upgrade',
       'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n',
     ],
-    ['without one', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
+    ['without an upgrade', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
   ])(
-    'because the upstream switches protocols %s is a 502 at once, and its slot is free',
+    'gets 502 at once when the upstream switches protocols %s, and its slot is free',
     async (_name, head) => {
       upstream.play((response) => void response.socket?.write(head));
       expect((await gateway.post('/tokenize', '{}')).status).toBe(502);
@@ -361,7 +361,7 @@ describe('a passed-on request that fails', () => {
   );
 
   test.each([401, 402, 403])(
-    'because the upstream answers %i about the gateway’s own key is a 502 that quotes nothing of it',
+    'gets 502 without a quote of the answer when the upstream answers %i about the gateway’s own key',
     async (status) => {
       const body = '{"message":"Incorrect API key provided: sk-upstream-secret"}';
       const head = {
@@ -390,10 +390,10 @@ describe('a passed-on request that fails', () => {
     },
   );
 
-  test('because the upstream says nothing is a 504', async () => {
+  test('gets 504 when the upstream is silent', async () => {
     upstream.play(() => {});
     expect((await gateway.post('/tokenize', '{}')).status).toBe(504);
-    await eventually('the call is gone', () => upstream.running === 0);
+    await eventually('the call is over', () => upstream.running === 0);
   });
 
   test.each([
@@ -401,7 +401,7 @@ describe('a passed-on request that fails', () => {
     ['resets', (response: ServerResponse) => void setTimeout(() => response.socket?.resetAndDestroy(), 10)],
     ['stalls', () => {}],
   ])(
-    'because its answer %s is broken for the client, too: no error text, no proper end',
+    'is broken off for the client, without an error text or a proper end, when the answer %s',
     async (_name, cut) => {
       upstream.play((response) => {
         response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
@@ -415,20 +415,20 @@ describe('a passed-on request that fails', () => {
     },
   );
 
-  test('because its client left stops the upstream, and leaves nothing behind', async () => {
+  test('aborts the upstream call when its client disconnects, and leaves nothing behind', async () => {
     upstream.play((response) => void response.writeHead(200).write('x'));
     const leaving = new AbortController();
     const response = await gateway.post('/tokenize', '{}', { signal: leaving.signal });
     expect(response.status).toBe(200);
     leaving.abort();
-    await eventually('the call is gone', () => upstream.running === 0);
-    await eventually('nothing runs', async () => (await inFlight()).length === 0);
+    await eventually('the call is over', () => upstream.running === 0);
+    await eventually('no request is in progress', async () => (await inFlight()).length === 0);
     expect(await lastRecord()).toMatchObject({ outcome: 'client_closed' });
   });
 });
 
-describe('a path for keys with a balance', () => {
-  /** A key with so much, and what it can do. */
+describe('a passthrough path used by keys with a balance', () => {
+  /** A key with this balance, and functions for its requests. */
   const makeKey = async (balanceNanos: number) => {
     const { key, secret } = await gateway.gateway.createKey('payer', { balanceNanos });
     const headers = { authorization: `Bearer ${secret}` };
@@ -439,7 +439,7 @@ describe('a path for keys with a balance', () => {
     };
   };
 
-  test('is refused where it has no price, and takes other keys for nothing', async () => {
+  test('is refused without a price, but free for keys without a balance', async () => {
     upstream.play((response) => void response.end('x'));
     const { post, account } = await makeKey(1_000_000_000);
     const refused = await post('/tokenize');
@@ -452,14 +452,14 @@ describe('a path for keys with a balance', () => {
     expect(await account()).toMatchObject({ balance: '1.00', spent: '0.00' });
   });
 
-  test('costs nothing where it is free, even with nothing left', async () => {
+  test('costs nothing when it is free, even without money left', async () => {
     upstream.play((response) => void response.end('x'));
     const { post, account } = await makeKey(0);
     expect((await post('/health')).status).toBe(200);
     expect(await account()).toMatchObject({ balance: '0.00', held: '0.00', spent: '0.00' });
   });
 
-  test('costs its price per request, which the record shows, and is refused without it', async () => {
+  test('costs its price per request, as recorded, and is refused when the balance does not cover it', async () => {
     upstream.play((response) => void response.end('x'));
     const { post, account } = await makeKey(1_500_000);
     for (const status of [200, 200, 402]) {
@@ -473,7 +473,7 @@ describe('a path for keys with a balance', () => {
     expect((await askAdmin(gateway, 'GET', '/ledger')).body).toMatchObject({ faults: [] });
   });
 
-  test.each([302, 204])('costs its price for a %i', async (status) => {
+  test.each([302, 204])('costs its price for a status %i', async (status) => {
     upstream.play((response) => void response.writeHead(status).end());
     const { post, account } = await makeKey(1_000_000_000);
     await (await post('/rerank')).text();
@@ -484,13 +484,13 @@ describe('a path for keys with a balance', () => {
     ['answers 404', (response) => void response.writeHead(404).end('no')],
     ['answers 500', (response) => void response.writeHead(500).end('no')],
     ['answers 401', (response) => void response.writeHead(401).end('no')],
-    ['hangs up', (response) => void response.destroy()],
-    ['says nothing', () => {}],
+    ['closes the connection', (response) => void response.destroy()],
+    ['is silent', () => {}],
     [
       'breaks off',
       (response) => void response.writeHead(200).write('x', () => response.socket?.resetAndDestroy()),
     ],
-  ])('costs nothing where the upstream %s', async (_name, script) => {
+  ])('costs nothing when the upstream %s', async (_name, script) => {
     upstream.play(script);
     const { post, account } = await makeKey(1_000_000_000);
     await readLive(post('/rerank')).ended;
@@ -498,7 +498,7 @@ describe('a path for keys with a balance', () => {
     expect((await askAdmin(gateway, 'GET', '/ledger')).body).toMatchObject({ faults: [] });
   });
 
-  test('costs its price though its client reads so slowly that time is up before the end of a good answer', async () => {
+  test('costs its price when a slow client exceeds the time limit within a good answer', async () => {
     upstream.play((response) => void response.writeHead(200).end(Buffer.alloc(32 << 20)));
     const { key, secret } = await gateway.gateway.createKey('payer', { balanceNanos: 1_000_000_000 });
     const client = openRaw(gateway.url, { paused: true });
@@ -513,13 +513,13 @@ describe('a path for keys with a balance', () => {
     expect((await askAdmin(gateway, 'GET', '/ledger')).body).toMatchObject({ faults: [] });
   });
 
-  test('costs its price though the client leaves before the end of a good answer', async () => {
+  test('costs its price when the client disconnects within a good answer', async () => {
     upstream.play((response) => void response.writeHead(200).write('x'));
     const { post, account } = await makeKey(1_000_000_000);
     const leaving = new AbortController();
     await post('/rerank', leaving.signal);
     leaving.abort();
-    await eventually('nothing runs', async () => (await inFlight()).length === 0);
+    await eventually('no request is in progress', async () => (await inFlight()).length === 0);
     expect(await account()).toMatchObject({ held: '0.00', spent: '0.001' });
     expect((await askAdmin(gateway, 'GET', '/ledger')).body).toMatchObject({ faults: [] });
   });

@@ -29,7 +29,7 @@ const ask = async (content: string, usage: object, dialect: 'chat' | 'anthropic'
 const lastRecord = async () => (await askAdmin(gateway, 'GET', '/records?limit=1')).body.data[0];
 const balanced = async (): Promise<unknown> => (await askAdmin(gateway, 'GET', '/ledger')).body.faults;
 
-describe('input that is written to the provider’s cache', () => {
+describe('input written to the provider’s cache', () => {
   const usage = {
     input_tokens: 50,
     cache_read_input_tokens: 200,
@@ -39,8 +39,8 @@ describe('input that is written to the provider’s cache', () => {
 
   test.each([
     ['a quarter more than other input by default', {}, '3.75', 50 * 3 + 200 * 0.3 + 100 * 3.75 + 30 * 15],
-    ['what its price says', { cacheWrite: '6' }, '6.00', 50 * 3 + 200 * 0.3 + 100 * 6 + 30 * 15],
-  ])('costs %s, and is shown', async (_name, extra, shown, microUsd) => {
+    ['the configured price', { cacheWrite: '6' }, '6.00', 50 * 3 + 200 * 0.3 + 100 * 6 + 30 * 15],
+  ])('costs %s, and is recorded', async (_name, extra, shown, microUsd) => {
     const price = { input: '3', cachedInput: '0.30', output: '15', ...extra };
     await open({ dialect: 'anthropic', price });
     const { usage: told } = (await ask('x', usage, 'anthropic')) as { usage: object };
@@ -79,7 +79,7 @@ describe('a request with more input than a price’s threshold', () => {
     [1_000, { input: '3.00', cache_write: '3.75', output: '15.00' }, 1_000 * 3 + 10 * 15],
     [1_001, { input: '6.00', cache_write: '7.50', output: '22.50' }, 1_001 * 6 + 10 * 22.5],
   ])(
-    'is billed as a whole by the line above it (%i tokens), which the record shows',
+    'is charged as a whole by the price above it (%i tokens), as recorded',
     async (tokens, price, microUsd) => {
       await open({ price: { input: '3', output: '15', above } });
       await ask('x'.repeat(tokens), { prompt_tokens: tokens, completion_tokens: 10 }, 'chat');

@@ -38,7 +38,7 @@ const scripts: Readonly<Record<string, ProviderScript>> = {
 
 const table = readProvidersTable();
 
-/** What a client's library and its network put beside a request, none of which is the provider's business. */
+/** Headers that a client's library and network add to a request; none of them may reach the provider. */
 const clientHeaders = {
   'user-agent': 'OpenAI/JS 7.55.0',
   'x-stainless-lang': 'js',
@@ -56,7 +56,7 @@ interface Stage {
   readonly gateway: TestGateway;
 }
 
-/** A gateway with this upstream, of whose address only the host is another: the scripted one's. */
+/** Starts a gateway with this upstream's config, but with the scripted upstream's host in the address. */
 async function openProvider(config: UpstreamInput): Promise<Stage> {
   const upstream = await startUpstream();
   const url = new URL(config.url);
@@ -96,7 +96,7 @@ async function ask(
   try {
     for await (const part of response.body ?? []) text += decoder.decode(part, { stream: true });
   } catch {
-    // A torn connection is how a chat stream fails; what came before it is read all the same.
+    // A chat stream fails by a broken connection; the bytes before that are read.
   }
   return { answer: readAnswerBody(protocol, stream && response.status === 200, text), text };
 }
@@ -105,11 +105,11 @@ const forms = (['chat', 'responses'] as const).flatMap((protocol) =>
   [false, true].map((stream) => [protocol, stream ? 'streamed' : 'whole', stream] as const),
 );
 
-test('every provider of the table is played, and every played one is in the table', () => {
+test('every provider of the table has a script, and every scripted provider is in the table', () => {
   expect([...table.keys()]).toEqual(Object.keys(scripts));
 });
 
-describe.each(Object.entries(scripts))('%s, by its line of the README,', (name, script) => {
+describe.each(Object.entries(scripts))('%s, configured as in the README,', (name, script) => {
   let stage: Stage;
   beforeAll(async () => {
     stage = await openProvider(loadUpstream(table.get(name) ?? '{}'));
@@ -120,7 +120,7 @@ describe.each(Object.entries(scripts))('%s, by its line of the README,', (name, 
     await stage.upstream.close();
   });
 
-  test.each(forms)('serves a client of %s that wants its answer %s', async (protocol, _form, stream) => {
+  test.each(forms)('serves a client of %s with a %s answer', async (protocol, _form, stream) => {
     const { upstream, gateway } = stage;
     const contentType = stream ? 'text/event-stream; charset=utf-8' : 'application/json';
     upstream.play((response) => {
@@ -153,7 +153,7 @@ describe.each(Object.entries(scripts))('%s, by its line of the README,', (name, 
     (['chat', 'responses'] as const).map((protocol) => [fault.name, protocol, fault] as const),
   );
   test.runIf(faults.length > 0).each(faults)(
-    'has %s told to a client of %s',
+    'reports %s to a client of %s',
     async (_name, protocol, fault) => {
       const { upstream, gateway } = stage;
       const { stream, status, bytes, text, code } = fault;

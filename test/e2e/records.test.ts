@@ -29,7 +29,7 @@ async function startRecording(): Promise<{ gateway: TestGateway; file: string }>
 }
 
 describe('the consumption record', () => {
-  test('has a settled row before the client sees the end of its answer', async () => {
+  test('has a settled row before the client reads the end of the answer', async () => {
     const { gateway, file } = await startRecording();
     upstream.play(sayTexts(['one ', 'two']));
     const sync = await gateway.post('/v1/chat/completions', body);
@@ -56,7 +56,7 @@ describe('the consumption record', () => {
     await gateway.close();
   });
 
-  test('has no row for what was refused before anything was sent upstream', async () => {
+  test('has no row for requests that were refused before the upstream call', async () => {
     const { gateway, file } = await startRecording();
     upstream.play(sayTexts(['x']));
     for (const refused of ['{', { ...body, tools: [{}] }, { ...body, model: 'other' }])
@@ -68,7 +68,7 @@ describe('the consumption record', () => {
     await gateway.close();
   });
 
-  test('says how every kind of request ended', async () => {
+  test('has the outcome of every kind of request', async () => {
     const { gateway, file } = await startRecording();
     const stream = { ...body, stream: true };
 
@@ -105,7 +105,7 @@ describe('the consumption record', () => {
     await gateway.close();
   });
 
-  test('closes the rows that a process which died left open', async () => {
+  test('has the rows closed that a killed process left open', async () => {
     const { gateway, file } = await startRecording();
     const { DatabaseSync } = await import('node:sqlite');
     const database = new DatabaseSync(file, { timeout: 5_000 });
@@ -125,7 +125,7 @@ describe('the consumption record', () => {
     await restarted.close();
   });
 
-  test('stops serving when it can’t be written, and tells nobody why but the log', async () => {
+  test('makes the gateway refuse requests when it can’t be written, with the reason only in the log', async () => {
     const { gateway, file } = await startRecording();
     upstream.play(sayTexts(['x']));
     const { DatabaseSync } = await import('node:sqlite');

@@ -47,7 +47,7 @@ afterEach(async () => {
 });
 
 describe('a reloaded config', () => {
-  test('is in force from the next request on, with the keys and limits that were there', async () => {
+  test('applies from the next request on, with the same keys and limits in use', async () => {
     expect((await post('from-u0')).status).toBe(200);
     expect(gateway.reload(configOf('u1', { requestsPerMinute: 3 }))).toEqual([]);
     expect((await post('from-u0')).status).toBe(404);
@@ -60,7 +60,7 @@ describe('a reloaded config', () => {
     expect(text).not.toContain('textgate_upstream_state{upstream="u0"}');
   });
 
-  test('lets a running answer end over the upstream that it replaced, and then lets go of that', async () => {
+  test('lets a running answer end on the replaced upstream, and then closes that upstream’s connections', async () => {
     const frames = chatFrames(['one ', 'two']);
     const finish = Promise.withResolvers<() => void>();
     upstreams[0]?.play((response) => {
@@ -68,7 +68,7 @@ describe('a reloaded config', () => {
       finish.resolve(() => response.end(frames.slice(2).join('')));
     });
     const running = readLive(post('from-u0', true));
-    await eventually('it runs', () => running.text.includes('one '));
+    await eventually('the request is in progress', () => running.text.includes('one '));
     gateway.reload(configOf('u1'));
     expect((await post('from-u1')).status).toBe(200);
     for (let turn = 0; turn < 10; turn++) await setImmediate();
@@ -78,7 +78,7 @@ describe('a reloaded config', () => {
     await eventually('its connections are closed', async () => (await upstreams[0]?.connections()) === 0);
   });
 
-  test('with faults changes nothing, and says all of them', async () => {
+  test('changes nothing when it is invalid, and reports all problems', async () => {
     const bad = { ...configOf('u1'), limits: { concurrency: 0 }, surprise: 1 } as unknown as ConfigInput;
     expect(() => gateway.reload(bad)).toThrow(
       /surprise[^]*limits\.concurrency|limits\.concurrency[^]*surprise/,
@@ -86,13 +86,13 @@ describe('a reloaded config', () => {
     expect((await post('from-u0')).status).toBe(200);
   });
 
-  test('says what of it needs a restart', () => {
+  test('reports the settings that need a restart', () => {
     const moved = { ...configOf('u1'), server: { port: 1 }, storage: { url: 'sqlite:elsewhere.db' } };
     expect(gateway.reload(moved)).toEqual(['storage', 'server']);
   });
 });
 
-test('textgate serve takes a changed file into force, by SIGHUP or by itself, and keeps the old one when it is bad', async () => {
+test('textgate serve reloads a changed file, on SIGHUP and by itself, and keeps the old config when the file is bad', async () => {
   const folder = makeTemporaryFolder();
   const file = join(folder, 'textgate.yaml');
   const write = (model: string, more = ''): void =>
@@ -104,19 +104,19 @@ test('textgate serve takes a changed file into force, by SIGHUP or by itself, an
   const server = startTextgate(['serve', '--config', file], folder, freePorts);
   await server.printed(/textgate serves/);
   write('second');
-  await server.printed(/textgate.yaml is in force\n/);
+  await server.printed(/config reloaded: \S*textgate.yaml\n/);
   write('third', 'surprise: 1\n');
   server.signal('SIGHUP');
-  await eventually('it is told of', () => server.output().includes('surprise: unknown key'));
+  await eventually('the problem is reported', () => server.output().includes('surprise: unknown key'));
   write('fourth', 'storage: { durability: normal }\n');
   server.signal('SIGHUP');
-  await server.printed(/textgate.yaml is in force; storage needs a restart/);
+  await server.printed(/config reloaded: \S*textgate.yaml; storage needs a restart/);
   server.signal('SIGTERM');
   expect((await server.finished).code).toBe(0);
 });
 
-describe('an upstream that a reload makes another one', () => {
-  test('is not blamed for what the one before did, however long that asked to be left alone', async () => {
+describe('an upstream after a reload', () => {
+  test('starts with a closed circuit when its settings changed, even after a request for a pause', async () => {
     upstreams[0]?.play((response) => void response.writeHead(429, { 'retry-after': '600' }).end('{}'));
     expect((await post('from-u0')).status).toBe(429);
     expect((await post('from-u0')).status).toBe(429);
@@ -128,7 +128,7 @@ describe('an upstream that a reload makes another one', () => {
     expect(await metrics()).toContain('textgate_upstream_state{upstream="u0"} 2');
   });
 
-  test('and one that stays the same keeps its standing', async () => {
+  test('keeps its circuit when its settings stay the same', async () => {
     upstreams[0]?.play((response) => void response.writeHead(429, { 'retry-after': '600' }).end('{}'));
     await post('from-u0');
     gateway.reload(configOf('u0', { concurrency: 7 }));
@@ -138,7 +138,7 @@ describe('an upstream that a reload makes another one', () => {
 });
 
 describe('a reload', () => {
-  test('keeps the list of models that was there, while the upstream that has it is away', async () => {
+  test('keeps the list of models while the upstream that lists them is unavailable', async () => {
     const discovering = (): ConfigInput => ({ ...configOf('u0'), models: { from: 'u0' } });
     upstreams[0]?.play((response) => void response.end('{"data":[{"id":"listed"}]}'));
     gateway.reload(discovering());
@@ -148,13 +148,13 @@ describe('a reload', () => {
     expect(await gateway.modelNames()).toEqual(['listed']);
   });
 
-  test('of a gateway that closes is refused: nobody would close what it starts', async () => {
+  test('is refused while the gateway closes, because nothing would close the new services', async () => {
     const closing = gateway.close();
     expect(() => gateway.reload(configOf('u1'))).toThrow('closing');
     await closing;
   });
 
-  test('leaves nothing on the server that passes paths on', async () => {
+  test('leaves no listeners on the server of passthrough paths', async () => {
     const withPath = (concurrency: number): ConfigInput => ({
       ...configOf('u0', { concurrency }),
       passthrough: [{ path: '/tokenize', upstream: 'u0' }],
@@ -175,7 +175,7 @@ describe('a reload', () => {
   });
 });
 
-test('a broken config file is told of without a word of what is in it: a key may stand in the line', async () => {
+test('an invalid config file is reported without a quotation, because the line may hold a key', async () => {
   const folder = makeTemporaryFolder();
   const file = join(folder, 'textgate.yaml');
   const good =
@@ -191,7 +191,10 @@ test('a broken config file is told of without a word of what is in it: a key may
   ].entries()) {
     writeFileSync(file, line);
     server.signal('SIGHUP');
-    await eventually('it is told of', () => server.output().split("can't be used").length > index + 1);
+    await eventually(
+      'the problem is reported',
+      () => server.output().split("can't be used").length > index + 1,
+    );
   }
   expect(server.output()).toMatch(/line \d+, column \d+: not valid YAML/);
   expect(server.output()).not.toContain('canary-of-the-file');

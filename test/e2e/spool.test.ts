@@ -18,7 +18,7 @@ import { startGateway } from '../support/test-gateway.ts';
 
 const keyId = 'key_payer';
 
-/** One nano-USD for a token. */
+/** A price of one nano-USD per token. */
 const price = modelPrice({ input: 1_000_000, output: 1_000_000 });
 
 const settled = (requestId: string, chargeNanos: number): SettledRecord => ({
@@ -42,7 +42,7 @@ const settled = (requestId: string, chargeNanos: number): SettledRecord => ({
   totalMs: 2,
 });
 
-/** A database as a process leaves it that was killed with three requests open: its key's balance holds for each. */
+/** A database as a process killed with three open requests leaves it: with a hold for each on its key's balance. */
 async function leaveDatabase(path: string): Promise<void> {
   const engine = openTestEngine(path);
   const store = createStore(engine, { nextId: () => randomUUID(), now: () => Date.now(), report: () => {} });
@@ -74,7 +74,7 @@ async function leaveDatabase(path: string): Promise<void> {
   await engine.close();
 }
 
-test('settlements of the spool are made at the start, before the records left open are closed as lost', async () => {
+test('the start settles the records in the spool before it closes the other open records as lost', async () => {
   const storage = join(makeTemporaryFolder(), 'textgate.db');
   await leaveDatabase(storage);
   const lines = [
@@ -103,7 +103,7 @@ test('settlements of the spool are made at the start, before the records left op
   await gateway.close();
 });
 
-test('a mounted gateway that gets a request at once closes earlier records first, and not the new one', async () => {
+test('a mounted gateway closes earlier open records before its first request, and not the record of that request', async () => {
   const storage = join(makeTemporaryFolder(), 'textgate.db');
   await leaveDatabase(storage);
   const gateway = createGateway(

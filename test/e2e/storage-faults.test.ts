@@ -26,9 +26,9 @@ beforeEach(async () => {
 });
 afterEach(() => upstream.close());
 
-describe('a database that somebody else has locked', () => {
+describe('a gateway whose database is locked by another process', () => {
   test(
-    'refuses new requests before any call, lets a running one end, and takes its settlement when it is free again',
+    'refuses new requests before any upstream call, lets a running one end, and settles it when the lock is free',
     async () => {
       const gateway = await startGateway({
         upstreamUrl: upstream.url,
@@ -44,7 +44,7 @@ describe('a database that somebody else has locked', () => {
         finish.resolve(() => response.end(frames.slice(2).join('')));
       });
       const running = readLive(gateway.post('/v1/chat/completions', { ...body, stream: true }, { headers }));
-      await eventually('it runs', () => running.text.includes('one '));
+      await eventually('the request is in progress', () => running.text.includes('one '));
 
       const other = new DatabaseSync(file, { timeout: 5_000 });
       other.exec('BEGIN IMMEDIATE');
@@ -86,10 +86,10 @@ describe('a database that somebody else has locked', () => {
   );
 });
 
-describe.skipIf(!canMount())('a disk that is full (needs the right to mount one)', () => {
+describe.skipIf(!canMount())('a gateway on a full disk (needs the right to mount one)', () => {
   const running = { ...body, stream: true };
 
-  /** A stream that goes on when it is told to. */
+  /** Opens a stream that continues when the test releases it. */
   async function startStream(post: (body: object) => Promise<Response>) {
     const frames = chatFrames(['one ', 'two']);
     const finish = Promise.withResolvers<() => void>();
@@ -98,17 +98,17 @@ describe.skipIf(!canMount())('a disk that is full (needs the right to mount one)
       finish.resolve(() => response.end(frames.slice(2).join('')));
     });
     const answer = readLive(post(running));
-    await eventually('it runs', () => answer.text.includes('one '));
+    await eventually('the request is in progress', () => answer.text.includes('one '));
     return { answer, finish: await finish.promise };
   }
 
-  test('refuses new requests, lets a running one end, and makes its settlement when there is room', async () => {
+  test('refuses new requests, lets a running one end, and settles it when there is space', async () => {
     const disk = mountSmallDisk();
     const storage = join(disk.folder, 'textgate.db');
     const gateway = await startGateway({ upstreamUrl: upstream.url, storage });
     const { answer, finish } = await startStream((wanted) => gateway.post('/v1/chat/completions', wanted));
     disk.fill();
-    await eventually('the log of the database has no room left', async () => {
+    await eventually('the log of the database has no space left', async () => {
       const tried = await gateway.post('/v1/chat/completions', body);
       return (await tried.text()).includes('storage_unavailable');
     });
@@ -121,7 +121,7 @@ describe.skipIf(!canMount())('a disk that is full (needs the right to mount one)
     await gateway.close();
   });
 
-  test('makes no upstream call that can’t be recorded, and is not ready until there is room', async () => {
+  test('makes no upstream call that can’t be recorded, and is not ready until there is space', async () => {
     const disk = mountSmallDisk();
     const storage = join(disk.folder, 'textgate.db');
     const gateway = await startGateway({
@@ -135,7 +135,10 @@ describe.skipIf(!canMount())('a disk that is full (needs the right to mount one)
     };
     expect((await ready()).status).toBe(200);
     disk.fill();
-    await eventually('an idle service says so by itself', async () => (await ready()).status === 503);
+    await eventually(
+      'the idle gateway reports that it is not ready',
+      async () => (await ready()).status === 503,
+    );
     expect((await ready()).text).toContain('the database does not accept writes: its disk is full');
     expect((await ready()).text).not.toContain(disk.folder);
     const called = upstream.seen.length;
@@ -143,7 +146,7 @@ describe.skipIf(!canMount())('a disk that is full (needs the right to mount one)
       expect((await gateway.post('/v1/chat/completions', body)).status).toBe(503);
     expect(upstream.seen.length).toBe(called);
     disk.free();
-    await eventually('it is ready again', async () => (await ready()).status === 200);
+    await eventually('the gateway is ready again', async () => (await ready()).status === 200);
     expect((await gateway.post('/v1/chat/completions', body)).status).toBe(200);
     await gateway.close();
   });
@@ -152,7 +155,7 @@ describe.skipIf(!canMount())('a disk that is full (needs the right to mount one)
     ['SIGTERM', 0, 'settlements left in the spool for the next start'],
     ['SIGKILL', null, 'consumption record not begun'],
   ] as const)(
-    'keeps a settlement in the spool over %s, and the next start makes it once',
+    'keeps a settlement in the spool over %s, and the next start settles it once',
     async (signal, exitCode, said) => {
       const disk = mountSmallDisk();
       const environment = {
@@ -168,7 +171,7 @@ describe.skipIf(!canMount())('a disk that is full (needs the right to mount one)
         fetch(`${url}/chat/completions`, { method: 'POST', headers, body: JSON.stringify(wanted) });
       const { answer, finish } = await startStream(post);
       disk.fill();
-      await eventually('the log of the database has no room left', async () => {
+      await eventually('the log of the database has no space left', async () => {
         const tried = await post(body);
         return (await tried.text()).includes('storage_unavailable');
       });
@@ -193,11 +196,8 @@ describe.skipIf(!canMount())('a disk that is full (needs the right to mount one)
 });
 
 describe('a file that is not a database', () => {
-  test('is refused at the start, and left as it is', async () => {
-    writeFileSync(
-      file,
-      'not a database, but somebody’s file that is long enough to be looked at'.repeat(100),
-    );
+  test('is refused at the start, and stays unchanged', async () => {
+    writeFileSync(file, 'not a database, but another file that is long enough to be checked'.repeat(100));
     await expect(startGateway({ upstreamUrl: upstream.url, storage: file })).rejects.toThrow(
       /can't be opened/,
     );

@@ -33,14 +33,14 @@ interface Client {
   readonly leave: () => void;
 }
 
-/** The counters of a metric, by the value of one label. */
+/** The values of a metric, by one of its labels. */
 async function countersOf(metric: string, label: string): Promise<Record<string, number>> {
   const exposed = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
   const lines = exposed.matchAll(new RegExp(`^${metric}\\{.*${label}="(\\w+)".*\\} (\\d+)$`, 'gm'));
   return Object.fromEntries([...lines].map(([, value, count]) => [value, Number(count)]));
 }
 
-describe('a stream that ends is counted once, by how', () => {
+describe('a stream is counted once, by its ending', () => {
   const sendAll =
     (...parts: string[]) =>
     (response: ServerResponse) =>
@@ -69,7 +69,7 @@ describe('a stream that ends is counted once, by how', () => {
       },
       async ({ answer }) => {
         clock.advance(45_000);
-        await eventually('more text has come', () => answer.text.split('one').length === 3);
+        await eventually('more text has arrived', () => answer.text.split('one').length === 3);
         clock.advance(45_000);
       },
     ],
@@ -78,7 +78,7 @@ describe('a stream that ends is counted once, by how', () => {
     upstream.play(script);
     const leaving = new AbortController();
     const answer = readLive(gateway.post('/v1/chat/completions', body, { signal: leaving.signal }));
-    await eventually('text has come', () => answer.text.includes('one'));
+    await eventually('text has arrived', () => answer.text.includes('one'));
     await then({ answer, leave: () => leaving.abort() });
     await eventually(
       'it is counted',
@@ -89,7 +89,7 @@ describe('a stream that ends is counted once, by how', () => {
   });
 });
 
-describe('an upstream that breaks its protocol is counted by how, while its answer is served', () => {
+describe('a violation of the protocol by an upstream is counted by kind, while its answer is served', () => {
   const eventStream = 'text/event-stream';
   test.each<[string, string, string, number]>([
     ['missing_done', eventStream, opening + text + finish + usage, 200],
@@ -107,7 +107,7 @@ describe('an upstream that breaks its protocol is counted by how, while its answ
     expect(await countersOf('textgate_upstream_protocol_violations_total', 'kind')).toEqual({ [kind]: 1 });
   });
 
-  test('and one that keeps it is not', async () => {
+  test('a correct answer counts as no violation', async () => {
     upstream.play((response) => void sendStream(response, frames).end());
     await readLive(gateway.post('/v1/chat/completions', body)).ended;
     expect(await countersOf('textgate_upstream_protocol_violations_total', 'kind')).toEqual({});

@@ -27,7 +27,7 @@ afterEach(async () => {
 
 const admin = (method: string, path: string, sent?: object) => askAdmin(gateway, method, path, sent);
 
-/** What two answers of 4e11 tokens each once did to an account: sums beyond 2^53. */
+/** Gives an account sums beyond 2^53, as two answers of 4e11 tokens each once did. */
 async function makeOverfullKey(): Promise<{ id: string; headers: Record<string, string> }> {
   const { key, secret } = await gateway.gateway.createKey('overfull', { balanceNanos: 1_000_000_000 });
   await gateway.close();
@@ -41,8 +41,8 @@ async function makeOverfullKey(): Promise<{ id: string; headers: Record<string, 
   return { id: key.id, headers: { authorization: `Bearer ${secret}` } };
 }
 
-describe('an account with sums that are too large to be exact', () => {
-  test('is shown, and so are all others', async () => {
+describe('an account with sums too large to be exact', () => {
+  test('is listed, and so are all others', async () => {
     const { id, headers } = await makeOverfullKey();
     const shown = {
       balance: expect.stringMatching(/^-18014397\.5/),
@@ -56,7 +56,7 @@ describe('an account with sums that are too large to be exact', () => {
     expect(await own.json()).toMatchObject({ id, ...shown });
   });
 
-  test('is refused requests as one with nothing left, takes credits, and can be revoked', async () => {
+  test('is refused requests like one without money, accepts credits, and can be revoked', async () => {
     const { id, headers } = await makeOverfullKey();
     expect((await gateway.post('/v1/chat/completions', body, { headers })).status).toBe(402);
     const credit = await admin('POST', `/keys/${id}/credits`, { amount: '5', reference: 'a' });
@@ -64,7 +64,7 @@ describe('an account with sums that are too large to be exact', () => {
     expect((await admin('DELETE', `/keys/${id}`)).status).toBe(200);
   });
 
-  test('is a fault of its own in the ledger’s verification', async () => {
+  test('is reported as its own fault by the verification of the ledger', async () => {
     const { id } = await makeOverfullKey();
     const { status, body: found } = await admin('GET', '/ledger');
     expect(status).toBe(200);
@@ -76,7 +76,7 @@ describe('an account with sums that are too large to be exact', () => {
 describe('the reference of a payment', () => {
   const words = ['spent before there was a balance', 'opening balance'];
 
-  test.each(words)('may be %j, which is nothing that the gateway books under', async (reference) => {
+  test.each(words)('may be %j, which the gateway does not use for its own bookings', async (reference) => {
     const { key, secret } = await gateway.gateway.createKey('later');
     await (
       await gateway.post('/v1/chat/completions', body, { headers: { authorization: `Bearer ${secret}` } })
@@ -90,7 +90,7 @@ describe('the reference of a payment', () => {
     expect((await admin('GET', '/ledger')).body.faults).toEqual([]);
   });
 
-  test('may not begin as those of the gateway’s own bookings do', async () => {
+  test('may not begin like the references of the gateway’s own bookings', async () => {
     const { key } = await gateway.gateway.createKey('x');
     for (const reference of ['textgate: spent before there was a balance', 'textgate:']) {
       const answer = await admin('POST', `/keys/${key.id}/credits`, { amount: '5', reference });

@@ -20,7 +20,7 @@ afterEach(async () => {
   vi.unstubAllEnvs();
 });
 
-/** Sends one request through a gateway of its own; says what the upstream was told, and closes the gateway. */
+/** Sends one request through a new gateway, closes the gateway, and returns the headers that the upstream got. */
 async function askOnce(): Promise<{ readonly status: number; readonly closingMs: number }> {
   const gateway = await startGateway({ upstreamUrl: upstream.url });
   const headers = { traceparent, tracestate: 'vendor=1' };
@@ -31,12 +31,12 @@ async function askOnce(): Promise<{ readonly status: number; readonly closingMs:
   return { status: response.status, closingMs: performance.now() - closedMs };
 }
 
-describe('without a collector in the environment', () => {
+describe('the gateway without a collector in the environment', () => {
   test.each([
-    ['nothing is set', {}],
-    ['it is set to nothing', { OTEL_EXPORTER_OTLP_ENDPOINT: '' }],
-    ['all of it is disabled', { OTEL_SDK_DISABLED: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: 'collector' }],
-  ])('no span is sent, and no trace handed on: %s', async (_case, variables) => {
+    ['no variable is set', {}],
+    ['the endpoint is blank', { OTEL_EXPORTER_OTLP_ENDPOINT: '' }],
+    ['the SDK is disabled', { OTEL_SDK_DISABLED: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: 'collector' }],
+  ])('sends no span, and no trace headers to the upstream: %s', async (_case, variables) => {
     for (const [name, value] of Object.entries(variables))
       vi.stubEnv(name, value === 'collector' ? collector.url : value);
     expect((await askOnce()).status).toBe(200);
@@ -52,7 +52,7 @@ describe('the collector', () => {
   test('gets spans while the gateway runs', async () => {
     const gateway = await startGateway({ upstreamUrl: upstream.url });
     await (await gateway.post('/v1/chat/completions', body)).text();
-    await eventually('spans come', () => collector.spans.length > 0);
+    await eventually('spans have arrived', () => collector.spans.length > 0);
     await gateway.close();
   });
 
@@ -64,7 +64,7 @@ describe('the collector', () => {
   test.each([
     ['answers nothing', null],
     ['is overloaded', 503],
-  ])('that %s holds up no request, and the close for its 3 s only', async (_case, status) => {
+  ])('delays no request when it %s, and the close by at most 3 s', async (_case, status) => {
     collector.status = status;
     const { status: answered, closingMs } = await askOnce();
     expect(answered).toBe(200);
@@ -72,7 +72,7 @@ describe('the collector', () => {
     expect(closingMs).toBeLessThan(4_500);
   });
 
-  test('that is away holds up no request, and is handed nothing more by a closed gateway', async () => {
+  test('delays no request when it is unavailable, and gets nothing more from a closed gateway', async () => {
     vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'http://127.0.0.1:1');
     const { status, closingMs } = await askOnce();
     expect(status).toBe(200);
@@ -80,16 +80,16 @@ describe('the collector', () => {
   });
 
   test.each([
-    ['whose address is none', { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }],
-    ['whose sampler is unknown', { OTEL_TRACES_SAMPLER: 'sometimes' }],
-  ])('%s disturbs nothing: there are no traces', async (_case, variables) => {
+    ['with an invalid address', { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }],
+    ['with an unknown sampler', { OTEL_TRACES_SAMPLER: 'sometimes' }],
+  ])('%s disables tracing, and requests are served', async (_case, variables) => {
     for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
     expect((await askOnce()).status).toBe(200);
     expect(collector.bodies).toEqual([]);
     expect(upstream.seen[0]?.headers).not.toHaveProperty('traceparent');
   });
 
-  test('gets nothing when the sampler says so', async () => {
+  test('gets nothing when the sampler drops all traces', async () => {
     vi.stubEnv('OTEL_TRACES_SAMPLER', 'traceidratio');
     vi.stubEnv('OTEL_TRACES_SAMPLER_ARG', '0');
     expect((await askOnce()).status).toBe(200);

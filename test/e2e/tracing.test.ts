@@ -34,14 +34,14 @@ async function start(options: TestGatewayOptions = {}): Promise<void> {
   gateway = await startGateway({ upstreamUrl: upstream.url, ...options });
 }
 
-/** Asks, and reads all of the answer. */
+/** Sends a request, and reads all of the answer. */
 async function ask(asked: object = body, headers: Record<string, string> = {}): Promise<Response> {
   const response = await gateway.post(chat, asked, { headers });
   await response.text().catch(() => '');
   return response;
 }
 
-/** The spans of the one request that was made; no span but those may have come. */
+/** The spans of the only request; asserts that the collector got no other spans. */
 async function collect() {
   await gateway.close();
   const request = only(collector.spans.filter(({ kind }) => kind === 2));
@@ -64,7 +64,7 @@ function only(spans: readonly CollectedSpan[]): CollectedSpan {
 }
 
 describe('the trace of a request', () => {
-  test('says what was asked of which model, and how it went, in the words of the conventions', async () => {
+  test('has the operation, the model and the result in attributes of the semantic conventions', async () => {
     vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', 'x-tenant=seven');
     await start();
     const earliest = BigInt(Date.now()) * 1_000_000n;
@@ -98,7 +98,7 @@ describe('the trace of a request', () => {
     expect(collector.headers[0]).toMatchObject({ 'x-tenant': 'seven', 'content-type': 'application/json' });
   });
 
-  test('of the other protocol is the same operation, under its own route and the name of the service', async () => {
+  test('has the same operation for the other protocol, with its own route and the service’s name', async () => {
     vi.stubEnv('OTEL_SERVICE_NAME', 'front');
     await start();
     await gateway.client.responses.create({ model: 'small', input: prompt });
@@ -111,7 +111,7 @@ describe('the trace of a request', () => {
     expect(collector.resource['service.name']).toBe('front');
   });
 
-  test('has every attempt, with the failed one before the one that answered', async () => {
+  test('has a span for every attempt, with the failed one before the successful one', async () => {
     upstream.play((response) => void response.destroy());
     await start({
       upstreams: { spare: { url: second.url } },
@@ -131,7 +131,7 @@ describe('the trace of a request', () => {
       expect(seen[0]?.headers.traceparent).toBe(`00-${request.traceId}-${attempts[index]?.spanId}-01`);
   });
 
-  test('joins that of its client, and is handed on with each attempt', async () => {
+  test('continues the client’s trace, and is sent to the upstream with each attempt', async () => {
     await start();
     await ask(body, { traceparent, tracestate: 'vendor=1, other=2' });
     const { request, attempts } = await collect();
@@ -143,7 +143,7 @@ describe('the trace of a request', () => {
     });
   });
 
-  test('is handed on without a state that is none', async () => {
+  test('is sent to the upstream without an invalid tracestate', async () => {
     await start();
     await ask(body, { traceparent, tracestate: 'canary' });
     await collect();
@@ -154,7 +154,7 @@ describe('the trace of a request', () => {
   test.each([
     ['is broken', 'not-a-traceparent'],
     ['is all zeros', `00-${'0'.repeat(32)}-${'0'.repeat(16)}-01`],
-    ['came twice', `${traceparent}, ${traceparent}`],
+    ['was sent twice', `${traceparent}, ${traceparent}`],
   ])("is a new one when the client's %s", async (_how, sent) => {
     await start();
     expect((await ask(body, { traceparent: sent, tracestate: 'vendor=1' })).status).toBe(200);
@@ -164,7 +164,7 @@ describe('the trace of a request', () => {
     expect(upstream.seen[0]?.headers.tracestate).toBeUndefined();
   });
 
-  test('is not recorded when the client says so, but is still handed on', async () => {
+  test('is not recorded when the client’s trace is not sampled, but is still sent to the upstream', async () => {
     await start();
     await ask(body, { traceparent: traceparent.replace(/01$/, '00') });
     await gateway.close();
@@ -172,21 +172,21 @@ describe('the trace of a request', () => {
     expect(upstream.seen[0]?.headers.traceparent).toMatch(new RegExp(`^00-${parent.traceId}-\\w{16}-00$`));
   });
 
-  test('of a client that leaves ends with it, and blames nobody', async () => {
+  test('ends when the client disconnects, without an error status', async () => {
     upstream.play((response) => void sendStream(response, chatFrames([answer]).slice(0, 2)));
     await start();
     const leaving = new AbortController();
     const response = await gateway.post(chat, { ...body, stream: true }, { signal: leaving.signal });
     await response.body?.getReader().read();
     leaving.abort();
-    await eventually('the upstream is let go', () => upstream.running === 0);
+    await eventually('the upstream call is over', () => upstream.running === 0);
     const { request, attempts } = await collect();
     expect(request).toMatchObject({ failed: false, attributes: { 'textgate.outcome': 'client_closed' } });
     expect(request.attributes['error.type']).toBeUndefined();
     expect(only(attempts).attributes['textgate.attempt.result']).toBe('interrupted');
   });
 
-  test('of a request that is refused has its code, and is no failure of ours', async () => {
+  test('has the code of a refusal, without an error status', async () => {
     await start();
     await ask({ ...body, tools: [{ type: 'function' }] });
     const { request, names } = await collect();
@@ -199,7 +199,7 @@ describe('the trace of a request', () => {
     });
   });
 
-  test('of a stranger, or for a model that nobody offers, is named by its route alone', async () => {
+  test('is named by its route alone for an unknown key or model', async () => {
     await start();
     await ask({ ...body, model: `canary-model` });
     await ask(body, { authorization: 'Bearer canary-key' });
@@ -212,7 +212,7 @@ describe('the trace of a request', () => {
     expect(collector.bodies.join('')).not.toContain('canary');
   });
 
-  test('of a stream that breaks is a failure, though its status was good', async () => {
+  test('has an error status for a stream that breaks off after status 200', async () => {
     upstream.play((response) => void sendStream(response, chatFrames([answer]).slice(0, 2)).end());
     await start();
     await ask({ ...body, stream: true });
@@ -224,7 +224,7 @@ describe('the trace of a request', () => {
     expect(only(attempts)).toMatchObject({ failed: true, attributes: { 'error.type': 'truncated' } });
   });
 
-  test('has the wait for a slot in its admission', async () => {
+  test('has the wait for a slot in its admission span', async () => {
     let finish = (): void => {};
     upstream.play((response, request) => void (finish = () => void sayTexts([answer])(response, request)));
     await start({ limits: { concurrency: 1, queueWait: '5s' } });
@@ -244,7 +244,7 @@ describe('the trace of a request', () => {
     expect(Math.min(...waits)).toBeLessThan(50);
   });
 
-  test('of a path that is passed on is named by it, and handed on', async () => {
+  test('is named by the path for a passthrough request, and sent to the upstream', async () => {
     upstream.play((response) => void response.end('[1]'));
     await start({ passthrough: [{ path: '/tokenize', upstream: 'local' }] });
     await (await gateway.post('/tokenize?secret=canary', '{}', { headers: { traceparent } })).text();
@@ -254,7 +254,7 @@ describe('the trace of a request', () => {
     expect(upstream.seen[0]?.headers.traceparent).toBe(`00-${parent.traceId}-${only(attempts).spanId}-01`);
   });
 
-  test('holds no prompt, answer, key or address', async () => {
+  test('contains no prompt, answer, key or address', async () => {
     upstream.play((response) => void response.writeHead(500).end(`{"error":{"message":"${answer}"}}`));
     await start({
       upstreams: { spare: { url: second.url, apiKey: 'sk-canary' } },

@@ -10,14 +10,14 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
 
-/** Answers whose usage the upstream does not say, or says wrong, are paid for by the gateway's own count. */
+/** Answers without usage, or with wrong usage, are charged by the gateway's own count. */
 const nanosPerInput = 1_000;
 const nanosPerOutput = 2_000;
 const price = { input: '1', cacheWrite: '1', output: '2' };
 const streaming = { model: 'small', stream: true, messages: [{ role: 'user', content: 'x' }] };
-/** One token of the question and four around its one turn. */
+/** One token for the question, and four around its only turn. */
 const inputTokens = 5;
-/** One token, also where it is repeated: texts are counted in pieces of 2,048 characters, which it fills exactly. */
+/** One token, also when it is repeated: texts are counted in pieces of 2,048 characters, which it divides. */
 const word = ' yes';
 
 let upstream: ScriptedUpstream;
@@ -37,7 +37,7 @@ async function open(options: TestGatewayOptions = {}): Promise<void> {
   gateway = await startGateway({ upstreamUrl: upstream.url, price, logDestination, ...options });
 }
 
-/** A key with ten dollars, and what it can do. */
+/** A key with ten dollars, and functions for its requests. */
 async function makeKey() {
   const { key, secret } = await gateway.gateway.createKey('payer', { balanceNanos: 10_000_000_000 });
   const headers = { authorization: `Bearer ${secret}` };
@@ -55,7 +55,7 @@ const balanced = async (): Promise<unknown> => (await askAdmin(gateway, 'GET', '
 const chunk = (delta: object, extra: object = {}) =>
   `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: null }], ...extra })}\n\n`;
 
-describe('a long answer that its client leaves one frame before the end', () => {
+describe('a long answer whose client disconnects one frame before the end', () => {
   const words = 5_000;
   const frames = chatFrames(Array.from({ length: words }, () => word)).slice(0, -3);
 
@@ -65,28 +65,28 @@ describe('a long answer that its client leaves one frame before the end', () => 
     const { ask, spent } = await makeKey();
     const leaving = new AbortController();
     const answer = readLive(ask(streaming, leaving.signal));
-    await eventually('all words have come', () => answer.text.split(word).length > words);
+    await eventually('all words have arrived', () => answer.text.split(word).length > words);
     leaving.abort();
     await answer.ended;
-    await eventually('nothing runs', async () => (await running()) === 0);
+    await eventually('no request is in progress', async () => (await running()) === 0);
     expect(await balanced()).toEqual([]);
     return spent();
   }
 
-  test('is paid for in full in soft mode, though only 1,024 tokens were held for it', async () => {
+  test('is charged in full in soft mode, although the hold covered only 1,024 tokens', async () => {
     expect(await leaveAtTheEnd(undefined)).toBe(inputTokens * nanosPerInput + words * nanosPerOutput);
   });
 
-  test('is paid for up to its hold in strict mode', async () => {
+  test('is charged up to its hold in strict mode', async () => {
     const hold = (1 + 2 * 16 + 4_096) * nanosPerInput + 1_024 * nanosPerOutput;
     expect(await leaveAtTheEnd({ balanceMode: 'strict' })).toBe(hold);
   });
 });
 
-describe('thoughts without usage', () => {
+describe('reasoning without usage', () => {
   const thinking = Array.from({ length: 2_000 }, () => chunk({ reasoning_content: word }));
 
-  test('are counted as output, and shown as its part', async () => {
+  test('is counted as output, and recorded as a part of it', async () => {
     await open();
     upstream.play((response) => {
       sendStream(response, [
@@ -105,24 +105,24 @@ describe('thoughts without usage', () => {
   });
 });
 
-describe('a client that leaves before anything came', () => {
-  test('pays for the question of a whole answer that the upstream was asked for', async () => {
+describe('a client that disconnects before the first byte', () => {
+  test('pays for the question when a whole answer was requested from the upstream', async () => {
     await open();
     upstream.play(() => {});
     const { ask, lastRecord, spent } = await makeKey();
     const leaving = new AbortController();
     const asked = ask({ ...streaming, stream: false }, leaving.signal).catch(() => {});
-    await eventually('it is asked', () => upstream.seen.length === 1);
+    await eventually('the upstream is asked', () => upstream.seen.length === 1);
     leaving.abort();
     await asked;
-    await eventually('nothing runs', async () => (await running()) === 0);
+    await eventually('no request is in progress', async () => (await running()) === 0);
     expect(await lastRecord()).toMatchObject({ usage: { input_tokens: inputTokens, output_tokens: 0 } });
     expect(await spent()).toBe(inputTokens * nanosPerInput);
     expect(await balanced()).toEqual([]);
   });
 
-  test('pays nothing for a whole answer while the upstream is still being connected to', async () => {
-    // It takes connections, and never answers the greeting of TLS: nothing can be sent to it.
+  test('pays nothing for a whole answer while the gateway still connects to the upstream', async () => {
+    // It accepts connections, but never answers the TLS handshake, so that nothing can be sent to it.
     const silent = createServer((socket) => void socket.on('error', () => {}));
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     const connected = once(silent, 'connection') as Promise<Socket[]>;
@@ -134,7 +134,7 @@ describe('a client that leaves before anything came', () => {
     const [socket] = await connected;
     leaving.abort();
     await asked;
-    await eventually('nothing runs', async () => (await running()) === 0);
+    await eventually('no request is in progress', async () => (await running()) === 0);
     socket?.destroy();
     silent.close();
     expect(await lastRecord()).toMatchObject({ outcome: 'client_closed', usage_source: 'none' });
@@ -142,21 +142,21 @@ describe('a client that leaves before anything came', () => {
     expect(await balanced()).toEqual([]);
   });
 
-  test('pays nothing for a stream, in which silence says that nothing was written', async () => {
+  test('pays nothing for a stream, because a silent stream has no output yet', async () => {
     await open();
     upstream.play((response) => void sendStream(response, []));
     const { ask, spent } = await makeKey();
     const leaving = new AbortController();
     const asked = ask(streaming, leaving.signal).catch(() => {});
-    await eventually('it is asked', () => upstream.seen.length === 1);
+    await eventually('the upstream is asked', () => upstream.seen.length === 1);
     leaving.abort();
     await asked;
-    await eventually('nothing runs', async () => (await running()) === 0);
+    await eventually('no request is in progress', async () => (await running()) === 0);
     expect(await spent()).toBe(0);
   });
 });
 
-describe('usage that can not be true', () => {
+describe('impossible usage', () => {
   const answer = (usage: object): string =>
     JSON.stringify({
       choices: [{ index: 0, message: { role: 'assistant', content: ' yes yes' }, finish_reason: 'stop' }],
@@ -171,7 +171,7 @@ describe('usage that can not be true', () => {
     ['missing_usage', { prompt_tokens: 10, completion_tokens: -3 }],
     ['missing_usage', { total_tokens: 500 }],
     ['missing_usage', { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }],
-  ])('is counted instead, as %s: %j', async (kind, usage) => {
+  ])('is replaced by the gateway’s own count (%s): %j', async (kind, usage) => {
     await open();
     upstream.play((response) => sendJson(response, 200, answer(usage)));
     const { ask, lastRecord, spent } = await makeKey();

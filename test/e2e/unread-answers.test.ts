@@ -7,10 +7,10 @@ import { sendJson } from '../support/scripted-upstream.ts';
 import { openStage } from '../support/stage.ts';
 import { startGateway } from '../support/test-gateway.ts';
 
-/** More than the system buffers between two sockets, in bytes. */
+/** More bytes than the system buffers between two sockets. */
 const largeBytes = 15_000_000;
 
-/** How much of an answer a slow client reads at a time, in bytes. */
+/** How many bytes a slow client reads at a time. */
 const sipBytes = 2_000_000;
 
 const clock = createFakeClock();
@@ -24,12 +24,12 @@ const large = Buffer.alloc(largeBytes, 'x');
 const ask = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${authorization}\r\n\r\n`;
 const inFlight = async (): Promise<number> => (await askAdmin(gateway, 'GET', '/in-flight')).body.data.length;
 
-/** Has all that can happen without time happen: the answer fills the buffers of the system. */
+/** Lets all pending I/O happen without advancing the clock: the answer fills the buffers of the system. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await fetch(`${gateway.adminUrl}/healthz`);
 }
 
-test('a passed-on answer that its client never reads is cut after 120 s if it is large, and its upstream and slot are free', async () => {
+test('a large passthrough answer that its client never reads is cut after 120 s, and its upstream and slot are free', async () => {
   upstream.play((response) => void response.end(large));
   const client = openRaw(gateway.url, { paused: true });
   client.socket.write(ask('/download'));
@@ -41,12 +41,12 @@ test('a passed-on answer that its client never reads is cut after 120 s if it is
   expect(await inFlight()).toBe(1);
   clock.advance(10_000);
   await eventually('the slot is free', async () => (await inFlight()) === 0);
-  await eventually('the upstream is let go', () => upstream.running === 0);
+  await eventually('the upstream call is over', () => upstream.running === 0);
   const { data } = (await askAdmin(gateway, 'GET', '/records?limit=1')).body;
   expect(data[0].outcome).toBe('client_closed');
 });
 
-test('lists of models that their client never reads are cut after 120 s, for they are large together', async () => {
+test('lists of models that their client never reads are cut after 120 s, because they are large together', async () => {
   const names = Array.from({ length: 1_000 }, (_, index) => `${'m'.repeat(400)}-${index}`);
   upstream.play((response) => sendJson(response, 200, JSON.stringify({ data: names.map((id) => ({ id })) })));
   const listing = await startGateway({ upstreamUrl: upstream.url, clock, discover: true });
@@ -55,7 +55,7 @@ test('lists of models that their client never reads are cut after 120 s, for the
   const request = `GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${listing.key}\r\n\r\n`;
   client.socket.write(request);
   await settle();
-  // As many as a connection may have unanswered, and more than its buffers hold the answers of.
+  // As many as a connection may have pending, and more than its buffers hold the answers of.
   client.socket.write(request.repeat(60));
   await settle();
   clock.advance(115_000);
@@ -67,7 +67,7 @@ test('lists of models that their client never reads are cut after 120 s, for the
   expect(client.text().split('HTTP/1.1 200').length - 1).toBeLessThan(60);
 });
 
-test('one large answer whose client reads it slowly is not cut, however long that takes', async () => {
+test('a large answer that its client reads slowly is not cut, even after a long time', async () => {
   const content = 'x'.repeat(largeBytes);
   upstream.play((response) =>
     sendJson(

@@ -39,11 +39,11 @@ afterEach(async () => {
   await upstream.close();
 });
 
-/** Sends a request for which the key's only slot is taken, and waits until it waits. */
+/** Sends a request while the key's only slot is taken, and resolves when the request waits for it. */
 async function wait(path: '/v1/chat/completions' | '/tokenize'): Promise<LiveAnswer> {
   const body = path === '/tokenize' ? {} : { model: 'small', messages };
   const waiting = readLive(gateway.post(path, body));
-  await eventually('it waits', async () => {
+  await eventually('the request waits', async () => {
     const { body: shown } = await askAdmin(gateway, 'GET', '/in-flight');
     return (shown as { data: readonly object[] }).data.length === 2;
   });
@@ -58,7 +58,7 @@ async function endRunning(): Promise<void> {
 describe.each(['/v1/chat/completions', '/tokenize'] as const)(
   'a request for %s that waits for a slot',
   (path) => {
-    test('is refused at once when the service begins to drain, while the running one ends whole', async () => {
+    test('is refused at once when the gateway starts to drain, while the running request completes', async () => {
       const waiting = await wait(path);
       const closed = gateway.gateway.close();
       await waiting.ended;
@@ -70,7 +70,7 @@ describe.each(['/v1/chat/completions', '/tokenize'] as const)(
       expect(upstream.seen).toHaveLength(1);
     });
 
-    test('is refused when its key was revoked meanwhile, and gives the slot back', async () => {
+    test('is refused when its key has been revoked in the meantime, and frees the slot', async () => {
       const waiting = await wait(path);
       await askAdmin(gateway, 'DELETE', `/keys/${keyId}`);
       await endRunning();
@@ -81,7 +81,7 @@ describe.each(['/v1/chat/completions', '/tokenize'] as const)(
       expect((await askAdmin(gateway, 'GET', `/keys/${keyId}`)).body).toMatchObject({ in_flight: 0 });
     });
 
-    test('runs by what its key may do after the wait', async () => {
+    test('runs with its key’s permissions after the wait', async () => {
       const waiting = await wait(path);
       await askAdmin(gateway, 'PATCH', `/keys/${keyId}`, { models: ['another'] });
       await endRunning();

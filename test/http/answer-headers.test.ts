@@ -16,7 +16,7 @@ describe('a refusal’s headers', () => {
     ['invalid_type', false],
     ['invalid_api_key', false],
     ['request_too_large', false],
-  ])('of %s forbid the retry that SDKs would make by themselves: %s', (code, forbidden) => {
+  ])('of %s forbid the retry that SDKs make by default: %s', (code, forbidden) => {
     expect(refusalHeaders(refuse(code, 'x'))).toEqual(forbidden ? { 'x-should-retry': 'false' } : {});
   });
 
@@ -26,14 +26,14 @@ describe('a refusal’s headers', () => {
     [1_000, '1', '1000'],
     [1_000.5, '2', '1001'],
     [60_000, '60', '60000'],
-  ])('tell a wait of %d ms as %s s and %s ms, never too short', (retryAfterMs, seconds, milliseconds) => {
+  ])('give a wait of %d ms as %s s and %s ms, never too short', (retryAfterMs, seconds, milliseconds) => {
     expect(refusalHeaders(refuse('rate_limit_exceeded', 'x', { retryAfterMs }))).toEqual({
       'retry-after': seconds,
       'retry-after-ms': milliseconds,
     });
   });
 
-  test('forbid the retry after a wait that SDKs would not keep', () => {
+  test('forbid the retry when the wait is longer than SDKs obey', () => {
     const refusal = refuse('rate_limit_exceeded', 'x', { retryAfterMs: 60_001 });
     expect(refusalHeaders(refusal)).toMatchObject({ 'retry-after': '61', 'x-should-retry': 'false' });
   });
@@ -51,7 +51,7 @@ describe('an answer’s headers', () => {
     refusal: null,
   } as const;
 
-  test('say how the key stands, what was taken out, and that a stream must not be held back', () => {
+  test('have the key’s limits and the stripped parameters, and forbid buffering of a stream', () => {
     expect(answerHeaders(head)).toEqual({
       'content-type': 'text/event-stream',
       'cache-control': 'no-cache, no-transform',
@@ -66,7 +66,7 @@ describe('an answer’s headers', () => {
     });
   });
 
-  test('leave out what is not so', () => {
+  test('leave out limits, balance and stripped parameters where there are none', () => {
     const bare = { ...head, isStream: false, standing: null, limits: null, balanceNanos: null, stripped: [] };
     expect(answerHeaders(bare)).toEqual({ 'content-type': 'text/event-stream' });
   });

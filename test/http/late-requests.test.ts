@@ -7,15 +7,15 @@ import { createHttpServer, startListening } from '../../src/http/server.ts';
 import { eventually } from '../support/eventually.ts';
 import { openRaw } from '../support/raw-socket.ts';
 
-/** How long requests may take in these tests, in milliseconds; Node looks once a second. */
+/** How long requests may take in these tests, in milliseconds; Node checks once a second. */
 const timeoutMs = 300;
 
-/** Longer than the timeout and two of those looks, in milliseconds. */
+/** Longer than the timeout and two of those checks, in milliseconds. */
 const tooLongMs = 2_500;
 
 const large = 'x'.repeat(1_000_000);
 
-/** A listener whose only route waits for the gate, as for a slot, then reads the body and answers with its length. */
+/** Starts a listener whose route waits for a gate, like a slot, then reads the body and answers with its length. */
 async function listen() {
   const gate = Promise.withResolvers<void>();
   let asked = 0;
@@ -47,57 +47,57 @@ const post = (headers: string, body: string): string =>
   `POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${headers}\r\n${body}`;
 const wait = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, tooLongMs));
 
-test('a large body whose request waits longer for its slot than a request may take is read in the end', async () => {
+test('a listener reads a large body although its request waited for a slot longer than the request timeout', async () => {
   const { client, asked, open } = await listen();
   client.socket.write(post(`Content-Length: ${large.length}\r\n`, large));
-  await eventually('it is asked', () => asked() === 1);
+  await eventually('the request arrived', () => asked() === 1);
   await wait();
   expect([client.text(), client.isClosed()]).toEqual(['', false]);
   open();
-  await eventually('it is answered', () => client.text().includes(`read ${large.length};`));
+  await eventually('the answer has arrived', () => client.text().includes(`read ${large.length};`));
 });
 
-test('a client that waits for 100 Continue behind such a slot is told to continue', async () => {
+test('a listener sends 100 Continue although the request waited for its slot longer than the request timeout', async () => {
   const { client, asked, open } = await listen();
   client.socket.write(post('Content-Length: 2\r\nExpect: 100-continue\r\n', ''));
-  await eventually('it is asked', () => asked() === 1);
+  await eventually('the request arrived', () => asked() === 1);
   await wait();
   open();
-  await eventually('it may go on', () => client.text().includes('100 Continue'));
+  await eventually('100 Continue has arrived', () => client.text().includes('100 Continue'));
   client.socket.write('{}');
-  await eventually('it is answered', () => client.text().includes('read 2;'));
+  await eventually('the answer has arrived', () => client.text().includes('read 2;'));
 });
 
-test('a client whose next head was cut in two by the stop of its reading keeps its answers', async () => {
+test('a listener sends all pending answers although it stopped reading in the middle of the next head', async () => {
   const { client, asked, open } = await listen();
   const whole = post('Content-Length: 2\r\n', '{}');
   client.socket.write(whole.repeat(8) + whole.slice(0, 30));
-  await eventually('they are asked', () => asked() === 8);
+  await eventually('the requests arrived', () => asked() === 8);
   await wait();
   open();
   client.socket.write(whole.slice(30));
   await eventually('all are answered', () => client.text().split('read 2;').length === 10);
 });
 
-test('a body that is late though it is read is refused', async () => {
+test('a listener refuses a body that is late while it is read', async () => {
   const { client, asked, open } = await listen();
   open();
   client.socket.write(post('Content-Length: 2\r\n', '{'));
-  await eventually('it is asked', () => asked() === 1);
-  await eventually('it is refused', () => client.text().includes('HTTP/1.1 408'));
+  await eventually('the request arrived', () => asked() === 1);
+  await eventually('the request is refused', () => client.text().includes('HTTP/1.1 408'));
 });
 
-test('a body that does not come once it may is refused', async () => {
+test('a listener refuses a body that does not arrive after the wait for a slot', async () => {
   const { client, asked, open } = await listen();
   client.socket.write(post('Content-Length: 2\r\nExpect: 100-continue\r\n', ''));
-  await eventually('it is asked', () => asked() === 1);
+  await eventually('the request arrived', () => asked() === 1);
   await wait();
   open();
-  await eventually('it is refused', () => client.text().includes('HTTP/1.1 408'));
+  await eventually('the request is refused', () => client.text().includes('HTTP/1.1 408'));
 });
 
-test('a head that is late is refused', async () => {
+test('a listener refuses a late head', async () => {
   const { client } = await listen();
   client.socket.write('POST / HT');
-  await eventually('it is refused', () => client.text().includes('HTTP/1.1 408'));
+  await eventually('the request is refused', () => client.text().includes('HTTP/1.1 408'));
 });

@@ -5,7 +5,7 @@ import { createPageGuard } from '../../src/http/page-guard.ts';
 import { eventually } from '../support/eventually.ts';
 import { openRaw } from '../support/raw-socket.ts';
 
-/** Asks an app behind the guard of a listener that is configured on a host, over loopback. */
+/** Sends a request over loopback to an app with the guard of a listener that is configured on a host. */
 async function ask(configuredHost: string, head: string): Promise<string> {
   const app = express().use(createPageGuard(configuredHost), (_request, response) => void response.end('ok'));
   const server = app.listen(0, '127.0.0.1');
@@ -13,7 +13,7 @@ async function ask(configuredHost: string, head: string): Promise<string> {
   await new Promise((resolve) => server.once('listening', resolve));
   const client = openRaw(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   client.socket.write(`GET /metrics ${head}\r\nConnection: close\r\n\r\n`);
-  await eventually('it is answered', client.isClosed);
+  await eventually('the answer has arrived', client.isClosed);
   return client.text().slice('HTTP/1.1 '.length, 'HTTP/1.1 200'.length);
 }
 

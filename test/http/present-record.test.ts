@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { recordsAsCsv } from '../../src/http/present-record.ts';
+import { presentRecordsAsCsv } from '../../src/http/present-record.ts';
 import { free } from '../../src/domain/pricing.ts';
 import type { ConsumptionRecord } from '../../src/domain/consumption.ts';
 
@@ -32,8 +32,8 @@ test.each([
   ['=1+1', "'=1+1"],
   ['say "x", y', '"say ""x"", y"'],
   ['org/plain-model', 'org/plain-model'],
-])('the model %j is one harmless cell of CSV', (model, cell) => {
-  const [, row, rest] = recordsAsCsv([{ ...record, model }]).split('\r\n');
+])('the CSV has the model %j as one harmless cell', (model, cell) => {
+  const [, row, rest] = presentRecordsAsCsv([{ ...record, model }]).split('\r\n');
   expect(row).toContain(`,sync,${cell},local,`);
   expect(rest).toBe('');
 });

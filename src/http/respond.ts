@@ -1,0 +1,39 @@
+import type { Response } from 'express';
+import { isRefusal, statusOf } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+import { jsonType } from '../protocol/answer-writer.ts';
+import { writeRefusal } from '../protocol/write-refusal.ts';
+import { refusalHeaders } from './answer-headers.ts';
+import { announceClose, lingerAfter, whenChunkIsRead } from './lingering-close.ts';
+
+/** Sends a whole body: every answer outside the pipeline goes out here. JSON, unless the headers name another type. */
+export function sendBody(
+  response: Response,
+  status: number,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const length = Buffer.byteLength(body);
+  whenChunkIsRead(response, () => {
+    announceClose(response);
+    response.writeHead(status, { 'content-type': jsonType, 'content-length': length, ...headers });
+    lingerAfter(response);
+    response.end(body);
+  });
+}
+
+/** Sends the result of a route: an object as JSON, or a refusal. */
+export function sendAnswer(response: Response, status: number, answer: object | Refusal): void {
+  if (isRefusal(answer)) sendRefusal(response, answer);
+  else sendBody(response, status, JSON.stringify(answer));
+}
+
+/** Sends a refusal in OpenAI's error envelope. */
+export function sendRefusal(
+  response: Response,
+  refusal: Refusal,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const all = { ...refusalHeaders(refusal), ...headers };
+  sendBody(response, statusOf(refusal.code), writeRefusal(refusal), all);
+}
