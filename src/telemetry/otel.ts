@@ -26,9 +26,6 @@ const exportTimeoutMs = 10_000;
 /** How long the shutdown waits for the last spans to be exported, in milliseconds. */
 const maxFlushMs = 3_000;
 
-/** Environment variables, of which OpenTelemetry's own are read. */
-export type OtelEnvironment = Readonly<Record<string, string | undefined>>;
-
 /** Traces requests, and exports their spans to a collector. */
 export interface OtelTracer extends Tracer {
   /** Exports the last spans, within a limited time. Never rejects. */
@@ -41,7 +38,7 @@ export interface OtelTracer extends Tracer {
  * `process.env` themselves.
  */
 export function createOtelTracer(settings: TracingSettings, clock: Clock, report: ReportFault): OtelTracer {
-  // The exporter would fail later, or take its default instead, and say so to nobody.
+  // The exporter would fail later, or use its default endpoint, without any message.
   if (!/^https?:$/.test(URL.parse(settings.endpoint)?.protocol ?? ''))
     throw new Error('OTEL_EXPORTER_OTLP_ENDPOINT is not an http(s) URL');
   const provider = new TracerProvider({

@@ -115,9 +115,9 @@ export class Answer {
       receivedBytes: this.#bytes + this.thoughts.bytes,
       isStale: this.#saidIn > this.#reportedIn,
     });
-    if (judged === 'missing') return null;
-    if (!('implausible' in judged)) return judged;
-    this.implausible = judged.implausible;
+    if (judged.kind === 'plausible') return judged.usage;
+    if (judged.kind === 'missing') return null;
+    this.implausible = judged.why;
     this.violations.add('implausible_usage');
     return null;
   }

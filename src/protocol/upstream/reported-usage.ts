@@ -23,7 +23,10 @@ export interface Traffic {
 }
 
 /** Usage to charge by; or that it is missing; or why it can't be true, in words for the log. */
-export type JudgedUsage = Usage | 'missing' | { readonly implausible: string };
+export type JudgedUsage =
+  | { readonly kind: 'plausible'; readonly usage: Usage }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'implausible'; readonly why: string };
 
 /**
  * The usage that an upstream reports in the course of one answer. A count that a later report leaves out, or has as
@@ -64,15 +67,15 @@ export class ReportedUsage {
   judge({ sentTokens, receivedBytes, isStale }: Traffic): JudgedUsage {
     const { input, output } = this.#counts ?? { input: null, output: null };
     const isWhole = (input ?? 0) > 0 && ((output ?? 0) > 0 || receivedBytes === 0);
-    if (this.#counts === null || input === null || !isWhole || isStale) return 'missing';
+    if (this.#counts === null || input === null || !isWhole || isStale) return { kind: 'missing' };
     const outputTokens = output ?? 0;
     if (outputTokens < this.#mostOutput || (input < this.#mostInput && !this.#isWhole))
-      return { implausible: 'a later count is smaller than an earlier one' };
+      return { kind: 'implausible', why: 'a later count is smaller than an earlier one' };
     if (input > sentTokens + addedInputTokens)
-      return { implausible: `${input} input tokens for a text of at most ${sentTokens}` };
+      return { kind: 'implausible', why: `${input} input tokens for a text of at most ${sentTokens}` };
     if (outputTokens > receivedBytes + hiddenThoughtTokens || receivedBytes > outputTokens * maxBytesPerToken)
-      return { implausible: `${outputTokens} output tokens for ${receivedBytes} bytes` };
-    return usageOf(this.#counts, input, outputTokens);
+      return { kind: 'implausible', why: `${outputTokens} output tokens for ${receivedBytes} bytes` };
+    return { kind: 'plausible', usage: usageOf(this.#counts, input, outputTokens) };
   }
 }
 
