@@ -12,6 +12,7 @@ import { createUnreadWatch } from '../http/unread-watch.ts';
 import { createWriteCheck } from '../background/check-writes.ts';
 import { createKeyManagement } from '../operations/manage-keys.ts';
 import { createMaintenance } from '../operations/maintenance.ts';
+import { keepLease } from '../background/keep-lease.ts';
 import { monitorLedger } from '../background/monitor-ledger.ts';
 import { createInFlight } from '../pipeline/in-flight.ts';
 import { createLedgerAudit } from '../storage/ledger-audit.ts';
@@ -79,16 +80,17 @@ export function createProcessServices({ storage }: Config, clock: Clock, log: Lo
   const inFlight = createInFlight();
   const limiter = createMemoryLimiter(clock);
   const readLimiter = createMemoryLimiter(clock);
-  const books = createLedgerAudit(engine);
-  const watch = monitorLedger(store, books, clock, {
+  const lease = keepLease(store, clock, log.fault);
+  const ledger = createLedgerAudit(engine);
+  const monitor = monitorLedger(store, ledger, clock, {
     lowBalanceNanos: current.lowBalanceNanos,
-    isKnown: (requestId) => inFlight.has(requestId) || records.isWaiting(requestId),
+    isPending: (requestId) => inFlight.has(requestId) || records.isWaiting(requestId),
     onExpired: (count) => metrics.holdsExpired(count),
     onFault: log.fault,
   });
   const metrics = createMetrics({
     upstreamStates: current.upstreamStates,
-    books: () => watch.figures,
+    books: () => monitor.figures,
     settlementLagMs: () => records.lagMs(),
     logLinesDropped: () => log.droppedLines,
   });
@@ -112,7 +114,7 @@ export function createProcessServices({ storage }: Config, clock: Clock, log: Lo
     limiter,
     readLimiter,
     readTurns: createTurnQueue(clock),
-    maintenance: createMaintenance(books, () => engine.copy(), clock),
+    maintenance: createMaintenance(ledger, () => engine.copy(), clock),
     metrics,
     telemetry: createTelemetry(metrics, log),
     proxies: new Map() as PassthroughProxies,
@@ -145,7 +147,7 @@ export function createProcessServices({ storage }: Config, clock: Clock, log: Lo
       limiter.close();
       readLimiter.close();
       connectionReport.close();
-      await watch.stop();
+      await Promise.all([monitor.stop(), lease.stop()]);
       await records.flush();
       const failures: unknown[] = [];
       await engine.close().catch((error: unknown) => void failures.push(error));

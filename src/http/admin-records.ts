@@ -1,7 +1,7 @@
 import { Router } from 'express';
 import { z } from 'zod';
 import { isRefusal, refuse } from '../shared/errors.ts';
-import type { RecordFilter, RecordPage } from '../domain/consumption.ts';
+import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { Running } from '../pipeline/in-flight.ts';
 import { check, instant, pageQuery, unknownCursor } from './checked-input.ts';
 import { methodNotAllowed, sendAnswer, sendBody } from './refusal-response.ts';
@@ -9,8 +9,7 @@ import { isoTime } from './present-key.ts';
 import { recordsAsCsv, presentRecord } from './present-record.ts';
 
 /** What an operator can see of requests, past and running. */
-export interface RecordAdministration {
-  listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage | null>;
+export interface RecordAdministration extends Pick<RecordPages, 'listRecords'> {
   running(): readonly Running[];
   /** False when nothing runs under this id. */
   cancel(requestId: string): boolean;

@@ -5,11 +5,11 @@ import type { Refusal } from '../shared/errors.ts';
 import { isUsable, isWellFormed } from '../domain/api-key.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
+import type { KeyLookUp } from '../domain/ports/key-store.ts';
 import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { storageUnavailable } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
-import type { Store } from './store.ts';
 
 /** How many keys are remembered. */
 const maxCachedKeys = 10_000;
@@ -39,7 +39,7 @@ export interface DirectoryReports {
  * guesses must lock no paying client out. Wrong keys are not cached, so that guesses can't fill the cache.
  */
 export function createKeyDirectory(
-  store: Pick<Store, 'findKeyByHash'>,
+  store: KeyLookUp,
   clock: Clock,
   { onFault, onShed }: DirectoryReports,
 ): KeyDirectory & { forgetAll(): void } {

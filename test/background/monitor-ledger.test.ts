@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { monitorLedger } from '../../src/background/monitor-ledger.ts';
 import type { LedgerMonitor } from '../../src/background/monitor-ledger.ts';
-import type { LedgerAudit } from '../../src/operations/verify-ledger.ts';
+import type { LedgerAudit } from '../../src/domain/ports/ledger-audit.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
 import { eventually } from '../support/eventually.ts';
@@ -16,8 +16,8 @@ import { startGateway } from '../support/test-gateway.ts';
 const auditMs = 600_000;
 
 const records = {
-  listOpen: async () => [],
-  settle: async () => {},
+  listClosable: async () => [],
+  closeAsLost: async () => 0,
   countOpen: async () => 3,
   countLowBalances: async () => 1,
 };
@@ -27,8 +27,10 @@ const account = {
   balanceNanos: 10,
   heldNanos: 0,
   spentNanos: 0,
+  postings: 1,
   ledgerNanos: 7,
   chargedNanos: 0,
+  ledgerRows: 1,
   openHoldNanos: 0,
 };
 
@@ -39,7 +41,7 @@ function watch(audit: LedgerAudit['audit']) {
   const books: LedgerAudit = { audit, settled: async function* () {} };
   const watched: LedgerMonitor = monitorLedger(records, books, clock, {
     lowBalanceNanos: () => 5,
-    isKnown: () => false,
+    isPending: () => false,
     onExpired: () => {},
     onFault: (message) => void faults.push(message),
   });
@@ -51,12 +53,12 @@ describe('the watch over the books', () => {
     let broken = true;
     const { clock, faults, watched } = watch(async function* () {
       if (broken) throw new Error('the disk is away');
-      yield { accounts: [account], missingPostings: 0 };
+      yield [account];
     });
     expect(watched.figures.imbalanceNanos).toBeNull();
     clock.advance(0);
     await eventually('the audit failed', () => faults.length > 0);
-    expect(faults).toEqual(['the books could not be audited']);
+    expect(faults).toEqual(['ledger audit failed']);
     expect(watched.figures).toEqual({ openHolds: 3, lowBalances: 1, imbalanceNanos: null });
     broken = false;
     clock.advance(auditMs);
@@ -70,7 +72,7 @@ describe('the watch over the books', () => {
   test('counts what is open while an audit is still under way', async () => {
     const { clock, watched } = watch(async function* (pause) {
       await pause();
-      yield { accounts: [account], missingPostings: 0 };
+      yield [account];
     });
     clock.advance(0);
     await eventually('it is counted', () => watched.figures.openHolds === 3);
@@ -83,7 +85,7 @@ describe('the watch over the books', () => {
     const { clock, faults, watched } = watch(async function* (pause) {
       for (;;) {
         reads++;
-        yield { accounts: [], missingPostings: 0 };
+        yield [];
         await pause();
       }
     });
@@ -126,7 +128,7 @@ describe('an audit of many accounts', () => {
     const { books, change } = await openFilled();
     const charge = (keyId: string): void => {
       change.exec(`BEGIN IMMEDIATE;
-        UPDATE accounts SET balance = balance - 7, spent = spent + 7 WHERE key_id = '${keyId}';
+        UPDATE accounts SET balance = balance - 7, spent = spent + 7, postings = postings + 1 WHERE key_id = '${keyId}';
         INSERT INTO ledger (key_id, created_at, kind, delta, posting) VALUES ('${keyId}', 1, 'charge', -7, 'p');
         COMMIT`);
     };

@@ -14,11 +14,12 @@ import type { Store } from '../../src/storage/store.ts';
 import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 
-/** Whole readings that are meant: of tables with a row per key, and of what is open right now. */
+/** Whole readings that are meant: of tables with a row per key or process, and of the open records. */
 const meantScans = new Set([
   'SCAN records USING INDEX records_pending',
   'SCAN open',
   'SCAN accounts',
+  'SCAN owners',
   'SCAN api_keys USING COVERING INDEX sqlite_autoindex_api_keys_2',
 ]);
 
@@ -106,7 +107,10 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
   },
   accounts: (store) => store.accounts([keyIdOf(1), keyIdOf(2)]),
   open: (store) => store.open(opened),
-  listOpen: (store) => store.listOpen(9_999_999_999_999),
+  listClosable: (store) => store.listClosable(9_999_999_999_999),
+  closeAsLost: (store) => store.closeAsLost([opened.requestId, 'req_none']),
+  renewLease: (store) => store.renewLease(),
+  endLease: (store) => store.endLease({ owner: 'gone', renewals: 1 }),
   countOpen: (store) => store.countOpen(),
   settle: (store) => store.settle(settled),
   isSettled: (store) => store.isSettled(settled),

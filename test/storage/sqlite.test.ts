@@ -90,7 +90,7 @@ describe('a database', () => {
       limits: { concurrency: 3 },
       models: null,
       expiresAt: null,
-      revokedAt: null,
+      revokedAtMs: null,
       hasBalance: false,
       compatibility: {},
     });

@@ -42,8 +42,8 @@ test.each([
   ],
   [{ msg: 'an upstream is used again', upstream: 'local' }, 'an upstream is used again: local'],
   [
-    { msg: 'the books could not be looked over', reason: 'locked' },
-    'the books could not be looked over: locked',
+    { msg: 'ledger check failed', reason: 'locked' },
+    'ledger check failed: locked',
   ],
 ])('a terminal shows one line: %#', (line, shown) => {
   expect(terminalLine(line)).toBe(shown);

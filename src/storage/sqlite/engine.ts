@@ -2,6 +2,7 @@ import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { Engine } from '../engine.ts';
+import { endAllLeases } from '../lease-statements.ts';
 import { realDatabasePath } from '../private-files.ts';
 import { copyDatabase, removeOldCopies } from './copy.ts';
 import { watchFiles } from './file-watch.ts';
@@ -62,6 +63,9 @@ export function createSqliteEngine({ path, durability, clock, onFault, startThre
   });
   void writer.lost.then(lost.resolve);
   const firstOpened = writer.thread.opened;
+  // The first unit of all, before a store can take a lease. The lock proves every earlier owner dead, so what those left
+  // open can be closed at once. Where it fails, as on a full disk, the leases end for not being renewed.
+  writer.thread.submit([endAllLeases]).catch(() => {});
   const ready = firstOpened.then(async () => {
     if (isFile) removeOldCopies(file);
     await reader?.thread?.opened;

@@ -131,4 +131,15 @@ export const migrations: readonly Migration[] = [
       `CREATE INDEX old_secrets_by_key ON old_secrets (key_id)`,
     ],
   },
+  {
+    number: 8,
+    name: 'owners of open records, and the number of postings of an account',
+    statements: [
+      `CREATE TABLE owners (id TEXT PRIMARY KEY, renewals BIGINT NOT NULL DEFAULT 0)`,
+      `ALTER TABLE records ADD COLUMN owner TEXT`,
+      `ALTER TABLE records ADD COLUMN late INTEGER NOT NULL DEFAULT 0`,
+      `ALTER TABLE accounts ADD COLUMN postings BIGINT NOT NULL DEFAULT 0`,
+      `UPDATE accounts SET postings = (SELECT count(*) FROM ledger WHERE ledger.key_id = accounts.key_id)`,
+    ],
+  },
 ];
