@@ -25,28 +25,28 @@ const mutations: readonly Mutation[] = [
   {
     name: 'a settlement that does not look whether the record is open',
     file: 'src/storage/record-statements.ts',
-    find: 'WHERE request_id = ? AND outcome IS NULL RETURNING request_id, unbooked`',
-    replace: 'WHERE request_id = ? RETURNING request_id, unbooked`',
+    find: 'WHERE request_id = ? AND ${canBeSettled} RETURNING late, unbooked`',
+    replace: 'WHERE request_id = ? RETURNING late, unbooked`',
     tests: [model],
   },
   {
     name: 'balance and ledger in two transactions',
-    file: 'src/storage/store.ts',
-    find: 'const [settled = []] = await engine.run(settleRecord(record, nextId(), now()));',
+    file: 'src/storage/record-store.ts',
+    find: 'const settled = readSettlement(await engine.run(settleRecord(record, nextId(), now())));',
     replace:
-      'const [gate, account, posting] = settleRecord(record, nextId(), now()) as Statement[]; ' +
-      'const [settled = []] = await engine.run([gate!, account!]); await engine.run([posting!]);',
+      'const unit = settleRecord(record, nextId(), now()); ' +
+      'const settled = readSettlement(await engine.run(unit.slice(0, 3))); await engine.run(unit.slice(3));',
     tests: [],
     script: ['test/chaos/kill.ts', '30'],
   },
   {
     name: 'a hold that reads the balance first and takes it later',
-    file: 'src/storage/store.ts',
-    find: 'return readReservation(await engine.run(openRecord(record)));',
+    file: 'src/storage/record-store.ts',
+    find: 'return readReservation(await engine.run(openRecord(record, owner)));',
     replace:
-      'const [account] = await rows(selectAccounts([record.keyId])); const balance = Number(account?.["balance"]); ' +
+      'const [account] = await readRows(engine, { sql: "SELECT balance FROM accounts WHERE key_id = ?", values: [record.keyId] }); const balance = Number(account?.["balance"]); ' +
       'if (balance < record.hold.leastNanos) return { granted: false, balanceNanos: balance, heldNanos: 0 }; ' +
-      'return readReservation(await engine.run(openRecord({ ...record, hold: { ...record.hold, leastNanos: -1e15 } })));',
+      'return readReservation(await engine.run(openRecord({ ...record, hold: { ...record.hold, leastNanos: -1e15 } }, owner)));',
     tests: ['test/e2e/money.test.ts'],
   },
   {
