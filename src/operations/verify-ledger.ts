@@ -60,7 +60,17 @@ function verifyRecord(record: ConsumptionRecord, postedNanos: number, report: (f
 
 /** By how much an account differs from its ledger rows, and from the holds of its open records; in nano-USD. */
 function auditAccount(account: AuditedAccount, report: (fault: string) => void): number {
-  const { keyId, balanceNanos, heldNanos, spentNanos, ledgerNanos, chargedNanos, openHoldNanos, postings, ledgerRows } = account;
+  const {
+    keyId,
+    balanceNanos,
+    heldNanos,
+    spentNanos,
+    ledgerNanos,
+    chargedNanos,
+    openHoldNanos,
+    postings,
+    ledgerRows,
+  } = account;
   if (heldNanos !== openHoldNanos)
     report(`${keyId}: holds ${heldNanos}, but its open requests hold ${openHoldNanos}`);
   if (spentNanos !== chargedNanos) report(`${keyId}: spent ${spentNanos}, but was charged ${chargedNanos}`);

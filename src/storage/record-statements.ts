@@ -81,7 +81,11 @@ const givenBack = 'CASE WHEN late = 0 THEN hold ELSE 0 END';
  * settlement changes nothing. It charges no more than the account's sum can take, and keeps what is left over as
  * `unbooked`.
  */
-export function settleRecord(record: SettledRecord, settlement: string, settledAt: number): readonly Statement[] {
+export function settleRecord(
+  record: SettledRecord,
+  settlement: string,
+  settledAt: number,
+): readonly Statement[] {
   const { requestId } = record;
   return [
     {

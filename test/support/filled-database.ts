@@ -29,7 +29,9 @@ export function fillDatabase(
   const database = new DatabaseSync(file, { timeout: 10_000 });
   database.exec('PRAGMA foreign_keys = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -400000; BEGIN');
   const key = database.prepare('INSERT INTO api_keys (id, hash, name, created_at) VALUES (?, ?, ?, ?)');
-  const account = database.prepare('INSERT INTO accounts (key_id, balance, spent, postings) VALUES (?, ?, ?, ?)');
+  const account = database.prepare(
+    'INSERT INTO accounts (key_id, balance, spent, postings) VALUES (?, ?, ?, ?)',
+  );
   const credit = database.prepare(
     `INSERT INTO ledger (key_id, created_at, kind, delta, reference, posting) VALUES (?, ?, 'credit', ?, 'first', ?)`,
   );

@@ -41,10 +41,7 @@ test.each([
     'chat stream -: 429 refused (rate_limit_exceeded) 0.00125 USD 291.4 ms req_1',
   ],
   [{ msg: 'an upstream is used again', upstream: 'local' }, 'an upstream is used again: local'],
-  [
-    { msg: 'ledger check failed', reason: 'locked' },
-    'ledger check failed: locked',
-  ],
+  [{ msg: 'ledger check failed', reason: 'locked' }, 'ledger check failed: locked'],
 ])('a terminal shows one line: %#', (line, shown) => {
   expect(terminalLine(line)).toBe(shown);
 });
