@@ -8,9 +8,14 @@ const minuteMs = 60_000;
 const { signal } = new AbortController();
 
 describeLimiter('the limiter in memory', () => {
-  const { monotonicMs, advance, ...clock } = createFakeClock();
-  const limiter = createMemoryLimiter({ ...clock, monotonicMs });
-  return { limiter, monotonicMs, advance, close: () => limiter.close() };
+  const clock = createFakeClock();
+  const limiter = createMemoryLimiter(clock);
+  return {
+    limiter,
+    monotonicMs: () => clock.monotonicMs(),
+    advance: (durationMs) => clock.advance(durationMs),
+    close: () => limiter.close(),
+  };
 });
 
 test('the limiter in memory keeps one timer for all its keys, and none once it is closed', async () => {
