@@ -71,5 +71,5 @@ test('a copy that can not be brought to the disk ends its thread before its file
     return worker.port;
   });
   await expect(copying).rejects.toThrow('ENOENT');
-  expect(worker.asked).toEqual([{ close: true, rescue: false }]);
+  expect(worker.asked).toEqual([{ kind: 'close', rescue: false }]);
 });
