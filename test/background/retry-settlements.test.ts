@@ -17,7 +17,7 @@ import { createFakeClock } from '../support/fake-clock.ts';
 /** Records of which only settlements matter, and which fail while `fault` is set. */
 function startRecords() {
   const settled: string[] = [];
-  const state: { kind: 'fault'; fault: Error | null } = { kind: 'fault', fault: null };
+  const state: { fault: Error | null } = { fault: null };
   const records = {
     open: async () => {
       if (state.fault !== null) throw state.fault;
