@@ -14,7 +14,7 @@ export interface Probe {
   readonly intervalMs: number;
 }
 
-/** An upstream that is down is known before a client meets it. Returns the end of all probes. */
+/** Finds a dead upstream before a client does. Returns a function that stops all probes. */
 export function probeUpstreams(
   probes: readonly Probe[],
   upstreams: Upstreams,
@@ -61,7 +61,7 @@ async function runProbe(
   attempt.ended(stopped.aborted ? 'interrupted' : resultOf(answer), null);
 }
 
-/** Any answer but an error of the upstream's own says that it is there; one that never came is a failure, too. */
+/** Any answer but an error of the upstream's own shows that it is up; a missing answer is a failure. */
 function resultOf(answer: Awaited<ReturnType<Upstreams['call']>>): AttemptResult {
   if (answer.kind === 'fault') return answer.fault === 'stale' ? 'stale' : 'unreachable';
   if (answer.status === 401 || answer.status === 403) return 'auth';

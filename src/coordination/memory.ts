@@ -7,15 +7,15 @@ import { StartWindow } from './start-window.ts';
 /** How many requests of one key may wait for a slot; the next one is refused at once. */
 const maxWaiting = 100;
 
-/** What one key has running, its starts of the last 60 seconds, and what waits. */
+/** The requests of one key: those that run, its starts of the last 60 seconds, and those that wait. */
 interface KeyState {
   readonly running: Set<string>;
   readonly starts: StartWindow;
-  /** First come, first served. Each is tried again when a slot is free; true means that it waits no longer. */
+  /** In the order of arrival. Each is called when a slot is free, and returns whether it waits no longer. */
   waiting: (() => boolean)[];
 }
 
-/** Limits the keys of a single process. Keys that have been quiet for a whole window are forgotten. */
+/** Limits the keys of a single process, in memory. A key without requests for a whole window takes no memory. */
 export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
   const states = new Map<string, KeyState>();
   let cancelSweep = clock.schedule(frequencyWindowMs, sweep);
@@ -28,7 +28,7 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
     cancelSweep = clock.schedule(frequencyWindowMs, sweep);
   }
 
-  /** Takes a slot and counts a start, or says what stands in the way. */
+  /** Takes a slot and counts a start, or returns which limit is reached. */
   function take(state: KeyState, requestId: string, limits: Limits): LimitDecision {
     const nowMs = clock.monotonicMs();
     state.starts.forgetOld(nowMs);
@@ -39,7 +39,7 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
     return standing('granted', state, limits, nowMs);
   }
 
-  /** Waits in line until a slot is free, the time is up, or the client has left. */
+  /** Waits in line until a slot is free, the time is up, or the signal is raised. */
   function waitInLine(
     state: KeyState,
     requestId: string,

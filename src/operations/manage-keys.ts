@@ -79,9 +79,9 @@ export function createKeyManagement({
     },
     revoke: (id) => alter(id, () => store.revokeKey(id, clock.now())),
     async rotate(id, graceMs) {
-      const known = await store.findKeyById(id);
-      if (known === null) return unknownKey();
-      if (known.revokedAtMs !== null)
+      const found = await store.findKeyById(id);
+      if (found === null) return unknownKey();
+      if (found.revokedAtMs !== null)
         return refuse('invalid_value', "This key is revoked and can't be rotated. Create a new key.");
       const secret = mintSecret(id, randomBytes(secretEntropyBytes));
       const key = await alter(id, () => store.rotateKey(id, hash(secret), clock.now() + graceMs));

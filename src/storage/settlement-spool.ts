@@ -5,7 +5,7 @@ import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { readSpoolLines, writeSpoolLine } from './spool-lines.ts';
 import { lookUpFileId } from './sqlite/file-ids.ts';
 
-/** The space that is taken in advance, so that settlements can be written when the disk is full, in bytes. */
+/** The space that is allocated in advance, so that settlements can be written when the disk is full, in bytes. */
 const reservedBytes = 4 * 1_024 * 1_024;
 
 /** How far it may grow beyond that, in bytes. */
@@ -15,18 +15,18 @@ const maxBytes = 64 * 1_024 * 1_024;
 const zeros = Buffer.alloc(64 * 1_024);
 
 /**
- * The file `<database>-settlements` beside the real path of a database: lines, then zeros. Its space is overwritten in place, which a full disk allows on
- * file systems that don't copy on write. It needs no mark of its database: a settlement changes an open record with its
- * request's random id, and nothing in a database that has none.
+ * The file `<database>-settlements` beside the real path of a database: lines, then zeros. Its space is overwritten in
+ * place, which a full disk allows on file systems that don't copy on write. It needs no mark of its database: a
+ * settlement changes the record with its request's random id, and nothing in a database without such a record.
  */
 export function createSettlementSpool(database: string, onFault: ReportFault): SettlementSpool {
   const path = `${database}-settlements`;
   let file: files.FileHandle | null = null;
-  /** Where the lines of this process, and those that it read at its start, begin. */
+  /** The offset of the lines of this process, and of those that it read at its start. */
   let start = 0;
-  /** Where the next line goes. */
+  /** The offset of the next line. */
   let end = 0;
-  /** Whether the line before has no end: what is appended must not become a part of it. */
+  /** Whether the last line has no end: what is appended must not become a part of it. */
   let isTorn = false;
   let lastTurn: Promise<unknown> = Promise.resolve();
   /** Lines whose turn has not come yet share one write. */
@@ -49,7 +49,7 @@ export function createSettlementSpool(database: string, onFault: ReportFault): S
     end += bytes.length;
     isTorn = false;
   };
-  /** Finds the end of what a file holds, and takes its space on the disk. */
+  /** Finds the end of the lines of a file, and allocates its space on the disk. */
   const enter = async (opened: files.FileHandle): Promise<string> => {
     const bytes = await opened.readFile();
     const firstZero = bytes.indexOf(0);
@@ -61,8 +61,8 @@ export function createSettlementSpool(database: string, onFault: ReportFault): S
     return bytes.toString('utf8', 0, end);
   };
   /**
-   * The file at the path, which is another one if the spool was deleted or replaced: what was appended to the old one
-   * goes there. An open file that was deleted can be written, and is gone with the process.
+   * The file at the path. If the spool was deleted or replaced, that is another file, to which the lines of the old one
+   * are copied: an open file that was deleted can still be written, and is gone with the process.
    */
   const current = async (open: files.FileHandle): Promise<files.FileHandle> => {
     const found = await lookUpFileId(path);
@@ -74,7 +74,7 @@ export function createSettlementSpool(database: string, onFault: ReportFault): S
     const before = { start, end, isTorn };
     try {
       await enter(next);
-      // Settlements that somebody put there stay for the next start: `clear` leaves them alone.
+      // Settlements that were in that file stay for the next start: `clear` does not touch them.
       start = end;
       if (held.length > 0) await writeLines(next, [held]);
     } catch (error) {
@@ -135,7 +135,7 @@ export function createSettlementSpool(database: string, onFault: ReportFault): S
   };
 }
 
-/** Fails like a missing file when there is none and none can be made. */
+/** Fails with ENOENT where there is no file and none can be created. */
 function openOrMake(path: string): Promise<files.FileHandle> {
   return files.open(path, constants.O_RDWR).catch((error: unknown) => {
     if (!isFileMissing(error)) throw error;
@@ -151,7 +151,7 @@ function isFileMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }
 
-/** Takes the file's space on the disk: blocks that are really written, because a hole would need room later. */
+/** Allocates the file's space on the disk by writing its blocks: a hole in the file would need room later. */
 async function reserve(file: files.FileHandle, sizeBytes: number): Promise<void> {
   if (sizeBytes >= reservedBytes) return;
   await writeZeros(file, sizeBytes, reservedBytes);
@@ -163,7 +163,7 @@ async function writeZeros(file: files.FileHandle, from: number, to: number): Pro
     await writeAll(file, zeros.subarray(0, Math.min(zeros.length, to - at)), at);
 }
 
-/** Lines that a file holds; the last of them with its end, whether it has one there or not. */
+/** The lines of a range of a file. The last one gets its end where the file has none. */
 async function readRange(file: files.FileHandle, from: number, to: number): Promise<string> {
   const bytes = Buffer.alloc(to - from);
   for (let done = 0; done < bytes.length;) {

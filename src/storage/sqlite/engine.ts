@@ -14,7 +14,7 @@ import { startDatabaseThread } from './thread.ts';
 import type { DatabaseThread, StartThread } from './thread.ts';
 import { keepWriter } from './writer.ts';
 
-/** How many units may wait for a commit, and how many reads for their turn; more are refused rather than kept. */
+/** How many units may wait for a commit, and how many reads for their turn; more are refused. */
 const maxWaitingUnits = 10_000;
 const maxWaitingReads = 2_000;
 
@@ -28,8 +28,8 @@ interface SqliteOptions {
 }
 
 /**
- * Runs units on SQLite in a thread of its own, and reads in another one over a second connection, so that no read stands
- * in front of a commit. A database in memory has one connection, which does both.
+ * Runs units on SQLite in one thread, and reads in another over a second connection, so that no commit waits for a read.
+ * A database in memory has one connection, which does both.
  */
 export function createSqliteEngine({ path, durability, clock, onFault, startThread }: SqliteOptions): Engine {
   const isFile = path !== ':memory:';

@@ -1,4 +1,4 @@
-/** One step of the schema. A landed step is never changed: a change is a new step. */
+/** One step of the schema. A released step is never changed: a change is a new step. */
 export interface Migration {
   readonly number: number;
   readonly name: string;
@@ -113,8 +113,8 @@ export const migrations: readonly Migration[] = [
     number: 6,
     name: 'pages of the records of one key and one model',
     statements: [
-      // Of two indexes that look the same to it, SQLite takes the one that was made first: after the one by model alone,
-      // a page of one key and one model would read the records of all keys.
+      // Of two indexes of the same estimated cost, SQLite takes the older one: were that the index by model, a page of one
+      // key and one model would read the records of all keys.
       `DROP INDEX records_by_model`,
       `CREATE INDEX records_by_key_and_model ON records (key_id, model, created_at, request_id)`,
       `CREATE INDEX records_by_model ON records (model, created_at, request_id)`,
