@@ -2,18 +2,16 @@ import type { NextId } from '../domain/ports/clock.ts';
 import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { OpenRecords, RecordLeases, RecoverableRecords } from '../domain/ports/records.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
+import { closeOpen, closeWithoutLease, selectClosable } from './close-statements.ts';
 import type { Engine, Statement } from './engine.ts';
 import { endLease, readLease, renewLease } from './lease-statements.ts';
 import { readCount, readRows } from './read-rows.ts';
 import { readRecord, selectCursor, selectRecord, selectRecords } from './record-pages.ts';
 import {
-  closeOpen,
-  closeWithoutLease,
   countSettlements,
   openRecord,
   readReservation,
   readSettlement,
-  selectClosable,
   settleRecord,
 } from './record-statements.ts';
 
