@@ -34,12 +34,12 @@ const account = {
   openHoldNanos: 0,
 };
 
-/** Watches books that are read as `audit` says. */
-function watch(audit: LedgerAudit['audit']) {
+/** Monitors a ledger whose accounts are read by `audit`. */
+function monitor(audit: LedgerAudit['audit']) {
   const clock = createFakeClock();
   const faults: string[] = [];
-  const books: LedgerAudit = { audit, settled: async function* () {} };
-  const watched: LedgerMonitor = monitorLedger(records, books, clock, {
+  const ledger: LedgerAudit = { audit, settled: async function* () {} };
+  const watched: LedgerMonitor = monitorLedger(records, ledger, clock, {
     lowBalanceNanos: () => 5,
     isPending: () => false,
     onExpired: () => {},
@@ -48,10 +48,10 @@ function watch(audit: LedgerAudit['audit']) {
   return { clock, faults, watched };
 }
 
-describe('the watch over the books', () => {
-  test('knows no imbalance until an audit has succeeded, and none after one that failed', async () => {
+describe('the ledger monitor', () => {
+  test('shows no imbalance before an audit has succeeded, nor after one that failed', async () => {
     let broken = true;
-    const { clock, faults, watched } = watch(async function* () {
+    const { clock, faults, watched } = monitor(async function* () {
       if (broken) throw new Error('the disk is away');
       yield [account];
     });
@@ -69,8 +69,8 @@ describe('the watch over the books', () => {
     await watched.stop();
   });
 
-  test('counts what is open while an audit is still under way', async () => {
-    const { clock, watched } = watch(async function* (pause) {
+  test('counts open records while an audit is still under way', async () => {
+    const { clock, watched } = monitor(async function* (pause) {
       await pause();
       yield [account];
     });
@@ -80,9 +80,9 @@ describe('the watch over the books', () => {
     await watched.stop();
   });
 
-  test('ends an audit between two of its reads when it is stopped, without a fault', async () => {
+  test('ends an audit between two of its reads when it is stopped, and reports no fault', async () => {
     let reads = 0;
-    const { clock, faults, watched } = watch(async function* (pause) {
+    const { clock, faults, watched } = monitor(async function* (pause) {
       for (;;) {
         reads++;
         yield [];
@@ -107,25 +107,25 @@ describe('an audit of many accounts', () => {
     fillDatabase(file, { keys: 1_200, records: 5_000 });
     const change = new DatabaseSync(file, { timeout: 5_000 });
     onTestFinished(() => change.close());
-    return { books: createLedgerAudit(engine), engine, change };
+    return { audit: createLedgerAudit(engine), engine, change };
   }
 
-  test('reads a little at a time and pauses in between, and never on the connection of the commits', async () => {
+  test('reads a page at a time with pauses, and never on the connection of the commits', async () => {
     const { engine } = await openFilled();
-    const books = createLedgerAudit({
+    const audit = createLedgerAudit({
       ...engine,
-      run: () => Promise.reject(new Error('this stands in front of settlements')),
+      run: () => Promise.reject(new Error('an audit must not delay settlements')),
     });
     let pauses = 0;
-    const found = await verifyLedger(books, async () => void pauses++);
+    const found = await verifyLedger(audit, async () => void pauses++);
     expect(found).toEqual({ accounts: 1_200, records: 5_000, imbalanceNanos: 0, faults: [] });
     // Three reads of the ledger's 6,200 rows after the first, three of the accounts, and 25 of the records.
     expect(pauses).toBeGreaterThan(25);
     expect(pauses).toBeLessThan(60);
   });
 
-  test('is of one moment per account, though requests are charged while it goes on', async () => {
-    const { books, change } = await openFilled();
+  test('sees each account at one moment, though requests are charged while it runs', async () => {
+    const { audit, change } = await openFilled();
     const charge = (keyId: string): void => {
       change.exec(`BEGIN IMMEDIATE;
         UPDATE accounts SET balance = balance - 7, spent = spent + 7, postings = postings + 1 WHERE key_id = '${keyId}';
@@ -133,7 +133,7 @@ describe('an audit of many accounts', () => {
         COMMIT`);
     };
     let number = 0;
-    const { faults } = await verifyLedger(books, async () => {
+    const { faults } = await verifyLedger(audit, async () => {
       for (const keyId of [0, number++ % 1_200, 1_199].map(keyIdOf)) charge(keyId);
     });
     expect(faults).toEqual([]);
@@ -149,22 +149,22 @@ describe('an audit of many accounts', () => {
       1_000_000_000_000 + 120_000 + 1,
     ],
   ])('finds %s that was changed by hand', async (_what, sql, imbalance) => {
-    const { books, change } = await openFilled();
+    const { audit, change } = await openFilled();
     change.exec(sql);
-    const { imbalanceNanos, faults } = await verifyLedger(books);
+    const { imbalanceNanos, faults } = await verifyLedger(audit);
     expect(faults.length).toBeGreaterThan(0);
     expect(imbalanceNanos).toBe(imbalance);
   });
 
   test('finds a record whose charge is not in the ledger', async () => {
-    const { books, change } = await openFilled();
+    const { audit, change } = await openFilled();
     change.exec(`UPDATE records SET charge = 4 WHERE rowid = 777`);
-    expect((await verifyLedger(books)).faults).toHaveLength(2);
+    expect((await verifyLedger(audit)).faults).toHaveLength(2);
   });
 });
 
 describe('/metrics', () => {
-  test('shows an imbalance of NaN, and not of 0, while the books can’t be audited', async () => {
+  test('shows an imbalance of NaN, and not of 0, while the ledger can not be audited', async () => {
     const file = join(makeTemporaryFolder(), 'textgate.db');
     const clock = createFakeClock();
     const gateway = await startGateway({ storage: file, clock });

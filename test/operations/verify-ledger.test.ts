@@ -144,7 +144,7 @@ describe('what a key has spent', () => {
       },
     );
 
-  test.each([null, 1_000])('stays an exact number, and the books balance (balance %s)', async (balance) => {
+  test.each([null, 1_000])('stays an exact number, and the ledger adds up (balance %s)', async (balance) => {
     const keyId = await pipeline.addKey(balance);
     const account = async () => (await pipeline.store.accounts([keyId])).get(keyId);
     await spend(keyId, maxNanos - 10);
