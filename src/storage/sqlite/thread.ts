@@ -62,21 +62,8 @@ export function startDatabaseThread(
     else closed.resolve(null);
     ended.resolve(error);
   };
-  worker.on('message', (message: ThreadReply) => {
-    switch (message.kind) {
-      case 'results':
-        return message.results.forEach((result) => settle(waiting, result));
-      case 'opened':
-        return opened.resolve(message.files);
-      case 'failed':
-        return end(`the database ${options.name} can't be opened: ${message.reason}`);
-      case 'relocked':
-        return relocked.resolve(message.relocked);
-      case 'closed':
-        if (message.error === null) return closed.resolve(message.rescued);
-        return closed.reject(new StorageError(`the database could not be closed: ${message.error}`));
-    }
-  });
+  const life: ThreadLife = { waiting, opened, closed, end, onRelocked: (files) => relocked.resolve(files) };
+  worker.on('message', (reply: ThreadReply) => receive(reply, options.name, life));
   worker.on('error', (error) => end(`the database thread failed: ${String(error)}`));
   worker.on('exit', () => end('the database thread ended'));
   for (const promise of [opened.promise, closed.promise]) promise.catch(() => {});
@@ -111,6 +98,35 @@ export function startDatabaseThread(
       }
     },
   };
+}
+
+/** What the replies of a thread decide. */
+interface ThreadLife {
+  readonly waiting: Map<number, Waiting>;
+  readonly opened: PromiseWithResolvers<FileIds | null>;
+  readonly closed: PromiseWithResolvers<string | null>;
+  readonly onRelocked: (relocked: FileIds | string) => void;
+  readonly end: (reason: string) => void;
+}
+
+function receive(
+  reply: ThreadReply,
+  name: string,
+  { waiting, opened, closed, onRelocked, end }: ThreadLife,
+): void {
+  switch (reply.kind) {
+    case 'results':
+      return reply.results.forEach((result) => settle(waiting, result));
+    case 'opened':
+      return opened.resolve(reply.files);
+    case 'failed':
+      return end(`the database ${name} can't be opened: ${reply.reason}`);
+    case 'relocked':
+      return onRelocked(reply.relocked);
+    case 'closed':
+      if (reply.error === null) return closed.resolve(reply.rescued);
+      return closed.reject(new StorageError(`the database could not be closed: ${reply.error}`));
+  }
 }
 
 function settle(waiting: Map<number, Waiting>, result: UnitResult): void {
