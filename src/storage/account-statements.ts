@@ -7,8 +7,16 @@ import type { Results, Row, Statement } from './engine.ts';
  * Every unit that moves money locks the account's row first, and a record's row only after it. So units that run at
  * once, on an engine that allows that, can neither deadlock nor read sums that another one is about to change.
  */
-export function lockAccount(keyId: string): Statement {
+function lockAccount(keyId: string): Statement {
   return { sql: 'UPDATE accounts SET held = held WHERE key_id = ?', values: [keyId] };
+}
+
+/** Locks the account that a record belongs to, as `lockAccount` does. */
+export function lockAccountOf(requestId: string): Statement {
+  return {
+    sql: 'UPDATE accounts SET held = held WHERE key_id = (SELECT key_id FROM records WHERE request_id = ?)',
+    values: [requestId],
+  };
 }
 
 /**

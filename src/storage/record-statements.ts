@@ -1,5 +1,6 @@
 import { maxNanos } from '../shared/money.ts';
 import type { OpenedRecord, Reservation, SettledRecord } from '../domain/consumption.ts';
+import { lockAccountOf } from './account-statements.ts';
 import type { Results, Statement } from './engine.ts';
 import { takeLease } from './lease-statements.ts';
 
@@ -88,10 +89,7 @@ export function settleRecord(
 ): readonly Statement[] {
   const { requestId } = record;
   return [
-    {
-      sql: `UPDATE accounts SET held = held WHERE key_id = (SELECT key_id FROM records WHERE request_id = ?)`,
-      values: [requestId],
-    },
+    lockAccountOf(requestId),
     endRecord(record, settlement),
     {
       sql: `UPDATE accounts SET

@@ -21,7 +21,7 @@ export const createItems = say(
 );
 
 /** Adds an item. */
-export function insertItem(id: number, amount: number | null = 1, name: string | null = null): Statement {
+function insertItem(id: number, amount: number | null = 1, name: string | null = null): Statement {
   return say('INSERT INTO items (id, amount, name) VALUES (?, ?, ?)', id, amount, name);
 }
 

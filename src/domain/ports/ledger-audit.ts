@@ -20,7 +20,7 @@ export interface AuditedAccount {
 }
 
 /** A settled record, and what the ledger says was charged for it. */
-export interface SettledPosting {
+interface SettledPosting {
   readonly record: ConsumptionRecord;
   readonly postedNanos: number;
 }
