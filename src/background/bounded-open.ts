@@ -4,24 +4,24 @@ import type { Records } from '../domain/ports/records.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 import type { WriteHealth } from './write-health.ts';
 
-/** How long a record may take to be begun before its request is refused, in milliseconds. */
+/** How long a request waits for its record to be begun before it is refused, in milliseconds. */
 const openLimitMs = 10_000;
 
-/** What a record's beginning is bounded with. */
+/** What the bounds need. */
 interface OpenTools {
   readonly clock: Clock;
   readonly health: WriteHealth;
   /** Resolves when records may be begun; rejects when they never can be. */
   readonly recovered: Promise<void>;
-  /** Whether the database is lost: what is begun now could be gone with the process. */
+  /** Whether the database is lost: a record that is begun now could be gone with the process. */
   readonly isLost: () => boolean;
 }
 
 /**
- * Begins records, and refuses rather than let a request wait for a database that does not answer: it would hold its slot
- * and its memory, and no cancellation could end it. While the database is stuck and a write is under way, that write is
- * the probe; without one, the next record is. A record that is begun after its request was refused is closed by the
- * sweep, which gives its hold back.
+ * Begins records, and refuses a request whose database does not answer: a waiting request would hold its slot and its
+ * memory, and no cancellation could end it. While the database is stuck and a write is under way, that write is the probe;
+ * without one, the next record is. A record that is begun after its request was refused is closed by the sweep, which
+ * gives its hold back.
  */
 export function boundOpens(
   open: Records['open'],

@@ -1,29 +1,29 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import { within } from '../domain/within.ts';
 
-/** How long the answer of a probe may wait for the database, in milliseconds. */
+/** How long a probe waits for the database, in milliseconds. */
 const deadlineMs = 1_000;
 
-/** How long the last check counts, in milliseconds: probes more often than that make no writes. */
+/** How long the result of a check is used, in milliseconds: more frequent probes make no further writes. */
 const intervalMs = 1_000;
 
-/** Records whose database can be tried. */
+/** Records whose database can be checked by a write. */
 interface CheckedRecords {
   /** Makes a write; rejects when the database does not take it. */
   checkWrites(): Promise<void>;
-  /** Why the database takes no writes, as the last ones tell; `null` when it does. */
+  /** Why the database takes no writes, judged by the last ones; `null` when it does. */
   readonly writeFault: string | null;
 }
 
-/** Whether the database takes writes, found out by one. */
+/** A check whether the database takes writes, by making one. */
 export interface WriteCheck {
   /** Why it takes none, in words that name no file; `null` when it does. Resolves within a second. */
   fault(): Promise<string | null>;
 }
 
 /**
- * Finds a full or locked disk on a service that has nothing else to write, and finds it well again. `onChange` is
- * called when the database stops or begins to take writes, not for every probe.
+ * Detects a full or locked disk, and its recovery, on a service without other writes. `onChange` is called when the
+ * database stops or begins to take writes, not for every probe.
  */
 export function createWriteCheck(
   records: CheckedRecords,
@@ -32,11 +32,11 @@ export function createWriteCheck(
 ): WriteCheck {
   let startedMs = Number.NEGATIVE_INFINITY;
   let underWay: Promise<void> | null = null;
-  let told: string | null = null;
+  let reported: string | null = null;
 
   const start = (): Promise<void> => {
     startedMs = clock.monotonicMs();
-    // How it went is in `writeFault`.
+    // The outcome is in `writeFault`.
     return records.checkWrites().then(
       () => void (underWay = null),
       () => void (underWay = null),
@@ -48,8 +48,8 @@ export function createWriteCheck(
       const leftMs = Math.max(0, startedMs + deadlineMs - clock.monotonicMs());
       const inTime = underWay === null || (await within(underWay, leftMs, clock));
       const fault = records.writeFault ?? (inTime ? null : 'it takes too long to answer');
-      if ((fault === null) !== (told === null)) onChange(fault);
-      told = fault;
+      if ((fault === null) !== (reported === null)) onChange(fault);
+      reported = fault;
       return fault;
     },
   };

@@ -1,60 +1,59 @@
+import { createPause } from '../domain/pause.ts';
+import type { Accounts } from '../domain/ports/accounts.ts';
 import type { Clock } from '../domain/ports/clock.ts';
+import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
+import type { OpenRecords } from '../domain/ports/records.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
-import { createPause } from '../operations/pause.ts';
-import { sweepOrphans } from './sweep-orphans.ts';
-import type { OpenRecords } from './sweep-orphans.ts';
 import { auditAccounts } from '../operations/verify-ledger.ts';
-import type { LedgerAudit } from '../operations/verify-ledger.ts';
+import { repeat } from './repeat.ts';
+import { sweepOrphans } from './sweep-orphans.ts';
 
-/** How often open records are looked over and counted, in milliseconds. */
-const lookMs = 15_000;
+/** How often open records are swept and counted, in milliseconds. */
+const sweepMs = 15_000;
 
-/** How long after an audit all accounts are added up again, in milliseconds: with many of them it takes a while. */
+/** The pause between two audits of all accounts, in milliseconds: with many of them an audit takes a while. */
 const auditMs = 600_000;
 
-/** How long an audit leaves the database alone between two reads, in milliseconds. */
+/** The pause of an audit between two reads of the database, in milliseconds. */
 const auditPauseMs = 20;
 
-/** How many faults of one audit are told one by one. */
-const maxToldFaults = 20;
+/** How many faults of one audit are logged one by one. */
+const maxLoggedFaults = 20;
 
-/** What the books showed when they were last looked at. */
+/** What the ledger and the records showed at the last check. */
 export interface LedgerFigures {
   /** Records that are open, with their holds. */
   readonly openHolds: number;
   /** The sum of all differences between accounts and ledger, in nano-USD; `null` unless the last audit came to its end. */
   readonly imbalanceNanos: number | null;
-  /** Keys in use whose balance is below the mark. */
+  /** Keys in use whose balance is below the configured mark. */
   readonly lowBalances: number;
 }
 
-/** What the watch looks at. */
-export interface MonitoredStore extends OpenRecords {
-  countOpen(): Promise<number>;
-  /** Keys in use at a time with a balance under so many nano-USD. */
-  countLowBalances(belowNanos: number, now: number): Promise<number>;
-}
+/** What the monitor reads, beside the rows of an audit. */
+type MonitoredStore = OpenRecords & Pick<Accounts, 'countLowBalances'>;
 
+/** The monitoring of the ledger. */
 export interface LedgerMonitor {
   readonly figures: LedgerFigures;
   /** Resolves when nothing is read any more. */
   stop(): Promise<void>;
 }
 
-interface WatchOptions {
+interface MonitorOptions {
   readonly lowBalanceNanos: () => number;
-  /** Whether a request is still on its way, or its settlement waits for the database. */
-  readonly isKnown: (requestId: string) => boolean;
+  /** Whether a request still runs here, or its settlement waits for the database. */
+  readonly isPending: (requestId: string) => boolean;
   readonly onExpired: (count: number) => void;
   readonly onFault: ReportFault;
 }
 
-/** Closes what nobody will settle any more, and keeps the figures that operators watch, now and then. */
+/** Closes open records that no process will settle, and keeps the figures that operators watch up to date. */
 export function monitorLedger(
   records: MonitoredStore,
-  books: LedgerAudit,
+  ledger: LedgerAudit,
   clock: Clock,
-  { lowBalanceNanos, isKnown, onExpired, onFault }: WatchOptions,
+  { lowBalanceNanos, isPending, onExpired, onFault }: MonitorOptions,
 ): LedgerMonitor {
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -62,22 +61,22 @@ export function monitorLedger(
   let imbalanceNanos: number | null = null;
 
   const audit = async (): Promise<void> => {
-    let told = 0;
-    const tell = (fault: string): void => {
-      if (++told <= maxToldFaults) onFault('the books do not balance', fault);
+    let faults = 0;
+    const report = (fault: string): void => {
+      if (++faults <= maxLoggedFaults) onFault('ledger imbalance', fault);
     };
     try {
-      imbalanceNanos = (await auditAccounts(books, tell, createPause(clock, auditPauseMs, signal)))
-        .imbalanceNanos;
+      const pause = createPause(clock, auditPauseMs, signal);
+      imbalanceNanos = (await auditAccounts(ledger, report, pause)).imbalanceNanos;
     } catch (error) {
       imbalanceNanos = null;
-      if (!signal.aborted) onFault('the books could not be audited', error);
+      if (!signal.aborted) onFault('ledger audit failed', error);
     }
-    if (told > maxToldFaults) onFault('the books do not balance', `and ${told - maxToldFaults} faults more`);
+    if (faults > maxLoggedFaults) onFault('ledger imbalance', `and ${faults - maxLoggedFaults} faults more`);
   };
-  const look = async (): Promise<void> => {
+  const check = async (): Promise<void> => {
     try {
-      const expired = await sweepOrphans(records, isKnown, clock.now());
+      const expired = await sweepOrphans(records, isPending, clock.now());
       if (expired > 0) {
         onExpired(expired);
         onFault('open records without a request were closed', `${expired} of them`);
@@ -87,38 +86,20 @@ export function monitorLedger(
       const lowBalances = await records.countLowBalances(lowBalanceNanos(), clock.now());
       counts = { openHolds, lowBalances };
     } catch (error) {
-      if (!signal.aborted) onFault('the books could not be looked over', error);
+      if (!signal.aborted) onFault('ledger check failed', error);
     }
   };
-  const tasks = [repeat(look, lookMs, clock, signal), repeat(audit, auditMs, clock, signal)];
+  const tasks = [
+    repeat(check, { firstMs: 0, delayMs: sweepMs }, clock, signal),
+    repeat(audit, { firstMs: 0, delayMs: auditMs }, clock, signal),
+  ];
   return {
     get figures() {
       return { ...counts, imbalanceNanos };
     },
     async stop() {
-      stopping.abort(new Error('the books are being closed'));
+      stopping.abort(new Error('the ledger monitor is stopping'));
       await Promise.all(tasks.map((task) => task()));
     },
   };
-}
-
-/**
- * Does some work now, and again so long after each end of it, until the signal is raised. Returns a function that
- * resolves when the last work is done.
- */
-function repeat(
-  work: () => Promise<void>,
-  delayMs: number,
-  clock: Clock,
-  signal: AbortSignal,
-): () => Promise<void> {
-  let working = Promise.resolve();
-  let cancel = clock.schedule(0, again);
-  signal.addEventListener('abort', () => cancel(), { once: true });
-  function again(): void {
-    working = work().then(() => {
-      if (!signal.aborted) cancel = clock.schedule(delayMs, again);
-    });
-  }
-  return () => working;
 }

@@ -15,7 +15,7 @@ export interface Probe {
   readonly intervalMs: number;
 }
 
-/** An upstream that is down is known before a client meets it. Returns the end of all probes. */
+/** Finds a dead upstream before a client does. Returns a function that stops all probes. */
 export function probeUpstreams(
   probes: readonly Probe[],
   upstreams: Upstreams,
@@ -54,7 +54,7 @@ async function runProbe(
   attempt.ended(stopped.aborted ? 'unknown' : signOf(answer), null);
 }
 
-/** Any answer but an error of the upstream's own shows that it is there; one that never came is a failure, too. */
+/** Any answer but an error of the upstream's own shows that it is up; a missing answer is a failure. */
 function signOf(answer: Awaited<ReturnType<Upstreams['call']>>): HealthSign {
   if (answer.kind === 'fault') return answer.fault === 'stale' ? 'nothing' : 'failure';
   return answer.status === 401 || answer.status === 403 || answer.status >= 500 ? 'failure' : 'success';

@@ -2,16 +2,16 @@ import type { Clock } from '../domain/ports/clock.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 import type { StorageReason } from '../domain/storage-refusal.ts';
 
-/** How long a write may take before the database counts as one that takes none, in milliseconds. */
+/** The duration from which a write under way counts as a fault of the database, in milliseconds. */
 const slowMs = 500;
 
 /**
- * How long a write may take before no other is to wait behind it, in milliseconds. A busy disk commits after a second
- * now and then: requests wait for that, and only `slow` is shown.
+ * The duration from which a write under way may be stuck, in milliseconds: no other write is begun behind it. A busy disk
+ * takes a second for a commit now and then: requests wait for that, and only `slow` is shown.
  */
 export const stuckMs = 3_000;
 
-/** Whether the database takes writes, as the last ones tell. */
+/** Whether the database takes writes, judged by the last ones. */
 export interface WriteHealth {
   /** Makes a write, and notes how it went. */
   observe<Result>(write: () => Promise<Result>): Promise<Result>;
@@ -23,7 +23,7 @@ export interface WriteHealth {
   readonly isWriting: boolean;
 }
 
-/** `isBroken` tells whether the database can't be used any more. */
+/** Judges a database by its writes. `isBroken` says whether it can't be used any more. */
 export function watchWrites(clock: Clock, isBroken: () => boolean): WriteHealth {
   let failed: StorageReason | null = null;
   /** When the writes under way began, in their order. */
@@ -41,7 +41,7 @@ export function watchWrites(clock: Clock, isBroken: () => boolean): WriteHealth 
         failed = null;
         return result;
       } catch (error) {
-        // A database that refuses what is in a unit has answered, and takes others.
+        // A database that rejects a unit for its values has answered, and takes others.
         failed = error instanceof StorageError && !error.isPermanent ? error.reason : null;
         throw error;
       } finally {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { RequestHandler } from 'express';
+import { keepLease } from '../background/keep-lease.ts';
 import { monitorLedger } from '../background/monitor-ledger.ts';
 import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { Config } from '../config/schema.ts';
@@ -90,9 +91,10 @@ export function createProcessServices(
   const limiter = createMemoryLimiter(clock);
   const readLimiter = createMemoryLimiter(clock);
   let active: ActiveConfig = { lowBalanceNanos: config.limits.lowBalance, upstreamStates: () => ({}) };
+  const lease = keepLease(store, clock, log.fault);
   const ledgerMonitor = monitorLedger(store, ledgerAudit, clock, {
     lowBalanceNanos: () => active.lowBalanceNanos,
-    isKnown: (requestId) => inFlight.has(requestId) || records.isWaiting(requestId),
+    isPending: (requestId) => inFlight.has(requestId) || records.isWaiting(requestId),
     onExpired: (count) => metrics.holdsExpired(count),
     onFault: log.fault,
   });
@@ -132,7 +134,7 @@ export function createProcessServices(
       const tracesSent = observability.close();
       limiter.close();
       readLimiter.close();
-      await ledgerMonitor.stop();
+      await Promise.all([ledgerMonitor.stop(), lease.stop()]);
       try {
         await storage.close();
       } finally {

@@ -5,7 +5,7 @@ import type { KeptSettlements } from '../background/retry-settlements.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { KeyDirectory } from '../domain/ports/keys.ts';
-import type { LedgerAudit } from '../operations/verify-ledger.ts';
+import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
 import type { Engine } from '../storage/engine.ts';
 import { createKeyDirectory } from '../storage/key-directory.ts';
 import { createLedgerAudit } from '../storage/ledger-audit.ts';

@@ -7,15 +7,15 @@ import { StartWindow } from './start-window.ts';
 /** How many requests of one key may wait for a slot; the next one is refused at once. */
 const maxWaiting = 100;
 
-/** What one key has running, its starts of the last 60 seconds, and what waits. */
+/** The requests of one key: those that run, its starts of the last 60 seconds, and those that wait. */
 interface KeyState {
   readonly running: Set<string>;
   readonly starts: StartWindow;
-  /** First come, first served. Each is tried again when a slot is free; true means that it waits no longer. */
+  /** In the order of arrival. Each is called when a slot is free, and returns whether it waits no longer. */
   waiting: (() => boolean)[];
 }
 
-/** Limits the keys of a single process. Keys that have been quiet for a whole window are forgotten. */
+/** Limits the keys of a single process, in memory. A key without requests for a whole window takes no memory. */
 export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
   const states = new Map<string, KeyState>();
   let cancelSweep = clock.schedule(frequencyWindowMs, sweep);
@@ -28,54 +28,16 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
     cancelSweep = clock.schedule(frequencyWindowMs, sweep);
   }
 
-  /** Takes a slot and counts a start, or says what stands in the way. */
-  function take(state: KeyState, requestId: string, limits: Limits): LimitDecision {
-    const nowMs = clock.monotonicMs();
-    state.starts.forgetOld(nowMs);
-    if (state.running.size >= limits.concurrency) return standing('concurrency', state, limits, nowMs);
-    if (state.starts.count >= limits.requestsPerMinute) return standing('rate', state, limits, nowMs);
-    state.running.add(requestId);
-    state.starts.add(nowMs);
-    return standing('granted', state, limits, nowMs);
-  }
-
-  /** Waits in line until a slot is free, the time is up, or the client has left. */
-  function waitInLine(
-    state: KeyState,
-    requestId: string,
-    limits: Limits,
-    signal: AbortSignal,
-  ): Promise<LimitDecision> {
-    return new Promise((resolve) => {
-      const leave = (found: LimitDecision): void => {
-        state.waiting = state.waiting.filter((other) => other !== tryAgain);
-        cancel();
-        signal.removeEventListener('abort', giveUp);
-        resolve(found);
-      };
-      const giveUp = (): void => leave(standing('concurrency', state, limits, clock.monotonicMs()));
-      const tryAgain = (): boolean => {
-        const found = take(state, requestId, limits);
-        if (found.verdict === 'concurrency') return false;
-        leave(found);
-        return true;
-      };
-      const cancel = clock.schedule(limits.queueWaitMs, giveUp);
-      signal.addEventListener('abort', giveUp);
-      state.waiting.push(tryAgain);
-    });
-  }
-
   return {
     async acquire(keyId, requestId, limits, signal) {
       const state = states.get(keyId) ?? { running: new Set(), starts: new StartWindow(), waiting: [] };
       states.set(keyId, state);
       const mayWait = limits.queueWaitMs > 0 && !signal.aborted && state.waiting.length < maxWaiting;
       if (state.waiting.length === 0) {
-        const found = take(state, requestId, limits);
+        const found = take(state, requestId, limits, clock.monotonicMs());
         if (found.verdict !== 'concurrency' || !mayWait) return found;
       } else if (!mayWait) return standing('concurrency', state, limits, clock.monotonicMs());
-      return waitInLine(state, requestId, limits, signal);
+      return waitInLine(state, requestId, limits, signal, clock);
     },
     async release(keyId, requestId) {
       const state = states.get(keyId);
@@ -86,6 +48,45 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
   };
 }
 
+/** Takes a slot and counts a start, or returns which limit is reached. */
+function take(state: KeyState, requestId: string, limits: Limits, nowMs: number): LimitDecision {
+  state.starts.forgetOld(nowMs);
+  if (state.running.size >= limits.concurrency) return standing('concurrency', state, limits, nowMs);
+  if (state.starts.count >= limits.requestsPerMinute) return standing('rate', state, limits, nowMs);
+  state.running.add(requestId);
+  state.starts.add(nowMs);
+  return standing('granted', state, limits, nowMs);
+}
+
+/** Waits in line until a slot is free, the time is up, or the signal is raised. */
+function waitInLine(
+  state: KeyState,
+  requestId: string,
+  limits: Limits,
+  signal: AbortSignal,
+  clock: Clock,
+): Promise<LimitDecision> {
+  return new Promise((resolve) => {
+    const leave = (found: LimitDecision): void => {
+      state.waiting = state.waiting.filter((other) => other !== tryAgain);
+      cancel();
+      signal.removeEventListener('abort', giveUp);
+      resolve(found);
+    };
+    const giveUp = (): void => leave(standing('concurrency', state, limits, clock.monotonicMs()));
+    const tryAgain = (): boolean => {
+      const found = take(state, requestId, limits, clock.monotonicMs());
+      if (found.verdict === 'concurrency') return false;
+      leave(found);
+      return true;
+    };
+    const cancel = clock.schedule(limits.queueWaitMs, giveUp);
+    signal.addEventListener('abort', giveUp);
+    state.waiting.push(tryAgain);
+  });
+}
+
+/** The decision for a key as it stands. */
 function standing(
   verdict: LimitDecision['verdict'],
   { running, starts }: KeyState,

@@ -1,12 +1,12 @@
 import { frequencyWindowMs } from '../domain/limits.ts';
 
-/** How many forgotten starts may lie in front of the kept ones before the list is cut. */
+/** How many expired starts may precede the others before the list is cut. */
 const maxForgotten = 1_024;
 
 /** The moments of one key's starts in the last 60 seconds, oldest first, in monotonic milliseconds. */
 export class StartWindow {
   #starts: number[] = [];
-  /** Where the starts begin that still count; what lies before is cut off now and then, so that a start costs O(1). */
+  /** The index of the first start that still counts. The starts before it are cut off now and then: a start costs O(1). */
   #first = 0;
 
   get count(): number {
@@ -17,7 +17,7 @@ export class StartWindow {
     this.#starts.push(nowMs);
   }
 
-  /** Forgets the starts that are a whole window old. */
+  /** Drops the starts that are a whole window old. */
   forgetOld(nowMs: number): void {
     while ((this.#starts[this.#first] ?? Number.POSITIVE_INFINITY) <= nowMs - frequencyWindowMs)
       this.#first++;

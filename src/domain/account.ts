@@ -1,6 +1,6 @@
 /** What an account holds: amounts in nano-USD, `balanceNanos` is `null` for a key without a balance. */
 export interface Account {
-  /** Free to be spent; below nothing only if an answer cost more than was held for it. */
+  /** Free to be spent; below zero only if an answer cost more than its hold. */
   readonly balanceNanos: number | null;
   /** Set aside for requests in progress. */
   readonly heldNanos: number;
@@ -15,15 +15,15 @@ export interface Credit {
 }
 
 /**
- * What became of a credit: booked now, booked before, or refused because its reference stands for another amount, or
- * because the account would not be exact any more.
+ * The result of a credit: booked now, booked before, or refused because its reference stands for another amount, or
+ * because the account could not hold the sum exactly.
  */
 export interface BookedCredit {
   readonly result: 'booked' | 'booked before' | 'other amount' | 'too much' | 'no such key';
   readonly account: Account | null;
 }
 
-/** What the references of the service's own credits begin with. No payment's does, so they can't be taken for one. */
+/** The prefix of the references of the service's own credits. No payment's reference has it, so the two can't be confused. */
 export const ownReferences = 'textgate:';
 
 /** The reference of the credit that a key is made with. */

@@ -21,7 +21,7 @@ export type Outcome =
 
 export type Mode = 'sync' | 'stream';
 
-/** What kind of request it was: for text in one of the protocols, or one that was passed on as it was. */
+/** The kind of a request: for text in one of the protocols, or passed through unchanged. */
 export type RequestKind = Protocol | 'passthrough';
 
 /** The consumption record's first half, written when a request is dispatched. */
@@ -40,26 +40,26 @@ export interface OpenedRecord {
   readonly hold: HoldRequest;
 }
 
-/** What a request wants set aside of its key's balance, in nano-USD. */
+/** The hold that a request asks of its key's balance, in nano-USD. */
 interface HoldRequest {
   readonly nanos: number;
-  /** The least that will do: the whole of it in strict mode, anything at all in soft mode. */
+  /** The least that suffices: the whole hold in strict mode, any amount in soft mode. */
   readonly leastNanos: number;
 }
 
-/** What became of a hold, with the balance after it; amounts in nano-USD, `null` for a key without a balance. */
+/** The result of a hold, with the balance after it; amounts in nano-USD, `null` for a key without a balance. */
 export type Reservation =
   | { readonly granted: true; readonly holdNanos: number | null; readonly balanceNanos: number | null }
   | { readonly granted: false; readonly balanceNanos: number; readonly heldNanos: number };
 
-/** One attempt at an upstream: what it cost the operator, whoever pays for the request. */
+/** One attempt at an upstream: what it cost the operator, whether or not the client pays for it. */
 export interface Attempt {
   readonly upstream: string;
   /** The model's name there. */
   readonly model: string;
   readonly result: AttemptResult;
   readonly durationMs: number;
-  /** What the upstream counted, and so may bill; `null` when it did not say. */
+  /** What the upstream counted, and so may bill; `null` when it reported nothing. */
   readonly usage: Usage | null;
 }
 
@@ -82,9 +82,9 @@ export interface SettledRecord {
   readonly totalMs: number;
 }
 
-/** A whole consumption record, as its key's holder may read it. */
+/** A whole consumption record, as the holder of its key may read it. */
 export interface ConsumptionRecord extends Omit<OpenedRecord, 'hold'> {
-  /** `null` while the request runs, as are all that its end decides. */
+  /** `null` while the request runs, as are all fields that its end decides. */
   readonly outcome: Outcome | null;
   readonly status: number | null;
   readonly usage: Usage | null;
@@ -92,13 +92,13 @@ export interface ConsumptionRecord extends Omit<OpenedRecord, 'hold'> {
   readonly attempts: readonly Attempt[];
   readonly holdNanos: number;
   readonly chargeNanos: number;
-  /** What its price is above the charge, because the account's sums could not take it; in nano-USD. */
+  /** The part of its price that was not charged, because the account's sums could not take it; in nano-USD. */
   readonly unbookedNanos: number;
   readonly firstTextMs: number | null;
   readonly totalMs: number | null;
 }
 
-/** Which records are wanted; times are milliseconds since 1970, `to` is not included. */
+/** A selection of records; times are milliseconds since 1970, `to` is not included. */
 export interface RecordFilter {
   readonly keyId?: string | undefined;
   readonly model?: string | undefined;

@@ -1,10 +1,10 @@
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 
-/** When a caller may try again after the database failed, in milliseconds. */
+/** The retry-after of such a refusal, in milliseconds. */
 const retryMs = 5_000;
 
-/** What callers are told when the database can't be read or written; the log says why. */
+/** The refusal of a request whose database can't be read or written; the log has the reason. */
 export function storageUnavailable(): Refusal {
   return refuse(
     'storage_unavailable',
@@ -23,7 +23,7 @@ const reasons = {
   slow: 'it takes too long to answer',
   read_only: 'its file is read-only',
   io: 'its file could not be read or written',
-  /** It answered, and refuses this unit for what is in it: the same unit fails again. */
+  /** It answered, and rejects this unit for its values: the same unit fails again. */
   rejected: 'it rejects what is written',
   unknown: 'the log says why',
 } as const;
@@ -34,7 +34,7 @@ export function describeReason(reason: StorageReason): string {
   return reasons[reason];
 }
 
-/** A database that failed. Whoever answers for it turns it into `storageUnavailable`. */
+/** A failure of the database. The stage that answers the request turns it into `storageUnavailable`. */
 export class StorageError extends Error {
   override readonly name = 'StorageError';
   readonly reason: StorageReason;

@@ -5,8 +5,8 @@ import type { ReportFault } from './ports/telemetry.ts';
 const intervalMs = 10_000;
 
 /**
- * Reports a fault that may repeat thousands of times a second at most once in ten seconds, with the count of those in
- * between: neither strangers nor a database that is away can fill the disk of the log with it.
+ * Reports a fault that may repeat thousands of times a second at most once in ten seconds, with the count of the repeats:
+ * neither hostile clients nor an outage of the database can fill the disk of the log with it.
  */
 export function sumFaults(message: string, report: ReportFault, clock: Clock): (error: unknown) => void {
   let nextMs = Number.NEGATIVE_INFINITY;

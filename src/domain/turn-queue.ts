@@ -9,17 +9,18 @@ const maxWaitMs = 10_000;
 /** Work that is done one piece at a time, in the order in which it came. */
 export interface TurnQueue {
   /**
-   * Resolves with what the work results in, or with `null` if too many wait already or its turn has not come within ten
-   * seconds: it is not begun then. Rejects as the work does.
+   * Resolves with the result of the work, or with `null` if too many wait already or its turn has not come within ten
+   * seconds: the work is not begun then. Rejects as the work does.
    */
   run<Result>(work: () => Promise<Result>): Promise<Result | null>;
 }
 
+/** Creates a queue without work. */
 export function createTurnQueue(clock: Clock): TurnQueue {
   const waiting = new Set<() => void>();
   let busy = false;
 
-  /** Resolves with whether its turn has come. */
+  /** Waits for a turn; resolves with false when it has not come in time. */
   const takeTurn = (): Promise<boolean> => {
     if (!busy) {
       busy = true;

@@ -1,6 +1,6 @@
 import type { Clock } from './ports/clock.ts';
 
-/** Whether something that never rejects is done within a time, in milliseconds. */
+/** Resolves with whether a promise that never rejects is resolved within a time, in milliseconds. */
 export function within(done: Promise<void>, limitMs: number, clock: Clock): Promise<boolean> {
   return new Promise((resolve) => {
     const cancel = clock.schedule(limitMs, () => resolve(false));

@@ -1,7 +1,7 @@
 import { Router } from 'express';
 import { z } from 'zod';
 import { isRefusal } from '../shared/errors.ts';
-import type { RecordFilter, RecordPage } from '../domain/consumption.ts';
+import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { RunningRequest, RunningRequests } from '../domain/ports/running-requests.ts';
 import { check, instant, pageQuery, pathIdOf, unknownCursor } from './checked-input.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
@@ -12,8 +12,7 @@ import { presentRecord, presentRecordsAsCsv } from './present-record.ts';
 import { sendAnswer, sendBody } from './respond.ts';
 
 /** The dependencies of the routes about past and running requests. */
-export interface RecordAdministration {
-  listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage | null>;
+export interface RecordAdministration extends Pick<RecordPages, 'listRecords'> {
   readonly running: Pick<RunningRequests, 'list' | 'cancel'>;
 }
 

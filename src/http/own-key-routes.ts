@@ -2,13 +2,13 @@ import { Router } from 'express';
 import type { Request, RequestHandler, Response } from 'express';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { Account } from '../domain/account.ts';
 import type { ApiKey } from '../domain/api-key.ts';
-import type { ConsumptionRecord, RecordFilter, RecordPage } from '../domain/consumption.ts';
 import { limitRefusal } from '../domain/limits.ts';
 import type { Limits } from '../domain/limits.ts';
+import type { Accounts } from '../domain/ports/accounts.ts';
 import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
+import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import { check, pageQuery, pathIdOf, unknownCursor } from './checked-input.ts';
@@ -31,7 +31,7 @@ const readLimits: Limits = { concurrency: 2, requestsPerMinute: 60, queueWaitMs:
 const reads = { one: 'one read of its own record', many: 'reads of its own record' };
 
 /** The dependencies of the routes for a key's holder. */
-export interface OwnKeyPorts {
+export interface OwnKeyPorts extends RecordPages, Pick<Accounts, 'accounts'> {
   /** Limits the reads of each key. */
   readonly readLimiter: Limiter;
   /**
@@ -42,9 +42,6 @@ export interface OwnKeyPorts {
   readonly keys: KeyDirectory;
   readonly inFlight: RunningRequests;
   readonly defaults: KeyDefaults;
-  readonly accounts: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, Account>>;
-  listRecords(filter: RecordFilter, limit: number, before: string | null): Promise<RecordPage | null>;
-  findRecord(requestId: string, keyId: string): Promise<ConsumptionRecord | null>;
 }
 
 /**

@@ -1,12 +1,13 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Clock } from '../domain/ports/clock.ts';
+import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
-import { createPause } from './pause.ts';
+import { createPause } from '../domain/pause.ts';
 import { verifyLedger } from './verify-ledger.ts';
-import type { LedgerAudit, Verification } from './verify-ledger.ts';
+import type { Verification } from './verify-ledger.ts';
 
-/** How long a verification leaves the database alone between two reads, in milliseconds. */
+/** The pause of a verification between two reads of the database, in milliseconds. */
 const verifyPauseMs = 5;
 
 /** When it makes sense to ask again for work that runs already, in milliseconds. */
@@ -20,9 +21,9 @@ export interface DatabaseCopy {
   remove(): Promise<void>;
 }
 
-/** Long work on the whole database, for operators: one of a kind at a time, since each takes its share of the disk. */
+/** Long work on the whole database, for operators: one of each kind at a time, since each loads the disk. */
 export interface Maintenance {
-  /** Adds the books up again; rejects when the signal is raised before the end. */
+  /** Adds the ledger up again; rejects when the signal is raised before the end. */
   verifyLedger(signal: AbortSignal): Promise<Verification | Refusal>;
   /** Copies the database. The next copy can be made once this one is removed. */
   backUp(): Promise<DatabaseCopy | Refusal>;
@@ -30,7 +31,7 @@ export interface Maintenance {
 
 /** `copy` resolves with `null` where there is no file to copy. */
 export function createMaintenance(
-  books: LedgerAudit,
+  audit: LedgerAudit,
   copy: () => Promise<DatabaseCopy | null>,
   clock: Clock,
 ): Maintenance {
@@ -41,7 +42,7 @@ export function createMaintenance(
       const end = beginVerification();
       if (isRefusal(end)) return end;
       try {
-        return await verifyLedger(books, createPause(clock, verifyPauseMs, signal));
+        return await verifyLedger(audit, createPause(clock, verifyPauseMs, signal));
       } finally {
         end();
       }
@@ -51,7 +52,7 @@ export function createMaintenance(
       if (isRefusal(end)) return end;
       const made = await copy().catch((error: unknown) => {
         end();
-        // The operator may know why: what is wrong is a full disk, as a rule.
+        // Operators are told the reason, which is a full disk as a rule; clients never are.
         if (error instanceof StorageError) return refuse('storage_unavailable', error.message);
         throw error;
       });

@@ -1,9 +1,11 @@
-import { refuse } from '../shared/errors.ts';
+import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { Account, BookedCredit, Credit } from '../domain/account.ts';
+import type { Account, Credit } from '../domain/account.ts';
 import { keyEntropyBytes, mintKey, mintSecret, secretEntropyBytes } from '../domain/api-key.ts';
 import type { ApiKey, KeyChanges, KeySettings } from '../domain/api-key.ts';
+import type { Accounts } from '../domain/ports/accounts.ts';
 import type { Clock } from '../domain/ports/clock.ts';
+import type { KeyPage, KeyStore } from '../domain/ports/key-store.ts';
 
 /** A key just made or rotated: the only moment at which its secret can be seen. */
 export interface IssuedKey {
@@ -11,29 +13,14 @@ export interface IssuedKey {
   readonly secret: string;
 }
 
-/** A page of keys, newest first; `next` is the cursor of the following page. */
-export interface KeyPage {
-  readonly keys: readonly ApiKey[];
-  readonly next: string | null;
-}
-
-/** What managing keys needs of the world. Secrets are handed on in full; what is kept of them is their hash. */
+/** What managing keys needs. Secrets are handed out in full; only their hashes are stored. */
 export interface KeyManagementPorts {
   readonly clock: Clock;
   readonly randomBytes: (count: number) => Uint8Array;
   readonly hash: (secret: string) => string;
-  /** Makes every change count from the next request on. */
+  /** Empties the cache of keys, so that every change counts from the next request on. */
   readonly forgetKeys: () => void;
-  readonly store: {
-    createKey(key: ApiKey, hash: string, balanceNanos: number | null): Promise<void>;
-    findKeyById(id: string): Promise<ApiKey | null>;
-    listKeys(limit: number, before: string | null): Promise<KeyPage | null>;
-    updateKey(id: string, changes: KeyChanges): Promise<ApiKey | null>;
-    revokeKey(id: string, now: number): Promise<void>;
-    rotateKey(id: string, hash: string, oldValidUntil: number): Promise<void>;
-    credit(credit: Credit): Promise<BookedCredit>;
-    accounts(keyIds: readonly string[]): Promise<ReadonlyMap<string, Account>>;
-  };
+  readonly store: KeyStore & Accounts;
 }
 
 /** What an operator does with keys. Rejects only when the database fails. */
@@ -43,7 +30,7 @@ export interface KeyManagement {
   list(limit: number, before: string | null): Promise<KeyPage | null>;
   show(id: string): Promise<ApiKey | Refusal>;
   change(id: string, changes: KeyChanges): Promise<ApiKey | Refusal>;
-  /** Takes a key back: its requests in progress end, and no other begins. */
+  /** Revokes a key: its requests in progress end, and no other begins. */
   revoke(id: string): Promise<ApiKey | Refusal>;
   /** Makes a new secret; the old one stays valid for `graceMs`. */
   rotate(id: string, graceMs: number): Promise<IssuedKey | Refusal>;
@@ -59,7 +46,7 @@ export function createKeyManagement({
   forgetKeys,
   store,
 }: KeyManagementPorts): KeyManagement {
-  /** Does something to a key that exists, and returns the key as it is then. */
+  /** Changes a key that exists, and returns the changed key. */
   const alter = async (id: string, work: () => Promise<void>): Promise<ApiKey | Refusal> => {
     if ((await store.findKeyById(id)) === null) return unknownKey();
     await work();
@@ -92,13 +79,13 @@ export function createKeyManagement({
     },
     revoke: (id) => alter(id, () => store.revokeKey(id, clock.now())),
     async rotate(id, graceMs) {
-      const known = await store.findKeyById(id);
-      if (known === null) return unknownKey();
-      if (known.revokedAtMs !== null)
+      const found = await store.findKeyById(id);
+      if (found === null) return unknownKey();
+      if (found.revokedAtMs !== null)
         return refuse('invalid_value', "This key is revoked and can't be rotated. Create a new key.");
       const secret = mintSecret(id, randomBytes(secretEntropyBytes));
       const key = await alter(id, () => store.rotateKey(id, hash(secret), clock.now() + graceMs));
-      return 'id' in key ? { key, secret } : key;
+      return isRefusal(key) ? key : { key, secret };
     },
     async credit(credit) {
       const { result, account } = await store.credit(credit);

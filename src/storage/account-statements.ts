@@ -1,44 +1,74 @@
 import { maxNanos } from '../shared/money.ts';
 import { coveringReference } from '../domain/account.ts';
-import type { Credit } from '../domain/account.ts';
-import type { Statement } from './engine.ts';
+import type { Account, BookedCredit, Credit } from '../domain/account.ts';
+import type { Results, Row, Statement } from './engine.ts';
 
 /**
- * Books a credit, in one unit. The first statement is the gate: a payment that is booked already keeps its own posting,
- * and the others happen only under this one's. What a key spent while it had no balance is covered with its first
- * credit, so that what was paid in is always what is free, held and spent.
+ * Every unit that moves money locks the account's row first, and a record's row only after it. So units that run at
+ * once, on an engine that allows that, can neither deadlock nor read sums that another one is about to change.
+ */
+function lockAccount(keyId: string): Statement {
+  return { sql: 'UPDATE accounts SET held = held WHERE key_id = ?', values: [keyId] };
+}
+
+/** Locks the account that a record belongs to, as `lockAccount` does. */
+export function lockAccountOf(requestId: string): Statement {
+  return {
+    sql: 'UPDATE accounts SET held = held WHERE key_id = (SELECT key_id FROM records WHERE request_id = ?)',
+    values: [requestId],
+  };
+}
+
+/**
+ * Books a credit, in one unit. The first insert is the gate: a reference that is booked already keeps its own posting,
+ * and the statements behind it happen only under this one's. What a key spent while it had no balance is covered with
+ * its first credit, so that what was paid in is always what is free, held and spent.
  */
 export function bookCredit(
   { keyId, nanos, reference }: Credit,
   posting: string,
   bookedAt: number,
 ): readonly Statement[] {
+  const isBooked = `EXISTS (SELECT 1 FROM ledger WHERE key_id = ? AND reference = ? AND posting = ?)`;
   return [
+    lockAccount(keyId),
     {
       sql: `INSERT INTO ledger (key_id, created_at, kind, delta, reference, posting)
-            SELECT key_id, ?, 'credit', ?, ?, ? FROM accounts WHERE key_id = ?
+            SELECT key_id, CAST(? AS BIGINT), 'credit', CAST(? AS BIGINT), ?, ? FROM accounts WHERE key_id = ?
               AND coalesce(balance, 0) + held + spent <= ?
-              AND NOT EXISTS (SELECT 1 FROM ledger WHERE key_id = ? AND reference = ?)`,
-      values: [bookedAt, nanos, reference, posting, keyId, maxNanos - nanos, keyId, reference],
+            ON CONFLICT (key_id, reference) DO NOTHING`,
+      values: [bookedAt, nanos, reference, posting, keyId, maxNanos - nanos],
     },
     {
       sql: `INSERT INTO ledger (key_id, created_at, kind, delta, reference, posting)
-            SELECT key_id, ?, 'credit', spent, ?, ? FROM accounts WHERE key_id = ? AND balance IS NULL AND spent > 0
-              AND EXISTS (SELECT 1 FROM ledger WHERE key_id = ? AND reference = ? AND posting = ?)`,
+            SELECT key_id, CAST(? AS BIGINT), 'credit', spent, ?, ? FROM accounts
+            WHERE key_id = ? AND balance IS NULL AND spent > 0 AND ${isBooked}
+            ON CONFLICT (key_id, reference) DO NOTHING`,
       values: [bookedAt, coveringReference, posting, keyId, keyId, reference, posting],
     },
     {
-      sql: `UPDATE accounts SET balance = coalesce(balance, 0) + ?
-            WHERE key_id = ?
-              AND EXISTS (SELECT 1 FROM ledger WHERE key_id = ? AND reference = ? AND posting = ?)`,
+      sql: `UPDATE accounts SET
+              postings = postings + CASE WHEN balance IS NULL AND spent > 0 THEN 2 ELSE 1 END,
+              balance = coalesce(balance, 0) + ?
+            WHERE key_id = ? AND ${isBooked}`,
       values: [nanos, keyId, keyId, reference, posting],
     },
     {
-      sql: `SELECT delta, posting, balance, held, spent FROM ledger JOIN accounts ON accounts.key_id = ledger.key_id
-            WHERE ledger.key_id = ? AND reference = ?`,
+      sql: `SELECT delta, posting FROM ledger WHERE key_id = ? AND reference = ?`,
       values: [keyId, reference],
     },
+    selectAccounts([keyId]),
   ];
+}
+
+/** What the unit of `bookCredit` did, from the rows of its statements, which may follow others. */
+export function readBookedCredit(results: Results, nanos: number, posting: string): BookedCredit {
+  const [[booked] = [], [found] = []] = results.slice(-2);
+  if (found === undefined) return { result: 'no such key', account: null };
+  const account = readAccount(found);
+  if (booked === undefined) return { result: 'too much', account };
+  if (booked['posting'] === posting) return { result: 'booked', account };
+  return { result: Number(booked['delta']) === nanos ? 'booked before' : 'other amount', account };
 }
 
 export function selectAccounts(keyIds: readonly string[]): Statement {
@@ -46,5 +76,22 @@ export function selectAccounts(keyIds: readonly string[]): Statement {
   return {
     sql: `SELECT key_id, balance, held, spent FROM accounts WHERE key_id IN (${places})`,
     values: keyIds,
+  };
+}
+
+/** Counts keys in use whose balance is below a mark. */
+export function countLowBalances(belowNanos: number, atMs: number): Statement {
+  return {
+    sql: `SELECT count(*) AS count FROM accounts JOIN api_keys ON id = key_id
+          WHERE balance < ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
+    values: [belowNanos, atMs],
+  };
+}
+
+export function readAccount(row: Row): Account {
+  return {
+    balanceNanos: row['balance'] === null ? null : Number(row['balance']),
+    heldNanos: Number(row['held']),
+    spentNanos: Number(row['spent']),
   };
 }

@@ -16,7 +16,8 @@ export type Results = readonly (readonly Row[])[];
 
 /**
  * A database that runs units of statements, each unit whole or not at all. Every call rejects with a `StorageError`
- * when the database fails.
+ * when the database fails. An engine that is the only user of its database ends the leases of all earlier owners when it
+ * opens it. `test/conformance/engine.ts` has what every implementation must do.
  */
 export interface Engine {
   /** Resolves with the rows of every statement once the unit is committed. */

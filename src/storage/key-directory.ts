@@ -5,51 +5,51 @@ import type { Refusal } from '../shared/errors.ts';
 import { isUsable, isWellFormed } from '../domain/api-key.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
+import type { KeyLookUp } from '../domain/ports/key-store.ts';
 import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { storageUnavailable } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
-import type { Store } from './store.ts';
 
-/** How many keys are remembered. */
+/** How many keys the cache holds. */
 const maxCachedKeys = 10_000;
 
-/** How long a key is remembered before the store is asked again, in milliseconds. */
+/** How long a cached key is used before the store is asked again, in milliseconds. */
 const cacheMs = 10_000;
 
-/** Of how many keys it is remembered, beyond that time, that they have been valid. */
+/** How many keys are remembered as valid before, beyond that time. */
 const maxKnownKeys = 100_000;
 
-/** How many keys that this process has not seen valid are looked up at once; the database's queue is the money's. */
+/** How many look-ups of keys that were never seen valid run at once: a flood of them must not fill the database's queue. */
 const maxUnknownLookUps = 64;
 
-/** When a caller may try again whose key was not looked up, in milliseconds. */
+/** The retry-after of a request whose key was not looked up, in milliseconds. */
 const retryMs = 1_000;
 
-/** Whom the directory tells what happened. */
+/** What the directory reports to. */
 export interface DirectoryReports {
   readonly onFault: ReportFault;
-  /** A key was not looked up, because too many unknown ones were. */
+  /** Called for a key that was not looked up, because too many unknown keys were. */
   readonly onShed: () => void;
 }
 
 /**
- * Finds usable keys in a cache, and in the store by the hash of the text presented; what was presented is not kept.
- * Look-ups of keys that this process has not seen valid are bounded, and others are not delayed by them: a flood of
- * guesses must lock no paying client out. Wrong keys are not cached, so that guesses can't fill the cache.
+ * Finds usable keys in a cache, and in the store by the hash of the text presented, which itself is not kept. Look-ups of
+ * keys that this process has not seen valid are bounded apart from all others, so that a flood of guesses locks no paying
+ * client out. Wrong keys are not cached, so that guesses can't fill the cache.
  */
 export function createKeyDirectory(
-  store: Pick<Store, 'findKeyByHash'>,
+  store: KeyLookUp,
   clock: Clock,
   { onFault, onShed }: DirectoryReports,
 ): KeyDirectory & { forgetAll(): void } {
   const cache = new LRUCache<string, ApiKey>({ max: maxCachedKeys, ttl: cacheMs });
   const known = new LRUCache<string, true>({ max: maxKnownKeys });
-  /** By hash: identical look-ups share one. */
+  /** The look-ups under way, by hash: identical ones are shared. */
   const underWay = new Map<string, Promise<ApiKey | null | Refusal>>();
   const readFailed = sumFaults('keys could not be read', onFault, clock);
   let unknownLookUps = 0;
-  /** Counts the calls of `forgetAll`: what was read before the last one may be out of date. */
+  /** Counts the calls of `forgetAll`: a key that was read before the last call may be out of date. */
   let generation = 0;
 
   return {
@@ -63,7 +63,7 @@ export function createKeyDirectory(
     forgetAll() {
       generation++;
       cache.clear();
-      // A request that comes after a revocation must not join a look-up from before it.
+      // A request after a revocation must not join a look-up from before it.
       underWay.clear();
     },
   };
@@ -87,7 +87,7 @@ export function createKeyDirectory(
     try {
       const startedIn = generation;
       let key = await store.findKeyByHash(hash);
-      // It may have been read before a revocation: reads do not queue behind writes.
+      // The key may have been read before a revocation: reads do not queue behind writes.
       const isOutdated = generation !== startedIn;
       if (isOutdated) key = await store.findKeyByHash(hash);
       if (key === null || !isUsable(key, clock.now())) {
@@ -110,7 +110,7 @@ function tooManyLookUps(): Refusal {
   });
 }
 
-/** What is stored of a key: SHA-256 suffices for a secret of 256 random bits. */
+/** The hash of a secret that is stored: SHA-256 suffices for a secret of 256 random bits. */
 export function hashKey(presented: string): string {
   return createHash('sha256').update(presented).digest('hex');
 }

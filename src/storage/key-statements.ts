@@ -6,7 +6,7 @@ const columns = `id, name, created_at, concurrency, requests_per_minute, queue_w
   compatibility, balance IS NOT NULL AS has_balance`;
 const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
 
-/** A key with an account that has no balance yet. */
+/** Inserts a key, with an account that has no balance yet. */
 export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
   return [
     {
@@ -19,7 +19,7 @@ export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
   ];
 }
 
-/** The column of each setting that is replaced as it is. */
+/** The column of each setting that is stored as it is given. */
 const columnOf = {
   name: 'name',
   concurrency: 'concurrency',
@@ -29,8 +29,8 @@ const columnOf = {
 } as const;
 
 /**
- * Changes the named settings, and reads the key as it is then. Columns that are not named are not written, so that
- * changes made at the same time undo nothing of each other.
+ * Changes the named settings, and reads the changed key. Columns that are not named are not written, so that changes
+ * made at the same time undo nothing of each other.
  */
 export function updateKey(id: string, changes: KeyChanges): readonly Statement[] {
   const { models, compatibility, ...plain } = changes;
@@ -46,12 +46,12 @@ export function updateKey(id: string, changes: KeyChanges): readonly Statement[]
   return [{ sql: `UPDATE api_keys SET ${assignments} WHERE id = ?`, values }, selectKeyById(id)];
 }
 
-/** Takes a key back. One that was taken back before keeps its time. */
+/** Revokes a key. A key that was revoked before keeps its time. */
 export function revokeKey(id: string, now: number): Statement {
   return { sql: 'UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?', values: [now, id] };
 }
 
-/** Gives a key a new secret; the one before stays valid until a time, and those before that no longer than it. */
+/** Replaces a key's secret. The one before stays valid until a time, and earlier ones no longer than that. */
 export function rotateKey(id: string, hash: string, oldValidUntil: number): readonly Statement[] {
   return [
     {
@@ -66,7 +66,7 @@ export function rotateKey(id: string, hash: string, oldValidUntil: number): read
   ];
 }
 
-/** A key by the hash of its secret, or of one that it had before and that is still valid: it expires with that one. */
+/** Finds a key by the hash of its secret, or of an earlier secret that is still valid: the key then expires with that. */
 export function selectKeyByHash(hash: string, now: number): Statement {
   return {
     sql: `SELECT ${columns}, NULL AS valid_until FROM api_keys JOIN accounts ON accounts.key_id = id WHERE hash = ?
@@ -81,7 +81,7 @@ export function selectKeyById(id: string): Statement {
   return { sql: `${selectKey} WHERE id = ?`, values: [id] };
 }
 
-/** A page of keys, newest first, behind the key that was made at `before` and has its id. */
+/** A page of keys, newest first, behind the key that has the time and the id of `before`. */
 export function selectKeys(limit: number, before: Pick<ApiKey, 'id' | 'createdAtMs'> | null): Statement {
   const page = 'ORDER BY created_at DESC, id DESC LIMIT ?';
   if (before === null) return { sql: `${selectKey} ${page}`, values: [limit] };

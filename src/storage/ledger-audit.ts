@@ -1,4 +1,4 @@
-import type { AuditedAccount, LedgerAudit } from '../operations/verify-ledger.ts';
+import type { AuditedAccount, LedgerAudit } from '../domain/ports/ledger-audit.ts';
 import type { Engine, Row, Statement } from './engine.ts';
 import { readRecord } from './record-pages.ts';
 
@@ -13,7 +13,7 @@ const openHolds: Statement = {
   values: [],
 };
 
-/** The rows behind the accounts, read for their verification, a few at a time and never in front of a commit. */
+/** Reads the rows behind the accounts for their verification, a page at a time and never in front of a commit. */
 export function createLedgerAudit(engine: Engine): LedgerAudit {
   return {
     async *audit(pause) {
@@ -27,10 +27,8 @@ export function createLedgerAudit(engine: Engine): LedgerAudit {
         caughtUp = ledger.add(postings);
         if (caughtUp && wasCaughtUp) {
           const holds = sumHolds(open);
-          const isLast = accounts.length < accountsPerRead;
-          const audited = accounts.map((row) => auditedAccount(row, ledger, holds));
-          yield { accounts: audited, missingPostings: isLast ? ledger.missing : 0 };
-          if (isLast) return;
+          yield accounts.map((row) => auditedAccount(row, ledger, holds));
+          if (accounts.length < accountsPerRead) return;
           last = String(accounts.at(-1)?.['key_id']);
         }
         await pause();
@@ -48,12 +46,20 @@ export function createLedgerAudit(engine: Engine): LedgerAudit {
   };
 }
 
-/** What the ledger says of every account, added up as far as it was read. Rows are only ever added behind the others. */
+/** What the ledger rows of one account amount to. */
+interface LedgerSum {
+  ledgerNanos: number;
+  chargedNanos: number;
+  ledgerRows: number;
+}
+
+/**
+ * What the ledger says of every account, added up as far as it was read. Numbers of rows may have gaps, and every account
+ * has a count of its own; but a row must never appear with a lower number than one that could be read before it.
+ */
 class LedgerSums {
-  readonly #byKey = new Map<string, { ledger: number; charged: number }>();
-  #first: number | null = null;
+  readonly #byKey = new Map<string, LedgerSum>();
   #last = 0;
-  #count = 0;
 
   /** Reads the rows behind those that were added. */
   next(): Statement {
@@ -67,30 +73,24 @@ class LedgerSums {
   add(postings: readonly Row[]): boolean {
     for (const row of postings) {
       this.#last = Number(row['seq']);
-      this.#first ??= this.#last;
-      this.#count++;
       const [keyId, delta] = [String(row['key_id']), Number(row['delta'])];
-      const sums = this.#byKey.get(keyId) ?? { ledger: 0, charged: 0 };
-      this.#byKey.set(keyId, sums);
-      sums.ledger += delta;
-      if (row['kind'] === 'charge') sums.charged -= delta;
+      const sum = this.of(keyId);
+      this.#byKey.set(keyId, sum);
+      sum.ledgerRows++;
+      sum.ledgerNanos += delta;
+      if (row['kind'] === 'charge') sum.chargedNanos -= delta;
     }
     return postings.length < postingsPerRead;
   }
 
-  of(keyId: string): { readonly ledger: number; readonly charged: number } {
-    return this.#byKey.get(keyId) ?? { ledger: 0, charged: 0 };
-  }
-
-  /** How many rows are missing between the first and the last. */
-  get missing(): number {
-    return this.#first === null ? 0 : this.#last - this.#first + 1 - this.#count;
+  of(keyId: string): LedgerSum {
+    return this.#byKey.get(keyId) ?? { ledgerNanos: 0, chargedNanos: 0, ledgerRows: 0 };
   }
 }
 
 function selectAccountsAfter(keyId: string): Statement {
   return {
-    sql: 'SELECT key_id, balance, held, spent FROM accounts WHERE key_id > ? ORDER BY key_id LIMIT ?',
+    sql: 'SELECT key_id, balance, held, spent, postings FROM accounts WHERE key_id > ? ORDER BY key_id LIMIT ?',
     values: [keyId, accountsPerRead],
   };
 }
@@ -118,14 +118,13 @@ function sumHolds(open: readonly Row[]): ReadonlyMap<string, number> {
 
 function auditedAccount(row: Row, ledger: LedgerSums, holds: ReadonlyMap<string, number>): AuditedAccount {
   const keyId = String(row['key_id']);
-  const posted = ledger.of(keyId);
   return {
+    ...ledger.of(keyId),
     keyId,
     balanceNanos: row['balance'] === null ? null : Number(row['balance']),
     heldNanos: Number(row['held']),
     spentNanos: Number(row['spent']),
-    ledgerNanos: posted.ledger,
-    chargedNanos: posted.charged,
+    postings: Number(row['postings']),
     openHoldNanos: holds.get(keyId) ?? 0,
   };
 }

@@ -1,13 +1,13 @@
 import { chmodSync, closeSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** What lies beside a database, by the ends of the names. */
+/** The ends of the names of a database's files. */
 const ends = ['', '-wal', '-shm', '-owner', '-settlements'];
 
 /**
- * `database` is a real path. Takes group and world off the files of a database that this user owns: they hold key hashes, records and money, and
- * may stem from a copy or from an older version. Returns how many had to be changed. The folder stays as it is: it
- * may be anybody's.
+ * Makes the files of a database that this user owns readable for their owner alone: they hold key hashes, records and
+ * money, and may stem from a copy or from an older version. Returns how many had to be changed. The folder keeps its mode:
+ * it may be shared. `database` is a real path.
  */
 export function makeFilesPrivate(database: string): number {
   if (database === ':memory:' || process.platform === 'win32') return 0;
@@ -36,8 +36,8 @@ export function realDatabasePath(path: string): string {
 }
 
 /**
- * Creates a file for its owner alone before SQLite opens it, because SQLite's log files take over its mode. A file that
- * exists is not opened: closing it again would release the locks that this process has on it.
+ * Creates a file for its owner alone before SQLite opens it, because SQLite's log files take over its mode. An existing
+ * file is not opened: closing it again would release the locks that this process has on it.
  */
 export function makePrivateFile(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });

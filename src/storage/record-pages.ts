@@ -1,13 +1,13 @@
 import type { ConsumptionRecord, RecordFilter } from '../domain/consumption.ts';
 import type { Row, Statement } from './engine.ts';
 
-/** Where a page begins: behind this record, in the order of time and then of ids. */
+/** The record behind which a page begins, in the order of time and then of ids. */
 export interface RecordCursor {
   readonly createdAt: number;
   readonly requestId: string;
 }
 
-/** The record that a cursor names; of one key alone if the page is. */
+/** The record that a cursor names; it must be one of the page's key, where the page has one. */
 export function selectCursor(requestId: string, keyId: string | undefined): Statement {
   const sql = 'SELECT created_at FROM records WHERE request_id = ?';
   if (keyId === undefined) return { sql, values: [requestId] };
@@ -17,7 +17,7 @@ export function selectCursor(requestId: string, keyId: string | undefined): Stat
 /** A page of records, newest first. Each combination of filters has an index that gives the page in its order. */
 export function selectRecords(filter: RecordFilter, limit: number, before: RecordCursor | null): Statement {
   const { keyId, model, from, to } = filter;
-  // With both ends at once SQLite would search by the time alone, and read every page before this one again.
+  // With both bounds at once SQLite searches by the time only, and reads every page before this one again.
   const isBehindCursor = before !== null && (to === undefined || before.createdAt < to);
   const conditions: readonly (readonly [string, Statement['values']])[] = [
     ...(keyId === undefined ? [] : [['key_id = ?', [keyId]] as const]),

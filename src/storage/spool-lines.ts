@@ -2,13 +2,13 @@ import type { SettledRecord } from '../domain/consumption.ts';
 import { checksumLength, checksumOf } from '../shared/checksum.ts';
 import { parseJson } from '../shared/parse-json.ts';
 
-/** A settlement as one line: a checksum, a blank, and JSON. */
+/** Writes a settlement as one line: a checksum, a space, and JSON. */
 export function writeSpoolLine(record: SettledRecord): string {
   const json = JSON.stringify(record);
   return `${checksumOf(json)} ${json}\n`;
 }
 
-/** The settlements in some lines, in order, and how many lines are torn or hold something else. */
+/** Reads the settlements in some lines, in order, and counts the lines that are torn or hold something else. */
 export function readSpoolLines(text: string): {
   readonly records: readonly SettledRecord[];
   readonly damaged: number;
@@ -25,7 +25,7 @@ function readLine(line: string): SettledRecord | null {
   return isSettledRecord(record) ? record : null;
 }
 
-/** Whether it has what a settlement is written from: a value of another type would fail every time it is offered. */
+/** Whether a value has the fields of a settlement: a value of another type would fail every time it is offered. */
 function isSettledRecord(value: unknown): value is SettledRecord {
   if (typeof value !== 'object' || value === null) return false;
   const record = value as Partial<Record<keyof SettledRecord, unknown>>;

@@ -26,7 +26,7 @@ function start() {
   return { check, clock, state, changes, held };
 }
 
-test('an idle service that is probed often makes one write a second, and tells of a change once', async () => {
+test('the check of an idle service makes one write a second at most, and reports each change once', async () => {
   const { check, clock, state, changes } = start();
   for (let probe = 0; probe < 20; probe++) expect(await check.fault()).toBeNull();
   expect(state.checks).toBe(1);
@@ -42,7 +42,7 @@ test('an idle service that is probed often makes one write a second, and tells o
   expect(changes).toEqual(['its disk is full', null]);
 });
 
-test('a probe of a database that does not answer gets its answer within a second, and starts no second write', async () => {
+test('a probe is answered within a second when the database does not answer, and starts no second write', async () => {
   const { check, clock, state, held } = start();
   state.answers = false;
   const probed = [check.fault(), check.fault()];

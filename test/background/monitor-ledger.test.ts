@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { monitorLedger } from '../../src/background/monitor-ledger.ts';
 import type { LedgerMonitor } from '../../src/background/monitor-ledger.ts';
-import type { LedgerAudit } from '../../src/operations/verify-ledger.ts';
+import type { LedgerAudit } from '../../src/domain/ports/ledger-audit.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
 import { eventually } from '../support/eventually.ts';
@@ -16,8 +16,8 @@ import { startGateway } from '../support/test-gateway.ts';
 const auditMs = 600_000;
 
 const records = {
-  listOpen: async () => [],
-  settle: async () => {},
+  listClosable: async () => [],
+  closeAsLost: async () => 0,
   countOpen: async () => 3,
   countLowBalances: async () => 1,
 };
@@ -27,36 +27,38 @@ const account = {
   balanceNanos: 10,
   heldNanos: 0,
   spentNanos: 0,
+  postings: 1,
   ledgerNanos: 7,
   chargedNanos: 0,
+  ledgerRows: 1,
   openHoldNanos: 0,
 };
 
-/** Watches books that are read as `audit` says. */
-function watch(audit: LedgerAudit['audit']) {
+/** Monitors a ledger whose accounts are read by `audit`. */
+function monitor(audit: LedgerAudit['audit']) {
   const clock = createFakeClock();
   const faults: string[] = [];
-  const books: LedgerAudit = { audit, settled: async function* () {} };
-  const watched: LedgerMonitor = monitorLedger(records, books, clock, {
+  const ledger: LedgerAudit = { audit, settled: async function* () {} };
+  const watched: LedgerMonitor = monitorLedger(records, ledger, clock, {
     lowBalanceNanos: () => 5,
-    isKnown: () => false,
+    isPending: () => false,
     onExpired: () => {},
     onFault: (message) => void faults.push(message),
   });
   return { clock, faults, watched };
 }
 
-describe('the watch over the books', () => {
-  test('knows no imbalance until an audit has succeeded, and none after one that failed', async () => {
+describe('the ledger monitor', () => {
+  test('shows no imbalance before an audit has succeeded, nor after one that failed', async () => {
     let broken = true;
-    const { clock, faults, watched } = watch(async function* () {
+    const { clock, faults, watched } = monitor(async function* () {
       if (broken) throw new Error('the disk is away');
-      yield { accounts: [account], missingPostings: 0 };
+      yield [account];
     });
     expect(watched.figures.imbalanceNanos).toBeNull();
     clock.advance(0);
     await eventually('the audit failed', () => faults.length > 0);
-    expect(faults).toEqual(['the books could not be audited']);
+    expect(faults).toEqual(['ledger audit failed']);
     expect(watched.figures).toEqual({ openHolds: 3, lowBalances: 1, imbalanceNanos: null });
     broken = false;
     clock.advance(auditMs);
@@ -67,10 +69,10 @@ describe('the watch over the books', () => {
     await watched.stop();
   });
 
-  test('counts what is open while an audit is still under way', async () => {
-    const { clock, watched } = watch(async function* (pause) {
+  test('counts open records while an audit is still under way', async () => {
+    const { clock, watched } = monitor(async function* (pause) {
       await pause();
-      yield { accounts: [account], missingPostings: 0 };
+      yield [account];
     });
     clock.advance(0);
     await eventually('it is counted', () => watched.figures.openHolds === 3);
@@ -78,12 +80,12 @@ describe('the watch over the books', () => {
     await watched.stop();
   });
 
-  test('ends an audit between two of its reads when it is stopped, without a fault', async () => {
+  test('ends an audit between two of its reads when it is stopped, and reports no fault', async () => {
     let reads = 0;
-    const { clock, faults, watched } = watch(async function* (pause) {
+    const { clock, faults, watched } = monitor(async function* (pause) {
       for (;;) {
         reads++;
-        yield { accounts: [], missingPostings: 0 };
+        yield [];
         await pause();
       }
     });
@@ -105,33 +107,33 @@ describe('an audit of many accounts', () => {
     fillDatabase(file, { keys: 1_200, records: 5_000 });
     const change = new DatabaseSync(file, { timeout: 5_000 });
     onTestFinished(() => change.close());
-    return { books: createLedgerAudit(engine), engine, change };
+    return { audit: createLedgerAudit(engine), engine, change };
   }
 
-  test('reads a little at a time and pauses in between, and never on the connection of the commits', async () => {
+  test('reads a page at a time with pauses, and never on the connection of the commits', async () => {
     const { engine } = await openFilled();
-    const books = createLedgerAudit({
+    const audit = createLedgerAudit({
       ...engine,
-      run: () => Promise.reject(new Error('this stands in front of settlements')),
+      run: () => Promise.reject(new Error('an audit must not delay settlements')),
     });
     let pauses = 0;
-    const found = await verifyLedger(books, async () => void pauses++);
+    const found = await verifyLedger(audit, async () => void pauses++);
     expect(found).toEqual({ accounts: 1_200, records: 5_000, imbalanceNanos: 0, faults: [] });
     // Three reads of the ledger's 6,200 rows after the first, three of the accounts, and 25 of the records.
     expect(pauses).toBeGreaterThan(25);
     expect(pauses).toBeLessThan(60);
   });
 
-  test('is of one moment per account, though requests are charged while it goes on', async () => {
-    const { books, change } = await openFilled();
+  test('sees each account at one moment, though requests are charged while it runs', async () => {
+    const { audit, change } = await openFilled();
     const charge = (keyId: string): void => {
       change.exec(`BEGIN IMMEDIATE;
-        UPDATE accounts SET balance = balance - 7, spent = spent + 7 WHERE key_id = '${keyId}';
+        UPDATE accounts SET balance = balance - 7, spent = spent + 7, postings = postings + 1 WHERE key_id = '${keyId}';
         INSERT INTO ledger (key_id, created_at, kind, delta, posting) VALUES ('${keyId}', 1, 'charge', -7, 'p');
         COMMIT`);
     };
     let number = 0;
-    const { faults } = await verifyLedger(books, async () => {
+    const { faults } = await verifyLedger(audit, async () => {
       for (const keyId of [0, number++ % 1_200, 1_199].map(keyIdOf)) charge(keyId);
     });
     expect(faults).toEqual([]);
@@ -147,22 +149,22 @@ describe('an audit of many accounts', () => {
       1_000_000_000_000 + 120_000 + 1,
     ],
   ])('finds %s that was changed by hand', async (_what, sql, imbalance) => {
-    const { books, change } = await openFilled();
+    const { audit, change } = await openFilled();
     change.exec(sql);
-    const { imbalanceNanos, faults } = await verifyLedger(books);
+    const { imbalanceNanos, faults } = await verifyLedger(audit);
     expect(faults.length).toBeGreaterThan(0);
     expect(imbalanceNanos).toBe(imbalance);
   });
 
   test('finds a record whose charge is not in the ledger', async () => {
-    const { books, change } = await openFilled();
+    const { audit, change } = await openFilled();
     change.exec(`UPDATE records SET charge = 4 WHERE rowid = 777`);
-    expect((await verifyLedger(books)).faults).toHaveLength(2);
+    expect((await verifyLedger(audit)).faults).toHaveLength(2);
   });
 });
 
 describe('/metrics', () => {
-  test('shows an imbalance of NaN, and not of 0, while the books can’t be audited', async () => {
+  test('shows an imbalance of NaN, and not of 0, while the ledger can not be audited', async () => {
     const file = join(makeTemporaryFolder(), 'textgate.db');
     const clock = createFakeClock();
     const gateway = await startGateway({ storage: file, clock });

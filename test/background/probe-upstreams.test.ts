@@ -50,7 +50,7 @@ test.each<[string, () => Answer]>([
   stop();
 });
 
-test('an upstream that hangs is given five seconds', async () => {
+test('a probe of an upstream that hangs ends after five seconds', async () => {
   const { health, stop, pass } = setUp(() => new Promise(() => {}));
   for (let time = 0; time < 5; time++) {
     await pass(10_000);
@@ -60,7 +60,7 @@ test('an upstream that hangs is given five seconds', async () => {
   stop();
 });
 
-test('an upstream that answers again is used again, though nobody dared to', async () => {
+test('a probe closes the circuit of an upstream that answers again, without any request', async () => {
   let status = 500;
   const { health, stop, pass } = setUp(() => answerWith(status));
   for (let time = 0; time < 5; time++) await pass(10_000);

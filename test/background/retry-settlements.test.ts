@@ -17,7 +17,7 @@ import { createFakeClock } from '../support/fake-clock.ts';
 /** Records of which only settlements matter, and which fail while `fault` is set. */
 function startRecords() {
   const settled: string[] = [];
-  const state: { kind: 'fault'; fault: Error | null } = { kind: 'fault', fault: null };
+  const state: { fault: Error | null } = { fault: null };
   const records = {
     open: async () => {
       if (state.fault !== null) throw state.fault;
@@ -107,7 +107,7 @@ describe('settlements that the database does not take', () => {
     expect(faults[0]).toContain('kept');
   });
 
-  test('are known to wait while they are being offered: nobody may take their records for lost', async () => {
+  test('count as waiting while they are being offered, so that the sweep does not close their records', async () => {
     const { records, state } = startRecords();
     const offered = Promise.withResolvers<void>();
     const slow: typeof records = {
@@ -131,7 +131,7 @@ describe('settlements that the database does not take', () => {
     expect([kept.isWaiting('a'), kept.waiting, kept.lagMs()]).toEqual([false, 0, 0]);
   });
 
-  test('are offered a last time when the process ends, which is told how many are lost', async () => {
+  test('are offered a last time when the process ends, with a count of those that still wait', async () => {
     const { records, settled, state } = startRecords();
     const kept = await keep(records, createFakeClock());
     settled.length = 0;
@@ -143,7 +143,7 @@ describe('settlements that the database does not take', () => {
     expect(settled).toEqual(['a']);
   });
 
-  test('are not kept when the fault is another one: a second settlement stays an error', async () => {
+  test('are not kept when they fail for good: a second settlement stays an error', async () => {
     const { records, state } = startRecords();
     const kept = await keep(records, createFakeClock());
     state.fault = new Error('no open record of a');
@@ -152,8 +152,8 @@ describe('settlements that the database does not take', () => {
   });
 });
 
-describe('whether the database takes writes', () => {
-  test('is told by the last record that was begun or settled, and by settlements that wait', async () => {
+describe('the state of the database', () => {
+  test('follows the last record that was begun or settled, and settlements that wait', async () => {
     const { records, state } = startRecords();
     const clock = createFakeClock();
     const kept = await keep(records, clock);
@@ -174,7 +174,7 @@ describe('whether the database takes writes', () => {
     expect([kept.takesWrites, kept.writeFault]).toEqual([true, null]);
   });
 
-  test('is told by a write that takes too long, before it has failed', async () => {
+  test('is a fault while a write takes too long, before it has failed', async () => {
     const { records } = startRecords();
     const written = Promise.withResolvers<void>();
     const clock = createFakeClock();
@@ -189,7 +189,7 @@ describe('whether the database takes writes', () => {
     expect(kept.takesWrites).toBe(true);
   });
 
-  test('is no once the database can’t be used any more, and not yet while it is being opened', async () => {
+  test('is a fault while the database is being opened, and once it can not be used any more', async () => {
     const { records } = startRecords();
     const opening = Promise.withResolvers<void>();
     const clock = createFakeClock();
@@ -211,7 +211,7 @@ describe('whether the database takes writes', () => {
     expect([kept.takesWrites, kept.writeFault]).toEqual([false, 'it is not open']);
   });
 
-  test('is not doubted because of a unit that the database rejects for what is in it', async () => {
+  test('is no fault after a unit that the database rejects for its values', async () => {
     const { records, state } = startRecords();
     const kept = await keep(records, createFakeClock());
     state.fault = new StorageError('CHECK constraint failed: delta', 'rejected');
@@ -252,7 +252,7 @@ describe('a database that does not answer', () => {
     return Promise.race([found, Promise.resolve('waits')]);
   }
 
-  test('refuses a record that waits to be begun after ten seconds, however many wait', async () => {
+  test('has every waiting record refused after ten seconds, however many wait', async () => {
     const clock = createFakeClock();
     const { stuck, begun } = startStuck();
     const kept = await keep(stuck, clock);
@@ -292,7 +292,7 @@ describe('a database that does not answer', () => {
     expect(begun).toEqual(['open', 'open']);
   });
 
-  test('that begins a record after its request was refused has it closed by the sweep, and its hold given back', async () => {
+  test('may begin a record after its request was refused: the sweep closes it and gives its hold back', async () => {
     const engine = openTestEngine(':memory:');
     onTestFinished(() => engine.close());
     const store = createStore(engine, { nextId: () => 'posting', now: () => 1, report: () => {} });
@@ -329,7 +329,7 @@ describe('a database that does not answer', () => {
     expect(await store.isSettled(record('b'))).toBe(false);
   });
 
-  test('is not opened a record whose request was refused while the start was awaited', async () => {
+  test('is given no record whose request was refused while the start was awaited', async () => {
     const clock = createFakeClock();
     const { records } = startRecords();
     const opening = Promise.withResolvers<void>();
@@ -374,7 +374,7 @@ describe('a database that does not answer', () => {
     expect([begun, settled]).toEqual([['a'], ['a']]);
   });
 
-  test('may have made a settlement that it did not answer: that one is no fault', async () => {
+  test('may have made a settlement without an answer: a second offer of it is no fault', async () => {
     const { records, state } = startRecords();
     const faults: string[] = [];
     const clock = createFakeClock();
@@ -400,7 +400,7 @@ describe('a database that does not answer', () => {
     expect(faults).toEqual(['a kept settlement could not be made: Error: no open record of lost']);
   });
 
-  test('that is lost gets no new records, and takes settlements still', async () => {
+  test('is given no new records once it is lost, and still takes settlements', async () => {
     const { records, settled } = startRecords();
     let isLost = false;
     const tools = { clock: createFakeClock(), onFault: () => {}, spool: null, ready: Promise.resolve() };
@@ -415,7 +415,7 @@ describe('a database that does not answer', () => {
 });
 
 describe('many kept settlements', () => {
-  test('are offered together, and one that is rejected for good keeps no other back', async () => {
+  test('are offered together, and one that is rejected for good delays no other', async () => {
     const { records, state } = startRecords();
     let [atOnce, mostAtOnce, offered] = [0, 0, 0];
     const counted: typeof records = {
@@ -471,7 +471,7 @@ describe('the start and the end', () => {
       isLost: () => false,
     });
 
-  test('make what the spool holds, close what is left open, and only then begin a record', async () => {
+  test('make the settlements of the spool, close the records left open, and only then begin a record', async () => {
     const { records, settled } = startRecords();
     const { spool, held } = startSpool([record('a'), record('b')]);
     const began = {

@@ -4,7 +4,7 @@ import { createTurnQueue } from '../../src/domain/turn-queue.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 describe('a queue of turns', () => {
-  test('does one piece of work at a time, in the order in which they came, also after one that fails', async () => {
+  test('does one piece of work at a time, in the order of arrival, also after one that fails', async () => {
     const queue = createTurnQueue(createFakeClock());
     const order: string[] = [];
     const work = (name: string) => async (): Promise<string> => {
@@ -23,7 +23,7 @@ describe('a queue of turns', () => {
     ]);
   });
 
-  test('refuses the hundred-and-first that waits at once, and others after ten seconds', async () => {
+  test('refuses work at once when a hundred pieces wait, and waiting work after ten seconds', async () => {
     const clock = createFakeClock();
     const queue = createTurnQueue(clock);
     const first = Promise.withResolvers<string>();

@@ -69,7 +69,7 @@ async function write(
 
 describe('a record is verified by its outcome', () => {
   const counted = { usageSource: 'counted' } as const;
-  const unseen = { firstByteMs: null };
+  const unseen = { firstTextMs: null };
 
   test.each<[string, Partial<SettledRecord>]>([
     ['completed, at its price', {}],
@@ -124,7 +124,7 @@ describe('a record is verified by its outcome', () => {
     ['completed', 200, 49, false],
   ])('%s as passed on with %i for %i nano-USD is sound: %s', async (outcome, status, chargeNanos, sound) => {
     const passed = { protocol: 'passthrough', mode: 'sync', price: { ...free, request: 50 } } as const;
-    const settled = { usage: null, usageSource: 'none', firstByteMs: null } as const;
+    const settled = { usage: null, usageSource: 'none', firstTextMs: null } as const;
     await write(await pipeline.addKey(1_000_000), { ...settled, outcome, status, chargeNanos }, passed);
     expect((await verifyLedger(pipeline.books)).faults).toHaveLength(sound ? 0 : 1);
   });
@@ -144,7 +144,7 @@ describe('what a key has spent', () => {
       },
     );
 
-  test.each([null, 1_000])('stays an exact number, and the books balance (balance %s)', async (balance) => {
+  test.each([null, 1_000])('stays an exact number, and the ledger adds up (balance %s)', async (balance) => {
     const keyId = await pipeline.addKey(balance);
     const account = async () => (await pipeline.store.accounts([keyId])).get(keyId);
     await spend(keyId, maxNanos - 10);

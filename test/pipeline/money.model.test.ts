@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { costOf, free, holdFor, noTokens } from '../../src/domain/pricing.ts';
 import type { ModelPrice } from '../../src/domain/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
+import { endAllLeases } from '../../src/storage/lease-statements.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness.ts';
@@ -33,7 +34,9 @@ interface Model {
 interface Open {
   readonly request: DrivenRequest;
   readonly price: ModelPrice;
-  readonly hold: number | null;
+  /** What is set aside for it; 0 once its record was closed as lost. */
+  hold: number | null;
+  isLost: boolean;
   readonly stream: boolean;
   text: string;
   thoughts: string;
@@ -138,6 +141,7 @@ const start = (stream: boolean, cap: number | null): Command =>
         request,
         price: model.price,
         hold,
+        isLost: false,
         stream,
         text: '',
         thoughts: '',
@@ -226,18 +230,23 @@ const settleTwice = (index: number): Command =>
     },
   );
 
-/** The process dies and another one sweeps; what the dead one would still have settled comes too late. */
-const crash = (): Command =>
+/**
+ * The process is taken for dead: its lease is ended and its open records are closed as lost. The requests still run, and
+ * their settlements overtake the closing later.
+ */
+const loseLease = (): Command =>
   command(
-    'crash',
+    'loseLease',
     () => true,
     async (model, { pipeline }) => {
-      await pipeline.store.closeLostRecords();
-      const orphans = [...model.running];
-      for (const open of orphans) {
-        close(model, open, false);
-        open.request.leave();
-        await open.request.done;
+      await pipeline.engine.run([endAllLeases]);
+      const unsettled = model.running.filter(({ isLost }) => !isLost);
+      expect(await pipeline.store.closeLostRecords()).toBe(unsettled.length);
+      for (const open of unsettled) {
+        open.isLost = true;
+        model.held -= open.hold ?? 0;
+        if (model.balance !== null) model.balance += open.hold ?? 0;
+        open.hold &&= 0;
       }
     },
   );
@@ -300,7 +309,7 @@ const commands = fc.commands(
     ),
     index.map((at) => breakOff(at, 'truncated', ({ request }) => request.call?.give(null))),
     index.map((at) => settleTwice(at)),
-    fc.constant(crash()),
+    fc.constant(loseLease()),
     index.map((at) => changePrice(at)),
     fc.constant(revoke()),
   ],

@@ -66,7 +66,7 @@ async function turn(clock: FakeClock, faults: readonly string[]): Promise<void> 
   await eventually('a fault was told', () => faults.length > 0);
 }
 
-test('a database file with a second name is refused, since another process could own that one', async () => {
+test('the engine refuses a database file with a second name, under which another process could lock it', async () => {
   const { path, engine } = await open();
   await engine.close();
   linkSync(path, `${path}-other`);
@@ -89,7 +89,7 @@ describe('a database that is open', () => {
     await second.close();
   });
 
-  test('is untouched: nothing is told and nothing is wrong', async () => {
+  test('is not impaired while its files stay: no fault is reported', async () => {
     const { engine, clock, faults } = await open();
     for (let look = 0; look < 10; look++) {
       clock.advance(2_000);
@@ -127,7 +127,7 @@ describe('a database that is open', () => {
   });
 });
 
-test('a lock file that can not be used is told as what it is, not as another process', async () => {
+test('the engine reports a lock file that can not be used as such, not as another process', async () => {
   const path = join(makeTemporaryFolder(), 'textgate.db');
   writeFileSync(`${path}-owner`, 'no database '.repeat(500));
   const engine = openTestEngine(path);
@@ -135,7 +135,7 @@ test('a lock file that can not be used is told as what it is, not as another pro
   await engine.close();
 });
 
-describe('a folder whose name has signs that mean something in URLs', () => {
+describe('a database in a folder whose name has characters with a meaning in URLs', () => {
   const inOddFolder = (): string => join(makeTemporaryFolder(), 'a%41b?c#d', 'textgate.db');
 
   test('can be backed up', async () => {

@@ -3,13 +3,13 @@ import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import type { Engine, Statement } from '../../src/storage/engine.ts';
+import { say } from '../conformance/engine.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 
-const say = (sql: string, ...values: Statement['values']): Statement => ({ sql, values });
 const insert = (value: number): Statement => say('INSERT INTO t VALUES (?)', value);
 const count = say('SELECT count(*) AS count FROM t');
 
@@ -70,43 +70,8 @@ async function countRows(engine: Engine): Promise<unknown> {
   return rows?.[0]?.['count'];
 }
 
-describe('a read', () => {
-  test('sees everything that was committed before it began', async () => {
-    const { engine } = await open();
-    for (let number = 1; number <= 300; number++) {
-      await engine.run([insert(number)]);
-      expect(await countRows(engine)).toBe(number);
-    }
-  });
-
-  test('delays no commit, however long it takes', async () => {
-    const { engine } = await open();
-    const order: string[] = [];
-    const read = engine.read([slow]).then(() => order.push('read'));
-    for (let number = 0; number < 10; number++) await engine.run([insert(number)]);
-    order.push('ten commits');
-    await read;
-    expect(order).toEqual(['ten commits', 'read']);
-  });
-
-  test('is of one moment, whatever is committed between its statements', async () => {
-    const { engine } = await open();
-    const read = engine.read([count, slow, count]);
-    let committed = 0;
-    const reading = read.then(() => (committed = Number.MAX_SAFE_INTEGER));
-    while (committed < 200) await engine.run([insert(++committed)]);
-    const [before, , after] = await read;
-    await reading;
-    expect(after).toEqual(before);
-  });
-
-  test('can change nothing', async () => {
-    const { engine } = await open();
-    await expect(engine.read([insert(1)])).rejects.toThrow('readonly');
-    expect(await countRows(engine)).toBe(0);
-  });
-
-  test('is refused where too many wait for their turn, and commits are not', async () => {
+describe('the engine', () => {
+  test('refuses reads where too many wait for their turn, and still commits', async () => {
     const { engine } = await open();
     const reads = [slow, ...Array.from({ length: 2_500 }, () => count)].map((one) => engine.read([one]));
     const settled = Promise.allSettled(reads);
@@ -116,7 +81,7 @@ describe('a read', () => {
     expect(refused[0]).toMatchObject({ reason: expect.any(StorageError) as StorageError });
   });
 
-  test('of a database in memory goes over its one connection', async () => {
+  test('reads a database in memory over its one connection', async () => {
     const { engine, started } = await open(':memory:');
     await engine.run([insert(1)]);
     expect(await countRows(engine)).toBe(1);
@@ -124,8 +89,8 @@ describe('a read', () => {
   });
 });
 
-describe('the thread that writes', () => {
-  test('is started again when it dies; what waited for it is refused, what comes next is done', async () => {
+describe('the writer thread', () => {
+  test('is started again when it dies: units that waited for it are refused, later ones are run', async () => {
     const { engine, faults, kill } = await open();
     await engine.run([insert(1)]);
     const waiting = Promise.allSettled([engine.run([slow])]);
@@ -137,7 +102,7 @@ describe('the thread that writes', () => {
     expect(faults).toEqual(['the database thread died and is started again']);
   });
 
-  test('is not started a third time soon after the second, but later it is', async () => {
+  test('is started again after ten minutes without a death, and not sooner', async () => {
     const { engine, clock, kill, started } = await open();
     await kill('writer');
     await engine.run([insert(1)]);
@@ -153,7 +118,7 @@ describe('the thread that writes', () => {
     expect(started('writer')).toBe(3);
   });
 
-  test('loses the database when it can’t open it again', async () => {
+  test('loses the database when it can not open it again', async () => {
     const { engine, kill, misdirect } = await open();
     misdirect('/dev/null/no.db');
     await kill('writer');
@@ -161,7 +126,7 @@ describe('the thread that writes', () => {
     await expect(engine.run([insert(1)])).rejects.toThrow(StorageError);
   });
 
-  test('takes a database in memory with it', async () => {
+  test('loses a database in memory when it dies', async () => {
     const { engine, kill, started } = await open(':memory:');
     await kill('writer');
     await engine.lost;
@@ -170,8 +135,8 @@ describe('the thread that writes', () => {
   });
 });
 
-describe('the thread that reads', () => {
-  test('is started again after a while whenever it dies, and commits go on', async () => {
+describe('the reader thread', () => {
+  test('is started again after a growing delay whenever it dies, while commits go on', async () => {
     const { engine, clock, kill, started, faults } = await open();
     for (const waitMs of [100, 200, 400]) {
       await kill('reader');
@@ -189,11 +154,11 @@ describe('the thread that reads', () => {
     expect(faults).toHaveLength(3);
   });
 
-  test('refuses what waited for it when it dies', async () => {
+  test('refuses the reads that waited for it when it dies', async () => {
     const { engine, kill } = await open();
     const reads = Promise.allSettled([engine.read([slow]), engine.read([count])]);
     await kill('reader');
     expect((await reads).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    await eventually('the engine knows', () => engine.impaired !== null);
+    await eventually('the engine is impaired', () => engine.impaired !== null);
   });
 });

@@ -51,7 +51,7 @@ function startDirectory() {
 }
 
 describe('a flood of guessed keys', () => {
-  test('reaches the database with a bounded number of look-ups at a time; the others are refused as overload', async () => {
+  test('makes a bounded number of look-ups at a time, and is refused as overload beyond that', async () => {
     const { directory, state, lookedUp, answers, shed } = startDirectory();
     state.holdsBack = true;
     const found = Array.from({ length: 5_000 }, (_, number) => directory.find(made(number).secret));
@@ -80,14 +80,14 @@ describe('a flood of guessed keys', () => {
     expect(await again).toMatchObject({ id });
   });
 
-  test('with wrong checksums costs no look-up at all', () => {
+  test('with wrong checksums makes no look-up', () => {
     const { directory, lookedUp } = startDirectory();
     for (let number = 0; number < 1_000; number++)
       expect(directory.find(`${made(number).secret.slice(0, -6)}000000`)).toBeNull();
     expect(lookedUp).toEqual([]);
   });
 
-  test('of one and the same key costs one look-up', async () => {
+  test('of one and the same key makes one look-up', async () => {
     const { directory, state, lookedUp, answers } = startDirectory();
     state.holdsBack = true;
     const found = Array.from({ length: 1_000 }, async () => directory.find(made(1).secret));
@@ -98,14 +98,14 @@ describe('a flood of guessed keys', () => {
 });
 
 describe('a key', () => {
-  test('issued before keys had a checksum is found', async () => {
+  test('is found when it was issued before keys had a checksum', async () => {
     const { directory, add } = startDirectory();
     const old = made(3).secret.slice(0, -6);
     add(old);
     expect(await directory.find(old)).toMatchObject({ id: made(3).id });
   });
 
-  test('that is revoked while it is looked up is not accepted from what was read before', async () => {
+  test('is refused when it is revoked while it is looked up, whatever was read before', async () => {
     const { directory, add, keys, state, lookedUp, answers } = startDirectory();
     const { secret } = made(1);
     add(secret);
@@ -122,7 +122,7 @@ describe('a key', () => {
   });
 });
 
-test('keys that can’t be read are one line in the log, and then one with a count', async () => {
+test('the directory logs failed reads of keys once, and then once more with a count', async () => {
   const { directory, clock, state, faults } = startDirectory();
   state.fault = new StorageError('database is locked');
   for (let number = 0; number < 1_000; number++)

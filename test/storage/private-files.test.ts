@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 
-test('the files of a database that others can read are made private at the start, with one line in the log', async () => {
+test('the start makes the files of a database private that others can read, and logs one line', async () => {
   const folder = makeTemporaryFolder();
   const storage = join(folder, 'textgate.db');
   writeFileSync(storage, '');
@@ -22,7 +22,7 @@ test('the files of a database that others can read are made private at the start
   await gateway.close();
 });
 
-test('everything that belongs to a database behind a symlink lies beside its file, and is made private', async () => {
+test('a database behind a symlink has all its files beside the real one, and all are made private', async () => {
   const [folder, links] = [makeTemporaryFolder(), makeTemporaryFolder()];
   const storage = join(folder, 'textgate.db');
   for (const end of ['', '-settlements']) {

@@ -49,7 +49,7 @@ async function open(faults: string[] = []): Promise<{ spool: SettlementSpool; le
 }
 
 describe('the spool of settlements', () => {
-  test('holds them whole and in order for the next process', async () => {
+  test('keeps settlements whole and in order for the next process', async () => {
     const { spool } = await open();
     await Promise.all([spool.append(record('a')), spool.append(record('b'))]);
     await spool.append(record('c'));
@@ -58,7 +58,7 @@ describe('the spool of settlements', () => {
     await next.close();
   });
 
-  test('takes its space on the disk when it is opened, for its owner alone, and keeps it', async () => {
+  test('allocates its space on the disk when it is opened, readable for its owner alone, and keeps it', async () => {
     const { spool } = await open();
     const { size, blocks, mode } = statSync(file);
     expect([size, mode & 0o777]).toEqual([reservedBytes, 0o600]);
@@ -68,7 +68,7 @@ describe('the spool of settlements', () => {
     expect(statSync(file).size).toBe(reservedBytes);
   });
 
-  test('is empty after it was emptied, but for what came after that', async () => {
+  test('is empty after a clear, except for settlements appended after it', async () => {
     const { spool } = await open();
     void spool.append(record('a'));
     const emptied = spool.clear();
@@ -79,7 +79,7 @@ describe('the spool of settlements', () => {
     expect(readFileSync(file).every((byte) => byte === 0)).toBe(true);
   });
 
-  test('leaves a torn line out, and what is appended to it is not lost with it', async () => {
+  test('skips a torn line, and loses nothing that is appended behind it', async () => {
     writeFileSync(file, writeSpoolLine(record('a')) + writeSpoolLine(record('b')).slice(0, -20));
     const { spool, left } = await open();
     expect(left).toEqual(['a', 1]);
@@ -87,7 +87,7 @@ describe('the spool of settlements', () => {
     expect((await open()).left).toEqual(['a', 'c', 1]);
   });
 
-  test('keeps a last line that only lacks its end, and writes nothing to a torn file at the start', async () => {
+  test('keeps a last line without its newline, and writes nothing to a torn file at the start', async () => {
     const text = writeSpoolLine(record('a')) + writeSpoolLine(record('b')).trimEnd();
     writeFileSync(file, text);
     const { spool, left } = await open();
@@ -100,7 +100,7 @@ describe('the spool of settlements', () => {
   test.each([
     ['it', () => rmSync(file)],
     ['its folder', () => rmSync(dirname(file), { recursive: true })],
-  ])('is written anew, with all that waits, when %s was deleted', async (_what, remove) => {
+  ])('is written anew, with all waiting settlements, when %s was deleted', async (_what, remove) => {
     const faults: string[] = [];
     const { spool } = await open(faults);
     remove();
@@ -114,7 +114,7 @@ describe('the spool of settlements', () => {
     expect((await open()).left).toEqual([0]);
   });
 
-  test('is there after the end, even if it was deleted after the last settlement', async () => {
+  test('exists after its close, even if it was deleted after the last settlement', async () => {
     const spool = createSettlementSpool(database, () => {});
     await spool.open();
     await spool.append(record('a'));
@@ -123,7 +123,7 @@ describe('the spool of settlements', () => {
     expect((await open()).left).toEqual(['a', 0]);
   });
 
-  test('fails at the end when its settlements are in no file that the next process would find', async () => {
+  test('rejects its close when its settlements are in no file that the next process would find', async () => {
     const spool = createSettlementSpool(database, () => {});
     await spool.open();
     await spool.append(record('a'));
@@ -132,7 +132,7 @@ describe('the spool of settlements', () => {
     await expect(spool.close()).rejects.toThrow('EISDIR');
   });
 
-  test('leaves settlements alone that another file brought to its place, until the next start', async () => {
+  test('keeps the settlements of a file that took its place until the next start', async () => {
     const { spool } = await open();
     await spool.append(record('a'));
     rmSync(file);
@@ -148,12 +148,12 @@ describe('the spool of settlements', () => {
     ['that are not JSON', 'AAAAAA {"\n'],
     ['that lack a field', writeSpoolLine({ ...record('x'), status: undefined } as unknown as SettledRecord)],
     ['whose charge is negative', writeSpoolLine({ ...record('x'), chargeNanos: -1 })],
-  ])('leaves lines out %s, and keeps those around them', async (_name, line) => {
+  ])('skips lines %s, and keeps those around them', async (_name, line) => {
     writeFileSync(file, writeSpoolLine(record('a')) + line + writeSpoolLine(record('b')));
     expect((await open()).left).toEqual(['a', 'b', 1]);
   });
 
-  test('grows beyond its reserved space, and gives that back when it is emptied', async () => {
+  test('grows beyond its reserved space, and shrinks back when it is cleared', async () => {
     const { spool } = await open();
     const attempts = Array.from({ length: 1_000 }, () => ({
       upstream: 'u',
@@ -172,14 +172,14 @@ describe('the spool of settlements', () => {
     expect((await open()).left).toEqual([0]);
   });
 
-  test('that is there but can’t be read is an error, since money lies in it', async () => {
+  test('rejects its opening when its file exists and can not be read, since money lies in it', async () => {
     mkdirSync(file);
     await expect(createSettlementSpool(database, () => {}).open()).rejects.toThrow(
       /EISDIR.*textgate\.db-settlements/,
     );
   });
 
-  test('of an older file that ends without zeros is read to its end', async () => {
+  test('reads an older file without zeros to its end', async () => {
     writeFileSync(file, '');
     appendFileSync(file, writeSpoolLine(record('a')));
     expect((await open()).left).toEqual(['a', 0]);

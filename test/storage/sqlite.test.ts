@@ -3,9 +3,12 @@ import { createHash, randomUUID } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { free } from '../../src/domain/pricing.ts';
-import type { Engine, Statement } from '../../src/storage/engine.ts';
+import { verifyLedger } from '../../src/operations/verify-ledger.ts';
+import type { Engine } from '../../src/storage/engine.ts';
+import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
 import { migrations } from '../../src/storage/sqlite/migrations.ts';
 import { createStore } from '../../src/storage/store.ts';
+import { say } from '../conformance/engine.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
@@ -18,9 +21,7 @@ async function openEngine(path = ':memory:'): Promise<Engine> {
   return engine;
 }
 
-const say = (sql: string, ...values: Statement['values']): Statement => ({ sql, values });
-
-/** A database as the version that knew only the first `count` steps left it. */
+/** A database as a version with only the first `count` migrations left it. */
 function makeOldDatabase(path: string, count: number): void {
   const database = new DatabaseSync(path);
   database.exec(
@@ -36,23 +37,8 @@ function makeOldDatabase(path: string, count: number): void {
   database.close();
 }
 
-describe('units', () => {
-  test('that share a commit fail alone, and whole', async () => {
-    const engine = await openEngine();
-    await engine.run([say('CREATE TABLE t (a INTEGER PRIMARY KEY)')]);
-    const units = [
-      engine.run([say('INSERT INTO t VALUES (?)', 1)]),
-      engine.run([say('INSERT INTO t VALUES (?)', 2), say('INSERT INTO t VALUES (?)', 1)]),
-      engine.run([say('INSERT INTO nowhere VALUES (1)')]),
-      engine.run([say('INSERT INTO t VALUES (?)', 3)]),
-    ];
-    const settled = await Promise.allSettled(units);
-    expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled']);
-    const [rows] = await engine.run([say('SELECT a FROM t ORDER BY a')]);
-    expect(rows?.map((row) => row['a'])).toEqual([1, 3]);
-  });
-
-  test('are done in the order in which they were handed in, however many there are', async () => {
+describe('the writer', () => {
+  test('runs units in the order in which they were handed in, however many there are', async () => {
     const engine = await openEngine();
     await engine.run([say('CREATE TABLE t (a INTEGER)')]);
     const numbers = Array.from({ length: 2_000 }, (_, number) => number);
@@ -61,7 +47,7 @@ describe('units', () => {
     expect(rows?.map((row) => row['a'])).toEqual(numbers);
   });
 
-  test('handed in before the close are committed, later ones are refused', async () => {
+  test('commits to the file what was handed in before the close, and refuses later units', async () => {
     const path = join(makeTemporaryFolder(), 'textgate.db');
     const engine = openTestEngine(path, { durability: 'full' });
     const early = engine.run([say('CREATE TABLE t (a INTEGER)'), say('INSERT INTO t VALUES (7)')]);
@@ -74,6 +60,25 @@ describe('units', () => {
 });
 
 describe('a database', () => {
+  test('of version 7 keeps its ledger sound when its postings are counted', async () => {
+    const path = join(makeTemporaryFolder(), 'textgate.db');
+    makeOldDatabase(path, 7);
+    const old = new DatabaseSync(path);
+    old.exec(`
+      INSERT INTO api_keys (id, hash, name, created_at) VALUES ('key_a', 'h', 'old', 5);
+      INSERT INTO accounts (key_id, balance, held, spent) VALUES ('key_a', 3, 2, 1);
+      INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, hold)
+        VALUES ('req_open', 'key_a', 6, 'chat', 'sync', 'm', 'u', 0, 2);
+      INSERT INTO ledger (key_id, created_at, kind, delta, posting) VALUES ('key_a', 5, 'credit', 6, 'p');
+      INSERT INTO ledger (key_id, created_at, kind, delta, posting) VALUES ('key_a', 5, 'charge', -1, 'q')`);
+    old.close();
+    const engine = await openEngine(path);
+    const audit = createLedgerAudit(engine);
+    expect(await verifyLedger(audit)).toMatchObject({ imbalanceNanos: 0, faults: [] });
+    expect(await createStore(engine, tools).closeLostRecords()).toBe(1);
+    expect(await verifyLedger(audit)).toMatchObject({ imbalanceNanos: 0, faults: [] });
+  });
+
   test('of the first version is brought up to date, with its keys', async () => {
     const path = join(makeTemporaryFolder(), 'textgate.db');
     makeOldDatabase(path, 1);
@@ -90,19 +95,19 @@ describe('a database', () => {
       limits: { concurrency: 3 },
       models: null,
       expiresAt: null,
-      revokedAt: null,
+      revokedAtMs: null,
       hasBalance: false,
       compatibility: {},
     });
   });
 
   test.each([
-    ['a step is another one than ours', `UPDATE migrations SET checksum = 'x' WHERE number = 1`, 'step 1'],
     [
-      'it has a step that we don’t know',
-      `INSERT INTO migrations VALUES (999, 'later', 'x')`,
-      'newer version',
+      'one of its migrations differs from ours',
+      `UPDATE migrations SET checksum = 'x' WHERE number = 1`,
+      'step 1',
     ],
+    ['it has a later migration', `INSERT INTO migrations VALUES (999, 'later', 'x')`, 'newer version'],
   ])('is refused when %s', async (_name, change, reason) => {
     const path = join(makeTemporaryFolder(), 'textgate.db');
     makeOldDatabase(path, migrations.length);
@@ -115,7 +120,7 @@ describe('a database', () => {
     await engine.close();
   });
 
-  test('is owned by one process at a time, and free again once that one has closed', async () => {
+  test('is opened by one process at a time, and by the next once that one has closed', async () => {
     const path = join(makeTemporaryFolder(), 'textgate.db');
     const first = openTestEngine(path);
     await first.ready;
@@ -127,7 +132,7 @@ describe('a database', () => {
   });
 });
 
-describe('a record', () => {
+describe('a process on a file', () => {
   const opened = {
     requestId: 'req_1',
     keyId: 'key_a',
@@ -136,46 +141,46 @@ describe('a record', () => {
     mode: 'sync',
     model: 'm',
     upstream: 'u',
-    queuedMs: 0.4,
+    queuedMs: 0,
     price: free,
-    hold: { nanos: 0, leastNanos: 1 },
+    hold: { nanos: 700, leastNanos: 1 },
   } as const;
-  const settled = {
-    requestId: 'req_1',
-    outcome: 'completed',
-    upstream: null,
-    attempts: [],
-    status: 200,
-    usage: null,
-    usageSource: 'none',
-    price: null,
-    chargeNanos: 0,
-    firstTextMs: null,
-    totalMs: 2.6,
-  } as const;
+  const key = {
+    id: 'key_a',
+    name: 'a',
+    createdAtMs: 1,
+    limits: {},
+    models: null,
+    expiresAt: null,
+    revokedAtMs: null,
+    hasBalance: true,
+    compatibility: {},
+  };
 
-  test('is settled once: a second settlement is an error, and changes nothing', async () => {
+  test('closes at once what the process before it left open: the lock of the file proves that one dead', async () => {
+    const path = join(makeTemporaryFolder(), 'textgate.db');
+    const first = openTestEngine(path);
+    const earlier = createStore(first, tools);
+    await earlier.createKey(key, 'h', 1_000);
+    await earlier.open(opened);
+    await first.close();
+    const engine = await openEngine(path);
+    const store = createStore(engine, tools);
+    await store.open({ ...opened, requestId: 'req_2', hold: { nanos: 5, leastNanos: 1 } });
+    expect(await store.closeLostRecords()).toBe(1);
+    expect((await store.accounts(['key_a'])).get('key_a')).toEqual({
+      balanceNanos: 995,
+      heldNanos: 5,
+      spentNanos: 0,
+    });
+  });
+
+  test('finds a sound ledger whose rows have gaps in their numbers', async () => {
     const engine = await openEngine();
     const store = createStore(engine, tools);
-    await store.createKey(
-      {
-        id: 'key_a',
-        name: 'a',
-        createdAtMs: 1,
-        limits: {},
-        models: null,
-        expiresAt: null,
-        revokedAtMs: null,
-        hasBalance: false,
-        compatibility: {},
-      },
-      'h',
-      null,
-    );
-    await store.open(opened);
-    await store.settle(settled);
-    await expect(store.settle({ ...settled, outcome: 'drained' })).rejects.toThrow('no open record of req_1');
-    const [rows] = await engine.run([say('SELECT outcome, total_ms FROM records')]);
-    expect(rows).toMatchObject([{ outcome: 'completed', total_ms: 3 }]);
+    await store.createKey(key, 'h', 1_000);
+    await engine.run([say('UPDATE sqlite_sequence SET seq = seq + 10')]);
+    await store.credit({ keyId: 'key_a', nanos: 5, reference: 'r' });
+    expect(await verifyLedger(createLedgerAudit(engine))).toMatchObject({ imbalanceNanos: 0, faults: [] });
   });
 });

@@ -24,8 +24,8 @@ class ScriptedThread extends EventEmitter {
 
 const options = { role: 'writer', path: '/db', name: '/db', durability: 'normal' } as const;
 
-describe('the end of a database thread', () => {
-  test('in the middle of a rescue is an error: the database is on no disk', async () => {
+describe('a database thread', () => {
+  test('rejects its close when it ends in the middle of a rescue: the database is on no disk', async () => {
     const worker = new ScriptedThread();
     const thread = startDatabaseThread(options, 1, () => worker.port);
     const closed = thread.close(true);
@@ -33,7 +33,7 @@ describe('the end of a database thread', () => {
     await expect(closed).rejects.toThrow('could not be written back');
   });
 
-  test('without a rescue is an end', async () => {
+  test('resolves its close when it ends without a rescue', async () => {
     const worker = new ScriptedThread();
     const thread = startDatabaseThread(options, 1, () => worker.port);
     const closed = thread.close();
@@ -42,7 +42,7 @@ describe('the end of a database thread', () => {
   });
 });
 
-test('a reader that could not be started is tried again', () => {
+test('the reader thread is started again later when it could not be started', () => {
   const clock = createFakeClock();
   let tries = 0;
   const worker = new ScriptedThread();
@@ -58,7 +58,7 @@ test('a reader that could not be started is tried again', () => {
   expect(reader.thread).not.toBeNull();
 });
 
-test('a copy that can not be brought to the disk ends its thread before its file is deleted', async () => {
+test('a copy that can not be synced to the disk ends its thread before its file is deleted', async () => {
   const path = join(makeTemporaryFolder(), 'textgate.db');
   writeFileSync(path, '');
   const worker = new ScriptedThread();
@@ -71,5 +71,5 @@ test('a copy that can not be brought to the disk ends its thread before its file
     return worker.port;
   });
   await expect(copying).rejects.toThrow('ENOENT');
-  expect(worker.asked).toEqual([{ close: true, rescue: false }]);
+  expect(worker.asked).toEqual([{ kind: 'close', rescue: false }]);
 });

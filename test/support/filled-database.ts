@@ -29,14 +29,17 @@ export function fillDatabase(
   const database = new DatabaseSync(file, { timeout: 10_000 });
   database.exec('PRAGMA foreign_keys = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -400000; BEGIN');
   const key = database.prepare('INSERT INTO api_keys (id, hash, name, created_at) VALUES (?, ?, ?, ?)');
-  const account = database.prepare('INSERT INTO accounts (key_id, balance, spent) VALUES (?, ?, ?)');
+  const account = database.prepare(
+    'INSERT INTO accounts (key_id, balance, spent, postings) VALUES (?, ?, ?, ?)',
+  );
   const credit = database.prepare(
     `INSERT INTO ledger (key_id, created_at, kind, delta, reference, posting) VALUES (?, ?, 'credit', ?, 'first', ?)`,
   );
   for (let number = 0; number < keys; number++) {
-    const spent = chargeNanos * (Math.floor(records / keys) + (number < records % keys ? 1 : 0));
+    const charges = Math.floor(records / keys) + (number < records % keys ? 1 : 0);
+    const spent = chargeNanos * charges;
     key.run(keyIdOf(number), hashKey(secretOf(number)), `key ${number}`, startMs + number);
-    account.run(keyIdOf(number), balanceNanos, spent);
+    account.run(keyIdOf(number), balanceNanos, spent, charges + 1);
     credit.run(keyIdOf(number), startMs, balanceNanos + spent, `opening-${number}`);
   }
   const record = database.prepare(

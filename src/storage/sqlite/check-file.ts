@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 
-/** What is wrong with a database file, as far as its structure tells; `null` when it is sound. Changes nothing. */
+/** The first fault in the structure of a database file; `null` when it is sound. Changes nothing. */
 export function whyDamaged(path: string): string | null {
   try {
     const database = new DatabaseSync(path, { readOnly: true });
@@ -8,7 +8,7 @@ export function whyDamaged(path: string): string | null {
       const [row] = database.prepare('PRAGMA quick_check(1)').all();
       const found = String(row?.['quick_check']);
       if (found !== 'ok') return found;
-      // An empty file is a sound database of no tables.
+      // An empty file is a sound database without tables.
       database.prepare('SELECT count(*) FROM migrations').get();
       return null;
     } finally {

@@ -9,19 +9,19 @@ import { filesOf } from './file-ids.ts';
 import { startDatabaseThread } from './thread.ts';
 import type { StartThread } from './thread.ts';
 
-/** What the disk must have left beside a copy, in bytes: a full disk would stop the gateway itself. */
+/** The space that must remain on the disk beside a copy, in bytes: a full disk would stop the gateway. */
 const spareBytes = 67_108_864;
 
-/** How often what was written of a copy is brought to the disk, in milliseconds. */
+/** The interval at which a growing copy is synced to the disk, in milliseconds. */
 const syncMs = 100;
 
-/** How much of a copy is deleted at once, in bytes. */
+/** The size of the pieces in which a copy is deleted, in bytes. */
 const pieceBytes = 16_777_216;
 
 const infix = '.copy-';
 
 /**
- * Copies a database to a file beside it, in a thread that lives for the copy only. Rejects with a `StorageError` when the
+ * Copies a database to a file beside it, in a thread that ends with the copy. Rejects with a `StorageError` when the
  * disk has no room for it.
  */
 export async function copyDatabase(
@@ -42,7 +42,7 @@ export async function copyDatabase(
     try {
       await syncUntil(thread.opened, target, clock);
     } finally {
-      // Also after a failed sync: the thread would write on to a file that is deleted.
+      // Also after a failed sync: otherwise the thread would write on to a deleted file.
       await thread.close();
     }
     return { bytes: statSync(target).size, read: () => createReadStream(target), remove };
@@ -53,8 +53,8 @@ export async function copyDatabase(
 }
 
 /**
- * Brings a file that is being written to the disk a little at a time. All at once at the end it would fill the disk's
- * queue, and every commit meanwhile would wait behind it.
+ * Syncs a file to the disk while it is being written. One sync at the end would fill the disk's queue, and every commit
+ * meanwhile would wait behind it.
  */
 async function syncUntil(written: Promise<unknown>, target: string, clock: Clock): Promise<void> {
   const file = await promises.open(target, 'r');
@@ -72,8 +72,8 @@ async function syncUntil(written: Promise<unknown>, target: string, clock: Clock
 }
 
 /**
- * Deletes a file from its end. A large one deleted at once keeps the file system busy for so long that commits wait, and
- * on this thread the requests would.
+ * Deletes a file piece by piece, from its end. Deleting a large file at once keeps the file system busy for so long that
+ * commits wait, and deleting it synchronously would stop the requests of this thread.
  */
 async function removeInPieces(path: string): Promise<void> {
   for (let bytes = sizeOf(path) - pieceBytes; bytes > 0; bytes -= pieceBytes)
@@ -81,7 +81,7 @@ async function removeInPieces(path: string): Promise<void> {
   await promises.rm(path, { force: true });
 }
 
-/** Deletes what processes that were killed in the middle of a copy have left. */
+/** Deletes unfinished copies of processes that were killed. */
 export function removeOldCopies(path: string): void {
   const folder = dirname(path);
   const prefix = `${basename(path)}${infix}`;

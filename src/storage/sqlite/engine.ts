@@ -2,6 +2,7 @@ import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { Engine } from '../engine.ts';
+import { endAllLeases } from '../lease-statements.ts';
 import { realDatabasePath } from '../private-files.ts';
 import { copyDatabase, removeOldCopies } from './copy.ts';
 import { watchFiles } from './file-watch.ts';
@@ -12,8 +13,9 @@ import type { Reader } from './reader.ts';
 import { startDatabaseThread } from './thread.ts';
 import type { DatabaseThread, StartThread } from './thread.ts';
 import { keepWriter } from './writer.ts';
+import type { Writer } from './writer.ts';
 
-/** How many units may wait for a commit, and how many reads for their turn; more are refused rather than kept. */
+/** How many units may wait for a commit, and how many reads for their turn; more are refused. */
 const maxWaitingUnits = 10_000;
 const maxWaitingReads = 2_000;
 
@@ -27,44 +29,23 @@ interface SqliteOptions {
 }
 
 /**
- * Runs units on SQLite in a thread of its own, and reads in another one over a second connection, so that no read stands
- * in front of a commit. A database in memory has one connection, which does both.
+ * Runs units on SQLite in one thread, and reads in another over a second connection, so that no commit waits for a read.
+ * A database in memory has one connection, which does both.
  */
-export function createSqliteEngine({ path, durability, clock, onFault, startThread }: SqliteOptions): Engine {
-  const isFile = path !== ':memory:';
-  const file = isFile ? realDatabasePath(path) : path;
-  const start = (role: ThreadOptions['role'], maxWaiting: number): DatabaseThread =>
-    startDatabaseThread({ role, path: file, name: path, durability }, maxWaiting, startThread);
+export function createSqliteEngine(options: SqliteOptions): Engine {
+  const { clock, onFault, startThread } = options;
+  const isFile = options.path !== ':memory:';
+  const file = isFile ? realDatabasePath(options.path) : options.path;
   const lost = Promise.withResolvers<Error>();
-  let reader: Reader | null = null;
-  let watch: FileWatch | null = null;
-
-  const writer = keepWriter({
-    start: () => start('writer', maxWaitingUnits),
-    canRestart: () => watch !== null && watch.fault === null && !watch.isDatabaseGone(),
-    onOpened(files) {
-      if (files === null) return;
-      watch?.stop();
-      watch = watchFiles(file, files, {
-        clock,
-        onFault,
-        relock: () => writer.thread.relock(),
-        onLost: lost.resolve,
-      });
-      reader ??= keepReader(
-        () => (watch?.isDatabaseGone() === true ? null : start('reader', maxWaitingReads)),
-        clock,
-        onFault,
-      );
-    },
-    clock,
-    onFault,
-  });
-  void writer.lost.then(lost.resolve);
+  const threads = keepThreads(file, options, lost.resolve);
+  const { writer } = threads;
   const firstOpened = writer.thread.opened;
+  // The first unit of all, before a store can take a lease. The lock proves every earlier owner dead, so what those left
+  // open can be closed at once. Where it fails, as on a full disk, the leases end for not being renewed.
+  writer.thread.submit([endAllLeases]).catch(() => {});
   const ready = firstOpened.then(async () => {
     if (isFile) removeOldCopies(file);
-    await reader?.thread?.opened;
+    await threads.reader?.thread?.opened;
   });
   ready.catch(() => {});
 
@@ -80,7 +61,7 @@ export function createSqliteEngine({ path, durability, clock, onFault, startThre
       if (!isFile) return run(statements);
       await firstOpened;
       if (writer.broken !== null) throw writer.broken;
-      const thread = reader?.thread ?? null;
+      const thread = threads.reader?.thread ?? null;
       if (thread === null) throw new StorageError('the thread that reads the database is being restarted');
       return thread.submit(statements);
     },
@@ -89,15 +70,63 @@ export function createSqliteEngine({ path, durability, clock, onFault, startThre
       return writer.broken;
     },
     get impaired() {
+      const { reader, watch } = threads;
       if (watch?.fault) return watch.fault;
       return reader !== null && reader.thread === null ? 'the database can not be read right now' : null;
     },
     async close() {
+      const { reader, watch } = threads;
       watch?.stop();
       const isGone = writer.broken === null && watch?.isDatabaseGone() === true;
       await reader?.close();
       const rescued = await writer.close(isGone);
       if (rescued !== null) onFault('the database was written back to the disk', rescued);
+    },
+  };
+}
+
+/** The threads of one database, and the watch over its files. A database in memory has the writer alone. */
+interface Threads {
+  readonly writer: Writer;
+  /** `null` until the database is open. */
+  readonly reader: Reader | null;
+  readonly watch: FileWatch | null;
+}
+
+/** Starts the writer, and the reader once the database is open. `onLost` gets the reason when it can't be kept in use. */
+function keepThreads(
+  file: string,
+  { path, durability, clock, onFault, startThread }: SqliteOptions,
+  onLost: (reason: Error) => void,
+): Threads {
+  const start = (role: ThreadOptions['role'], maxWaiting: number): DatabaseThread =>
+    startDatabaseThread({ role, path: file, name: path, durability }, maxWaiting, startThread);
+  let reader: Reader | null = null;
+  let watch: FileWatch | null = null;
+  const writer = keepWriter({
+    start: () => start('writer', maxWaitingUnits),
+    canRestart: () => watch !== null && watch.fault === null && !watch.isDatabaseGone(),
+    onOpened(files) {
+      if (files === null) return;
+      watch?.stop();
+      watch = watchFiles(file, files, { clock, onFault, relock: () => writer.thread.relock(), onLost });
+      reader ??= keepReader(
+        () => (watch?.isDatabaseGone() === true ? null : start('reader', maxWaitingReads)),
+        clock,
+        onFault,
+      );
+    },
+    clock,
+    onFault,
+  });
+  void writer.lost.then(onLost);
+  return {
+    writer,
+    get reader() {
+      return reader;
+    },
+    get watch() {
+      return watch;
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { StorageReason } from '../../domain/storage-refusal.ts';
+import type { UnitFailure } from './messages.ts';
 
 /** By SQLite's primary result codes (https://sqlite.org/rescode.html). */
 const reasonByCode: ReadonlyMap<number, StorageReason> = new Map([
@@ -19,12 +20,12 @@ export function reasonOf(code: number | undefined): StorageReason {
   return code === undefined ? 'unknown' : (reasonByCode.get(code & 0xff) ?? 'unknown');
 }
 
-/** SQLITE_MISMATCH, for what Node finds in a unit before SQLite sees it: it is as wrong the next time. */
+/** SQLITE_MISMATCH, for values that Node rejects before they reach SQLite: the same unit fails again. */
 const mismatch = 20;
 const nodeMismatches = new Set(['ERR_INVALID_ARG_TYPE', 'ERR_INVALID_ARG_VALUE', 'ERR_OUT_OF_RANGE']);
 
-/** The fields of a reply that say how a unit failed. */
-export function failureOf(error: unknown): { readonly error: string; readonly code?: number } {
+/** Why a unit failed, as a reply carries it. */
+export function failureOf(error: unknown): UnitFailure {
   if (!(error instanceof Error)) return { error: String(error) };
   const { message, code, errcode } = error as NodeJS.ErrnoException & { readonly errcode?: number };
   if (errcode !== undefined) return { error: message, code: errcode };

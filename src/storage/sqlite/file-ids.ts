@@ -1,6 +1,6 @@
 import { promises, statSync } from 'node:fs';
 
-/** Which file a path leads to: its device and inode. */
+/** The identity of a file: its device and inode. */
 export type FileId = string;
 
 /** The files of an open database, as they were when it was opened. */
@@ -10,18 +10,18 @@ export interface FileIds {
   readonly lock: FileId | null;
 }
 
-/** The names of a database's files. All three belong together, and none may be replaced while it is open. */
+/** The paths of a database's files. All three belong together, and none may be replaced while it is open. */
 export function filesOf(path: string): Readonly<Record<keyof FileIds, string>> {
   return { database: path, log: `${path}-wal`, lock: `${path}-owner` };
 }
 
-/** `null` when nothing is there. */
+/** The file that is at a path now; `null` when there is none. */
 export function fileIdOf(path: string): FileId | null {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stats === undefined ? null : `${stats.dev}:${stats.ino}`;
 }
 
-/** As `fileIdOf`, without waiting for the disk; `undefined` when the file system does not say. */
+/** As `fileIdOf`, without waiting for the disk; `undefined` when the file system gives no answer. */
 export async function lookUpFileId(path: string): Promise<FileId | null | undefined> {
   try {
     const { dev, ino } = await promises.stat(path, { bigint: true });

@@ -5,13 +5,13 @@ import { fileIdOf, filesOf, lookUpFileId } from './file-ids.ts';
 import type { FileIds } from './file-ids.ts';
 
 /** How often the files of an open database are compared with what is at their paths, in milliseconds. */
-const lookMs = 2_000;
+const checkMs = 2_000;
 
-/** Watches that the files which are open are the ones that the next process would find. */
+/** The watch over the files of an open database: whether they are the ones that the next process would open. */
 export interface FileWatch {
-  /** What is wrong with them; `null` while nothing is. */
+  /** The fault that was found; `null` while there is none. */
   readonly fault: string | null;
-  /** Whether the database at the path is not the one that is open: looks at once. */
+  /** Whether the open database is not the one at its path; checks now, without waiting for the next interval. */
   isDatabaseGone(): boolean;
   stop(): void;
 }
@@ -19,16 +19,16 @@ export interface FileWatch {
 interface FileWatchTools {
   readonly clock: Clock;
   readonly onFault: ReportFault;
-  /** Locks the file that is at the lock's path now. */
+  /** Locks the file that is at the lock's path now; resolves with the reason when it can't be locked. */
   readonly relock: () => Promise<FileIds | string>;
-  /** The database can't be kept in use. */
+  /** Called when the database can't be kept in use. */
   readonly onLost: (reason: Error) => void;
 }
 
 /**
- * An open file stays usable when it is deleted, and everything written to it is gone with the process. So a database
- * that was deleted or replaced, or whose log was, is lost: the process has to end, which saves it. A lock file that was
- * deleted or replaced would let a second process in: it is locked again.
+ * Watches the files of a database. An open file stays usable when it is deleted, and everything written to it is gone with
+ * the process. So a database that was deleted or replaced, or whose log was, is lost: the process has to end, which saves
+ * it. Without its lock file a second process could open the database, so a deleted or replaced lock is taken again.
  */
 export function watchFiles(
   path: string,
@@ -40,14 +40,14 @@ export function watchFiles(
   let lost: string | null = null;
   let unlocked: string | null = null;
   let stopped = false;
-  let cancel = clock.schedule(lookMs, again);
+  let cancel = clock.schedule(checkMs, again);
 
   const lose = (reason: string, file: string): void => {
     lost = reason;
     onFault('the database is lost and the process has to end', `${reason}: ${file}`);
     onLost(new StorageError(`${reason}: ${file}`));
   };
-  const lookAtLock = async (): Promise<void> => {
+  const checkLock = async (): Promise<void> => {
     const found = await lookUpFileId(names.lock);
     if (found === lock || found === undefined || stopped) return;
     unlocked = 'the lock file of the database was deleted or replaced';
@@ -60,7 +60,7 @@ export function watchFiles(
       unlocked = null;
     }
   };
-  const lookAtDatabase = async (): Promise<void> => {
+  const checkDatabase = async (): Promise<void> => {
     for (const name of ['database', 'log'] as const) {
       const found = await lookUpFileId(names[name]);
       if (found === opened[name] || found === undefined || stopped || lost !== null) continue;
@@ -69,10 +69,10 @@ export function watchFiles(
     }
   };
   function again(): void {
-    void lookAtLock()
-      .then(lookAtDatabase)
+    void checkLock()
+      .then(checkDatabase)
       .finally(() => {
-        if (!stopped) cancel = clock.schedule(lookMs, again);
+        if (!stopped) cancel = clock.schedule(checkMs, again);
       });
   }
   return {

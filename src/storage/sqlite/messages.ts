@@ -7,7 +7,7 @@ export interface ThreadOptions {
   readonly role: 'writer' | 'reader' | 'copier';
   /** A file by its real path, or `:memory:`. */
   readonly path: string;
-  /** The path as the operator knows it, for messages. */
+  /** The path as it is configured, for messages. */
   readonly name: string;
   /** `full` makes every commit survive a loss of power; `normal` survives a crash of the process. */
   readonly durability: 'normal' | 'full';
@@ -15,25 +15,39 @@ export interface ThreadOptions {
   readonly target?: string;
 }
 
-/** To a thread: a unit to run, the lock file to be locked again, or the wish to close once all before it is done. */
-export type ThreadRequest =
-  | { readonly id: number; readonly unit: readonly Statement[] }
-  | { readonly relock: true }
-  /** `rescue` has the database written to a new file first: its own was deleted or replaced. */
-  | { readonly close: true; readonly rescue: boolean };
-
-/** From a thread: how opening, units, locking and closing went. A copier is `opened` when its copy is complete. */
-export type ThreadReply =
-  | { readonly opened: true; readonly files: FileIds | null }
-  | { readonly failed: string }
-  | { readonly results: readonly UnitResult[] }
-  | { readonly relocked: FileIds | string }
-  | { readonly closed: true; readonly rescued: string | null; readonly error: string | null };
-
-export interface UnitResult {
+/** To a thread: a unit to run. */
+export interface NumberedUnit {
+  readonly kind: 'unit';
+  /** The number by which its result is known. */
   readonly id: number;
-  readonly rows?: Results;
-  readonly error?: string;
+  readonly unit: readonly Statement[];
+}
+
+/** To a thread. `close` ends it once everything before is done. */
+export type ThreadRequest =
+  | NumberedUnit
+  /** Locks the file that is at the lock's path now. */
+  | { readonly kind: 'relock' }
+  /** `rescue` writes the database to a new file first: its own was deleted or replaced. */
+  | { readonly kind: 'close'; readonly rescue: boolean };
+
+/** From a thread. A copier is `opened` when its copy is complete. */
+export type ThreadReply =
+  | { readonly kind: 'opened'; readonly files: FileIds | null }
+  | { readonly kind: 'failed'; readonly reason: string }
+  | { readonly kind: 'results'; readonly results: readonly UnitResult[] }
+  /** The files as they are now, or why the lock file could not be locked. */
+  | { readonly kind: 'relocked'; readonly relocked: FileIds | string }
+  | { readonly kind: 'closed'; readonly rescued: string | null; readonly error: string | null };
+
+/** How one unit went. */
+export type UnitResult =
+  | { readonly kind: 'done'; readonly id: number; readonly rows: Results }
+  | ({ readonly kind: 'failed'; readonly id: number } & UnitFailure);
+
+/** Why a unit failed. */
+export interface UnitFailure {
+  readonly error: string;
   /** SQLite's extended result code, where it was SQLite that failed. */
   readonly code?: number;
 }

@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { migrations } from './migrations.ts';
 import type { Migration } from './migrations.ts';
 
-/** Brings the schema up to date. A database that another version has changed differently is refused. */
+/** Brings the schema up to date. A database with other migrations than this version has is refused. */
 export function migrate(database: DatabaseSync): void {
   database.exec(
     'CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL)',
@@ -23,7 +23,7 @@ export function migrate(database: DatabaseSync): void {
     const applied = done.get(migration.number);
     if (applied === undefined) apply(database, migration, checksum);
     else if (applied !== checksum)
-      throw new Error(`step ${migration.number} of the database's schema is not the one this version knows`);
+      throw new Error(`step ${migration.number} of the database's schema differs from this version's`);
   }
 }
 

@@ -1,4 +1,4 @@
-/** One step of the schema. A landed step is never changed: a change is a new step. */
+/** One step of the schema. A released step is never changed: a change is a new step. */
 export interface Migration {
   readonly number: number;
   readonly name: string;
@@ -113,8 +113,8 @@ export const migrations: readonly Migration[] = [
     number: 6,
     name: 'pages of the records of one key and one model',
     statements: [
-      // Of two indexes that look the same to it, SQLite takes the one that was made first: after the one by model alone,
-      // a page of one key and one model would read the records of all keys.
+      // Of two indexes of the same estimated cost, SQLite takes the older one: were that the index by model, a page of one
+      // key and one model would read the records of all keys.
       `DROP INDEX records_by_model`,
       `CREATE INDEX records_by_key_and_model ON records (key_id, model, created_at, request_id)`,
       `CREATE INDEX records_by_model ON records (model, created_at, request_id)`,
@@ -129,6 +129,17 @@ export const migrations: readonly Migration[] = [
       `ALTER TABLE records ADD COLUMN price_request BIGINT NOT NULL DEFAULT 0`,
       `ALTER TABLE records ADD COLUMN unbooked BIGINT NOT NULL DEFAULT 0`,
       `CREATE INDEX old_secrets_by_key ON old_secrets (key_id)`,
+    ],
+  },
+  {
+    number: 8,
+    name: 'owners of open records, and the number of postings of an account',
+    statements: [
+      `CREATE TABLE owners (id TEXT PRIMARY KEY, renewals BIGINT NOT NULL DEFAULT 0)`,
+      `ALTER TABLE records ADD COLUMN owner TEXT`,
+      `ALTER TABLE records ADD COLUMN late INTEGER NOT NULL DEFAULT 0`,
+      `ALTER TABLE accounts ADD COLUMN postings BIGINT NOT NULL DEFAULT 0`,
+      `UPDATE accounts SET postings = (SELECT count(*) FROM ledger WHERE ledger.key_id = accounts.key_id)`,
     ],
   },
 ];

@@ -3,17 +3,17 @@ import { DatabaseSync } from 'node:sqlite';
 import { makePrivateFile } from '../private-files.ts';
 import { filesOf } from './file-ids.ts';
 
-/** How long the process before may take to let go of the database, in milliseconds. */
+/** How long the previous process may take to release the database, in milliseconds. */
 const ownerTimeoutMs = 2_000;
 
 /** SQLITE_BUSY: another process holds the lock. */
 const busyCode = 5;
 
 /**
- * Two processes on one file would each allow a key its whole limits, and each would take the other's running
- * requests for lost. So the file has one owner, shown by a lock that the system gives back when a process dies.
- * Returns the lock: closing it releases it. Throws when another process has it, or could have it under a second name of
- * the file (a hard link has a lock file of its own), and when the lock file can't be used.
+ * Locks a database file for this process. Two processes on one file would each allow a key its whole limits, and each
+ * would end the other's leases. The system releases the lock when a process dies. Returns the lock: closing it releases
+ * it. Throws when another process has it, or could have it under a second name of the file (a hard link has a lock file
+ * of its own), and when the lock file can't be used.
  */
 export function lockOwnership(path: string): DatabaseSync {
   const { database, lock: file } = filesOf(path);

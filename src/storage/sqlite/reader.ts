@@ -2,21 +2,21 @@ import type { Clock } from '../../domain/ports/clock.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { DatabaseThread } from './thread.ts';
 
-/** How long a thread that died is left before it is started again, in milliseconds: doubled with every death in a row. */
+/** The delay before a dead thread is started again, in milliseconds; it doubles with every death in a row. */
 const firstRestartMs = 100;
 const maxRestartMs = 5_000;
 
-/** A thread that has lived for so long was sound, in milliseconds: its death is the first in a row. */
-const soundMs = 60_000;
+/** The age from which a thread's death counts as the first in a row, in milliseconds. */
+const soundAgeMs = 60_000;
 
 /** The thread that only reads. It is started again whenever it dies. */
 export interface Reader {
-  /** The thread of now; `null` between a death and the restart. */
+  /** The current thread; `null` between a death and the restart. */
   readonly thread: DatabaseThread | null;
   close(): Promise<void>;
 }
 
-/** `start` returns `null` while there is nothing to be read: it is called again later. */
+/** Keeps a reader thread alive. `start` returns `null` while there is no database to read, and is called again later. */
 export function keepReader(start: () => DatabaseThread | null, clock: Clock, onFault: ReportFault): Reader {
   let restartMs = firstRestartMs;
   let cancel: (() => void) | null = null;
@@ -32,7 +32,7 @@ export function keepReader(start: () => DatabaseThread | null, clock: Clock, onF
       thread = null;
       if (closing) return;
       onFault('the thread that reads the database died and is started again', reason);
-      if (clock.monotonicMs() - startedMs >= soundMs) restartMs = firstRestartMs;
+      if (clock.monotonicMs() - startedMs >= soundAgeMs) restartMs = firstRestartMs;
       beginLater();
     });
   }

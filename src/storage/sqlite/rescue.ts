@@ -6,8 +6,8 @@ import { fileIdOf, filesOf } from './file-ids.ts';
 import type { FileIds } from './file-ids.ts';
 
 /**
- * Writes an open database whose file was deleted or replaced back to the disk, and closes it: to its own path if nothing
- * is there, else beside it. Returns where it is now. Throws when it can't be written; it is lost then.
+ * Writes an open database whose file was deleted or replaced back to the disk, and closes it: to its own path if no file
+ * is there, else beside it. Returns its new path. Throws when it can't be written, and is lost.
  */
 export function rescue(database: DatabaseSync, path: string, files: FileIds): string {
   const stamp = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '');
@@ -24,7 +24,7 @@ export function rescue(database: DatabaseSync, path: string, files: FileIds): st
   return path;
 }
 
-/** Writes a consistent copy to a file that does not exist yet, and has it on the disk before it returns. */
+/** Writes a consistent copy to an empty file, and syncs it to the disk before it returns. */
 export function writeCopy(database: DatabaseSync, target: string): void {
   makePrivateFile(target);
   database.prepare('VACUUM INTO ?').run(target);

@@ -1,13 +1,7 @@
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import type { Results, Row, Statement } from '../engine.ts';
 import { failureOf } from './failure-reason.ts';
-import type { UnitResult } from './messages.ts';
-
-/** A unit, and the number by which its result is known. */
-export interface NumberedUnit {
-  readonly id: number;
-  readonly unit: readonly Statement[];
-}
+import type { NumberedUnit, UnitResult } from './messages.ts';
 
 /** Runs statements on one connection, each prepared once. */
 export class UnitRunner {
@@ -24,12 +18,13 @@ export class UnitRunner {
   }
 
   /** Reads in one snapshot. */
-  read(unit: NumberedUnit): UnitResult {
+  read(unit: NumberedUnit): readonly UnitResult[] {
     const read = ({ id, unit: statements }: NumberedUnit): UnitResult => ({
+      kind: 'done',
       id,
       rows: this.#run(statements),
     });
-    return this.#transaction('BEGIN', [unit], read)[0] ?? { id: unit.id };
+    return this.#transaction('BEGIN', [unit], read);
   }
 
   #transaction(
@@ -44,21 +39,21 @@ export class UnitRunner {
       return results;
     } catch (error) {
       if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
-      return units.map(({ id }) => ({ id, ...failureOf(error) }));
+      return units.map(({ id }) => ({ kind: 'failed', id, ...failureOf(error) }));
     }
   }
 
-  /** A savepoint keeps a unit that fails from taking its neighbours of the same commit with it. */
+  /** A savepoint: a unit that fails must not undo its neighbours of the same commit. */
   #savepoint({ id, unit }: NumberedUnit): UnitResult {
     this.#database.exec('SAVEPOINT unit');
     try {
       const rows = this.#run(unit);
       this.#database.exec('RELEASE unit');
-      return { id, rows };
+      return { kind: 'done', id, rows };
     } catch (error) {
       if (!this.#database.isTransaction) throw error;
       this.#database.exec('ROLLBACK TO unit; RELEASE unit');
-      return { id, ...failureOf(error) };
+      return { kind: 'failed', id, ...failureOf(error) };
     }
   }
 
@@ -77,7 +72,7 @@ export class UnitRunner {
 
 /**
  * Integers beyond 2^53, which earlier versions could write, are read as the nearest number: a row that can't be read at
- * all would take every list that it is on with it. The audit says which accounts they are in.
+ * all would fail every list that it is on. The audit says which accounts they are in.
  */
 function readRow(row: Record<string, SQLOutputValue>): Row {
   for (const [name, value] of Object.entries(row)) if (typeof value === 'bigint') row[name] = Number(value);

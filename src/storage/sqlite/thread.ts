@@ -5,24 +5,24 @@ import { reasonOf } from './failure-reason.ts';
 import type { FileIds } from './file-ids.ts';
 import type { ThreadOptions, ThreadReply, ThreadRequest, UnitResult } from './messages.ts';
 
-/** As much of a worker thread as is used of one. */
+/** The part of a worker thread that is used here. */
 type ThreadPort = Pick<Worker, 'postMessage' | 'on' | 'terminate'>;
 
-/** Starts a thread. Tests hand in their own, to end threads when they like. */
+/** Starts a thread. Tests pass their own, to end threads at a moment of their choice. */
 export type StartThread = (options: ThreadOptions) => ThreadPort;
 
 /** One life of a database thread, from its start to its end. */
 export interface DatabaseThread {
   /** Resolves with the files once the database is open; rejects with the reason when it can't be opened. */
   readonly opened: Promise<FileIds | null>;
-  /** Resolves with the reason when the thread has ended, however that came; what waited was rejected before. */
+  /** Resolves with the reason when the thread has ended, for any cause; the units that waited were rejected before. */
   readonly ended: Promise<StorageError>;
   submit(unit: readonly Statement[]): Promise<Results>;
   /** Locks the lock file anew; resolves with the files as they are now, or with why it could not be locked. */
   relock(): Promise<FileIds | string>;
   /**
-   * Closes the database once everything handed in is done. With `rescue` it is written to a new file first: resolves
-   * with that one's path. Rejects when the database could not be written or closed.
+   * Closes the database once every unit handed in is done. With `rescue` it is written to a new file first: resolves
+   * with the path of that file. Rejects when the database could not be written or closed.
    */
   close(rescue?: boolean): Promise<string | null>;
 }
@@ -32,7 +32,7 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** Starts a thread that may have `maxWaiting` units waiting for it; more are refused rather than kept. */
+/** Starts a thread for which at most `maxWaiting` units wait; more are refused, which bounds the memory they take. */
 export function startDatabaseThread(
   options: ThreadOptions,
   maxWaiting: number,
@@ -57,21 +57,13 @@ export function startDatabaseThread(
     waiting.clear();
     opened.reject(error);
     relocked.resolve(reason);
-    // What should have been rescued is on no disk: that is not a database that was closed.
+    // The database that was to be rescued is on no disk: this close has failed.
     if (rescuing) closed.reject(new StorageError(`the database could not be written back: ${reason}`));
     else closed.resolve(null);
     ended.resolve(error);
   };
-  worker.on('message', (message: ThreadReply) => {
-    if ('results' in message) {
-      for (const result of message.results) settle(waiting, result);
-    } else if ('opened' in message) opened.resolve(message.files);
-    else if ('failed' in message) end(`the database ${options.name} can't be opened: ${message.failed}`);
-    else if ('relocked' in message) relocked.resolve(message.relocked);
-    else if (message.error !== null)
-      closed.reject(new StorageError(`the database could not be closed: ${message.error}`));
-    else closed.resolve(message.rescued);
-  });
+  const life: ThreadLife = { waiting, opened, closed, end, onRelocked: (files) => relocked.resolve(files) };
+  worker.on('message', (reply: ThreadReply) => receive(reply, options.name, life));
   worker.on('error', (error) => end(`the database thread failed: ${String(error)}`));
   worker.on('exit', () => end('the database thread ended'));
   for (const promise of [opened.promise, closed.promise]) promise.catch(() => {});
@@ -85,19 +77,19 @@ export function startDatabaseThread(
       const id = ++lastId;
       return new Promise((resolve, reject) => {
         waiting.set(id, { resolve, reject });
-        post({ id, unit });
+        post({ kind: 'unit', id, unit });
       });
     },
     async relock() {
       if (over !== null) return over.message;
       relocked = Promise.withResolvers();
-      post({ relock: true });
+      post({ kind: 'relock' });
       return relocked.promise;
     },
     async close(rescue = false) {
       if (over === null) {
         rescuing = rescue;
-        post({ close: true, rescue });
+        post({ kind: 'close', rescue });
       }
       try {
         return await closed.promise;
@@ -108,11 +100,40 @@ export function startDatabaseThread(
   };
 }
 
-function settle(waiting: Map<number, Waiting>, { id, rows, error, code }: UnitResult): void {
-  const unit = waiting.get(id);
-  waiting.delete(id);
-  if (rows === undefined) unit?.reject(new StorageError(error ?? 'the unit failed', reasonOf(code)));
-  else unit?.resolve(rows);
+/** What the replies of a thread decide. */
+interface ThreadLife {
+  readonly waiting: Map<number, Waiting>;
+  readonly opened: PromiseWithResolvers<FileIds | null>;
+  readonly closed: PromiseWithResolvers<string | null>;
+  readonly onRelocked: (relocked: FileIds | string) => void;
+  readonly end: (reason: string) => void;
+}
+
+function receive(
+  reply: ThreadReply,
+  name: string,
+  { waiting, opened, closed, onRelocked, end }: ThreadLife,
+): void {
+  switch (reply.kind) {
+    case 'results':
+      return reply.results.forEach((result) => settle(waiting, result));
+    case 'opened':
+      return opened.resolve(reply.files);
+    case 'failed':
+      return end(`the database ${name} can't be opened: ${reply.reason}`);
+    case 'relocked':
+      return onRelocked(reply.relocked);
+    case 'closed':
+      if (reply.error === null) return closed.resolve(reply.rescued);
+      return closed.reject(new StorageError(`the database could not be closed: ${reply.error}`));
+  }
+}
+
+function settle(waiting: Map<number, Waiting>, result: UnitResult): void {
+  const unit = waiting.get(result.id);
+  waiting.delete(result.id);
+  if (result.kind === 'done') unit?.resolve(result.rows);
+  else unit?.reject(new StorageError(result.error, reasonOf(result.code)));
 }
 
 function startWorker(options: ThreadOptions): ThreadPort {

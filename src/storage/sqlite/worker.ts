@@ -3,12 +3,11 @@ import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { idsOf } from './file-ids.ts';
 import type { FileIds } from './file-ids.ts';
-import type { ThreadOptions, ThreadReply, ThreadRequest } from './messages.ts';
+import type { NumberedUnit, ThreadOptions, ThreadReply, ThreadRequest } from './messages.ts';
 import { migrate } from './migrate.ts';
 import { lockOwnership } from './owner-lock.ts';
 import { rescue, writeCopy } from './rescue.ts';
 import { UnitRunner, messageOf } from './run-unit.ts';
-import type { NumberedUnit } from './run-unit.ts';
 
 /**
  * A thread with one connection to the database, so that waiting for the disk never holds up a stream. Units for the
@@ -27,25 +26,25 @@ if (port === null) throw new Error('this file runs as a worker thread');
 const reply = (message: ThreadReply): void => port.postMessage(message);
 
 const { role, path, durability, target = '' } = workerData as ThreadOptions;
-/** Held, not used: closing it would release the lock. */
+/** Kept open for its lock: closing it would release that. */
 let ownerLock: DatabaseSync | null = null;
 let files: FileIds | null = null;
 
 try {
   if (role === 'writer') {
     const database = openForWriting();
-    serve(database, (runner, batch) => reply({ results: runner.commit(batch) }));
+    serve(database, (runner, batch) => reply({ kind: 'results', results: runner.commit(batch) }));
   } else if (role === 'reader') {
     const database = new DatabaseSync(path, { readOnly: true, timeout: busyTimeoutMs });
     database.exec('SELECT 1 FROM sqlite_schema');
     serve(database, (runner, batch) => {
-      // Each is answered as soon as it is read: a look-up does not wait for the page behind it.
-      for (const unit of batch) reply({ results: [runner.read(unit)] });
+      // Each read is answered at once: a look-up must not wait for the page behind it.
+      for (const unit of batch) reply({ kind: 'results', results: runner.read(unit) });
     });
   } else copy();
-  reply({ opened: true, files });
+  reply({ kind: 'opened', files });
 } catch (error) {
-  reply({ failed: messageOf(error) });
+  reply({ kind: 'failed', reason: messageOf(error) });
   port.close();
 }
 
@@ -81,14 +80,14 @@ function serve(
     let request: ThreadRequest | undefined = first;
     while (request !== undefined) {
       const batch: NumberedUnit[] = [];
-      while (request !== undefined && 'unit' in request && batch.length < maxUnitsPerCommit) {
+      while (request?.kind === 'unit' && batch.length < maxUnitsPerCommit) {
         batch.push(request);
         request = nextRequest();
       }
       if (batch.length > 0) work(runner, batch);
       if (request === undefined) request = nextRequest();
-      else if ('close' in request) return close(database, request.rescue);
-      else if ('relock' in request) {
+      else if (request.kind === 'close') return close(database, request.rescue);
+      else if (request.kind === 'relock') {
         relock();
         request = nextRequest();
       }
@@ -100,15 +99,15 @@ function nextRequest(): ThreadRequest | undefined {
   return port === null ? undefined : (receiveMessageOnPort(port)?.message as ThreadRequest | undefined);
 }
 
-/** Locks the file that is at the lock's path now; the one that was locked before is not there any more. */
+/** Locks the file that is at the lock's path now, where the one that was locked before is gone. */
 function relock(): void {
   try {
     const before = ownerLock;
     ownerLock = lockOwnership(path);
     before?.close();
-    reply({ relocked: idsOf(path) });
+    reply({ kind: 'relocked', relocked: idsOf(path) });
   } catch (error) {
-    reply({ relocked: messageOf(error) });
+    reply({ kind: 'relocked', relocked: messageOf(error) });
   }
 }
 
@@ -122,6 +121,6 @@ function close(database: DatabaseSync, toRescue: boolean): void {
     error = messageOf(failure);
   }
   ownerLock?.close();
-  reply({ closed: true, rescued, error });
+  reply({ kind: 'closed', rescued, error });
   port?.close();
 }

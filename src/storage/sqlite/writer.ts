@@ -4,30 +4,31 @@ import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { FileIds } from './file-ids.ts';
 import type { DatabaseThread } from './thread.ts';
 
-/** A thread that dies again within this time after a restart is not started once more, in milliseconds. */
+/** A thread that dies within this time after a restart is not started again, in milliseconds. */
 const restartWindowMs = 600_000;
 
 /** The thread that writes. It is started again once if it dies. */
 export interface Writer {
-  /** The thread of now. */
+  /** The current thread. */
   readonly thread: DatabaseThread;
   /** Why nothing can be written any more; `null` while it can. */
   readonly broken: Error | null;
   /** Resolves with the reason when a database that was open can't be written any more. */
   readonly lost: Promise<Error>;
-  /** From now on the thread may end. */
+  /** Ends the thread, which is no death from now on; resolves with the path of a rescued database. */
   close(rescue: boolean): Promise<string | null>;
 }
 
 interface WriterTools {
   readonly start: () => DatabaseThread;
-  /** Whether a new thread would find the database that the old one had. */
+  /** Whether a new thread would open the database of the old one. */
   readonly canRestart: () => boolean;
   readonly onOpened: (files: FileIds | null) => void;
   readonly clock: Clock;
   readonly onFault: ReportFault;
 }
 
+/** Keeps a writer thread alive, as far as that is safe. */
 export function keepWriter({ start, canRestart, onOpened, clock, onFault }: WriterTools): Writer {
   const lost = Promise.withResolvers<Error>();
   let broken: Error | null = null;

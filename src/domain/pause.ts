@@ -1,6 +1,6 @@
-import type { Clock } from '../domain/ports/clock.ts';
+import type { Clock } from './ports/clock.ts';
 
-/** Waits between two reads, so that they leave room for others; rejects when the reading is to stop. */
+/** Waits between two reads, so that other work has its turn; rejects when the reading is to stop. */
 export type Pause = () => Promise<void>;
 
 /** Pauses of `delayMs` that reject as soon as the signal is raised. */

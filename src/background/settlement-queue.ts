@@ -1,0 +1,172 @@
+import type { SettledRecord } from '../domain/consumption.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { RecoverableRecords } from '../domain/ports/records.ts';
+import type { SettlementSpool } from '../domain/ports/settlement-spool.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
+import { StorageError } from '../domain/storage-refusal.ts';
+import { sumFaults } from '../domain/summed-fault.ts';
+import type { WriteHealth } from './write-health.ts';
+
+/** The delay after which settlements that the database did not take are offered to it again, in milliseconds. */
+const retryMs = 1_000;
+
+/** How many are kept in memory; new requests are refused long before, since they can't be recorded. */
+const maxWaiting = 100_000;
+
+/** How many are offered at once: they share a commit. */
+const offeredAtOnce = 500;
+
+/** What a queue of settlements works with. */
+interface QueueOptions {
+  readonly records: RecoverableRecords;
+  readonly health: WriteHealth;
+  readonly clock: Clock;
+  readonly onFault: ReportFault;
+  /** `null` for a database in memory, which nothing outlives. */
+  readonly spool: SettlementSpool | null;
+}
+
+/** Settlements that the database did not take: in memory and in the spool, and offered to it again until it does. */
+export class SettlementQueue {
+  readonly #records: RecoverableRecords;
+  readonly #health: WriteHealth;
+  readonly #clock: Clock;
+  readonly #spool: SettlementSpool | null;
+  readonly #notMade: (error: unknown) => void;
+  readonly #notSpooled: (error: unknown) => void;
+  /** By request. Each stays until it is made, so that the sweep does not take its record for an orphan. */
+  readonly #waiting = new Map<string, SettledRecord>();
+  /** Those of them that are safe in the spool. */
+  readonly #spooled = new Set<string>();
+  /** Settlements that the database has and has not answered, by request: they are not offered a second time. */
+  readonly #underWay = new Map<string, Promise<void>>();
+  /** Whether anything was appended to the spool since it was emptied. */
+  #spoolHolds = false;
+  #waitingSinceMs = 0;
+  #flushing: Promise<number> | null = null;
+  #cancelRetry: (() => void) | null = null;
+
+  constructor({ records, health, clock, onFault, spool }: QueueOptions) {
+    this.#records = records;
+    this.#health = health;
+    this.#clock = clock;
+    this.#spool = spool;
+    this.#notMade = sumFaults('a kept settlement could not be made', onFault, clock);
+    this.#notSpooled = sumFaults('a settlement could not be written to the spool', onFault, clock);
+  }
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /** False when memory for more is refused. */
+  get hasRoom(): boolean {
+    return this.#waiting.size < maxWaiting;
+  }
+
+  has(requestId: string): boolean {
+    return this.#waiting.has(requestId);
+  }
+
+  /** How long the oldest has waited, in milliseconds; 0 when none waits. */
+  lagMs(): number {
+    return this.#waiting.size === 0 ? 0 : this.#clock.monotonicMs() - this.#waitingSinceMs;
+  }
+
+  /** Makes a settlement for the first time; rejects when the database does not take it. */
+  make(record: SettledRecord): Promise<void> {
+    const { requestId } = record;
+    const made = this.#health
+      .observe(() => this.#records.settle(record))
+      .finally(() => this.#underWay.delete(requestId));
+    this.#underWay.set(requestId, made);
+    return made;
+  }
+
+  /** Keeps a settlement that could not be made. Resolves once it is in the spool, or could not be written there. */
+  async keep(record: SettledRecord): Promise<void> {
+    this.#add(record);
+    this.#retryLater();
+    if (this.#spool === null) return;
+    this.#spoolHolds = true;
+    await this.#spool.append(record).then(() => this.#spooled.add(record.requestId), this.#notSpooled);
+  }
+
+  /** Takes over the settlements that an earlier process left in the spool; resolves with how many lines are damaged. */
+  async readSpool(): Promise<number> {
+    if (this.#spool === null) return 0;
+    const { records, damaged } = await this.#spool.open();
+    this.#spoolHolds = records.length + damaged > 0;
+    for (const record of records) {
+      this.#add(record);
+      this.#spooled.add(record.requestId);
+    }
+    return damaged;
+  }
+
+  /** Offers all of them once more; resolves with how many still wait. */
+  flush(): Promise<number> {
+    return (this.#flushing ??= this.#offerAll().finally(() => (this.#flushing = null)));
+  }
+
+  /** Closes the spool; resolves with how many settlements are safe in it, and how many are lost. */
+  async close(): Promise<{ readonly spooled: number; readonly lost: number }> {
+    this.#cancelRetry?.();
+    await this.#spool?.close().catch((error: unknown) => {
+      this.#spooled.clear();
+      this.#notSpooled(error);
+    });
+    const spooled = [...this.#waiting.keys()].filter((requestId) => this.#spooled.has(requestId)).length;
+    return { spooled, lost: this.#waiting.size - spooled };
+  }
+
+  #add(record: SettledRecord): void {
+    if (this.#waiting.size === 0) this.#waitingSinceMs = this.#clock.monotonicMs();
+    this.#waiting.set(record.requestId, record);
+  }
+
+  #retryLater(): void {
+    this.#cancelRetry ??= this.#clock.schedule(retryMs, () => {
+      this.#cancelRetry = null;
+      void this.flush();
+    });
+  }
+
+  /** Stops at the first commit of which nothing is taken: the database would not take the others, either. */
+  async #offerAll(): Promise<number> {
+    const offered = [...this.#waiting.values()];
+    for (let at = 0; at < offered.length; at += offeredAtOnce) {
+      const done = await Promise.all(
+        offered.slice(at, at + offeredAtOnce).map((record) => this.#offer(record)),
+      );
+      if (!done.includes(true)) break;
+    }
+    if (this.#waiting.size === 0 && this.#spoolHolds) await this.#emptySpool();
+    if (this.#waiting.size > 0) this.#retryLater();
+    return this.#waiting.size;
+  }
+
+  /** Resolves with whether it waits no longer. */
+  async #offer(record: SettledRecord): Promise<boolean> {
+    try {
+      await (this.#underWay.get(record.requestId) ?? this.make(record));
+    } catch (error) {
+      if (isPassing(error)) return false;
+      // A thread can die between its commit and its answer: the settlement is made then.
+      if (!(await this.#records.isSettled(record).catch(() => false))) this.#notMade(error);
+    }
+    this.#waiting.delete(record.requestId);
+    return true;
+  }
+
+  async #emptySpool(): Promise<void> {
+    this.#spooled.clear();
+    this.#spoolHolds = false;
+    await this.#spool?.clear().catch(this.#notSpooled);
+  }
+}
+
+/** Whether the database may take the same unit later. */
+export function isPassing(error: unknown): boolean {
+  return error instanceof StorageError && !error.isPermanent;
+}

@@ -1,0 +1,11 @@
+import type { Account, BookedCredit, Credit } from '../account.ts';
+
+/** The money of keys. */
+export interface Accounts {
+  /** Books a payment; the same reference is booked once. */
+  credit(credit: Credit): Promise<BookedCredit>;
+  /** The accounts of some keys, by the keys' ids. */
+  accounts(keyIds: readonly string[]): Promise<ReadonlyMap<string, Account>>;
+  /** Counts the keys in use at a time (milliseconds since 1970) whose balance is below a mark, in nano-USD. */
+  countLowBalances(belowNanos: number, atMs: number): Promise<number>;
+}

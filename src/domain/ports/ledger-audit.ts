@@ -1,0 +1,34 @@
+import type { ConsumptionRecord } from '../consumption.ts';
+import type { Pause } from '../pause.ts';
+
+/** What an account holds, beside what the ledger and the records say that it must hold; amounts in nano-USD. */
+export interface AuditedAccount {
+  readonly keyId: string;
+  readonly balanceNanos: number | null;
+  readonly heldNanos: number;
+  readonly spentNanos: number;
+  /** How many postings the account has had. */
+  readonly postings: number;
+  /** The sum of its ledger rows. */
+  readonly ledgerNanos: number;
+  /** The charges among them, as a positive sum. */
+  readonly chargedNanos: number;
+  /** The number of its ledger rows. */
+  readonly ledgerRows: number;
+  /** The sum of the holds of its open records. */
+  readonly openHoldNanos: number;
+}
+
+/** A settled record, and what the ledger says was charged for it. */
+interface SettledPosting {
+  readonly record: ConsumptionRecord;
+  readonly postedNanos: number;
+}
+
+/** The rows that a verification of the ledger reads, a page at a time. */
+export interface LedgerAudit {
+  /** Every account; each page is as the database was at one moment. */
+  audit(pause: Pause): AsyncIterable<readonly AuditedAccount[]>;
+  /** Every settled record. */
+  settled(pause: Pause): AsyncIterable<readonly SettledPosting[]>;
+}

@@ -1,0 +1,37 @@
+import type { Lease } from '../domain/ports/records.ts';
+import type { Row, Statement } from './engine.ts';
+
+/** Takes the lease of an owner that has none; changes nothing of a lease that exists. */
+export function takeLease(owner: string): Statement {
+  return { sql: 'INSERT INTO owners (id) VALUES (?) ON CONFLICT (id) DO NOTHING', values: [owner] };
+}
+
+/** Renews a lease, taking it anew if it was ended, and reads those of all other owners. */
+export function renewLease(owner: string): readonly Statement[] {
+  return [
+    takeLease(owner),
+    { sql: 'UPDATE owners SET renewals = renewals + 1 WHERE id = ?', values: [owner] },
+    { sql: 'SELECT id, renewals FROM owners WHERE id <> ?', values: [owner] },
+  ];
+}
+
+/** Ends a lease that was not renewed since it was read. */
+export function endLease({ owner, renewals }: Lease): Statement {
+  return {
+    sql: 'DELETE FROM owners WHERE id = ? AND renewals = ? RETURNING id',
+    values: [owner, renewals],
+  };
+}
+
+/**
+ * Ends every lease there is: for an engine that has just become the only user of its database, which proves that no
+ * earlier owner lives.
+ */
+export const endAllLeases: Statement = { sql: 'DELETE FROM owners', values: [] };
+
+/** The condition on an open record that its owner has no lease, or that it is older than owners are. */
+export const hasNoLease = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = records.owner)';
+
+export function readLease(row: Row): Lease {
+  return { owner: String(row['id']), renewals: Number(row['renewals']) };
+}

@@ -1,0 +1,115 @@
+import type { NextId } from '../domain/ports/clock.ts';
+import type { RecordPages } from '../domain/ports/record-pages.ts';
+import type { OpenRecords, RecordLeases, RecoverableRecords } from '../domain/ports/records.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
+import { closeOpen, closeWithoutLease, selectClosable } from './close-statements.ts';
+import type { Engine, Statement } from './engine.ts';
+import { endLease, readLease, renewLease } from './lease-statements.ts';
+import { readCount, readRows } from './read-rows.ts';
+import { readRecord, selectCursor, selectRecord, selectRecords } from './record-pages.ts';
+import {
+  countSettlements,
+  openRecord,
+  readReservation,
+  readSettlement,
+  settleRecord,
+} from './record-statements.ts';
+
+/** How many records are closed in one unit: each is a value of its statements. */
+const closedAtOnce = 500;
+
+/** A row that is gone when the unit is committed: an UPDATE to the same value would write nothing to the disk. */
+const checkWrites: readonly Statement[] = [
+  { sql: `INSERT INTO migrations (number, name, checksum) VALUES (0, 'write check', '')`, values: [] },
+  { sql: 'DELETE FROM migrations WHERE number = 0', values: [] },
+];
+
+/** What the records need beside their engine. */
+export interface RecordStoreOptions {
+  /** Names for postings. */
+  readonly nextId: NextId;
+  /** The time of day, in milliseconds since 1970. */
+  readonly now: () => number;
+  readonly report: ReportFault;
+  /** The id of this process run, under which its open records are kept. */
+  readonly owner: string;
+}
+
+/** Stores consumption records, with the holds and charges in them, over any engine. */
+export function createRecordStore(
+  engine: Engine,
+  { nextId, now, report, owner }: RecordStoreOptions,
+): RecoverableRecords & OpenRecords {
+  return {
+    async open(record) {
+      return readReservation(await engine.run(openRecord(record, owner)));
+    },
+    async settle(record) {
+      const settled = readSettlement(await engine.run(settleRecord(record, nextId(), now())));
+      if (settled === null) throw new Error(`no open record of ${record.requestId}`);
+      if (settled.isLate) report('a record that was closed as lost was settled late', record.requestId);
+      if (settled.unbookedNanos > 0)
+        report(
+          'a charge was cut: its key has spent as much as can be kept',
+          new Error(`${record.requestId}: ${settled.unbookedNanos} nano-USD`),
+        );
+    },
+    isSettled: async (record) => (await readCount(engine, countSettlements(record))) > 0,
+    async checkWrites() {
+      await engine.run(checkWrites);
+    },
+    async closeLostRecords() {
+      const [, closed = []] = await engine.run(closeWithoutLease());
+      return closed.length;
+    },
+    countOpen: () =>
+      readCount(engine, { sql: 'SELECT count(*) AS count FROM records WHERE outcome IS NULL', values: [] }),
+    async listClosable(beforeMs) {
+      // A unit, in line with the settlements: a read beside them could still find open what was settled meanwhile.
+      const [open = []] = await engine.run([selectClosable(owner)]);
+      return open
+        .filter((row) => Number(row['created_at']) < beforeMs)
+        .map((row) => String(row['request_id']));
+    },
+    async closeAsLost(requestIds) {
+      let count = 0;
+      for (let at = 0; at < requestIds.length; at += closedAtOnce) {
+        const [, closed = []] = await engine.run(closeOpen(requestIds.slice(at, at + closedAtOnce)));
+        count += closed.length;
+      }
+      return count;
+    },
+  };
+}
+
+/** Reads consumption records in pages, beside the units that write them. */
+export function createRecordPages(engine: Engine): RecordPages {
+  return {
+    async listRecords(filter, limit, before) {
+      const [row] = before === null ? [] : await readRows(engine, selectCursor(before, filter.keyId));
+      if (before !== null && row === undefined) return null;
+      const cursor = before === null ? null : { createdAt: Number(row?.['created_at']), requestId: before };
+      const found = await readRows(engine, selectRecords(filter, limit + 1, cursor));
+      const records = found.slice(0, limit).map(readRecord);
+      return { records, next: found.length > limit ? (records.at(-1)?.requestId ?? null) : null };
+    },
+    async findRecord(requestId, keyId) {
+      const [row] = await readRows(engine, selectRecord(requestId, keyId));
+      return row === undefined ? null : readRecord(row);
+    },
+  };
+}
+
+/** Keeps the leases of one owner's open records, over any engine. */
+export function createRecordLeases(engine: Engine, owner: string): RecordLeases {
+  return {
+    async renewLease() {
+      const [, , others = []] = await engine.run(renewLease(owner));
+      return others.map(readLease);
+    },
+    async endLease(lease) {
+      const [ended = []] = await engine.run([endLease(lease)]);
+      return ended.length > 0;
+    },
+  };
+}

@@ -1,0 +1,49 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { onTestFinished } from 'vitest';
+import type { Engine } from '../../src/storage/engine.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { openTestEngine } from '../support/test-engine.ts';
+import { createItems, describeEngine, say } from './engine.ts';
+import { describeStore } from './store.ts';
+
+async function open(): Promise<Engine> {
+  const engine = openTestEngine(join(makeTemporaryFolder(), 'textgate.db'));
+  await engine.ready;
+  return engine;
+}
+
+describeEngine('SQLite in a file', {
+  open,
+  passingFaults: {
+    async locked() {
+      const path = join(makeTemporaryFolder(), 'textgate.db');
+      const engine = openTestEngine(path);
+      await engine.run([createItems]);
+      const other = new DatabaseSync(path);
+      other.exec('BEGIN IMMEDIATE');
+      onTestFinished(() => other.close());
+      return engine;
+    },
+    async full() {
+      const engine = await open();
+      await engine.run([createItems]);
+      await engine.run([say('PRAGMA max_page_count = 1')]);
+      return engine;
+    },
+    async closed() {
+      const engine = await open();
+      await engine.run([createItems]);
+      await engine.close();
+      return engine;
+    },
+  },
+});
+
+describeStore('SQLite in a file', open);
+
+describeStore('SQLite in memory', async () => {
+  const engine = openTestEngine(':memory:');
+  await engine.ready;
+  return engine;
+});

@@ -1,0 +1,318 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { keepLease } from '../../src/background/keep-lease.ts';
+import { sweepOrphans } from '../../src/background/sweep-orphans.ts';
+import type { Account } from '../../src/domain/account.ts';
+import type { ApiKey } from '../../src/domain/api-key.ts';
+import type { OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
+import { free, noTokens } from '../../src/domain/pricing.ts';
+import { verifyLedger } from '../../src/operations/verify-ledger.ts';
+import type { Engine } from '../../src/storage/engine.ts';
+import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
+import { createStore } from '../../src/storage/store.ts';
+import type { Store } from '../../src/storage/store.ts';
+import { eventually } from '../support/eventually.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+const startMs = 1_800_000_000_000;
+
+/** One nano-USD for a token of input. */
+const price = { ...free, input: 1_000_000 };
+
+const key: ApiKey = {
+  id: 'key_a',
+  name: 'a',
+  createdAtMs: startMs,
+  limits: {},
+  models: null,
+  expiresAt: null,
+  revokedAtMs: null,
+  hasBalance: true,
+  compatibility: {},
+};
+
+function opened(requestId: string, holdNanos = 0, leastNanos = 1): OpenedRecord {
+  return {
+    requestId,
+    keyId: key.id,
+    createdAtMs: startMs,
+    protocol: 'chat',
+    mode: 'sync',
+    model: 'm',
+    upstream: 'u',
+    queuedMs: 0.4,
+    price,
+    hold: { nanos: holdNanos, leastNanos },
+  };
+}
+
+function settled(requestId: string, chargeNanos = 0): SettledRecord {
+  return {
+    requestId,
+    outcome: 'completed',
+    upstream: null,
+    attempts: [],
+    status: 200,
+    usage: { ...noTokens, inputTokens: chargeNanos, reasoningTokens: 0, totalTokens: chargeNanos },
+    usageSource: 'upstream',
+    price: null,
+    chargeNanos,
+    firstTextMs: null,
+    totalMs: 2.6,
+  };
+}
+
+/** One process's store; processes share the engine of a test. */
+function joinStore(engine: Engine, faults: string[] = []): Store {
+  return createStore(engine, {
+    nextId: () => randomUUID(),
+    now: () => startMs,
+    report: (message) => void faults.push(message),
+  });
+}
+
+interface Bench {
+  readonly engine: Engine;
+  readonly store: Store;
+  readonly faults: string[];
+  readonly account: () => Promise<Account | undefined>;
+}
+
+/** What the store must do over every engine: the money in it is exact, whatever runs at once. */
+export function describeStore(name: string, open: () => Promise<Engine>): void {
+  /** A store with one key; at the end of every test its ledger must add up. */
+  const setUp = async (balanceNanos: number | null): Promise<Bench> => {
+    const engine = await open();
+    onTestFinished(async () => {
+      const { faults, imbalanceNanos } = await verifyLedger(createLedgerAudit(engine));
+      await engine.close();
+      expect([faults, imbalanceNanos]).toEqual([[], 0]);
+    });
+    const faults: string[] = [];
+    const store = joinStore(engine, faults);
+    await store.createKey({ ...key, hasBalance: balanceNanos !== null }, 'hash', balanceNanos);
+    const account = async () => (await store.accounts([key.id])).get(key.id);
+    return { engine, store, faults, account };
+  };
+  describe(`${name}: holds and settlements`, () => {
+    describeSettlements(setUp);
+  });
+  describe(`${name}: credits`, () => {
+    describeCredits(setUp);
+  });
+  describe(`${name}: owners`, () => {
+    describeOwners(setUp);
+  });
+
+  test(`${name}: reads a key back as it was stored`, async () => {
+    const { store } = await setUp(null);
+    const full: ApiKey = {
+      ...key,
+      id: 'key_b',
+      limits: { concurrency: 2, requestsPerMinute: 3, queueWaitMs: 0 },
+      models: ['a', 'b'],
+      expiresAt: startMs + 1,
+      compatibility: { sampling: 'strip' },
+    };
+    await store.createKey(full, 'other hash', 5);
+    expect(await store.findKeyByHash('other hash')).toEqual(full);
+    expect(await store.findKeyById('key_a')).toEqual({ ...key, hasBalance: false });
+  });
+}
+
+function describeSettlements(setUp: (balanceNanos: number | null) => Promise<Bench>): void {
+  test('sets a hold aside, and gives back what is not charged', async () => {
+    const { store, account } = await setUp(1_000);
+    expect(await store.open(opened('a', 700))).toEqual({ granted: true, holdNanos: 700, balanceNanos: 300 });
+    expect(await account()).toEqual({ balanceNanos: 300, heldNanos: 700, spentNanos: 0 });
+    await store.settle(settled('a', 40));
+    expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
+    expect(await store.findRecord('a', key.id)).toMatchObject({
+      outcome: 'completed',
+      totalMs: 3,
+      chargeNanos: 40,
+    });
+  });
+
+  test('charges a key without a balance, and holds nothing for it', async () => {
+    const { store, account } = await setUp(null);
+    expect(await store.open(opened('a', 700))).toEqual({
+      granted: true,
+      holdNanos: null,
+      balanceNanos: null,
+    });
+    await store.settle(settled('a', 40));
+    expect(await account()).toEqual({ balanceNanos: null, heldNanos: 0, spentNanos: 40 });
+  });
+
+  test('keeps a hold of more than 2^31 nano-USD exact', async () => {
+    const { store, account } = await setUp(2 ** 40);
+    await store.open(opened('a', 2 ** 33 + 1));
+    expect((await account())?.heldNanos).toBe(2 ** 33 + 1);
+    await store.settle(settled('a', 2 ** 32 + 3));
+    expect((await account())?.spentNanos).toBe(2 ** 32 + 3);
+  });
+
+  test('grants no hold too many to requests that come at once, and writes no record for the others', async () => {
+    const { store, account } = await setUp(1_000);
+    const reservations = await Promise.all(
+      Array.from({ length: 50 }, (_, number) => store.open(opened(`req_${number}`, 300, 300))),
+    );
+    expect(reservations.filter(({ granted }) => granted)).toHaveLength(3);
+    expect(await account()).toEqual({ balanceNanos: 100, heldNanos: 900, spentNanos: 0 });
+    expect(await store.countOpen()).toBe(3);
+  });
+
+  test('settles a record once: a second settlement is an error, and changes nothing', async () => {
+    const { store, account } = await setUp(1_000);
+    await store.open(opened('a', 100));
+    await store.settle(settled('a', 10));
+    await expect(store.settle({ ...settled('a', 99), outcome: 'drained' })).rejects.toThrow(
+      'no open record of a',
+    );
+    expect(await account()).toEqual({ balanceNanos: 990, heldNanos: 0, spentNanos: 10 });
+    expect(await store.isSettled(settled('a', 10))).toBe(true);
+    expect(await store.isSettled(settled('a', 99))).toBe(false);
+  });
+
+  test('charges once where the same settlement is offered many times at once', async () => {
+    const { store, account } = await setUp(1_000);
+    await store.open(opened('a', 100));
+    const offers = await Promise.allSettled(Array.from({ length: 20 }, () => store.settle(settled('a', 10))));
+    expect(offers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    expect(await account()).toEqual({ balanceNanos: 990, heldNanos: 0, spentNanos: 10 });
+  });
+}
+
+function describeCredits(setUp: (balanceNanos: number | null) => Promise<Bench>): void {
+  test('books a reference once, and names a repeated one as booked before or as another amount', async () => {
+    const { store, account } = await setUp(5);
+    const credit = { keyId: key.id, nanos: 10, reference: 'r' };
+    const results = await Promise.all(Array.from({ length: 20 }, () => store.credit(credit)));
+    expect(results.map(({ result }) => result).toSorted()).toEqual([
+      'booked',
+      ...Array<string>(19).fill('booked before'),
+    ]);
+    expect((await store.credit({ ...credit, nanos: 11 })).result).toBe('other amount');
+    expect(await account()).toEqual({ balanceNanos: 15, heldNanos: 0, spentNanos: 0 });
+  });
+
+  test('books nothing for a key that does not exist, nor what an account can not keep exactly', async () => {
+    const { store, account } = await setUp(5);
+    const credit = { nanos: Number.MAX_SAFE_INTEGER, reference: 'r' };
+    expect(await store.credit({ ...credit, keyId: 'none' })).toEqual({
+      result: 'no such key',
+      account: null,
+    });
+    expect((await store.credit({ ...credit, keyId: key.id })).result).toBe('too much');
+    expect(await account()).toEqual({ balanceNanos: 5, heldNanos: 0, spentNanos: 0 });
+  });
+
+  test('covers what a key spent before its first credit, also where settlements run beside it', async () => {
+    const { store, account } = await setUp(null);
+    const ids = Array.from({ length: 20 }, (_, number) => `req_${number}`);
+    await Promise.all(ids.map((id) => store.open(opened(id))));
+    await Promise.all([
+      ...ids.slice(0, 10).map((id) => store.settle(settled(id, 3))),
+      store.credit({ keyId: key.id, nanos: 100, reference: 'first' }),
+      store.credit({ keyId: key.id, nanos: 100, reference: 'second' }),
+      ...ids.slice(10).map((id) => store.settle(settled(id, 3))),
+    ]);
+    expect(await account()).toMatchObject({ heldNanos: 0, spentNanos: 60 });
+  });
+}
+
+function describeOwners(setUp: (balanceNanos: number | null) => Promise<Bench>): void {
+  const later = startMs + 60_000;
+  const isPending = (): boolean => false;
+
+  test('closes none of the running requests of one process when a second one starts and sweeps', async () => {
+    const { engine, store, account } = await setUp(1_000);
+    await store.open(opened('a', 700));
+    const second = joinStore(engine);
+    expect(await second.closeLostRecords()).toBe(0);
+    expect(await sweepOrphans(second, isPending, later)).toBe(0);
+    await store.settle(settled('a', 40));
+    expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
+  });
+
+  test('closes the records of a process itself when it has no request for them', async () => {
+    const { store, account } = await setUp(1_000);
+    await store.open(opened('a', 700));
+    await store.open(opened('b', 100));
+    expect(await sweepOrphans(store, (requestId) => requestId === 'b', later)).toBe(1);
+    expect(await account()).toEqual({ balanceNanos: 900, heldNanos: 100, spentNanos: 0 });
+  });
+
+  test('closes the records of a process once its lease was not renewed for 30 seconds', async () => {
+    const { engine, store, account } = await setUp(1_000);
+    await store.open(opened('a', 700));
+    const second = joinStore(engine);
+    const clock = createFakeClock();
+    const ended: string[] = [];
+    const lease = keepLease(second, clock, (message) => void ended.push(message));
+    for (let reading = 1; reading <= 4; reading++) {
+      expect(await second.listClosable(later)).toEqual([]);
+      clock.advance(10_000);
+      await eventually('the leases were read', () => clock.scheduled === 1);
+    }
+    await eventually('the lease is ended', () => ended.length > 0);
+    expect(ended).toEqual(['an expired lease was ended']);
+    expect(await sweepOrphans(second, isPending, later)).toBe(1);
+    expect(await account()).toEqual({ balanceNanos: 1_000, heldNanos: 0, spentNanos: 0 });
+    await lease.stop();
+  });
+
+  test('ends no lease that is renewed, nor one that was renewed since it was read', async () => {
+    const { engine, store } = await setUp(1_000);
+    await store.open(opened('a', 700));
+    const second = joinStore(engine);
+    const clock = createFakeClock();
+    const ended: string[] = [];
+    const leases = [store, second].map((one) => keepLease(one, clock, (message) => void ended.push(message)));
+    for (let reading = 0; reading < 8; reading++) {
+      clock.advance(10_000);
+      await eventually('both renewed', () => clock.scheduled === 2);
+    }
+    const [read] = await second.renewLease();
+    await store.renewLease();
+    expect(await second.endLease(read ?? { owner: '', renewals: 0 })).toBe(false);
+    expect([ended, await second.closeLostRecords()]).toEqual([[], 0]);
+    await Promise.all(leases.map((lease) => lease.stop()));
+  });
+
+  test('settles a record that was closed as lost once more, with its charge, and reports it', async () => {
+    const { store, faults, account } = await setUp(1_000);
+    await store.open(opened('a', 700));
+    expect(await store.closeAsLost(['a'])).toBe(1);
+    expect(await store.findRecord('a', key.id)).toMatchObject({
+      outcome: 'lost',
+      status: 500,
+      chargeNanos: 0,
+    });
+    await store.settle(settled('a', 40));
+    expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
+    expect(await store.findRecord('a', key.id)).toMatchObject({
+      outcome: 'completed',
+      holdNanos: 700,
+      chargeNanos: 40,
+    });
+    expect(faults).toEqual(['a record that was closed as lost was settled late']);
+    await expect(store.settle(settled('a', 40))).rejects.toThrow('no open record');
+    expect(await store.closeAsLost(['a'])).toBe(0);
+    expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
+  });
+
+  test('has a lease for an owner again that begins a record after its lease was ended', async () => {
+    const { engine, store } = await setUp(1_000);
+    await store.open(opened('a', 100));
+    const second = joinStore(engine);
+    const [lease] = await second.renewLease();
+    expect(await second.endLease(lease ?? { owner: '', renewals: 0 })).toBe(true);
+    expect(await second.closeLostRecords()).toBe(1);
+    await store.open(opened('b', 100));
+    expect(await second.closeLostRecords()).toBe(0);
+    await store.settle(settled('b', 1));
+    await store.settle(settled('a', 1));
+  });
+}
