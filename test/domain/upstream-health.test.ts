@@ -113,6 +113,8 @@ describe('an upstream that is left alone', () => {
     const [slow, slower] = [health.began('a'), health.began('a')];
     clock.advance(1);
     attempts(5, 'unreachable');
+    slow.opened();
+    expect(health.state('a')).toBe('open');
     slow.ended(signOf('ok'), null);
     expect(health.state('a')).toBe('open');
     clock.advance(4_999);

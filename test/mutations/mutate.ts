@@ -136,11 +136,11 @@ const mutations: readonly Mutation[] = [
     tests: ['test/domain/upstream-health.test.ts'],
   },
   {
-    name: 'a part that goes out before its request is recorded',
+    name: 'a settlement that does not wait until its record is begun',
     file: 'src/pipeline/run-request.ts',
     find: 'await Promise.allSettled([calling, recording]);',
     replace: 'await calling;',
-    tests: ['test/pipeline'],
+    tests: ['test/pipeline/port-faults.test.ts'],
   },
   {
     name: 'bytes after the end of an answer',

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { OpenedRecord } from '../../src/domain/consumption.ts';
 import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
 import type { UpstreamAnswer } from '../../src/domain/ports/upstreams.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
@@ -77,4 +78,29 @@ test('the wait for an error body leaves no timer behind when the client leaves d
   request.leave();
   await request.done;
   expect(pipeline.clock.scheduled).toBe(before);
+});
+
+test('a record that is still being begun when its upstream call throws is settled, not left open', async () => {
+  const { records } = pipeline.ports;
+  const begun = Promise.withResolvers<void>();
+  const instead = {
+    upstreams: { call: () => Promise.reject(new Error('a fault of our own')) },
+    records: {
+      ...records,
+      takesWrites: true,
+      async open(record: OpenedRecord) {
+        await begun.promise;
+        return records.open(record);
+      },
+    },
+  };
+  const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', instead);
+  begun.resolve();
+  await request.done;
+  await pipeline.quiet();
+  const [rows] = await pipeline.engine.run([
+    { sql: 'SELECT outcome FROM records WHERE request_id = ?', values: [request.id] },
+  ]);
+  expect(rows).toEqual([{ outcome: 'server_error' }]);
+  expect(request.sent.status).toBe(500);
 });
