@@ -1,10 +1,13 @@
 import type { RequestKind } from '../consumption.ts';
 import type { ExchangeSummary } from '../exchange-summary.ts';
 
-/** Reports something that an operator must see and no client is told. Never holds prompts or secrets. */
+/**
+ * Reports a fault to the operator, not to clients. `message` is a fixed text; neither argument holds prompts or
+ * secrets.
+ */
 export type ReportFault = (message: string, error: unknown) => void;
 
-/** What the pipeline tells the outside about itself. */
+/** The events that the pipeline reports for metrics and the log. */
 export interface Telemetry {
   readonly exchangeBegan: (protocol: RequestKind) => void;
   readonly streamOpened: (protocol: RequestKind) => void;
@@ -12,31 +15,34 @@ export interface Telemetry {
   readonly fault: ReportFault;
 }
 
-/** The W3C headers by which a service tells the next one which trace their work belongs to. */
+/** The W3C Trace Context headers, which carry a trace from one service to the next. */
 export interface TraceHeaders {
   readonly traceparent?: string;
   readonly tracestate?: string;
 }
 
-/** What a trace is told of a request at its arrival. */
+/** The facts about a request that its trace begins with. */
 export interface RequestHead {
   readonly method: string;
-  /** The path as it was declared, not as it was asked for. */
+  /** The declared route pattern, not the requested path. */
   readonly route: string;
   readonly trace: TraceHeaders;
 }
 
-/** One request's part of a trace. None of this ever fails, waits, or sees a prompt, an answer or a secret. */
+/** One request's part of a trace. Its methods never fail or wait, and never get a prompt, an answer or a secret. */
 export interface Trace {
-  /** 32 hexadecimal digits; `null` when nothing is traced. */
+  /** 32 hexadecimal digits; `null` when tracing is off. */
   readonly id: string | null;
-  /** An attempt at an upstream begins; the returned headers go with it. The summary lists the attempts in this order. */
+  /**
+   * Begins an attempt at an upstream; returns the headers to send with it. The summary lists attempts in the same
+   * order.
+   */
   attempt(): TraceHeaders;
-  /** The request is over and settled. */
+  /** Notes that the request is settled. */
   ended(summary: ExchangeSummary): void;
 }
 
-/** Traces requests, if the operator wants that. */
+/** Traces requests, if tracing is configured. */
 export interface Tracer {
   begin(head: RequestHead): Trace;
 }

@@ -2,12 +2,12 @@ import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
 
-/** Tests one value found at `path` (such as `messages[3].content`); `null` means it passed. */
+/** Checks one value at `path` (such as `messages[3].content`); `null` means that it passed. */
 type Check = (value: unknown, path: string) => Refusal | null;
 
 /**
- * What values a field may hold, with some that are right and one that is wrong: the tests of the whole contract
- * are generated from these. A type that takes anything has no wrong value.
+ * The values that a field may hold, with some valid samples and a wrong one: the tests of the whole contract are
+ * generated from these. A type that accepts anything has no wrong value.
  */
 export interface ValueType {
   readonly check: Check;
@@ -39,7 +39,7 @@ export const object: ValueType = {
   wrong: [],
 };
 
-/** For fields whose policy does not depend on what they hold. */
+/** For fields whose policy does not depend on their value. */
 export const anything: ValueType = { check: () => null, samples: [{ some: 'thing' }] };
 
 /** String values by string keys, at most 16 of them. */
@@ -92,7 +92,7 @@ export function oneOf(...values: readonly [string, ...string[]]): ValueType {
   };
 }
 
-/** One of several types, tried in order; the last one's complaint is the one given. */
+/** One of several types, tried in order; the refusal is the last type's. */
 export function either(...types: readonly [ValueType, ...ValueType[]]): ValueType {
   return {
     check(value, path) {
@@ -143,7 +143,7 @@ export function emptyArray(path: string): Refusal {
 const maxItems = 4_096;
 const maxFields = 512;
 
-/** An array with more entries than are read. */
+/** The refusal for an array with more than `maxItems` entries; `null` if it has fewer. */
 export function tooManyItems(path: string, count: number): Refusal | null {
   if (count <= maxItems) return null;
   return refuse(
@@ -153,7 +153,9 @@ export function tooManyItems(path: string, count: number): Refusal | null {
   );
 }
 
-/** An object with more fields than are read; `prefix` is the path of its fields, and empty for the body itself. */
+/**
+ * The refusal for an object with more than `maxFields` fields. `prefix` is the path of its fields, empty for the body.
+ */
 export function tooManyFields(prefix: string, count: number): Refusal | null {
   if (count <= maxFields) return null;
   const path = prefix.replace(/\.$/, '');
@@ -165,7 +167,7 @@ export function tooManyFields(prefix: string, count: number): Refusal | null {
   );
 }
 
-/** A name that a client chose, short enough to be repeated to it. */
+/** A client-chosen name, shortened for an error message. */
 export function shorten(name: string): string {
   return name.length > 64 ? `${name.slice(0, 64)}…` : name;
 }
@@ -190,7 +192,7 @@ function outOfRange(
   );
 }
 
-/** Names a JSON value's type with its article, as the error messages want it. */
+/** A JSON value's type with its article, for error messages. */
 function describe(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
