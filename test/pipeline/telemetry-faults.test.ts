@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => pipeline.close());
 
-test('an answer is whole for its client though nothing of it can be counted or logged', async () => {
+test('an answer reaches its client in full although metrics and log fail', async () => {
   const broken = (): never => {
     throw new Error('broken');
   };
