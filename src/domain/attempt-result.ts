@@ -1,6 +1,4 @@
-/**
- * The result of an attempt at an upstream: a closed set, used by records and metrics. `failure.ts` maps failures to it.
- */
+/** The result of an attempt: a closed set, used by records and metrics. `failure.ts` maps failures to it. */
 export type AttemptResult =
   | 'ok'
   | 'refused'

@@ -1,9 +1,6 @@
 import type { HealthSign } from './failure.ts';
 
-/**
- * `closed`: the upstream is used; `open`: it is tried last; `half_open`: one trial request shows whether it works
- * again.
- */
+/** `closed`: used; `open`: tried last; `half_open`: one trial request shows whether the upstream works again. */
 export type UpstreamState = 'closed' | 'open' | 'half_open';
 
 /** `available`: used as usual; `failing`: used when no other route is left; `cooling`: not used at all. */
@@ -20,9 +17,7 @@ const windowMs = 30_000;
 /** How long a circuit stays open before a trial request, in milliseconds. */
 const openMs = 5_000;
 
-/**
- * How long a trial request may run before another is sent, in milliseconds, so that an upstream that hangs gets few.
- */
+/** How long a trial request may run before another is sent, in milliseconds. Bounds the trials at a hung upstream. */
 const probePatienceMs = 60_000;
 
 /**
@@ -38,10 +33,7 @@ const defaultCoolDownMs = 5_000;
  */
 const maxPauseMs = 60_000;
 
-/**
- * How long a trial during a pause may run before another is sent, and the `retry-after` of other requests, in
- * milliseconds.
- */
+/** How long a trial during a pause may run, and the `retry-after` of other requests meanwhile, in milliseconds. */
 const pauseProbeMs = 10_000;
 const pauseRetryMs = 1_000;
 

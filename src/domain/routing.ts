@@ -24,9 +24,7 @@ export interface Route extends ModelSource {
   readonly weight: number | null;
 }
 
-/**
- * The destination of a request: the model that it names, and that model's routes in the order in which they are tried.
- */
+/** The destination of a request: its model, and that model's routes in the order in which they are tried. */
 export interface Destination {
   readonly model: OfferedModel;
   readonly routes: readonly Route[];

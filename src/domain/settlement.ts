@@ -22,10 +22,7 @@ const finished: SettlementRow = { none: 'paid', awaited: 'paid', unsent: 'paid',
 /** An answer that broke off is charged once some of it has reached the client, and not before. */
 const brokenOff: SettlementRow = { none: 'nothing', awaited: 'nothing', unsent: 'nothing', sent: 'paid' };
 
-/**
- * A client that disconnects is charged for the upstream's work: for an awaited whole answer, that is at least the
- * input.
- */
+/** A client that disconnects is charged for the upstream's work; for an awaited whole answer, at least the input. */
 const brokenOffByClient: SettlementRow = { none: 'nothing', awaited: 'paid', unsent: 'paid', sent: 'paid' };
 
 /** A failure of this service, or a request that was never sent upstream, is not charged. */

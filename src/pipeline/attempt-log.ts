@@ -28,9 +28,7 @@ export class AttemptLog {
     return this.#reported?.upstream ?? null;
   }
 
-  /**
-   * Begins an attempt, which counts as interrupted until its end is noted. Its answer or failure goes to the client.
-   */
+  /** Begins an attempt, which counts as interrupted until its end is noted. Its result goes to the client. */
   begin(upstream: string, model: string): LoggedAttempt {
     const attempt: LoggedAttempt = {
       upstream,

@@ -108,10 +108,7 @@ export class Delivery {
     this.#isPermitted = true;
   }
 
-  /**
-   * Sends pieces of text as one part of a stream, or keeps them for a whole answer; waits while the client does not
-   * read.
-   */
+  /** Sends text as one part of a stream, or keeps it for a whole answer; waits while the client does not read. */
   async send(deltas: readonly string[]): Promise<void> {
     if (this.#hasLeft || deltas.length === 0) return;
     const writer = this.#writer();
@@ -128,10 +125,7 @@ export class Delivery {
     if (!this.#hasLeft && writer.isStream) this.#openStream(writer);
   }
 
-  /**
-   * Stops the keep-alive comments: only the end follows, and the summary of the client's side must stay true until
-   * then.
-   */
+  /** Stops the keep-alive comments, so that the summary of the client's side stays true until the end. */
   seal(): void {
     this.#stopKeepAlive();
   }
@@ -169,9 +163,7 @@ export class Delivery {
     this.#state = { phase: 'passing', isWhole: true };
   }
 
-  /**
-   * Ends a passed-on answer. An incomplete one breaks the connection, so that the client can't take it for complete.
-   */
+  /** Ends a passed-on answer. An incomplete one breaks the connection, so that it can't pass for complete. */
   endPassing(): Promise<void> {
     const ended = this.#end();
     return ended.phase === 'passing' && ended.isWhole ? this.#client.end('') : this.#client.tearDown('');
@@ -205,9 +197,7 @@ export class Delivery {
     this.#lastSentMs = this.#tools.clock.monotonicMs();
   }
 
-  /**
-   * A comment opens the stream, so a later failure is sent inside the stream. A client that does not read gets none.
-   */
+  /** A comment opens the stream, so a later failure is sent inside it. A client that does not read gets none. */
   #keepAlive(comment: string): void {
     if (!this.#isPermitted || this.#isSending || this.#hasLeft) return;
     this.#openStream(this.#writer());

@@ -22,9 +22,7 @@ export async function interruptForCrash(inFlight: InFlight, clock: Clock): Promi
   await within(drained, crashGraceMs, clock);
 }
 
-/**
- * Waits for the last settlements, within their grace period: the database must not be closed before they are written.
- */
+/** Waits for the last settlements, up to a grace period: the database must not be closed before them. */
 export async function awaitSettlements(inFlight: InFlight, clock: Clock): Promise<void> {
   await within(inFlight.drained(), settleGraceMs, clock);
 }

@@ -7,9 +7,7 @@ const maxErrorChars = 65_536;
 /** How long reading an error body may take, in milliseconds. */
 const errorBodyMs = 2_000;
 
-/**
- * Reads as much of an error body as arrives soon: without it the status is enough. Returns the fault if interrupted.
- */
+/** Reads as much of an error body as arrives soon: the status alone would do. Returns a fault if interrupted. */
 export async function readErrorBody(answer: UpstreamAnswer, clock: Clock): Promise<string | UpstreamFault> {
   const late = Promise.withResolvers<null>();
   const cancel = clock.schedule(errorBodyMs, () => late.resolve(null));

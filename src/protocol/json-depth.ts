@@ -1,6 +1,4 @@
-/**
- * The deepest nesting of a request body: far above real requests, and far below where parsing gets costly for its size.
- */
+/** The deepest nesting of a request body: far above real requests, far below where parsing gets costly. */
 export const maxJsonDepth = 64;
 
 const quote = 0x22;

@@ -18,10 +18,7 @@ const runs = Number(process.env['FAILOVER_RUNS'] ?? 10_000);
 /** The most attempts of one request. */
 const budget = 4;
 
-/**
- * The behaviour of an upstream, and its consequence: a good answer, another route, a refusal, or an answer that breaks
- * off.
- */
+/** An upstream's behaviour and its consequence: a good answer, another route, a refusal, or a broken answer. */
 interface Behaviour {
   readonly means: 'good' | 'elsewhere' | 'refused' | 'midway';
   readonly result: string;

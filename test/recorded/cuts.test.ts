@@ -11,9 +11,7 @@ import { readIndependently } from '../support/independent-reading.ts';
 import { loadRecordings } from './recording.ts';
 import type { Recording } from './recording.ts';
 
-/**
- * Answers cut at a time; streams cut at every byte; and the size up to which all streams of rare protocols are cut so.
- */
+/** Answers cut at a time; streams cut at every byte; and the size below which every rare stream is, too. */
 const atATime = 24;
 const cutAtEveryByte = 50;
 const maxRareBytes = 8_192;

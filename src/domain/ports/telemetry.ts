@@ -1,10 +1,7 @@
 import type { RequestKind } from '../consumption.ts';
 import type { ExchangeSummary } from '../exchange-summary.ts';
 
-/**
- * Reports a fault to the operator, not to clients. `message` is a fixed text; neither argument holds prompts or
- * secrets.
- */
+/** Reports a fault to the operator. `message` is a fixed text; neither argument holds prompts or secrets. */
 export type ReportFault = (message: string, error: unknown) => void;
 
 /** The events that the pipeline reports for metrics and the log. */
@@ -33,10 +30,7 @@ export interface RequestHead {
 export interface Trace {
   /** 32 hexadecimal digits; `null` when tracing is off. */
   readonly id: string | null;
-  /**
-   * Begins an attempt at an upstream; returns the headers to send with it. The summary lists attempts in the same
-   * order.
-   */
+  /** Begins an attempt; returns the headers to send with it. The summary lists attempts in the same order. */
   attempt(): TraceHeaders;
   /** Notes that the request is settled. */
   ended(summary: ExchangeSummary): void;

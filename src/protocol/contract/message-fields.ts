@@ -3,9 +3,7 @@ import type { Rule } from './rule.ts';
 import { noTools, textOnly } from './shared-parameters.ts';
 import { anything, array, either, object, string } from './value-type.ts';
 
-/**
- * The fields of a chat message. A field that is not listed is dropped: apps replay every field that they once received.
- */
+/** The fields of a chat message. Unlisted fields are dropped: apps replay every field that they once received. */
 export const messageFields: readonly Rule[] = [
   ...rules('role', string, required, 'system, developer, user or assistant'),
   ...rules('content', either(string, array), forward, 'text, or text parts'),

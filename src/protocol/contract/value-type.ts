@@ -56,6 +56,7 @@ export const stringMap: ValueType = {
   wrong: 'ticket=7',
 };
 
+/** An integer from `min` to `max`. */
 export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): ValueType {
   return {
     check(value, path) {
@@ -69,6 +70,7 @@ export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): Val
   };
 }
 
+/** A number from `min` to `max`. */
 export function number(min: number, max: number): ValueType {
   return {
     check(value, path) {
@@ -81,6 +83,7 @@ export function number(min: number, max: number): ValueType {
   };
 }
 
+/** One of these strings. */
 export function oneOf(...values: readonly [string, ...string[]]): ValueType {
   return {
     check(value, path) {
@@ -108,6 +111,7 @@ export function either(...types: readonly [ValueType, ...ValueType[]]): ValueTyp
   };
 }
 
+/** The refusal for a value of the wrong type. */
 export function invalidType(path: string, expected: string, value: unknown): Refusal {
   return refuse(
     'invalid_type',
@@ -116,6 +120,7 @@ export function invalidType(path: string, expected: string, value: unknown): Ref
   );
 }
 
+/** The refusal for a string outside the supported ones. */
 export function invalidValue(path: string, value: string, supported: readonly string[]): Refusal {
   const listed = supported.map((name) => `'${name}'`);
   const last = listed.pop();
@@ -127,10 +132,12 @@ export function invalidValue(path: string, value: string, supported: readonly st
   );
 }
 
+/** The refusal for a missing required field. */
 export function missingParameter(path: string): Refusal {
   return refuse('missing_required_parameter', `Missing required parameter: '${path}'.`, { param: path });
 }
 
+/** The refusal for an array that must not be empty. */
 export function emptyArray(path: string): Refusal {
   return refuse(
     'empty_array',
@@ -153,9 +160,7 @@ export function tooManyItems(path: string, count: number): Refusal | null {
   );
 }
 
-/**
- * The refusal for an object with more than `maxFields` fields. `prefix` is the path of its fields, empty for the body.
- */
+/** The refusal for an object with too many fields. `prefix` is the path of its fields, empty for the body. */
 export function tooManyFields(prefix: string, count: number): Refusal | null {
   if (count <= maxFields) return null;
   const path = prefix.replace(/\.$/, '');

@@ -82,10 +82,12 @@ export function messageItem(
   return { id: messageId(identity), type: 'message', status, role: 'assistant', content };
 }
 
+/** The id of the message item. */
 export function messageId(identity: AnswerIdentity): string {
   return `msg_${identity.id}`;
 }
 
+/** The content part of a text answer. */
 export function textPart(text: string): Record<string, unknown> {
   return { type: 'output_text', text, annotations: [], logprobs: [] };
 }

@@ -8,9 +8,7 @@ import { invalidAnswer, toolCalled } from './failures.ts';
 import { classifyReported } from './classify-error.ts';
 import type { UsageNames } from './token-counts.ts';
 
-/**
- * The output cap of a request without one, in tokens: the protocol requires a cap, and every model accepts this one.
- */
+/** The output cap of a request without one, in tokens: the protocol requires a cap, and every model takes this. */
 const defaultMaxTokens = 4_096;
 
 /** `input_tokens` excludes the tokens that were read from the prompt cache or written to it. */

@@ -7,10 +7,7 @@ import { invalidAnswer, toolCalled } from './failures.ts';
 import { classifyReported } from './classify-error.ts';
 import type { UsageNames } from './token-counts.ts';
 
-/**
- * DeepSeek, Moonshot, SGLang, Together and Databricks report the details beside the totals instead of in OpenAI's
- * sub-objects.
- */
+/** DeepSeek, Moonshot, SGLang, Together and Databricks report details beside the totals, not in sub-objects. */
 const usageNames: UsageNames = {
   input: ['prompt_tokens'],
   output: ['completion_tokens'],

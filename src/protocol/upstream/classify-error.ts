@@ -2,10 +2,7 @@ import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Failure, FailureKind } from '../text.ts';
 import { failure } from './failures.ts';
 
-/**
- * Statuses about the gateway's own key or account at the upstream. Their bodies may quote the key, so no client gets
- * them.
- */
+/** Statuses about the gateway's own key or account. Clients never get their bodies, which may quote the key. */
 export const withheldStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
 
 /** Phrases in a provider's 400 that mean: the text is too long for the model. */

@@ -107,8 +107,8 @@ describe('a chat stream', () => {
         const chunks = write(said, finish(), includeUsage) as {
           choices?: { delta: { content?: string } }[];
         }[];
-        const heard = chunks.flatMap((chunk) => chunk.choices?.[0]?.delta.content ?? []);
-        expect(heard).toEqual(['', ...said]);
+        const written = chunks.flatMap((chunk) => chunk.choices?.[0]?.delta.content ?? []);
+        expect(written).toEqual(['', ...said]);
       }),
       propertyRun(100),
     );

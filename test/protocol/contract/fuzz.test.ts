@@ -86,7 +86,7 @@ const hurt = fc
 
 describe('generated bodies', () => {
   test(
-    `${bodyCount} of them crash nothing, and every refusal has its code and its place`,
+    `${bodyCount} of them cause no crash, and every refusal has its code and its path`,
     async () => {
       let counted = { accepted: 0, refused: 0 };
       const send = async (bytes: Buffer): Promise<void> => {

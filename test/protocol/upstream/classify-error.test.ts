@@ -66,13 +66,13 @@ describe('an upstream’s error status', () => {
 });
 
 describe('an error inside an answer', () => {
-  const told = 'Trying to keep the first 9999 tokens, but the context length is only 4096 tokens';
+  const message = 'Trying to keep the first 9999 tokens, but the context length is only 4096 tokens';
 
   test.each<[string, unknown, string]>([
     ['its code', { code: 'context_length_exceeded' }, 'context_length_exceeded'],
-    ['its message, as in LM Studio', { message: told }, 'context_length_exceeded'],
-    ['a message alone', told, 'context_length_exceeded'],
-    ['a status, before its message', { code: 429, message: told }, 'upstream_rate_limited'],
+    ['its message, as in LM Studio', { message }, 'context_length_exceeded'],
+    ['a message alone', message, 'context_length_exceeded'],
+    ['a status, before its message', { code: 429, message }, 'upstream_rate_limited'],
     ['the name of a status', { code: null, type: 'overloaded_error' }, 'overloaded'],
     ['an unknown message', { message: 'boom' }, 'upstream_error'],
     ['the lack of any content', null, 'upstream_error'],
