@@ -1,4 +1,4 @@
-/** How an attempt at an upstream went; the closed set behind records and metrics. `failure.ts` says which failure is which. */
+/** The result of an attempt: a closed set, used by records and metrics. `failure.ts` maps failures to it. */
 export type AttemptResult =
   | 'ok'
   | 'refused'

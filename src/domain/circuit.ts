@@ -1,6 +1,6 @@
 import type { HealthSign } from './failure.ts';
 
-/** `closed`: the upstream is used; `open`: it comes last; `half_open`: one trial request shows whether it is well. */
+/** `closed`: used; `open`: tried last; `half_open`: one trial request shows whether the upstream works again. */
 export type UpstreamState = 'closed' | 'open' | 'half_open';
 
 /** `available`: used as usual; `failing`: used when no other route is left; `cooling`: not used at all. */
@@ -9,47 +9,47 @@ export type Availability = 'available' | 'failing' | 'cooling';
 /** Consecutive failures that open a circuit. */
 const maxConsecutiveFailures = 5;
 
-/** The ratio of failures that opens it, over at least `minAttempts` in one window of `windowMs` milliseconds. */
+/** The failure ratio that opens a circuit, over at least `minAttempts` in one window of `windowMs` milliseconds. */
 const maxFailureShare = 0.5;
 const minAttempts = 20;
 const windowMs = 30_000;
 
-/** How long it stays open, in milliseconds. */
+/** How long a circuit stays open before a trial request, in milliseconds. */
 const openMs = 5_000;
 
-/** How long the trial request may take before another one is made, in milliseconds: an upstream that hangs would get many. */
+/** How long a trial request may run before another is sent, in milliseconds. Bounds the trials at a hung upstream. */
 const probePatienceMs = 60_000;
 
 /**
- * How long an upstream comes last after it limited us without a `retry-after`, in milliseconds. With one it is not used
- * at all for that time.
+ * How long an upstream is tried last after a rate limit without `retry-after`, in milliseconds. With a `retry-after`,
+ * the upstream is not used at all for that time.
  */
 const defaultCoolDownMs = 5_000;
 
 /**
- * How much of a pause that an upstream asked for is kept in full, in milliseconds. From then on one trial request at a
- * time shows whether the pause is still on: one client's oversized request may have caused it, and a model with a single
- * route would be shut for all others.
+ * How long a requested pause is kept without a trial, in milliseconds. After that, one trial request at a time shows
+ * whether the pause still holds: one client's oversized request may have caused it, and a model with a single route
+ * would be unavailable to all other clients.
  */
 const maxPauseMs = 60_000;
 
-/** How long that trial request may take before another one is made, and the pause told to other requests, in milliseconds. */
+/** How long a trial during a pause may run, and the `retry-after` of other requests meanwhile, in milliseconds. */
 const pauseProbeMs = 10_000;
 const pauseRetryMs = 1_000;
 
-/** One upstream's past, as far as it matters; times are on the monotonic clock. */
+/** The circuit breaker of one upstream; times are on the monotonic clock. */
 export class Circuit {
   #consecutiveFailures = 0;
   #window = { startMs: 0, attempts: 0, failures: 0 };
   #openedMs: number | null = null;
   /** When the trial request was sent. */
   #probeStartMs: number | null = null;
-  /** Until when it is not used at all, and until when it asked for that. */
+  /** Until when the upstream is not used at all, and until when it asked for a pause. */
   #coolUntilMs = 0;
   #pauseUntilMs = 0;
   /** When the trial request for a long pause was sent. */
   #pauseProbeMs: number | null = null;
-  /** Until when it comes last, because it limited us without a `retry-after`. */
+  /** Until when the upstream is tried last, after a rate limit without `retry-after`. */
   #lastUntilMs = 0;
 
   get isOpen(): boolean {

@@ -1,4 +1,4 @@
-/** Why a listener refused or closed a connection that it could have served: a closed list, which metrics label by. */
+/** Why a listener refused or closed a connection: a closed list, used as a metric label. */
 export const connectionRefusals = [
   /** The listener was full, and none of its connections could make room. */
   'listener_full',

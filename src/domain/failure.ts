@@ -5,38 +5,38 @@ import type { AttemptResult } from './attempt-result.ts';
 import type { Outcome } from './consumption.ts';
 
 /**
- * What an attempt says of its upstream:
- * - `success`, `failure`: counts for it, or against it;
- * - `busy`: it limits requests, and other upstreams come before it for a while;
- * - `nothing`: no news, but an answer from it.
- * - `unknown`: no answer, for a reason that is not the upstream's.
+ * What an attempt shows of its upstream's health:
+ * - `success`, `failure`: counts for the upstream, or against it;
+ * - `busy`: the upstream limits requests, and others are tried before it for a while;
+ * - `nothing`: the upstream responded, but that shows neither success nor failure;
+ * - `unknown`: no response, for a reason outside the upstream.
  */
 export type HealthSign = 'success' | 'failure' | 'busy' | 'nothing' | 'unknown';
 
-/** All that follows from one kind of failure. */
+/** All consequences of one kind of failure. */
 interface FailureRow {
   /** The error code that the client gets. */
   readonly code: ErrorCode;
-  /** Written for the client; `detail` is that of the failure. */
+  /** The message for the client; `detail` is the failure's. */
   readonly message: (detail: string) => string;
-  /** When the client may try again if the upstream does not say, in milliseconds; `null` leaves the header out. */
+  /** The default `retry-after` if the upstream gave none, in milliseconds; `null` leaves the header out. */
   readonly retryAfterMs: number | null;
-  /** How the request ends if this is its last failure. */
+  /** The request's outcome if this is its last failure. */
   readonly outcome: FailureOutcome;
-  /** How the attempt stands in the record, in metrics and in the log. */
+  /** The attempt's result in the record, in metrics and in the log. */
   readonly result: AttemptResult;
-  /** Whether another route may do better: the request is not at fault. */
+  /** Whether another route may succeed, because the request is not at fault. */
   readonly mayGoElsewhere: boolean;
   readonly health: HealthSign;
 }
 
-/** The ways in which a request ends by its upstream's failure. */
+/** The outcomes of a request whose upstream failed. */
 type FailureOutcome = Extract<
   Outcome,
   'upstream_failed' | 'upstream_truncated' | 'first_byte_timeout' | 'idle_timeout' | 'total_timeout'
 >;
 
-/** The wait that is suggested when an upstream limits us without saying for how long, in milliseconds. */
+/** The `retry-after` for a rate limit of the upstream that came without one, in milliseconds. */
 const limitedRetryMs = 5_000;
 
 const unreachable = {
@@ -81,7 +81,7 @@ const failed = {
   mayGoElsewhere: true,
 } as const;
 
-/** The upstream answered, and the fault is the request's: another upstream would find it, too. */
+/** The upstream works, and the request is at fault: another upstream would refuse it, too. */
 const requestAtFault = {
   retryAfterMs: null,
   outcome: 'upstream_failed',
@@ -99,13 +99,13 @@ const truncated = {
   health: 'failure',
 } as const;
 
-/** The one place that says what follows from a failure: a kind is a row. */
+/** The consequences of every kind of failure, in one table. */
 export const failures: Readonly<Record<FailureKind, FailureRow>> = {
   unreachable: { ...unreachable, result: 'unreachable', health: 'failure' },
   stale: { ...unreachable, result: 'stale', health: 'nothing' },
   broken: {
     ...truncated,
-    message: () => "The connection to the model's provider broke before the answer was whole.",
+    message: () => "The connection to the model's provider broke before the answer was complete.",
   },
   first_byte_timeout: { ...timedOut, outcome: 'first_byte_timeout' },
   idle_timeout: { ...timedOut, outcome: 'idle_timeout' },
@@ -139,7 +139,7 @@ export const failures: Readonly<Record<FailureKind, FailureRow>> = {
   cooling: {
     ...limited,
     message: () =>
-      "The model's provider is limiting this service's requests, and asked for a pause that is not over.",
+      "The model's provider is limiting this service's requests and asked for a pause that has not ended.",
   },
   overloaded: { ...overloaded, result: 'overloaded', health: 'busy' },
   unavailable: { ...overloaded, result: 'error', health: 'failure' },
@@ -167,7 +167,7 @@ export const failures: Readonly<Record<FailureKind, FailureRow>> = {
   },
 };
 
-/** What the client is told of a failure. */
+/** The refusal that a client gets for a failure. */
 export function refusalOf({ kind, detail, retryAfterMs }: Failure): Refusal {
   const row = failures[kind];
   const waitMs = row.retryAfterMs === null ? null : (retryAfterMs ?? row.retryAfterMs);

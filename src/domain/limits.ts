@@ -1,34 +1,34 @@
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 
-/** What one key may do at a time and per minute. */
+/** The limits of one key. */
 export interface Limits {
   /** Requests in progress at once. */
   readonly concurrency: number;
-  /** Starts in any 60 seconds, all of which may come at once. */
+  /** Starts in any 60 seconds; all of them may come at once. */
   readonly requestsPerMinute: number;
   /** How long a request may wait for one of the slots, in milliseconds; 0 refuses it at once. */
   readonly queueWaitMs: number;
 }
 
-/** The span in which starts are counted, in milliseconds. */
+/** The sliding window in which starts are counted, in milliseconds. */
 export const frequencyWindowMs = 60_000;
 
-/** How long a caller should wait for one of its own requests to end, in milliseconds: nobody can know. */
+/** `retry-after` for a concurrency limit, in milliseconds. A guess: when a running request ends is unknown. */
 const concurrencyRetryMs = 1_000;
 
-/** How a key stands after an attempt to start: granted, or which limit said no. */
+/** The decision on a start: granted, or the limit that was reached. */
 export interface LimitDecision {
   readonly verdict: 'granted' | 'concurrency' | 'rate';
   /** Requests in progress, this one included when it was granted. */
   readonly inFlight: number;
   /** Starts left in the current 60 seconds. */
   readonly remainingStarts: number;
-  /** Milliseconds until the next start is given back; 0 when none has been used. */
+  /** Milliseconds until the next used start expires; 0 when none has been used. */
   readonly resetMs: number;
 }
 
-/** What is limited, in the words of a refusal. */
+/** The limited thing, as refusals name it. */
 interface LimitedThing {
   readonly one: string;
   readonly many: string;
@@ -36,7 +36,7 @@ interface LimitedThing {
 
 const requests: LimitedThing = { one: 'one request', many: 'requests' };
 
-/** The refusal that a standing amounts to; `null` when it was granted. */
+/** The refusal for a decision; `null` when the start was granted. */
 export function limitRefusal(
   standing: LimitDecision,
   limits: Limits,
@@ -49,7 +49,7 @@ export function limitRefusal(
     case 'concurrency':
       return refuse(
         'concurrency_limit_exceeded',
-        `This key may have ${count(limits.concurrency, things)} in progress at once, and has ${inFlight}. ` +
+        `This key may have ${count(limits.concurrency, things)} in progress at once and has ${inFlight}. ` +
           'Wait for one of them to end.',
         {
           limit: {
@@ -64,7 +64,7 @@ export function limitRefusal(
     case 'rate':
       return refuse(
         'rate_limit_exceeded',
-        `This key may start ${count(limits.requestsPerMinute, things)} in any 60 seconds, and has. ` +
+        `This key may start ${count(limits.requestsPerMinute, things)} in any 60 seconds and has reached that limit. ` +
           `Try again in ${Math.ceil(resetMs / 1_000)}s.`,
         {
           limit: { source: 'key', kind: 'rate', limit: limits.requestsPerMinute, retryAfterMs: resetMs },

@@ -1,7 +1,7 @@
 import { maxNanos } from '../shared/money.ts';
 import type { TextRequest, Usage } from '../protocol/text.ts';
 
-/** One line of a price, in nano-USD: what a million tokens of each kind cost, and a request whatever its tokens. */
+/** One line of a price, in nano-USD: per million tokens of each kind, and per request. */
 export interface Price {
   readonly input: number;
   readonly cachedInput: number;
@@ -10,7 +10,7 @@ export interface Price {
   readonly request: number;
 }
 
-/** What a model costs. A request with more input than `above.inputTokens` is billed by that line as a whole. */
+/** A model's price. A request with more input than `above.inputTokens` is billed entirely by that line. */
 export interface ModelPrice extends Price {
   readonly above: (Price & { readonly inputTokens: number }) | null;
 }
@@ -27,22 +27,22 @@ export const free: ModelPrice = {
 
 const perTokens = 1_000_000n;
 
-/** What a message costs beside its text, in tokens, at the most: the role and the marks around it. */
+/** The most tokens that a message can have beside its text: the role and the delimiters around it. */
 const mostTokensPerTurn = 16;
 
-/** Tokens that an upstream may add to a prompt, and bill, without exceeding a hold that is to be a bound. */
+/** Tokens that a strict hold adds for a prompt that the upstream may insert and bill. */
 const hiddenPromptTokens = 4_096;
 
-/** How many bytes a token has on average; fewer only in rare texts. */
+/** The average bytes of a token; only rare texts have fewer. */
 const bytesPerToken = 4;
 
-/** The counts that are paid for. */
+/** The token counts that have a price. */
 export type PaidTokens = Pick<
   Usage,
   'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens' | 'outputTokens'
 >;
 
-/** What is paid for where no tokens are counted. */
+/** For requests whose tokens are not counted. */
 export const noTokens: PaidTokens = {
   inputTokens: 0,
   cachedInputTokens: 0,
@@ -50,14 +50,14 @@ export const noTokens: PaidTokens = {
   outputTokens: 0,
 };
 
-/** The line of a price by which a request with so much input is billed. */
+/** The line of a price that applies to a request with `inputTokens`. */
 export function priceFor({ above, ...base }: ModelPrice, inputTokens: number): Price {
   if (above === null || inputTokens <= above.inputTokens) return base;
   const { inputTokens: _threshold, ...line } = above;
   return line;
 }
 
-/** What tokens cost in nano-USD: exact, and rounded up once. Cached and written input are parts of the input. */
+/** The cost of tokens in nano-USD, exact and rounded up once. Cached and written input are parts of the input. */
 export function costOf(tokens: PaidTokens, price: Price): number {
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = tokens;
   const sum =
@@ -69,18 +69,18 @@ export function costOf(tokens: PaidTokens, price: Price): number {
   return cost > BigInt(maxNanos) ? maxNanos : Number(cost);
 }
 
-/** How an amount is set aside for a request that has not run yet. */
+/** How a hold is estimated before the request runs. */
 export interface HoldTerms {
-  /** Output tokens to expect of a request that names no cap of its own. */
+  /** Output tokens to expect of a request without an output cap. */
   readonly holdTokens: number;
-  /** Whether the amount is a bound of the cost, rather than what it will likely be. */
+  /** Whether the hold is an upper bound of the cost rather than an estimate. */
   readonly strict: boolean;
 }
 
 /**
- * What to set aside for a request, in nano-USD: its input by the size of its text and as if all of it were of the
- * dearest kind, and its output up to its cap. As a bound, every byte of input counts as a token, and so does a hidden prompt:
- * it holds for every upstream that honours the cap and adds no more than that.
+ * The hold for a request, in nano-USD: its input by the size of its text, at the price of the dearest input kind, and
+ * its output up to its cap. A strict hold counts every byte of input as a token and adds `hiddenPromptTokens`: it
+ * covers the cost at every upstream that honours the cap and adds no longer prompt.
  */
 export function holdFor(
   { turns, maxOutputTokens }: Pick<TextRequest, 'turns' | 'maxOutputTokens'>,
@@ -95,7 +95,7 @@ export function holdFor(
   return Math.max(...lines.map((line) => costOf(tokens, { ...line, input: dearestInput(line) })));
 }
 
-/** The most tokens that some turns can have: no token has less than a byte. */
+/** The most tokens that these turns can have: a token has at least one byte. */
 export function mostTokensOf(turns: TextRequest['turns']): number {
   return bytesOf(turns) + marksOf(turns);
 }
@@ -108,7 +108,7 @@ function bytesOf(turns: TextRequest['turns']): number {
   return turns.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
 }
 
-/** The tokens of the marks around turns, and around the answer that follows them. */
+/** The most tokens of the delimiters around the turns, and around the answer that follows them. */
 function marksOf(turns: TextRequest['turns']): number {
   return mostTokensPerTurn * (turns.length + 1);
 }

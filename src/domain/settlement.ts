@@ -1,38 +1,38 @@
 import type { Outcome } from './consumption.ts';
 import type { OnDisconnect } from './routing.ts';
 
-/** By what a request is charged: not at all, by what the upstream counted, or by what we counted. */
+/** The basis of a charge: nothing, the upstream's count, or our own count. */
 export type ChargeBasis = 'nothing' | 'upstream' | 'counted';
 
 /**
- * How far an answer had come:
- * - `none`: nothing of it had come;
- * - `awaited`: the upstream was sent a request for a whole answer, and nothing shows how much of it was written;
- * - `unsent`: thoughts had come, or text of a whole answer: the upstream's work, none of which went out;
- * - `sent`: text of it was streamed to the client.
+ * The progress of an answer when it ended:
+ * - `none`: nothing had arrived;
+ * - `awaited`: the upstream had a request for a whole answer, and how much of it was generated can't be seen;
+ * - `unsent`: thoughts had arrived, or text of a whole answer: generated, but not sent to the client;
+ * - `sent`: text was streamed to the client.
  */
 export type Progress = 'none' | 'awaited' | 'unsent' | 'sent';
 
-/** What is paid for an outcome, by how far the answer had come: what is known to have been used, or nothing. */
+/** Whether an outcome is charged, by the progress of the answer. */
 type SettlementRow = Readonly<Record<Progress, 'paid' | 'nothing'>>;
 
-/** A finished answer is paid for, even an empty one: the upstream worked for it. */
+/** A finished answer is charged, even an empty one: the upstream generated it. */
 const finished: SettlementRow = { none: 'paid', awaited: 'paid', unsent: 'paid', sent: 'paid' };
 
-/** An answer that broke off is paid for as far as it reached the client, and not at all before that. */
+/** An answer that broke off is charged once some of it has reached the client, and not before. */
 const brokenOff: SettlementRow = { none: 'nothing', awaited: 'nothing', unsent: 'nothing', sent: 'paid' };
 
-/** A client that leaves pays for what it had the upstream do: of a whole answer that was awaited, the question. */
+/** A client that disconnects is charged for the upstream's work; for an awaited whole answer, at least the input. */
 const brokenOffByClient: SettlementRow = { none: 'nothing', awaited: 'paid', unsent: 'paid', sent: 'paid' };
 
-/** What is our own fault, or was never sent, costs nothing. */
+/** A failure of this service, or a request that was never sent upstream, is not charged. */
 const unpaid: SettlementRow = { none: 'nothing', awaited: 'nothing', unsent: 'nothing', sent: 'nothing' };
 
-/** What ends an answer because its client, or the holder of its key, wants no more of it. */
+/** The outcomes of an answer that its client, or the holder of its key, stopped. */
 const disconnects = ['client_closed', 'cancelled'] as const satisfies readonly Outcome[];
 type Disconnect = (typeof disconnects)[number];
 
-/** The settlement table: what is charged when. It drives the settlement, its tests and the README's table. */
+/** The settlement table: which outcomes are charged. It drives the settlement, its tests and the README's table. */
 export const settlementTable: Readonly<Record<Exclude<Outcome, Disconnect>, SettlementRow>> = {
   completed: finished,
   incomplete: finished,
@@ -48,7 +48,7 @@ export const settlementTable: Readonly<Record<Exclude<Outcome, Disconnect>, Sett
   server_error: unpaid,
 };
 
-/** Its part for a client that leaves, or cancels: by the upstream's `onDisconnect`. */
+/** The settlement table for a client that disconnects or cancels, by the upstream's `onDisconnect`. */
 export const disconnectTable: Readonly<Record<OnDisconnect, SettlementRow>> = {
   estimate: brokenOffByClient,
   /** The usage is known more often, because the answer was read on. */
@@ -56,7 +56,7 @@ export const disconnectTable: Readonly<Record<OnDisconnect, SettlementRow>> = {
   free: unpaid,
 };
 
-/** Looks a case up in the table. What is paid for is charged by the upstream's count, or else by ours. */
+/** Looks an outcome up in the table. What is charged is charged by the upstream's count, or else by our own. */
 export function chargeBasis(
   outcome: Outcome,
   onDisconnect: OnDisconnect,
@@ -68,7 +68,7 @@ export function chargeBasis(
   return usageKnown ? 'upstream' : 'counted';
 }
 
-/** What ends a passed-on answer by the upstream's fault, or by ours: such an answer costs nothing. */
+/** The outcomes of a passed-on answer that the upstream or this service spoiled: not charged. */
 const spoiledPassages: ReadonlySet<Outcome> = new Set([
   'upstream_failed',
   'upstream_truncated',
@@ -79,14 +79,14 @@ const spoiledPassages: ReadonlySet<Outcome> = new Set([
 ]);
 
 /**
- * Whether a request that is passed on pays its price: once the head of a 2xx or 3xx went out, of which `status` is the
- * status. A client that reads slowly until time is up would have it for nothing otherwise.
+ * Whether a passthrough request is charged: yes, once the head of a 2xx or 3xx with this `status` was sent. Otherwise a
+ * client that reads slowly until the deadline would get the answer for free.
  */
 export function isPassagePaid(outcome: Outcome, status: number | null): boolean {
   return status !== null && status < 400 && !spoiledPassages.has(outcome);
 }
 
-/** Whether the table says that such a request is paid for; `null` where that depends on what no record says. */
+/** Whether a request is charged by the table; `null` where that depends on facts that no record keeps. */
 export function isPaid(outcome: Outcome, wasSent: boolean): boolean | null {
   const rows = isDisconnect(outcome) ? Object.values(disconnectTable) : [settlementTable[outcome]];
   const cells = rows.flatMap((row) => (wasSent ? [row.sent] : [row.none, row.awaited, row.unsent]));

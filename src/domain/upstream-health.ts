@@ -3,31 +3,31 @@ import type { Availability, UpstreamState } from './circuit.ts';
 import type { HealthSign } from './failure.ts';
 import type { Clock } from './ports/clock.ts';
 
-/** One attempt, as it counts for its upstream's health. */
+/** Reports one attempt to its upstream's health. */
 export interface HealthReport {
-  /** Its answer has begun, which closes an open circuit. Whether it is a success shows at its end. */
+  /** Notes that the answer has begun, which closes an open circuit. Success or failure is only known at the end. */
   opened(): void;
-  /** Notes how it went, once; `retryAfterMs` is the pause that the upstream asked for. */
+  /** Notes the result, once; `retryAfterMs` is the pause that the upstream asked for. */
   ended(sign: HealthSign, retryAfterMs: number | null): void;
 }
 
-/** How every upstream does, by the attempts so far. */
+/** The health of every upstream, by the attempts so far. */
 export interface UpstreamHealth {
   availability(upstream: string): Availability;
   state(upstream: string): UpstreamState;
-  /** How much is left of the pause that an upstream asked for, in milliseconds. */
+  /** The rest of the pause that an upstream asked for, in milliseconds. */
   coolingMs(upstream: string): number;
-  /** Notes that a request is sent there. */
+  /** Notes that a request is sent to an upstream. */
   began(upstream: string): HealthReport;
-  /** Forgets what requests and probes showed of an upstream: its config changed, or it is gone. */
+  /** Forgets all requests and probes of an upstream, because its config changed or it was removed. */
   forget(upstream: string): void;
-  /** Forgets what probes showed: the upstream is not probed any more, or in another way. */
+  /** Forgets the probes of an upstream, because it is no longer probed, or in another way. */
   forgetProbes(upstream: string): void;
-  /** Notes that a probe is sent there: its success makes up for failed probes, but not for failed requests. */
+  /** Notes that a probe is sent to an upstream. Its success makes up for failed probes, but not for failed requests. */
   probed(upstream: string): HealthReport;
 }
 
-/** Judges upstreams by the attempts themselves; an upstream begins with a clean record when it is first named. */
+/** Judges upstreams by their attempts alone; a new upstream begins with a closed circuit. */
 export function createUpstreamHealth(
   clock: Clock,
   onChange: (upstream: string, state: UpstreamState) => void = () => {},
@@ -38,7 +38,7 @@ export function createUpstreamHealth(
     circuitIn(byRequests, upstream),
     circuitIn(byProbes, upstream),
   ];
-  /** Does something to a circuit, and calls back if that opened or closed it. */
+  /** Changes a circuit, and calls `onChange` if that opened or closed it. */
   const noticing = (upstream: string, circuit: Circuit, work: () => void): void => {
     const before = circuit.isOpen;
     work();
@@ -79,7 +79,7 @@ export function createUpstreamHealth(
 const states: readonly UpstreamState[] = ['open', 'half_open', 'closed'];
 const availabilities: readonly Availability[] = ['cooling', 'failing', 'available'];
 
-/** Of some grades the one that stands first in the order from the worst to the best. */
+/** The worst of some grades; `order` runs from the worst to the best. */
 function worst<Grade>(order: readonly Grade[], grades: readonly Grade[]): Grade {
   return order.find((grade) => grades.includes(grade)) as Grade;
 }

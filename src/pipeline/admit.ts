@@ -7,9 +7,8 @@ import type { Ports } from './ports.ts';
 import type { Admitted, Identified, Limited } from './stages.ts';
 
 /**
- * Takes one of the key's slots and counts a start, or returns the limit that stands in the way. A request that may have
- * waited for its slot is held to what is true after the wait: nothing begins once draining has begun, and the key is
- * looked up again.
+ * Takes one of the key's slots and counts a start, or returns the limit that was reached. After a wait for a slot the
+ * conditions are checked again: draining may have begun, and the key may have been revoked or changed.
  */
 export async function admit(
   { key }: Identified,
@@ -40,7 +39,7 @@ export async function admit(
 }
 
 function draining(): Refusal {
-  return refuse('draining', 'This server is shutting down. Try again: another one will answer.', {
+  return refuse('draining', 'This server is shutting down. Try again: another instance will answer.', {
     retryAfterMs: 1_000,
   });
 }

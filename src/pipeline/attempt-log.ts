@@ -3,21 +3,21 @@ import type { AttemptResult } from '../domain/attempt-result.ts';
 import type { Attempt } from '../domain/consumption.ts';
 import type { AttemptSummary } from '../domain/exchange-summary.ts';
 
-/** One attempt at an upstream, as far as it has come. */
+/** One attempt at an upstream, with its state so far. */
 export interface LoggedAttempt extends Attempt {
   result: AttemptResult;
   durationMs: number;
   usage: Usage | null;
   /** For the operator alone. */
   cause: string | null;
-  /** How the upstream broke its protocol, as far as it has been read. */
+  /** How the upstream broke its protocol in the part of the answer that has been read. */
   violations: ReadonlySet<ProtocolViolation>;
 }
 
 /** What was sent upstream for one request, in order. */
 export class AttemptLog {
   readonly #attempts: LoggedAttempt[] = [];
-  #told: LoggedAttempt | null = null;
+  #reported: LoggedAttempt | null = null;
 
   get isEmpty(): boolean {
     return this.#attempts.length === 0;
@@ -25,10 +25,10 @@ export class AttemptLog {
 
   /** The upstream whose answer or failure the client gets; `null` while nothing was sent. */
   get upstream(): string | null {
-    return this.#told?.upstream ?? null;
+    return this.#reported?.upstream ?? null;
   }
 
-  /** Begins an attempt, which counts as interrupted until its end is noted. The client gets its answer, or its failure. */
+  /** Begins an attempt, which counts as interrupted until its end is noted. Its result goes to the client. */
   begin(upstream: string, model: string): LoggedAttempt {
     const attempt: LoggedAttempt = {
       upstream,
@@ -40,16 +40,16 @@ export class AttemptLog {
       violations: new Set(),
     };
     this.#attempts.push(attempt);
-    this.#told = attempt;
+    this.#reported = attempt;
     return attempt;
   }
 
-  /** The client gets the failure of an earlier attempt, because it says more than the last one. */
+  /** Selects an earlier attempt whose failure goes to the client, because it is more useful than the last one. */
   tell(attempt: LoggedAttempt): void {
-    this.#told = attempt;
+    this.#reported = attempt;
   }
 
-  /** As the record keeps them: without causes, which may name addresses. */
+  /** The attempts for the consumption record: without causes, which may name addresses. */
   recorded(): readonly Attempt[] {
     return this.#attempts.map(({ upstream, model, result, durationMs, usage }) => ({
       upstream,
@@ -60,7 +60,7 @@ export class AttemptLog {
     }));
   }
 
-  /** As metrics and the log show them. */
+  /** The attempts for metrics and the log. */
   summaries(): readonly AttemptSummary[] {
     return this.#attempts.map((attempt) => ({ ...attempt, violations: [...attempt.violations] }));
   }

@@ -15,41 +15,41 @@ import type { AttemptEnding, FailedEnding } from './results.ts';
 import { watchAttempt } from './watch-attempt.ts';
 import type { AttemptWatch } from './watch-attempt.ts';
 
-/** What one read of an answer brings: some of its text, and how the attempt ended once it has. */
+/** The result of one read of an answer: some of its text, and how the attempt ended; `null` while it runs. */
 interface ReadPart {
   readonly deltas: readonly string[];
   readonly ending: AttemptEnding | null;
 }
 
-/** An answer of which the first good part has come: nothing else is tried from here on. */
+/** An answer whose first good part has arrived. No other route is tried from here on. */
 export interface OpenedAnswer {
   readonly kind: 'opened';
   readonly first: ReadPart;
-  /** Nothing may be read after an ending. A part may be empty. */
+  /** Reads the next part, which may be empty. Must not be called after an ending. */
   next(): Promise<ReadPart>;
-  /** Drops what is still to come. */
+  /** Drops the rest of the answer. */
   release(): void;
 }
 
-/** An attempt that came to nothing before its first good part. */
+/** An attempt that failed before its first good part. */
 export interface FailedAttempt {
   readonly kind: 'failed_attempt';
   readonly ending: FailedEnding;
   readonly logged: LoggedAttempt;
 }
 
-/** Where an attempt goes, and what it may use. */
+/** The route of an attempt, and its limits. */
 interface AttemptTerms {
   readonly route: Route;
-  /** What is left of the request's time, in milliseconds. */
+  /** The rest of the request's total time, in milliseconds. */
   readonly leftMs: number;
-  /** Whether it must not use a kept connection. */
+  /** Whether the attempt must use a new connection. */
   readonly fresh: boolean;
   readonly attempts: AttemptLog;
   readonly received: ReceivedAnswer;
 }
 
-/** Sends the request to one upstream, and waits for the first good part of its answer. */
+/** Sends the request to one upstream and waits for the first good part of its answer. */
 export async function attempt(
   request: UpstreamRequest,
   { route, leftMs, fresh, attempts, received }: AttemptTerms,
@@ -113,7 +113,7 @@ async function awaitFirstPart(
   const read = (): Promise<ReadPart> => readPart(answer, reader, options);
   let first = await read();
   while (first.deltas.length === 0 && first.ending === null) first = await read();
-  // A whole body is one part: where its end is bad, none of it is good.
+  // A whole body is one part: with a bad end, none of it may be used.
   const isEmpty = first.deltas.length === 0 || reader.isWhole;
   if (isEmpty && first.ending !== null && first.ending.kind !== 'finished') {
     answer.release();
@@ -134,7 +134,7 @@ async function awaitFirstPart(
 
 interface ReadOptions {
   readonly signal: AbortSignal;
-  /** Called at the end of an answer whose usage can't be true. */
+  /** Called at the end of an answer whose reported usage is implausible. */
   readonly onImplausible: (why: string) => void;
 }
 
@@ -148,7 +148,7 @@ async function readPart(
     return { deltas: [], ending: endingOfFault(bytes, signal, reader.answer.knownUsage()) };
   const part = bytes === null ? reader.end() : reader.push(bytes);
   if (bytes === null && part.ending === null)
-    throw new Error('the body is over, and its reader brought no ending');
+    throw new Error('the body ended, but its reader returned no ending');
   if (part.ending !== null && reader.answer.implausible !== null) onImplausible(reader.answer.implausible);
   return part;
 }
@@ -158,15 +158,15 @@ function fail(watch: AttemptWatch, ending: FailedEnding): FailedAttempt {
   return { kind: 'failed_attempt', ending, logged: watch.logged };
 }
 
-/** Statuses of which the body says more than the status does. */
-const tellingStatuses = new Set([400, 413, 422]);
+/** Statuses whose body says more than the status itself. */
+const statusesWithUsefulBody = new Set([400, 413, 422]);
 
 async function readErrorAnswer(
   answer: UpstreamAnswer,
   signal: AbortSignal,
   { clock }: Ports,
 ): Promise<FailedEnding> {
-  const text = tellingStatuses.has(answer.status) ? await readErrorBody(answer, clock) : '';
+  const text = statusesWithUsefulBody.has(answer.status) ? await readErrorBody(answer, clock) : '';
   answer.release();
   if (typeof text !== 'string') return endingOfFault(text, signal, null);
   return { kind: 'failed', failure: classifyStatus(answer.status, text, answer.retryAfterMs), usage: null };

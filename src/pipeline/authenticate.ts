@@ -20,7 +20,7 @@ export function readBearer(authorization: string | undefined): string | null {
   return bearer.exec(authorization ?? '')?.[1] ?? null;
 }
 
-/** One answer whether the key is missing, malformed, unknown or revoked, so that guessing teaches nothing. */
+/** One answer for a missing, malformed, unknown or revoked key, so that guesses reveal nothing. */
 function unknownKey(): Refusal {
   return refuse(
     'invalid_api_key',

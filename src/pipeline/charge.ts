@@ -8,15 +8,15 @@ import type { Ports } from './ports.ts';
 import type { ReceivedAnswer } from './received-answer.ts';
 import type { Recorded } from './stages.ts';
 
-/** What a turn costs beside its text when we count, in tokens: its role and the marks around it. */
+/** Tokens that our own count adds for each turn: its role and the delimiters around it. */
 const usualTokensPerTurn = 4;
 
-/** How long a token is on average, in characters, where it can't be counted. */
+/** The average length of a token in characters, for estimates when counting fails. */
 const charsPerToken = 4;
 
 type Charge = Pick<SettledRecord, 'usage' | 'usageSource' | 'price' | 'chargeNanos'>;
 
-/** How a request ended, as its charge depends on it. */
+/** The parts of a request's end that decide its charge. */
 interface ChargedEnd {
   readonly outcome: Outcome;
   readonly usage: Usage | null;
@@ -24,9 +24,9 @@ interface ChargedEnd {
 }
 
 /**
- * What a request is charged, and by whose count. What the upstream plausibly counted is the true price in both modes,
- * whatever was held. So is what we counted; but where the hold is to be a bound of the cost, our own count does not go
- * beyond it. `passedStatus` is the status of a head that was passed on, or `null`.
+ * The charge of a request, and whether the upstream's count or our own was used. The upstream's count, if it is
+ * plausible, is charged in full in both balance modes, even above the hold. Our own count is, too, except in strict
+ * mode: there it is capped at the hold. `passedStatus` is the status of a head that was passed on, or `null`.
  */
 export async function chargeFor(
   { outcome, usage, passedStatus }: ChargedEnd,
@@ -50,7 +50,7 @@ export async function chargeFor(
   return { usage: used, usageSource: basis, price, chargeNanos: isBound ? Math.min(cost, holdNanos) : cost };
 }
 
-/** The tokens of a question and of what came of its answer, thoughts included, by our own count. */
+/** Our own count of the tokens of a request and of the answer received so far, thoughts included. */
 async function countUsage(
   turns: readonly TextTurn[],
   { text, thoughts }: ReceivedAnswer,
@@ -71,7 +71,7 @@ async function countUsage(
   };
 }
 
-/** A count that fails is replaced by a guess: an answer that was given must not go uncharged. */
+/** Estimates the tokens when counting fails: a delivered answer must not go uncharged. */
 async function count(
   { beginning, chars }: TextSample,
   { tokens, telemetry }: Pick<Ports, 'tokens' | 'telemetry'>,
@@ -85,7 +85,7 @@ async function count(
   }
 }
 
-/** What a client that leaves pays, by the route that its answer comes from. */
+/** The charging rule for a client that disconnects, taken from the route of its answer. */
 export function disconnectRuleOf(routes: readonly Route[], upstream: string | null): OnDisconnect {
   return routes.find((route) => route.upstream === upstream)?.onDisconnect ?? 'estimate';
 }

@@ -2,13 +2,13 @@ import type { LimitDecision, Limits } from '../domain/limits.ts';
 import type { RequestHead } from '../domain/ports/telemetry.ts';
 import type { Refusal } from '../shared/errors.ts';
 
-/** What the head of an answer says of its key and its request; `null` where the request did not come so far. */
+/** What the head of an answer says of its key and its request; `null` for what was not known yet when it was sent. */
 export interface HeadFacts {
   readonly standing: LimitDecision | null;
   readonly limits: Limits | null;
   /** The key's balance in nano-USD; `null` also for a key without one. */
   readonly balanceNanos: number | null;
-  /** The parameters that were taken out. */
+  /** The names of the stripped parameters. */
   readonly stripped: readonly string[];
 }
 
@@ -20,28 +20,28 @@ export interface AnswerHead extends HeadFacts {
   readonly refusal: Refusal | null;
 }
 
-/** The client's end of a request: what transport hands to the pipeline. */
+/** The client's end of a request, as the HTTP layer hands it to the pipeline. */
 export interface ClientConnection {
-  /** 32 hexadecimal digits; the client has been told them as its request id. */
+  /** 32 hexadecimal digits; the client gets them as its request id. */
   readonly id: string;
   readonly head: RequestHead;
   readonly authorization: string | undefined;
-  /** A fault of the request's head that transport found, such as a header sent twice. */
+  /** A fault in the request's head that the HTTP layer found, such as a header sent twice. */
   readonly headFault: Refusal | null;
-  /** Notes that this client presented a valid key, which its connection is kept for. */
+  /** Notes that this client presented a valid key, which protects its connection from eviction. */
   recognize(): void;
   /** The whole body, within the size and time limits. */
   readBody(): Promise<Uint8Array | Refusal>;
-  /** Calls back if the client leaves before its answer is whole, or has left already. */
+  /** Calls back when the client disconnects before its answer is complete, or at once if it already has. */
   onGone(callback: () => void): void;
-  /** Sends a whole answer. This and the other two endings resolve when the bytes are out, or can't get out. */
+  /** Sends a whole answer. This, `end` and `tearDown` resolve when the bytes are written, or can't be. */
   answer(head: AnswerHead, body: string): Promise<void>;
   /** Sends the head of a streamed answer. */
   open(head: AnswerHead): void;
-  /** Sends a part; resolves when the client can take more, has left, or `signal` was raised. */
+  /** Sends a part; resolves when the client can take more, has disconnected, or `signal` was raised. */
   send(text: string, signal: AbortSignal): Promise<void> | undefined;
   /** Ends a stream with its last part. */
   end(text: string): Promise<void>;
-  /** Sends the last part, then breaks the connection, so that nobody takes the answer for whole. */
+  /** Sends the last part, then breaks the connection, so that the client can't take the answer for complete. */
   tearDown(text: string): Promise<void>;
 }

@@ -2,13 +2,13 @@ import type { Clock } from '../domain/ports/clock.ts';
 import { disconnectRuleOf } from './charge.ts';
 import type { Exchange } from './exchange.ts';
 
-/** How long an answer is read on for its usage after its last client left, in milliseconds. */
+/** How long an answer is still read for its usage after its last client disconnected, in milliseconds. */
 const maxReadOnMs = 30_000;
 
 /**
- * Stops the request once its last client left, which spares what the upstream has not written yet. Where the route says
- * `drain`, an answer that has begun is read on for its usage instead: an upstream that bills a cut-off call as a whole
- * one is then charged as it bills. The returned function ends the wait.
+ * Stops the request when its last client disconnects, which saves the cost of the unwritten rest of the answer. On a
+ * `drain` route, an answer that has begun is read on for its usage instead: some upstreams bill an aborted call in
+ * full, and the charge then matches their bill. The returned function cancels the wait.
  */
 export function watchDisconnect(
   exchange: Pick<Exchange, 'deliveries' | 'interruption' | 'stage'>,

@@ -4,8 +4,8 @@ import { refusalOfResult } from './results.ts';
 import type { ExchangeResult } from './results.ts';
 
 /**
- * Sends the last bytes of an exchange that is settled: the end of an answer, or an error. Resolves when they are out, so
- * that a server that shuts down does not close the connection under them.
+ * Sends the last bytes of a settled exchange: the end of an answer, or an error. Resolves when they are written, so
+ * that a server that shuts down does not close the connection before that.
  */
 export async function conclude(
   result: ExchangeResult,

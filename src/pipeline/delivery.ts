@@ -10,11 +10,11 @@ import type { AnswerHead, ClientConnection, HeadFacts } from './client-connectio
 import { watchSilence } from './keep-alive.ts';
 
 /**
- * - `reading`: the request is not understood yet, so any answer is an HTTP error;
- * - `waiting`: the writer is chosen, and nothing has gone out;
- * - `open`: a part of a stream went out, so the status is spent;
- * - `passing`: the upstream's own head went out;
- * - `ended`: the last byte was handed over.
+ * - `reading`: the request has not been read yet, so any answer is an HTTP error;
+ * - `waiting`: the writer is chosen, and nothing has been sent;
+ * - `open`: a part of a stream was sent, so the status can't change any more;
+ * - `passing`: the upstream's own head was sent;
+ * - `ended`: the last byte was handed to the connection.
  */
 type State =
   | { readonly phase: 'reading' }
@@ -25,18 +25,19 @@ type State =
 
 interface DeliveryTools {
   readonly clock: Clock;
-  /** Raised when the request must stop: nothing waits for a client that is full any more. */
+  /** Raised when the request must stop: a write then no longer waits for a client that does not read. */
   readonly signal: AbortSignal;
-  /** What the head of an answer says of its key and its request, as far as the request has come. */
+  /** What the head of an answer says of its key and its request, from the current stage. */
   readonly headFacts: () => HeadFacts;
-  /** Called when the first part of a stream goes out. */
+  /** Called when the first part of a stream is sent. */
   readonly onOpened: () => void;
   readonly onFault: ReportFault;
 }
 
 /**
- * One client's side of an exchange: all that goes out to it goes through here. The law: at most one head, parts only
- * behind a head and only once the request is recorded, one end, and nothing after it. A call that would break it throws.
+ * One client's side of an exchange: every byte for that client is sent here. The law: at most one head; parts only
+ * after a head and only once the request is recorded; one end, and nothing after it. A call that would break the law
+ * throws.
  */
 export class Delivery {
   readonly #client: ClientConnection;
@@ -57,32 +58,32 @@ export class Delivery {
     this.#lastSentMs = tools.clock.monotonicMs();
   }
 
-  /** Whether the client is gone. */
+  /** Whether the client has disconnected. */
   get hasLeft(): boolean {
     return this.#hasLeft;
   }
 
-  /** Whether a part of a stream went out. */
+  /** Whether a part of a stream was sent. */
   get wasOpened(): boolean {
     return this.#wasOpened;
   }
 
-  /** Whether the upstream's own head went out. */
+  /** Whether the upstream's own head was sent. */
   get isPassing(): boolean {
     return this.#state.phase === 'passing';
   }
 
-  /** When the first text went out in a stream, on the monotonic clock; `null` when none did. */
+  /** When the first text of a stream was sent, on the monotonic clock; `null` if none was. */
   get firstTextSentMs(): number | null {
     return this.#firstTextSentMs;
   }
 
-  /** The status of a head that went out before the end; `null` when none did. */
+  /** The status of a head that was sent before the end; `null` if none was. */
   get sentStatus(): number | null {
     return this.#sentStatus;
   }
 
-  /** Calls back once the client leaves before the end, or if it has left already. */
+  /** Calls back when the client disconnects before the end, or at once if it already has. */
   onLeft(callback: () => void): void {
     this.#client.onGone(() => {
       this.#hasLeft = true;
@@ -90,7 +91,7 @@ export class Delivery {
     });
   }
 
-  /** Chooses how the answer is written. From now on a silent stream is kept alive, as soon as bytes may go out. */
+  /** Sets the answer's writer. From now on a silent stream gets keep-alive comments, once bytes may be sent. */
   begin(writer: AnswerWriter): void {
     this.#expect('reading');
     this.#state = { phase: 'waiting', writer };
@@ -102,12 +103,12 @@ export class Delivery {
     );
   }
 
-  /** The request is recorded, so bytes may go out. */
+  /** The request is recorded, so bytes may be sent. */
   permit(): void {
     this.#isPermitted = true;
   }
 
-  /** Sends pieces of text as one part of a stream, or keeps them for a whole answer; waits while the client is full. */
+  /** Sends text as one part of a stream, or keeps it for a whole answer; waits while the client does not read. */
   async send(deltas: readonly string[]): Promise<void> {
     if (this.#hasLeft || deltas.length === 0) return;
     const writer = this.#writer();
@@ -118,18 +119,18 @@ export class Delivery {
     await this.#write(text);
   }
 
-  /** Sends the head of a stream that ended without text, so that its failure to be settled can't change its status. */
+  /** Sends the head of a stream that ended without text, so that a failed settlement can't change its status. */
   open(): void {
     const writer = this.#writer();
     if (!this.#hasLeft && writer.isStream) this.#openStream(writer);
   }
 
-  /** No part follows, only the end: what the summary says of the client's side must stay true while it is settled. */
+  /** Stops the keep-alive comments, so that the summary of the client's side stays true until the end. */
   seal(): void {
     this.#stopKeepAlive();
   }
 
-  /** Sends the end of a finished answer. This and the other ends resolve when the bytes are out, or can't get out. */
+  /** Sends the end of a finished answer. This and the other ends resolve when the bytes are written, or can't be. */
   finish(finished: FinishedAnswer): Promise<void> {
     const writer = this.#writer();
     const last = writer.finish(finished, Math.floor(this.#tools.clock.now() / 1_000));
@@ -137,7 +138,7 @@ export class Delivery {
     return phase === 'open' ? this.#client.end(last) : this.#client.answer(this.#head(200, writer), last);
   }
 
-  /** Sends a failure: an HTTP error while the status is not spent, and in the protocol's own way after that. */
+  /** Sends a failure: an HTTP error while the status is still open, or the protocol's own failure event after that. */
   fail(refusal: Refusal): Promise<void> {
     const ended = this.#end();
     if (ended.phase !== 'open') {
@@ -149,31 +150,31 @@ export class Delivery {
     return ended.writer.tearDownOnFailure ? this.#client.tearDown(last) : this.#client.end(last);
   }
 
-  /** The upstream's own head went out, past any writer. */
+  /** Notes that the upstream's own head was sent, without a writer. */
   passHead(status: number): void {
     this.#expect('reading');
     this.#state = { phase: 'passing', isWhole: false };
     this.#sentStatus = status;
   }
 
-  /** All of the upstream's body went out. */
+  /** Notes that the upstream's whole body was sent. */
   passWhole(): void {
     this.#expect('passing');
     this.#state = { phase: 'passing', isWhole: true };
   }
 
-  /** Ends an answer that was passed on; one that is not whole is torn down, so that no client takes it for whole. */
+  /** Ends a passed-on answer. An incomplete one breaks the connection, so that it can't pass for complete. */
   endPassing(): Promise<void> {
     const ended = this.#end();
     return ended.phase === 'passing' && ended.isWhole ? this.#client.end('') : this.#client.tearDown('');
   }
 
-  /** Ends without a byte, because the client left. */
+  /** Ends without a byte, because the client has disconnected. */
   abandon(): void {
     this.#end();
   }
 
-  /** Breaks the connection, because an end could not be written. */
+  /** Breaks the connection, because the end could not be written. */
   tearDown(): Promise<void> {
     if (this.#state.phase !== 'ended') this.#end();
     return this.#client.tearDown('');
@@ -199,7 +200,7 @@ export class Delivery {
     this.#lastSentMs = this.#tools.clock.monotonicMs();
   }
 
-  /** A comment opens the stream, so a failure after it is one inside the stream. None goes out to a full client. */
+  /** A comment opens the stream, so a later failure is sent inside it. A client that does not read gets none. */
   #keepAlive(comment: string): void {
     if (!this.#isPermitted || this.#isSending || this.#hasLeft) return;
     this.#openStream(this.#writer());
@@ -222,7 +223,7 @@ export class Delivery {
       throw new Error(`delivery law broken: ${this.#state.phase} instead of ${phase}`);
   }
 
-  /** Goes to the end, once; returns where it was before. */
+  /** Enters the `ended` state, once; returns the state before. */
   #end(): State {
     const before = this.#state;
     if (before.phase === 'ended') throw new Error('delivery law broken: a second end');

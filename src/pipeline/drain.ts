@@ -5,14 +5,14 @@ import type { InFlight } from './in-flight.ts';
 /** How long interrupted requests may take to settle, in milliseconds. */
 const settleGraceMs = 5_000;
 
-/** Stops accepting. Running requests get the drain time; those that are left are interrupted, and settle. */
+/** Stops accepting requests. Running ones get the drain time; the rest are then interrupted and settled. */
 export async function drain(inFlight: InFlight, drainMs: number, clock: Clock): Promise<void> {
   if (await within(inFlight.drained(), drainMs, clock)) return;
   inFlight.interruptAll('drained');
   await awaitSettlements(inFlight, clock);
 }
 
-/** How long that may take in a process that has to end, in milliseconds. */
+/** How long settling may take in a process that ends after an uncaught error, in milliseconds. */
 const crashGraceMs = 3_000;
 
 /** Stops accepting and ends every running request with an error at once; resolves when they are settled. */
@@ -22,7 +22,7 @@ export async function interruptForCrash(inFlight: InFlight, clock: Clock): Promi
   await within(drained, crashGraceMs, clock);
 }
 
-/** Waits for the last settlements, within their grace: a database must not be closed under them. */
+/** Waits for the last settlements, up to a grace period: the database must not be closed before them. */
 export async function awaitSettlements(inFlight: InFlight, clock: Clock): Promise<void> {
   await within(inFlight.drained(), settleGraceMs, clock);
 }

@@ -4,10 +4,10 @@ import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts
 /** How much of an upstream's error body is read, in UTF-16 code units. */
 const maxErrorChars = 65_536;
 
-/** How long that may take, in milliseconds. */
+/** How long reading an error body may take, in milliseconds. */
 const errorBodyMs = 2_000;
 
-/** As much of an error's body as comes soon, since the status alone says enough to go on with; a fault if interrupted. */
+/** Reads as much of an error body as arrives soon: the status alone would do. Returns a fault if interrupted. */
 export async function readErrorBody(answer: UpstreamAnswer, clock: Clock): Promise<string | UpstreamFault> {
   const late = Promise.withResolvers<null>();
   const cancel = clock.schedule(errorBodyMs, () => late.resolve(null));

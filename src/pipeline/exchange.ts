@@ -8,14 +8,14 @@ import type { Ports } from './ports.ts';
 import { headFactsOf } from './stage-views.ts';
 import type { Stage } from './stages.ts';
 
-/** One request on its way, and the clients that its answer goes to. */
+/** One request in progress, and the clients that get its answer. */
 export interface Exchange {
   readonly id: string;
   readonly requestId: string;
   readonly protocol: RequestKind;
   /** The client that made the request. */
   readonly client: ClientConnection;
-  /** One for each client of the answer, the one that made the request first. */
+  /** One for each client of the answer; the first belongs to the client that made the request. */
   readonly deliveries: readonly [Delivery, ...Delivery[]];
   /** Milliseconds since 1970. */
   readonly arrivedAtMs: number;
@@ -24,7 +24,7 @@ export interface Exchange {
   /** Raised when the request must stop: its reason is an `Interruption`. */
   readonly interruption: AbortController;
   readonly trace: Trace;
-  /** How far it has come. */
+  /** The stage that the request has reached. */
   stage: Stage;
 }
 
@@ -54,7 +54,7 @@ export function beginExchange(protocol: RequestKind, client: ClientConnection, p
   return exchange;
 }
 
-/** Notes the stage that a request has come to, unless it was refused there; returns what it is given. */
+/** Sets the stage of a request, unless it was refused there; returns its argument. */
 export function reach<Next extends Stage>(exchange: Exchange, next: Next | Refusal): Next | Refusal {
   if (!isRefusal(next)) exchange.stage = next;
   return next;

@@ -1,7 +1,7 @@
 import type { Interruption } from '../domain/interruption.ts';
 import type { RunningRequest, RunningRequests } from '../domain/ports/running-requests.ts';
 
-/** One entry of the registry: a view of a request, and the way to stop it. */
+/** One entry of the registry: a view of a request, and a function that stops it. */
 export interface Running {
   readonly requestId: string;
   view(): RunningRequest;
@@ -16,17 +16,18 @@ export interface InFlight extends RunningRequests {
   readonly draining: AbortSignal;
   add(running: Running): void;
   remove(running: Running): void;
-  /** All of them, those included that wait to be let in. */
+  /** All requests, including those that wait for a slot. */
   all(): readonly Running[];
   has(requestId: string): boolean;
-  /** Resolves when a request runs no more. */
+  /** Resolves when a request has ended. */
   ended(running: Running): Promise<void>;
-  /** Stops accepting; resolves when nothing runs any more. */
+  /** Stops accepting; resolves when no request is left. */
   drained(): Promise<void>;
-  /** Stops all that runs. */
+  /** Stops every running request. */
   interruptAll(reason: Interruption): void;
 }
 
+/** Creates an empty registry. */
 export function createInFlight(): InFlight {
   const running = new Map<string, Running>();
   const awaited = new Map<string, PromiseWithResolvers<void>>();

@@ -1,9 +1,9 @@
 import type { Clock } from '../domain/ports/clock.ts';
 
-/** How long a stream's client gets no byte before it gets a comment, in milliseconds: proxies cut at 30 or 60 s. */
+/** Silence on a stream before a comment is sent, in milliseconds: proxies close idle connections after 30 or 60 s. */
 const maxSilenceMs = 15_000;
 
-/** Calls back whenever nothing was sent for 15 s; `lastSentMs` is on the monotonic clock. The returned function ends it. */
+/** Calls back after every 15 s without a sent byte; `lastSentMs` is on the monotonic clock. Returns a stop function. */
 export function watchSilence(clock: Clock, lastSentMs: () => number, onSilence: () => void): () => void {
   const beat = (): void => {
     const silentMs = clock.monotonicMs() - lastSentMs();

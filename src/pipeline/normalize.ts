@@ -20,10 +20,10 @@ const readers: Readonly<Record<Protocol, RequestReader>> = {
   responses: readResponsesRequest,
 };
 
-/** Strict, because a replaced byte would change the text that the client meant. */
+/** Fails on bytes that are not UTF-8: replacing them would change the client's text. */
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Reads the body into the neutral request. Everything that can be wrong with it is found here. */
+/** Reads and checks the body, and returns the neutral request or the refusal for its first fault. */
 export async function normalize(
   protocol: Protocol,
   { key, admission }: Admitted,

@@ -11,7 +11,7 @@ import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
 import type { InFlight } from './in-flight.ts';
 
-/** Everything that the stages use of the world. */
+/** All outside services that the stages use. */
 export interface Ports {
   readonly clock: Clock;
   readonly keys: KeyDirectory;
@@ -28,8 +28,8 @@ export interface Ports {
   readonly random: () => number;
   /** The limits of a key that has none of its own. */
   readonly defaultLimits: Limits;
-  /** Whether a hold is what the request may cost at the most (`strict`), or takes what is there (`soft`). */
+  /** `strict`: a hold covers the most that the request may cost; `soft`: a hold takes what the balance has. */
   readonly balanceMode: 'soft' | 'strict';
-  /** How the requests of a key that says nothing about it are read. */
+  /** Request parsing for keys without a compatibility setting of their own. */
   readonly defaultCompatibility: Compatibility;
 }

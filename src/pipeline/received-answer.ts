@@ -1,12 +1,12 @@
 import { TextSample } from '../protocol/text-sample.ts';
 import type { Progress } from '../domain/settlement.ts';
 
-/** What has come of an answer, as far as its charge and its times depend on it. */
+/** The received part of an answer: what its charge and its timings depend on. */
 export class ReceivedAnswer {
-  /** The text, as far as it came while a client was there. */
+  /** The text that arrived while a client was connected. */
   readonly text = new TextSample();
   #thoughts = new TextSample();
-  /** Whether the upstream was sent a request for a whole answer and has not refused it: nothing shows before its end. */
+  /** Whether the upstream has a request for a whole answer and has not refused it: its progress can't be seen. */
   #awaitsWhole = false;
   #firstTextMs: number | null = null;
 
@@ -15,12 +15,12 @@ export class ReceivedAnswer {
     return this.#thoughts;
   }
 
-  /** When the first text came, on the monotonic clock; `null` before it. */
+  /** When the first text arrived, on the monotonic clock; `null` before that. */
   get firstTextMs(): number | null {
     return this.#firstTextMs;
   }
 
-  /** Another attempt is made: what was known of the one before does not count. */
+  /** Another attempt begins: the state of the one before is dropped. */
   reset(): void {
     this.#thoughts = new TextSample();
     this.#awaitsWhole = false;
@@ -31,12 +31,12 @@ export class ReceivedAnswer {
     this.#awaitsWhole = true;
   }
 
-  /** The upstream refused the request, or could not be asked: a client that leaves later must not pay for it. */
+  /** The upstream refused the request, or was not reached: a client that disconnects later must not pay for it. */
   refused(): void {
     this.#awaitsWhole = false;
   }
 
-  /** `thoughts` fills while the answer is read. */
+  /** Sets the sample of thoughts, which fills while the answer is read. */
   reads(thoughts: TextSample): void {
     this.#thoughts = thoughts;
   }
@@ -46,7 +46,7 @@ export class ReceivedAnswer {
     this.text.add(text);
   }
 
-  /** How far the answer had come; `isStream` tells whether its text went out as it came. */
+  /** The progress of the answer; `isStream` is whether its text was sent as it arrived. */
   progress(isStream: boolean): Progress {
     if (this.text.chars > 0) return isStream ? 'sent' : 'unsent';
     if (this.#thoughts.chars > 0) return 'unsent';

@@ -9,13 +9,13 @@ import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
 import type { Dispatched, PassthroughWork, Recorded, TextWork } from './stages.ts';
 
-/** When a key may ask again whose balance is held by its own requests, in milliseconds. A guess: their ends are unknown. */
+/** `retry-after` for a balance held by the key's own requests, in milliseconds. A guess: when they end is unknown. */
 const heldRetryMs = 1_000;
 
 /**
- * Begins the consumption record of a request that is about to be sent on, and sets aside what the request may cost. For
- * a key without a balance it is written while the upstream call starts, as long as the database takes writes, and before
- * the call when it does not: a call that can't be recorded is not made. It must be there before the client gets a byte.
+ * Begins the consumption record of a request that is about to be sent upstream, and holds what it may cost. For a key
+ * without a balance, the record is written while the upstream call starts; if the database is failing, before the call:
+ * a call that can't be recorded is not made. The record must exist before the client gets a byte.
  */
 export async function reserve(
   dispatched: Dispatched,
@@ -43,7 +43,7 @@ export async function reserve(
   }
 }
 
-/** What the record begins with, and what the request may cost in nano-USD. */
+/** The first fields of the record, and what the request may cost in nano-USD. */
 function wantedOf(
   work: TextWork | PassthroughWork,
   balanceMode: Ports['balanceMode'],
@@ -52,7 +52,7 @@ function wantedOf(
   readonly nanos: number;
 } {
   if (work.kind === 'passthrough') {
-    // The path stands in the record where the model does.
+    // A passthrough record has the path in its `model` field.
     const { path: model, upstream, price } = work;
     return { record: { model, upstream, mode: 'sync', price }, nanos: costOf(noTokens, price) };
   }
@@ -69,12 +69,12 @@ function wantedOf(
   return { record: { model, upstream: routes[0]?.upstream ?? '', mode, price }, nanos };
 }
 
-/** The smallest cap that all of the upstreams take: they raise a smaller one, and the hold has to cover that. */
+/** The smallest output cap that every upstream takes: a smaller one is raised to it, and the hold must cover that. */
 function leastOutputTokens(routes: readonly Route[]): number {
   return Math.max(...routes.map(({ dialect }) => dialect.leastOutputTokens));
 }
 
-/** Whether the key is out of money, or has it tied up in requests that run. */
+/** The refusal for a key that has spent its balance, or has it held by running requests. */
 function balanceRefusal(
   { balanceNanos, heldNanos }: Extract<Reservation, { granted: false }>,
   neededNanos: number,
@@ -83,14 +83,14 @@ function balanceRefusal(
   if (heldNanos > 0 && balanceNanos + heldNanos >= neededNanos)
     return refuse(
       'balance_held',
-      `Of this key's balance ${balance} USD are free and ${formatUsd(heldNanos)} USD are held by its requests in ` +
-        `progress; this one needs ${needed} USD. Wait for one of them to end.`,
+      `This key has ${balance} USD available and ${formatUsd(heldNanos)} USD held by its requests in progress; ` +
+        `this request needs ${needed} USD. Wait for one of them to end.`,
       { retryAfterMs: heldRetryMs },
     );
   return refuse(
     'insufficient_balance',
     balanceNanos <= 0
-      ? `This key's balance is used up (${balance} USD). Ask the operator for more.`
-      : `This key's balance is ${balance} USD, and this request needs ${needed} USD. Ask the operator for more.`,
+      ? `This key's balance is used up (${balance} USD). Ask the operator to top it up.`
+      : `This key's balance is ${balance} USD, and this request needs ${needed} USD. Ask the operator to top it up.`,
   );
 }

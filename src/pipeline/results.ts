@@ -13,10 +13,10 @@ export type ExchangeResult =
   | InterruptedResult
   /** Before anything was sent upstream, or in the client's own request. */
   | { readonly kind: 'refused'; readonly refusal: Refusal }
-  /** By a fault of our own. */
+  /** By an error in this service. */
   | { readonly kind: 'unexpected' };
 
-/** The request was stopped from outside before its answer was whole; `usage` is what was seen by then. */
+/** The request was stopped from outside before its answer was complete; `usage` is what was reported by then. */
 interface InterruptedResult {
   readonly kind: 'interrupted';
   readonly interruption: Interruption;
@@ -26,9 +26,10 @@ interface InterruptedResult {
 /** How an attempt at an upstream ends. */
 export type AttemptEnding = AnswerEnding | InterruptedResult;
 
-/** How an attempt ends that brings no answer. */
+/** How an attempt without an answer ends. */
 export type FailedEnding = Exclude<AttemptEnding, { readonly kind: 'finished' }>;
 
+/** The result of a request that was refused before anything was sent upstream. */
 export function refused(refusal: Refusal): ExchangeResult {
   return { kind: 'refused', refusal };
 }
@@ -49,7 +50,7 @@ export function endingOfFault(
   return { kind: 'failed', failure, usage };
 }
 
-/** How the request stands in the record. */
+/** The request's outcome in the record. */
 export function outcomeOf(result: ExchangeResult): Outcome {
   switch (result.kind) {
     case 'finished':
@@ -66,13 +67,13 @@ export function outcomeOf(result: ExchangeResult): Outcome {
 }
 
 const interruptions: Readonly<Record<Interruption, Refusal>> = {
-  client_closed: refuse('server_error', 'The client left before the answer was whole.'),
+  client_closed: refuse('server_error', 'The client disconnected before the answer was complete.'),
   cancelled: refuse('server_error', 'The request was cancelled.'),
-  drained: refuse('draining', 'This server is shutting down before the answer was whole.'),
-  crashed: refuse('server_error', 'This server failed before the answer was whole.'),
+  drained: refuse('draining', 'This server shut down before the answer was complete.'),
+  crashed: refuse('server_error', 'This server failed before the answer was complete.'),
 };
 
-/** A fault of our own: the client learns only that it happened. */
+/** An error in this service: its details are for the log, not for the client. */
 const unexpected = refuse('server_error', 'The server had an error while processing the request.');
 
 /** What the client gets instead of a finished answer; `null` for a finished one. */
@@ -91,12 +92,12 @@ export function refusalOfResult(result: ExchangeResult): Refusal | null {
   }
 }
 
-/** What the upstream counted by the end; `null` when it did not say. */
+/** The usage that the upstream reported by the end; `null` if it reported none. */
 export function usageOf(result: ExchangeResult): Usage | null {
   return result.kind === 'refused' || result.kind === 'unexpected' ? null : result.usage;
 }
 
-/** What lies behind a failure, for the operator alone. */
+/** The cause of a failure, for the operator alone. */
 export function causeOf(result: ExchangeResult): string | null {
   return result.kind === 'failed' ? result.failure.cause : null;
 }

@@ -5,8 +5,8 @@ import type { ReceivedAnswer } from './received-answer.ts';
 import type { AttemptEnding } from './results.ts';
 
 /**
- * Sends an answer's text to its clients as it is read, and returns how it ended. What one read brings is one write. The
- * last frames are left to the end of the exchange: they go out once it is settled.
+ * Sends an answer's text to its clients as it is read, and returns how it ended. Each read becomes one write. The last
+ * frames are not sent here but after the settlement.
  */
 export async function rewrite(
   answer: OpenedAnswer,
@@ -16,7 +16,7 @@ export async function rewrite(
 ): Promise<AttemptEnding> {
   for (let part = answer.first; ; part = await answer.next()) {
     const { deltas, ending } = part;
-    // After the last client has left, the answer is read on for its usage alone.
+    // After the last client has disconnected, the answer is read on for its usage alone.
     if (deltas.length > 0 && deliveries.some(({ hasLeft }) => !hasLeft)) {
       const nowMs = clock.monotonicMs();
       for (const delta of deltas) received.add(delta, nowMs);

@@ -34,14 +34,14 @@ export async function findModel(
   const shown = id.length > 128 ? `${id.slice(0, 128)}…` : id;
   return refuse(
     'model_not_found',
-    `The model '${shown}' does not exist. GET /v1/models lists those on offer.`,
+    `The model '${shown}' does not exist. GET /v1/models lists the available models.`,
     {
       param: 'model',
     },
   );
 }
 
-/** Whether a key's own list of models, if it has one, names this one. */
+/** Whether a key may use a model: its own list of models, if it has one, must name it. */
 export function mayUse({ models }: ApiKey, { id }: OfferedModel): boolean {
   return models === null || models.includes(id);
 }

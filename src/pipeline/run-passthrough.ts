@@ -17,22 +17,22 @@ import type { ExchangeResult } from './results.ts';
 import { dispatch, record, runRequest } from './run-request.ts';
 import type { Admitted } from './stages.ts';
 
-/** One path of an upstream that clients may use as it is. */
+/** One path of an upstream that is offered to clients verbatim. */
 export interface PassthroughPath {
   readonly path: string;
   /** The upstream's configured name. */
   readonly upstream: string;
-  /** What a request costs; `null` when that is not known, so that no key with a balance may use it. */
+  /** The price of a request; `null` if none is configured: keys with a balance may not use the path then. */
   readonly price: Price | null;
 }
 
-/** The way of a request and its answer past the pipeline, as the HTTP room provides it. */
+/** Forwards a request and its answer verbatim; provided by `http/`. */
 export interface PassthroughTransport {
-  /** A fault of the request that its head shows, such as a body that is too large. */
+  /** A fault that the request's head already shows, such as a body that is too large. */
   readonly requestFault: Refusal | null;
   /**
-   * Sends the request on, and all of the answer but its end. Resolves with the answer's status, or with how it failed;
-   * `onHead` is called when the head of the answer goes out, which one with a withheld status never does.
+   * Forwards the request, and all of the answer but its end. Resolves with the answer's status, or with how it failed.
+   * `onHead` is called when the head of the answer is sent; an answer with a withheld status is never sent.
    */
   forward(
     trace: TraceHeaders,
@@ -42,8 +42,8 @@ export interface PassthroughTransport {
 }
 
 /**
- * Passes one request on to an upstream, verbatim: for a known key, within its limits, recorded, and at a price of its
- * own, since its tokens are not counted. Never rejects.
+ * Passes one request on to an upstream verbatim: for a known key, within its limits, recorded, and at a price per
+ * request, since its tokens are not counted. Never rejects.
  */
 export function runPassthrough(
   path: PassthroughPath,
@@ -87,12 +87,12 @@ async function passOn(
   return result;
 }
 
-/** What stands in the way of a key that wants to use a path. */
+/** Why a key may not use a path; `null` if it may. */
 function findFault(
   { path, price }: Pick<PassthroughPath, 'path' | 'price'>,
   { key }: Admitted,
 ): Refusal | null {
-  // A key that may use some models only could reach the others by a path, so it must be allowed the path, too.
+  // A key that is restricted to some models could reach others through a path, so its list must name the path, too.
   if (key.models !== null && !key.models.includes(path))
     return refuse('model_not_allowed', `This key may not use the path '${path}'.`);
   if (price !== null || !key.hasBalance) return null;
@@ -110,14 +110,17 @@ function resultOf(passed: number | UpstreamFault | Refusal, signal: AbortSignal)
   return { kind: 'finished', reason: 'stop', rawReason: '', usage: null };
 }
 
-/** An upstream's error: a client gets the words of those that it is shown itself. */
+/** The failure for an upstream's error status; the client gets a message of our own instead of a withheld answer. */
 function classifyPassed(status: number): Failure {
   const { kind } = classifyStatus(status, '', null);
   const cause = `status ${status}`;
   return failure(kind === 'overloaded' || kind === 'auth' ? kind : 'server_error', { detail: cause, cause });
 }
 
-/** How an attempt stands in the record that did not fail by the upstream's own fault. Health is not told: passed-on paths say little of models. */
+/**
+ * The recorded result of an attempt that did not fail through the upstream. Health is not updated: a passed-on path
+ * says little about the upstream's models.
+ */
 function resultOfAnswer(passed: number | UpstreamFault | Refusal): AttemptResult {
   if (typeof passed !== 'number') return 'interrupted';
   if (passed === 429) return 'rate_limited';

@@ -32,8 +32,8 @@ export function runTextRequest(protocol: Protocol, client: ClientConnection, por
 }
 
 /**
- * One request, one way: its key is admitted, `work` brings it as far as it comes, it is settled exactly once, and only
- * then the client sees the end. Never rejects.
+ * The frame of every request: its key is admitted, `work` makes the answer, the request is settled exactly once, and
+ * only then does the client get the end. Never rejects.
  */
 export async function runRequest(
   kind: RequestKind,
@@ -69,7 +69,7 @@ export async function runRequest(
   }
 }
 
-/** The stages that all requests share: no work for strangers, and no body read without a slot. */
+/** The stages that all requests share: no work without a valid key, and no body is read without a slot. */
 async function admitAndWork(
   exchange: Exchange,
   ports: Ports,
@@ -89,8 +89,8 @@ async function admitAndWork(
 }
 
 /**
- * The stages of a request for text, in an order that has reasons: nothing sent upstream that is not checked or not paid
- * for, nothing begun for a client that has left, nothing shown that is not recorded.
+ * The stages of a request for text. Their order ensures that nothing is sent upstream unchecked or unpaid, nothing is
+ * begun for a client that has disconnected, and nothing reaches the client unrecorded.
  */
 async function answerText(
   protocol: Protocol,
@@ -115,7 +115,7 @@ async function answerText(
   }
   const toSend = toUpstreamRequest(work, isHoldBound(exchange, ports));
   const calling = tryRoutes(toSend, work, dispatched, exchange, ports);
-  // Even if the call throws: a record that is begun after its settlement would stay open, and hold its money.
+  // Waits even if the call throws: a record begun after its settlement would stay open and keep its hold.
   await Promise.allSettled([calling, recording]);
   const answer = await calling;
   try {
@@ -127,7 +127,7 @@ async function answerText(
   }
 }
 
-/** The request is about to be sent on. */
+/** Enters the `dispatched` stage: the request is about to be sent upstream. */
 export function dispatch(
   { key, admission }: Pick<Admitted, 'key' | 'admission'>,
   work: Dispatched['work'],
@@ -146,7 +146,7 @@ export function dispatch(
   return exchange.stage;
 }
 
-/** Begins the record, from which on bytes may go out; resolves with the refusal if there is none. */
+/** Begins the record, after which bytes may be sent; resolves with the refusal if it could not be begun. */
 export async function record(
   dispatched: Dispatched,
   exchange: Exchange,
@@ -163,7 +163,7 @@ function isHoldBound({ stage }: Exchange, { balanceMode }: Ports): boolean {
   return balanceMode === 'strict' && stage.stage === 'recorded' && stage.reservation.holdNanos !== null;
 }
 
-/** A client that left, or a server that drains, explains every failure that came of it. */
+/** Replaces a failure by its reason when the client disconnected or the request was stopped. */
 function unlessInterrupted(
   result: ExchangeResult,
   { interruption: { signal }, deliveries }: Exchange,

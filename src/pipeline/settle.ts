@@ -8,12 +8,12 @@ import type { ExchangeResult } from './results.ts';
 import { stageFacts } from './stage-views.ts';
 import type { Recorded } from './stages.ts';
 
-/** The status noted for a client that left before it got one. */
+/** The recorded status when the client disconnected before it got one. */
 const clientClosedStatus = 499;
 
 /**
- * Settles an exchange, whatever its result: the record is closed and charged, and the slot given back, before the client
- * sees the end, so that its next request finds both done.
+ * Settles an exchange, whatever its result: closes and charges the record and releases the slot before the client gets
+ * the end, so that its next request finds both done.
  */
 export async function settle(result: ExchangeResult, exchange: Exchange, ports: Ports): Promise<void> {
   const { stage } = exchange;
@@ -25,7 +25,7 @@ export async function settle(result: ExchangeResult, exchange: Exchange, ports: 
   exchange.trace.ended(charged);
 }
 
-/** Closes the record with its charge, in nano-USD. An answer that is whole reaches its client even if this fails. */
+/** Closes the record; returns its charge in nano-USD. A complete answer reaches its client even if this fails. */
 async function closeRecord(
   recorded: Recorded,
   { outcome, usage, upstream, status, firstTextMs, totalMs }: Uncharged,
@@ -45,7 +45,7 @@ async function closeRecord(
   return chargeNanos;
 }
 
-/** A limiter that fails here must not cut an answer that is whole and paid for. */
+/** Releases the slot. A failure of the limiter must not cut off an answer that is complete and paid for. */
 async function releaseSlot(keyId: string, { requestId }: Exchange, ports: Ports): Promise<void> {
   try {
     await ports.limiter.release(keyId, requestId);
@@ -88,7 +88,7 @@ function firstTextOf({ stage }: Exchange): number | null {
   return isUnderWay && stage.work.kind === 'text' ? stage.work.received.firstTextMs : null;
 }
 
-/** The status that the end is about to send. */
+/** The status that `conclude` is about to send. */
 function statusToSend(outcome: Uncharged['outcome'], refusal: Uncharged['refusal']): number {
   if (refusal === null) return 200;
   return outcome === 'client_closed' ? clientClosedStatus : statusOf(refusal.code);

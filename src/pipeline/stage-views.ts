@@ -4,7 +4,7 @@ import type { RunningRequest } from '../domain/ports/running-requests.ts';
 import type { HeadFacts } from './client-connection.ts';
 import type { Stage } from './stages.ts';
 
-/** What the stage of a request shows of it in its summary; what it has not come to is `null`. */
+/** The fields of a request's summary that its stage provides; `null` for those of stages not reached. */
 type StageFacts = Pick<
   ExchangeSummary,
   'keyId' | 'mode' | 'model' | 'stripped' | 'admittedMs' | 'slotWaitMs' | 'queuedMs'
@@ -20,7 +20,7 @@ const noFacts: StageFacts = {
   queuedMs: null,
 };
 
-/** `arrivedMs` is on the monotonic clock. */
+/** Reads the summary's fields from a stage. `arrivedMs` is on the monotonic clock. */
 export function stageFacts(stage: Stage, arrivedMs: number): StageFacts {
   if (stage.stage === 'arrived') return noFacts;
   const keyId = stage.key.id;
@@ -45,7 +45,7 @@ function workFacts({
   StageFacts,
   'mode' | 'stripped' | 'model'
 > {
-  // The path of a request that is passed on verbatim stands in its record alone: metrics name models of the config.
+  // The path of a passthrough request is in its record alone: metrics are labelled by the models of the config.
   if (work.kind === 'passthrough') return { mode: 'sync', stripped: [], model: null };
   const { request, model } = work;
   return { mode: request.stream ? 'stream' : 'sync', stripped: request.stripped, model: model.id };
@@ -60,13 +60,13 @@ export function headFactsOf(stage: Stage): HeadFacts {
   return { standing, limits, balanceNanos, stripped: stageFacts(stage, 0).stripped };
 }
 
-/** A running request, as its operator and its key's holder see it. */
+/** A running request, as the operator and the holder of its key see it. */
 export function runningView(
   stage: Stage,
   { requestId, protocol, arrivedAtMs }: { requestId: string; protocol: RequestKind; arrivedAtMs: number },
 ): RunningRequest {
   const { keyId, mode, model } = stageFacts(stage, 0);
-  // Nothing is read of a request that waits for a slot.
+  // The body of a request that waits for a slot has not been read.
   const isRead =
     stage.stage === 'asked' ||
     stage.stage === 'routed' ||

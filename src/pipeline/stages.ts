@@ -9,8 +9,8 @@ import type { AttemptLog } from './attempt-log.ts';
 import type { ReceivedAnswer } from './received-answer.ts';
 
 /**
- * How far a request has come. Each stage takes the record of the one before and returns its own, so nothing is missing
- * because it has not happened yet; what is logged, shown and charged is read from the last record there is.
+ * The stages of a request. Each stage takes the record of the one before and returns its own, so a field exists exactly
+ * when its stage was reached; logs, views and charges are read from the last record.
  */
 export type Stage =
   | { readonly stage: 'arrived' }
@@ -32,13 +32,13 @@ export interface Identified {
 interface Admission {
   readonly limits: Limits;
   readonly decision: LimitDecision;
-  /** When they had decided, on the monotonic clock. */
+  /** When the decision was made, on the monotonic clock. */
   readonly admittedMs: number;
   /** How long the request waited for a slot, in milliseconds. */
   readonly slotWaitMs: number;
 }
 
-/** A limit of the key, or a change while the request waited, stands in the way. */
+/** Refused by a limit of the key, or by a change while the request waited for a slot. */
 export interface Limited {
   readonly stage: 'limited';
   readonly key: ApiKey;
@@ -53,7 +53,7 @@ export interface Admitted {
   readonly admission: Admission;
 }
 
-/** The body is read and sound. */
+/** The body is read and valid. */
 export interface Asked {
   readonly stage: 'asked';
   readonly key: ApiKey;
@@ -61,7 +61,7 @@ export interface Asked {
   readonly request: TextRequest;
 }
 
-/** The model is on offer, and the key may use it. */
+/** The model exists, and the key may use it. */
 export interface Routed {
   readonly stage: 'routed';
   readonly key: ApiKey;
@@ -69,7 +69,7 @@ export interface Routed {
   readonly work: TextWork;
 }
 
-/** A request for text, and as much of its answer as has come. */
+/** A request for text, and the part of its answer that has arrived. */
 export interface TextWork {
   readonly kind: 'text';
   readonly request: TextRequest;
@@ -88,7 +88,7 @@ export interface PassthroughWork {
   readonly price: Price;
 }
 
-/** The request is on its way: its record is being written, and its upstream may have been called. */
+/** The request is being sent: its record is being written, and its upstream may have been called. */
 export interface Dispatched {
   readonly stage: 'dispatched';
   readonly key: ApiKey;
@@ -99,7 +99,7 @@ export interface Dispatched {
   readonly attempts: AttemptLog;
 }
 
-/** Its record is begun and its hold taken, so it must be settled, and bytes may go out. */
+/** The record is begun and the hold taken, so the request must be settled, and bytes may be sent. */
 export interface Recorded {
   readonly stage: 'recorded';
   readonly key: ApiKey;

@@ -10,15 +10,15 @@ import type { Ports } from './ports.ts';
 import type { FailedEnding } from './results.ts';
 import type { Dispatched, TextWork } from './stages.ts';
 
-/** How many attempts one request may cost, however many routes there are. */
+/** The most attempts for one request, however many routes there are. */
 const maxAttempts = 4;
 
-/** What must be left of a request's time for another attempt, in milliseconds. */
+/** The time that must be left for another attempt, in milliseconds. */
 const minLeftMs = 100;
 
 /**
- * Tries a model's routes until one answers. Nothing has gone out to the client by then, so none of the attempts before
- * can be told from the answer; after the first good part there is no other attempt.
+ * Tries a model's routes until one answers. Nothing has been sent to the client by then, so earlier attempts leave no
+ * trace in the answer; after the first good part there is no other attempt.
  */
 export async function tryRoutes(
   request: UpstreamRequest,
@@ -30,11 +30,11 @@ export async function tryRoutes(
   const untried = [...routes];
   const stale = new Set<Route>();
   const deadlineMs = dispatchedMs + Math.max(...routes.map(({ totalMs }) => totalMs));
-  let told: FailedAttempt | null = null;
+  let reported: FailedAttempt | null = null;
   for (let made = 0; made < maxAttempts; made++) {
     const leftMs = deadlineMs - ports.clock.monotonicMs();
     const route = takeBest(untried, ports.health);
-    if (route === null || (told !== null && leftMs < minLeftMs)) break;
+    if (route === null || (reported !== null && leftMs < minLeftMs)) break;
     const terms = { route, leftMs, fresh: stale.has(route), attempts, received };
     const tried = await attempt(request, terms, exchange, ports);
     if (tried.kind === 'opened') return tried;
@@ -42,19 +42,19 @@ export async function tryRoutes(
     if (ending.kind === 'interrupted' || exchange.interruption.signal.aborted) return ending;
     const { kind } = ending.failure;
     if (!failures[kind].mayGoElsewhere) return ending;
-    told = moreTelling(told, tried);
+    reported = moreUseful(reported, tried);
     if (kind === 'stale' && !stale.has(route)) untried.unshift(route);
     if (kind === 'stale') stale.add(route);
   }
-  if (told === null) return allCooling(routes, ports.health);
-  attempts.tell(told.logged);
-  return told.ending;
+  if (reported === null) return allCooling(routes, ports.health);
+  attempts.tell(reported.logged);
+  return reported.ending;
 }
 
 /**
- * The request as upstreams get it. A hold that is to be a bound needs a cap on the answer, whether the client gave one
- * or not. Where there is a choice of upstreams a whole answer is asked for as a stream, too: silence means nothing before
- * a whole answer comes, so one that hangs would be noticed too late for another.
+ * The request as it is sent upstream. A hold that must cover the cost needs an output cap, even if the client gave
+ * none. With several routes a whole answer is requested as a stream, too: an upstream that hangs before a whole answer
+ * looks like one that works, and would be noticed too late for another attempt.
  */
 export function toUpstreamRequest({ request, model, routes }: TextWork, isBound: boolean): UpstreamRequest {
   return {
@@ -65,8 +65,8 @@ export function toUpstreamRequest({ request, model, routes }: TextWork, isBound:
 }
 
 /**
- * Takes the first route whose upstream is well, else the first that may be used at all: an answer that may come is
- * better than an error that is certain. An upstream that asked for a pause gets it.
+ * Takes the first route whose upstream is available, else the first whose upstream is failing: a possible answer is
+ * better than a certain error. An upstream that asked for a pause is not called.
  */
 function takeBest(routes: Route[], health: UpstreamHealth): Route | null {
   const at = (wanted: string): number =>
@@ -75,7 +75,7 @@ function takeBest(routes: Route[], health: UpstreamHealth): Route | null {
   return found === undefined ? null : (routes.splice(found, 1)[0] ?? null);
 }
 
-/** Every upstream asked for a pause: the client gets the time until the first of them is over. */
+/** The failure when every upstream asked for a pause; `retry-after` is the time until the first pause ends. */
 function allCooling(routes: readonly Route[], health: UpstreamHealth): FailedEnding {
   const retryAfterMs = Math.ceil(Math.min(...routes.map(({ upstream }) => health.coolingMs(upstream))));
   return {
@@ -85,8 +85,8 @@ function allCooling(routes: readonly Route[], health: UpstreamHealth): FailedEnd
   };
 }
 
-/** Of two failures the client gets the one that a retry may mend; else the later one. */
-function moreTelling(earlier: FailedAttempt | null, later: FailedAttempt): FailedAttempt {
+/** Of two failures the client gets the retryable one, else the later one. */
+function moreUseful(earlier: FailedAttempt | null, later: FailedAttempt): FailedAttempt {
   if (earlier === null || isRetryableEnding(later)) return later;
   return isRetryableEnding(earlier) ? earlier : later;
 }

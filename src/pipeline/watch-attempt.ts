@@ -10,20 +10,20 @@ import type { Ports } from './ports.ts';
 import { causeOf } from './results.ts';
 import type { AttemptEnding } from './results.ts';
 
-/** Keeps the log of one attempt, and reports to its upstream's health. */
+/** Keeps the log of one attempt, and reports its result to the upstream's health. */
 export interface AttemptWatch {
   readonly logged: LoggedAttempt;
-  /** Goes with the call. */
+  /** The trace headers of the call. */
   readonly trace: TraceHeaders;
-  /** Hands in the set that fills while the answer is read. */
+  /** Sets the violations, a set that fills while the answer is read. */
   reads(violations: ReadonlySet<ProtocolViolation>): void;
-  /** The first good part has come. */
+  /** Notes that the first good part has arrived. */
   opened(): void;
   /** Notes how the attempt ended, once. */
   ended(ending: AttemptEnding): void;
 }
 
-/** Begins to watch; `leftMs` is what is left of the request's time. */
+/** Begins an attempt's log entry and health report; `leftMs` is the rest of the request's total time. */
 export function watchAttempt(
   { upstream, model, totalMs }: Route,
   leftMs: number,

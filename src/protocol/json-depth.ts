@@ -1,4 +1,4 @@
-/** How deep a request may be nested: far deeper than any real one, and far from where parsing costs more than its size. */
+/** The deepest nesting of a request body: far above real requests, far below where parsing gets costly. */
 export const maxJsonDepth = 64;
 
 const quote = 0x22;
@@ -8,7 +8,7 @@ const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
-/** Whether JSON text is nested deeper than `maxJsonDepth`, told from its bytes before anything is parsed. */
+/** Whether JSON text is nested deeper than `maxJsonDepth`; scans its bytes without parsing them. */
 export function isTooDeep(bytes: Uint8Array): boolean {
   const { length } = bytes;
   let depth = 0;

@@ -1,4 +1,4 @@
-/** The longest data that an event may have, and the longest line, its `data: ` included, in UTF-16 code units. */
+/** The longest data of one event, and the longest line, its `data: ` included, in UTF-16 code units. */
 export const maxEventChars = 1_048_576;
 const maxLineChars = maxEventChars + 'data: '.length;
 
@@ -8,9 +8,9 @@ export interface SseEvent {
   readonly data: string;
 }
 
-/** An incremental parser: text in by any chunking, whole events out. */
+/** An incremental parser: takes text in chunks of any size and returns whole events. */
 export interface SseParser {
-  /** Takes the next piece of the stream and returns the events it completed. */
+  /** Takes the next piece of the stream and returns the events that it completed. */
   push(text: string): SseEvent[];
   /** Ends the stream. An event without its final blank line still counts: some servers leave it out. */
   end(): SseEvent[];
@@ -66,7 +66,7 @@ class IncrementalSseParser implements SseParser {
     return events;
   }
 
-  /** Where parsing starts: behind a byte order mark, or behind the LF of a CRLF cut in two. */
+  /** Where parsing starts: after a byte order mark, or after the LF of a CRLF that was split between two pushes. */
   #skipPrefix(text: string): number {
     const skipped =
       (!this.#started && text.startsWith('\uFEFF')) || (this.#skipLineFeed && text.startsWith('\n'));
@@ -97,7 +97,7 @@ class IncrementalSseParser implements SseParser {
     if (this.#data.length > maxEventChars) this.#overflow();
   }
 
-  /** Some llama.cpp builds report a failure in a field of this name, which no specification knows. */
+  /** Some llama.cpp builds report a failure in an `error:` field, which is in no specification. */
   #takeError(value: string): void {
     this.#name = 'error';
     this.#appendData(value);

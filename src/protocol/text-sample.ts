@@ -1,9 +1,9 @@
-/** How much of a text is kept, in UTF-16 code units: tokens are counted in as much of it, and estimated for the rest. */
+/** How much of a text is kept, in UTF-16 code units: tokens are counted in that part and extrapolated for the rest. */
 const maxKeptChars = 262_144;
 
 /**
- * A text that is kept only to count its tokens: its beginning and its full size, so that an answer of any length
- * takes bounded memory.
+ * A sample of a text for counting its tokens: its beginning and its full size, so that an answer of any length takes
+ * bounded memory.
  */
 export class TextSample {
   /** The first 262,144 UTF-16 code units. */
@@ -13,6 +13,7 @@ export class TextSample {
   /** The size of the whole text in bytes of UTF-8. */
   bytes = 0;
 
+  /** Appends text to the sample. */
   add(text: string): void {
     this.chars += text.length;
     this.bytes += Buffer.byteLength(text);

@@ -1,15 +1,15 @@
-/** The two protocols that clients speak to us. */
+/** The two client protocols. */
 export type Protocol = 'chat' | 'responses';
 
 export type Role = 'system' | 'user' | 'assistant';
 
-/** One turn of the conversation, reduced to what the service knows: who said which text. */
+/** One turn of the conversation, reduced to its role and text. */
 export interface TextTurn {
   readonly role: Role;
   readonly text: string;
 }
 
-/** What a Responses answer repeats of its request, and how its stream ends. */
+/** The request fields that a Responses answer repeats, and how its stream ends. */
 export interface ResponsesExtras {
   readonly instructions: string | null;
   readonly maxOutputTokens: number | null;
@@ -21,7 +21,7 @@ export interface ResponsesExtras {
   readonly endsWithDone: boolean;
 }
 
-/** A checked request of either protocol: all that any upstream dialect needs to know. */
+/** A checked request of either protocol, with all fields that an upstream dialect needs. */
 export interface TextRequest {
   readonly model: string;
   readonly turns: readonly TextTurn[];
@@ -32,27 +32,27 @@ export interface TextRequest {
   readonly maxOutputTokens: number | null;
   /** `null` for a chat request. */
   readonly responses: ResponsesExtras | null;
-  /** Names of the parameters that were taken out, in document order. */
+  /** The names of the stripped parameters, in document order. */
   readonly stripped: readonly string[];
 }
 
-/** Tokens of one answer and its question. */
+/** The tokens of one request and its answer. */
 export interface Usage {
   readonly inputTokens: number;
   /** The part of the input that was read from the provider's cache. */
   readonly cachedInputTokens: number;
-  /** The part of the input that was written to it. */
+  /** The part of the input that was written to the provider's cache. */
   readonly cacheWriteTokens: number;
   readonly outputTokens: number;
-  /** The part of the output that was thoughts. */
+  /** The part of the output that is thoughts. */
   readonly reasoningTokens: number;
   readonly totalTokens: number;
 }
 
-/** Why a whole answer ended. Anything else is a failure, and a reason is never invented. */
+/** Why a complete answer ended. Any other end is a failure; a reason is never invented. */
 export type FinishReason = 'stop' | 'length' | 'content_filter';
 
-/** The one good ending: the reason as unified by us and as the upstream wrote it, and the usage if it is known. */
+/** The one good ending: the unified reason, the upstream's own word for it, and the usage if it is known. */
 export interface FinishedAnswer {
   readonly kind: 'finished';
   readonly reason: FinishReason;
@@ -60,7 +60,7 @@ export interface FinishedAnswer {
   readonly usage: Usage | null;
 }
 
-/** The one bad ending. The usage seen so far is kept, since the operator was billed for it. */
+/** The one bad ending. The usage reported so far is kept, since the operator was billed for it. */
 export interface FailedAnswer {
   readonly kind: 'failed';
   readonly failure: Failure;
@@ -70,19 +70,20 @@ export interface FailedAnswer {
 export type AnswerEnding = FinishedAnswer | FailedAnswer;
 
 /**
- * What one read of an answer brings, as every upstream dialect is read and every client protocol is written: pieces of
- * text, none of them empty, and the ending once it has come. The order law: parts without an ending, then one with it,
- * then nothing. Usage has no place in time of its own in either client protocol, so it rides on the ending.
+ * One part of an answer, the neutral form between upstream dialects and client protocols: non-empty pieces of text, and
+ * the ending once it is known. The order law: parts without an ending, then one with it, then nothing. Neither client
+ * protocol fixes when usage is sent, so the ending carries it.
  */
 export interface AnswerPart {
   readonly deltas: readonly string[];
   readonly ending: AnswerEnding | null;
 }
 
-/** Everything that can go wrong with an attempt at an upstream; `domain/failure.ts` says what follows from each. */
+/** Every kind of failure of an attempt at an upstream; `domain/failure.ts` has the consequences of each. */
 export type FailureKind =
-  /** The connection could not be made, or a kept one was closed before it answered. */
+  /** The connection could not be made. */
   | 'unreachable'
+  /** A kept connection was closed before the upstream answered. */
   | 'stale'
   /** The connection broke in the middle of the answer. */
   | 'broken'
@@ -92,48 +93,48 @@ export type FailureKind =
   /** The upstream does not accept the gateway's own key or account. */
   | 'auth'
   | 'context_too_long'
-  /** Another fault that the upstream finds in the request. */
+  /** The upstream found another fault in the request. */
   | 'rejected'
   | 'rate_limited'
-  /** It asked for a pause that is not over, so nothing was sent. */
+  /** The upstream asked for a pause that has not ended, so nothing was sent. */
   | 'cooling'
-  /** It says that it is full, which no fault of its own has to be the cause of. */
+  /** The upstream reports that it is at capacity, which need not be a fault. */
   | 'overloaded'
-  /** A 503, which may mean anything between full and gone. */
+  /** A 503, which may mean anything from at capacity to down. */
   | 'unavailable'
-  /** It gave up waiting for something of its own. */
+  /** The upstream reported a timeout of its own. */
   | 'timed_out_itself'
-  /** Any other 3xx or 4xx: it has not got what was asked for. */
+  /** Any other 3xx or 4xx: the upstream does not serve what was requested. */
   | 'unserved'
   | 'server_error'
-  /** An error inside an answer, of a kind that it does not tell. */
+  /** An error inside an answer, without a known code. */
   | 'reported_error'
   /** The answer breaks the protocol. */
   | 'invalid'
   /** The answer ended without a finish reason. */
   | 'truncated';
 
-/** What went wrong with an attempt, as it was classified where it was seen. */
+/** A failed attempt, classified where the failure was detected. */
 export interface Failure {
   readonly kind: FailureKind;
-  /** What the message for clients names of it, such as a status; without a quote of the upstream. May be empty. */
+  /** The detail that the client's message names, such as a status. Never quotes the upstream; may be empty. */
   readonly detail: string;
   /** The pause that the upstream asked for, in milliseconds; `null` without one. */
   readonly retryAfterMs: number | null;
-  /** For the operator alone: an error's code and words, never a key. */
+  /** For the operator alone: an error's code and message, never a key. */
   readonly cause: string | null;
 }
 
-/** A request as upstreams get it. */
+/** A request as it is sent upstream. */
 export interface UpstreamRequest {
   readonly turns: readonly TextTurn[];
-  /** Whether the upstream is asked for a stream, whatever the client asked for. */
+  /** Whether a stream is requested from the upstream, independently of the client's choice. */
   readonly stream: boolean;
-  /** The output cap in tokens that is sent; `null` for none. */
+  /** The output cap to send, in tokens; `null` for none. */
   readonly maxOutputTokens: number | null;
 }
 
-/** How an upstream can break its protocol: each is counted, whether the answer survived it or not. */
+/** The ways in which an upstream can break its protocol. Each is counted, even if the answer could still be used. */
 export type ProtocolViolation =
   | 'missing_done'
   | 'missing_finish'
@@ -144,5 +145,5 @@ export type ProtocolViolation =
   | 'oversized_event'
   | 'wrong_content_type';
 
-/** Whether an answer is whole only with a finish reason, or also when its upstream marks the end without one. */
+/** Whether an answer is complete only with a finish reason, or also when its upstream marks the end without one. */
 export type FinishReasonRule = 'required' | 'optional';

@@ -6,7 +6,7 @@ import { propertyRun } from '../support/property-run.ts';
 const entropy = fc.uint8Array({ minLength: keyEntropyBytes, maxLength: keyEntropyBytes });
 
 describe('a key', () => {
-  test('always looks like a key, and its id is its public part', () => {
+  test('always has the form of a key, and its id is its public part', () => {
     fc.assert(
       fc.property(entropy, (bytes) => {
         const { id, secret } = mintKey(bytes);
@@ -28,14 +28,14 @@ describe('a key', () => {
     );
   });
 
-  test('shows nothing of its secret in its id', () => {
+  test('reveals nothing of its secret in its id', () => {
     const same = new Uint8Array(keyEntropyBytes);
     const other = same.map((byte, index) => (index < 12 ? byte : 255));
     expect(mintKey(same).id).toBe(mintKey(other).id);
     expect(mintKey(same).secret).not.toBe(mintKey(other).secret);
   });
 
-  test.each([0, keyEntropyBytes - 1, keyEntropyBytes + 1])('is not made of %i random bytes', (count) => {
+  test.each([0, keyEntropyBytes - 1, keyEntropyBytes + 1])('is not made from %i random bytes', (count) => {
     expect(() => mintKey(new Uint8Array(count))).toThrow(RangeError);
   });
 });
@@ -66,7 +66,7 @@ describe('the form of a key', () => {
     expect(isWellFormed(withoutChecksum)).toBe(true);
   });
 
-  test('tells a key with any one character changed from the key that was issued', () => {
+  test('excludes a key with any one character changed', () => {
     fc.assert(
       fc.property(
         entropy,

@@ -5,12 +5,12 @@ import type { LimitDecision } from '../../src/domain/limits.ts';
 const limits = { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 };
 const granted: LimitDecision = { verdict: 'granted', inFlight: 1, remainingStarts: 59, resetMs: 60_000 };
 
-describe('a standing', () => {
-  test('that was granted is no refusal', () => {
+describe('the refusal for a limit decision', () => {
+  test('is null when the start was granted', () => {
     expect(limitRefusal(granted, limits)).toBeNull();
   });
 
-  test('over the concurrency limit says how many are running, and to come back in a second', () => {
+  test('for the concurrency limit names the requests in progress and a retry in one second', () => {
     const refusal = limitRefusal({ ...granted, verdict: 'concurrency', inFlight: 2 }, limits);
     expect(refusal).toMatchObject({
       code: 'concurrency_limit_exceeded',
@@ -21,7 +21,7 @@ describe('a standing', () => {
     expect(refusal?.message).toMatch(/\b2 requests\b.*\bhas 2\b/);
   });
 
-  test('over the rate says when the next start is given back, rounded up', () => {
+  test('for the rate limit names the time until the next start, rounded up', () => {
     const standing: LimitDecision = { verdict: 'rate', inFlight: 0, remainingStarts: 0, resetMs: 1_001 };
     const refusal = limitRefusal(standing, limits);
     expect(refusal).toMatchObject({
@@ -33,7 +33,7 @@ describe('a standing', () => {
   });
 
   test.each(['concurrency', 'rate'] as const)(
-    'over the limit of %s does not sound like a matter of money, which SDKs read as final',
+    'for %s avoids the words of billing errors, which SDKs never retry',
     (verdict) => {
       expect(limitRefusal({ ...granted, verdict }, limits)?.message).not.toMatch(/billing|quota|credit/i);
     },

@@ -47,7 +47,7 @@ describe('the cost of tokens', () => {
     expect(costOf(tokens(500_000, 0, 500_001), tiny)).toBe(2);
   });
 
-  test('is exact where numbers with decimals are not', () => {
+  test('is exact where floating-point numbers are not', () => {
     fc.assert(
       fc.property(
         fc.nat({ max: 1e9 }),
@@ -65,8 +65,8 @@ describe('the cost of tokens', () => {
   });
 });
 
-describe('what is held for a request', () => {
-  /** What an upstream may add to a prompt within a bound. */
+describe('the hold for a request', () => {
+  /** The tokens that a strict hold allows an upstream to add to a prompt. */
   const hidden = 4_096;
   const ask = (text: string, maxOutputTokens: number | null = null) => ({
     turns: [{ role: 'user' as const, text }],
@@ -84,18 +84,18 @@ describe('what is held for a request', () => {
     expect(holdFor(open, price, terms)).toBe(32 * 200 + 1_024 * 600);
   });
 
-  test('counts every byte of input as a token, and a hidden prompt, when it is to be a bound', () => {
+  test('counts every byte of input as a token, and a hidden prompt, in strict mode', () => {
     const terms = { holdTokens: 0, strict: true };
     expect(holdFor(ask('aé🌍'), price, terms)).toBe((7 + 32 + hidden) * 200);
     expect(holdFor(ask('aé🌍'), price, { ...terms, strict: false })).toBe((2 + 32) * 200);
   });
 
-  test.each([['cachedInput'], ['cacheWrite']])('is a bound even where %s is the dearest input', (kind) => {
+  test.each([['cachedInput'], ['cacheWrite']])('covers the cost even if %s is the dearest input', (kind) => {
     const odd = modelPrice({ input: 1_000_000, [kind]: 3_000_000 });
     expect(holdFor(ask(''), odd, { holdTokens: 0, strict: true })).toBe((32 + hidden) * 3);
   });
 
-  test('is by the line for long inputs as soon as the input may be one', () => {
+  test('uses the line for long inputs as soon as the input may be long', () => {
     const above = { ...modelPrice({ input: 2_000_000, output: 4_000_000 }), inputTokens: 100 + hidden };
     const tiered = modelPrice({ input: 1_000_000, output: 1_000_000, above });
     const terms = { holdTokens: 10, strict: true };

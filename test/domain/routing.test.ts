@@ -13,11 +13,11 @@ const route = (upstream: string, weight: number | null = null): Route => ({
 const names = (routes: readonly Route[]): string => routes.map(({ upstream }) => upstream).join('');
 
 describe('the order in which routes are tried', () => {
-  test('is that of the list when none has a weight', () => {
+  test('is that of the list if no route has a weight', () => {
     expect(names(orderRoutes([route('a'), route('b'), route('c')], () => 0.99))).toBe('abc');
   });
 
-  test('puts each of two equals first as often as its weight says, and holds all of them', () => {
+  test('puts each of two weighted neighbours first in proportion to its weight, and contains both', () => {
     const { random } = randomNumbers();
     const routes = [route('a', 3), route('b', 1)];
     let first = 0;
@@ -30,7 +30,7 @@ describe('the order in which routes are tried', () => {
     expect(first / 4_000).toBeLessThan(0.78);
   });
 
-  test('mixes only neighbours that have a weight: the others stay where they are', () => {
+  test('shuffles only neighbours with a weight, and the others keep their place', () => {
     const { random } = randomNumbers();
     const routes = [route('a'), route('b', 1), route('c', 1), route('d'), route('e', 1)];
     const seen = new Set(Array.from({ length: 100 }, () => names(orderRoutes(routes, random))));

@@ -5,7 +5,7 @@ import { failures } from '../../src/domain/failure.ts';
 import type { HealthSign } from '../../src/domain/failure.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
-/** What an attempt of some result says of its upstream: every failure with that result has to say the same. */
+/** The health sign of an attempt's result: every failure with that result must have the same sign. */
 function signOf(result: AttemptResult): HealthSign {
   if (result === 'ok') return 'success';
   if (result === 'interrupted') return 'unknown';
@@ -31,13 +31,13 @@ function setUp() {
 }
 
 describe('an upstream', () => {
-  test('that nobody has asked yet is available', () => {
+  test('without any attempts is available', () => {
     const { health } = setUp();
     expect([health.state('a'), health.availability('a')]).toEqual(['closed', 'available']);
   });
 
   test.each<AttemptResult>(['unreachable', 'timeout', 'error', 'invalid', 'truncated', 'auth'])(
-    'is left alone after five times %s in a row, and others are not',
+    'opens its circuit after five times %s in a row, and no other circuit',
     (result) => {
       const { health, attempts } = setUp();
       attempts(4, result);
@@ -48,13 +48,16 @@ describe('an upstream', () => {
     },
   );
 
-  test.each<AttemptResult>(['refused', 'interrupted', 'stale'])('is not blamed for %s', (result) => {
-    const { health, attempts } = setUp();
-    attempts(100, result);
-    expect(health.availability('a')).toBe('available');
-  });
+  test.each<AttemptResult>(['refused', 'interrupted', 'stale'])(
+    'keeps its circuit closed after %s',
+    (result) => {
+      const { health, attempts } = setUp();
+      attempts(100, result);
+      expect(health.availability('a')).toBe('available');
+    },
+  );
 
-  test('is left alone when half of its last twenty attempts failed, though never five in a row', () => {
+  test('opens its circuit when half of its last twenty attempts failed, although never five in a row', () => {
     const { health, attempt } = setUp();
     for (let time = 0; time < 19; time++) attempt(time % 2 === 0 ? 'ok' : 'error');
     expect(health.state('a')).toBe('closed');
@@ -62,7 +65,7 @@ describe('an upstream', () => {
     expect(health.state('a')).toBe('open');
   });
 
-  test('is judged by the last half minute: old failures are forgotten', () => {
+  test('is judged by the last half minute, and older failures are forgotten', () => {
     const { clock, health, attempt } = setUp();
     for (let time = 0; time < 19; time++) attempt(time % 2 === 0 ? 'ok' : 'error');
     clock.advance(30_000);
@@ -71,8 +74,8 @@ describe('an upstream', () => {
   });
 });
 
-describe('an upstream that is left alone', () => {
-  test('is asked once after five seconds, and is back when that went well', () => {
+describe('an upstream with an open circuit', () => {
+  test('gets one trial request after five seconds, whose success closes the circuit', () => {
     const { clock, health, attempt, attempts } = setUp();
     attempts(5, 'unreachable');
     clock.advance(4_999);
@@ -87,7 +90,7 @@ describe('an upstream that is left alone', () => {
     expect(health.state('a')).toBe('closed');
   });
 
-  test('is left alone for five more when that failed', () => {
+  test('stays open for five more seconds when the trial fails', () => {
     const { clock, health, attempt, attempts } = setUp();
     attempts(5, 'unreachable');
     clock.advance(5_000);
@@ -97,7 +100,7 @@ describe('an upstream that is left alone', () => {
     expect(health.availability('a')).toBe('available');
   });
 
-  test('is asked again, but only after a minute, when the one that should find out hangs', () => {
+  test('gets another trial request only after a minute when the first one hangs', () => {
     const { clock, health, attempts } = setUp();
     attempts(5, 'timeout');
     clock.advance(5_000);
@@ -108,7 +111,7 @@ describe('an upstream that is left alone', () => {
     expect(health.availability('a')).toBe('available');
   });
 
-  test('is not judged by what was sent before: it neither closes the circuit nor keeps it open', () => {
+  test('is not judged by earlier attempts: they neither close the circuit nor keep it open', () => {
     const { clock, health, attempts } = setUp();
     const [slow, slower] = [health.began('a'), health.began('a')];
     clock.advance(1);
@@ -123,7 +126,7 @@ describe('an upstream that is left alone', () => {
     expect(health.state('a')).toBe('half_open');
   });
 
-  test('is back at once when somebody had no other choice and was served', () => {
+  test('is closed at once when a request without another route succeeds', () => {
     const { clock, health, attempts, attempt } = setUp();
     attempts(5, 'unreachable');
     clock.advance(1_000);
@@ -132,10 +135,10 @@ describe('an upstream that is left alone', () => {
   });
 });
 
-describe('an upstream that asks for a pause of many minutes', () => {
+describe('an upstream that asked for a pause of many minutes', () => {
   const pauseMs = 600_000;
 
-  test('is left alone for a minute, then asked by one request at a time, and used again when that one is answered', () => {
+  test('is not used for a minute, then gets one trial request at a time, and is used again when one succeeds', () => {
     const { clock, health, attempt } = setUp();
     attempt('rate_limited', pauseMs);
     clock.advance(59_999);
@@ -149,7 +152,7 @@ describe('an upstream that asks for a pause of many minutes', () => {
     expect(health.availability('a')).toBe('available');
   });
 
-  test('is left alone for another minute when the one request is limited as well', () => {
+  test('is not used for another minute when the trial request is limited as well', () => {
     const { clock, health, attempt } = setUp();
     attempt('rate_limited', pauseMs);
     clock.advance(60_000);
@@ -159,7 +162,7 @@ describe('an upstream that asks for a pause of many minutes', () => {
     expect(health.availability('a')).toBe('available');
   });
 
-  test('is used again as its newest answer says, and when any other answer comes', () => {
+  test('follows its newest retry-after, and is used again after any other answer', () => {
     const { clock, health, attempt } = setUp();
     attempt('rate_limited', pauseMs);
     clock.advance(60_000);
@@ -178,7 +181,7 @@ describe('an upstream that asks for a pause of many minutes', () => {
     expect(health.availability('a')).toBe('available');
   });
 
-  test('is asked by another request when the first one left, or has no answer for ten seconds', () => {
+  test('gets another trial request when the first one is interrupted, or has no answer for ten seconds', () => {
     const { clock, health, attempt } = setUp();
     attempt('overloaded', pauseMs);
     clock.advance(60_000);
@@ -192,9 +195,9 @@ describe('an upstream that asks for a pause of many minutes', () => {
   });
 });
 
-describe('an upstream that limits us', () => {
+describe('an upstream that limits requests', () => {
   test.each<AttemptResult>(['rate_limited', 'overloaded'])(
-    'by %s is left alone as long as it said, without being held for broken',
+    'by %s is not used for the time of its retry-after, and its circuit stays closed',
     (result) => {
       const { clock, health, attempt } = setUp();
       for (let time = 0; time < 9; time++) attempt(result, 2_000);
@@ -208,7 +211,7 @@ describe('an upstream that limits us', () => {
     },
   );
 
-  test('without saying for how long is asked last for five seconds', () => {
+  test('without a retry-after is tried last for five seconds', () => {
     const { clock, health, attempt } = setUp();
     attempt('rate_limited');
     clock.advance(4_999);
@@ -218,8 +221,8 @@ describe('an upstream that limits us', () => {
   });
 });
 
-describe('an upstream whose answers break off in the middle', () => {
-  test('is left alone after five in a row, though each of them began well', () => {
+describe('an upstream whose answers break off', () => {
+  test('opens its circuit after five in a row, although each of them began well', () => {
     const { health } = setUp();
     for (let time = 0; time < 5; time++) {
       const attempt = health.began('a');
@@ -229,7 +232,7 @@ describe('an upstream whose answers break off in the middle', () => {
     expect(health.state('a')).toBe('open');
   });
 
-  test('is left alone when nine of ten do', () => {
+  test('opens its circuit when nine of ten do', () => {
     const { health } = setUp();
     for (let time = 0; time < 40 && health.state('a') === 'closed'; time++) {
       const attempt = health.began('a');
@@ -239,7 +242,7 @@ describe('an upstream whose answers break off in the middle', () => {
     expect(health.state('a')).toBe('open');
   });
 
-  test('is used again as soon as one begins after it was left alone', () => {
+  test('closes its circuit as soon as an answer begins', () => {
     const { clock, health, attempts } = setUp();
     attempts(5, 'unreachable');
     clock.advance(5_000);
@@ -249,7 +252,7 @@ describe('an upstream whose answers break off in the middle', () => {
 });
 
 describe('probes', () => {
-  test('that fail leave an upstream alone, and one that goes well brings it back', () => {
+  test('open a circuit when they fail, and close it with one success', () => {
     const { clock, health } = setUp();
     for (let time = 0; time < 5; time++) health.probed('a').ended(signOf('unreachable'), null);
     expect([health.state('a'), health.availability('a')]).toEqual(['open', 'failing']);
@@ -258,7 +261,7 @@ describe('probes', () => {
     expect([health.state('a'), health.availability('a')]).toEqual(['closed', 'available']);
   });
 
-  test('that go well do not make up for requests that failed: a list of models is no answer', () => {
+  test('do not make up for failed requests when they succeed: a model list is not an answer', () => {
     const { health, attempt, attempts } = setUp();
     attempts(4, 'timeout');
     health.probed('a').ended(signOf('ok'), null);

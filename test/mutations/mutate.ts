@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * Controls of the tests themselves: each deliberate fault is put into a copy of the sources, and the tests that are
- * there to find it must fail. A fault that nobody finds, or that can't be put in any more, fails this script.
+ * Checks the tests themselves: each deliberate fault is put into a copy of the sources, and the tests meant to find it
+ * must fail. A fault that no test finds, or that no longer fits the sources, fails this script.
  * `node test/mutations/mutate.ts`
  */
 
@@ -14,7 +14,7 @@ interface Mutation {
   readonly file: string;
   readonly find: string;
   readonly replace: string;
-  /** What must fail: test files, or a script with its arguments. */
+  /** The test files that must fail; or a script with its arguments. */
   readonly tests: readonly string[];
   readonly script?: readonly string[];
 }
@@ -23,7 +23,7 @@ const model = 'test/pipeline/money.model.test.ts';
 
 const mutations: readonly Mutation[] = [
   {
-    name: 'a settlement that does not look whether the record is open',
+    name: 'a settlement that does not check whether the record is open',
     file: 'src/storage/record-statements.ts',
     find: 'WHERE request_id = ? AND ${canBeSettled} RETURNING late, unbooked`',
     replace: 'WHERE request_id = ? RETURNING late, unbooked`',
@@ -64,35 +64,35 @@ const mutations: readonly Mutation[] = [
     tests: ['test/e2e/money.test.ts'],
   },
   {
-    name: 'a hold that is kept when the client leaves',
+    name: 'a hold that is kept when the client disconnects',
     file: 'src/pipeline/settle.ts',
     find: "stage.stage === 'recorded' ? await closeRecord",
     replace: "stage.stage === 'recorded' && summary.outcome !== 'client_closed' ? await closeRecord",
     tests: [model],
   },
   {
-    name: 'prices with a floating point',
+    name: 'prices in floating point',
     file: 'src/domain/pricing.ts',
     find: 'const cost = (sum + perTokens - 1n) / perTokens +',
     replace: 'const cost = BigInt(Math.round(Number(sum) / 1e6)) +',
     tests: ['test/domain/pricing.test.ts'],
   },
   {
-    name: 'our own count cut at the hold in soft mode, too',
+    name: 'our own count capped at the hold in soft mode, too',
     file: 'src/pipeline/charge.ts',
     find: "basis === 'counted' && ports.balanceMode === 'strict' && holdNanos",
     replace: "basis === 'counted' && holdNanos",
     tests: [model],
   },
   {
-    name: 'usage that is believed though it came before the last of the text',
+    name: 'usage that is used although it came before the last of the text',
     file: 'src/protocol/upstream/answer.ts',
     find: 'isStale: this.#saidIn > this.#reportedIn,',
     replace: 'isStale: false,',
     tests: [model],
   },
   {
-    name: 'usage that is believed though a count became smaller',
+    name: 'usage that is used although a count became smaller',
     file: 'src/protocol/upstream/reported-usage.ts',
     find: 'if (outputTokens < this.#mostOutput ||',
     replace: 'if (false ||',
@@ -106,7 +106,7 @@ const mutations: readonly Mutation[] = [
     tests: [model],
   },
   {
-    name: 'a charge that lets the sum of an account leave what is exact',
+    name: 'a charge that takes the sum of an account beyond exact integers',
     file: 'src/storage/record-statements.ts',
     find: 'WHEN spent > ${maxNanos} - ? THEN ${maxNanos} - spent',
     replace: 'WHEN spent < 0 - ? THEN 0',
@@ -122,7 +122,7 @@ const mutations: readonly Mutation[] = [
     tests: ['test/pipeline/failover.property.test.ts'],
   },
   {
-    name: 'another attempt for an answer that fails in the read of its first words',
+    name: 'another attempt for an answer that fails in the read of its first text',
     file: 'src/pipeline/attempt.ts',
     find: 'const isEmpty = first.deltas.length === 0 || reader.isWhole;',
     replace: 'const isEmpty = reader.isWhole || first.ending !== null;',
@@ -164,7 +164,7 @@ const timeoutMs = 180_000;
 const survivors = mutations.filter((mutation) => !isFound(mutation));
 process.exit(survivors.length === 0 ? 0 : 1);
 
-/** Whether the tests fail with the fault in. */
+/** Whether the tests fail with the fault. */
 function isFound({ name, file, find, replace, tests, script }: Mutation): boolean {
   const folder = mkdtempSync(join(tmpdir(), 'textgate-mutation-'));
   try {
@@ -172,7 +172,7 @@ function isFound({ name, file, find, replace, tests, script }: Mutation): boolea
       cpSync(join(root, part), join(folder, part), { recursive: true });
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
     const source = readFileSync(join(folder, file), 'utf8');
-    if (!source.includes(find)) return report(name, 'can not be put in any more');
+    if (!source.includes(find)) return report(name, 'does not fit the sources any more');
     writeFileSync(
       join(folder, file),
       source.replace(find, () => replace),

@@ -10,7 +10,7 @@ const question = 'four';
 const price = modelPrice({ input: 3_000_000, cachedInput: 3_000_000, output: 7_000_000 });
 const plenty = 1_000_000_000;
 
-/** Every way in which an answer can break off, once some of its events have come. */
+/** Every way in which an answer can break off after some of its events. */
 const ways: Readonly<Record<string, (request: DrivenRequest) => void>> = {
   'the client leaves': (request) => request.leave(),
   'the connection is reset': ({ call }) =>
@@ -29,7 +29,7 @@ const bodies = {
   responses: { model: 'm', stream: true, input: question },
 };
 
-/** The frame of the event with this number, which may carry the usage up to it. */
+/** The frame of the event with this number, with the usage up to it on request. */
 function frameOf(number: number, hasUsage: boolean): string {
   const counts = { prompt_tokens: 11, completion_tokens: number, total_tokens: 11 + number };
   const choices = [{ index: 0, delta: { content: text } }];
@@ -42,7 +42,7 @@ describe.each(['chat', 'responses'] as const)('a %s answer that breaks off', (pr
     ['without any usage', false],
   ])('%s', (_name, hasUsage) => {
     test.each(Object.keys(ways))(
-      'after any event because %s is charged for what came, to the nano-dollar',
+      'after any event because %s is charged for the received part, to the nano-dollar',
       async (way) => {
         for (let sent = 0; sent < events; sent++) {
           const keyId = await pipeline.addKey(plenty);

@@ -36,7 +36,7 @@ const portsIn = (balanceMode: 'soft' | 'strict'): ChargePorts => ({
 });
 const ports = portsIn('soft');
 
-/** Every outcome, and those of a client that leaves or cancels by what its upstream's `onDisconnect` says. */
+/** Every outcome; those of a client that disconnects or cancels, with every `onDisconnect`. */
 const cases: readonly (readonly [Outcome, OnDisconnect])[] = [
   ...(Object.keys(settlementTable) as Outcome[]).map((outcome) => [outcome, 'free'] as const),
   ...(Object.keys(disconnectTable) as OnDisconnect[]).flatMap((rule) =>
@@ -44,7 +44,7 @@ const cases: readonly (readonly [Outcome, OnDisconnect])[] = [
   ),
 ];
 
-/** What a request has to show for each progress, and what is counted of its answer: a token per character. */
+/** A request for each progress, and the output tokens counted for it: one token per character. */
 const progresses: Readonly<Record<Progress, { request: Asked; output: number }>> = {
   none: { request: { stream: true }, output: 0 },
   awaited: { request: { stream: false, isAwaited: true }, output: 0 },
@@ -52,7 +52,7 @@ const progresses: Readonly<Record<Progress, { request: Asked; output: number }>>
   sent: { request: { stream: true, text: 'answer' }, output: 6 },
 };
 
-/** Every cell, written out: case, how far the answer had come, whether usage is known, and what is charged by. */
+/** Every cell of the table: case, progress of the answer, whether usage is known, and the basis of the charge. */
 const cells = cases.flatMap(([outcome, rule]) => {
   const isFinished = outcome === 'completed' || outcome === 'incomplete';
   const isDeparture = outcome === 'client_closed' || outcome === 'cancelled';
@@ -67,7 +67,7 @@ const cells = cases.flatMap(([outcome, rule]) => {
   });
 });
 
-/** What a test says of a request and of what came of its answer. */
+/** A request and the state of its answer, as a test describes them. */
 interface Asked {
   readonly stream: boolean;
   readonly isAwaited?: boolean;
@@ -121,13 +121,13 @@ function end(outcome: Outcome, used: Usage | null = null, passedStatus: number |
   return { outcome, usage: used, passedStatus };
 }
 
-describe('a request is charged by the settlement table', () => {
-  test('which has a cell for every outcome', () => {
+describe('the settlement table', () => {
+  test('has a cell for every outcome', () => {
     expect(cells).toHaveLength((12 + 2 * 3) * 4 * 2);
   });
 
   test.each(cells)(
-    '%s (onDisconnect: %s), answer: %s, usage known: %s is charged by %s',
+    'for %s (onDisconnect: %s), answer: %s, usage known: %s, charges by %s',
     async (outcome, rule, progress, known, basis) => {
       const { request, output } = progresses[progress];
       const recorded = recordedText({ ...request, onDisconnect: rule });
@@ -140,7 +140,7 @@ describe('a request is charged by the settlement table', () => {
     },
   );
 
-  test('and text of a whole answer that never went out is paid for by a client that left, and by no other', async () => {
+  test('charges unsent text of a whole answer only if the client disconnected', async () => {
     const recorded = recordedText({ stream: false, text: 'answer' });
     const broken = await chargeFor(end('upstream_truncated'), recorded, ports);
     expect(broken.chargeNanos).toBe(0);
@@ -149,7 +149,7 @@ describe('a request is charged by the settlement table', () => {
   });
 });
 
-describe('a request that is passed on', () => {
+describe('a passthrough request', () => {
   const spoiled = new Set<Outcome>([
     'upstream_failed',
     'upstream_truncated',
@@ -161,7 +161,7 @@ describe('a request that is passed on', () => {
   const outcomes = [...Object.keys(settlementTable), 'client_closed', 'cancelled'] as Outcome[];
 
   test.each(outcomes.map((outcome) => [outcome, spoiled.has(outcome) ? 0 : 50] as const))(
-    'and is %s costs %i after the head of a good answer, and nothing before it or after that of an error',
+    'with outcome %s costs %i after the head of a good answer, and nothing before it or after an error’s head',
     async (outcome, nanos) => {
       const work = {
         kind: 'passthrough',
@@ -178,10 +178,10 @@ describe('a request that is passed on', () => {
   );
 });
 
-describe('what is counted by ourselves', () => {
+describe('our own token count', () => {
   const request = { stream: true, text: 'answer', thoughts: 'hm', holdNanos: 5 };
 
-  test('costs what it costs in soft mode, whatever was held, with thoughts as output', async () => {
+  test('is charged in full in soft mode, above the hold, with thoughts as output', async () => {
     const charge = await chargeFor(end('client_closed'), recordedText(request), ports);
     expect(charge).toMatchObject({
       usage: { inputTokens: 9, outputTokens: 8, reasoningTokens: 2 },
@@ -190,20 +190,20 @@ describe('what is counted by ourselves', () => {
     });
   });
 
-  test('costs no more than was held in strict mode', async () => {
+  test('is charged up to the hold in strict mode', async () => {
     const charge = await chargeFor(end('client_closed'), recordedText(request), portsIn('strict'));
     expect(charge).toMatchObject({ usageSource: 'counted', chargeNanos: 5 });
   });
 
   test.each(['soft', 'strict'] as const)(
-    'is not what the upstream counted, which is the true price in %s mode, whatever was held',
+    'does not replace the upstream’s count, which is charged in %s mode even above the hold',
     async (mode) => {
       const charge = await chargeFor(end('completed', usage), recordedText(request), portsIn(mode));
       expect(charge.chargeNanos).toBe(costOf(usage, price));
     },
   );
 
-  test('is extrapolated where a text is too long to be counted, and kept, as a whole', async () => {
+  test('is extrapolated for a text that is too long to be kept and counted in full', async () => {
     const parts = Array.from({ length: 10 }, (_, index) => (index === 0 ? 'x' : 'y').repeat(200_000));
     const recorded = recordedText({ ...request, text: parts });
     if (recorded.work.kind !== 'text') throw new Error('no request for text');
@@ -222,7 +222,7 @@ describe('a long input', () => {
   test.each([
     [10, 10 + 7 * 2, 1_000_000],
     [11, 11 * 10 + 7 * 20, 10_000_000],
-  ])('of %i tokens is billed as a whole by its line of the price', async (inputTokens, nanos, input) => {
+  ])('of %i tokens is billed entirely by its line of the price', async (inputTokens, nanos, input) => {
     const recorded = recordedText({ stream: true, text: 'answer', price: longPrice });
     const charge = await chargeFor(end('completed', { ...usage, inputTokens }), recorded, ports);
     expect(charge).toMatchObject({ chargeNanos: nanos, price: { input } });

@@ -9,9 +9,9 @@ import { modelPrice } from '../support/model-price.ts';
 const price = modelPrice({ input: 1_000_000_000, cachedInput: 1_000_000_000, output: 2_000_000_000 });
 const body = { model: 'small', stream: true, messages: [{ role: 'user', content: 'hello' }] };
 const [first = '', second = '', ...rest] = chatFrames(['one ', 'two']);
-/** What the frames' own usage costs: 11 tokens in, 7 out. */
+/** The cost of the frames' own usage: 11 tokens in, 7 out. */
 const reported = { usage_source: 'upstream', charge: 11 * 1_000 + 7 * 2_000 };
-/** What our count of the question and of the text that went out costs: a token a character here. */
+/** The cost of our own count of the input and of the sent text: one token per character here. */
 const counted = { usage_source: 'counted', charge: ('hello'.length + 4) * 1_000 + 4 * 2_000 };
 
 let pipeline: PipelineHarness;
@@ -25,7 +25,7 @@ afterEach(() => pipeline.close());
 const thinking = (text: string): string =>
   `data: ${JSON.stringify({ choices: [{ index: 0, delta: { reasoning_content: text } }] })}\n\n`;
 
-/** A request whose client leaves when it has the first words. */
+/** A request whose client disconnects after the first text. */
 async function leaveInTheMiddle(): Promise<DrivenRequest> {
   const request = await pipeline.start(keyId, body);
   request.call?.give(first + second);
@@ -42,7 +42,7 @@ async function recordOf({ id }: DrivenRequest): Promise<unknown> {
   return row?.[0];
 }
 
-describe('a client that leaves while a whole answer is awaited', () => {
+describe('a client that disconnects while a whole answer is awaited', () => {
   const whole = { ...body, stream: false };
   const question = { usage_source: 'counted', charge: ('hello'.length + 4) * 1_000 };
   const nothing = { usage_source: 'none', charge: 0 };
@@ -69,11 +69,11 @@ describe('a client that leaves while a whole answer is awaited', () => {
   beforeEach(() => void (calls = 0));
 
   test.each<[string, Call, object]>([
-    ['once the request is sent, pays for the question', answering(200), question],
+    ['once the request is sent, pays for the input', answering(200), question],
     ['before the request is sent, pays nothing', async (_call, signal) => untilAbort(signal), nothing],
-    ['after a refusal, whose words are still read, pays nothing', answering(400), nothing],
+    ['while the body of a refusal is being read, pays nothing', answering(400), nothing],
     [
-      'on the way to another connection, as the first one was closed, pays nothing',
+      'during the second attempt, after a closed connection, pays nothing',
       async ({ onSent }, signal) => {
         if (++calls > 1) return untilAbort(signal);
         onSent?.();
@@ -89,15 +89,15 @@ describe('a client that leaves while a whole answer is awaited', () => {
   });
 });
 
-describe('a client that leaves in the middle of an answer', () => {
-  test('with estimate: stops the upstream at once and pays for what it was sent', async () => {
+describe('a client that disconnects in the middle of an answer', () => {
+  test('with estimate stops the upstream at once and pays for the sent text', async () => {
     const request = await leaveInTheMiddle();
     await request.done;
     expect(await recordOf(request)).toMatchObject({ outcome: 'client_closed', ...counted });
   });
 
   test.each(['estimate', 'drain'] as const)(
-    'with %s: during its thoughts stops the upstream, and pays for the thoughts',
+    'with %s stops the upstream during its thoughts and pays for them',
     async (onDisconnect) => {
       pipeline.onDisconnect = onDisconnect;
       const request = await pipeline.start(keyId, body);
@@ -116,7 +116,7 @@ describe('a client that leaves in the middle of an answer', () => {
     },
   );
 
-  test('with free: during its thoughts pays nothing', async () => {
+  test('with free pays nothing during the thoughts', async () => {
     pipeline.onDisconnect = 'free';
     const request = await pipeline.start(keyId, body);
     request.call?.give(thinking('hm'));
@@ -126,7 +126,7 @@ describe('a client that leaves in the middle of an answer', () => {
     expect(await recordOf(request)).toMatchObject({ outcome: 'client_closed', charge: 0 });
   });
 
-  test('of which an upstream fails during its thoughts: pays nothing', async () => {
+  test('pays nothing if it stays and the upstream fails during its thoughts', async () => {
     const request = await pipeline.start(keyId, body);
     request.call?.give(thinking('hm'));
     request.call?.give({ kind: 'fault', fault: 'broken' });
@@ -138,25 +138,22 @@ describe('a client that leaves in the middle of an answer', () => {
     ['estimate', (5 + 4) * 1_000],
     ['drain', (5 + 4) * 1_000],
     ['free', 0],
-  ] as const)(
-    'that was to come as a whole, with %s: pays for the question (%i)',
-    async (onDisconnect, charge) => {
-      pipeline.onDisconnect = onDisconnect;
-      const request = await pipeline.start(keyId, { ...body, stream: false });
-      request.leave();
-      await request.done;
-      expect(await recordOf(request)).toMatchObject({ outcome: 'client_closed', charge });
-    },
-  );
+  ] as const)('of a whole answer pays for the input with %s (%i)', async (onDisconnect, charge) => {
+    pipeline.onDisconnect = onDisconnect;
+    const request = await pipeline.start(keyId, { ...body, stream: false });
+    request.leave();
+    await request.done;
+    expect(await recordOf(request)).toMatchObject({ outcome: 'client_closed', charge });
+  });
 
-  test('with free: pays nothing', async () => {
+  test('with free pays nothing', async () => {
     pipeline.onDisconnect = 'free';
     const request = await leaveInTheMiddle();
     await request.done;
     expect(await recordOf(request)).toMatchObject({ outcome: 'client_closed', charge: 0 });
   });
 
-  test('with drain: the answer is read on for its usage, which is what it pays', async () => {
+  test('with drain pays the usage for which the answer is read on', async () => {
     pipeline.onDisconnect = 'drain';
     const request = await leaveInTheMiddle();
     expect(await recordOf(request)).toMatchObject({ outcome: null });
@@ -167,7 +164,7 @@ describe('a client that leaves in the middle of an answer', () => {
     expect(request.sent.text).not.toContain('two');
   });
 
-  test('with drain: an answer that tells no usage within 30 s is stopped, and what was sent is counted', async () => {
+  test('with drain pays for the sent text if no usage arrives within 30 s, and the upstream is stopped', async () => {
     pipeline.onDisconnect = 'drain';
     const request = await leaveInTheMiddle();
     pipeline.clock.advance(29_999);
@@ -178,7 +175,7 @@ describe('a client that leaves in the middle of an answer', () => {
     expect(await recordOf(request)).toMatchObject({ outcome: 'client_closed', ...counted });
   });
 
-  test('with drain: an answer that breaks off afterwards is counted as far as it was sent', async () => {
+  test('with drain pays for the sent text if the answer breaks off afterwards', async () => {
     pipeline.onDisconnect = 'drain';
     const request = await leaveInTheMiddle();
     request.call?.give(rest[0] ?? '');
@@ -187,7 +184,7 @@ describe('a client that leaves in the middle of an answer', () => {
     expect(await recordOf(request)).toMatchObject({ outcome: 'client_closed', ...counted });
   });
 
-  test('with drain: before its first words it pays nothing, and the upstream is stopped at once', async () => {
+  test('with drain pays nothing before the first text, and the upstream is stopped at once', async () => {
     pipeline.onDisconnect = 'drain';
     const request = await pipeline.start(keyId, body);
     request.leave();
@@ -195,7 +192,7 @@ describe('a client that leaves in the middle of an answer', () => {
     expect(await recordOf(request)).toMatchObject({ outcome: 'client_closed', charge: 0 });
   });
 
-  test('with drain: a cancel ends the reading, too', async () => {
+  test('with drain can still be cancelled, which ends the reading', async () => {
     pipeline.onDisconnect = 'drain';
     const request = await leaveInTheMiddle();
     expect(await pipeline.ports.inFlight.cancel(request.id)).toBe(true);

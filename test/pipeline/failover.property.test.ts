@@ -10,15 +10,15 @@ import { chatFrames } from '../support/scripted-upstream.ts';
 import { modelPrice } from '../support/model-price.ts';
 
 const price = modelPrice({ input: 1_000_000_000, cachedInput: 1_000_000_000, output: 2_000_000_000 });
-/** What the frames' own usage costs: 11 tokens in, 7 out. */
+/** The cost of the frames' own usage: 11 tokens in, 7 out. */
 const wholeCharge = 11 * 1_000 + 7 * 2_000;
 const frames = chatFrames(['one ', 'two']);
 const runs = Number(process.env['FAILOVER_RUNS'] ?? 10_000);
 
-/** How many attempts a request may cost. */
+/** The most attempts of one request. */
 const budget = 4;
 
-/** What an upstream does, and what that means: go elsewhere, tell the client, or the end of an answer that has begun. */
+/** An upstream's behaviour and its consequence: a good answer, another route, a refusal, or a broken answer. */
 interface Behaviour {
   readonly means: 'good' | 'elsewhere' | 'refused' | 'midway';
   readonly result: string;
@@ -45,7 +45,7 @@ const good: Behaviour = {
   play: () => stream([frames.join(''), null]),
 };
 
-/** The faults of an upstream, by name: rows 32 to 53 of what can go wrong with one. */
+/** The behaviours of an upstream, by name. */
 const behaviours: Readonly<Record<string, Behaviour>> = {
   good,
   'good, in pieces': { ...good, play: () => stream([opening, firstText, ...rest, null]) },
@@ -142,7 +142,7 @@ function answer(
   };
 }
 
-/** What three upstreams do, and whether the kept connection to each was closed when it was used. */
+/** The behaviour of three upstreams, and whether the kept connection to each was found closed. */
 const upstreamPlan = fc.record({
   name: fc.constantFrom(...Object.keys(behaviours)),
   isStale: fc.boolean(),
@@ -153,7 +153,7 @@ const plan = fc.record({
   protocol: fc.constantFrom('chat' as const, 'responses' as const),
 });
 
-/** The calls that have to be made, in order: each upstream's, until one is the last word, within the budget. */
+/** The expected calls, in order: one upstream after the other until a final answer, within the limit of attempts. */
 function expectedCalls(upstreams: readonly { readonly name: string; readonly isStale: boolean }[]) {
   const calls: Behaviour[] = [];
   for (const { name, isStale } of upstreams) {
@@ -165,7 +165,7 @@ function expectedCalls(upstreams: readonly { readonly name: string; readonly isS
   return calls;
 }
 
-test(`a request over three upstreams is answered if one is well, and charged once (${runs} random cases)`, async () => {
+test(`a request with three upstreams is answered if one works, and charged once (${runs} random cases)`, async () => {
   const pipeline = await openPipeline(price, 100);
   const keyId = await pipeline.addKey(1_000_000_000_000);
   let charged = 0;

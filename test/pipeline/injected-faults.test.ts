@@ -20,7 +20,7 @@ test(`${exchanges} exchanges with exceptions and aborts at every stage leave no 
   const pipeline = await openPipeline(price, 10);
   const { ports } = pipeline;
   let thrown = 0;
-  /** Lets a port fail now and then, before or after it has done its work. */
+  /** Makes a port fail now and then, before or after its work. */
   const unreliable = <Work extends (...given: never[]) => unknown>(work: Work): Work =>
     (async (...given: never[]) => {
       const moment = random();
@@ -47,7 +47,7 @@ test(`${exchanges} exchanges with exceptions and aborts at every stage leave no 
     },
     limiter: {
       acquire: unreliable(limiter.acquire.bind(limiter)),
-      // It fails only after its work: a release that is lost would keep its slot, rightly.
+      // Fails only after its work: a lost release would rightly keep its slot.
       async release(keyId, requestId) {
         await limiter.release(keyId, requestId);
         if (random() < 0.02) throw new Error(`injected ${++thrown}`);
@@ -74,13 +74,13 @@ test(`${exchanges} exchanges with exceptions and aborts at every stage leave no 
   const orphans = await sweepOrphans(store, () => false, ports.clock.now() + 60_000);
   const accounts = await store.accounts(keyIds);
   for (const keyId of keyIds) {
-    const standing = await limiter.acquire(
+    const decision = await limiter.acquire(
       keyId,
       'the only one',
       ports.defaultLimits,
       new AbortController().signal,
     );
-    expect(standing.inFlight).toBe(1);
+    expect(decision.inFlight).toBe(1);
   }
   const openRecords = await pipeline.engine.run([
     { sql: 'SELECT request_id FROM records WHERE outcome IS NULL', values: [] },

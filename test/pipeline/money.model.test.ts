@@ -10,7 +10,7 @@ import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness
 import { propertyRun } from '../support/property-run.ts';
 
 const runs = Number(process.env['MONEY_RUNS'] ?? 10_000);
-/** A fresh database for so many runs, so that looking everything over stays cheap. */
+/** Runs per database, so that checking every account stays cheap. */
 const runsPerDatabase = 200;
 const holdTokens = 10;
 const question = 'four';
@@ -20,7 +20,7 @@ const prices: readonly ModelPrice[] = [
   modelPrice({ input: 1, output: 1 }),
 ];
 
-/** What the books must say of one key, kept by rules of our own. */
+/** The expected account of one key, computed by independent rules. */
 interface Model {
   balance: number | null;
   held: number;
@@ -41,7 +41,7 @@ interface Open {
   text: string;
   thoughts: string;
   usage: { readonly input: number; readonly output: number } | null;
-  /** The most output that was ever reported, and whether some was since the last words and thoughts. */
+  /** The most output ever reported, and whether a report came after the last text or thoughts. */
   mostOutput: number;
   fresh: boolean;
 }
@@ -56,7 +56,7 @@ type Command = fc.AsyncCommand<Model, Real>;
 const frame = (choice: object | null, extra: object = {}) =>
   `data: ${JSON.stringify({ choices: choice === null ? [] : [{ index: 0, ...choice }], ...extra })}\n\n`;
 
-/** Ends a request in the model: its hold goes back and it is charged by what is known of it. */
+/** Ends a request in the model: releases its hold and charges its known usage. */
 function close(model: Model, open: Open, isPaid: boolean): void {
   const cost = isPaid ? costFor(open) : 0;
   model.running.splice(model.running.indexOf(open), 1);
@@ -66,7 +66,7 @@ function close(model: Model, open: Open, isPaid: boolean): void {
   if (model.balance !== null) model.balance += (open.hold ?? 0) - cost;
 }
 
-/** What the upstream counted, where that can be true, or a token a character. */
+/** The upstream's count if it is plausible, else one token per character. */
 function costFor(open: Open): number {
   const { price, text, thoughts } = open;
   const { input, output } = isKnown(open)
@@ -81,7 +81,7 @@ function isKnown(open: Open): open is Open & { usage: NonNullable<Open['usage']>
   return text + thoughts === '' || (said.output > 0 && fresh);
 }
 
-/** After every command, at every committed point, the account is what the model says (I1, I2). */
+/** After every command, at every committed point, the account equals the model (I1, I2). */
 async function compare(model: Model, { pipeline, keyId }: Real): Promise<void> {
   await pipeline.quiet();
   const account = (await pipeline.store.accounts([keyId])).get(keyId);
@@ -187,13 +187,13 @@ const complete = (index: number, reason: string): Command =>
     close(model, open, true);
   });
 
-/** A stream is paid for as far as text went out. */
+/** A stream is charged once text was sent. */
 const wentOut = ({ stream, text }: Open): boolean => stream && text !== '';
 
-/** A client that leaves pays for thoughts, too, and for the question of a whole answer. */
+/** A client that disconnects pays for thoughts, too, and for the input of a whole answer. */
 const wasBegun = ({ stream, text, thoughts }: Open): boolean => !stream || text + thoughts !== '';
 
-/** Every way to break off, and when it is paid for. */
+/** Breaks an answer off in some way; `isPaid` is whether it is charged. */
 const breakOff = (
   index: number,
   how: string,
@@ -317,7 +317,7 @@ const commands = fc.commands(
 );
 
 describe('money', () => {
-  test('is exact at every point, whatever happens in whatever order', async () => {
+  test('is exact at every point, for any events in any order', async () => {
     const { seed } = propertyRun();
     for (let done = 0; done < runs; done += runsPerDatabase) {
       const pipeline = await openPipeline(pick(prices, 0), holdTokens);

@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => pipeline.close());
 
-test('a finished answer reaches its client whole though the limiter can not give its slot back', async () => {
+test('a finished answer reaches its client in full although the limiter can’t release its slot', async () => {
   const ended: ExchangeSummary[] = [];
   const { limiter, telemetry } = pipeline.ports;
   const instead = {
@@ -34,7 +34,7 @@ test('a finished answer reaches its client whole though the limiter can not give
   expect(pipeline.ports.inFlight.all()).toEqual([]);
 });
 
-test('a request is a 500 when the limiter can not be asked', async () => {
+test('a request gets a 500 when the limiter fails', async () => {
   const { limiter } = pipeline.ports;
   const instead = {
     limiter: { acquire: () => Promise.reject(new Error('away')), release: limiter.release.bind(limiter) },
@@ -45,7 +45,7 @@ test('a request is a 500 when the limiter can not be asked', async () => {
   expect(pipeline.ports.inFlight.all()).toEqual([]);
 });
 
-/** An upstream whose answer is driven by the test, and how often it was let go of. */
+/** An upstream whose answer is driven by the test, and the number of its releases. */
 function upstreamAnswering(answer: Partial<UpstreamAnswer>) {
   let released = 0;
   const whole: UpstreamAnswer = {
@@ -60,7 +60,7 @@ function upstreamAnswering(answer: Partial<UpstreamAnswer>) {
   return { upstreams: { call: async () => whole }, released: () => released };
 }
 
-test('an upstream answer that can not be read is released', async () => {
+test('an upstream answer that can’t be read is released', async () => {
   const { upstreams, released } = upstreamAnswering({ read: () => Promise.reject(new Error('a bug')) });
   const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { upstreams });
   await request.done;
@@ -68,7 +68,7 @@ test('an upstream answer that can not be read is released', async () => {
   expect(released()).toBe(1);
 });
 
-test('the wait for an error body leaves no timer behind when the client leaves during it', async () => {
+test('the wait for an error body leaves no timer behind when the client disconnects', async () => {
   const before = pipeline.clock.scheduled;
   const { upstreams } = upstreamAnswering({
     status: 400,

@@ -12,7 +12,7 @@ let pipeline: PipelineHarness;
 beforeEach(async () => void (pipeline = await openPipeline(free, 1_024)));
 afterEach(() => pipeline.close());
 
-/** Records of the pipeline's store, begun only when the test says so. */
+/** Records of the pipeline's store, whose `open` waits for the test. */
 function heldRecords(takesWrites: boolean) {
   const begun = Promise.withResolvers<void>();
   const { store } = pipeline;
@@ -23,7 +23,7 @@ function heldRecords(takesWrites: boolean) {
   return { records: { ...store, open, takesWrites }, begun };
 }
 
-test('a key without a balance has its record written beside the upstream call while the database takes writes', async () => {
+test('a key without a balance has its record written during the upstream call while the database takes writes', async () => {
   const { records, begun } = heldRecords(true);
   const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { records });
   expect(request.call).not.toBeNull();
@@ -33,7 +33,7 @@ test('a key without a balance has its record written beside the upstream call wh
   expect(request.sent.text).toContain('[DONE]');
 });
 
-test('a key without a balance has its record written before the upstream call while the database takes none', async () => {
+test('a key without a balance has its record written before the upstream call while the database is failing', async () => {
   const { records, begun } = heldRecords(false);
   const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { records });
   expect(request.call).toBeNull();

@@ -7,20 +7,20 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
 
 test.each([
-  ['the bound itself', nested(maxJsonDepth), false],
-  ['one over it', nested(maxJsonDepth + 1), true],
+  ['a document at the limit', nested(maxJsonDepth), false],
+  ['a document one level deeper', nested(maxJsonDepth + 1), true],
   ['half a million levels, never closed', '['.repeat(500_000), true],
   ['objects and arrays together', '{"a":['.repeat(33) + ']}'.repeat(33), true],
-  ['many side by side', `[${Array.from({ length: 1_000 }, () => '[]').join(',')}]`, false],
+  ['many arrays side by side', `[${Array.from({ length: 1_000 }, () => '[]').join(',')}]`, false],
   ['brackets in a string', `"${'['.repeat(100)}"`, false],
-  ['brackets behind an escaped quote', String.raw`"\"${'['.repeat(100)}"`, false],
-  ['brackets behind an escaped backslash', String.raw`"\\",${'['.repeat(100)}`, true],
-  ['text of several bytes', `"ü🌍${'{'.repeat(100)}"`, false],
-])('the depth of %s is told', (_name, text, tooDeep) => {
+  ['brackets after an escaped quote', String.raw`"\"${'['.repeat(100)}"`, false],
+  ['brackets after an escaped backslash', String.raw`"\\",${'['.repeat(100)}`, true],
+  ['multi-byte text', `"ü🌍${'{'.repeat(100)}"`, false],
+])('isTooDeep judges %s', (_name, text, tooDeep) => {
   expect(isTooDeep(bytes(text))).toBe(tooDeep);
 });
 
-/** The same, one byte at a time. */
+/** A simple implementation, one byte at a time, to compare with. */
 function isTooDeepByState(text: Uint8Array): boolean {
   let depth = 0;
   let inString = false;
@@ -39,7 +39,7 @@ function isTooDeepByState(text: Uint8Array): boolean {
   return false;
 }
 
-test('the depth of any bytes is told as a reader of one byte at a time would tell it', () => {
+test('isTooDeep agrees with a byte-by-byte reader for any bytes', () => {
   const piece = fc.oneof(
     { weight: 8, arbitrary: fc.constantFrom('[', '{', '[{', '[[[[', '{"a":[', '["x",') },
     { weight: 2, arbitrary: fc.constantFrom(']', '}', '"[[["', '""', 'x', '\\') },

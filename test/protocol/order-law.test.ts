@@ -9,8 +9,8 @@ const failure: TextEvent = { type: 'failure', refusal: refuse('upstream_error', 
 
 describe('the order law', () => {
   test.each<[string, TextEvent[]]>([
-    ['nothing but an ending', [finish]],
-    ['nothing but a failure', [failure]],
+    ['a finish alone', [finish]],
+    ['a failure alone', [failure]],
     ['deltas, then a finish', [delta, delta, finish]],
     ['deltas, then a failure', [delta, failure]],
   ])('allows %s', (_name, events) => {

@@ -10,7 +10,7 @@ function parse(pieces: readonly string[]): SseEvent[] {
   return [...events, ...parser.end()];
 }
 
-/** Cuts a text at the given places, taken modulo its length. */
+/** Splits a text at the given positions, modulo its length. */
 function cutAt(text: string, places: readonly number[]): string[] {
   const cuts = [...new Set(places.map((place) => place % (text.length + 1)))].toSorted((a, b) => a - b);
   return [0, ...cuts].map((start, index) => text.slice(start, cuts[index] ?? text.length));
@@ -57,8 +57,8 @@ function endLines(lines: readonly string[], ends: readonly string[]): string {
   return text;
 }
 
-describe('the parser', () => {
-  test('reads the same events however they were written and wherever they were cut', () => {
+describe('the SSE parser', () => {
+  test('reads the same events from any notation and any split', () => {
     fc.assert(
       fc.property(
         fc.array(writtenEvent, { maxLength: 5 }),
@@ -81,7 +81,7 @@ describe('the parser', () => {
     );
   });
 
-  test('reads a tricky document the same, cut into three at every pair of bytes', () => {
+  test('reads the same events from a tricky document split at any two bytes', () => {
     const bytes = new TextEncoder().encode(
       '\uFEFF: hi\r\ndata: é€😀\r\ndata\rdata:  two\n\revent:x\r\n\r\n\r\nid: 1\r\rdata:a:b\nevent: naïve\n\ndata: last',
     );
@@ -93,7 +93,7 @@ describe('the parser', () => {
     const wrong: unknown[] = [];
     for (let first = 0; first <= bytes.length; first++) {
       for (let second = first; second <= bytes.length; second++) {
-        // The decoder keeps the mark, so that the parser has to know it.
+        // The decoder keeps the byte order mark, so that the parser has to skip it.
         const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
         const pieces = [bytes.subarray(0, first), bytes.subarray(first, second), bytes.subarray(second)];
         const events = parse(pieces.map((piece) => decoder.decode(piece, { stream: true })));
@@ -105,12 +105,12 @@ describe('the parser', () => {
   });
 
   test.each<[string, string, SseEvent[]]>([
-    ['no data at all', 'event: x\n\n', []],
+    ['an event without data', 'event: x\n\n', []],
     ['empty data', 'data:\n\n', [{ name: '', data: '' }]],
     ['two empty lines of data', 'data\ndata\n\n', [{ name: '', data: '\n' }]],
     ['the last of several names', 'event: a\nevent: b\ndata: x\n\n', [{ name: 'b', data: 'x' }]],
     [
-      'no name left over',
+      'an event without the name of the one before',
       'event: a\n\ndata: x\n\nevent: b\ndata: y\n\ndata: z\n\n',
       [
         { name: '', data: 'x' },
@@ -118,8 +118,8 @@ describe('the parser', () => {
         { name: '', data: 'z' },
       ],
     ],
-    ['only the first space taken', 'data:  x \n\n', [{ name: '', data: ' x ' }]],
-    ['a mark that is not the first character', 'data: \uFEFFx\n\n', [{ name: '', data: '\uFEFFx' }]],
+    ['data with only its first space removed', 'data:  x \n\n', [{ name: '', data: ' x ' }]],
+    ['a byte order mark within the text', 'data: \uFEFFx\n\n', [{ name: '', data: '\uFEFFx' }]],
     ['comments only', ': a\n\n: b\n\n', []],
     ['a last event without its blank line', 'data: x\n', [{ name: '', data: 'x' }]],
     ['a last event without its line end', 'event: e\ndata: x', [{ name: 'e', data: 'x' }]],
@@ -128,7 +128,7 @@ describe('the parser', () => {
     expect(parse(text.split(''))).toEqual(expected);
   });
 
-  test('gives an event out as soon as its blank line is there, not later', () => {
+  test('returns an event as soon as its blank line arrives', () => {
     const parser = createSseParser();
     expect(parser.push('data: x\r\n')).toEqual([]);
     expect(parser.push('\r')).toEqual([{ name: '', data: 'x' }]);
@@ -137,10 +137,10 @@ describe('the parser', () => {
   });
 });
 
-describe('the bound of 1 MiB', () => {
+describe('the SSE parser’s limit of 1 MiB', () => {
   const half = 'y'.repeat(maxEventChars / 2);
 
-  test('lets an event of just that size pass', () => {
+  test('allows an event of exactly that size', () => {
     const parser = createSseParser();
     expect(parser.push(`data: ${half}${half}\n\n`)).toEqual([{ name: '', data: half + half }]);
     expect(parser.overflowed).toBe(false);
@@ -151,7 +151,7 @@ describe('the bound of 1 MiB', () => {
     ['an unfinished line', [`data: ${half}${half}`, 'y']],
     ['an endless comment', [`: ${half}`, `${half}yyyyy`]],
     ['many lines', [`data: ${half}\n`, `data: ${half}\n`, '\n']],
-  ])('stops at %s over it, and reads nothing from then on', (_name, pieces) => {
+  ])('stops the parser at %s over the limit for good', (_name, pieces) => {
     const parser = createSseParser();
     expect(pieces.flatMap((piece) => parser.push(piece))).toEqual([]);
     expect(parser.overflowed).toBe(true);
@@ -159,13 +159,13 @@ describe('the bound of 1 MiB', () => {
     expect(parser.end()).toEqual([]);
   });
 
-  test('still gives out what came whole before the overflow', () => {
+  test('does not drop events completed before the overflow', () => {
     const parser = createSseParser();
     expect(parser.push(`data: x\n\ndata: ${half}${half}y\n\ndata: z\n\n`)).toEqual([{ name: '', data: 'x' }]);
     expect(parser.overflowed).toBe(true);
   });
 
-  test('counts each event by itself', () => {
+  test('applies to each event separately', () => {
     const parser = createSseParser();
     const frame = `data: ${half}\n\n`;
     expect([frame, frame, frame].flatMap((piece) => parser.push(piece))).toHaveLength(3);
@@ -173,7 +173,7 @@ describe('the bound of 1 MiB', () => {
   });
 });
 
-describe('a frame', () => {
+describe('an SSE frame', () => {
   test('is written in one piece with its blank line', () => {
     expect(writeDataFrame('{"a":1}')).toBe('data: {"a":1}\n\n');
     expect(writeEventFrame('error', '{}')).toBe('event: error\ndata: {}\n\n');

@@ -11,7 +11,7 @@ import { readIndependently } from '../support/independent-reading.ts';
 import { loadRecordings } from './recording.ts';
 import type { Recording } from './recording.ts';
 
-/** How many answers are cut at once, and how many streams are cut at every byte: of rare protocols all up to a size. */
+/** Answers cut at a time; streams cut at every byte; and the size below which every rare stream is, too. */
 const atATime = 24;
 const cutAtEveryByte = 50;
 const maxRareBytes = 8_192;
@@ -24,14 +24,14 @@ const stages = {
   anthropic: await openStage({ dialect: 'anthropic', limits }),
   gemini: await openStage({ dialect: 'gemini', limits }),
 };
-/** Of the protocols with few recordings, streams of every kind are cut. */
+/** Streams of text, and for protocols with few recordings streams of every kind. */
 const texts = hasRecordings
   ? loadRecordings(({ isStream, kind, protocol }) => isStream && (kind === 'text' || isRare(protocol)))
   : [];
 
 describe.skipIf(!hasRecordings)('recorded streams of text (kept beside the checkout)', () => {
   test.each(clientProtocols)(
-    'that are cut after each event, by FIN and by RST, are never whole for %s clients',
+    'that are cut off after each event, by FIN and by RST, are never complete for %s clients',
     async (clientProtocol) => {
       const jobs = texts.flatMap((recording) =>
         eventsOf(recording).flatMap((_, count, events) =>
@@ -62,7 +62,7 @@ describe.skipIf(!hasRecordings)('recorded streams of text (kept beside the check
   );
 
   test.each(clientProtocols)(
-    'that end at any byte are whole for %s clients only where they say so themselves',
+    'that end at any byte are complete for %s clients only with an explicit end',
     (clientProtocol) => {
       const bySize = texts.toSorted((a, b) => a.bytes.length - b.bytes.length);
       const smallest = [
@@ -88,7 +88,7 @@ describe.skipIf(!hasRecordings)('recorded streams of text (kept beside the check
     120_000,
   );
 
-  test('give the same bytes however they are cut into pieces', () => {
+  test('yield the same bytes however they are split', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...loadRecordings(({ isStream }) => isStream)),
@@ -112,7 +112,7 @@ function isRare(protocol: Recording['protocol']): boolean {
   return protocol === 'anthropic' || protocol === 'gemini';
 }
 
-/** The events of a recording, each with the blank lines behind it. */
+/** The events of a recording, each with the blank lines after it. */
 function eventsOf({ bytes }: Recording): string[] {
   return (
     bytes
@@ -122,9 +122,11 @@ function eventsOf({ bytes }: Recording): string[] {
   );
 }
 
-/** A reset may take bytes with it that were sent before: an answer lost that way is a failure, and no lie. Over a
- * connection that breaks nothing but an explicit end counts: `[DONE]`, or the last event of a response or a message.
- * Gemini has none. */
+/**
+ * Whether an answer has an explicit end: `[DONE]`, or the last event of a response or a message. Only such an end
+ * counts on a connection that breaks. Gemini has none. A reset may drop bytes that were sent before it; an answer lost
+ * that way is a failure, not a false success.
+ */
 function wasSaidToBeOver({ protocol }: Recording, pieces: readonly string[]): boolean {
   const text = Buffer.from(pieces.join(''), 'latin1').toString('utf8');
   const { ending } = readIndependently(protocol, text, true);
@@ -139,7 +141,7 @@ interface Job {
   readonly how: 'fin' | 'rst';
 }
 
-/** Has every job's pieces sent and the connection cut behind them; a job is found again by its number. */
+/** Makes the upstream send a job's pieces and then cut the connection; the request's text is the number of its job. */
 function sendAndCut(jobs: readonly Job[]): void {
   for (const { upstream } of Object.values(stages)) {
     upstream.play(async (response, { body }) => {
@@ -156,7 +158,7 @@ function sendAndCut(jobs: readonly Job[]): void {
   }
 }
 
-/** Works through jobs in order, some of them at a time. */
+/** Runs jobs in order, some of them at a time. */
 async function inParallel<Item>(
   items: readonly Item[],
   work: (item: Item, index: number) => Promise<void>,

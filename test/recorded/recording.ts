@@ -24,12 +24,12 @@ interface ManifestRow {
 
 const readProtocols: ReadonlySet<string> = new Set<DialectName>(['chat', 'responses', 'anthropic', 'gemini']);
 
-/** Every recorded answer with status 200 in a protocol that is read, of the kinds that are asked for. */
+/** Every recorded answer with status 200 in a supported protocol that passes the filter. */
 export function loadRecordings(isWanted: (recording: Recording) => boolean): Recording[] {
   return load((status) => status === 200).filter(isWanted);
 }
 
-/** Every recorded answer with an error status in a protocol that is read, of the kinds that are asked for. */
+/** Every recorded answer with an error status in a supported protocol that passes the filter. */
 export function loadErrors(isWanted: (recording: Recording) => boolean): Recording[] {
   return load((status) => status >= 400).filter(isWanted);
 }

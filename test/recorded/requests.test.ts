@@ -5,7 +5,7 @@ import { openStage } from '../support/stage.ts';
 import { sayTexts } from '../support/scripted-upstream.ts';
 import { hasRecordings, recordings } from '../support/shared-recordings.ts';
 
-/** Places that a real client's body may be refused for: each asks for something that the service lacks by name. */
+/** Paths for which a real client's body may be refused: each requests a feature that the service does not have. */
 const lackedFeatures: ReadonlySet<string> = new Set([
   'tools',
   'tool_choice',
@@ -47,7 +47,7 @@ describe.skipIf(!hasRecordings)('bodies that real clients sent (kept beside the 
   test.each([
     ['chat', '/v1/chat/completions'],
     ['responses', '/v1/responses'],
-  ])('to %s are served, or refused for a feature that is lacked by name', async (folder, path) => {
+  ])('to %s are served, or refused for a named missing feature', async (folder, path) => {
     const refusedByProvider = readRefusedByProvider();
     const outcomes = new Map<string, number>();
     const surprises: string[] = [];
@@ -70,13 +70,13 @@ describe.skipIf(!hasRecordings)('bodies that real clients sent (kept beside the 
   });
 });
 
-/** The code and the place of a refusal, without its indexes. */
+/** The code and the path of a refusal, without indexes. */
 function refusalOf(answer: string): string {
   const { error } = JSON.parse(answer) as { error: { code: string; param: string | null } };
   return `${error.code} ${(error.param ?? 'null').replaceAll(/\[\d+\]/g, '[]')}`;
 }
 
-/** Bodies that are wrong in themselves: their own provider answered them with a 4xx. */
+/** Invalid bodies: their own provider answered them with a 4xx. */
 function readRefusedByProvider(): ReadonlySet<string> {
   const text = readFileSync(join(recordings, 'requests', 'manifest.json'), 'utf8');
   const entries = JSON.parse(text) as readonly { file: string; response_status: number | null }[];

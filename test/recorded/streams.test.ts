@@ -16,7 +16,7 @@ const stages = {
 
 describe.skipIf(!hasRecordings)('recorded answers of providers (kept beside the checkout)', () => {
   test.each(['chat', 'responses'] as const)(
-    'reach %s clients with the text, the ending and the usage that they have',
+    'reach %s clients with their text, ending and usage',
     async (clientProtocol) => {
       const tally = new Map<string, number>();
       const differences: unknown[] = [];
@@ -45,7 +45,7 @@ describe.skipIf(!hasRecordings)('recorded answers of providers (kept beside the 
   );
 
   test.each(['chat', 'responses'] as const)(
-    'that are errors of Anthropic and Gemini reach %s clients with the code that they mean',
+    'that are errors of Anthropic and Gemini reach %s clients with the right code',
     async (clientProtocol) => {
       const errors = loadErrors(({ protocol }) => protocol === 'anthropic' || protocol === 'gemini');
       const differences: unknown[] = [];
@@ -63,7 +63,7 @@ describe.skipIf(!hasRecordings)('recorded answers of providers (kept beside the 
   );
 });
 
-/** What an error's status means, where its words say nothing more telling. */
+/** The code for an error's status, if its body is no more specific. */
 const codes: Readonly<Record<number, string>> = {
   400: 'invalid_value',
   401: 'upstream_auth',
@@ -80,15 +80,15 @@ function codeOf({ status, bytes }: Recording): string | undefined {
   return isTooLong ? 'context_length_exceeded' : codes[status];
 }
 
-/** A usage without its input, or with no output for a text, is none: some recordings have zeros. */
+/** A usage without input, or without output for a text, counts as missing: some recordings have zeros. */
 function knownUsage({ usage, text }: Reading): Reading['usage'] {
   const [input, output] = usage ?? [0, 0];
   return input > 0 && (output > 0 || text === '') ? usage : null;
 }
 
 /**
- * Has the upstream send a recording, and reads what a client gets of it. The question is as long as the recorded one
- * may have been: an upstream that counts much more than was sent is not believed.
+ * Plays a recording on the upstream and reads the client's answer. The input is as long as the recorded one may have
+ * been: a count far above the sent text would be implausible.
  */
 async function replay(
   recording: Recording,

@@ -21,7 +21,7 @@ describe.each([
 ])('the agents SDK without tools, by %s', (_name, openModel) => {
   const openAgent = () => new Agent({ name: 'terse', instructions: talk.system, model: openModel() });
 
-  test('holds a conversation, each answer whole', async () => {
+  test('holds a conversation with whole answers', async () => {
     let history: AgentInputItem[] = [];
     for (const [turn, question] of talk.questions.entries()) {
       const result = await run(openAgent(), [...history, user(question)]);
@@ -31,7 +31,7 @@ describe.each([
     stage.expectWholeHistory();
   });
 
-  test('holds a conversation, each answer streamed', async () => {
+  test('holds a conversation with streamed answers', async () => {
     let history: AgentInputItem[] = [];
     for (const [turn, question] of talk.questions.entries()) {
       const result = await run(openAgent(), [...history, user(question)], { stream: true });

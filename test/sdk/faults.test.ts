@@ -15,10 +15,10 @@ const { upstream, gateway } = await openStage({ timeouts: { idle: '250ms', first
 const provider = { baseURL: `${gateway.url}/v1`, apiKey: gateway.key };
 const messages = [{ role: 'user' as const, content: 'count' }];
 
-/** How an application learns that its answer is not whole. */
+/** How an SDK reports to its application that an answer is incomplete. */
 type Report = 'throws' | 'error part' | 'silence';
 
-/** Consumes a stream to its end, as an application would; everything but a `silence` is a report. */
+/** Consumes a stream to its end, as an application would. `silence` means that the failure was not reported. */
 type Client = () => Promise<Report>;
 
 const throwing = async (consume: () => Promise<unknown>): Promise<Report> => {
@@ -98,13 +98,13 @@ const chunk = (choice: object, extra: object = {}) =>
 const error = '{"error":{"message":"boom","type":"server_error","param":null,"code":null}}';
 const done = 'data: [DONE]\n\n';
 
-/** Sends some frames and ends the body properly. */
+/** Sends some frames, then ends the body properly. */
 const sendAll =
   (...frames: string[]) =>
   (response: ServerResponse): void =>
     void sendStream(response, frames).end();
 
-/** Sends some frames, and once they are out does something else to the connection. */
+/** Sends some frames, and then does something else to the connection. */
 const sendThen =
   (frames: readonly string[], next: (response: ServerResponse) => void) =>
   (response: ServerResponse): void => {
@@ -146,17 +146,20 @@ const faults: Readonly<Record<string, (response: ServerResponse) => void>> = {
 
 const seen = new Map<string, Report[]>();
 
-describe.each(Object.entries(faults))('an answer that fails by %s', (fault, script) => {
-  test.each(Object.entries(clients))('is no silence for %s', async (_name, consume) => {
-    upstream.play(script);
-    const report = await consume();
-    seen.set(fault, [...(seen.get(fault) ?? []), report]);
-    expect(report).not.toBe('silence');
-  });
-});
+describe.each(Object.entries(faults))(
+  'an answer that fails because the upstream sends %s',
+  (fault, script) => {
+    test.each(Object.entries(clients))('is reported as a failure by %s', async (_name, consume) => {
+      upstream.play(script);
+      const report = await consume();
+      seen.set(fault, [...(seen.get(fault) ?? []), report]);
+      expect(report).not.toBe('silence');
+    });
+  },
+);
 
 describe('the README', () => {
-  test('says how each of them reports it', () => {
+  test('lists how each SDK reports each failure', () => {
     const names = Object.keys(clients);
     const rows = [...seen].map(([fault, reports]) => `| ${fault} | ${reports.join(' | ')} |`);
     const table = [

@@ -19,7 +19,7 @@ describe.each([
       useResponsesApi,
     });
 
-  test('holds a conversation, each answer whole', async () => {
+  test('holds a conversation with whole answers', async () => {
     const messages: BaseMessage[] = [new SystemMessage(talk.system)];
     for (const [turn, question] of talk.questions.entries()) {
       messages.push(new HumanMessage(question));
@@ -31,7 +31,7 @@ describe.each([
     stage.expectWholeHistory();
   });
 
-  test('holds a conversation, each answer streamed', async () => {
+  test('holds a conversation with streamed answers', async () => {
     const messages: BaseMessage[] = [new SystemMessage(talk.system)];
     for (const [turn, question] of talk.questions.entries()) {
       messages.push(new HumanMessage(question));

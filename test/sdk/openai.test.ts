@@ -7,13 +7,13 @@ import { setStage, talk } from '../support/conversation.ts';
 
 const stage = await setStage();
 
-/** Version 4 is driven through the types of version 7: what is used here has the same shape in both. */
+/** Version 4 is used through the types of version 7: the parts used here have the same shape in both. */
 const versions = [
   ['7', OpenAI, (client: OpenAI) => client.chat.completions],
   ['4', OpenAI4 as unknown as typeof OpenAI, chatHelpersOf4],
 ] as const;
 
-/** Where version 4 keeps its stream helpers. */
+/** The stream helpers of version 4. */
 function chatHelpersOf4(client: OpenAI): OpenAI['chat']['completions'] {
   return (client as unknown as OpenAI4).beta.chat.completions as unknown as OpenAI['chat']['completions'];
 }
@@ -21,7 +21,7 @@ function chatHelpersOf4(client: OpenAI): OpenAI['chat']['completions'] {
 describe.each(versions)('the openai client, version %s', (_version, Client, helpersOf) => {
   const openClient = () => new Client({ baseURL: stage.baseURL, apiKey: stage.apiKey, maxRetries: 0 });
 
-  test('holds a chat, each answer whole', async () => {
+  test('holds a chat with whole answers', async () => {
     const messages: ChatCompletionMessageParam[] = [{ role: 'system', content: talk.system }];
     for (const [turn, content] of talk.questions.entries()) {
       messages.push({ role: 'user', content });
@@ -35,7 +35,7 @@ describe.each(versions)('the openai client, version %s', (_version, Client, help
     stage.expectWholeHistory();
   });
 
-  test('holds a chat, each answer streamed', async () => {
+  test('holds a chat with streamed answers', async () => {
     const messages: ChatCompletionMessageParam[] = [{ role: 'developer', content: talk.system }];
     for (const [turn, content] of talk.questions.entries()) {
       messages.push({ role: 'user', content });
@@ -47,7 +47,7 @@ describe.each(versions)('the openai client, version %s', (_version, Client, help
     stage.expectWholeHistory();
   });
 
-  test('holds a conversation of responses, each whole', async () => {
+  test('holds a Responses conversation with whole answers', async () => {
     const input: ResponseInputItem[] = [];
     for (const [turn, content] of talk.questions.entries()) {
       input.push({ role: 'user', content });
@@ -64,7 +64,7 @@ describe.each(versions)('the openai client, version %s', (_version, Client, help
     stage.expectWholeHistory();
   });
 
-  test('holds a conversation of responses, each streamed', async () => {
+  test('holds a Responses conversation with streamed answers', async () => {
     const input: ResponseInputItem[] = [{ role: 'system', content: talk.system }];
     for (const [turn, content] of talk.questions.entries()) {
       input.push({ role: 'user', content });
@@ -78,7 +78,7 @@ describe.each(versions)('the openai client, version %s', (_version, Client, help
   });
 });
 
-/** The text by the protocol alone: version 4 fills in `output_text` for whole responses only. */
+/** The text, read without `output_text`: version 4 sets that for whole responses only. */
 function textOf({ output }: Response): string {
   return output
     .flatMap((item) => (item.type === 'message' ? item.content : []))

@@ -11,9 +11,9 @@ const provider = () => ({ baseURL: stage.baseURL, apiKey: stage.apiKey });
 
 interface Kind {
   readonly model: () => LanguageModel;
-  /** What the SDK has to be told so that it sends text rather than references to what is stored. */
+  /** The options with which the SDK sends text rather than references to stored items. */
   readonly options?: { readonly openai: { readonly store: false } };
-  /** Whether its streams ask for usage by themselves. */
+  /** Whether the SDK's streams ask for usage by default. */
   readonly usageInStreams: boolean;
 }
 
@@ -44,7 +44,7 @@ const kinds: readonly (readonly [string, Kind])[] = [
   ],
 ];
 
-/** The settings of one turn, and nothing that a user would not set. */
+/** The settings of one turn, limited to what a user would set. */
 const turnOf = ({ model, options }: Kind, messages: ModelMessage[]) => ({
   model: model(),
   system: talk.system,
@@ -54,7 +54,7 @@ const turnOf = ({ model, options }: Kind, messages: ModelMessage[]) => ({
 });
 
 describe.each(kinds)('the Vercel AI SDK, by %s', (_name, kind) => {
-  test('holds a conversation, each answer whole', async () => {
+  test('holds a conversation with whole answers', async () => {
     const messages: ModelMessage[] = [];
     for (const [turn, content] of talk.questions.entries()) {
       messages.push({ role: 'user', content });
@@ -67,7 +67,7 @@ describe.each(kinds)('the Vercel AI SDK, by %s', (_name, kind) => {
     stage.expectWholeHistory();
   });
 
-  test('holds a conversation, each answer streamed', async () => {
+  test('holds a conversation with streamed answers', async () => {
     const messages: ModelMessage[] = [];
     for (const [turn, content] of talk.questions.entries()) {
       messages.push({ role: 'user', content });
@@ -81,8 +81,8 @@ describe.each(kinds)('the Vercel AI SDK, by %s', (_name, kind) => {
   });
 });
 
-describe('the Vercel AI SDK, by its default and with nothing set', () => {
-  test('refers to what it believes stored on its second turn, and is told what to set', async () => {
+describe('the Vercel AI SDK with default settings', () => {
+  test('sends a reference on its second turn, and gets a refusal that names the setting to change', async () => {
     const kind: Kind = { model: () => createOpenAI(provider())('small'), usageInStreams: true };
     const messages: ModelMessage[] = [{ role: 'user', content: talk.questions[0] }];
     const first = await generateText(turnOf(kind, messages));

@@ -1,4 +1,4 @@
-/** Time, handed in so that tests can turn it. */
+/** The clock, passed in so that tests can set it. */
 export interface Clock {
   /** Milliseconds since 1970: for display and records only. */
   now(): number;

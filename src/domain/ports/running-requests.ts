@@ -1,24 +1,24 @@
 import type { Mode, RequestKind } from '../consumption.ts';
 
-/** A request in progress; what is not known of it yet is `null`. */
+/** A request in progress; fields that are not known yet are `null`. */
 export interface RunningRequest {
   readonly requestId: string;
   readonly protocol: RequestKind;
   readonly createdAtMs: number;
   readonly keyId: string | null;
-  /** Whether it has one of its key's slots, or waits for one. */
+  /** True if the request has one of its key's slots, false if it waits for one. */
   readonly hasSlot: boolean;
   readonly mode: Mode | null;
   /** A configured name. */
   readonly model: string | null;
 }
 
-/** The requests in progress, of one process or of all; asked for by operators and by the holders of keys. */
+/** The requests in progress, for operators and for the holders of keys. */
 export interface RunningRequests {
-  /** Those whose key is known, in the order of their arrival. */
+  /** The requests whose key is known, in the order of their arrival. */
   list(): Promise<readonly RunningRequest[]>;
-  /** How many of each key have one of its slots, by the keys' ids; keys without any may be left out. */
+  /** The number of slots in use per key id; keys without any may be missing. */
   count(keyIds: readonly string[]): Promise<ReadonlyMap<string, number>>;
-  /** Stops one request; false when none runs under this id, or not with this key. */
+  /** Stops one request; false when no request has this id, or it has another key. */
   cancel(requestId: string, keyId?: string): Promise<boolean>;
 }

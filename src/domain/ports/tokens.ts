@@ -1,4 +1,4 @@
-/** Counts tokens where an upstream did not. */
+/** Counts tokens when an upstream reported no usage. */
 export interface TokenCounter {
   count(text: string): Promise<number>;
 }

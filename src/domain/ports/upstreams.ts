@@ -7,15 +7,15 @@ export interface UpstreamCall {
   /** Below the upstream's base URL. */
   readonly path: string;
   readonly body: string | null;
-  /** Whether the answer comes piece by piece, so that silence has a meaning before the end. */
+  /** Whether the answer is a stream, so that silence before its end counts as a fault. */
   readonly stream: boolean;
-  /** How much is left of the time for the whole, in milliseconds; the upstream's own limit when it is more. */
+  /** The rest of the request's total time, in milliseconds; at most the upstream's own limit applies. */
   readonly leftMs: number;
-  /** Whether it must not be sent on a kept connection: the one before was closed just then, and others may be, too. */
+  /** Whether to use a new connection: a kept one was just found closed, and others may be closed, too. */
   readonly fresh: boolean;
-  /** Sent with it, so that the upstream's part of a trace joins ours. */
+  /** Trace headers to send, so that the upstream's spans join our trace. */
   readonly trace?: TraceHeaders;
-  /** Called once all of the request is written to a connection: the upstream may begin its work. */
+  /** Called once the whole request is written to a connection: the upstream may begin to work, and to bill. */
   readonly onSent?: () => void;
 }
 
@@ -24,30 +24,31 @@ export interface UpstreamFault {
   readonly kind: 'fault';
   readonly fault:
     | 'unreachable'
-    /** A kept connection was closed by the other side before it answered: it may be tried once more. */
+    /** The upstream closed a kept connection before it answered: the request may be sent once more. */
     | 'stale'
     | 'broken'
     | 'first_byte_timeout'
     | 'idle_timeout'
     | 'total_timeout'
     | 'interrupted';
-  /** What the operator should know of it: an error's code and words, never a key. */
+  /** Details for the operator: an error's code and message, never a key. */
   readonly cause?: string;
 }
 
-/** An upstream's answer: its head, and a body that is pulled, so that a slow reader slows the upstream. */
+/** An upstream's answer: its head, and a body that is pulled, so that a slow client slows the upstream down. */
 export interface UpstreamAnswer {
   readonly kind: 'answer';
   readonly status: number;
   readonly contentType: string;
   readonly retryAfterMs: number | null;
-  /** All bytes that have arrived since the last read, waiting for some; `null` at a proper end. */
+  /** All bytes since the last read, waiting if there are none; `null` at a proper end. */
   read(): Promise<Uint8Array | null | UpstreamFault>;
-  /** Lets go of the body: what is still to come is dropped, and a connection that won't end is closed. */
+  /** Drops the rest of the body, and closes the connection if the body does not end soon. */
   release(): void;
 }
 
-/** Every call to a model's provider. `signal` aborts it at any time. */
+/** Calls model providers. */
 export interface Upstreams {
+  /** Sends one call; `signal` aborts it at any time, while its answer is read, too. */
   call(call: UpstreamCall, signal: AbortSignal): Promise<UpstreamAnswer | UpstreamFault>;
 }

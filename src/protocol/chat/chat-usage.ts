@@ -1,6 +1,6 @@
 import type { Usage } from '../text.ts';
 
-/** The `usage` object of Chat Completions, as an object to be written as JSON. */
+/** The `usage` object of Chat Completions. */
 export function chatUsage(usage: Usage): Record<string, unknown> {
   return {
     prompt_tokens: usage.inputTokens,

@@ -20,7 +20,7 @@ const messageReaders: Readonly<Record<string, FieldReader>> = {
   content: (content, path) => readContent(content, path, chatParts),
 };
 
-/** Reads a parsed Chat Completions body into the neutral request, or says what is wrong with it. */
+/** Reads a parsed Chat Completions body into the neutral request, or returns the refusal for its first fault. */
 export function readChatRequest(
   body: Readonly<Record<string, unknown>>,
   compatibility: Compatibility,
@@ -67,7 +67,7 @@ function readMessages(messages: unknown, path: string, context: ReadContext): re
   return turns;
 }
 
-/** An assistant that refused has its words under `refusal`, and no content. */
+/** An assistant message that was a refusal has its text in `refusal`, and no content. */
 function readMessage(message: unknown, path: string, context: ReadContext): TextTurn | Refusal {
   if (!isPlainObject(message)) return invalidType(path, 'an object', message);
   const values = readFields(registry.message, message, `${path}.`, messageReaders, context);

@@ -5,8 +5,8 @@ import { writeDataFrame } from '../sse.ts';
 import { chatUsage } from './chat-usage.ts';
 
 /**
- * Writes `chat.completion.chunk` frames: the role once, the text, the finish reason once, the usage chunk only
- * on request, and `[DONE]` only after a true end. With usage asked for, every other chunk carries `usage:null`.
+ * Writes `chat.completion.chunk` frames: the role once, the text, the finish reason once, the usage chunk only on
+ * request, and `[DONE]` only after a finished answer. If usage was requested, every other chunk carries `usage:null`.
  */
 export function createChatStreamWriter(identity: AnswerIdentity, includeUsage: boolean): AnswerWriter {
   const head =

@@ -10,10 +10,10 @@ import {
 } from './shared-parameters.ts';
 import { anything, array, boolean, either, integer, object, string, stringMap } from './value-type.ts';
 
-/** A whole number of 64 bits, as other languages send it; JSON numbers that large lose their last digits here. */
+/** A 64-bit integer, as other languages send it. JavaScript rounds numbers that large; the seed is only stripped. */
 const int64 = integer(-(2 ** 63), 2 ** 63);
 
-const noStop = 'Stop sequences are not available: leave it out, and cut the text where you need it.';
+const noStop = 'Stop sequences are not available: leave this parameter out and cut the text yourself.';
 const oneChoice = 'One answer is generated per request.';
 
 /** Every top-level field of a Chat Completions request. */

@@ -5,7 +5,7 @@ import type { Role } from '../text.ts';
 import type { PartPolicy } from './message-fields.ts';
 import { emptyArray, invalidType, invalidValue, missingParameter, tooManyItems } from './value-type.ts';
 
-/** The roles that may speak, and the neutral role each one maps to. */
+/** The accepted roles, and the neutral role that each one maps to. */
 const roles: ReadonlyMap<unknown, Role> = new Map([
   ['system', 'system'],
   ['developer', 'system'],
@@ -22,7 +22,7 @@ export function readRole(value: unknown, path: string): Role | Refusal {
   return invalidValue(path, String(value), ['system', 'developer', 'user', 'assistant']);
 }
 
-/** Reads a message's content: a string as it is, or the texts of its parts joined in order. */
+/** Reads a message's content: a string, or the texts of its parts joined in order. */
 export function readContent(
   content: unknown,
   path: string,
@@ -42,7 +42,7 @@ export function readContent(
   return joined;
 }
 
-/** A value that the service does not have; `advice` says what it offers instead. */
+/** The refusal for an unsupported value; `advice` says what is offered instead. */
 export function unsupportedValue(path: string, advice: string): Refusal {
   return refuse('unsupported_value', `Unsupported value: '${path}'. ${advice}`, { param: path });
 }

@@ -3,7 +3,7 @@ import type { Rule } from './rule.ts';
 import { noTools, textOnly } from './shared-parameters.ts';
 import { anything, array, either, object, string } from './value-type.ts';
 
-/** The fields of a chat message. What is not listed is dropped: apps replay whatever they once got. */
+/** The fields of a chat message. Unlisted fields are dropped: apps replay every field that they once received. */
 export const messageFields: readonly Rule[] = [
   ...rules('role', string, required, 'system, developer, user or assistant'),
   ...rules('content', either(string, array), forward, 'text, or text parts'),
@@ -29,7 +29,7 @@ export const inputMessageFields: readonly Rule[] = [
   ...rules('id status phase', anything, strip, 'replayed by SDKs; nothing is stored'),
 ];
 
-/** What a content part of some type is: text under a key, something to drop, or nothing that is served. */
+/** How a content part is read: as text under `textKey`, or dropped. */
 export type PartPolicy = { readonly textKey: 'text' | 'refusal' } | 'drop';
 
 /** Content parts of a chat message. Any other type is refused. */
@@ -51,5 +51,5 @@ export const responsesParts: Readonly<Record<string, PartPolicy>> = {
   summary_text: 'drop',
 };
 
-/** Input items that are dropped: thoughts of an earlier answer are no part of the conversation's text. */
+/** Input items that are dropped: thoughts of an earlier answer are not part of the conversation's text. */
 export const droppedItems: ReadonlySet<string> = new Set(['reasoning']);

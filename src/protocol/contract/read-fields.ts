@@ -4,29 +4,30 @@ import type { Compatibility } from './compatibility.ts';
 import type { Rule } from './rule.ts';
 import { missingParameter, shorten, tooManyFields } from './value-type.ts';
 
-/** What is known while one request is read, and what is collected on the way. */
+/** The settings for reading one request, and the names collected while reading it. */
 export interface ReadContext {
   readonly compatibility: Compatibility;
-  /** The names of everything that was taken out, each once, in document order. */
+  /** The names of the stripped fields, each once, in document order. */
   readonly stripped: Set<string>;
 }
 
 /** The fields of one kind of object. */
 export interface FieldSet {
-  /** How the fields are named in the registry: `messages[].` in front of a message's field. */
+  /** The prefix of the fields' names in the registry, such as `messages[].`. */
   readonly prefix: string;
   readonly rules: readonly Rule[];
   readonly byName: ReadonlyMap<string, Rule>;
-  /** Whether unknown fields follow the service's policy, or are dropped without a word. */
+  /** Whether unknown fields follow the service's policy, or are dropped silently. */
   readonly unknown: 'policy' | 'drop';
 }
 
-/** Reads the value of a forwarded field into what the request needs of it. */
+/** Converts the value of a forwarded field into the form that the request needs. */
 export type FieldReader = (value: unknown, path: string, context: ReadContext) => unknown;
 
 /** The values of forwarded and echoed fields, by name, without the nulls. */
 export type FieldValues = Readonly<Record<string, unknown>>;
 
+/** Creates a field set, with its rules indexed by name. */
 export function createFieldSet(
   prefix: string,
   rules: readonly Rule[],
@@ -36,9 +37,9 @@ export function createFieldSet(
 }
 
 /**
- * Holds an object against its rules. Fields are looked at in document order, each to its depth before the next, so
- * the first fault in the document is the one that is reported; what is missing is reported last. `null` on an
- * optional field equals its absence.
+ * Checks an object against its rules. Fields are checked in document order, each with its nested fields before the
+ * next, so the first fault in the document is the one reported; missing fields are reported last. `null` in an optional
+ * field means that the field is absent.
  */
 export function readFields(
   set: FieldSet,
@@ -105,7 +106,7 @@ function policyFault(
   }
 }
 
-/** A name that a client made up goes into a header only if it is an ordinary one. */
+/** Unknown names that may appear in a header. Any other client-chosen name becomes `other`. */
 const ordinaryName = /^[\w.-]{1,64}$/;
 
 function unknownFault(name: string, set: FieldSet, { compatibility, stripped }: ReadContext): Refusal | null {
@@ -120,7 +121,7 @@ function unknownFault(name: string, set: FieldSet, { compatibility, stripped }: 
   });
 }
 
-/** Whether a value is a neutral one, whatever the order of its keys. */
+/** Whether a value equals a neutral one, in any order of keys. */
 function isSame(neutral: unknown, value: unknown): boolean {
   if (typeof neutral !== 'object' || typeof value !== 'object' || neutral === null || value === null)
     return neutral === value;

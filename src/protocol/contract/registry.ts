@@ -4,7 +4,7 @@ import { createFieldSet } from './read-fields.ts';
 import type { FieldSet } from './read-fields.ts';
 import { responsesParameters, textFields } from './responses-parameters.ts';
 
-/** Every kind of object in a request, with the fields it may have: the contract, whole. */
+/** The whole contract: every kind of object in a request, with the fields that it may have. */
 export const registry = {
   chat: createFieldSet('', chatParameters, 'policy'),
   responses: createFieldSet('', responsesParameters, 'policy'),
@@ -18,12 +18,12 @@ const names: ReadonlySet<string> = new Set(
   Object.values(registry).flatMap(({ prefix, rules }) => rules.map(({ name }) => prefix + name)),
 );
 
-/** The label of everything that has no name in the registry. */
+/** The label for names that are not in the registry. */
 const other = 'other';
 
 /**
- * The registry's own name for a field that was stripped, or for the `param` of a refusal: `messages[3].content[0]`
- * is `messages[].content`. Names that clients make up are `other`, so that they can't become metric labels.
+ * The registry's name for a stripped field or for the `param` of a refusal: `messages[3].content[0]` becomes
+ * `messages[].content`. Names that clients make up become `other`, so that they can't become metric labels.
  */
 export function registeredName(path: string): string {
   const parts = path.replaceAll(/\[\d+\]/g, '[]').split('.');

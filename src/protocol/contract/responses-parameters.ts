@@ -18,7 +18,7 @@ export const responsesParameters: readonly Rule[] = [
   ...rules(
     'background',
     boolean,
-    onlyNeutral([false], 'Answers are given on the request itself.'),
+    onlyNeutral([false], 'Background mode is not available: the request itself returns the answer.'),
     'nothing runs later',
   ),
   ...rules('truncation', oneOf('disabled', 'auto'), strip, 'the history is never cut'),
@@ -59,9 +59,9 @@ export const textFields: readonly Rule[] = [
   ...rules('verbosity', verbosity, strip, 'added by agent SDKs for some models'),
 ];
 
-/** Entries of `include` that ask for parts of what the service never has, and so lose nothing. */
+/** Entries of `include` for details of content that this service never returns: dropping them loses nothing. */
 export const neutralInclude =
   /^(reasoning\.encrypted_content|message\.input_image\.image_url|[a-z_]+_call(_output)?\..+)$/;
 
-/** Entries of `include` that ask for something a client would miss. */
+/** Entries of `include` that are refused, because the client would miss the data. */
 export const refusedIncludes: ReadonlySet<string> = new Set(['message.output_text.logprobs']);

@@ -1,14 +1,14 @@
 import type { ValueType } from './value-type.ts';
 
 /**
- * What becomes of a field whose value is of the right type.
- * - `forward`: it takes part in the request.
- * - `strip`: it is taken out and named in `x-textgate-stripped`.
- * - `echo`: it is taken out, and repeated in the Responses object.
- * - `sampling`: taken out, or in strict mode refused unless it is one of the defaults that clients send.
- * - `refuse`: a 400 unless the value is neutral, that is: asks for nothing that the service lacks. `at` is the
- *   part of the value that the refusal points to.
- * - `misplaced`: not a field of this endpoint; the refusal says where it belongs.
+ * What happens to a field whose value has the right type.
+ * - `forward`: used for the request.
+ * - `strip`: dropped, and named in `x-textgate-stripped`.
+ * - `echo`: dropped and named like `strip`, and repeated in the Responses object.
+ * - `sampling`: dropped; in strict mode refused unless it is one of the defaults that clients send.
+ * - `refuse`: a 400 unless the value is neutral, which means that it requests nothing that the service lacks. `at` is
+ *   the part of the value that the refusal points to.
+ * - `misplaced`: a field of the other endpoint; the refusal says where it belongs.
  */
 export type FieldPolicy =
   | { readonly kind: 'forward'; readonly required?: true }
@@ -24,7 +24,7 @@ export type FieldPolicy =
     }
   | { readonly kind: 'misplaced'; readonly advice: string };
 
-/** One row of the contract: a field, what it may hold, what becomes of it, and why. */
+/** One row of the contract: a field, its value type, its policy, and the reason. */
 export interface Rule {
   readonly name: string;
   readonly type: ValueType;
@@ -38,17 +38,17 @@ export const required: FieldPolicy = { kind: 'forward', required: true };
 export const strip: FieldPolicy = { kind: 'strip' };
 export const echo: FieldPolicy = { kind: 'echo' };
 
-/** Refused by its name, unless it holds one of the neutral values. */
+/** Refuses a field as an unsupported parameter, unless its value is neutral. */
 export function refusedUnless(neutral: readonly unknown[], advice: string): FieldPolicy {
   return { kind: 'refuse', code: 'unsupported_parameter', neutral, advice };
 }
 
-/** Refused for its value, unless it is one of the neutral ones. */
+/** Refuses a field's value as unsupported, unless it is neutral. */
 export function onlyNeutral(neutral: readonly unknown[], advice: string, at?: string): FieldPolicy {
   return { kind: 'refuse', code: 'unsupported_value', neutral, advice, ...(at === undefined ? {} : { at }) };
 }
 
-/** Refused whatever it holds. */
+/** Refuses a field with any value. */
 export function refused(advice: string): FieldPolicy {
   return refusedUnless([], advice);
 }

@@ -3,12 +3,12 @@ import type { FieldPolicy, Rule } from './rule.ts';
 import { anything, array, boolean, either, integer, number, object, oneOf, string } from './value-type.ts';
 
 export const noTools = 'Tools are not available: this service generates text only.';
-export const noState = 'Send the full conversation as text with every request: this service keeps none.';
+export const noState = 'Send the full conversation as text with every request: this service stores none.';
 export const textOnly = 'This service generates plain text only.';
-const noDecoding = 'How the text is decoded cannot be controlled: leave it out.';
-const noRouting = 'Where a request is sent is decided by the service: leave it out.';
+const noDecoding = 'Decoding cannot be controlled: leave this parameter out.';
+const noRouting = 'This service chooses the upstream itself: leave this parameter out.';
 
-/** What apps send by themselves, so that it says nothing about what their user wants. */
+/** A sampling parameter, with the defaults that apps send by themselves and that express no choice of the user. */
 function sampling(...defaults: readonly number[]): FieldPolicy {
   return { kind: 'sampling', defaults };
 }
@@ -52,7 +52,7 @@ export const sharedParameters: readonly Rule[] = [
   ...rules('client_metadata', anything, strip, 'a client’s note to itself'),
 ];
 
-/** What other providers' APIs have, and apps send here all the same. */
+/** Parameters of other providers' APIs that apps send here, too. */
 export const extensionParameters: readonly Rule[] = [
   ...rules(
     'top_k',
@@ -126,7 +126,8 @@ export const extensionParameters: readonly Rule[] = [
     type: anything,
     policy: {
       kind: 'misplaced',
-      advice: 'SDKs spread extra_body over the request itself: sent as a field it was not spread.',
+      advice:
+        'Put its fields directly into the request: SDKs merge extra_body into the request before they send it.',
     },
     why: 'a sign of an SDK used by hand',
   },

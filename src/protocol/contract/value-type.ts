@@ -2,12 +2,12 @@ import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
 
-/** Tests one value found at `path` (such as `messages[3].content`); `null` means it passed. */
+/** Checks one value at `path` (such as `messages[3].content`); `null` means that it passed. */
 type Check = (value: unknown, path: string) => Refusal | null;
 
 /**
- * What values a field may hold, with some that are right and one that is wrong: the tests of the whole contract
- * are generated from these. A type that takes anything has no wrong value.
+ * The values that a field may hold, with some valid samples and a wrong one: the tests of the whole contract are
+ * generated from these. A type that accepts anything has no wrong value.
  */
 export interface ValueType {
   readonly check: Check;
@@ -39,7 +39,7 @@ export const object: ValueType = {
   wrong: [],
 };
 
-/** For fields whose policy does not depend on what they hold. */
+/** For fields whose policy does not depend on their value. */
 export const anything: ValueType = { check: () => null, samples: [{ some: 'thing' }] };
 
 /** String values by string keys, at most 16 of them. */
@@ -56,6 +56,7 @@ export const stringMap: ValueType = {
   wrong: 'ticket=7',
 };
 
+/** An integer from `min` to `max`. */
 export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): ValueType {
   return {
     check(value, path) {
@@ -69,6 +70,7 @@ export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): Val
   };
 }
 
+/** A number from `min` to `max`. */
 export function number(min: number, max: number): ValueType {
   return {
     check(value, path) {
@@ -81,6 +83,7 @@ export function number(min: number, max: number): ValueType {
   };
 }
 
+/** One of these strings. */
 export function oneOf(...values: readonly [string, ...string[]]): ValueType {
   return {
     check(value, path) {
@@ -92,7 +95,7 @@ export function oneOf(...values: readonly [string, ...string[]]): ValueType {
   };
 }
 
-/** One of several types, tried in order; the last one's complaint is the one given. */
+/** One of several types, tried in order; the refusal is the last type's. */
 export function either(...types: readonly [ValueType, ...ValueType[]]): ValueType {
   return {
     check(value, path) {
@@ -108,6 +111,7 @@ export function either(...types: readonly [ValueType, ...ValueType[]]): ValueTyp
   };
 }
 
+/** The refusal for a value of the wrong type. */
 export function invalidType(path: string, expected: string, value: unknown): Refusal {
   return refuse(
     'invalid_type',
@@ -116,6 +120,7 @@ export function invalidType(path: string, expected: string, value: unknown): Ref
   );
 }
 
+/** The refusal for a string outside the supported ones. */
 export function invalidValue(path: string, value: string, supported: readonly string[]): Refusal {
   const listed = supported.map((name) => `'${name}'`);
   const last = listed.pop();
@@ -127,10 +132,12 @@ export function invalidValue(path: string, value: string, supported: readonly st
   );
 }
 
+/** The refusal for a missing required field. */
 export function missingParameter(path: string): Refusal {
   return refuse('missing_required_parameter', `Missing required parameter: '${path}'.`, { param: path });
 }
 
+/** The refusal for an array that must not be empty. */
 export function emptyArray(path: string): Refusal {
   return refuse(
     'empty_array',
@@ -143,7 +150,7 @@ export function emptyArray(path: string): Refusal {
 const maxItems = 4_096;
 const maxFields = 512;
 
-/** An array with more entries than are read. */
+/** The refusal for an array with more than `maxItems` entries; `null` if it has fewer. */
 export function tooManyItems(path: string, count: number): Refusal | null {
   if (count <= maxItems) return null;
   return refuse(
@@ -153,7 +160,7 @@ export function tooManyItems(path: string, count: number): Refusal | null {
   );
 }
 
-/** An object with more fields than are read; `prefix` is the path of its fields, and empty for the body itself. */
+/** The refusal for an object with too many fields. `prefix` is the path of its fields, empty for the body. */
 export function tooManyFields(prefix: string, count: number): Refusal | null {
   if (count <= maxFields) return null;
   const path = prefix.replace(/\.$/, '');
@@ -165,7 +172,7 @@ export function tooManyFields(prefix: string, count: number): Refusal | null {
   );
 }
 
-/** A name that a client chose, short enough to be repeated to it. */
+/** A client-chosen name, shortened for an error message. */
 export function shorten(name: string): string {
   return name.length > 64 ? `${name.slice(0, 64)}…` : name;
 }
@@ -190,7 +197,7 @@ function outOfRange(
   );
 }
 
-/** Names a JSON value's type with its article, as the error messages want it. */
+/** A JSON value's type with its article, for error messages. */
 function describe(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';

@@ -23,7 +23,7 @@ const messageReaders: Readonly<Record<string, FieldReader>> = {
   content: (content, path) => readContent(content, path, responsesParts),
 };
 
-/** Reads a parsed Responses body into the neutral request, or says what is wrong with it. */
+/** Reads a parsed Responses body into the neutral request, or returns the refusal for its first fault. */
 export function readResponsesRequest(
   body: Readonly<Record<string, unknown>>,
   compatibility: Compatibility,
@@ -45,7 +45,7 @@ export function readResponsesRequest(
   };
 }
 
-/** What the response object repeats, and how its stream ends. */
+/** The fields that the response object repeats, and how its stream ends. */
 function readExtras(values: FieldValues, { responsesDone }: Compatibility): ResponsesExtras {
   return {
     instructions: (values['instructions'] ?? null) as string | null,
@@ -82,7 +82,7 @@ function readInput(input: unknown, path: string, context: ReadContext): readonly
   return turns.length === 0 ? emptyArray(path) : turns;
 }
 
-/** One item of the history; `null` for one that carries no text of the conversation. */
+/** Reads one item of the history; `null` for an item without conversation text. */
 function readItem(item: unknown, path: string, context: ReadContext): TextTurn | Refusal | null {
   if (!isPlainObject(item)) return invalidType(path, 'an object', item);
   const type =
@@ -105,7 +105,7 @@ function readItem(item: unknown, path: string, context: ReadContext): TextTurn |
 
 const reference = 'item_reference';
 
-/** Some SDKs replay a turn by its id unless they are told that nothing is stored; the message tells how. */
+/** By default some SDKs replay a turn by its id; the message names the setting that sends the text instead. */
 function unresolvableReference(path: string): Refusal {
   return unsupportedValue(
     path,

@@ -2,7 +2,7 @@ import type { ErrorBody } from '../../shared/errors.ts';
 import type { AnswerIdentity } from '../answer-writer.ts';
 import type { FinishReason, ResponsesExtras, Usage } from '../text.ts';
 
-/** How a response stands: running, or ended in one of three ways. */
+/** The state of a response: running, or ended in one of three ways. */
 export interface ResponseState {
   readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed';
   readonly completedAt: number | null;
@@ -21,7 +21,7 @@ export const inProgress: ResponseState = {
   error: null,
 };
 
-/** How each finish reason ends a response: a text that was cut short is `incomplete`, not `completed`. */
+/** The final status for each finish reason: a text that was cut short is `incomplete`, not `completed`. */
 export const statusByReason: Readonly<
   Record<FinishReason, Pick<ResponseState, 'incompleteReason'> & { status: 'completed' | 'incomplete' }>
 > = {
@@ -30,7 +30,7 @@ export const statusByReason: Readonly<
   content_filter: { status: 'incomplete', incompleteReason: 'content_filter' },
 };
 
-/** The response object with every key that some client's schema requires, present from the first event on. */
+/** The response object, with every key that any known client's schema requires, from the first event on. */
 export function responseObject(
   identity: AnswerIdentity,
   extras: ResponsesExtras,
@@ -82,10 +82,12 @@ export function messageItem(
   return { id: messageId(identity), type: 'message', status, role: 'assistant', content };
 }
 
+/** The id of the message item. */
 export function messageId(identity: AnswerIdentity): string {
   return `msg_${identity.id}`;
 }
 
+/** The content part of a text answer. */
 export function textPart(text: string): Record<string, unknown> {
   return { type: 'output_text', text, annotations: [], logprobs: [] };
 }

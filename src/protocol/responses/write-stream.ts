@@ -14,8 +14,8 @@ import {
 import type { ResponseState } from './response-object.ts';
 
 /**
- * Writes the typed events of a text response: created, in_progress, the item and its part opened, the deltas,
- * part and item closed, and one terminal event. Sequence numbers run from 0 without a gap, ids are constant.
+ * Writes the typed events of a text response: created, in_progress, the item and its part opened, the deltas, part and
+ * item closed, and one terminal event. Sequence numbers run from 0 without a gap; ids are constant.
  */
 export function createResponsesStreamWriter(identity: AnswerIdentity, extras: ResponsesExtras): AnswerWriter {
   const item = { item_id: messageId(identity), output_index: 0, content_index: 0 };

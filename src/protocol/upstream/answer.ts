@@ -14,10 +14,10 @@ import { classifyReported } from './classify-error.ts';
 import { ReportedUsage } from './reported-usage.ts';
 import type { UsageNames } from './token-counts.ts';
 
-/** More text than any answer has, in UTF-16 code units: an upstream that never stops must not fill the memory. */
+/** The longest text of an answer, in UTF-16 code units: an upstream that never stops must not fill the memory. */
 const maxAnswerChars = 16_777_216;
 
-/** Finish reasons of an answer that called a tool, though none was offered. */
+/** Finish reasons of an answer that called a tool although none was offered. */
 const toolReasons = new Set([
   'tool_calls',
   'function_call',
@@ -31,22 +31,22 @@ interface Reason {
   readonly unified: FinishReason;
 }
 
-/** The reason of an answer that was marked as over by an upstream that gives none. */
+/** The reason of an answer whose upstream marked the end without giving a finish reason. */
 const unsaid: Reason = { raw: '', unified: 'stop' };
 
 /**
- * What one answer has said so far, told frame by frame by its dialect, and given out as parts that obey the order
- * law. A finish reason is only remembered, since text and usage may follow it; the ending is made from what was
- * remembered, so it is never invented.
+ * The state of one answer: a dialect reports each frame to it, and it returns parts that obey the order law. A finish
+ * reason is only remembered, since text and usage may follow it; the ending is built from the remembered reason, so it
+ * is never invented.
  */
 export class Answer {
   readonly violations = new Set<ProtocolViolation>();
-  /** Thoughts are counted and not passed on. */
+  /** Thoughts are counted but not passed on. */
   readonly thoughts = new TextSample();
-  /** Why the usage that the upstream reported can't be true; `null` unless it is known to be so. */
+  /** Why the reported usage is implausible; `null` while it is not. */
   implausible: string | null = null;
   readonly #usage = new ReportedUsage();
-  /** The number of the frame that is being read, of the last one with text or thoughts, and of the last with usage. */
+  /** The number of the current frame, of the last frame with text or thoughts, and of the last one with usage. */
   #frame = 0;
   #saidIn = 0;
   #reportedIn = 0;
@@ -55,12 +55,12 @@ export class Answer {
   #chars = 0;
   #deltas: string[] = [];
   #ending: AnswerEnding | null = null;
-  /** Whether the ending has been given out. */
+  /** Whether `take` has returned the ending. */
   #isOver = false;
   readonly #finishReason: FinishReasonRule;
   readonly #sentTokens: number;
 
-  /** `sentTokens` is the most that the text of the request can count. */
+  /** `sentTokens` is the most tokens that the request's text can have. */
   constructor(finishReason: FinishReasonRule, sentTokens: number) {
     this.#finishReason = finishReason;
     this.#sentTokens = sentTokens;
@@ -71,22 +71,22 @@ export class Answer {
     return this.#ending?.kind ?? null;
   }
 
-  /** Whether any text has come. */
+  /** Whether any text has arrived. */
   get hasText(): boolean {
     return this.#chars > 0;
   }
 
-  /** Whether a finish reason has come. */
+  /** Whether a finish reason has arrived. */
   get hasReason(): boolean {
     return this.#reason !== null;
   }
 
-  /** Another frame is read. Usage counts what came up to the end of its frame, whatever the order within. */
+  /** Begins the next frame. Usage covers everything up to the end of its frame, in any order within it. */
   nextFrame(): void {
     this.#frame++;
   }
 
-  /** More text; nothing happens when there is none. */
+  /** Adds text; an empty one is ignored. */
   say(text: string): void {
     if (text === '' || this.#ending !== null) return;
     this.#chars += text.length;
@@ -96,19 +96,19 @@ export class Answer {
     else this.#deltas.push(text);
   }
 
-  /** More of what the model thinks; nothing happens when there is none. */
+  /** Adds to the model's thoughts; anything but a non-empty string is ignored. */
   think(text: unknown): void {
     if (typeof text !== 'string' || text === '' || this.#ending !== null) return;
     this.thoughts.add(text);
     this.#saidIn = this.#frame;
   }
 
-  /** What the upstream says of its usage, by its dialect's names; nothing happens when that is no object. */
+  /** Adds a usage report, with its dialect's field names; anything but an object is ignored. */
   report(usage: unknown, names: UsageNames): void {
     if (this.#usage.add(usage, names)) this.#reportedIn = this.#frame;
   }
 
-  /** The usage as far as it is known now; `null` when it is missing, or can't be true, which is noted. */
+  /** The usage known so far; `null` if it is missing or implausible. An implausible one is noted as a violation. */
   knownUsage(): Usage | null {
     const judged = this.#usage.judge({
       sentTokens: this.#sentTokens,
@@ -122,7 +122,7 @@ export class Answer {
     return null;
   }
 
-  /** A finish reason as the upstream wrote it. One that is in no table says that the answer is not whole. */
+  /** Takes a finish reason as the upstream wrote it. An unknown one fails the answer: it may not be complete. */
   finishWith(raw: string): void {
     const unified = finishReasons.get(raw);
     if (unified !== undefined) this.#reason = { raw, unified };
@@ -130,8 +130,8 @@ export class Answer {
   }
 
   /**
-   * The answer is over: it finishes if the upstream gave a reason, else it was cut off. `marked` tells whether the
-   * upstream itself said that it is over, which is as good as a reason where the operator says so.
+   * Ends the answer: as finished if the upstream gave a reason, else as truncated. `marked` is whether the upstream
+   * sent an explicit end marker, which counts as a reason if the operator configured `finishReason` as optional.
    */
   conclude(marked: boolean): void {
     if (this.#ending !== null) return;
@@ -143,12 +143,12 @@ export class Answer {
     this.#ending = { kind: 'finished', reason: reason.unified, rawReason: reason.raw, usage };
   }
 
-  /** The answer failed. */
+  /** Ends the answer as failed, unless it has ended. */
   fail(failed: Failure): void {
     this.#ending ??= { kind: 'failed', failure: failed, usage: this.knownUsage() };
   }
 
-  /** What has come since the last call; its ending is given out once. */
+  /** Returns what has arrived since the last call; the ending is returned once. */
   take(): AnswerPart {
     const deltas = this.#deltas;
     const ending = this.#isOver ? null : this.#ending;

@@ -8,10 +8,10 @@ import { invalidAnswer, toolCalled } from './failures.ts';
 import { classifyReported } from './classify-error.ts';
 import type { UsageNames } from './token-counts.ts';
 
-/** The output cap of a request without one, in tokens: the protocol demands a cap, and every model takes this one. */
+/** The output cap of a request without one, in tokens: the protocol requires a cap, and every model takes this. */
 const defaultMaxTokens = 4_096;
 
-/** What was read from the prompt cache, or written to it, is left out of `input_tokens`. */
+/** `input_tokens` excludes the tokens that were read from the prompt cache or written to it. */
 const usageNames: UsageNames = {
   input: ['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'],
   output: ['output_tokens'],
@@ -21,11 +21,11 @@ const usageNames: UsageNames = {
   reasoning: [['output_tokens_details', 'thinking_tokens']],
 };
 
-/** Blocks without text that need nothing from a client: thoughts, and tools that the provider runs itself. */
+/** Blocks without text that need no reaction from a client: thoughts, and tools that the provider runs itself. */
 const silentBlocks =
   /^(?:thinking|redacted_thinking|server_tool_use|mcp_tool_use|.*_tool_result|compaction)$/;
 
-/** The Messages API, as Anthropic and some gateways speak it. */
+/** The Messages API of Anthropic and some gateways. */
 export const anthropicDialect: Dialect = {
   auth: { header: 'x-api-key', prefix: '' },
   headers: { 'anthropic-version': '2023-06-01' },
@@ -51,12 +51,12 @@ function writeRequest(request: UpstreamRequest, upstreamModel: string): DialectR
   return { path: '/messages', body: JSON.stringify(body) };
 }
 
-/** The model goes on where a last turn of its own stops; one that stops in white space is refused. */
+/** The model continues a last turn of its own; Anthropic refuses one that ends in white space. */
 function textOfLast({ role, text }: SpokenTurn): string {
   return role === 'assistant' ? text.trimEnd() : text;
 }
 
-/** Usage comes in two parts, and a block's deltas don't say whose they are: both have to be remembered. */
+/** Remembers the type of the open block, because a block's deltas do not name it. */
 class AnthropicFrameReader implements FrameReader {
   #block: unknown = null;
 
@@ -98,7 +98,7 @@ class AnthropicFrameReader implements FrameReader {
   }
 }
 
-/** Some providers name what was written to the cache by how long it is kept, and not as a whole. */
+/** Some providers report cache writes per retention time and give no total. */
 function reportUsage(usage: unknown, answer: Answer): void {
   if (!isPlainObject(usage)) return;
   const written = Object.values(objectAt(usage, 'cache_creation')).filter(

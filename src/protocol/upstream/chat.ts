@@ -7,7 +7,7 @@ import { invalidAnswer, toolCalled } from './failures.ts';
 import { classifyReported } from './classify-error.ts';
 import type { UsageNames } from './token-counts.ts';
 
-/** Not all providers have the parts where OpenAI has them: DeepSeek, Moonshot, SGLang, Together and Databricks name them beside the whole. */
+/** DeepSeek, Moonshot, SGLang, Together and Databricks report details beside the totals, not in sub-objects. */
 const usageNames: UsageNames = {
   input: ['prompt_tokens'],
   output: ['completion_tokens'],
@@ -27,10 +27,10 @@ const usageNames: UsageNames = {
   reasoning: [['completion_tokens_details', 'reasoning_tokens'], ['reasoning_tokens']],
 };
 
-/** A frame reader without a memory: all that an answer's end needs to know is in `Answer`. */
+/** A stateless frame reader: `Answer` keeps all state. */
 const frameReader: FrameReader = { readEvent, readBody };
 
-/** Chat Completions, as OpenAI, vLLM, llama.cpp and most others speak it. */
+/** The Chat Completions API of OpenAI, vLLM, llama.cpp and most others. */
 export const chatDialect: Dialect = {
   auth: bearer,
   marksEnd: true,
@@ -40,7 +40,7 @@ export const chatDialect: Dialect = {
   createFrameReader: () => frameReader,
 };
 
-/** Usage is wanted always, whatever the client wants to see: the record needs it. */
+/** Requests usage on every stream, even if the client did not: the record needs it. */
 function writeRequest(
   request: UpstreamRequest,
   upstreamModel: string,
@@ -71,8 +71,8 @@ function readBody(body: Frame, answer: Answer): void {
 }
 
 /**
- * Reads what a chunk (`delta`) and a whole completion (`message`) have in common. Some streams bring the whole answer as
- * a `message`, alone or after it was streamed: before any text it is the text, after that it is a repetition.
+ * Reads a choice of a chunk (`delta`) or of a whole completion (`message`). Some streams send the whole answer as a
+ * `message`, alone or after its deltas: before any text it is the text, after that a repetition.
  */
 function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: Answer): void {
   answer.report(usageIn(frame), usageNames);
@@ -93,13 +93,13 @@ function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: A
   }
 }
 
-/** Groq's older streams have their usage in a field of its own. */
+/** Groq's older streams have their usage in `x_groq`. */
 function usageIn(frame: Frame): unknown {
   const groq = frame['x_groq'];
   return frame['usage'] ?? (isPlainObject(groq) ? groq['usage'] : null);
 }
 
-/** The choice with index 0: others can't be asked for, and would mix two texts into one. */
+/** The choice with index 0: others are never requested, and would mix two texts into one. */
 function firstChoice(choices: unknown): Frame | null {
   if (!Array.isArray(choices)) return null;
   const first: unknown = choices.find((choice) => isPlainObject(choice) && (choice['index'] ?? 0) === 0);
@@ -112,8 +112,8 @@ function holdsToolCall(part: Frame): boolean {
 }
 
 /**
- * Thoughts have a field of their own, as text, or as a list where there is no text (OpenRouter sends both); or they
- * are parts of the content (Mistral).
+ * Thoughts are in a field of their own, as text, or as a list if there is no text (OpenRouter sends both); or they are
+ * parts of the content (Mistral).
  */
 function readThoughts(part: Frame): string {
   const thought = part['reasoning_content'] || part['reasoning'];
@@ -129,7 +129,7 @@ function thoughtIn(part: Frame): string {
   return typeof thought === 'string' ? thought : '';
 }
 
-/** Content is a string, nothing, or a list of parts of which only the text parts are text; `null` for anything else. */
+/** The text of a content: a string, nothing, or the text parts of a list; `null` for anything else. */
 function readText(content: unknown): string | null {
   if (typeof content === 'string') return content;
   if (content === undefined || content === null) return '';

@@ -2,19 +2,19 @@ import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Failure, FailureKind } from '../text.ts';
 import { failure } from './failures.ts';
 
-/** Statuses about the gateway's own key or account at the upstream. Their bodies may quote those: no client gets to see one. */
+/** Statuses about the gateway's own key or account. Clients never get their bodies, which may quote the key. */
 export const withheldStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
 
-/** How providers say, in a 400 of their own, that the text is too long for the model. */
+/** Phrases in a provider's 400 that mean: the text is too long for the model. */
 const contextTooLong =
   /context_length_exceeded|maximum (?:context|prompt length|model length)|context (?:length|size|window|limit)|exceed_context_size|prompt is too long|input token count/i;
 
-/** How providers say, in a 400 as well, that it is the operator's key, account or place that they don't take. */
+/** Phrases in a provider's 400 that mean: the operator's key, account or location is not accepted. */
 const operatorsFault =
   /API_KEY_INVALID|API key not valid|credit balance is too low|location is not supported/i;
 
 /**
- * Says what an upstream's error status means. Its body is only searched, never quoted, since it may hold the upstream's
+ * Classifies an upstream's error status. The body is only searched, never quoted, since it may hold the upstream's
  * address or our key.
  */
 export function classifyStatus(status: number, body: string, retryAfterMs: number | null): Failure {
@@ -41,7 +41,7 @@ export function classifyStatus(status: number, body: string, retryAfterMs: numbe
   }
 }
 
-/** How an error inside an answer says what an HTTP status would have said, in its code, type or status. */
+/** The HTTP status that the code, type or status of an error inside an answer corresponds to. */
 const statusByWord: readonly (readonly [RegExp, number])[] = [
   [/rate.?limit|too_many_requests|resource_exhausted|insufficient_quota|throttl/i, 429],
   [/overload|unavailable/i, 503],
@@ -50,10 +50,10 @@ const statusByWord: readonly (readonly [RegExp, number])[] = [
   [/invalid_request|bad_?request|invalid_argument/i, 400],
 ];
 
-/** Statuses that tell a client or the operator more than that something failed. */
+/** Statuses that mean more than an unspecified failure. */
 const tellingStatuses = new Set([...withheldStatuses, 400, 408, 413, 422, 429, 503, 504, 529]);
 
-/** Says what an error means that the upstream reported inside an answer. */
+/** Classifies an error that the upstream reported inside an answer. */
 export function classifyReported(error: unknown): Failure {
   const words = isPlainObject(error) ? [error['code'], error['type'], error['status']] : [];
   const message = isPlainObject(error) ? error['message'] : error;
@@ -67,7 +67,7 @@ export function classifyReported(error: unknown): Failure {
   return failure('reported_error');
 }
 
-/** An upstream that answers at all is not gone, so a reported 503 says that it is full. */
+/** An upstream that is answering is not down, so a reported 503 means that it is overloaded. */
 function reportedAs(status: number, message: string): Failure {
   const meant = { ...classifyStatus(status, message, null), cause: null };
   return meant.kind === 'unavailable' ? { ...meant, kind: 'overloaded' } : meant;

@@ -1,25 +1,25 @@
 import type { Role, TextTurn } from '../text.ts';
 
-/** What stands between texts that are joined into one: a blank line. */
+/** The separator of joined texts: a blank line. */
 const joint = '\n\n';
 
-/** What somebody said who is not the system. */
+/** A turn of the user or the assistant. */
 export interface SpokenTurn {
   readonly role: Exclude<Role, 'system'>;
   readonly text: string;
 }
 
-/** A conversation for protocols that keep the system's words apart and want the other two to alternate. */
+/** A conversation for protocols with a separate system prompt, whose other turns must alternate. */
 export interface Conversation {
-  /** Empty when the system said nothing. */
+  /** Empty without a system prompt. */
   readonly system: string;
   readonly turns: readonly SpokenTurn[];
 }
 
 /**
- * Splits a history for such a protocol. Blank turns are left out, since such protocols refuse a whole request for one;
- * a system that speaks alone is heard as the user, since they take no request without a turn. Whose turn comes first
- * or last is not changed, because that would need words that nobody said.
+ * Splits a history for such a protocol. Blank turns are left out, since one of them makes the whole request invalid. A
+ * system prompt without other turns becomes a user turn, since a request without turns is refused. The first and the
+ * last role are not changed, because that would need invented text.
  */
 export function splitConversation(history: readonly TextTurn[]): Conversation {
   const said = history.filter(({ text }) => text.trim() !== '');

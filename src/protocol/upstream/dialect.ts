@@ -1,66 +1,66 @@
 import type { AnswerPart, UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
 
-/** Reads one upstream answer into parts that obey the order law; `end()` always brings the ending. */
+/** Reads one upstream answer into parts that obey the order law; `end()` always ends it. */
 export interface UpstreamReader {
-  /** Takes the next bytes of the body. Once an ending has been returned, further bytes are ignored. */
+  /** Takes the next bytes of the body. After the ending, further bytes are ignored. */
   push(bytes: Uint8Array): AnswerPart;
-  /** Takes the end of the body; returns nothing when the ending has been returned already. */
+  /** Takes the end of the body; returns an empty part if the ending has been returned already. */
   end(): AnswerPart;
-  /** Whether the answer is one body, all of which counts or none. */
+  /** Whether the answer is one JSON body, which is used as a whole or not at all. */
   readonly isWhole: boolean;
-  /** What is known of the answer so far: its usage, for endings that the body does not bring, its thoughts, and what was wrong with it. */
+  /** The state of the answer so far: its usage (for endings outside the body), its thoughts and its faults. */
   readonly answer: Pick<Answer, 'knownUsage' | 'thoughts' | 'implausible' | 'violations'>;
 }
 
-/** What a dialect sends: the path below the upstream's base URL, and the JSON body. */
+/** A request in a dialect: the path below the upstream's base URL, and the JSON body. */
 export interface DialectRequest {
   readonly path: string;
   readonly body: string;
 }
 
-/** How the requests of one upstream differ from those of most that speak its dialect. */
+/** Differences of one upstream's requests from its dialect's usual form. */
 export interface DialectQuirks {
-  /** What it calls the role of instructions. */
+  /** The upstream's name for the role of instructions. */
   readonly systemRole: 'system' | 'developer';
-  /** What it calls the output cap. */
+  /** The upstream's name for the output cap. */
   readonly maxTokensField: 'max_tokens' | 'max_completion_tokens';
-  /** Whether a stream has its usage because it is asked for, or unasked by an upstream that refuses the question. */
+  /** `ask`: usage is requested on streams; `given`: the upstream sends it unasked and refuses the option. */
   readonly streamUsage: 'ask' | 'given';
 }
 
 /** A JSON object that an upstream sent. */
 export type Frame = Readonly<Record<string, unknown>>;
 
-/** What a dialect knows of one answer: it reads frames, and tells `answer` what they say. */
+/** The reader of one answer in a dialect: it reads frames and reports their contents to `answer`. */
 export interface FrameReader {
-  /** One event of a stream. `name` is its SSE event name, empty when it had none. */
+  /** Reads one event of a stream. `name` is its SSE event name, empty when it had none. */
   readEvent(frame: Frame, name: string, answer: Answer): void;
-  /** A whole answer in one object. */
+  /** Reads a whole answer in one object. */
   readBody(body: Frame, answer: Answer): void;
-  /** A whole answer as the list of what would have been a stream's events, where a protocol has such answers. */
+  /** Reads a whole answer that is a list of stream events, if the protocol has such answers. */
   readList?(frames: readonly Frame[], answer: Answer): void;
 }
 
-/** Where the upstream's key stands: in the header of this name (lower case), behind this prefix. */
+/** The header that carries the upstream's key: its name in lower case, and the prefix of its value. */
 export interface AuthScheme {
   readonly header: string;
   readonly prefix: string;
 }
 
-/** Where most protocols have the key. */
+/** The scheme of most protocols. */
 export const bearer: AuthScheme = { header: 'authorization', prefix: 'Bearer ' };
 
-/** One protocol that we speak to providers. */
+/** One upstream protocol. */
 export interface Dialect {
   readonly auth: AuthScheme;
-  /** What each request has to have in its head beside the key, by names in lower case. */
+  /** Further headers of each request, by names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether a stream says by itself that it is over; one that doesn't is over when its body is. */
+  /** Whether a stream has an explicit end marker; otherwise it ends with its body. */
   readonly marksEnd: boolean;
-  /** The smallest output cap that it takes, in tokens; a smaller one is raised to it. */
+  /** The smallest output cap that the protocol accepts, in tokens; a smaller one is raised to it. */
   readonly leastOutputTokens: number;
-  /** Where its models are listed, below the base URL; as many of them on one page as there may be. */
+  /** The path of the model list below the base URL, with the largest page size. */
   readonly modelsPath: string;
   writeRequest(request: UpstreamRequest, upstreamModel: string, quirks: DialectQuirks): DialectRequest;
   createFrameReader(): FrameReader;

@@ -4,7 +4,7 @@ import type { Dialect } from './dialect.ts';
 import { geminiDialect } from './gemini.ts';
 import { responsesDialect } from './responses.ts';
 
-/** Every protocol that we speak to providers, by its name in configs. */
+/** Every upstream protocol, by its name in configs. */
 export const dialects = {
   chat: chatDialect,
   responses: responsesDialect,

@@ -1,6 +1,6 @@
 import type { Failure, FailureKind } from '../text.ts';
 
-/** Builds a failure; what most kinds do without is left out. */
+/** Builds a failure; detail, pause and cause are optional. */
 export function failure(
   kind: FailureKind,
   { detail = '', retryAfterMs = null, cause = null }: Partial<Omit<Failure, 'kind'>> = {},
@@ -13,7 +13,7 @@ export function invalidAnswer(what: string): Failure {
   return failure('invalid', { detail: what });
 }
 
-/** An answer that wants a tool to be called: it has no text to pass on, or not all of it. */
+/** The failure of an answer that calls a tool: its text is missing or incomplete. */
 export function toolCalled(): Failure {
   return invalidAnswer('a tool call, though no tools were offered');
 }

@@ -1,6 +1,6 @@
 import type { FinishReason } from '../text.ts';
 
-/** Finish reasons as providers write them. Any other one is no whole text, and a reason is never invented. */
+/** The finish reasons of providers, unified. Any other one fails the answer; a reason is never invented. */
 export const finishReasons: ReadonlyMap<string, FinishReason> = new Map([
   ['stop', 'stop'],
   ['STOP', 'stop'],

@@ -7,7 +7,7 @@ import { invalidAnswer, toolCalled } from './failures.ts';
 import { classifyReported } from './classify-error.ts';
 import type { UsageNames } from './token-counts.ts';
 
-/** Thoughts are left out of the candidates' count, and what the provider's own tools gave out of the prompt's. */
+/** The candidates' count excludes thoughts, and the prompt's count excludes the results of the provider's own tools. */
 const usageNames: UsageNames = {
   input: ['promptTokenCount', 'toolUsePromptTokenCount'],
   output: ['candidatesTokenCount', 'thoughtsTokenCount'],
@@ -17,19 +17,19 @@ const usageNames: UsageNames = {
   reasoning: [['thoughtsTokenCount']],
 };
 
-/** What a part may hold beside its content: without any content it says nothing, which is allowed. */
+/** Fields of a part beside its content. A part that has only these is empty, which is allowed. */
 const annotations = new Set(['thought', 'thoughtSignature', 'partMetadata']);
 
-/** Contents without text that need nothing from a client: the code that the provider runs itself. */
+/** Contents without text that need no reaction from a client: the code that the provider runs itself. */
 const silentContents = ['executableCode', 'codeExecutionResult'];
 
-/** What an unset finish reason looks like where it is written out. */
+/** An unset finish reason, as some answers write it out. */
 const unsetReason = 'FINISH_REASON_UNSPECIFIED';
 
-/** A frame reader without a memory: all that an answer's end needs to know is in `Answer`. */
+/** A stateless frame reader: `Answer` keeps all state. */
 const frameReader: FrameReader = { readEvent: readFrame, readBody, readList };
 
-/** Google's generateContent, below a base URL such as `https://host/v1beta` (or, at Vertex, the publisher's). */
+/** Google's generateContent API, below a base URL such as `https://host/v1beta` (or, at Vertex, the publisher's). */
 export const geminiDialect: Dialect = {
   auth: { header: 'x-goog-api-key', prefix: '' },
   marksEnd: false,
@@ -54,13 +54,13 @@ function writeRequest(request: UpstreamRequest, upstreamModel: string): DialectR
   return { path: `/${resourceOf(upstreamModel)}:${action}`, body: JSON.stringify(body) };
 }
 
-/** A model's place in the path. Its name is one segment, so that none can lead to another place. */
+/** A model's path. Its name is encoded as one segment, so that no name can lead to another path. */
 function resourceOf(model: string): string {
   const [, kind = 'models', name = ''] = /^(?:(models|tunedModels)\/)?([^]*)$/.exec(model) ?? [];
   return `${kind}/${encodeURIComponent(name.toWellFormed())}`;
 }
 
-/** A whole answer looks like an event of a stream: what may be in the one may be in the other. */
+/** Reads an event of a stream, or a whole answer: both have the same fields. */
 function readFrame(frame: Frame, name: string, answer: Answer): void {
   const { error = null, candidates, usageMetadata } = frame;
   answer.report(usageMetadata, usageNames);
@@ -76,19 +76,19 @@ function readBody(body: Frame, answer: Answer): void {
     answer.fail(invalidAnswer('an object that is no answer'));
 }
 
-/** A stream that was not asked to be one of events is a list of what they would have been. */
+/** Without `alt=sse`, Google answers a stream request with the list of the stream's events. */
 function readList(frames: readonly Frame[], answer: Answer): void {
   for (const frame of frames) readFrame(frame, '', answer);
 }
 
-/** The candidate with index 0: others can't be asked for, and would mix two texts into one. */
+/** The candidate with index 0: others are never requested, and would mix two texts into one. */
 function firstCandidate(candidates: unknown): Frame | null {
   if (!Array.isArray(candidates)) return null;
   const first: unknown = candidates.find((found) => isPlainObject(found) && (found['index'] ?? 0) === 0);
   return isPlainObject(first) ? first : null;
 }
 
-/** A reason may come with every event, and another one after it: only the last counts, at the end of the body. */
+/** Every event may have a finish reason: only the last one counts, at the end of the body. */
 function readCandidate({ content, finishReason }: Frame, answer: Answer): void {
   const parts = isPlainObject(content) ? content['parts'] : null;
   for (const part of Array.isArray(parts) ? parts : []) {
@@ -108,7 +108,7 @@ function readPart(part: Frame, answer: Answer): void {
     answer.fail(invalidAnswer('a content that is not text'));
 }
 
-/** A question that was blocked has no candidate at all; why it was blocked is not told to clients. */
+/** A blocked prompt has no candidates; the reason for the block is not passed on to clients. */
 function readBlockReason(feedback: unknown, answer: Answer): void {
   const reason = isPlainObject(feedback) ? feedback['blockReason'] : null;
   if (typeof reason === 'string' && reason !== '') answer.finishWith('content_filter');

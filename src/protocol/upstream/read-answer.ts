@@ -10,20 +10,20 @@ import { classifyReported } from './classify-error.ts';
 /** The largest whole answer that is read, in bytes. */
 const maxBodyBytes = 16 * 1_048_576;
 
-/** Space, tab, line feed and carriage return: what some providers send while a request waits its turn. */
+/** Space, tab, line feed and carriage return: some providers send them while a request is queued. */
 const blanks = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
-/** A brace and a bracket: what an object and a list begin with. */
+/** The first bytes of a JSON object and of a JSON list. */
 const openings = new Set([0x7b, 0x5b]);
 
-/** What a read brings that ends in the middle of something. */
+/** The part for a read that completed nothing. */
 const nothing: AnswerPart = { deltas: [], ending: null };
 
-/** What a reader has to know of an answer before its body comes. */
+/** Facts about an answer that are known before its body. */
 export interface AnswerTerms {
   /** The `content-type` header in lower case, empty when there was none. */
   readonly contentType: string;
-  /** Whether a stream was asked for. Whatever comes is read as what it is. */
+  /** Whether a stream was requested. The answer is read by its content type all the same. */
   readonly streamAsked: boolean;
   readonly finishReason: FinishReasonRule;
   /** The most tokens that the text of the request can have. */
@@ -31,8 +31,8 @@ export interface AnswerTerms {
 }
 
 /**
- * Reads an answer by what it says it is: an event stream, or a whole JSON body that is given out as the same events.
- * Some upstreams send the one when the other was asked for, and some don't say.
+ * Creates the reader for an answer's content type: an event stream, or a whole JSON body. Some upstreams send the other
+ * kind than was requested, and some send no content type.
  */
 export function createReader(dialect: Dialect, terms: AnswerTerms): UpstreamReader {
   const { contentType, streamAsked, finishReason, sentTokens } = terms;
@@ -47,7 +47,7 @@ export function createReader(dialect: Dialect, terms: AnswerTerms): UpstreamRead
   return createBodyReader(dialect, answer);
 }
 
-/** Reads an answer that does not say what it is: JSON begins with a brace or a bracket, and no event stream does. */
+/** Reads an answer without a content type: JSON begins with a brace or a bracket, and no event stream does. */
 function createGuessingReader(dialect: Dialect, answer: Answer): UpstreamReader {
   let reader: UpstreamReader | null = null;
   return {
@@ -104,7 +104,7 @@ function createStreamReader(dialect: Dialect, answer: Answer): UpstreamReader {
   };
 }
 
-/** What comes after a whole answer is dropped: to the client it would be text after the end. */
+/** Notes an event after the end. It is dropped, since it would be text after the end for the client. */
 function noticeLate({ ending, violations }: Answer): void {
   if (ending === 'finished') violations.add('duplicate_terminal');
 }

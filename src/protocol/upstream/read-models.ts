@@ -1,18 +1,18 @@
 import { isPlainObject, parseJson } from '../../shared/parse-json.ts';
 
-/** A model as an upstream lists it. */
+/** A model in an upstream's list. */
 export interface ListedModel {
-  /** Its name there. */
+  /** The upstream's name for the model. */
   readonly name: string;
-  /** Seconds since 1970; `null` when the list does not say. */
+  /** Seconds since 1970; `null` if the list has no such field. */
   readonly createdAtSeconds: number | null;
 }
 
-/** What Google's names begin with in lists, though not in requests. */
+/** The prefix of Google's model names in lists, which requests leave out. */
 const googlePrefix = 'models/';
 
 /**
- * Reads `{"data":[{"id","created"}]}`, which most have, or Google's `{"models":[{"name"}]}`; `null` for anything else.
+ * Reads the usual `{"data":[{"id","created"}]}`, or Google's `{"models":[{"name"}]}`; `null` for anything else.
  * Entries without a usable name are left out.
  */
 export function readModels(text: string): readonly ListedModel[] | null {

@@ -3,22 +3,22 @@ import type { Usage } from '../text.ts';
 import { readCounts } from './token-counts.ts';
 import type { TokenCounts, UsageNames } from './token-counts.ts';
 
-/** Input tokens beyond the text that was sent: the provider's own prompt, and what its searches and tools found. */
+/** The most input tokens beyond the sent text: the provider's own prompt, and the results of its searches and tools. */
 const addedInputTokens = 131_072;
 
-/** Output tokens beyond the text that came, thoughts that are not shown: a bound against absurd counts, not a limit of models. */
+/** The most output tokens for hidden thoughts: a bound against absurd counts, not a limit of models. */
 const hiddenThoughtTokens = 272_000;
 
-/** More bytes than any token has: the longest tokens of today's models are runs of 128 spaces. */
+/** An upper bound of a token's size: the longest tokens of today's models are runs of 128 spaces. */
 const maxBytesPerToken = 256;
 
-/** What went either way, as a measure of what an upstream can have counted. */
+/** The amount of text in both directions, which bounds the plausible counts. */
 export interface Traffic {
-  /** More tokens than the text that was sent can have: one for each byte, and some for each turn. */
+  /** An upper bound of the sent tokens: one for each byte, and some for each turn. */
   readonly sentTokens: number;
-  /** The size of the text and the thoughts that came, in bytes. */
+  /** The size of the received text and thoughts, in bytes. */
   readonly receivedBytes: number;
-  /** Whether some of them came after the usage was reported, so that it can't have counted them. */
+  /** Whether text or thoughts arrived after the last usage report, which can't have counted them. */
   readonly isStale: boolean;
 }
 
@@ -29,27 +29,27 @@ export type JudgedUsage =
   | { readonly kind: 'implausible'; readonly why: string };
 
 /**
- * The usage that an upstream reports in the course of one answer. A count that a later report leaves out, or has as
- * null, stays. Input may be estimated first and counted later, so a report that names both input and output has the last
- * word on the input. What is reported is used only as a whole and only if it can be true: a key is charged by it.
+ * The usage that an upstream reports in the course of one answer. A count stays if a later report leaves it out or has
+ * it as null. Some providers estimate the input first and count it later, so a report with both input and output
+ * replaces the input. Usage is used only if it is complete and plausible: a key is charged by it.
  */
 export class ReportedUsage {
-  /** The last values of the names that are read: others could be without end. */
+  /** The last value of each known name. Unknown names are not kept: an upstream could send any number of them. */
   readonly #named: Record<string, unknown> = {};
   #counts: TokenCounts | null = null;
   /** The largest counts that were reported, in tokens. */
   #mostInput = 0;
   #mostOutput = 0;
-  /** Whether the last report names both input and output. */
+  /** Whether the last report had both input and output. */
   #isWhole = false;
 
-  /** Takes in what is reported; returns whether that counts any output. */
+  /** Adds a report; returns whether it counts any output. */
   add(usage: unknown, names: UsageNames): boolean {
     if (!isPlainObject(usage)) return false;
     const { input, output } = readCounts(usage, names);
     if (input !== null || output !== null) {
       this.#isWhole = (input ?? 0) > 0 && output !== null;
-      // The total of an estimate would count what the estimate had too much as output.
+      // The total of an earlier, too large estimate would count the excess as output.
       if (this.#isWhole) delete this.#named[names.total];
     }
     for (const name of namesIn(names)) if ((usage[name] ?? null) !== null) this.#named[name] = usage[name];
@@ -60,9 +60,11 @@ export class ReportedUsage {
   }
 
   /**
-   * - missing: nothing was reported, or no input, or no output beside text or thoughts, or all of it before the last of
-   *   them came. Providers send zeros for what they did not count.
-   * - implausible: the output became smaller, or the input did in a report of the input alone, or a count is one that what went either way can't have.
+   * Judges the reports:
+   * - missing: no report, no input, no output although text or thoughts arrived, or all reports came before the last
+   *   text or thought. Providers send zeros for tokens that they did not count.
+   * - implausible: the output became smaller, or the input did in a report without output, or a count is out of
+   *   proportion to the text.
    */
   judge({ sentTokens, receivedBytes, isStale }: Traffic): JudgedUsage {
     const { input, output } = this.#counts ?? { input: null, output: null };

@@ -7,7 +7,7 @@ import { invalidAnswer, toolCalled } from './failures.ts';
 import { classifyReported } from './classify-error.ts';
 import type { UsageNames } from './token-counts.ts';
 
-/** OpenAI refuses a smaller output cap; a cap is a hint, so it is raised rather than refused. */
+/** OpenAI refuses a smaller output cap. A cap is a hint, so a smaller one is raised rather than refused. */
 const minOutputTokens = 16;
 
 const usageNames: UsageNames = {
@@ -19,7 +19,7 @@ const usageNames: UsageNames = {
   reasoning: [['output_tokens_details', 'reasoning_tokens']],
 };
 
-/** Output items without text that need nothing from a client: thoughts, and tools that the provider runs itself. */
+/** Output items without text that need no reaction from a client: thoughts, and tools that the provider runs itself. */
 const silentItems = new Set([
   'reasoning',
   'compaction',
@@ -31,7 +31,7 @@ const silentItems = new Set([
   'mcp_call',
 ]);
 
-/** The Responses API, as OpenAI, Azure, xAI, llama.cpp and others speak it. */
+/** The Responses API of OpenAI, Azure, xAI, llama.cpp and others. */
 export const responsesDialect: Dialect = {
   auth: bearer,
   marksEnd: true,
@@ -42,8 +42,8 @@ export const responsesDialect: Dialect = {
 };
 
 /**
- * Nothing is to be stored at the provider: every request brings its whole history. The items carry their type, without
- * which llama.cpp does not take an assistant's turn.
+ * Asks the provider to store nothing: every request carries its whole history. Items have a `type`, because llama.cpp
+ * refuses an assistant's turn without one.
  */
 function writeRequest(request: UpstreamRequest, upstreamModel: string): DialectRequest {
   const cap = request.maxOutputTokens;
@@ -58,12 +58,12 @@ function writeRequest(request: UpstreamRequest, upstreamModel: string): DialectR
 }
 
 /**
- * Reads only what text needs: deltas, whole parts, and the response object of the last event. Everything between them differs from
- * provider to provider: ids that change, positions that are left out, items that are never opened.
+ * Reads only deltas, whole parts and the response object of the last event. Everything else differs between providers:
+ * ids change, positions are missing, items are never opened.
  */
 class ResponsesFrameReader implements FrameReader {
   #said = '';
-  /** Where in it the part begins that is being streamed. */
+  /** The index in `#said` at which the current part begins. */
   #partStart = 0;
 
   readEvent(frame: Frame, name: string, answer: Answer): void {
@@ -97,7 +97,7 @@ class ResponsesFrameReader implements FrameReader {
     this.#readResponse(body, statusOf(body), answer);
   }
 
-  /** Some providers leave the status out of the object and say it by the event alone. */
+  /** Some providers leave the status out of the object and give it only as the event's name. */
   #readLast(frame: Frame, said: string, answer: Answer): void {
     const response = isPlainObject(frame['response']) ? frame['response'] : {};
     this.#readResponse(response, said === 'completed' ? (statusOf(response) ?? said) : said, answer);
@@ -123,13 +123,13 @@ class ResponsesFrameReader implements FrameReader {
     answer.say(delta);
   }
 
-  /** A part's text in one piece, after its deltas. */
+  /** Takes a part's whole text, which follows its deltas. */
   #closePart(whole: unknown, answer: Answer): void {
     if (typeof whole === 'string') this.#sayRest(whole, this.#said.slice(this.#partStart), answer);
     this.#partStart = this.#said.length;
   }
 
-  /** A whole text must be the one that was streamed; where deltas got lost, what they said is still said. */
+  /** Compares a whole text with the streamed one: text of lost deltas is added; a different text fails the answer. */
   #sayRest(whole: string, said: string, answer: Answer): void {
     if (whole === '' || whole === said) return;
     if (whole.startsWith(said)) this.#say(whole.slice(said.length), answer);
@@ -137,7 +137,7 @@ class ResponsesFrameReader implements FrameReader {
   }
 }
 
-/** An item that is neither text nor silent wants something from the client that it can't give. */
+/** Fails the answer for an item that is neither text nor silent: the client would have to react, and can't. */
 function readItem(item: unknown, answer: Answer): void {
   if (!isPlainObject(item)) return;
   const { type } = item;
@@ -148,13 +148,13 @@ function statusOf({ status }: Frame): string | null {
   return typeof status === 'string' ? status : null;
 }
 
-/** Why an answer is incomplete; a reason that is left out is in no table, and so is no ending. */
+/** Why an answer is incomplete. A missing reason is '', which no table has, so the answer fails. */
 function incompleteReason(response: Frame): string {
   const details = response['incomplete_details'];
   return isPlainObject(details) && typeof details['reason'] === 'string' ? details['reason'] : '';
 }
 
-/** The text of all items of one type: of a message its parts, of thoughts also their summaries. */
+/** The text of all items of one type: a message's parts, or thoughts with their summaries. */
 function textOf(output: unknown, type: 'message' | 'reasoning'): string {
   if (!Array.isArray(output)) return '';
   return output

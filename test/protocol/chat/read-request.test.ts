@@ -7,7 +7,7 @@ const user = { role: 'user', content: 'hi' };
 const read = (more: Record<string, unknown>) =>
   readChatRequest({ model: 'm', messages: [user], ...more }, defaultCompatibility);
 
-/** The texts read from messages, or the code and place of the fault. */
+/** The texts read from messages, or the code and the path of the fault. */
 function readMessages(...messages: unknown[]): unknown {
   const request = readChatRequest({ model: 'm', messages }, defaultCompatibility);
   if (isRefusal(request)) return `${request.code} ${request.param}`;
@@ -15,7 +15,7 @@ function readMessages(...messages: unknown[]): unknown {
 }
 
 describe('a chat request', () => {
-  test('needs no more than a model and a message', () => {
+  test('needs only a model and a message', () => {
     expect(read({})).toEqual({
       model: 'm',
       turns: [{ role: 'user', text: 'hi' }],
@@ -33,7 +33,7 @@ describe('a chat request', () => {
     [{ max_tokens: 5, max_completion_tokens: 6 }, 6],
     [{ max_tokens: 5, max_completion_tokens: null }, 5],
     [{ max_tokens: null }, null],
-  ])('%j caps the output at %j', (more, cap) => {
+  ])('with %j caps the output at %j', (more, cap) => {
     expect(read(more)).toMatchObject({ maxOutputTokens: cap });
   });
 
@@ -47,7 +47,7 @@ describe('a chat request', () => {
     [{ stream: true, stream_options: { include_usage: false } }, true, false],
     [{ stream: true, stream_options: { include_usage: null } }, true, false],
     [{ stream: true, stream_options: { include_usage: true, include_obfuscation: false } }, true, true],
-  ])('%j streams: %s, with usage: %s', (more, stream, includeUsage) => {
+  ])('with %j has stream %s and usage %s', (more, stream, includeUsage) => {
     expect(read(more)).toMatchObject({ stream, includeUsage });
   });
 
@@ -60,17 +60,17 @@ describe('a chat request', () => {
       'stream_options.include_usage',
     ],
     [{ messages: [] }, 'empty_array', 'messages'],
-  ])('%j is refused: %s %s', (more, code, param) => {
+  ])('with %j is refused: %s %s', (more, code, param) => {
     expect(read(more)).toMatchObject({ code, param });
   });
 
-  test('names what was taken out', () => {
+  test('lists its stripped parameters', () => {
     expect(read({ temperature: 1, tools: [] })).toMatchObject({ stripped: ['temperature', 'tools'] });
   });
 });
 
-describe('a message', () => {
-  test('keeps its place, its text to the letter, and its neutral role', () => {
+describe('a chat message', () => {
+  test('keeps its position and its exact text, and gets its neutral role', () => {
     expect(
       readMessages(
         { role: 'developer', content: 'a\n ' },
@@ -84,7 +84,7 @@ describe('a message', () => {
   test.each<[string, unknown, unknown]>([
     ['one text part', [{ type: 'text', text: 'a' }], ['user: a']],
     [
-      'several parts, joined without a seam',
+      'several parts, joined without a separator',
       [
         { type: 'text', text: 'a ' },
         { type: 'text', text: '' },
@@ -95,14 +95,14 @@ describe('a message', () => {
     ['a refusal part', [{ type: 'refusal', refusal: 'no' }], ['user: no']],
     ['no parts', [], 'empty_array messages[0].content'],
     ['null', null, 'invalid_type messages[0].content'],
-    ['nothing', undefined, 'missing_required_parameter messages[0].content'],
+    ['no value', undefined, 'missing_required_parameter messages[0].content'],
     ['a number', 7, 'invalid_type messages[0].content'],
     ['an object', { type: 'text', text: 'a' }, 'invalid_type messages[0].content'],
-    ['a part that is text', ['a'], 'invalid_type messages[0].content[0]'],
+    ['a string as a part', ['a'], 'invalid_type messages[0].content[0]'],
     ['a part without a type', [{ text: 'a' }], 'missing_required_parameter messages[0].content[0].type'],
-    ['a type that is a number', [{ type: 7 }], 'invalid_type messages[0].content[0].type'],
+    ['a number as a type', [{ type: 7 }], 'invalid_type messages[0].content[0].type'],
     ['a part without text', [{ type: 'text' }], 'missing_required_parameter messages[0].content[0].text'],
-    ['a part whose text is null', [{ type: 'text', text: null }], 'invalid_type messages[0].content[0].text'],
+    ['a part with a null text', [{ type: 'text', text: null }], 'invalid_type messages[0].content[0].text'],
     [
       'a picture after text',
       [
@@ -114,7 +114,7 @@ describe('a message', () => {
     ['sound', [{ type: 'input_audio' }], 'unsupported_value messages[0].content[0].type'],
     ['a file', [{ type: 'file' }], 'unsupported_value messages[0].content[0].type'],
     [
-      'a part of the other protocol',
+      'a part of the Responses protocol',
       [{ type: 'input_text', text: 'a' }],
       'unsupported_value messages[0].content[0].type',
     ],
@@ -123,7 +123,7 @@ describe('a message', () => {
       [{ type: 'constructor' }],
       'unsupported_value messages[0].content[0].type',
     ],
-  ])('with %s for content is read as %j', (_name, content, expected) => {
+  ])('with %s as its content is read as %j', (_name, content, expected) => {
     expect(readMessages({ role: 'user', content })).toEqual(expected);
   });
 
@@ -141,11 +141,11 @@ describe('a message', () => {
     expect(readMessages(user, { role, content: 'x' })).toBe(expected);
   });
 
-  test.each([null, 'x', 7, []])('can’t be %j', (message) => {
+  test.each([null, 'x', 7, []])('is refused if it is %j', (message) => {
     expect(readMessages(user, message)).toBe('invalid_type messages[1]');
   });
 
-  test('that an SDK pushes back as it came is taken as text', () => {
+  test('that an SDK replays unchanged is read as text', () => {
     const replayed = {
       role: 'assistant',
       content: 'x',
@@ -161,7 +161,7 @@ describe('a message', () => {
     expect(readMessages(replayed)).toEqual(['assistant: x']);
   });
 
-  test('that was a refusal speaks with its refusal text', () => {
+  test('that was a refusal is read by its refusal text', () => {
     expect(readMessages({ role: 'assistant', content: null, refusal: 'no' })).toEqual(['assistant: no']);
     expect(readMessages({ role: 'assistant', refusal: 'no' })).toEqual(['assistant: no']);
     expect(readMessages({ role: 'assistant', content: 'x', refusal: 'no' })).toEqual(['assistant: x']);
@@ -175,7 +175,7 @@ describe('a message', () => {
     ['function_call', { name: 'f' }],
     ['audio', { id: 'a' }],
     ['tool_call_id', 'c'],
-  ])('that carries %s is refused at that place', (key, value) => {
+  ])('with %s is refused at that path', (key, value) => {
     expect(readMessages({ role: 'assistant', content: 'x', [key]: value })).toMatch(
       new RegExp(`^unsupported_\\w+ messages\\[0\\]\\.${key}$`),
     );

@@ -13,7 +13,7 @@ const usage = {
 };
 
 describe('a chat completion', () => {
-  test('folds the texts into one whole object, and is sent only at the end', () => {
+  test('joins the texts into one object, and is sent only at the end', () => {
     const writer = createChatResultWriter(identity);
     expect([writer.delta('a "b"\n'), writer.delta('😀')]).toEqual(['', '']);
     const body = writer.finish({ kind: 'finished', reason: 'length', rawReason: 'MAX_TOKENS', usage }, 9);
@@ -45,7 +45,7 @@ describe('a chat completion', () => {
     });
   });
 
-  test('of no text has an empty content, and no usage when none is known', () => {
+  test('without text has an empty content, and no usage if none is known', () => {
     const writer = createChatResultWriter(identity);
     const finish = { kind: 'finished', reason: 'stop', rawReason: 'stop', usage: null } as const;
     const body = JSON.parse(writer.finish(finish, 9)) as Record<string, unknown>;
@@ -53,7 +53,7 @@ describe('a chat completion', () => {
     expect(body).not.toHaveProperty('usage');
   });
 
-  test('is JSON by its type, and writes no failure: that is an HTTP error', () => {
+  test('has the JSON content type, and writes no failure, which is an HTTP error instead', () => {
     const writer = createChatResultWriter(identity);
     expect(writer.contentType).toMatch(/^application\/json\b/);
     expect(writer.delta('x') + writer.fail(refuse('upstream_error', 'x'))).toBe('');

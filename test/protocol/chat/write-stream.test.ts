@@ -44,7 +44,7 @@ function write(texts: readonly string[], ending: FinishedAnswer, includeUsage = 
 }
 
 describe('a chat stream', () => {
-  test('says the role once and first, then the texts, the reason, and [DONE]', () => {
+  test('sends the role once and first, then the texts, the reason, and [DONE]', () => {
     expect(write(['a "b"\n', '\u2028😀'], finish('length'))).toEqual([
       opening,
       choice({ content: 'a "b"\n' }),
@@ -54,11 +54,11 @@ describe('a chat stream', () => {
     ]);
   });
 
-  test('says the role even when there is no text', () => {
+  test('sends the role even without text', () => {
     expect(write([], finish('content_filter'))).toEqual([opening, choice({}, 'content_filter'), '[DONE]']);
   });
 
-  test('shows usage on request: null on every chunk, and the counts on one of their own before [DONE]', () => {
+  test('sends usage on request: null on every chunk, and the counts on a separate one before [DONE]', () => {
     const counts = {
       prompt_tokens: 11,
       completion_tokens: 7,
@@ -80,7 +80,7 @@ describe('a chat stream', () => {
     ]);
   });
 
-  test('makes no usage up when none is known', () => {
+  test('invents no usage if none is known', () => {
     expect(write(['a'], finish('stop', { usage: null }), true)).toEqual([
       { ...opening, usage: null },
       { ...choice({ content: 'a' }), usage: null },
@@ -89,7 +89,7 @@ describe('a chat stream', () => {
     ]);
   });
 
-  test('tells the unified reason, not the upstream’s own', () => {
+  test('sends the unified reason, not the upstream’s own', () => {
     expect(write([], finish('stop', { rawReason: 'eos_token' })).at(-2)).toEqual(choice({}, 'stop'));
   });
 
@@ -100,15 +100,15 @@ describe('a chat stream', () => {
     expect(writer.contentType).toMatch(/^text\/event-stream\b/);
   });
 
-  test('brings any text through unchanged', () => {
+  test('carries any text unchanged', () => {
     const texts = fc.array(fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }), { maxLength: 5 });
     fc.assert(
       fc.property(texts, fc.boolean(), (said, includeUsage) => {
         const chunks = write(said, finish(), includeUsage) as {
           choices?: { delta: { content?: string } }[];
         }[];
-        const heard = chunks.flatMap((chunk) => chunk.choices?.[0]?.delta.content ?? []);
-        expect(heard).toEqual(['', ...said]);
+        const written = chunks.flatMap((chunk) => chunk.choices?.[0]?.delta.content ?? []);
+        expect(written).toEqual(['', ...said]);
       }),
       propertyRun(100),
     );
@@ -131,7 +131,7 @@ describe('a chat stream that fails', () => {
     },
   );
 
-  test('must be torn down, since nothing else tells a client that it is not whole', () => {
+  test('must be torn down, since no event tells the client that it is incomplete', () => {
     expect(createChatStreamWriter(identity, false).tearDownOnFailure).toBe(true);
   });
 });

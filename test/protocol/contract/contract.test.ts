@@ -9,7 +9,7 @@ upstream.play(sayTexts(['x']));
 
 const user = { role: 'user', content: 'hi' };
 
-/** Where a field of each kind of object stands in a whole request, and how its place is named. */
+/** Builds a whole request with one more field, for each kind of object. */
 const places = {
   chat: (name: string, value: unknown) => ({ model: 'small', messages: [user], [name]: value }),
   responses: (name: string, value: unknown) => ({ model: 'small', input: 'hi', [name]: value }),
@@ -51,7 +51,7 @@ const rows = (Object.keys(places) as Kind[]).flatMap((kind) =>
   registry[kind].rules.map((rule: Rule) => [`${registry[kind].prefix}${rule.name}`, kind, rule] as const),
 );
 
-/** What a request with this field looks like, its answer, and what the upstream was sent. */
+/** Sends a request with this field; returns its answer and the bodies that the upstream got. */
 async function send(kind: Kind, name: string, value: unknown) {
   const asked = upstream.seen.length;
   const path =
@@ -83,7 +83,7 @@ function isNeutral(policy: FieldPolicy, value: unknown): boolean {
   );
 }
 
-/** The first value of a field's type that is not a neutral one. */
+/** The first sample of a field's type that is not neutral. */
 function sampleOf({ name, type, policy }: Rule): unknown {
   return fitting[name] ?? type.samples.find((value) => !isNeutral(policy, value));
 }
@@ -93,7 +93,7 @@ function rowsOf(...kinds: readonly FieldPolicy['kind'][]) {
 }
 
 describe('a forwarded field', () => {
-  test.each(rowsOf('forward'))('%s takes part in the request', async (name, kind, rule) => {
+  test.each(rowsOf('forward'))('%s is used for the request', async (name, kind, rule) => {
     const { status, stripped, upstreamBodies } = await send(kind, rule.name, sampleOf(rule));
     expect({ status, named: stripped.includes(name) }).toEqual({ status: 200, named: false });
     expectPlainUpstreamBody(upstreamBodies);
@@ -101,11 +101,14 @@ describe('a forwarded field', () => {
 });
 
 describe('a stripped field', () => {
-  test.each(rowsOf('strip', 'echo', 'sampling'))('%s is taken out, and named', async (name, kind, rule) => {
-    const { status, stripped, upstreamBodies } = await send(kind, rule.name, sampleOf(rule));
-    expect({ status, named: stripped.includes(name) }).toEqual({ status: 200, named: true });
-    expectPlainUpstreamBody(upstreamBodies);
-  });
+  test.each(rowsOf('strip', 'echo', 'sampling'))(
+    '%s is dropped and named in the header',
+    async (name, kind, rule) => {
+      const { status, stripped, upstreamBodies } = await send(kind, rule.name, sampleOf(rule));
+      expect({ status, named: stripped.includes(name) }).toEqual({ status: 200, named: true });
+      expectPlainUpstreamBody(upstreamBodies);
+    },
+  );
 });
 
 describe('a refused field', () => {
@@ -115,14 +118,17 @@ describe('a refused field', () => {
       : [],
   );
 
-  test.each(withNeutral)('%s is taken out when it is %j, and named', async (name, neutral, kind, rule) => {
-    const { status, stripped, upstreamBodies } = await send(kind, rule.name, neutral);
-    expect({ status, named: stripped.includes(name) }).toEqual({ status: 200, named: true });
-    expectPlainUpstreamBody(upstreamBodies);
-  });
+  test.each(withNeutral)(
+    '%s is dropped if it is %j, and named in the header',
+    async (name, neutral, kind, rule) => {
+      const { status, stripped, upstreamBodies } = await send(kind, rule.name, neutral);
+      expect({ status, named: stripped.includes(name) }).toEqual({ status: 200, named: true });
+      expectPlainUpstreamBody(upstreamBodies);
+    },
+  );
 
   test.each(rowsOf('refuse', 'misplaced'))(
-    '%s is refused with its code, its place and advice',
+    '%s is refused with its code, its path and advice',
     async (_name, kind, rule) => {
       const { policy } = rule;
       if (policy.kind !== 'refuse' && policy.kind !== 'misplaced') throw new Error('not a refused field');
@@ -142,7 +148,7 @@ describe('a refused field', () => {
 });
 
 describe('any field', () => {
-  test.each(rows)('%s may be null when it is optional, which means nothing', async (name, kind, rule) => {
+  test.each(rows)('%s may be null if it is optional, as if it were absent', async (name, kind, rule) => {
     const { status, stripped, error } = await send(kind, rule.name, null);
     const isNeeded =
       (rule.policy.kind === 'forward' && rule.policy.required === true) || name === 'messages[].content';
@@ -170,7 +176,7 @@ describe('strict sampling', () => {
     registry.chat.rules
       .filter(({ policy }) => policy.kind === 'sampling')
       .map((rule) => [rule.name, rule] as const),
-  )('takes out a usual default of %s, and refuses anything else', async (name, { type, policy }) => {
+  )('drops a usual default of %s and refuses any other value', async (name, { type, policy }) => {
     if (policy.kind !== 'sampling') throw new Error('unreachable');
     const { secret } = await gateway.gateway.createKey('strict', { compatibility: { sampling: 'strict' } });
     const headers = { authorization: `Bearer ${secret}` };
@@ -213,7 +219,7 @@ describe('an unknown field', () => {
   });
 });
 
-describe('of several faults', () => {
+describe('the reported fault of several', () => {
   test.each([
     ['{"model":"small","tools":[{}],"messages":[{"role":"wizard","content":"x"}]}', 'tools'],
     ['{"model":"small","messages":[{"role":"wizard","content":"x"}],"tools":[{}]}', 'messages[0].role'],
@@ -224,7 +230,7 @@ describe('of several faults', () => {
     ['{"temperature":9,"messages":7}', 'temperature'],
     ['{"messages":[]}', 'messages'],
     ['{}', 'model'],
-  ])('the first in %s is %s', async (body, param) => {
+  ])('in %s is the first, at %s', async (body, param) => {
     const response = await gateway.post('/v1/chat/completions', body);
     expect(await response.json()).toMatchObject({ error: { param } });
   });

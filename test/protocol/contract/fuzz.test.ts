@@ -6,11 +6,11 @@ import { registry } from '../../../src/protocol/contract/registry.ts';
 import { propertyRun } from '../../support/property-run.ts';
 import { sayTexts } from '../../support/scripted-upstream.ts';
 
-/** How many bodies are sent in all, and how many at a time. */
+/** The number of bodies in all, and at a time. */
 const bodyCount = 20_000;
 const atATime = 16;
 
-/** How long that may take, in milliseconds. */
+/** The time limit for all of them, in milliseconds. */
 const timeoutMs = 240_000;
 
 const { upstream, gateway } = await openStage({ limits: { concurrency: 2 * atATime } });
@@ -43,7 +43,7 @@ const fieldName = fc.oneof(
   text,
 );
 
-/** A body that is right, with some of its fields exchanged for others. */
+/** A valid body, with some of its fields replaced by others. */
 const body = fc
   .tuple(
     fc.record({
@@ -58,7 +58,7 @@ const body = fc
     return JSON.stringify({ ...(asInput ? { ...rest, input: messages } : base), ...extra });
   });
 
-/** The same, hurt in its bytes: cut, doubled, sprinkled with bytes that are not UTF-8, or nested without end. */
+/** Such a body with damaged bytes: cut off, doubled, mixed with bytes that are not UTF-8, or nested too deeply. */
 const hurt = fc
   .tuple(body, fc.nat(), fc.constantFrom('whole', 'whole', 'whole', 'cut', 'twice', 'bytes', 'deep', 'keys'))
   .map(([json, at, how]) => {
@@ -86,7 +86,7 @@ const hurt = fc
 
 describe('generated bodies', () => {
   test(
-    `${bodyCount} of them crash nothing, and every refusal has its code and its place`,
+    `${bodyCount} of them cause no crash, and every refusal has its code and its path`,
     async () => {
       let counted = { accepted: 0, refused: 0 };
       const send = async (bytes: Buffer): Promise<void> => {

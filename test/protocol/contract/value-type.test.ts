@@ -15,65 +15,65 @@ const fault = ({ check }: ValueType, value: unknown) => {
   return refusal === null ? null : `${refusal.code}: ${refusal.message}`;
 };
 
-describe('a value', () => {
+describe('the check of a value type', () => {
   test.each<[string, ValueType, unknown, string | null]>([
     [
-      'a fraction for an integer',
+      'a fraction as an integer',
       integer(1),
       1.5,
       "invalid_type: Invalid type for 'at': expected an integer, but got a decimal instead.",
     ],
     ['null', string, null, "invalid_type: Invalid type for 'at': expected a string, but got null instead."],
     [
-      'below its bound',
+      'an integer below its minimum',
       integer(1),
       -1,
       "integer_below_min_value: Invalid 'at': integer below minimum value. Expected a value >= 1, but got -1 instead.",
     ],
     [
-      'above its bound',
+      'an integer above its maximum',
       integer(1, 128),
       129,
       "integer_above_max_value: Invalid 'at': integer above maximum value. Expected a value <= 128, but got 129 instead.",
     ],
     [
-      'beyond what JSON can carry exactly',
+      'an integer beyond exact representation',
       integer(1),
       9_007_199_254_740_992,
       "integer_above_max_value: Invalid 'at': integer above maximum value. Expected a value <= 9007199254740991, but got 9007199254740992 instead.",
     ],
     [
-      'a decimal below',
+      'a decimal below its minimum',
       number(0, 2),
       -0.1,
       "decimal_below_min_value: Invalid 'at': decimal below minimum value. Expected a value >= 0, but got -0.1 instead.",
     ],
     [
-      'a decimal above',
+      'a decimal above its maximum',
       number(0, 2),
       2.1,
       "decimal_above_max_value: Invalid 'at': decimal above maximum value. Expected a value <= 2, but got 2.1 instead.",
     ],
     [
-      'out of a list',
+      'a value outside a list',
       oneOf('low', 'medium', 'high'),
       'huge',
       "invalid_value: Invalid value for 'at': 'huge'. Supported values are: 'low', 'medium', and 'high'.",
     ],
-    ['of the second type', either(string, integer(1)), 3, null],
+    ['a value of the second type', either(string, integer(1)), 3, null],
     [
-      'a map with a number in it',
+      'a map with a number',
       stringMap,
       { a: 'x', b: 1 },
       "invalid_type: Invalid type for 'at.b': expected a string, but got an integer instead.",
     ],
-    ['within its bounds', number(0, 2), 2, null],
-  ])('%s is told so', (_name, type, value, expected) => {
+    ['a number within its limits', number(0, 2), 2, null],
+  ])('judges %s', (_name, type, value, expected) => {
     expect(fault(type, value)).toBe(expected);
   });
 });
 
-describe('the registry’s name', () => {
+describe('the registered name', () => {
   test.each([
     ['temperature', 'temperature'],
     ['messages[3].content[0].type', 'messages[].content'],

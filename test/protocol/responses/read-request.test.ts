@@ -6,15 +6,15 @@ import { isRefusal } from '../../../src/shared/errors.ts';
 const read = (more: Record<string, unknown>) =>
   readResponsesRequest({ model: 'm', input: 'hi', ...more }, defaultCompatibility);
 
-/** The texts read from an input, or the code and place of the fault. */
+/** The texts read from an input, or the code and the path of the fault. */
 function readInput(input: unknown): unknown {
   const request = readResponsesRequest({ model: 'm', input }, defaultCompatibility);
   if (isRefusal(request)) return `${request.code} ${request.param}`;
   return request.turns.map(({ role, text }) => `${role}: ${text}`);
 }
 
-describe('a responses request', () => {
-  test('needs no more than a model and an input', () => {
+describe('a Responses request', () => {
+  test('needs only a model and an input', () => {
     expect(read({})).toEqual({
       model: 'm',
       turns: [{ role: 'user', text: 'hi' }],
@@ -34,7 +34,7 @@ describe('a responses request', () => {
     });
   });
 
-  test('puts its instructions first, and remembers what the answer has to repeat', () => {
+  test('puts its instructions first, and keeps the fields that the answer repeats', () => {
     expect(
       read({ instructions: 'be brief', max_output_tokens: 9, stream: true, temperature: 1 }),
     ).toMatchObject({
@@ -58,13 +58,13 @@ describe('a responses request', () => {
     [[], 'empty_array input'],
     [['x'], 'invalid_type input[0]'],
     [[null], 'invalid_type input[0]'],
-  ])('can’t have %j for its input: %s', (input, expected) => {
+  ])('with %j as its input is refused: %s', (input, expected) => {
     expect(readInput(input)).toBe(expected);
   });
 });
 
 describe('an input item', () => {
-  test('is a message of one of four roles, in either form', () => {
+  test('may be a message of one of four roles, in either form', () => {
     expect(
       readInput([
         { role: 'developer', content: 'a' },
@@ -75,7 +75,7 @@ describe('an input item', () => {
     ).toEqual(['system: a', 'system: b', 'user: c', 'assistant: d']);
   });
 
-  test('is an output message pushed back as it came', () => {
+  test('may be an output message replayed unchanged', () => {
     const replayed = {
       id: 'msg_1',
       type: 'message',
@@ -98,14 +98,18 @@ describe('an input item', () => {
     ['a message without content', { role: 'user' }, 'missing_required_parameter input[1].content'],
     ['an empty object', {}, 'missing_required_parameter input[1].role'],
     ['a tool’s message', { role: 'tool', content: 'x' }, 'unsupported_value input[1].role'],
-    ['a wizard', { role: 'wizard', content: 'x' }, 'invalid_value input[1].role'],
-    ['a type that is a number', { type: 7, role: 'user', content: 'x' }, 'invalid_type input[1].type'],
+    ['a message of an unknown role', { role: 'wizard', content: 'x' }, 'invalid_value input[1].role'],
+    ['a number as a type', { type: 7, role: 'user', content: 'x' }, 'invalid_type input[1].type'],
     ['a function call', { type: 'function_call', name: 'f' }, 'unsupported_value input[1].type'],
-    ['its output', { type: 'function_call_output', output: 'x' }, 'unsupported_value input[1].type'],
+    [
+      'the output of a function call',
+      { type: 'function_call_output', output: 'x' },
+      'unsupported_value input[1].type',
+    ],
     ['a compaction', { type: 'compaction' }, 'unsupported_value input[1].type'],
     ['a reference', { type: 'item_reference', id: 'msg_1' }, 'unsupported_value input[1]'],
     ['a reference without its type', { id: 'msg_1' }, 'unsupported_value input[1]'],
-    ['a reference whose type is null', { type: null, id: 'msg_1' }, 'unsupported_value input[1]'],
+    ['a reference with a null type', { type: null, id: 'msg_1' }, 'unsupported_value input[1]'],
     [
       'a picture',
       { role: 'user', content: [{ type: 'input_image', image_url: 'data:,' }] },
@@ -116,38 +120,38 @@ describe('an input item', () => {
       { role: 'user', content: [{ type: 'input_text', text: 'x' }, { type: 'input_file' }] },
       'unsupported_value input[1].content[1].type',
     ],
-    ['no parts', { role: 'user', content: [] }, 'empty_array input[1].content'],
-  ])('can’t be %s', (_name, item, expected) => {
+    ['a message without parts', { role: 'user', content: [] }, 'empty_array input[1].content'],
+  ])('is refused if it is %s', (_name, item, expected) => {
     expect(readInput([{ role: 'user', content: 'x' }, item])).toBe(expected);
   });
 
-  test('that is a reference is refused with the way out', () => {
+  test('that is a reference is refused with advice for SDKs', () => {
     const refusal = read({ input: [{ type: 'item_reference', id: 'msg_1' }] });
     expect(refusal).toMatchObject({ message: expect.stringContaining('openai.store') as string });
   });
 });
 
-describe('include', () => {
+describe('the include field', () => {
   test.each([
     [[], null],
     [['reasoning.encrypted_content', 'file_search_call.results', 'web_search_call.action.sources'], null],
     [['message.output_text.logprobs'], 'unsupported_value include'],
     [['reasoning.encrypted_content', 'everything'], 'invalid_value include[1]'],
     [[7], 'invalid_type include[0]'],
-  ])('%j is decided: %s', (include, fault) => {
+  ])('with %j has the fault %s', (include, fault) => {
     const request = read({ include });
     expect(isRefusal(request) ? `${request.code} ${request.param}` : null).toBe(fault);
   });
 });
 
-describe('text', () => {
+describe('the text field', () => {
   test.each([
     [{}, null],
     [{ verbosity: 'low' }, null],
     [{ format: { type: 'text' } }, null],
     [{ format: { type: 'json_schema', schema: {} } }, 'unsupported_value text.format.type'],
     [{ verbosity: 'huge' }, 'invalid_value text.verbosity'],
-  ])('%j is decided: %s', (text, fault) => {
+  ])('with %j has the fault %s', (text, fault) => {
     const request = read({ text });
     expect(isRefusal(request) ? `${request.code} ${request.param}` : null).toBe(fault);
   });

@@ -36,7 +36,7 @@ describe('a response', () => {
     ['stop', 'completed', null],
     ['length', 'incomplete', { reason: 'max_output_tokens' }],
     ['content_filter', 'incomplete', { reason: 'content_filter' }],
-  ])('that ended by %s is %s', (reason, status, details) => {
+  ])('with finish reason %s is %s', (reason, status, details) => {
     expect(write(reason)).toMatchObject({
       id: 'resp_0123456789abcdef',
       object: 'response',
@@ -64,7 +64,7 @@ describe('a response', () => {
     expect(response).toMatchObject({ instructions: 'be brief', max_output_tokens: 9, store: false });
   });
 
-  test('counts its usage, or says null when none is known', () => {
+  test('has its usage, or null if none is known', () => {
     expect(write('stop')['usage']).toEqual({
       input_tokens: 11,
       input_tokens_details: { cached_tokens: 5, cache_write_tokens: 0 },
@@ -75,7 +75,7 @@ describe('a response', () => {
     expect(write('stop', null)['usage']).toBeNull();
   });
 
-  test('is JSON by its type, and writes no failure: that is an HTTP error', () => {
+  test('has the JSON content type, and writes no failure, which is an HTTP error instead', () => {
     const writer = createResponsesResultWriter(identity, extras);
     expect(writer.contentType).toMatch(/^application\/json\b/);
     expect(writer.fail(refuse('upstream_error', 'x'))).toBe('');

@@ -29,7 +29,7 @@ const refusal = refuse('upstream_truncated', 'cut off');
 
 type EventData = Record<string, unknown>;
 
-/** The events of a text, checked for what every stream owes: its names, numbers and ids. */
+/** The events of a text, checked for the rules of every stream: names, sequence numbers and ids. */
 function readEvents(text: string): EventData[] {
   return parseFrames(text).map(({ name, data }, index) => {
     if (data === '[DONE]') throw new Error('these streams have no [DONE]');
@@ -65,7 +65,7 @@ const openingTypes = [
 const closingTypes = ['response.output_text.done', 'response.content_part.done', 'response.output_item.done'];
 
 describe('a response stream', () => {
-  test('opens, speaks, closes and ends, each event once and in order', () => {
+  test('opens, sends its text, closes and ends, each event once and in order', () => {
     const events = write(['a ', 'b'], 'stop');
     expect(types(events)).toEqual([
       ...openingTypes,
@@ -99,7 +99,7 @@ describe('a response stream', () => {
     ]);
   });
 
-  test('opens and closes even when there is no text', () => {
+  test('opens and closes even without text', () => {
     expect(types(write([], 'stop'))).toEqual([...openingTypes, ...closingTypes, 'response.completed']);
   });
 
@@ -121,14 +121,14 @@ describe('a response stream', () => {
     });
   });
 
-  test('repeats its request and the model by the client’s name in every response object', () => {
+  test('repeats its request and the client’s model name in every response object', () => {
     const responses = write(['a'], 'stop').flatMap((event) => event['response'] ?? []);
     expect(responses).toHaveLength(3);
     for (const response of responses)
       expect(response).toMatchObject({ model: 'a/"b"', instructions: 'be brief', max_output_tokens: 9 });
   });
 
-  test('brings any text through unchanged: in its deltas, and whole at each close', () => {
+  test('carries any text unchanged: in its deltas, and whole at each close', () => {
     const texts = fc.array(fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }), { maxLength: 5 });
     fc.assert(
       fc.property(texts, (said) => {
@@ -143,7 +143,7 @@ describe('a response stream', () => {
     );
   });
 
-  test('is an event stream by its type, and sends each text at once', () => {
+  test('has the event stream content type, and sends each text at once', () => {
     const writer = createResponsesStreamWriter(identity, extras);
     expect(writer.contentType).toMatch(/^text\/event-stream\b/);
     expect(parseFrames(writer.delta('a'))).toHaveLength(5);
@@ -155,7 +155,7 @@ describe('a response stream that fails', () => {
   test.each<[string, string[], string[]]>([
     ['after some text', ['a'], [...openingTypes, 'response.output_text.delta']],
     ['before anything was sent', [], []],
-  ])('%s says error, then response.failed', (_name, texts, before) => {
+  ])('%s sends error, then response.failed', (_name, texts, before) => {
     const events = write(texts, null);
     expect(types(events)).toEqual([...before, 'error', 'response.failed']);
     const told = { message: 'cut off', param: null, code: 'upstream_truncated' };
@@ -172,7 +172,7 @@ describe('a response stream that fails', () => {
     });
   });
 
-  test('need not be torn down: its last event says that it failed', () => {
+  test('need not be torn down, since its last event reports the failure', () => {
     expect(createResponsesStreamWriter(identity, extras).tearDownOnFailure).toBe(false);
   });
 });

@@ -46,7 +46,7 @@ const outcome = (...frames: string[]) => {
 };
 
 describe('a Messages stream', () => {
-  test('gives each text as it comes, and its ending with the raw reason and the usage', () => {
+  test('yields each text as it arrives, then its ending with the raw reason and the usage', () => {
     expect(readUpstream(streamReader(anthropicDialect), ordinary)).toEqual([
       { type: 'delta', text: 'one ' },
       { type: 'delta', text: 'zwei: é€😀' },
@@ -54,14 +54,14 @@ describe('a Messages stream', () => {
     ]);
   });
 
-  test('is over with its last event, before the body ends', () => {
+  test('ends with its last event, before the body ends', () => {
     const reader = streamReader(anthropicDialect);
     const { ending } = reader.push(new TextEncoder().encode(ordinary.join('')));
     expect(ending).toMatchObject({ kind: 'finished', reason: 'stop' });
     expect([...reader.answer.violations]).toEqual([]);
   });
 
-  test('reads the same at any cut of its bytes', () => {
+  test('reads the same wherever its bytes are split', () => {
     const bytes = Buffer.from(ordinary.join('').replaceAll('\n\n', '\r\n\r\n'));
     const expected = { text: ordinaryText, ending: 'stop', usage };
     for (let cut = 0; cut <= bytes.length; cut++)
@@ -76,7 +76,7 @@ describe('a Messages stream', () => {
       ordinaryText,
       'stop',
     ],
-    ['that is nothing but deltas and an end', [say('x'), stopped('end_turn'), stop], 'x', 'stop'],
+    ['with only deltas and an end', [say('x'), stopped('end_turn'), stop], 'x', 'stop'],
     ['that ends in [DONE]', [...ordinary, 'event: data\ndata: [DONE]\n\n'], ordinaryText, 'stop'],
     [
       'whose block opens with its text',
@@ -84,7 +84,7 @@ describe('a Messages stream', () => {
       'x',
       'stop',
     ],
-    ['whose block opens without any', [open({ type: 'text' }), stopped('end_turn'), stop], '', 'stop'],
+    ['whose block opens without text', [open({ type: 'text' }), stopped('end_turn'), stop], '', 'stop'],
     [
       'with thoughts before its text',
       [
@@ -113,7 +113,7 @@ describe('a Messages stream', () => {
       'stop',
     ],
     [
-      'with a search of the provider’s own',
+      'with a search by the provider',
       [
         open({ type: 'server_tool_use', name: 'web_search', input: {} }),
         delta({ type: 'input_json_delta', partial_json: '{"query"' }),
@@ -126,19 +126,9 @@ describe('a Messages stream', () => {
       'x',
       'stop',
     ],
-    [
-      'with events of kinds that nobody knows',
-      [event('news'), say('x'), stopped('end_turn'), stop],
-      'x',
-      'stop',
-    ],
-    [
-      'with an error that is null',
-      [event('news', { error: null }), say('x'), stopped('end_turn'), stop],
-      'x',
-      'stop',
-    ],
-  ])('%s is read for what it says', (_name, frames, said, ending) => {
+    ['with events of unknown types', [event('news'), say('x'), stopped('end_turn'), stop], 'x', 'stop'],
+    ['with a null error', [event('news', { error: null }), say('x'), stopped('end_turn'), stop], 'x', 'stop'],
+  ])('%s yields its text and its ending', (_name, frames, said, ending) => {
     expect(outcome(...frames)).toEqual([said, ending]);
   });
 });
@@ -147,7 +137,7 @@ describe('a Messages stream that is cut off', () => {
   const wholeFrom = ordinary.length - 1;
 
   test.each(ordinary.slice(0, wholeFrom).map((_frame, count) => count))(
-    'after %i events is truncated, never finished, and has no usage of text that came after its beginning',
+    'after %i events is truncated, never finished, and its initial usage does not count later text',
     (count) => {
       const cut = read(...ordinary.slice(0, count));
       expect(cut.ending).toBe('upstream_truncated');
@@ -156,14 +146,14 @@ describe('a Messages stream that is cut off', () => {
     },
   );
 
-  test('before its last event is whole if its reason came, and is noted', () => {
+  test('before its last event is finished if its reason has arrived, and is noted as a violation', () => {
     const reader = streamReader(anthropicDialect);
     const events = readUpstream(reader, ordinary.slice(0, wholeFrom));
     expect(summarize(events)).toEqual({ text: ordinaryText, ending: 'stop', usage });
     expect([...reader.answer.violations]).toEqual(['missing_done']);
   });
 
-  test('at any byte before its reason is whole is no finish', () => {
+  test('at any byte before the end of its reason is not finished', () => {
     const bytes = Buffer.from(ordinary.join(''));
     const reasonEnd = bytes.indexOf('"output_tokens":7}}') + '"output_tokens":7}}'.length;
     for (let length = 0; length < reasonEnd; length++)
@@ -171,14 +161,14 @@ describe('a Messages stream that is cut off', () => {
     expect(read(bytes.subarray(0, reasonEnd)).ending).toBe('stop');
   });
 
-  test('and says that it is over without a reason is truncated all the same', () => {
+  test('and ends with message_stop but without a reason is still truncated', () => {
     expect(outcome(start(), say('x'), stop)).toEqual(['x', 'upstream_truncated']);
     expect(outcome(start(), say('x'), stopped(null), stop)).toEqual(['x', 'upstream_truncated']);
   });
 });
 
-describe('an upstream that is known to give no stop reason', () => {
-  test('is done when it says so, and cut off when it doesn’t', () => {
+describe('a Messages stream of an upstream whose finish reason is optional', () => {
+  test('is finished with message_stop, and truncated without it', () => {
     const ended = (...frames: string[]) =>
       summarize(readUpstream(streamReader(anthropicDialect, 'optional'), frames)).ending;
     expect(ended(start(), say('x'), stop)).toBe('stop');
@@ -186,7 +176,7 @@ describe('an upstream that is known to give no stop reason', () => {
   });
 });
 
-describe('the stop reason', () => {
+describe('the stop reason of a message', () => {
   test.each([
     ['end_turn', 'stop'],
     ['stop_sequence', 'stop'],
@@ -196,20 +186,20 @@ describe('the stop reason', () => {
     ['tool_use', 'upstream_invalid'],
     ['pause_turn', 'upstream_error'],
     ['novelty', 'upstream_error'],
-  ])('%s ends as %s, streamed and whole', (reason, ending) => {
+  ])('%s ends the answer as %s, streamed and whole', (reason, ending) => {
     expect(outcome(start(), say('x'), stopped(reason), stop)).toEqual(['x', ending]);
     expect(whole({ content: [{ type: 'text', text: 'x' }], stop_reason: reason })).toEqual(['x', ending]);
   });
 });
 
-describe('a Messages stream that goes wrong', () => {
+describe('a Messages stream that fails', () => {
   test.each<[string, string, string]>([
     ['an overload', event('error', { error: { type: 'overloaded_error' } }), 'overloaded'],
-    ['a limit', event('error', { error: { type: 'rate_limit_error' } }), 'upstream_rate_limited'],
+    ['a rate limit', event('error', { error: { type: 'rate_limit_error' } }), 'upstream_rate_limited'],
     ['a wrong key', event('error', { error: { type: 'authentication_error' } }), 'upstream_auth'],
-    ['a key without rights', event('error', { error: { type: 'permission_error' } }), 'upstream_auth'],
+    ['a key without permission', event('error', { error: { type: 'permission_error' } }), 'upstream_auth'],
     ['a timeout', event('error', { error: { type: 'timeout_error' } }), 'upstream_timeout'],
-    ['a fault of its own', event('error', { error: { type: 'api_error' } }), 'upstream_error'],
+    ['an internal error', event('error', { error: { type: 'api_error' } }), 'upstream_error'],
     ['an error without a name', 'data: {"error":{"type":"overloaded_error"}}\n\n', 'overloaded'],
     [
       'an error without a type',
@@ -218,16 +208,12 @@ describe('a Messages stream that goes wrong', () => {
     ],
     ['an error that is not JSON', 'event: error\ndata: boom\n\n', 'upstream_error'],
     ['a tool call', open({ type: 'tool_use', name: 'f', input: {} }), 'upstream_invalid'],
-    [
-      'arguments of no tool at all',
-      delta({ type: 'input_json_delta', partial_json: '{' }),
-      'upstream_invalid',
-    ],
-    ['a block of a kind that nobody knows', open({ type: 'hologram' }), 'upstream_invalid'],
-    ['a block without a kind', open({}), 'upstream_invalid'],
-    ['a text that is a number', say(7), 'upstream_invalid'],
+    ['arguments without a tool', delta({ type: 'input_json_delta', partial_json: '{' }), 'upstream_invalid'],
+    ['a block of an unknown type', open({ type: 'hologram' }), 'upstream_invalid'],
+    ['a block without a type', open({}), 'upstream_invalid'],
+    ['a number as text', say(7), 'upstream_invalid'],
     ['broken JSON', 'data: {"type\n\n', 'upstream_invalid'],
-  ])('by %s fails there and then, whatever follows', (_name, fault, code) => {
+  ])('by %s ends at once and ignores what follows', (_name, fault, code) => {
     expect(outcome(start(), open(text), say('a'), fault, say('b'), stopped('end_turn'), stop)).toEqual([
       'a',
       code,
@@ -235,12 +221,12 @@ describe('a Messages stream that goes wrong', () => {
     expect(outcome(start(), open(text), say('a'), stopped('end_turn'), fault, stop)).toEqual(['a', code]);
   });
 
-  test('says of a tool call that it was one', () => {
+  test('names a tool call as its fault', () => {
     const events = readUpstream(streamReader(anthropicDialect), [start(), open({ type: 'tool_use' })]);
     expect(JSON.stringify(events)).toContain('a tool call');
   });
 
-  test('says nothing of what the upstream said', () => {
+  test('quotes nothing of the upstream', () => {
     const message = 'at http://10.1.2.3 with sk-secret';
     const events = readUpstream(streamReader(anthropicDialect), [
       event('error', { error: { type: 'api_error', message } }),
@@ -248,7 +234,7 @@ describe('a Messages stream that goes wrong', () => {
     expect(JSON.stringify(events)).not.toMatch(/10\.1\.2\.3|sk-secret/);
   });
 
-  test('keeps the usage that it had told', () => {
+  test('keeps the usage reported before the failure', () => {
     expect(read(start(), say('a'), stopped('end_turn'), event('error')).usage).toEqual(usage);
   });
 });
@@ -256,7 +242,7 @@ describe('a Messages stream that goes wrong', () => {
 describe('the usage of a message', () => {
   const usageOf = (first: object, last: object) => read(start(first), stopped('end_turn', last), stop).usage;
 
-  test('counts what was read from the cache and written to it as input', () => {
+  test('counts cache reads and cache writes as input', () => {
     const first = { input_tokens: 50, cache_read_input_tokens: 200, cache_creation_input_tokens: 100 };
     expect(usageOf(first, { output_tokens: 30 })).toEqual({
       inputTokens: 350,
@@ -268,7 +254,7 @@ describe('the usage of a message', () => {
     });
   });
 
-  test('is the last one told, where null tells nothing', () => {
+  test('is the last one reported, and null does not replace it', () => {
     const first = { input_tokens: 0, cache_read_input_tokens: 5, output_tokens: 1 };
     const last = { input_tokens: 32, cache_read_input_tokens: null, output_tokens: 16 };
     expect(usageOf(first, last)).toMatchObject({
@@ -279,19 +265,19 @@ describe('the usage of a message', () => {
     });
   });
 
-  test('is what the end counts anew, input and output, where the beginning was an estimate', () => {
+  test('is the final count of input and output when the first one was an estimate', () => {
     const first = { input_tokens: 60, cache_read_input_tokens: 5, output_tokens: 1 };
     const last = { input_tokens: 40, cache_read_input_tokens: 5, output_tokens: 16 };
     expect(usageOf(first, last)).toMatchObject({ inputTokens: 45, cachedInputTokens: 5, outputTokens: 16 });
     expect(usageOf({ ...first, output_tokens: 17 }, last)).toBeNull();
   });
 
-  test('has its thoughts as a part of its output', () => {
+  test('includes its thoughts in the output', () => {
     const last = { output_tokens: 93, output_tokens_details: { thinking_tokens: 53 } };
     expect(usageOf({ input_tokens: 50 }, last)).toMatchObject({ outputTokens: 93, reasoningTokens: 53 });
   });
 
-  test('counts what was written to the cache where only its parts are named', () => {
+  test('adds up cache writes that are reported per retention time', () => {
     const parts = { ephemeral_5m_input_tokens: 30, ephemeral_1h_input_tokens: 70 };
     const first = { input_tokens: 50, cache_creation: parts };
     expect(usageOf(first, { output_tokens: 30 })).toMatchObject({ inputTokens: 150, cacheWriteTokens: 100 });
@@ -299,10 +285,16 @@ describe('the usage of a message', () => {
     expect(usageOf(both, { output_tokens: 30 })).toMatchObject({ inputTokens: 150, cacheWriteTokens: 100 });
   });
 
-  test.each([{}, { output_tokens: '7' }])('is none where only the beginning was counted (%j)', (last) => {
-    const first = start({ input_tokens: 11, output_tokens: 1 });
-    expect(read(first, say('a'), stopped('end_turn', last), stop)).toMatchObject({ text: 'a', usage: null });
-  });
+  test.each([{}, { output_tokens: '7' }])(
+    'is missing when only the first event counts output (%j)',
+    (last) => {
+      const first = start({ input_tokens: 11, output_tokens: 1 });
+      expect(read(first, say('a'), stopped('end_turn', last), stop)).toMatchObject({
+        text: 'a',
+        usage: null,
+      });
+    },
+  );
 });
 
 const whole = (body: object) => {
@@ -315,7 +307,7 @@ const whole = (body: object) => {
 describe('a whole message', () => {
   const say1 = { type: 'text', text: 'a' };
 
-  test('gives the same events as a stream of it', () => {
+  test('yields the same events as its stream', () => {
     const body = {
       content: [{ type: 'text', text: ordinaryText }],
       stop_reason: 'end_turn',
@@ -331,7 +323,7 @@ describe('a whole message', () => {
     ['two texts', { content: [say1, { type: 'text', text: 'b' }], stop_reason: 'end_turn' }, 'ab', 'stop'],
     ['no text', { content: [], stop_reason: 'end_turn' }, '', 'stop'],
     [
-      'thoughts and tools of the provider',
+      'thoughts and the provider’s own tools',
       {
         content: [
           { type: 'thinking', thinking: 'hm', signature: 's' },
@@ -351,16 +343,16 @@ describe('a whole message', () => {
       'upstream_invalid',
     ],
     [
-      'a block that is no object',
+      'a block that is not an object',
       { content: [say1, null], stop_reason: 'end_turn' },
       'a',
       'upstream_invalid',
     ],
     ['no reason', { content: [say1], stop_reason: null }, 'a', 'upstream_truncated'],
     ['an error', { type: 'error', error: { type: 'overloaded_error' } }, '', 'overloaded'],
-    ['an error that is text', { error: 'boom' }, '', 'upstream_error'],
+    ['an error given as text', { error: 'boom' }, '', 'upstream_error'],
     ['the answer of another protocol', { choices: [] }, '', 'upstream_invalid'],
-  ])('with %s is read for what it is', (_name, body, said, ending) => {
+  ])('with %s yields its text and its ending', (_name, body, said, ending) => {
     expect(whole(body)).toEqual([said, ending]);
   });
 });
@@ -383,7 +375,7 @@ describe('a request in the Messages dialect', () => {
     return { path, body: JSON.parse(body) as unknown };
   };
 
-  test('has the system apart, the turns as they are, and a cap of our own where there is none', () => {
+  test('has a separate system prompt, unchanged turns, and a default cap if the client gave none', () => {
     expect(write({})).toEqual({
       path: '/messages',
       body: {
@@ -396,7 +388,7 @@ describe('a request in the Messages dialect', () => {
     });
   });
 
-  test('has the client’s cap where there is one, and no system where it said nothing', () => {
+  test('has the client’s cap if there is one, and no system prompt if it is empty', () => {
     expect(write({ turns: [{ role: 'user', text: 'u' }], maxOutputTokens: 9, stream: false }).body).toEqual({
       model: 'theirs',
       max_tokens: 9,
@@ -405,7 +397,7 @@ describe('a request in the Messages dialect', () => {
     });
   });
 
-  test('ends a turn that the model is to go on with in no white space, and leaves others alone', () => {
+  test('trims the end of a last assistant turn, and no other turn', () => {
     const turns = [
       { role: 'user', text: 'u\n' },
       { role: 'assistant', text: 'a\n' },
@@ -422,7 +414,7 @@ describe('a request in the Messages dialect', () => {
     });
   });
 
-  test('has its key and its version in headers', () => {
+  test('carries the key and the API version in headers', () => {
     expect(anthropicDialect.auth).toEqual({ header: 'x-api-key', prefix: '' });
     expect(anthropicDialect.headers).toEqual({ 'anthropic-version': '2023-06-01' });
   });

@@ -9,8 +9,8 @@ const read = (...pieces: (string | Uint8Array)[]) => readUpstream(bodyReader(cha
 const body = (message: unknown, reason: unknown = 'stop', extra: object = {}, error?: unknown) =>
   JSON.stringify({ choices: [{ index: 0, message, finish_reason: reason, error }], ...extra });
 
-describe('a whole answer', () => {
-  test('gives the same events as a stream of it', () => {
+describe('a whole chat completion', () => {
+  test('yields the same events as its stream', () => {
     const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
     expect(read(body({ role: 'assistant', content: 'é€😀' }, 'max_tokens', { usage }))).toEqual([
       { type: 'delta', text: 'é€😀' },
@@ -30,7 +30,7 @@ describe('a whole answer', () => {
     ]);
   });
 
-  test('reads the same at any cut of its bytes, and behind the blank lines of a queue', () => {
+  test('reads the same wherever its bytes are split, and after leading blank lines', () => {
     const bytes = Buffer.from(`\n\n\r\n${body({ content: 'é€😀' })}\n`);
     for (let cut = 0; cut <= bytes.length; cut++)
       expect(summarize(read(bytes.subarray(0, cut), bytes.subarray(cut)))).toMatchObject({
@@ -59,22 +59,22 @@ describe('a whole answer', () => {
     ['a tool call', body({ content: null, tool_calls: [{}] }, 'tool_calls'), '', 'upstream_invalid'],
     ['an error', body({ content: 'x' }, 'stop', { error: { message: 'x' } }), '', 'upstream_error'],
     [
-      'an error of its choice',
+      'an error in its choice',
       body({ content: 'x' }, 'stop', {}, { code: 429 }),
       '',
       'upstream_rate_limited',
     ],
-    ['an error reason', body({ content: 'x' }, 'error'), '', 'upstream_error'],
+    ['an error as its finish reason', body({ content: 'x' }, 'error'), '', 'upstream_error'],
     ['nothing', '', '', 'upstream_invalid'],
     ['half of its JSON', body({ content: 'x' }).slice(0, -1), '', 'upstream_invalid'],
     ['a web page', '<html>', '', 'upstream_invalid'],
     ['a list', '[]', '', 'upstream_invalid'],
     ['null', 'null', '', 'upstream_invalid'],
-  ])('with %s is read for what it is', (_name, text, said, ending) => {
+  ])('with %s yields its text and its ending', (_name, text, said, ending) => {
     expect(summarize(read(text))).toMatchObject({ text: said, ending });
   });
 
-  test('of over 16 MiB is given up before it is read whole', () => {
+  test('of over 16 MiB is abandoned before its end', () => {
     const reader = bodyReader(chatDialect);
     const piece = Buffer.alloc(1_048_576, ' ');
     for (let count = 0; count < 16; count++) expect(eventsOf(reader.push(piece))).toEqual([]);
@@ -85,7 +85,7 @@ describe('a whole answer', () => {
   });
 });
 
-describe('a request', () => {
+describe('a request in the Chat Completions dialect', () => {
   const request: TextRequest = {
     model: 'ours',
     turns: [
@@ -109,19 +109,19 @@ describe('a request', () => {
     return { path, body: JSON.parse(text) as unknown };
   };
 
-  test('names the upstream’s model, and holds nothing beyond the text', () => {
+  test('names the upstream’s model and carries nothing beyond the text', () => {
     expect(write({})).toEqual({
       path: '/chat/completions',
       body: { model: 'theirs', messages, stream: false },
     });
   });
 
-  test('has its key as a bearer token, and needs no other header', () => {
+  test('carries the key as a bearer token and needs no other header', () => {
     expect(chatDialect.auth).toEqual({ header: 'authorization', prefix: 'Bearer ' });
     expect(chatDialect.headers).toBeUndefined();
   });
 
-  test('asks for no usage where the upstream gives it unasked and refuses the question', () => {
+  test('does not ask for usage if the upstream sends it unasked and refuses the option', () => {
     const { body: text } = chatDialect.writeRequest({ ...request, stream: true }, 'theirs', {
       ...usualQuirks,
       streamUsage: 'given',
@@ -129,7 +129,7 @@ describe('a request', () => {
     expect(JSON.parse(text)).toEqual({ model: 'theirs', messages, stream: true });
   });
 
-  test('asks for usage on every stream, whatever the client wants to see', () => {
+  test('asks for usage on every stream, even if the client did not', () => {
     expect(write({ stream: true, maxOutputTokens: 9 }).body).toEqual({
       model: 'theirs',
       messages,

@@ -22,41 +22,41 @@ const asUsage: Usage = {
   totalTokens: 18,
 };
 
-describe('usage is found', () => {
+describe('the usage of a chat stream', () => {
   const early = { prompt_tokens: 11, completion_tokens: 1, total_tokens: 12 };
 
   test.each<[string, string[]]>([
-    ['on a chunk of its own', [chunk('x', null), chunk('', 'stop'), usageOnly(counted)]],
+    ['on a separate chunk', [chunk('x', null), chunk('', 'stop'), usageOnly(counted)]],
     ['on the finish chunk', [chunk('x', null), chunk('', 'stop', { usage: counted })]],
     ['on the chunk of the last text', [chunk('x', 'stop', { usage: counted })]],
     [
-      'on every chunk, where the last one counts',
+      'on every chunk, and the last one counts',
       [chunk('x', null, { usage: early }), chunk('y', 'stop', { usage: counted })],
     ],
     [
-      'before chunks without text that say null or nothing',
+      'before chunks without text whose usage is null or missing',
       [chunk('x', null, { usage: counted }), chunk('', 'stop', { usage: null }), chunk('', null)],
     ],
     ['before the finish reason', [chunk('x', null), usageOnly(counted), chunk('', 'stop')]],
     ['beside a provider’s own copy', [chunk('x', 'stop', { x_groq: { usage: early }, usage: counted })]],
-  ])('%s', (_name, frames) => {
+  ])('is found %s', (_name, frames) => {
     expect(usageOf(...frames, 'data: [DONE]\n\n')).toEqual(asUsage);
     expect(usageOf(...frames)).toEqual(asUsage);
   });
 
   test.each<[string, unknown]>([
-    ['nowhere', undefined],
+    ['when it is absent', undefined],
     ['as null', null],
     ['as text', '18'],
     ['as a list', [counted]],
     ['as a number', 18],
-  ])('not %s', (_name, usage) => {
+  ])('is not found %s', (_name, usage) => {
     expect(read(usage)).toBeNull();
   });
 });
 
-describe('usage is counted', () => {
-  test('with the parts that are cached and thought', () => {
+describe('the usage of a chat answer', () => {
+  test('includes cached and reasoning tokens as details', () => {
     const usage = {
       ...counted,
       prompt_tokens_details: { cached_tokens: 5 },
@@ -75,22 +75,22 @@ describe('usage is counted', () => {
     ['Moonshot and Together', { cached_tokens: 4 }, 4, 0],
     ['SGLang', { reasoning_tokens: 3, prompt_tokens_details: null }, 0, 3],
     [
-      'both OpenAI and DeepSeek, where OpenAI’s counts',
+      'both OpenAI and DeepSeek, and OpenAI’s is used',
       { prompt_tokens_details: { cached_tokens: 5 }, prompt_cache_hit_tokens: 4 },
       5,
       0,
     ],
     [
-      'OpenAI with none, which is believed',
+      'OpenAI, with zeros that are used',
       { prompt_tokens_details: { cached_tokens: 0 }, cached_tokens: 4 },
       0,
       0,
     ],
-  ])('with its parts as %s names them', (_name, parts, cachedInputTokens, reasoningTokens) => {
+  ])('includes the details as named by %s', (_name, parts, cachedInputTokens, reasoningTokens) => {
     expect(read({ ...counted, ...parts })).toEqual({ ...asUsage, cachedInputTokens, reasoningTokens });
   });
 
-  test('with thoughts that only the total holds: output is what the total leaves', () => {
+  test('has the total minus the input as its output when only the total includes thoughts', () => {
     expect(read({ prompt_tokens: 12, completion_tokens: 1, total_tokens: 303 })).toEqual({
       ...asUsage,
       inputTokens: 12,
@@ -99,12 +99,12 @@ describe('usage is counted', () => {
     });
   });
 
-  test('with a total that is too small: the parts are believed', () => {
+  test('ignores a total that is smaller than its parts', () => {
     expect(read({ prompt_tokens: 11, completion_tokens: 7, total_tokens: 3 })).toEqual(asUsage);
     expect(read({ prompt_tokens: 11, completion_tokens: 7 })).toEqual(asUsage);
   });
 
-  test('with parts that are never larger than their whole', () => {
+  test('has no detail that is larger than its total', () => {
     const usage = {
       ...counted,
       prompt_tokens_details: { cached_tokens: 500 },
@@ -113,7 +113,7 @@ describe('usage is counted', () => {
     expect(read(usage)).toEqual({ ...asUsage, cachedInputTokens: 11, reasoningTokens: 7 });
   });
 
-  test.each([-1, '7', 1e300, 1.5, null, true, {}, [7]])('with %j as nothing', (absurd) => {
+  test.each([-1, '7', 1e300, 1.5, null, true, {}, [7]])('ignores %j as a count', (absurd) => {
     expect(read({ prompt_tokens: absurd, completion_tokens: absurd, total_tokens: absurd })).toBeNull();
     expect(read({ ...counted, completion_tokens: absurd, total_tokens: absurd })).toBeNull();
     expect(read({ ...counted, prompt_tokens: absurd })).toBeNull();
@@ -130,7 +130,7 @@ describe('usage is counted', () => {
     );
   });
 
-  test('as whole numbers that add up, whatever the upstream says', () => {
+  test('consists of integers that add up, for any report of the upstream', () => {
     const anything = fc.oneof(fc.nat(100_000), fc.jsonValue({ maxDepth: 1 }));
     const usage = fc.record(
       {
@@ -174,7 +174,7 @@ describe('usage is counted', () => {
   });
 });
 
-describe('usage is not known', () => {
+describe('unusable usage', () => {
   const judge = (frames: readonly string[], sentTokens = 100) => {
     const terms = { contentType: 'text/event-stream', streamAsked: true, finishReason: 'required' } as const;
     const reader = createReader(chatDialect, { ...terms, sentTokens });
@@ -191,19 +191,19 @@ describe('usage is not known', () => {
 
   test.each<[string, unknown]>([
     ['no output', counts(10, undefined)],
-    ['no output, as null', counts(10, null)],
-    ['no output, as a negative count', counts(10, -3)],
-    ['no output, as a fraction', counts(10, 1.5)],
+    ['a null output', counts(10, null)],
+    ['a negative output', counts(10, -3)],
+    ['a fractional output', counts(10, 1.5)],
     ['an output of 0 beside text', counts(10, 0)],
     ['no input', counts(undefined, 5)],
     ['an input of 0', counts(0, 5)],
     ['only a total', { total_tokens: 500 }],
-    ['nothing but zeros', { ...counts(0, 0), total_tokens: 0 }],
-  ])('where it has %s: it is missing', (_name, usage) => {
+    ['only zeros', { ...counts(0, 0), total_tokens: 0 }],
+  ])('with %s counts as missing', (_name, usage) => {
     expect(say(usage)).toEqual(missing);
   });
 
-  test('where it was reported before the last of the text: it is missing', () => {
+  test('reported before the last of the text counts as missing', () => {
     expect(judge([chunk('a', null, { usage: counts(10, 1) }), chunk('b', 'stop')])).toEqual(missing);
     const again = chunk('', null, { usage: counts(10, null) });
     expect(judge([chunk('a', null, { usage: counts(10, 1) }), chunk('b', 'stop'), again])).toEqual(missing);
@@ -212,9 +212,9 @@ describe('usage is not known', () => {
   test.each([
     ['output', counts(10, 30), counts(10, 1)],
     ['output, to 0', counts(10, 30), counts(10, 0)],
-    ['output, though its input is estimated anew', counts(10, 30), counts(9, 29)],
-    ['input, with no output beside it', counts(10, 30), counts(9, undefined)],
-  ])('where its %s shrinks: it is implausible', (_name, early, late) => {
+    ['output, although its input was estimated again', counts(10, 30), counts(9, 29)],
+    ['input, in a report without output', counts(10, 30), counts(9, undefined)],
+  ])('with a shrinking %s counts as implausible', (_name, early, late) => {
     const [usage, violation] = judge([
       chunk('some text', null, { usage: early }),
       chunk('', 'stop', { usage: late }),
@@ -223,7 +223,7 @@ describe('usage is not known', () => {
     expect(violation).toBe(late.completion_tokens === 0 ? 'missing_usage' : 'implausible_usage');
   });
 
-  test('where its input is more than the text that was sent and what the provider may add', () => {
+  test('with more input than the sent text and the provider’s additions counts as implausible', () => {
     const most = 100 + 131_072;
     expect(say(counts(most, 5))).toEqual([expect.objectContaining({ inputTokens: most })]);
     expect(say(counts(most + 1, 5))).toEqual(implausible);
@@ -232,7 +232,7 @@ describe('usage is not known', () => {
     expect(say(counts(Number.MAX_SAFE_INTEGER, 5))).toEqual(implausible);
   });
 
-  test('where its output is more than what came and thoughts that are not shown', () => {
+  test('with more output than the received text and hidden thoughts counts as implausible', () => {
     const most = 'some text'.length + 272_000;
     expect(say(counts(10, most))).toEqual([expect.objectContaining({ outputTokens: most })]);
     expect(say(counts(10, most + 1))).toEqual(implausible);
@@ -241,22 +241,22 @@ describe('usage is not known', () => {
     expect(seen).toEqual([expect.objectContaining({ outputTokens: most + 2 })]);
   });
 
-  test('where its output is less than any tokens could have held', () => {
+  test('with fewer output tokens than the received text can have counts as implausible', () => {
     const long = chunk('x'.repeat(512), 'stop');
     expect(judge([long, usageOnly(counts(10, 2))])).toEqual([expect.objectContaining({ outputTokens: 2 })]);
     expect(judge([long, usageOnly(counts(10, 1))])).toEqual(implausible);
   });
 });
 
-describe('an estimate at the start and exact counts at the end', () => {
+describe('usage with an estimate at the start and exact counts at the end', () => {
   const exact = { prompt_tokens: 80, completion_tokens: 5 };
   const asCounted = { inputTokens: 80, outputTokens: 5, totalTokens: 85 };
 
   test.each([
     ['larger', { prompt_tokens: 100, completion_tokens: 1 }],
-    ['larger, with a total that the end leaves out', { prompt_tokens: 100, total_tokens: 100 }],
+    ['larger, with a total that the last report leaves out', { prompt_tokens: 100, total_tokens: 100 }],
     ['smaller', { prompt_tokens: 70, completion_tokens: 1 }],
-  ])('are the usage, where the estimate is %s', (_name, estimate) => {
+  ])('has the exact counts when the estimate is %s', (_name, estimate) => {
     expect(
       usageOf(chunk('a', null, { usage: estimate }), chunk('b', 'stop'), usageOnly(exact)),
     ).toMatchObject(asCounted);
@@ -267,32 +267,32 @@ describe('an estimate at the start and exact counts at the end', () => {
   });
 });
 
-describe('usage of an answer without text', () => {
+describe('the usage of an answer without text', () => {
   test('may have no output', () => {
     const usage = { prompt_tokens: 10, completion_tokens: 0 };
     expect(usageOf(chunk('', 'stop'), usageOnly(usage))).toMatchObject({ inputTokens: 10, outputTokens: 0 });
   });
 });
 
-describe('what was read from a cache is found', () => {
+describe('the cached input of a usage report', () => {
   test.each([
     [{ prompt_tokens_details: { cache_read_input_tokens: 4 } }],
     [{ cache_read_input_tokens: 4, cache_creation_input_tokens: 0 }],
-  ])('in %j', (parts) => {
+  ])('is read from %j', (parts) => {
     expect(read({ ...counted, ...parts })).toEqual({ ...asUsage, cachedInputTokens: 4 });
   });
 });
 
-describe('what was written to a cache is found', () => {
+describe('the cache writes of a usage report', () => {
   test.each([
     [{ prompt_tokens_details: { cache_write_tokens: 4 } }],
     [{ prompt_tokens_details: { cache_creation_input_tokens: 4 } }],
     [{ cache_creation_input_tokens: 4 }],
-  ])('in %j', (parts) => {
+  ])('are read from %j', (parts) => {
     expect(read({ ...counted, ...parts })).toEqual({ ...asUsage, cacheWriteTokens: 4 });
   });
 
-  test('and is never larger than the input that was not cached', () => {
+  test('are never larger than the uncached input', () => {
     const usage = { ...counted, cached_tokens: 6, cache_creation_input_tokens: 100 };
     expect(read(usage)).toEqual({ ...asUsage, cachedInputTokens: 6, cacheWriteTokens: 5 });
   });

@@ -35,8 +35,8 @@ const ordinary = [
 ];
 const ordinaryText = 'one zwei: é€😀 "drei"\n四';
 
-describe('a stream', () => {
-  test('gives each text as it comes, and its ending with the raw reason and the usage', () => {
+describe('a chat stream of an upstream', () => {
+  test('yields each text as it arrives, then its ending with the raw reason and the usage', () => {
     expect(read([say('a'), say('b'), finish('eos'), usageFrame, done])).toEqual([
       { type: 'delta', text: 'a' },
       { type: 'delta', text: 'b' },
@@ -56,13 +56,13 @@ describe('a stream', () => {
     ]);
   });
 
-  test('gives a text out before anything after it has come', () => {
+  test('yields a text before the next one arrives', () => {
     const reader = streamReader(chatDialect);
     const part = reader.push(new TextEncoder().encode(say('now')));
     expect(part).toEqual({ deltas: ['now'], ending: null });
   });
 
-  test('reads the same at any cut of its bytes', () => {
+  test('reads the same wherever its bytes are split', () => {
     const bytes = new TextEncoder().encode(ordinary.join('').replaceAll('\n\n', '\r\n\r\n'));
     const expected = summarize(read([bytes]));
     expect(expected).toMatchObject({ text: ordinaryText, ending: 'stop', usage: { totalTokens: 7 } });
@@ -70,7 +70,7 @@ describe('a stream', () => {
       expect(summarize(read([bytes.subarray(0, cut), bytes.subarray(cut)]))).toEqual(expected);
   });
 
-  test('reads the same whatever its texts and however often it is cut', () => {
+  test('reads the same for any texts and any number of splits', () => {
     const texts = fc.array(fc.string({ unit: 'binary', maxLength: 8 }), { maxLength: 6 });
     const endings = fc.constantFrom([], [done], [finish()], [finish('length'), usageFrame, done]);
     fc.assert(
@@ -88,7 +88,7 @@ describe('a stream', () => {
   });
 });
 
-describe('a stream that is cut off', () => {
+describe('a chat stream that is cut off', () => {
   const wholeFrom = ordinary.indexOf(finish()) + 1;
 
   test.each(ordinary.slice(0, wholeFrom).map((_frame, count) => count))(
@@ -101,7 +101,7 @@ describe('a stream that is cut off', () => {
     },
   );
 
-  test('at any byte before its finish reason is whole is no finish', () => {
+  test('at any byte before the end of its finish reason is not finished', () => {
     const bytes = Buffer.from(ordinary.join(''));
     const reasonEnd = bytes.indexOf('"finish_reason":"stop"}]}') + '"finish_reason":"stop"}]}'.length;
     for (let length = 0; length < reasonEnd; length++)
@@ -114,13 +114,13 @@ describe('a stream that is cut off', () => {
       expect(outcome(...ordinary.slice(0, count))).toEqual([ordinaryText, 'stop']);
   });
 
-  test('inside [DONE] is finished only by a reason', () => {
+  test('inside [DONE] is finished only if it has a reason', () => {
     expect(outcome(say('a'), finish(), 'data: [DONE]')).toEqual(['a', 'stop']);
     expect(outcome(say('a'), 'data: [DONE]')).toEqual(['a', 'upstream_truncated']);
   });
 });
 
-describe('the finish reason', () => {
+describe('the finish reason of a chat answer', () => {
   test.each([
     ['stop', 'stop'],
     ['eos', 'stop'],
@@ -141,20 +141,20 @@ describe('the finish reason', () => {
     ['abort', 'upstream_error'],
     ['tool_calls', 'upstream_invalid'],
     ['function_call', 'upstream_invalid'],
-  ])('%s ends as %s', (raw, ending) => {
+  ])('%s ends the answer as %s', (raw, ending) => {
     expect(outcome(say('a'), finish(raw), done)).toEqual(['a', ending]);
   });
 
-  test.each([null, '', 7, true, {}, undefined])('%j is none', (reason) => {
+  test.each([null, '', 7, true, {}, undefined])('%j counts as missing', (reason) => {
     expect(outcome(say('a'), chunk({ content: 'b' }, reason), done)).toEqual(['ab', 'upstream_truncated']);
   });
 
-  test('may come early: text and usage after it still count, and the last one said is taken', () => {
+  test('may arrive early: later text and usage still count, and the last reason is used', () => {
     const events = read([chunk({ content: 'a' }, 'stop'), say('b'), chunk({ content: 'c' }, 'length'), done]);
     expect(summarize(events)).toMatchObject({ text: 'abc', ending: 'length' });
   });
 
-  test('may come with the last text, or without a delta', () => {
+  test('may arrive with the last text, or without a delta', () => {
     expect(outcome(chunk({ content: 'a' }, 'stop'), done)).toEqual(['a', 'stop']);
     expect(outcome(say('a'), frame({ choices: [{ index: 0, finish_reason: 'length' }] }))).toEqual([
       'a',
@@ -162,19 +162,19 @@ describe('the finish reason', () => {
     ]);
   });
 
-  test('of an error is final: no [DONE] after it makes the answer whole', () => {
+  test('that reports an error is final: a later [DONE] does not finish the answer', () => {
     expect(outcome(say('a'), finish('error'), say('b'), finish(), done)).toEqual(['a', 'upstream_error']);
   });
 });
 
-describe('the text', () => {
+describe('the text of a chat stream', () => {
   test.each<[string, unknown, string]>([
     ['a string', { content: 'x' }, 'x'],
     ['an empty string', { content: '' }, ''],
     ['null', { content: null }, ''],
-    ['nothing', {}, ''],
+    ['no field', {}, ''],
     [
-      'parts, of which some are text',
+      'parts, some of which are text',
       {
         content: [
           { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] },
@@ -195,24 +195,24 @@ describe('the text', () => {
     ['reasoning', { content: 'x', reasoning: 'hm', reasoning_details: [{ text: 'hm' }] }, 'x'],
     ['an empty list of tool calls', { content: 'x', tool_calls: [] }, 'x'],
     ['no tool calls', { content: 'x', tool_calls: null, function_call: null }, 'x'],
-  ])('of %s is taken from text only', (_name, delta, text) => {
+  ])('in a delta with %s excludes everything but text', (_name, delta, text) => {
     expect(outcome(chunk(delta), finish(), done)).toEqual([text, 'stop']);
   });
 
   test.each([7, true, { title: 'x' }])(
-    'that is no text (%j) fails the answer: it would be lost',
+    'that is not a string (%j) fails the answer, since it would be lost',
     (content) => {
       expect(outcome(chunk({ content }), finish(), done)).toEqual(['', 'upstream_invalid']);
     },
   );
 
-  test('may come as one whole message in an event of its own, and is not said twice where it repeats', () => {
+  test('may arrive as one whole message in a separate event, and is not repeated after its deltas', () => {
     const whole = frame({ choices: [{ index: 0, message: { content: 'ab' }, finish_reason: 'stop' }] });
     expect(outcome(whole, done)).toEqual(['ab', 'stop']);
     expect(outcome(chunk({ content: 'a' }), chunk({ content: 'b' }), whole, done)).toEqual(['ab', 'stop']);
   });
 
-  test('of other choices is ignored, and so are their reasons', () => {
+  test('excludes other choices, and their finish reasons are ignored', () => {
     const other = { index: 1, delta: { content: 'B' }, finish_reason: 'length' };
     const first = { index: 0, delta: { content: 'A' } };
     expect(outcome(frame({ choices: [other, first] }), frame({ choices: [other] }), finish(), done)).toEqual([
@@ -222,37 +222,37 @@ describe('the text', () => {
     expect(outcome(frame({ choices: [other] }), done)).toEqual(['', 'upstream_truncated']);
   });
 
-  test('of a choice without an index is the first choice’s', () => {
+  test('includes a choice without an index as the first one', () => {
     expect(outcome(frame({ choices: [{ delta: { content: 'A' } }] }), finish())).toEqual(['A', 'stop']);
   });
 
   test.each<[string, string]>([
     ['the empty first chunk of Azure', frame({ id: '', choices: [], prompt_filter_results: [] })],
     ['a chunk without choices', frame({ id: 'x' })],
-    ['choices that are no list', frame({ choices: null })],
-    ['a choice that is no object', frame({ choices: [null, 'x'] })],
-    ['a delta that is null', frame({ choices: [{ index: 0, delta: null }] })],
-    ['a role again and again', chunk({ role: 'assistant' }) + chunk({ role: null })],
+    ['choices that are not a list', frame({ choices: null })],
+    ['a choice that is not an object', frame({ choices: [null, 'x'] })],
+    ['a null delta', frame({ choices: [{ index: 0, delta: null }] })],
+    ['a repeated role', chunk({ role: 'assistant' }) + chunk({ role: null })],
     ['comments', ': OPENROUTER PROCESSING\n\n: ping\n\n'],
     ['a ping event', 'event: ping\ndata: {}\n\n'],
-    ['an error that is null', frame({ error: null, choices: [] })],
-  ])('is not disturbed by %s', (_name, quirk) => {
+    ['a null error', frame({ error: null, choices: [] })],
+  ])('is not affected by %s', (_name, quirk) => {
     expect(outcome(quirk, say('a'), quirk, say('b'), finish(), quirk, done)).toEqual(['ab', 'stop']);
   });
 
-  test('after [DONE] is ignored, and so is an error there', () => {
+  test('is ignored after [DONE], like an error there', () => {
     expect(outcome(say('a'), finish(), done, say('b'), frame({ error: {} }))).toEqual(['a', 'stop']);
     expect(outcome(say('a') + finish() + done + say('b'))).toEqual(['a', 'stop']);
   });
 });
 
-describe('a stream that goes wrong', () => {
+describe('a chat stream that fails', () => {
   const half = 'y'.repeat(maxEventChars / 2 + 1);
 
   test.each<[string, string, string]>([
     ['an error frame', frame({ error: { message: 'boom' } }), 'upstream_error'],
-    ['an error that is text', frame({ error: 'boom' }), 'upstream_error'],
-    ['an error of our key', frame({ error: { code: 'invalid_api_key' } }), 'upstream_auth'],
+    ['an error given as text', frame({ error: 'boom' }), 'upstream_error'],
+    ['an error about our key', frame({ error: { code: 'invalid_api_key' } }), 'upstream_auth'],
     ['an error beside choices', chunk({ content: 'b' }, 'stop', { error: { code: 1 } }), 'upstream_error'],
     ['an error event', 'event: error\ndata: {"message":"boom"}\n\n', 'upstream_error'],
     ['an error event that is not JSON', 'event: error\ndata: boom\n\n', 'upstream_error'],
@@ -263,37 +263,37 @@ describe('a stream that goes wrong', () => {
     ['a bare string', 'data: "[DONE]"\n\n', 'upstream_invalid'],
     ['null', 'data: null\n\n', 'upstream_invalid'],
     ['an event of over 1 MiB', `data: ${half}\ndata: ${half}\n\n`, 'upstream_invalid'],
-  ])('by %s fails there and then, whatever follows', (_name, fault, code) => {
+  ])('by %s ends at once and ignores what follows', (_name, fault, code) => {
     expect(outcome(say('a'), fault, say('c'), finish(), done)).toEqual(['a', code]);
     expect(outcome(say('a'), finish(), fault, done)).toEqual(['a', code]);
     expect(outcome(say('a') + finish() + fault + done)).toEqual(['a', code]);
   });
 
-  test('is not failed by an event without data, which some servers send to keep the line open', () => {
+  test('is not one with an empty event, which some servers send as a keep-alive', () => {
     expect(outcome(say('a'), 'data:\n\n', 'event: ping\ndata: {}\n\n', say('b'), finish(), done)).toEqual(
       outcome(say('a'), say('b'), finish(), done),
     );
   });
 
-  test('fails by a line that doesn’t end, while it is still coming', () => {
+  test('by an endless line ends while the line is still arriving', () => {
     const reader = streamReader(chatDialect);
     expect(reader.push(Buffer.from(`: ${half}`))).toEqual({ deltas: [], ending: null });
     const { ending } = reader.push(Buffer.from(`${half}yyyyy`));
     expect(ending).toMatchObject({ kind: 'failed', failure: { kind: 'invalid' } });
   });
 
-  test('keeps the usage it had seen, since somebody is billed for it', () => {
+  test('keeps the usage reported before the failure, since the operator is billed for it', () => {
     expect(summarize(read([say('a'), usageFrame, frame({ error: {} })])).usage).toMatchObject({
       inputTokens: 3,
       outputTokens: 4,
     });
   });
 
-  test('is not finished when the end of the body completes an event of over 1 MiB', () => {
+  test('stays failed when the end of the body completes an event of over 1 MiB', () => {
     expect(outcome(say('a'), finish(), `data: ${half}\ndata: ${half}`)).toEqual(['a', 'upstream_invalid']);
   });
 
-  test('says nothing of what the upstream said', () => {
+  test('quotes nothing of the upstream', () => {
     const events = read([frame({ error: { message: 'at http://10.1.2.3 with sk-secret' } })]);
     expect(JSON.stringify(events)).not.toMatch(/10\.1\.2\.3|sk-secret/);
   });

@@ -44,16 +44,16 @@ describe('an upstream’s error status', () => {
     [400, '{"error":{"message":"prompt is too long: 3333404 tokens > 200000 maximum"}}'],
     [400, 'input length and `max_tokens` exceed context limit: 199999 + 4096 > 200000'],
     [400, 'The input token count (1250074) exceeds the maximum number of tokens allowed (1048576).'],
-  ])('%i with %s is the one that a client can mend', (status, body) => {
+  ])('%i with %s becomes context_length_exceeded', (status, body) => {
     expect(readUpstreamError(status, body, null).code).toBe('context_length_exceeded');
   });
 
-  test('400 of a key that Google does not know is the operator’s to mend', () => {
+  test('400 for an API key that Google rejects becomes upstream_auth', () => {
     const body = '{"error":{"code":400,"details":[{"reason":"API_KEY_INVALID"}]}}';
     expect(readUpstreamError(400, body, null).code).toBe('upstream_auth');
   });
 
-  test.each([401, 429, 500])('%i is not searched for a context that is too long', (status) => {
+  test.each([401, 429, 500])('%i is not searched for a context length error', (status) => {
     expect(readUpstreamError(status, 'context_length_exceeded', null).code).not.toBe(
       'context_length_exceeded',
     );
@@ -66,22 +66,22 @@ describe('an upstream’s error status', () => {
 });
 
 describe('an error inside an answer', () => {
-  const told = 'Trying to keep the first 9999 tokens, but the context length is only 4096 tokens';
+  const message = 'Trying to keep the first 9999 tokens, but the context length is only 4096 tokens';
 
   test.each<[string, unknown, string]>([
     ['its code', { code: 'context_length_exceeded' }, 'context_length_exceeded'],
-    ['its message, as LM Studio has it', { message: told }, 'context_length_exceeded'],
-    ['nothing but a message', told, 'context_length_exceeded'],
-    ['a status, whatever its message says', { code: 429, message: told }, 'upstream_rate_limited'],
-    ['a status in words', { code: null, type: 'overloaded_error' }, 'overloaded'],
-    ['a message that tells nothing', { message: 'boom' }, 'upstream_error'],
-    ['nothing', null, 'upstream_error'],
-  ])('is known by %s', (_name, error, code) => {
+    ['its message, as in LM Studio', { message }, 'context_length_exceeded'],
+    ['a message alone', message, 'context_length_exceeded'],
+    ['a status, before its message', { code: 429, message }, 'upstream_rate_limited'],
+    ['the name of a status', { code: null, type: 'overloaded_error' }, 'overloaded'],
+    ['an unknown message', { message: 'boom' }, 'upstream_error'],
+    ['the lack of any content', null, 'upstream_error'],
+  ])('is classified by %s', (_name, error, code) => {
     expect(readReportedError(error).code).toBe(code);
   });
 });
 
-describe('the time of a retry', () => {
+describe('the retry-after of a refusal', () => {
   test.each([
     [429, 7_000, 7_000],
     [429, 0, 0],
@@ -91,11 +91,11 @@ describe('the time of a retry', () => {
     [529, null, 5_000],
     [500, 7_000, null],
     [400, 7_000, null],
-  ])('of a %i that says %j is %j', (status, said, expected) => {
+  ])('for a %i with a retry-after of %j is %j', (status, said, expected) => {
     expect(readUpstreamError(status, '', said).retryAfterMs).toBe(expected);
   });
 
-  test('comes with the word that the upstream was the one to limit', () => {
+  test('names the upstream as the source of the limit', () => {
     expect(readUpstreamError(429, '', 7_000).limit).toEqual({
       source: 'upstream',
       kind: 'rate',

@@ -8,42 +8,42 @@ const assistant = (text: string): TextTurn => ({ role: 'assistant', text });
 
 test.each<[string, TextTurn[], string, TextTurn[]]>([
   [
-    'what the system says anywhere is joined and kept apart',
+    'system messages anywhere are joined into a separate prompt',
     [system('a'), user('u'), system('b'), assistant('v'), user('w')],
     'a\n\nb',
     [user('u'), assistant('v'), user('w')],
   ],
   [
-    'turns of one role in a row become one',
+    'consecutive turns of one role become one',
     [user('a'), user('b'), assistant('c'), assistant('d'), assistant('e'), user('f')],
     '',
     [user('a\n\nb'), assistant('c\n\nd\n\ne'), user('f')],
   ],
   [
-    'turns that only the system parts are in a row as well',
+    'turns separated only by a system message become one',
     [user('a'), system('s'), user('b')],
     's',
     [user('a\n\nb')],
   ],
   [
-    'blank turns are left out, and so are what they parted',
+    'blank turns are left out, and the turns around them are joined',
     [system(' '), user('a'), assistant(''), user(' b\n')],
     '',
     [user('a\n\n b\n')],
   ],
   [
-    'an assistant may come first and last',
+    'an assistant turn may be first and last',
     [assistant('a'), user('u'), assistant('b')],
     '',
     [assistant('a'), user('u'), assistant('b')],
   ],
   [
-    'a system that speaks alone is heard as the user',
+    'a system prompt without other turns becomes a user turn',
     [system('a'), system('b'), user('')],
     '',
     [user('a\n\nb')],
   ],
-  ['where nobody says anything nothing is made up', [user(''), system('')], '', []],
+  ['a conversation without text stays empty', [user(''), system('')], '', []],
 ])('%s', (_name, history, said, turns) => {
   expect(splitConversation(history)).toEqual({ system: said, turns });
 });

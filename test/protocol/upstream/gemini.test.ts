@@ -45,7 +45,7 @@ const whole = (body: unknown) => {
 };
 
 describe('a generateContent stream', () => {
-  test('gives each text as it comes, and its ending with the raw reason and the usage', () => {
+  test('yields each text as it arrives, then its ending with the raw reason and the usage', () => {
     expect(readUpstream(streamReader(geminiDialect), ordinary)).toEqual([
       { type: 'delta', text: 'one ' },
       { type: 'delta', text: 'zwei: é€😀' },
@@ -54,7 +54,7 @@ describe('a generateContent stream', () => {
     ]);
   });
 
-  test('is over when its body is, and breaks no protocol by saying nothing of it', () => {
+  test('ends with its body, without a violation for the missing end marker', () => {
     const reader = streamReader(geminiDialect);
     const { deltas, ending } = reader.push(new TextEncoder().encode(ordinary.join('')));
     expect([deltas.length, ending]).toEqual([3, null]);
@@ -62,7 +62,7 @@ describe('a generateContent stream', () => {
     expect([...reader.answer.violations]).toEqual([]);
   });
 
-  test('reads the same at any cut of its bytes', () => {
+  test('reads the same wherever its bytes are split', () => {
     const bytes = Buffer.from(ordinary.join(''));
     const expected = { text: ordinaryText, ending: 'stop', usage };
     for (let cut = 0; cut <= bytes.length; cut++)
@@ -72,9 +72,9 @@ describe('a generateContent stream', () => {
   test.each<[string, string[], string, string]>([
     ['with a reason on every event', [say('a', 'STOP'), say('b', 'STOP'), say('c', 'STOP')], 'abc', 'stop'],
     ['with a reason before the last event', [say('a', 'STOP'), say('b')], 'ab', 'stop'],
-    ['whose last reason is another one', [say('a', 'STOP'), say('b', 'RECITATION')], 'ab', 'content_filter'],
+    ['whose last reason differs', [say('a', 'STOP'), say('b', 'RECITATION')], 'ab', 'content_filter'],
     ['whose last event is empty', [say('a'), frame({ candidates: [{ finishReason: 'STOP' }] })], 'a', 'stop'],
-    ['whose last event counts only', [say('a', 'STOP'), frame(counted(counts))], 'a', 'stop'],
+    ['whose last event has only counts', [say('a', 'STOP'), frame(counted(counts))], 'a', 'stop'],
     ['with thoughts', [event([{ text: 'hm', thought: true }, { text: 'a' }], 'STOP')], 'a', 'stop'],
     [
       'with signed parts, one of them empty',
@@ -83,7 +83,7 @@ describe('a generateContent stream', () => {
       'stop',
     ],
     [
-      'with code that the provider ran',
+      'with code run by the provider',
       [
         event([{ executableCode: { code: '1+1' } }, { codeExecutionResult: { output: '2' } }]),
         say('a', 'STOP'),
@@ -104,21 +104,21 @@ describe('a generateContent stream', () => {
       'stop',
     ],
     [
-      'with contents of no parts',
+      'with contents without parts',
       [frame({ candidates: [{ content: {} }] }), event([null, 'x']), say('a', 'STOP')],
       'a',
       'stop',
     ],
-    ['with reasons that are unset', [say('a', 'FINISH_REASON_UNSPECIFIED'), say('b', 'STOP')], 'ab', 'stop'],
-    ['that ends in [DONE] all the same', [say('a', 'STOP'), 'data: [DONE]\n\n'], 'a', 'stop'],
+    ['with unset reasons', [say('a', 'FINISH_REASON_UNSPECIFIED'), say('b', 'STOP')], 'ab', 'stop'],
+    ['that ends in [DONE] nevertheless', [say('a', 'STOP'), 'data: [DONE]\n\n'], 'a', 'stop'],
     ['that was blocked', [frame({ promptFeedback: { blockReason: 'OTHER' } })], '', 'content_filter'],
     [
-      'that was blocked after it had begun',
+      'that was blocked after its beginning',
       [say('a'), frame({ candidates: [], promptFeedback: { blockReason: 'PROHIBITED_CONTENT' } })],
       'a',
       'content_filter',
     ],
-  ])('%s is read for what it says', (_name, frames, text, ending) => {
+  ])('%s yields its text and its ending', (_name, frames, text, ending) => {
     expect(outcome(...frames)).toEqual([text, ending]);
   });
 
@@ -126,7 +126,7 @@ describe('a generateContent stream', () => {
     expect(outcome(...ordinary.slice(0, count))[1]).toBe('upstream_truncated');
   });
 
-  test('that is cut off at any byte before its reason is whole is no finish', () => {
+  test('that is cut off at any byte before the end of its reason is not finished', () => {
     const bytes = Buffer.from(ordinary.join(''));
     const frameEnd = bytes.length - '\r\n\r\n'.length;
     for (let length = 0; length < frameEnd; length++)
@@ -135,14 +135,14 @@ describe('a generateContent stream', () => {
   });
 
   test.each([undefined, null, '', 2, 'FINISH_REASON_UNSPECIFIED'])(
-    'with %j for its reason has none',
+    'with %j as its reason has no finish reason',
     (reason) => {
       expect(outcome(say('a', reason))).toEqual(['a', 'upstream_truncated']);
     },
   );
 });
 
-describe('the finish reason', () => {
+describe('the finish reason of a candidate', () => {
   test.each([
     ['STOP', 'stop'],
     ['MAX_TOKENS', 'length'],
@@ -156,32 +156,32 @@ describe('the finish reason', () => {
     ['UNEXPECTED_TOOL_CALL', 'upstream_invalid'],
     ['OTHER', 'upstream_error'],
     ['NOVELTY', 'upstream_error'],
-  ])('%s ends as %s, streamed and whole, and keeps its text', (reason, ending) => {
+  ])('%s ends the answer as %s, streamed and whole, and keeps its text', (reason, ending) => {
     expect(outcome(say('x', reason))).toEqual(['x', ending]);
     expect(whole(chunk([{ text: 'x' }], reason))).toEqual(['x', ending]);
   });
 });
 
-describe('a generateContent stream that goes wrong', () => {
+describe('a generateContent stream that fails', () => {
   const error = (code: number, status: string) => frame({ error: { code, message: 'm', status } });
 
   test.each<[string, string, string]>([
-    ['a limit', error(429, 'RESOURCE_EXHAUSTED'), 'upstream_rate_limited'],
+    ['a rate limit', error(429, 'RESOURCE_EXHAUSTED'), 'upstream_rate_limited'],
     ['an overload', error(503, 'UNAVAILABLE'), 'overloaded'],
     ['a refused key', error(403, 'PERMISSION_DENIED'), 'upstream_auth'],
     ['a missing key', frame({ error: { status: 'UNAUTHENTICATED' } }), 'upstream_auth'],
     ['a timeout', frame({ error: { status: 'DEADLINE_EXCEEDED' } }), 'upstream_timeout'],
-    ['a fault of its own', error(500, 'INTERNAL'), 'upstream_error'],
-    ['an error that is text', frame({ error: 'boom' }), 'upstream_error'],
+    ['an internal error', error(500, 'INTERNAL'), 'upstream_error'],
+    ['an error given as text', frame({ error: 'boom' }), 'upstream_error'],
     ['an error event', 'event: error\ndata: {"code":429}\n\n', 'upstream_rate_limited'],
     ['a tool call', event([{ functionCall: { name: 'f', args: {} } }], 'STOP'), 'upstream_invalid'],
     ['a tool call in its thoughts', event([{ functionCall: {}, thought: true }]), 'upstream_invalid'],
     ['a picture', event([{ inlineData: { mimeType: 'image/png', data: 'abc' } }]), 'upstream_invalid'],
     ['a file', event([{ fileData: { fileUri: 'gs://x' } }]), 'upstream_invalid'],
-    ['a text that is a number', say(7), 'upstream_invalid'],
+    ['a number as text', say(7), 'upstream_invalid'],
     ['broken JSON', 'data: {"candidates\n\n', 'upstream_invalid'],
     ['a list', 'data: [{}]\n\n', 'upstream_invalid'],
-  ])('by %s fails there and then, whatever follows', (_name, fault, code) => {
+  ])('by %s ends at once and ignores what follows', (_name, fault, code) => {
     expect(outcome(say('a'), fault, say('b', 'STOP'))).toEqual(['a', code]);
     expect(outcome(say('a', 'STOP'), fault)).toEqual(['a', code]);
   });
@@ -195,7 +195,7 @@ describe('the usage of a candidate', () => {
       ),
     ).usage;
 
-  test('counts thoughts as output, and what tools of the provider gave as input', () => {
+  test('counts thoughts as output, and the results of the provider’s tools as input', () => {
     const said = {
       promptTokenCount: 21,
       candidatesTokenCount: 96,
@@ -218,11 +218,14 @@ describe('the usage of a candidate', () => {
     [{ promptTokenCount: 10, candidatesTokenCount: 2, totalTokenCount: 40 }, 10, 30],
     [{ promptTokenCount: 10, candidatesTokenCount: 2, totalTokenCount: 3 }, 10, 2],
     [{ promptTokenCount: 10, totalTokenCount: 12 }, 10, 2],
-  ])('of %j is the larger of its parts and its total', (said, inputTokens, outputTokens) => {
-    expect(usageOf(said)).toMatchObject({ inputTokens, outputTokens });
-  });
+  ])(
+    'reported as %j has the larger of the parts and the total as its output',
+    (said, inputTokens, outputTokens) => {
+      expect(usageOf(said)).toMatchObject({ inputTokens, outputTokens });
+    },
+  );
 
-  test('is the last one told, and none that counts the prompt alone though text came', () => {
+  test('is the last one reported, and missing when it counts the prompt alone although text arrived', () => {
     const early = { promptTokenCount: 11, candidatesTokenCount: 1, totalTokenCount: 12 };
     const promptOnly = { promptTokenCount: 11, totalTokenCount: 11 };
     expect(usageOf(early, counts)).toEqual(usage);
@@ -232,18 +235,18 @@ describe('the usage of a candidate', () => {
     expect(usageOf(promptOnly)).toBeNull();
   });
 
-  test('is what the end counts, where the beginning was an estimate with more input', () => {
+  test('is the final count when the first one was an estimate with more input', () => {
     const estimate = { promptTokenCount: 40, totalTokenCount: 40 };
     const exact = { promptTokenCount: 11, candidatesTokenCount: 7 };
     expect(usageOf(estimate, exact)).toMatchObject({ inputTokens: 11, outputTokens: 7, totalTokens: 18 });
     expect(usageOf({ ...estimate, candidatesTokenCount: 8 }, exact)).toBeNull();
   });
 
-  test('is none without its input', () => {
+  test('is missing without its input', () => {
     expect(usageOf({ candidatesTokenCount: 18, thoughtsTokenCount: 58 })).toBeNull();
   });
 
-  test('may be the prompt alone where no text came', () => {
+  test('may be the prompt alone when no text arrived', () => {
     const blocked = {
       candidates: [{ finishReason: 'SAFETY' }],
       ...counted({ promptTokenCount: 319, totalTokenCount: 319 }),
@@ -256,7 +259,7 @@ describe('the usage of a candidate', () => {
 });
 
 describe('a whole candidate', () => {
-  test('gives the same events as a stream of it', () => {
+  test('yields the same events as its stream', () => {
     const body = chunk([{ text: ordinaryText }], 'STOP', counted(counts));
     expect(readUpstream(bodyReader(geminiDialect), [JSON.stringify(body)])).toEqual([
       { type: 'delta', text: ordinaryText },
@@ -277,17 +280,17 @@ describe('a whole candidate', () => {
     ['a tool call', chunk([{ functionCall: { name: 'f' } }], 'STOP'), '', 'upstream_invalid'],
     ['an error', { error: { code: 429, status: 'RESOURCE_EXHAUSTED' } }, '', 'upstream_rate_limited'],
     ['a list of events', [chunk([{ text: 'a' }]), chunk([{ text: 'b' }], 'STOP')], 'ab', 'stop'],
-    ['a list that was cut', [chunk([{ text: 'a' }]), chunk([{ text: 'b' }])], 'ab', 'upstream_truncated'],
-    ['a list of an error', [{ error: { code: 503, status: 'UNAVAILABLE' } }], '', 'overloaded'],
+    ['a list that was cut off', [chunk([{ text: 'a' }]), chunk([{ text: 'b' }])], 'ab', 'upstream_truncated'],
+    ['a list with an error', [{ error: { code: 503, status: 'UNAVAILABLE' } }], '', 'overloaded'],
     ['an empty list', [], '', 'upstream_invalid'],
     ['a list of other things', [chunk([{ text: 'a' }], 'STOP'), 7], '', 'upstream_invalid'],
     ['the answer of another protocol', { totalTokens: 258 }, '', 'upstream_invalid'],
-  ])('with %s is read for what it is', (_name, body, text, ending) => {
+  ])('with %s yields its text and its ending', (_name, body, text, ending) => {
     expect(whole(body)).toEqual([text, ending]);
   });
 });
 
-describe('a request for a candidate', () => {
+describe('a request in the Gemini dialect', () => {
   const request: TextRequest = {
     model: 'ours',
     turns: [
@@ -307,7 +310,7 @@ describe('a request for a candidate', () => {
     return { path, body: JSON.parse(body) as unknown };
   };
 
-  test('has the system apart, roles of its own names, and nothing beyond the text', () => {
+  test('has a separate system prompt, Gemini’s role names, and nothing beyond the text', () => {
     expect(write({})).toEqual({
       path: '/models/theirs:generateContent',
       body: {
@@ -321,7 +324,7 @@ describe('a request for a candidate', () => {
     });
   });
 
-  test('asks for a stream by its path, and has the client’s cap where there is one', () => {
+  test('asks for a stream by its path, and has the client’s cap if there is one', () => {
     expect(write({ turns: [{ role: 'user', text: 'u' }], stream: true, maxOutputTokens: 9 })).toEqual({
       path: '/models/theirs:streamGenerateContent?alt=sse',
       body: {
@@ -341,13 +344,13 @@ describe('a request for a candidate', () => {
     ['a b\r\nHost: c', 'models/a%20b%0D%0AHost%3A%20c'],
     ['..', 'models/..'],
     ['\uD800', 'models/%EF%BF%BD'],
-  ])('keeps the name %j in its place', (model, resource) => {
+  ])('keeps the model name %j within one path segment', (model, resource) => {
     const { path } = write({}, model);
     expect(path).toBe(`/${resource}:generateContent`);
     expect(new URL(`http://host/v1beta${path}`).pathname).toBe(`/v1beta${path}`);
   });
 
-  test('has its key in a header of its own', () => {
+  test('carries the key in x-goog-api-key', () => {
     expect(geminiDialect.auth).toEqual({ header: 'x-goog-api-key', prefix: '' });
   });
 });

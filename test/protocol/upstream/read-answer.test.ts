@@ -15,7 +15,7 @@ const body = '{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"u
 const completed =
   'data: {"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":1}}}\n\n';
 
-describe('how an upstream broke its protocol', () => {
+describe('the violations of an answer', () => {
   const violationsOf = (dialect: Dialect, text: string) => {
     const reader = streamReader(dialect);
     reader.push(new TextEncoder().encode(text));
@@ -24,7 +24,7 @@ describe('how an upstream broke its protocol', () => {
   };
 
   test.each<[string, string, ProtocolViolation[]]>([
-    ['nothing wrong', stream, []],
+    ['no fault', stream, []],
     ['no [DONE]', chunk('x', 'stop') + usage, ['missing_done']],
     ['no usage', chunk('x', 'stop') + done, ['missing_usage']],
     ['no finish reason', chunk('x') + usage + done, ['missing_finish']],
@@ -32,19 +32,19 @@ describe('how an upstream broke its protocol', () => {
     ['neither usage nor [DONE]', chunk('x', 'stop'), ['missing_done', 'missing_usage']],
     ['broken JSON', 'data: {"choices\n\n', ['bad_json']],
     ['text after the end', stream + chunk('late'), ['duplicate_terminal']],
-    ['a second [DONE], which harms nobody', stream + done, []],
+    ['a second [DONE], which is harmless', stream + done, []],
     ['an event of over 1 MiB', `data: ${'x'.repeat(1_100_000)}`, ['oversized_event']],
-  ])('is told of a chat stream with %s', (_name, text, violations) => {
+  ])('are listed for a chat stream with %s', (_name, text, violations) => {
     expect(violationsOf(chatDialect, text)).toEqual(violations);
   });
 
   test.each<[string, string, ProtocolViolation[]]>([
-    ['nothing wrong', completed, []],
+    ['no fault', completed, []],
     ['[DONE] after the last event', completed + done, []],
     ['two last events', completed + completed, ['duplicate_terminal']],
     ['no usage', completed.replace(/,"usage":\{[^}]*\}/, ''), ['missing_usage']],
     ['no last event', 'data: {"type":"response.output_text.delta","delta":"x"}\n\n', ['missing_finish']],
-  ])('is told of a Responses stream with %s', (_name, text, violations) => {
+  ])('are listed for a Responses stream with %s', (_name, text, violations) => {
     const reader = streamReader(responsesDialect);
     readUpstream(reader, [text]);
     expect([...reader.answer.violations]).toEqual(expect.arrayContaining(violations));
@@ -55,7 +55,7 @@ describe('how an upstream broke its protocol', () => {
   });
 });
 
-describe('an answer is read as what it is', () => {
+describe('the reader of an answer', () => {
   const read = (contentType: string, streamAsked: boolean, text: string) => {
     const reader = createReader(chatDialect, {
       contentType,
@@ -68,8 +68,8 @@ describe('an answer is read as what it is', () => {
   };
 
   test.each<[string, string, boolean, string, string, string, boolean]>([
-    ['a stream that was asked for', 'text/event-stream; charset=utf-8', true, stream, 'x', 'stop', false],
-    ['a body that was asked for', 'application/json', false, body, 'x', 'stop', false],
+    ['a requested stream', 'text/event-stream; charset=utf-8', true, stream, 'x', 'stop', false],
+    ['a requested body', 'application/json', false, body, 'x', 'stop', false],
     [
       'a body of another JSON type',
       'application/problem+json; charset=utf-8',
@@ -81,35 +81,35 @@ describe('an answer is read as what it is', () => {
     ],
     ['a body instead of a stream', 'application/json', true, body, 'x', 'stop', true],
     ['a stream instead of a body', 'text/event-stream', false, stream, 'x', 'stop', true],
-    ['a stream that does not say so', '', true, stream, 'x', 'stop', true],
-    ['a body that does not say so', '', false, body, 'x', 'stop', true],
-    ['a body behind blank lines that does not say so', '', false, `\r\n\n \t${body}`, 'x', 'stop', true],
-    ['nothing, which does not say so', '', true, '', '', 'upstream_invalid', true],
+    ['a stream without a content type', '', true, stream, 'x', 'stop', true],
+    ['a body without a content type', '', false, body, 'x', 'stop', true],
+    ['a body after blank lines without a content type', '', false, `\r\n\n \t${body}`, 'x', 'stop', true],
+    ['an empty body without a content type', '', true, '', '', 'upstream_invalid', true],
     ['a web page', 'text/html', true, '<html>', '', 'upstream_invalid', true],
-    ['a list that does not say so', '', false, `[${body}]`, '', 'upstream_invalid', true],
+    ['a list without a content type', '', false, `[${body}]`, '', 'upstream_invalid', true],
     ['plain text', 'text/plain', false, body, '', 'upstream_invalid', true],
     ['a script that is not JSON', 'application/jsonp', false, body, '', 'upstream_invalid', true],
-  ])('%s', (_name, contentType, streamAsked, text, said, ending, isWrong) => {
+  ])('handles %s', (_name, contentType, streamAsked, text, said, ending, isWrong) => {
     expect(read(contentType, streamAsked, text)).toEqual([said, ending, isWrong]);
   });
 });
 
-describe('an upstream that is known to give no finish reason', () => {
+describe('a chat stream of an upstream whose finish reason is optional', () => {
   const outcome = (text: string) => {
     const reader = streamReader(chatDialect, 'optional');
     const { ending } = summarize(readUpstream(reader, [text]));
     return [ending, reader.answer.violations.has('missing_finish')];
   };
 
-  test('is done when it says [DONE]', () => {
+  test('is finished with [DONE]', () => {
     expect(outcome(chunk('x') + done)).toEqual(['stop', true]);
   });
 
-  test('is cut off when it doesn’t', () => {
+  test('is truncated without [DONE]', () => {
     expect(outcome(chunk('x'))).toEqual(['upstream_truncated', true]);
   });
 
-  test('is taken at its word when it gives one after all', () => {
+  test('ends by its finish reason if it has one', () => {
     expect(outcome(chunk('x', 'length') + done)).toEqual(['length', false]);
   });
 });

@@ -24,7 +24,7 @@ const outcome = (...frames: string[]) => {
 };
 
 describe('a Responses stream', () => {
-  test('is read for its deltas, its end and its usage, and for nothing between them', () => {
+  test('yields its deltas, its end and its usage, and ignores everything else', () => {
     const frames = [
       event('response.created', { response: { id: 'resp_1', status: 'in_progress', output: [] } }),
       event('response.in_progress', { response: { id: 'resp_2' } }),
@@ -65,7 +65,7 @@ describe('a Responses stream', () => {
       'x',
       'stop',
     ],
-    ['that is nothing but deltas and an end', [delta('x'), completed('x')], 'x', 'stop'],
+    ['with only deltas and an end', [delta('x'), completed('x')], 'x', 'stop'],
     ['whose last event repeats no text', [delta('x'), completed('', { output: [] })], 'x', 'stop'],
     [
       'whose last event has no status',
@@ -74,9 +74,9 @@ describe('a Responses stream', () => {
       'stop',
     ],
     ['whose last event has no response', [delta('x'), event('response.completed')], 'x', 'stop'],
-    ['that has no deltas', [completed('all at once')], 'all at once', 'stop'],
+    ['without deltas', [completed('all at once')], 'all at once', 'stop'],
     [
-      'that has whole parts only',
+      'with whole parts only',
       [
         event('response.output_text.done', { text: 'one ' }),
         event('response.output_text.done', { text: 'two' }),
@@ -100,7 +100,7 @@ describe('a Responses stream', () => {
     ['that lost its last deltas', [delta('one '), completed('one two')], 'one two', 'stop'],
     ['that lost its first delta', [delta('two'), completed('one two')], 'two', 'upstream_invalid'],
     [
-      'of refusal',
+      'with a refusal',
       [
         event('response.refusal.delta', { delta: 'no' }),
         completed('', { output: [{ type: 'message', content: [{ type: 'refusal', refusal: 'no' }] }] }),
@@ -115,22 +115,22 @@ describe('a Responses stream', () => {
       'x',
       'stop',
     ],
-    ['cut by its cap', [delta('x'), incomplete({ reason: 'max_output_tokens' })], 'x', 'length'],
-    ['cut by a filter', [delta('x'), incomplete({ reason: 'content_filter' })], 'x', 'content_filter'],
+    ['cut off by its cap', [delta('x'), incomplete({ reason: 'max_output_tokens' })], 'x', 'length'],
+    ['cut off by a filter', [delta('x'), incomplete({ reason: 'content_filter' })], 'x', 'content_filter'],
     [
-      'with a search of the provider’s own',
+      'with a search by the provider',
       [event('response.output_item.done', { item: { type: 'web_search_call' } }), delta('x'), completed('x')],
       'x',
       'stop',
     ],
-  ])('%s is read for what it says', (_name, frames, text, ending) => {
+  ])('%s yields its text and its ending', (_name, frames, text, ending) => {
     expect(outcome(...frames)).toEqual([text, ending]);
   });
 
   test.each<[string, string[], string, string]>([
     ['nothing after its deltas', [delta('x')], 'x', 'upstream_truncated'],
     ['[DONE] and no last event', [delta('x'), 'data: [DONE]\n\n'], 'x', 'upstream_truncated'],
-    ['nothing', [], '', 'upstream_truncated'],
+    ['no events', [], '', 'upstream_truncated'],
     ['an incomplete answer without a reason', [delta('x'), incomplete(null)], 'x', 'upstream_error'],
     [
       'an incomplete answer for an unknown reason',
@@ -203,22 +203,22 @@ describe('a Responses stream', () => {
       'upstream_invalid',
     ],
     [
-      'an item of a kind that nobody knows',
+      'an item of an unknown type',
       [event('response.output_item.done', { item: { type: 'hologram' } })],
       '',
       'upstream_invalid',
     ],
     ['broken JSON', [delta('x'), 'data: {"type\n\n'], 'x', 'upstream_invalid'],
-  ])('with %s fails, and keeps the text that it said', (_name, frames, text, ending) => {
+  ])('with %s fails and keeps its text', (_name, frames, text, ending) => {
     expect(outcome(...frames)).toEqual([text, ending]);
   });
 
-  test('that fails after its usage was told keeps the usage', () => {
+  test('that fails after its usage report keeps the usage', () => {
     const failed = event('response.failed', { response: { status: 'failed', error: { code: 'x' }, usage } });
     expect(read(delta('x'), failed)).toMatchObject({ ending: 'upstream_error', usage: { totalTokens: 18 } });
   });
 
-  test('has its thoughts and cached tokens counted as parts of their totals', () => {
+  test('counts thoughts and cached tokens as details of their totals', () => {
     const detailed = {
       ...usage,
       input_tokens_details: { cached_tokens: 5 },
@@ -247,7 +247,7 @@ describe('a whole Responses answer', () => {
     ],
     ['no text', { status: 'completed', output: [] }, '', 'stop'],
     [
-      'a text that was cut',
+      'a text that was cut off',
       { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, output: [message('a')] },
       'a',
       'length',
@@ -257,8 +257,8 @@ describe('a whole Responses answer', () => {
     ['a tool call', { status: 'completed', output: [{ type: 'function_call' }] }, '', 'upstream_invalid'],
     ['no status', { output: [message('a')] }, 'a', 'upstream_invalid'],
     ['the answer of another protocol', { choices: [] }, '', 'upstream_invalid'],
-    ['an answer that is not over', { status: 'in_progress', output: [] }, '', 'upstream_error'],
-  ])('with %s is read for what it is', (_name, body, text, ending) => {
+    ['an unfinished answer', { status: 'in_progress', output: [] }, '', 'upstream_error'],
+  ])('with %s yields its text and its ending', (_name, body, text, ending) => {
     expect(whole(body)).toEqual([text, ending]);
   });
 });
@@ -278,7 +278,7 @@ describe('a request in the Responses dialect', () => {
     stripped: [],
   } as const;
 
-  test('holds the whole history, asks for no storage, and no cap when there is none', () => {
+  test('carries the whole history, asks for no storage, and has no cap if the client gave none', () => {
     const { path, body } = responsesDialect.writeRequest(request, 'theirs', usualQuirks);
     expect(path).toBe('/responses');
     expect(JSON.parse(body)).toEqual({
@@ -293,7 +293,7 @@ describe('a request in the Responses dialect', () => {
     });
   });
 
-  test('has its key as a bearer token', () => {
+  test('carries the key as a bearer token', () => {
     expect(responsesDialect.auth).toEqual({ header: 'authorization', prefix: 'Bearer ' });
   });
 
@@ -301,7 +301,7 @@ describe('a request in the Responses dialect', () => {
     [1, 16],
     [16, 16],
     [500, 500],
-  ])('turns a cap of %i into %i, since OpenAI takes none under 16', (cap, sent) => {
+  ])('turns a cap of %i into %i, since OpenAI refuses caps below 16', (cap, sent) => {
     const { body } = responsesDialect.writeRequest({ ...request, maxOutputTokens: cap }, 'm', usualQuirks);
     expect(JSON.parse(body)).toMatchObject({ max_output_tokens: sent });
   });

@@ -22,7 +22,7 @@ const streams: readonly (readonly [string, Dialect, string[]])[] = [
   ['reasoning_content', chatDialect, [delta({ reasoning_content: 'a' }), delta({ reasoning_content: 'b' })]],
   ['reasoning', chatDialect, [delta({ reasoning: 'ab', reasoning_content: null })]],
   [
-    'reasoning beside the same in reasoning_details',
+    'reasoning repeated in reasoning_details',
     chatDialect,
     [delta({ reasoning: 'ab', reasoning_details: [{ type: 'reasoning.text', text: 'ab' }] })],
   ],
@@ -55,7 +55,7 @@ const streams: readonly (readonly [string, Dialect, string[]])[] = [
   ],
   ['thought parts', geminiDialect, [frame({ candidates: [{ content: { parts: [thought] } }] })]],
   [
-    'reasoning deltas, which the last event repeats',
+    'reasoning deltas repeated by the last event',
     responsesDialect,
     [
       frame({ type: 'response.reasoning_summary_text.delta', delta: 'a' }),
@@ -80,7 +80,7 @@ const bodies: readonly (readonly [string, Dialect, object])[] = [
   ['a reasoning item', responsesDialect, { status: 'completed', output: [item] }],
 ];
 
-describe('thoughts are counted and are no text', () => {
+describe('thoughts are counted but are not text', () => {
   test.each(streams)('as %s of a stream', (_name, dialect, frames) => {
     const reader = streamReader(dialect);
     const events = readUpstream(reader, frames);
