@@ -36,7 +36,7 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
       if (state.waiting.length === 0) {
         const found = take(state, requestId, limits, clock.monotonicMs());
         if (found.verdict !== 'concurrency' || !mayWait) return found;
-      } else if (!mayWait) return standing('concurrency', state, limits, clock.monotonicMs());
+      } else if (!mayWait) return decision('concurrency', state, limits, clock.monotonicMs());
       return waitInLine(state, requestId, limits, signal, clock);
     },
     async release(keyId, requestId) {
@@ -51,11 +51,11 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
 /** Takes a slot and counts a start, or returns which limit is reached. */
 function take(state: KeyState, requestId: string, limits: Limits, nowMs: number): LimitDecision {
   state.starts.forgetOld(nowMs);
-  if (state.running.size >= limits.concurrency) return standing('concurrency', state, limits, nowMs);
-  if (state.starts.count >= limits.requestsPerMinute) return standing('rate', state, limits, nowMs);
+  if (state.running.size >= limits.concurrency) return decision('concurrency', state, limits, nowMs);
+  if (state.starts.count >= limits.requestsPerMinute) return decision('rate', state, limits, nowMs);
   state.running.add(requestId);
   state.starts.add(nowMs);
-  return standing('granted', state, limits, nowMs);
+  return decision('granted', state, limits, nowMs);
 }
 
 /** Waits in line until a slot is free, the time is up, or the signal is raised. */
@@ -73,7 +73,7 @@ function waitInLine(
       signal.removeEventListener('abort', giveUp);
       resolve(found);
     };
-    const giveUp = (): void => leave(standing('concurrency', state, limits, clock.monotonicMs()));
+    const giveUp = (): void => leave(decision('concurrency', state, limits, clock.monotonicMs()));
     const tryAgain = (): boolean => {
       const found = take(state, requestId, limits, clock.monotonicMs());
       if (found.verdict === 'concurrency') return false;
@@ -87,7 +87,7 @@ function waitInLine(
 }
 
 /** The decision for a key as it stands. */
-function standing(
+function decision(
   verdict: LimitDecision['verdict'],
   { running, starts }: KeyState,
   limits: Limits,

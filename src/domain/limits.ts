@@ -38,12 +38,12 @@ const requests: LimitedThing = { one: 'one request', many: 'requests' };
 
 /** The refusal for a decision; `null` when the start was granted. */
 export function limitRefusal(
-  standing: LimitDecision,
+  decision: LimitDecision,
   limits: Limits,
   things: LimitedThing = requests,
 ): Refusal | null {
-  const { inFlight, resetMs } = standing;
-  switch (standing.verdict) {
+  const { inFlight, resetMs } = decision;
+  switch (decision.verdict) {
     case 'granted':
       return null;
     case 'concurrency':

@@ -22,7 +22,7 @@ export function answerHeaders(head: AnswerHead): Record<string, string> {
   return {
     'content-type': head.contentType,
     ...(head.isStream ? streamHeaders : {}),
-    ...(head.standing === null || head.limits === null ? {} : limitHeaders(head.standing, head.limits)),
+    ...(head.decision === null || head.limits === null ? {} : limitHeaders(head.decision, head.limits)),
     ...(head.balanceNanos === null ? {} : { 'x-textgate-balance': formatUsd(head.balanceNanos) }),
     ...(head.stripped.length > 0
       ? { 'x-textgate-stripped': head.stripped.slice(0, maxStrippedNames).join(',') }
@@ -46,12 +46,12 @@ export function refusalHeaders({ code, retryAfterMs }: Refusal): Record<string, 
 }
 
 /** A key's rate limits and their use, on every answer to an admitted or limited request. */
-function limitHeaders(standing: LimitDecision, limits: Limits): Record<string, string> {
+function limitHeaders(decision: LimitDecision, limits: Limits): Record<string, string> {
   return {
     'x-ratelimit-limit-requests': String(limits.requestsPerMinute),
-    'x-ratelimit-remaining-requests': String(standing.remainingStarts),
-    'x-ratelimit-reset-requests': formatResetDuration(standing.resetMs),
+    'x-ratelimit-remaining-requests': String(decision.remainingStarts),
+    'x-ratelimit-reset-requests': formatResetDuration(decision.resetMs),
     'x-textgate-concurrency-limit': String(limits.concurrency),
-    'x-textgate-concurrency-in-flight': String(standing.inFlight),
+    'x-textgate-concurrency-in-flight': String(decision.inFlight),
   };
 }

@@ -45,7 +45,7 @@ export class AttemptLog {
   }
 
   /** Selects an earlier attempt whose failure goes to the client, because it is more useful than the last one. */
-  tell(attempt: LoggedAttempt): void {
+  reportFailureOf(attempt: LoggedAttempt): void {
     this.#reported = attempt;
   }
 

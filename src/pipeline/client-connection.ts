@@ -4,7 +4,7 @@ import type { Refusal } from '../shared/errors.ts';
 
 /** What the head of an answer says of its key and its request; `null` for what was not known yet when it was sent. */
 export interface HeadFacts {
-  readonly standing: LimitDecision | null;
+  readonly decision: LimitDecision | null;
   readonly limits: Limits | null;
   /** The key's balance in nano-USD; `null` also for a key without one. */
   readonly balanceNanos: number | null;

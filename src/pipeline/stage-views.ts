@@ -54,10 +54,10 @@ function workFacts({
 /** What the head of an answer says at this stage. */
 export function headFactsOf(stage: Stage): HeadFacts {
   if (stage.stage === 'arrived' || stage.stage === 'identified')
-    return { standing: null, limits: null, balanceNanos: null, stripped: [] };
-  const { decision: standing, limits } = stage.admission;
+    return { decision: null, limits: null, balanceNanos: null, stripped: [] };
+  const { decision, limits } = stage.admission;
   const balanceNanos = stage.stage === 'recorded' ? stage.reservation.balanceNanos : null;
-  return { standing, limits, balanceNanos, stripped: stageFacts(stage, 0).stripped };
+  return { decision, limits, balanceNanos, stripped: stageFacts(stage, 0).stripped };
 }
 
 /** A running request, as the operator and the holder of its key see it. */

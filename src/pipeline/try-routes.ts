@@ -47,7 +47,7 @@ export async function tryRoutes(
     if (kind === 'stale') stale.add(route);
   }
   if (reported === null) return allCooling(routes, ports.health);
-  attempts.tell(reported.logged);
+  attempts.reportFailureOf(reported.logged);
   return reported.ending;
 }
 

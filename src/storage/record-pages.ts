@@ -3,7 +3,7 @@ import type { Row, Statement } from './engine.ts';
 
 /** The record behind which a page begins, in the order of time and then of ids. */
 export interface RecordCursor {
-  readonly createdAt: number;
+  readonly createdAtMs: number;
   readonly requestId: string;
 }
 
@@ -18,13 +18,13 @@ export function selectCursor(requestId: string, keyId: string | undefined): Stat
 export function selectRecords(filter: RecordFilter, limit: number, before: RecordCursor | null): Statement {
   const { keyId, model, from, to } = filter;
   // With both bounds at once SQLite searches by the time only, and reads every page before this one again.
-  const isBehindCursor = before !== null && (to === undefined || before.createdAt < to);
+  const isBehindCursor = before !== null && (to === undefined || before.createdAtMs < to);
   const conditions: readonly (readonly [string, Statement['values']])[] = [
     ...(keyId === undefined ? [] : [['key_id = ?', [keyId]] as const]),
     ...(model === undefined ? [] : [['model = ?', [model]] as const]),
     ...(from === undefined ? [] : [['created_at >= ?', [from]] as const]),
     ...(isBehindCursor
-      ? [['(created_at, request_id) < (?, ?)', [before.createdAt, before.requestId]] as const]
+      ? [['(created_at, request_id) < (?, ?)', [before.createdAtMs, before.requestId]] as const]
       : to === undefined
         ? []
         : [['created_at < ?', [to]] as const]),

@@ -88,7 +88,7 @@ export function createRecordPages(engine: Engine): RecordPages {
     async listRecords(filter, limit, before) {
       const [row] = before === null ? [] : await readRows(engine, selectCursor(before, filter.keyId));
       if (before !== null && row === undefined) return null;
-      const cursor = before === null ? null : { createdAt: Number(row?.['created_at']), requestId: before };
+      const cursor = before === null ? null : { createdAtMs: Number(row?.['created_at']), requestId: before };
       const found = await readRows(engine, selectRecords(filter, limit + 1, cursor));
       const records = found.slice(0, limit).map(readRecord);
       return { records, next: found.length > limit ? (records.at(-1)?.requestId ?? null) : null };

@@ -22,8 +22,8 @@ describe('the refusal for a limit decision', () => {
   });
 
   test('for the rate limit names the time until the next start, rounded up', () => {
-    const standing: LimitDecision = { verdict: 'rate', inFlight: 0, remainingStarts: 0, resetMs: 1_001 };
-    const refusal = limitRefusal(standing, limits);
+    const decision: LimitDecision = { verdict: 'rate', inFlight: 0, remainingStarts: 0, resetMs: 1_001 };
+    const refusal = limitRefusal(decision, limits);
     expect(refusal).toMatchObject({
       code: 'rate_limit_exceeded',
       limit: { source: 'key', kind: 'rate', limit: 60, retryAfterMs: 1_001 },

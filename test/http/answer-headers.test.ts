@@ -44,7 +44,7 @@ describe('an answer’s headers', () => {
     status: 200,
     contentType: 'text/event-stream',
     isStream: true,
-    standing: { verdict: 'granted', inFlight: 1, remainingStarts: 59, resetMs: 60_000 },
+    decision: { verdict: 'granted', inFlight: 1, remainingStarts: 59, resetMs: 60_000 },
     limits: { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 },
     balanceNanos: 1_500_000_000,
     stripped: ['temperature', 'top_p'],
@@ -67,7 +67,7 @@ describe('an answer’s headers', () => {
   });
 
   test('leave out limits, balance and stripped parameters where there are none', () => {
-    const bare = { ...head, isStream: false, standing: null, limits: null, balanceNanos: null, stripped: [] };
+    const bare = { ...head, isStream: false, decision: null, limits: null, balanceNanos: null, stripped: [] };
     expect(answerHeaders(bare)).toEqual({ 'content-type': 'text/event-stream' });
   });
 });

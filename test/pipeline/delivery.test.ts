@@ -56,7 +56,7 @@ function openDelivery(): Delivery {
   const delivery = new Delivery(client, {
     clock,
     signal: new AbortController().signal,
-    headFacts: () => ({ standing: null, limits: null, balanceNanos: null, stripped: [] }),
+    headFacts: () => ({ decision: null, limits: null, balanceNanos: null, stripped: [] }),
     onOpened: () => void calls.push('opened'),
     onFault: (message) => void faults.push(message),
   });
