@@ -49,12 +49,12 @@ describe('a gateway whose log can not be written', () => {
       expect(droppedLines(await serving.readMetrics())).toBeGreaterThan(0);
       await expectAnswersAndEnd(serving);
     },
-    60_000,
+    120_000,
   );
 
   test('answers every request and ends on SIGTERM when the reader of its pipe has stalled', async () => {
     await expectAnswersAndEnd(await startServing({ stdout: openStalledPipe() }));
-  }, 60_000);
+  }, 120_000);
 
   test('answers every request and ends on SIGTERM when the reader of its pipe is gone', async () => {
     const serving = await startServing({ stdout: openBrokenPipe() });
@@ -62,7 +62,7 @@ describe('a gateway whose log can not be written', () => {
     await serving.ask();
     expect(droppedLines(await serving.readMetrics())).toBeGreaterThan(0);
     await expectAnswersAndEnd(serving);
-  }, 60_000);
+  }, 120_000);
 
   test.skipIf(!hasFullDevice)(
     'answers every request and ends on SIGTERM when standard error is full, too',
@@ -70,13 +70,13 @@ describe('a gateway whose log can not be written', () => {
       const full = openFullDevice();
       await expectAnswersAndEnd(await startServing({ stdout: full, stderr: full }));
     },
-    60_000,
+    120_000,
   );
 
   test('answers every request and ends on SIGTERM when standard error has stalled, too', async () => {
     const stalled = openStalledPipe();
     await expectAnswersAndEnd(await startServing({ stdout: stalled, stderr: stalled }));
-  }, 60_000);
+  }, 120_000);
 
   test.skipIf(!canMount())(
     'says how many lines were lost once its disk has space again, and cuts no line into another',
@@ -105,6 +105,6 @@ describe('a gateway whose log can not be written', () => {
       ]);
       expect(whole.at(-1)).toMatchObject({ msg: 'request' });
     },
-    60_000,
+    120_000,
   );
 });

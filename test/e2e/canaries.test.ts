@@ -131,7 +131,7 @@ test('what clients and upstreams say is in no log, metric, trace, error or datab
   await upstream.close();
   await collector.close();
   vi.unstubAllEnvs();
-}, 60_000);
+}, 120_000);
 
 test('and would be found if it were', () => {
   for (const canary of [prompt, answer, theirs])

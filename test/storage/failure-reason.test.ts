@@ -33,4 +33,4 @@ test('a unit that meets the lock of another process fails for now', async () => 
   other.exec('BEGIN IMMEDIATE');
   await expect(engine.run([insert(1)])).rejects.toMatchObject({ reason: 'locked', isPermanent: false });
   other.close();
-}, 20_000);
+}, 120_000);

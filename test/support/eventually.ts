@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 
 /** How long a condition may take to come true, in milliseconds: a bound against hanging, not a measure. */
-const patienceMs = 5_000;
+const patienceMs = 30_000;
 
 /** Waits until a condition holds, by letting the event loop turn; throws when it never does. */
 export async function eventually(
