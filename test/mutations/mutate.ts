@@ -142,7 +142,13 @@ function isFound({ name, file, find, replace, tests, script }: Mutation): boolea
       join(folder, file),
       source.replace(find, () => replace),
     );
-    const command = script ?? [join(root, 'node_modules/vitest/vitest.mjs'), 'run', '-c', 'config/vitest.config.ts', ...tests];
+    const command = script ?? [
+      join(root, 'node_modules/vitest/vitest.mjs'),
+      'run',
+      '-c',
+      'config/vitest.config.ts',
+      ...tests,
+    ];
     const { status } = spawnSync(process.execPath, command, {
       cwd: folder,
       env: { ...process.env, MONEY_RUNS: '1000' },
