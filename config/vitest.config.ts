@@ -14,10 +14,8 @@ process.env['NODE_COMPILE_CACHE'] ??= join(root, 'node_modules', '.cache', 'comp
 const skippedTests: Reporter = {
   onTestRunEnd(modules: readonly TestModule[]) {
     const skipped = modules.flatMap((module) => [...module.children.allTests('skipped')]);
-    for (const { module, fullName, result } of skipped) {
-      const { note = '' } = result() as { note?: string };
-      process.stdout.write(`skipped: ${module.relativeModuleId}: ${fullName} ${note}\n`);
-    }
+    for (const { module, fullName } of skipped)
+      process.stdout.write(`skipped: ${module.relativeModuleId}: ${fullName}\n`);
   },
 };
 
