@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import type { Reporter, TestModule } from 'vitest/node';
@@ -5,14 +6,23 @@ import type { Reporter, TestModule } from 'vitest/node';
 const root = join(import.meta.dirname, '..');
 
 /** Files that replace a module of src with `vi.mock`: each gets a worker of its own, whose modules Vite loads. */
-const filesWithMocks = ['test/e2e/guessed-keys.test.ts', 'test/e2e/leaving.test.ts'];
+const filesWithMocks = globSync('test/**/*.test.ts', { cwd: root }).filter((file) =>
+  readFileSync(join(root, file), 'utf8').includes('vi.mock('),
+);
 
 // Compiled modules are kept for the next worker, and for every gateway that a test starts as a process.
 process.env['NODE_COMPILE_CACHE'] ??= join(root, 'node_modules', '.cache', 'compiled-modules');
 
+/** Whether only tests of some names are run: then all others are skipped, and listing them says nothing. */
+let isFilteredByName = false;
+
 /** Prints every test that was not run; its name says what it needs. */
 const skippedTests: Reporter = {
+  onInit(vitest) {
+    isFilteredByName = vitest.config.testNamePattern !== undefined;
+  },
   onTestRunEnd(modules: readonly TestModule[]) {
+    if (isFilteredByName) return;
     const skipped = modules.flatMap((module) => [...module.children.allTests('skipped')]);
     for (const { module, fullName } of skipped)
       process.stdout.write(`skipped: ${module.relativeModuleId}: ${fullName}\n`);
