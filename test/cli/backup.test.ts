@@ -13,7 +13,7 @@ import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 
 /** How long a test may take, in milliseconds: processes start one after another. */
-const patienceMs = 60_000;
+const patienceMs = 120_000;
 
 let upstream: ScriptedUpstream;
 let folder: string;

@@ -52,12 +52,12 @@ describe('a gateway that can’t write its log', () => {
       expect(droppedLines(await serving.readMetrics())).toBeGreaterThan(0);
       await expectAnswersAndEnd(serving);
     },
-    60_000,
+    120_000,
   );
 
   test('answers every request and ends on SIGTERM when the reader of its pipe has stalled', async () => {
     await expectAnswersAndEnd(await startServing({ stdout: openStalledPipe() }));
-  }, 60_000);
+  }, 120_000);
 
   test('answers every request and ends on SIGTERM when the reader of its pipe has ended', async () => {
     const serving = await startServing({ stdout: openBrokenPipe() });
@@ -65,7 +65,7 @@ describe('a gateway that can’t write its log', () => {
     await serving.ask();
     expect(droppedLines(await serving.readMetrics())).toBeGreaterThan(0);
     await expectAnswersAndEnd(serving);
-  }, 60_000);
+  }, 120_000);
 
   test.skipIf(!hasFullDevice)(
     'answers every request and ends on SIGTERM when standard error is full, too',
@@ -73,13 +73,13 @@ describe('a gateway that can’t write its log', () => {
       const full = openFullDevice();
       await expectAnswersAndEnd(await startServing({ stdout: full, stderr: full }));
     },
-    60_000,
+    120_000,
   );
 
   test('answers every request and ends on SIGTERM when standard error has stalled, too', async () => {
     const stalled = openStalledPipe();
     await expectAnswersAndEnd(await startServing({ stdout: stalled, stderr: stalled }));
-  }, 60_000);
+  }, 120_000);
 
   test.skipIf(!canMount())(
     'logs the number of lost lines when its disk has space again, and never joins parts of two lines',
@@ -108,6 +108,6 @@ describe('a gateway that can’t write its log', () => {
       ]);
       expect(whole.at(-1)).toMatchObject({ msg: 'request' });
     },
-    60_000,
+    120_000,
   );
 });

@@ -158,7 +158,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
       .finished;
     expect(wrong).toMatchObject({ code: 1, stdout: '' });
     expect(wrong.stderr).toContain('admin token');
-  }, 30_000);
+  }, 120_000);
 
   test('reports all problems of an invalid file at once, and does not start', async () => {
     const folder = makeTemporaryFolder();

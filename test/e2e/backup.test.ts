@@ -53,7 +53,7 @@ describe('GET /admin/backup', () => {
       return third.status === 200 && third.text.startsWith('SQLite format 3\0');
     });
     await eventually('the copy is deleted', () => copies().length === 0);
-  }, 30_000);
+  }, 120_000);
 
   test('is not served by the public listener, and only for GET', async () => {
     const gateway = await start();
@@ -103,7 +103,7 @@ describe('GET /admin/ledger', () => {
         const { status, body } = await askAdmin(gateway, 'GET', '/ledger');
         return status === 200 && body.records === 20_000 && body.faults.length === 0;
       },
-      60_000,
+      120_000,
     );
-  }, 60_000);
+  }, 120_000);
 });

@@ -131,7 +131,7 @@ test('the words of clients and upstreams appear in no log, metric, trace, error 
   await upstream.close();
   await collector.close();
   vi.unstubAllEnvs();
-}, 60_000);
+}, 120_000);
 
 test('the search finds a secret word that does appear', () => {
   for (const canary of [prompt, answer, theirs])

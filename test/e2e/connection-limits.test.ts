@@ -203,10 +203,10 @@ describe('one address', () => {
     await eventually(
       'all are answered or closed',
       () => clients.every((client) => client.isClosed() || client.text().includes('HTTP/1.1 200')),
-      30_000,
+      120_000,
     );
     expect(clients.filter((client) => !client.text().includes('HTTP/1.1 200'))).toHaveLength(0);
-  }, 40_000);
+  }, 120_000);
 });
 
 describe('an idle connection', () => {
@@ -232,8 +232,8 @@ describe('an idle connection', () => {
     await open({});
     const client = openRaw(gateway.url);
     await answered(client, 401, keyless);
-    await eventually('the connection is closed', client.isClosed, 20_000);
-  }, 30_000);
+    await eventually('the connection is closed', client.isClosed, 60_000);
+  }, 120_000);
 });
 
 test('the gateway does not manage the connections of an app that mounts its router', async () => {

@@ -203,5 +203,5 @@ describe('a second process', () => {
     expect(readRecords(storage)).toMatchObject([{ outcome: null }]);
     leaving.abort();
     await gateway.close();
-  }, 20_000);
+  }, 120_000);
 });

@@ -507,7 +507,7 @@ describe('a passthrough path used by keys with a balance', () => {
       const { data } = (await askAdmin(gateway, 'GET', `/records?limit=1&key=${key.id}`)).body;
       return data[0]?.outcome === 'total_timeout';
     };
-    await eventually('time is up', isOver, 20_000);
+    await eventually('time is up', isOver, 60_000);
     const { body } = await askAdmin(gateway, 'GET', `/keys/${key.id}`);
     expect(body).toMatchObject({ held: '0.00', spent: '0.001' });
     expect((await askAdmin(gateway, 'GET', '/ledger')).body).toMatchObject({ faults: [] });

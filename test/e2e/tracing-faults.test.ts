@@ -69,14 +69,16 @@ describe('the collector', () => {
     const { status: answered, closingMs } = await askOnce();
     expect(answered).toBe(200);
     expect(closingMs).toBeGreaterThan(2_500);
-    expect(closingMs).toBeLessThan(4_500);
+    // Three seconds, with a margin for a machine under load; without the bound it is the ten of an export.
+    expect(closingMs).toBeLessThan(8_000);
   });
 
   test('delays no request when it is unavailable, and gets nothing more from a closed gateway', async () => {
     vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'http://127.0.0.1:1');
     const { status, closingMs } = await askOnce();
     expect(status).toBe(200);
-    expect(closingMs).toBeLessThan(4_500);
+    // Three seconds, with a margin for a machine under load; without the bound it is the ten of an export.
+    expect(closingMs).toBeLessThan(8_000);
   });
 
   test.each([

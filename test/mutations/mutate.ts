@@ -168,7 +168,7 @@ process.exit(survivors.length === 0 ? 0 : 1);
 function isFound({ name, file, find, replace, tests, script }: Mutation): boolean {
   const folder = mkdtempSync(join(tmpdir(), 'textgate-mutation-'));
   try {
-    for (const part of ['src', 'test', 'package.json', 'tsconfig.json', 'README.md'])
+    for (const part of ['src', 'test', 'config', 'package.json', 'tsconfig.json', 'README.md'])
       cpSync(join(root, part), join(folder, part), { recursive: true });
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
     const source = readFileSync(join(folder, file), 'utf8');
@@ -177,7 +177,13 @@ function isFound({ name, file, find, replace, tests, script }: Mutation): boolea
       join(folder, file),
       source.replace(find, () => replace),
     );
-    const command = script ?? [join(root, 'node_modules/vitest/vitest.mjs'), 'run', ...tests];
+    const command = script ?? [
+      join(root, 'node_modules/vitest/vitest.mjs'),
+      'run',
+      '-c',
+      'config/vitest.config.ts',
+      ...tests,
+    ];
     const { status } = spawnSync(process.execPath, command, {
       cwd: folder,
       env: { ...process.env, MONEY_RUNS: '1000' },

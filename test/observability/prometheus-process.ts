@@ -12,7 +12,7 @@ import { prometheusFolder, readYaml } from './monitoring-files.ts';
 const interval = '500ms';
 
 /** How long a value may take to appear in Prometheus, and the pause between two queries, in milliseconds. */
-const patienceMs = 15_000;
+const patienceMs = 60_000;
 const pauseMs = 50;
 
 /** One series of an answer, with its current value. */

@@ -12,7 +12,7 @@ import { openScene } from './scene.ts';
 import type { Scene } from './scene.ts';
 
 /** How long the start and two rounds of load may take, in milliseconds. */
-const setupMs = 40_000;
+const setupMs = 120_000;
 
 /** Labels that Prometheus adds when it scrapes. */
 const scrapeLabels = new Set(['job', 'instance']);
@@ -30,7 +30,7 @@ function withAllValues(expression: string): string {
     .replace(/\$(model|upstream|protocol)/g, '.*');
 }
 
-describe.skipIf(!hasPrometheus)('promtool', () => {
+describe.skipIf(!hasPrometheus)('promtool (needs the package prometheus)', () => {
   test('accepts the config and the rules', () => {
     expect(promtool(['check', 'config', 'prometheus.yml'])).toMatchObject({ status: 0 });
     expect(promtool(['check', 'rules', 'recording-rules.yml', 'alert-rules.yml'])).toMatchObject({
@@ -58,7 +58,7 @@ describe.skipIf(!hasPrometheus)('promtool', () => {
   });
 });
 
-describe.skipIf(!hasPrometheus)('a Prometheus that scrapes a gateway', () => {
+describe.skipIf(!hasPrometheus)('a Prometheus that scrapes a gateway (needs the package prometheus)', () => {
   let scene: Scene;
   let prometheus: PrometheusProcess;
   let exposition: Exposition;

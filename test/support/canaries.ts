@@ -11,7 +11,12 @@ export function plant(...texts: readonly unknown[]): void {
   for (const text of texts) if (typeof text === 'string' && text.length >= minLength) planted.add(text);
 }
 
-/** Plants the user messages of a request of either protocol; any other value is ignored. */
+/** Forgets what the test file before has planted. */
+export function forgetPlanted(): void {
+  planted.clear();
+}
+
+/** Plants what users say in a request of either protocol; what is no such request says nothing. */
 export function plantPrompts(body: unknown): void {
   const { messages, input, instructions } = (body ?? {}) as Record<string, unknown>;
   plant(input, instructions);

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 
-/** How long a condition may take to become true, in milliseconds: a bound against hanging, not a measurement. */
-const patienceMs = 5_000;
+/** How long a condition may take to come true, in milliseconds: a bound against hanging, not a measure. */
+const patienceMs = 30_000;
 
 /** Waits until a condition holds, one turn of the event loop at a time; throws when the time is over. */
 export async function eventually(

@@ -62,8 +62,17 @@ export interface PipelineHarness {
 
 export async function openPipeline(price: ModelPrice, holdTokens: number): Promise<PipelineHarness> {
   const clock = createFakeClock();
-  const engine = openTestEngine(':memory:', { clock });
-  await engine.ready;
+  const database = openTestEngine(':memory:', { clock });
+  await database.ready;
+  let unitsUnderWay = 0;
+  const counted = <Result>(unit: Promise<Result>): Promise<Result> => {
+    unitsUnderWay++;
+    return unit.finally(() => unitsUnderWay--);
+  };
+  const engine = Object.assign(Object.create(database) as Engine, {
+    run: (...unit: Parameters<Engine['run']>) => counted(database.run(...unit)),
+    read: (...statements: Parameters<Engine['read']>) => counted(database.read(...statements)),
+  });
   const store = createStore(engine, {
     nextId: () => randomUUID(),
     now: () => clock.now(),
@@ -117,9 +126,11 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     defaultCompatibility: { sampling: 'strip', unknownFields: 'reject', responsesDone: false },
   };
   const quiet = async (): Promise<void> => {
-    for (let round = 0; round < 2; round++) {
-      await engine.run([]);
+    for (let idleTurns = 0; idleTurns < 2; idleTurns++) {
       await setImmediate();
+      if (unitsUnderWay === 0) continue;
+      await database.run([]);
+      idleTurns = -1;
     }
   };
   return Object.assign(harness, {

@@ -24,7 +24,7 @@ export interface ServingProcess {
 const token = 'an-admin-token-for-tests';
 
 /** How long a process may take to start on a busy machine, in milliseconds. */
-const startMs = 20_000;
+const startMs = 60_000;
 
 interface ServingOptions extends Outputs {
   /** The config; without one the built-in demo is served. */

@@ -37,7 +37,7 @@ export function startTextgate(
 ): TextgateProcess {
   const child = spawn(process.execPath, [main, ...args], {
     cwd: folder,
-    env: { PATH: process.env['PATH'], ...environment },
+    env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'], ...environment },
     stdio: ['ignore', outputs.stdout ?? 'pipe', outputs.stderr ?? 'pipe'],
   });
   let stdout = '';

@@ -112,11 +112,11 @@ test.skipIf(!hasScript)(
     });
     const done = join(folder, 'done');
     try {
-      await expect.poll(() => existsSync(done), { timeout: 20_000 }).toBe(true);
+      await expect.poll(() => existsSync(done), { timeout: 60_000 }).toBe(true);
       await expect.poll(() => readFileSync(done, 'utf8')).toMatch(/^true [1-9]\d+$/);
     } finally {
       child.kill('SIGKILL');
     }
   },
-  30_000,
+  120_000,
 );

@@ -1,0 +1,68 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { defineConfig } from 'vitest/config';
+import type { Reporter, TestModule } from 'vitest/node';
+
+const root = join(import.meta.dirname, '..');
+
+/** Files that replace a module of src with `vi.mock`: each gets a worker of its own, whose modules Vite loads. */
+const filesWithMocks = globSync('test/**/*.test.ts', { cwd: root }).filter((file) =>
+  readFileSync(join(root, file), 'utf8').includes('vi.mock('),
+);
+
+// Compiled modules are kept for the next worker, and for every gateway that a test starts as a process.
+process.env['NODE_COMPILE_CACHE'] ??= join(root, 'node_modules', '.cache', 'compiled-modules');
+
+/** Whether only tests of some names are run: then all others are skipped, and listing them says nothing. */
+let isFilteredByName = false;
+
+/** Prints every test that was not run; its name says what it needs. */
+const skippedTests: Reporter = {
+  onInit(vitest) {
+    isFilteredByName = vitest.config.testNamePattern !== undefined;
+  },
+  onTestRunEnd(modules: readonly TestModule[]) {
+    if (isFilteredByName) return;
+    const skipped = modules.flatMap((module) => [...module.children.allTests('skipped')]);
+    for (const { module, fullName } of skipped)
+      process.stdout.write(`skipped: ${module.relativeModuleId}: ${fullName}\n`);
+  },
+};
+
+/** Where the report for .ci/run goes. */
+const reportFile = process.env['TEST_REPORT'];
+
+// Bounds against hanging, not measures: a busy machine may take ten times as long as a quiet one.
+const shared = {
+  root,
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
+  expect: { poll: { timeout: 60_000 } },
+  setupFiles: [join(root, 'test/support/start-of-file.ts')],
+};
+
+export default defineConfig({
+  root,
+  test: {
+    maxWorkers: 2,
+    reporters: [
+      'default',
+      skippedTests,
+      ...(reportFile === undefined ? [] : [['json', { outputFile: reportFile }] satisfies ['json', object]]),
+    ],
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: 'modules shared',
+          include: ['test/**/*.test.ts'],
+          exclude: filesWithMocks,
+          // Workers live on from file to file and load the sources as Node runs them in production, without Vite.
+          isolate: false,
+          experimental: { viteModuleRunner: false },
+        },
+      },
+      { test: { ...shared, name: 'modules mocked', include: filesWithMocks } },
+    ],
+  },
+});
