@@ -84,7 +84,7 @@ function isNeutral(policy: FieldPolicy, value: unknown): boolean {
 }
 
 /** The first value of a field's type that is not a neutral one. */
-function sampleOf({ name, type, policy: policy }: Rule): unknown {
+function sampleOf({ name, type, policy }: Rule): unknown {
   return fitting[name] ?? type.samples.find((value) => !isNeutral(policy, value));
 }
 
@@ -154,14 +154,15 @@ describe('any field', () => {
     );
   });
 
-  test.each(
-    rows.filter(([, , { type, policy: policy }]) => type.wrong !== undefined && policy.kind !== 'misplaced'),
-  )('%s is refused with the wrong type', async (_name, kind, rule) => {
-    const { status, error, upstreamBodies } = await send(kind, rule.name, rule.type.wrong);
-    expect(status).toBe(400);
-    expect(error).toMatchObject({ code: 'invalid_type', param: pathPrefix[kind] + rule.name });
-    expect(upstreamBodies).toEqual([]);
-  });
+  test.each(rows.filter(([, , { type, policy }]) => type.wrong !== undefined && policy.kind !== 'misplaced'))(
+    '%s is refused with the wrong type',
+    async (_name, kind, rule) => {
+      const { status, error, upstreamBodies } = await send(kind, rule.name, rule.type.wrong);
+      expect(status).toBe(400);
+      expect(error).toMatchObject({ code: 'invalid_type', param: pathPrefix[kind] + rule.name });
+      expect(upstreamBodies).toEqual([]);
+    },
+  );
 });
 
 describe('strict sampling', () => {
@@ -169,7 +170,7 @@ describe('strict sampling', () => {
     registry.chat.rules
       .filter(({ policy }) => policy.kind === 'sampling')
       .map((rule) => [rule.name, rule] as const),
-  )('takes out a usual default of %s, and refuses anything else', async (name, { type, policy: policy }) => {
+  )('takes out a usual default of %s, and refuses anything else', async (name, { type, policy }) => {
     if (policy.kind !== 'sampling') throw new Error('unreachable');
     const { secret } = await gateway.gateway.createKey('strict', { compatibility: { sampling: 'strict' } });
     const headers = { authorization: `Bearer ${secret}` };
