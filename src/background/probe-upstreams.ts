@@ -7,7 +7,7 @@ import type { UpstreamHealth } from '../domain/upstream-health.ts';
 /** How long an upstream may take to answer a probe, in milliseconds. */
 const probeLimitMs = 5_000;
 
-/** An upstream that is asked now and then whether it is well, whether or not anybody uses it. */
+/** An upstream that is probed at an interval, with or without requests. */
 export interface Probe {
   readonly upstream: string;
   /** What it is asked for, below its base URL. */

@@ -135,5 +135,5 @@ test('the words of clients and upstreams appear in no log, metric, trace, error 
 
 test('the search finds a secret word that does appear', () => {
   for (const canary of [prompt, answer, theirs])
-    expect(() => findCanaries({ 'the log': `{"msg":"${canary}"}` })).toThrow('the log holds');
+    expect(() => findCanaries({ 'the log': `{"msg":"${canary}"}` })).toThrow('the log contains');
 });

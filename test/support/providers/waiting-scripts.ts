@@ -4,7 +4,7 @@ import type { ProviderScript } from './provider-script.ts';
 /** Providers that send keep-alive data while a request is queued. */
 const usage = { prompt_tokens: 21, completion_tokens: 14, total_tokens: 35 };
 
-const routerChunks = chunks({ head: { provider: 'Somebody' }, choice: { native_finish_reason: null } });
+const routerChunks = chunks({ head: { provider: 'Some Provider' }, choice: { native_finish_reason: null } });
 const waiting = ': OPENROUTER PROCESSING\n\n';
 const limited = { code: 429, message: 'Provider returned error', metadata: { raw: 'slow down' } };
 const routerUsage = {
