@@ -3,7 +3,7 @@ import { dirname, join, normalize, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
 /** The longest a source file may be, in lines, and what the middle one may be. A ratchet: only ever lowered. */
-const maxFileLines = 240;
+const maxFileLines = 235;
 const maxMedianLines = 70;
 
 /** Which floor each room of src is on. Imports go down, or stay inside their room. */

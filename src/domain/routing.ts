@@ -24,12 +24,6 @@ export interface Route extends ModelSource {
   readonly weight: number | null;
 }
 
-/** The destination of a request: its model, and that model's routes in the order in which they are tried. */
-export interface Destination {
-  readonly model: OfferedModel;
-  readonly routes: readonly Route[];
-}
-
 /** A model that the service offers. */
 export interface OfferedModel {
   readonly id: string;

@@ -4,7 +4,7 @@ import type { HealthSign } from './failure.ts';
 import type { Clock } from './ports/clock.ts';
 
 /** Reports one attempt to its upstream's health. */
-export interface HealthReport {
+interface HealthReport {
   /** Notes that the answer has begun, which closes an open circuit. Success or failure is only known at the end. */
   opened(): void;
   /** Notes the result, once; `retryAfterMs` is the pause that the upstream asked for. */

@@ -2,7 +2,7 @@ import type { Interruption } from '../domain/interruption.ts';
 import type { RunningRequest, RunningRequests } from '../domain/ports/running-requests.ts';
 
 /** One entry of the registry: a view of a request, and a function that stops it. */
-export interface Running {
+interface Running {
   readonly requestId: string;
   view(): RunningRequest;
   interrupt(reason: Interruption): void;

@@ -61,7 +61,7 @@ export interface FinishedAnswer {
 }
 
 /** The one bad ending. The usage reported so far is kept, since the operator was billed for it. */
-export interface FailedAnswer {
+interface FailedAnswer {
   readonly kind: 'failed';
   readonly failure: Failure;
   readonly usage: Usage | null;
@@ -79,17 +79,21 @@ export interface AnswerPart {
   readonly ending: AnswerEnding | null;
 }
 
-/** Every kind of failure of an attempt at an upstream; `domain/failure.ts` has the consequences of each. */
-export type FailureKind =
+/** How a call can fail below the protocol. */
+export type ConnectionFault =
   /** The connection could not be made. */
   | 'unreachable'
-  /** A kept connection was closed before the upstream answered. */
+  /** A kept connection was closed before the upstream answered: the request may be sent once more. */
   | 'stale'
   /** The connection broke in the middle of the answer. */
   | 'broken'
   | 'first_byte_timeout'
   | 'idle_timeout'
-  | 'total_timeout'
+  | 'total_timeout';
+
+/** Every kind of failure of an attempt at an upstream; `domain/failure.ts` has the consequences of each. */
+export type FailureKind =
+  | ConnectionFault
   /** The upstream does not accept the gateway's own key or account. */
   | 'auth'
   | 'context_too_long'

@@ -12,16 +12,9 @@ import type { Usage } from '../../src/protocol/text.ts';
 import { TextSample } from '../../src/protocol/text-sample.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { localSource } from '../support/model-source.ts';
+import { plainUsage as usage } from '../support/answers.ts';
 
 const price = modelPrice({ input: 1_000_000, cachedInput: 500_000, output: 2_000_000 });
-const usage = {
-  inputTokens: 11,
-  cachedInputTokens: 0,
-  cacheWriteTokens: 0,
-  outputTokens: 7,
-  reasoningTokens: 0,
-  totalTokens: 18,
-};
 type Charged = Parameters<typeof chargeFor>[1];
 type ChargePorts = Parameters<typeof chargeFor>[2];
 const portsIn = (balanceMode: 'soft' | 'strict'): ChargePorts => ({

@@ -13,6 +13,7 @@ import type { FinishedAnswer } from '../../src/protocol/text.ts';
 import { refuse } from '../../src/shared/errors.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
+import { noExtras as extras } from '../support/answers.ts';
 
 const identity = { id: '0'.repeat(32), createdAtSeconds: 1, model: 'small' };
 const finished: FinishedAnswer = { kind: 'finished', reason: 'stop', rawReason: 'stop', usage: null };
@@ -113,15 +114,6 @@ describe('a delivery', () => {
 
   test('ends a failed Responses stream well, because its protocol has an event for that', async () => {
     const delivery = openDelivery();
-    const extras = {
-      instructions: null,
-      maxOutputTokens: null,
-      metadata: {},
-      user: null,
-      safetyIdentifier: null,
-      promptCacheKey: null,
-      endsWithDone: false,
-    };
     delivery.begin(createResponsesStreamWriter(identity, extras));
     delivery.permit();
     await delivery.send(['a']);

@@ -4,17 +4,9 @@ import type { Dialect } from '../../src/protocol/upstream/dialect.ts';
 import { refusalOf } from '../../src/domain/failure.ts';
 import { createOrderLaw, eventsOf } from './order-law.ts';
 import { streamReader } from './read-upstream.ts';
+import { noExtras as extras } from './answers.ts';
 
 const identity = { id: '0'.repeat(32), createdAtSeconds: 1_800_000_000, model: 'small' };
-const extras = {
-  instructions: null,
-  maxOutputTokens: null,
-  metadata: {},
-  user: null,
-  safetyIdentifier: null,
-  promptCacheKey: null,
-  endsWithDone: false,
-};
 
 /** The bytes that a client gets for a stream that arrives in these pieces and is complete, without any socket. */
 export function rewriteBytes(

@@ -1,3 +1,4 @@
+import type { ConnectionFault } from '../../protocol/text.ts';
 import type { TraceHeaders } from './telemetry.ts';
 
 export interface UpstreamCall {
@@ -22,15 +23,8 @@ export interface UpstreamCall {
 /** How a call can go wrong below the protocol. */
 export interface UpstreamFault {
   readonly kind: 'fault';
-  readonly fault:
-    | 'unreachable'
-    /** The upstream closed a kept connection before it answered: the request may be sent once more. */
-    | 'stale'
-    | 'broken'
-    | 'first_byte_timeout'
-    | 'idle_timeout'
-    | 'total_timeout'
-    | 'interrupted';
+  /** `interrupted`: the call's signal was raised. */
+  readonly fault: ConnectionFault | 'interrupted';
   /** Details for the operator: an error's code and message, never a key. */
   readonly cause?: string;
 }

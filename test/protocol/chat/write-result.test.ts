@@ -1,16 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createChatResultWriter } from '../../../src/protocol/chat/write-result.ts';
 import { refuse } from '../../../src/shared/errors.ts';
-
-const identity = { id: '0123456789abcdef', createdAtSeconds: 1_800_000_000, model: 'a/"b"' };
-const usage = {
-  inputTokens: 11,
-  cachedInputTokens: 5,
-  cacheWriteTokens: 0,
-  outputTokens: 7,
-  reasoningTokens: 6,
-  totalTokens: 18,
-};
+import { detailedUsage as usage, identity } from '../../support/answers.ts';
 
 describe('a chat completion', () => {
   test('joins the texts into one object, and is sent only at the end', () => {

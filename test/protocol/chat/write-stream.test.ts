@@ -5,16 +5,8 @@ import type { FinishedAnswer, FinishReason } from '../../../src/protocol/text.ts
 import { refuse } from '../../../src/shared/errors.ts';
 import { parseFrames } from '../../support/parse-frames.ts';
 import { propertyRun } from '../../support/property-run.ts';
+import { identity, plainUsage as usage } from '../../support/answers.ts';
 
-const identity = { id: '0123456789abcdef', createdAtSeconds: 1_800_000_000, model: 'a/"b"' };
-const usage = {
-  inputTokens: 11,
-  cachedInputTokens: 0,
-  cacheWriteTokens: 0,
-  outputTokens: 7,
-  reasoningTokens: 0,
-  totalTokens: 18,
-};
 const finish = (reason: FinishReason = 'stop', more: Partial<FinishedAnswer> = {}): FinishedAnswer => ({
   kind: 'finished',
   reason,

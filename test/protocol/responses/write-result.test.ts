@@ -3,25 +3,7 @@ import { createResponsesResultWriter } from '../../../src/protocol/responses/wri
 import type { FinishReason } from '../../../src/protocol/text.ts';
 import { refuse } from '../../../src/shared/errors.ts';
 import { requiredResponseKeys } from '../../support/required-response-keys.ts';
-
-const identity = { id: '0123456789abcdef', createdAtSeconds: 1_800_000_000, model: 'a/"b"' };
-const extras = {
-  instructions: 'be brief',
-  maxOutputTokens: 9,
-  metadata: { ticket: '7' },
-  user: 'u',
-  safetyIdentifier: 's',
-  promptCacheKey: 'p',
-  endsWithDone: false,
-};
-const usage = {
-  inputTokens: 11,
-  cachedInputTokens: 5,
-  cacheWriteTokens: 0,
-  outputTokens: 7,
-  reasoningTokens: 6,
-  totalTokens: 18,
-};
+import { allExtras as extras, detailedUsage as usage, identity } from '../../support/answers.ts';
 
 function write(reason: FinishReason, known: typeof usage | null = usage): Record<string, unknown> {
   const writer = createResponsesResultWriter(identity, extras);

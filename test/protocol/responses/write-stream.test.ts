@@ -6,25 +6,8 @@ import { refuse } from '../../../src/shared/errors.ts';
 import { parseFrames } from '../../support/parse-frames.ts';
 import { propertyRun } from '../../support/property-run.ts';
 import { requiredResponseKeys } from '../../support/required-response-keys.ts';
+import { allExtras as extras, detailedUsage as usage, identity } from '../../support/answers.ts';
 
-const identity = { id: '0123456789abcdef', createdAtSeconds: 1_800_000_000, model: 'a/"b"' };
-const extras = {
-  instructions: 'be brief',
-  maxOutputTokens: 9,
-  metadata: { ticket: '7' },
-  user: 'u',
-  safetyIdentifier: 's',
-  promptCacheKey: 'p',
-  endsWithDone: false,
-};
-const usage = {
-  inputTokens: 11,
-  cachedInputTokens: 5,
-  cacheWriteTokens: 0,
-  outputTokens: 7,
-  reasoningTokens: 6,
-  totalTokens: 18,
-};
 const refusal = refuse('upstream_truncated', 'cut off');
 
 type EventData = Record<string, unknown>;

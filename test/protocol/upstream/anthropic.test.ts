@@ -3,6 +3,7 @@ import type { TextRequest } from '../../../src/protocol/text.ts';
 import { anthropicDialect } from '../../../src/protocol/upstream/anthropic.ts';
 import { bodyReader, readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
 import { usualQuirks } from '../../support/model-source.ts';
+import { plainUsage } from '../../support/answers.ts';
 
 const event = (type: string, fields: object = {}) =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
@@ -29,14 +30,7 @@ const ordinary = [
   stop,
 ];
 const ordinaryText = 'one zwei: é€😀';
-const usage = {
-  inputTokens: 11,
-  cachedInputTokens: 0,
-  cacheWriteTokens: 0,
-  outputTokens: 7,
-  reasoningTokens: 0,
-  totalTokens: 18,
-};
+const usage = plainUsage;
 
 const read = (...frames: (string | Uint8Array)[]) =>
   summarize(readUpstream(streamReader(anthropicDialect), frames));

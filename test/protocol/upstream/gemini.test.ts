@@ -3,6 +3,7 @@ import type { TextRequest } from '../../../src/protocol/text.ts';
 import { geminiDialect } from '../../../src/protocol/upstream/gemini.ts';
 import { bodyReader, readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
 import { usualQuirks } from '../../support/model-source.ts';
+import { plainUsage as usage } from '../../support/answers.ts';
 
 const frame = (data: unknown) => `data: ${JSON.stringify(data)}\r\n\r\n`;
 const candidate = (parts: readonly unknown[], reason?: unknown) => ({
@@ -20,14 +21,6 @@ const say = (text: unknown, reason?: unknown) => event([{ text }], reason);
 const counted = (counts: object) => ({ usageMetadata: counts });
 
 const counts = { promptTokenCount: 11, candidatesTokenCount: 7, totalTokenCount: 18 };
-const usage = {
-  inputTokens: 11,
-  cachedInputTokens: 0,
-  cacheWriteTokens: 0,
-  outputTokens: 7,
-  reasoningTokens: 0,
-  totalTokens: 18,
-};
 const ordinary = [say('one '), say('zwei: é€😀'), event([{ text: '!' }], 'STOP', counted(counts))];
 const ordinaryText = 'one zwei: é€😀!';
 
