@@ -155,8 +155,8 @@ describe.each(Object.entries(faults))('an answer that fails by %s', (fault, scri
   });
 });
 
-describe('the README', () => {
-  test('says how each of them reports it', () => {
+describe('the documentation', () => {
+  test('lists how each client library reports each fault', () => {
     const names = Object.keys(clients);
     const rows = [...seen].map(([fault, reports]) => `| ${fault} | ${reports.join(' | ')} |`);
     const table = [
