@@ -1,39 +1,79 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { disconnectTable, settlementTable } from '../src/domain/settlement.ts';
 import { writeContractTables } from './support/contract-table.ts';
 import { compareSection } from './support/generated-section.ts';
+import { pageTexts } from './support/pages.ts';
 
-const file = join(import.meta.dirname, '..', 'README.md');
-describe('the README', () => {
-  test('has the compatibility tables that the registry says', () => {
+const root = join(import.meta.dirname, '..');
+
+/** How long the README may be, in lines: five minutes of reading. What is longer belongs in docs/. */
+const maxReadmeLines = 220;
+
+describe('the documentation', () => {
+  test('has the compatibility tables of the registry', () => {
     const { wanted, found } = compareSection('compatibility tables', writeContractTables());
     expect(found).toBe(wanted);
   });
 
-  test('has the settlement table that requests are settled by', () => {
-    const departures = Object.entries(disconnectTable).map(
+  test('has the settlement table by which requests are settled', () => {
+    const disconnects = Object.entries(disconnectTable).map(
       ([rule, row]) => [`client_closed or cancelled, \`onDisconnect: ${rule}\``, row] as const,
     );
-    const all = [...Object.entries(settlementTable), ...departures];
+    const all = [...Object.entries(settlementTable), ...disconnects];
     const rows = all.map(
       ([outcome, { none, awaited, unsent, sent }]) =>
         `| ${outcome} | ${none} | ${awaited} | ${unsent} | ${sent} |`,
     );
     const head = [
-      '| the request was | nothing had come | a whole answer was awaited | thoughts had come, or text that did not go out | text had been streamed |',
+      '| outcome | nothing had arrived | a whole answer was pending | reasoning had arrived, or text that was not sent on | text had been streamed |',
       '|---|---|---|---|---|',
     ];
     const { wanted, found } = compareSection('the settlement table', [...head, ...rows].join('\n'));
     expect(found).toBe(wanted);
   });
 
-  test('names the reason of every dependency', () => {
-    const text = readFileSync(file, 'utf8');
-    const { dependencies } = JSON.parse(readFileSync(join(file, '..', 'package.json'), 'utf8')) as {
+  test('gives the reason for every dependency', () => {
+    const text = readFileSync(join(root, 'README.md'), 'utf8');
+    const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
       dependencies: Record<string, string>;
     };
     for (const name of Object.keys(dependencies)) expect(text).toMatch(new RegExp(`\\| ${name} \\| \\S`));
   });
+
+  test('has a README that can be read in five minutes', () => {
+    const lines = readFileSync(join(root, 'README.md'), 'utf8').split('\n');
+    expect(lines.length).toBeLessThanOrEqual(maxReadmeLines);
+  });
+
+  test('links only to files and headings that exist', () => {
+    const links = pageTexts().flatMap(([path, text]) =>
+      [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => ({ path, target })),
+    );
+    const inside = links.filter(({ target }) => !/^[a-z]+:/.test(target));
+    expect(inside.length).toBeGreaterThan(50);
+    expect(inside.filter(({ path, target }) => !isLinkGood(path, target))).toEqual([]);
+  });
 });
+
+function isLinkGood(from: string, target: string): boolean {
+  const [file = '', anchor] = target.split('#');
+  const path = file === '' ? join(root, from) : join(root, dirname(from), file);
+  if (!existsSync(path)) return false;
+  return anchor === undefined || headingAnchors(readFileSync(path, 'utf8')).has(anchor);
+}
+
+/** The anchors of a page's headings, as GitHub makes them. Comments in code blocks can look like headings. */
+function headingAnchors(text: string): ReadonlySet<string> {
+  const prose = text.replaceAll(/^```[^]*?^```/gm, '');
+  const headings = [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading);
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  );
+}

@@ -109,7 +109,7 @@ test('every provider of the table has a script, and every scripted provider is i
   expect([...table.keys()]).toEqual(Object.keys(scripts));
 });
 
-describe.each(Object.entries(scripts))('%s, configured as in the README,', (name, script) => {
+describe.each(Object.entries(scripts))('%s, configured as in docs/upstreams.md,', (name, script) => {
   let stage: Stage;
   beforeAll(async () => {
     stage = await openProvider(loadUpstream(table.get(name) ?? '{}'));

@@ -168,7 +168,7 @@ process.exit(survivors.length === 0 ? 0 : 1);
 function isFound({ name, file, find, replace, tests, script }: Mutation): boolean {
   const folder = mkdtempSync(join(tmpdir(), 'textgate-mutation-'));
   try {
-    for (const part of ['src', 'test', 'config', 'package.json', 'tsconfig.json', 'README.md'])
+    for (const part of ['src', 'test', 'config', 'docs', 'package.json', 'tsconfig.json', 'README.md'])
       cpSync(join(root, part), join(folder, part), { recursive: true });
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
     const source = readFileSync(join(folder, file), 'utf8');

@@ -158,8 +158,8 @@ describe.each(Object.entries(faults))(
   },
 );
 
-describe('the README', () => {
-  test('lists how each SDK reports each failure', () => {
+describe('the documentation', () => {
+  test('lists how each client library reports each fault', () => {
     const names = Object.keys(clients);
     const rows = [...seen].map(([fault, reports]) => `| ${fault} | ${reports.join(' | ')} |`);
     const table = [

@@ -5,7 +5,7 @@ import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { createKeyDirectory, hashKey } from '../../src/storage/key-directory.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
-/** The bound of look-ups of unknown keys, as README and code have it. */
+/** The bound of look-ups of unknown keys, as docs/operating.md and the code have it. */
 const maxUnknownLookUps = 64;
 
 const made = (number: number) => mintKey(Buffer.alloc(44, `${number} `));

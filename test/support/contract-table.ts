@@ -1,7 +1,7 @@
 import { registry } from '../../src/protocol/contract/registry.ts';
 import type { FieldPolicy, Rule } from '../../src/protocol/contract/rule.ts';
 
-/** The README's compatibility tables, one for each kind of object in a request. */
+/** The documentation's compatibility tables, one for each kind of object in a request. */
 export function writeContractTables(): string {
   const sections = [
     ['Chat Completions', registry.chat.rules],
@@ -18,11 +18,11 @@ export function writeContractTables(): string {
 function writeTable(rows: readonly Rule[]): string {
   const names = new Map<string, string[]>();
   for (const { name, policy, why } of rows) {
-    const said = `${writePolicy(policy)} | ${why}`;
-    names.set(said, [...(names.get(said) ?? []), `\`${name}\``]);
+    const cells = `${writePolicy(policy)} | ${why}`;
+    names.set(cells, [...(names.get(cells) ?? []), `\`${name}\``]);
   }
-  const lines = [...names].map(([said, fields]) => `| ${fields.join(' ')} | ${said} |`);
-  return ['| field | fate | why |', '|---|---|---|', ...lines].join('\n');
+  const lines = [...names].map(([cells, fields]) => `| ${fields.join(' ')} | ${cells} |`);
+  return ['| field | handling | why |', '|---|---|---|', ...lines].join('\n');
 }
 
 function writePolicy(policy: FieldPolicy): string {
@@ -30,15 +30,15 @@ function writePolicy(policy: FieldPolicy): string {
     case 'forward':
       return policy.required ? 'required' : 'used';
     case 'strip':
-      return 'taken out';
+      return 'stripped';
     case 'echo':
-      return 'taken out, repeated in the answer';
+      return 'stripped, repeated in the response';
     case 'sampling':
-      return `taken out; in strict mode refused unless ${policy.defaults.join(', ')}`;
+      return `stripped; in strict mode refused unless ${policy.defaults.join(', ')}`;
     case 'refuse':
       return policy.neutral.length === 0
         ? `refused: \`${policy.code}\``
-        : `taken out if ${policy.neutral.map((value) => `\`${JSON.stringify(value)}\``).join(', ')}, else \`${policy.code}\``;
+        : `stripped if ${policy.neutral.map((value) => `\`${JSON.stringify(value)}\``).join(', ')}, else \`${policy.code}\``;
     case 'misplaced':
       return 'refused: `unknown_parameter`, with a hint';
   }

@@ -1,11 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pageTexts } from './pages.ts';
 
-const file = join(import.meta.dirname, '..', '..', 'README.md');
+const root = join(import.meta.dirname, '..', '..');
 
 /**
- * The README with one of its sections as generated, and as it is. `UPDATE_README=1` writes the generated one, so that the
- * README describes behaviour that a test has observed.
+ * The page of the documentation that has a section, with the section as generated and as it is. `UPDATE_README=1` writes
+ * the generated one, so that the documentation describes behaviour that a test has observed.
  */
 export function compareSection(
   name: string,
@@ -13,11 +14,14 @@ export function compareSection(
 ): { readonly wanted: string; readonly found: string } {
   const start = `<!-- ${name}: written by UPDATE_README=1 npm test -->\n`;
   const end = `\n<!-- end of ${name} -->`;
-  const text = readFileSync(file, 'utf8');
-  const [before, rest] = text.split(start);
-  const [, after] = rest?.split(end) ?? [];
-  if (after === undefined) throw new Error(`the README has no section '${name}'`);
+  const pages = pageTexts().filter(([, text]) => text.includes(start) && text.includes(end));
+  const [page] = pages;
+  if (page === undefined || pages.length > 1)
+    throw new Error(`expected the section '${name}' on one page, found it on ${pages.length}`);
+  const [path, text] = page;
+  const [before, rest = ''] = text.split(start);
+  const [, after = ''] = rest.split(end);
   const wanted = `${before}${start}\n${content}\n${end}${after}`;
-  if (process.env['UPDATE_README'] === '1') writeFileSync(file, wanted);
-  return { wanted, found: readFileSync(file, 'utf8') };
+  if (process.env['UPDATE_README'] === '1') writeFileSync(join(root, path), wanted);
+  return { wanted, found: readFileSync(join(root, path), 'utf8') };
 }

@@ -5,15 +5,15 @@ import { parse } from 'yaml';
 import { loadConfigFile } from '../../src/config/load.ts';
 import type { ConfigInput } from '../../src/gateway.ts';
 
-const readme = join(import.meta.dirname, '..', '..', 'README.md');
+const page = join(import.meta.dirname, '..', '..', 'docs', 'upstreams.md');
 
 /** An upstream as written in a config file. */
 export type UpstreamInput = ConfigInput['upstreams'][string];
 
-/** The README's table of providers: the config line of each, by provider name. */
+/** The table of providers in docs/upstreams.md: the config line of each, by provider name. */
 export function readProvidersTable(): ReadonlyMap<string, string> {
-  const [, section = ''] = readFileSync(readme, 'utf8').split('<details><summary>Providers:');
-  const [table = ''] = section.split('</details>');
+  const [, section = ''] = readFileSync(page, 'utf8').split('\n## Providers\n');
+  const [table = ''] = section.split('\n## ');
   const rows = [...table.matchAll(/^\| ([^|]+) \| `(\{[^|]+\})` \| [^|]+ \|$/gm)];
   return new Map(rows.map(([, name = '', line = '']) => [name, line]));
 }

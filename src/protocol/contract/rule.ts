@@ -29,7 +29,7 @@ export interface Rule {
   readonly name: string;
   readonly type: ValueType;
   readonly policy: FieldPolicy;
-  /** One line for the README's table. */
+  /** One line for the table in docs/compatibility.md. */
   readonly why: string;
 }
 
