@@ -30,7 +30,7 @@ export interface KeyManagement {
   list(limit: number, before: string | null): Promise<KeyPage | null>;
   show(id: string): Promise<ApiKey | Refusal>;
   change(id: string, changes: KeyChanges): Promise<ApiKey | Refusal>;
-  /** Revokes a key: its requests in progress end, and no other begins. */
+  /** Revokes a key: none of its requests begins from then on; those in progress go on to their end. */
   revoke(id: string): Promise<ApiKey | Refusal>;
   /** Makes a new secret; the old one stays valid for `graceMs`. */
   rotate(id: string, graceMs: number): Promise<IssuedKey | Refusal>;
