@@ -67,7 +67,7 @@ export interface Attempt {
 export interface SettledRecord {
   readonly requestId: string;
   readonly outcome: Outcome;
-  /** The one whose answer the client got, or that was tried last; `null` when nothing was sent. */
+  /** The upstream whose answer or failure the client got; `null` when nothing was sent. */
   readonly upstream: string | null;
   readonly attempts: readonly Attempt[];
   /** The HTTP status that the client got; 499 when it left before it got one. */

@@ -135,15 +135,10 @@ export function dispatch(
   { clock }: Ports,
 ): Dispatched {
   const dispatchedMs = clock.monotonicMs();
-  exchange.stage = {
-    stage: 'dispatched',
-    key,
-    admission,
-    work,
-    dispatchedMs,
-    attempts: new AttemptLog(),
-  };
-  return exchange.stage;
+  const attempts = new AttemptLog();
+  const dispatched: Dispatched = { stage: 'dispatched', key, admission, work, dispatchedMs, attempts };
+  exchange.stage = dispatched;
+  return dispatched;
 }
 
 /** Begins the record, after which bytes may be sent; resolves with the refusal if it could not be begun. */
@@ -170,6 +165,8 @@ function unlessInterrupted(
 ): ExchangeResult {
   const usage = usageOf(result);
   if (signal.aborted && result.kind !== 'finished') return interruptedBy(signal, usage);
-  const isAlone = deliveries.every(({ hasLeft }) => hasLeft);
-  return isAlone && !signal.aborted ? { kind: 'interrupted', interruption: 'client_closed', usage } : result;
+  const haveAllLeft = deliveries.every(({ hasLeft }) => hasLeft);
+  return haveAllLeft && !signal.aborted
+    ? { kind: 'interrupted', interruption: 'client_closed', usage }
+    : result;
 }

@@ -53,7 +53,7 @@ export function createKeyDirectory(
   let generation = 0;
 
   return {
-    find(presented) {
+    async find(presented) {
       if (!isWellFormed(presented)) return null;
       const hash = hashKey(presented);
       const cached = cache.get(hash);
