@@ -4,7 +4,6 @@ import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
 import { readVariable } from '../config/environment.ts';
 import { ConfigError, environmentConfig, loadConfigFile } from '../config/load.ts';
 import { defaultAdminPort, defaultHost } from '../config/schema.ts';
-import { composeGateway } from '../gateway.ts';
 import type { ComposedGateway, Gateway } from '../gateway.ts';
 import { openStandardStream } from '../telemetry/log-destination.ts';
 import type { LogDestination } from '../telemetry/log-destination.ts';
@@ -44,6 +43,8 @@ async function serve({ config: file }: { config?: string }): Promise<void> {
     const config = file === undefined ? environmentConfig(process.env) : loadConfigFile(file, process.env);
     const adminToken =
       config.admin.token ?? ensureAdminToken(adminTokenFile, (line) => stderr.write(`${line}\n`));
+    // Loaded here, so that all other commands start without the gateway's packages.
+    const { composeGateway } = await import('../gateway.ts');
     const gateway = composeGateway(config, { adminToken, logLevel: 'info' });
     endOnSignalOrFault(gateway, stderr);
     if (file !== undefined) reloadOnChange(gateway, file, stderr);
