@@ -116,6 +116,7 @@ function composeOwnKeyPorts(ports: Ports, { storage, readLimiter, readTurns }: P
     readTurns,
     keys: ports.keys,
     inFlight: ports.inFlight,
+    onFault: ports.telemetry.fault,
     defaults: { limits: ports.defaultLimits, compatibility: ports.defaultCompatibility },
     accounts: (keyIds) => store.accounts(keyIds),
     listRecords: (filter, limit, cursor) => store.listRecords(filter, limit, cursor),

@@ -8,8 +8,8 @@ import type { Outcome } from './consumption.ts';
  * What an attempt shows of its upstream's health:
  * - `success`, `failure`: counts for the upstream, or against it;
  * - `busy`: the upstream limits requests, and others are tried before it for a while;
- * - `nothing`: the upstream responded, but that shows neither success nor failure;
- * - `unknown`: no response, for a reason outside the upstream.
+ * - `nothing`: neither, though the attempt came to its own end, which a trial request waits for;
+ * - `unknown`: neither, because the attempt was stopped from outside.
  */
 export type HealthSign = 'success' | 'failure' | 'busy' | 'nothing' | 'unknown';
 
@@ -110,6 +110,14 @@ export const failures: Readonly<Record<FailureKind, FailureRow>> = {
   first_byte_timeout: { ...timedOut, outcome: 'first_byte_timeout' },
   idle_timeout: { ...timedOut, outcome: 'idle_timeout' },
   total_timeout: { ...timedOut, outcome: 'total_timeout' },
+  unread: {
+    ...timedOut,
+    message: () => 'The answer was not read within the time that it may take.',
+    outcome: 'total_timeout',
+    result: 'interrupted',
+    mayGoElsewhere: false,
+    health: 'unknown',
+  },
   timed_out_itself: { ...timedOut, outcome: 'upstream_failed' },
   auth: {
     code: 'upstream_auth',

@@ -9,6 +9,7 @@ import type { Accounts } from '../domain/ports/accounts.ts';
 import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { RecordPages } from '../domain/ports/record-pages.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import { check, pageQuery, pathIdOf, unknownCursor } from './checked-input.ts';
@@ -41,6 +42,7 @@ export interface OwnKeyPorts extends RecordPages, Pick<Accounts, 'accounts'> {
   readonly readTurns: TurnQueue;
   readonly keys: KeyDirectory;
   readonly inFlight: RunningRequests;
+  readonly onFault: ReportFault;
   readonly defaults: KeyDefaults;
 }
 
@@ -109,7 +111,7 @@ async function listOwn(key: ApiKey, request: Request, ports: OwnKeyPorts): Promi
 
 /** Reads within the key's read limits; returns the refusal of an exceeded limit. */
 async function limitRead(
-  { readLimiter: limiter, readTurns }: OwnKeyPorts,
+  { readLimiter: limiter, readTurns, onFault }: OwnKeyPorts,
   { id }: ApiKey,
   requestId: string,
   read: () => Promise<object | Refusal>,
@@ -125,6 +127,7 @@ async function limitRead(
       retryAfterMs: 1_000,
     });
   } finally {
-    await limiter.release(id, requestId);
+    // A limiter that fails here must not turn a good answer into an error.
+    await limiter.release(id, requestId).catch((error: unknown) => onFault('slot not released', error));
   }
 }

@@ -12,9 +12,10 @@ import type { Admitted, Identified, Limited } from './stages.ts';
  */
 export async function admit(
   { key }: Identified,
-  { requestId, client, interruption }: Exchange,
+  exchange: Exchange,
   ports: Ports,
 ): Promise<Admitted | Limited | Refusal> {
+  const { requestId, client, interruption } = exchange;
   const { clock, inFlight, limiter } = ports;
   if (!inFlight.accepting) return draining();
   const limits = { ...ports.defaultLimits, ...key.limits };
@@ -33,9 +34,12 @@ export async function admit(
   if (!inFlight.accepting) return stop(draining());
   const limited = limitRefusal(decision, limits);
   if (limited !== null) return stop(limited);
-  if (!mayWait) return { stage: 'admitted', key, admission };
+  const admitted: Admitted = { stage: 'admitted', key, admission };
+  if (!mayWait) return admitted;
+  // It has its slot, which is shown, and stays true if the look-up throws.
+  exchange.stage = admitted;
   const found = await authenticate(client.authorization, ports.keys);
-  return isRefusal(found) ? stop(found) : { stage: 'admitted', key: found, admission };
+  return isRefusal(found) ? stop(found) : { ...admitted, key: found };
 }
 
 function draining(): Refusal {

@@ -2,7 +2,7 @@ import { classifyStatus } from '../protocol/upstream/classify-error.ts';
 import type { UpstreamReader } from '../protocol/upstream/dialect.ts';
 import { createReader } from '../protocol/upstream/read-answer.ts';
 import type { UpstreamRequest } from '../protocol/text.ts';
-import type { UpstreamAnswer } from '../domain/ports/upstreams.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
 import { mostTokensOf } from '../domain/pricing.ts';
 import type { Route } from '../domain/routing.ts';
 import type { AttemptLog, LoggedAttempt } from './attempt-log.ts';
@@ -144,13 +144,21 @@ async function readPart(
   { signal, onImplausible }: ReadOptions,
 ): Promise<ReadPart> {
   const bytes = await answer.read();
-  if (bytes !== null && !(bytes instanceof Uint8Array))
-    return { deltas: [], ending: endingOfFault(bytes, signal, reader.answer.knownUsage()) };
-  const part = bytes === null ? reader.end() : reader.push(bytes);
+  const part = takePart(bytes, reader, signal);
   if (bytes === null && part.ending === null)
     throw new Error('the body ended, but its reader returned no ending');
   if (part.ending !== null && reader.answer.implausible !== null) onImplausible(reader.answer.implausible);
   return part;
+}
+
+function takePart(
+  bytes: Uint8Array | null | UpstreamFault,
+  reader: UpstreamReader,
+  signal: AbortSignal,
+): ReadPart {
+  if (bytes === null) return reader.end();
+  if (bytes instanceof Uint8Array) return reader.push(bytes);
+  return { deltas: [], ending: endingOfFault(bytes, signal, reader.answer.knownUsage()) };
 }
 
 function fail(watch: AttemptWatch, ending: FailedEnding): FailedAttempt {

@@ -7,21 +7,8 @@ import type { AnswerWriter } from '../protocol/answer-writer.ts';
 import type { FinishedAnswer } from '../protocol/text.ts';
 import { writeRefusal } from '../protocol/write-refusal.ts';
 import type { AnswerHead, ClientConnection, HeadFacts } from './client-connection.ts';
+import type { DeliveryState } from './delivery-state.ts';
 import { watchSilence } from './keep-alive.ts';
-
-/**
- * - `reading`: the request has not been read yet, so any answer is an HTTP error;
- * - `waiting`: the writer is chosen, and nothing has been sent;
- * - `open`: a part of a stream was sent, so the status can't change any more;
- * - `passing`: the upstream's own head was sent;
- * - `ended`: the last byte was handed to the connection.
- */
-type State =
-  | { readonly phase: 'reading' }
-  | { readonly phase: 'waiting'; readonly writer: AnswerWriter }
-  | { readonly phase: 'open'; readonly writer: AnswerWriter }
-  | { readonly phase: 'passing'; readonly isWhole: boolean }
-  | { readonly phase: 'ended' };
 
 interface DeliveryTools {
   readonly clock: Clock;
@@ -42,7 +29,7 @@ interface DeliveryTools {
 export class Delivery {
   readonly #client: ClientConnection;
   readonly #tools: DeliveryTools;
-  #state: State = { phase: 'reading' };
+  #state: DeliveryState = { phase: 'reading' };
   #isPermitted = false;
   #hasLeft = false;
   #isSending = false;
@@ -140,6 +127,7 @@ export class Delivery {
 
   /** Sends a failure: an HTTP error while the status is still open, or the protocol's own failure event after that. */
   fail(refusal: Refusal): Promise<void> {
+    if (this.#state.phase === 'passing') throw new Error('delivery law broken: a second head');
     const ended = this.#end();
     if (ended.phase !== 'open') {
       const status = statusOf(refusal.code);
@@ -153,6 +141,7 @@ export class Delivery {
   /** Notes that the upstream's own head was sent, without a writer. */
   passHead(status: number): void {
     this.#expect('reading');
+    if (!this.#isPermitted) throw new Error('delivery law broken: a head before the request is recorded');
     this.#state = { phase: 'passing', isWhole: false };
     this.#sentStatus = status;
   }
@@ -165,6 +154,7 @@ export class Delivery {
 
   /** Ends a passed-on answer. An incomplete one breaks the connection, so that it can't pass for complete. */
   endPassing(): Promise<void> {
+    this.#expect('passing');
     const ended = this.#end();
     return ended.phase === 'passing' && ended.isWhole ? this.#client.end('') : this.#client.tearDown('');
   }
@@ -203,8 +193,15 @@ export class Delivery {
   /** A comment opens the stream, so a later failure is sent inside it. A client that does not read gets none. */
   #keepAlive(comment: string): void {
     if (!this.#isPermitted || this.#isSending || this.#hasLeft) return;
+    // Opening may throw, as when an app that mounts the router has answered already: nothing may escape into the timer.
+    this.#sendComment(comment).catch((error: unknown) =>
+      this.#tools.onFault('keep-alive comment failed', error),
+    );
+  }
+
+  async #sendComment(comment: string): Promise<void> {
     this.#openStream(this.#writer());
-    this.#write(comment).catch((error: unknown) => this.#tools.onFault('keep-alive comment failed', error));
+    await this.#write(comment);
   }
 
   #head(status: number, { contentType, isStream }: AnswerWriter): AnswerHead {
@@ -218,13 +215,13 @@ export class Delivery {
     throw new Error(`delivery law broken: text while ${state.phase}`);
   }
 
-  #expect(phase: State['phase']): void {
+  #expect(phase: DeliveryState['phase']): void {
     if (this.#state.phase !== phase)
       throw new Error(`delivery law broken: ${this.#state.phase} instead of ${phase}`);
   }
 
   /** Enters the `ended` state, once; returns the state before. */
-  #end(): State {
+  #end(): DeliveryState {
     const before = this.#state;
     if (before.phase === 'ended') throw new Error('delivery law broken: a second end');
     this.#state = { phase: 'ended' };

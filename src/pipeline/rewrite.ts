@@ -21,7 +21,7 @@ export async function rewrite(
       const nowMs = clock.monotonicMs();
       for (const delta of deltas) received.add(delta, nowMs);
       // One after the other begins at once; the slowest of them slows the upstream.
-      for (const sending of deliveries.map((delivery) => delivery.send(deltas))) await sending;
+      await Promise.all(deliveries.map((delivery) => delivery.send(deltas)));
     }
     if (ending === null) continue;
     if (ending.kind === 'finished') for (const delivery of deliveries) delivery.open();

@@ -72,7 +72,7 @@ export function runningView(
     stage.stage === 'routed' ||
     stage.stage === 'dispatched' ||
     stage.stage === 'recorded';
-  const hasSlot = isRead || stage.stage === 'admitted';
+  const hasSlot = isRead || (hasAdmission(stage) && stage.admission.decision.verdict === 'granted');
   return {
     requestId,
     protocol,
@@ -82,4 +82,8 @@ export function runningView(
     mode: isRead && protocol !== 'passthrough' ? mode : null,
     model,
   };
+}
+
+function hasAdmission(stage: Stage): stage is Extract<Stage, { readonly stage: 'limited' | 'admitted' }> {
+  return stage.stage === 'limited' || stage.stage === 'admitted';
 }

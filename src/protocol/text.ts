@@ -89,7 +89,9 @@ export type ConnectionFault =
   | 'broken'
   | 'first_byte_timeout'
   | 'idle_timeout'
-  | 'total_timeout';
+  | 'total_timeout'
+  /** The total time is over, and what came of the answer waits for a client that does not read it. */
+  | 'unread';
 
 /** Every kind of failure of an attempt at an upstream; `domain/failure.ts` has the consequences of each. */
 export type FailureKind =

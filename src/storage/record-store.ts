@@ -2,7 +2,7 @@ import type { NextId } from '../domain/ports/clock.ts';
 import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { OpenRecords, RecordLeases, RecoverableRecords } from '../domain/ports/records.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
-import { closeOpen, closeWithoutLease, selectClosable } from './close-statements.ts';
+import { closeOpen, closeWithoutLease, readClosed, selectClosable } from './close-statements.ts';
 import type { Engine, Statement } from './engine.ts';
 import { endLease, readLease, renewLease } from './lease-statements.ts';
 import { readCount, readRows } from './read-rows.ts';
@@ -59,8 +59,7 @@ export function createRecordStore(
       await engine.run(checkWrites);
     },
     async closeLostRecords() {
-      const [, closed = []] = await engine.run(closeWithoutLease());
-      return closed.length;
+      return readClosed(await engine.run(closeWithoutLease()));
     },
     countOpen: () =>
       readCount(engine, { sql: 'SELECT count(*) AS count FROM records WHERE outcome IS NULL', values: [] }),
@@ -74,8 +73,8 @@ export function createRecordStore(
     async closeAsLost(requestIds) {
       let count = 0;
       for (let at = 0; at < requestIds.length; at += closedAtOnce) {
-        const [, closed = []] = await engine.run(closeOpen(requestIds.slice(at, at + closedAtOnce)));
-        count += closed.length;
+        const some = requestIds.slice(at, at + closedAtOnce);
+        count += readClosed(await engine.run(closeOpen(some, owner)));
       }
       return count;
     },

@@ -31,6 +31,8 @@ export function createSettlementSpool(database: string, onFault: ReportFault): S
         file = opened.file;
         return readSpoolLines(opened.text);
       } catch (error) {
+        await file?.abandon();
+        file = null;
         if (!isFileMissing(error)) throw error;
         onFault('settlements that the database does not take would not outlive this process', error);
         return { records: [], damaged: 0 };

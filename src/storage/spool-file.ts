@@ -67,6 +67,11 @@ export class SpoolFile {
     }
   }
 
+  /** Closes the file as it is. */
+  abandon(): Promise<void> {
+    return this.#file.close();
+  }
+
   async #write(file: files.FileHandle, lines: readonly string[]): Promise<void> {
     const bytes = Buffer.from(`${this.#isTorn ? '\n' : ''}${lines.join('')}`);
     if (this.#end + bytes.length > maxBytes) throw new Error('the spool of settlements is full');

@@ -8,7 +8,10 @@ export function writeSpoolLine(record: SettledRecord): string {
   return `${checksumOf(json)} ${json}\n`;
 }
 
-/** Reads the settlements in some lines, in order, and counts the lines that are torn or hold something else. */
+/**
+ * Reads the settlements in some lines, in order, and counts the lines that are torn. Throws for a line that is intact
+ * and holds no settlement as this version knows them: it would be lost if it were passed over.
+ */
 export function readSpoolLines(text: string): {
   readonly records: readonly SettledRecord[];
   readonly damaged: number;
@@ -22,7 +25,10 @@ function readLine(line: string): SettledRecord | null {
   const json = line.slice(checksumLength + 1);
   if (line.slice(0, checksumLength) !== checksumOf(json)) return null;
   const record = parseJson(json);
-  return isSettledRecord(record) ? record : null;
+  if (isSettledRecord(record)) return record;
+  throw new Error(
+    'the spool has a settlement that this version can not read: start the version that wrote it once, which settles it',
+  );
 }
 
 /** Whether a value has the fields of a settlement: a value of another type would fail every time it is offered. */

@@ -139,7 +139,9 @@ export class BodyQueue {
     const nowMs = this.#clock.monotonicMs();
     const { firstByteMs, idleMs, totalMs } = this.#deadlines;
     const totalLeftMs = this.#startedMs + totalMs - nowMs;
-    if (totalLeftMs <= 0) return this.stop({ kind: 'fault', fault: 'total_timeout' });
+    // A client that does not read must not count against the upstream, whose circuit is everyone's.
+    const isUnread = this.#chunks.length > 0;
+    if (totalLeftMs <= 0) return this.stop({ kind: 'fault', fault: isUnread ? 'unread' : 'total_timeout' });
     const quiet: UpstreamFault = {
       kind: 'fault',
       fault: this.#lastActivityMs === null ? 'first_byte_timeout' : 'idle_timeout',

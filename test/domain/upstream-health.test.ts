@@ -251,6 +251,16 @@ describe('an upstream whose answers break off', () => {
   });
 });
 
+test('an answer that its client does not read says nothing of its upstream', () => {
+  const { health } = setUp();
+  for (let time = 0; time < 20; time++) {
+    const attempt = health.began('a');
+    attempt.opened();
+    attempt.ended(failures.unread.health, null);
+  }
+  expect(health.state('a')).toBe('closed');
+});
+
 describe('probes', () => {
   test('open a circuit when they fail, and close it with one success', () => {
     const { clock, health } = setUp();

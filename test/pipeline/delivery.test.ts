@@ -174,7 +174,11 @@ describe('a delivery', () => {
 
   test('ends an answer that is passed on as it came: whole, or torn down', async () => {
     const [whole, broken] = [openDelivery(), openDelivery()];
+    expect(() => whole.passHead(200)).toThrow('before the request is recorded');
+    whole.permit();
+    broken.permit();
     whole.passHead(418);
+    expect(() => whole.fail(failure)).toThrow('a second head');
     whole.passWhole();
     await whole.endPassing();
     broken.passHead(200);

@@ -104,3 +104,25 @@ test('a record that is still being begun when its upstream call throws is settle
   expect(rows).toEqual([{ outcome: 'server_error' }]);
   expect(request.sent.status).toBe(500);
 });
+
+test('a slot counts as taken while its key is looked up again after the wait', async () => {
+  const { keys, inFlight } = pipeline.ports;
+  const again = Promise.withResolvers<void>();
+  let lookUps = 0;
+  const instead = {
+    defaultLimits: { ...pipeline.ports.defaultLimits, queueWaitMs: 1_000 },
+    keys: {
+      async find(presented: string) {
+        if (++lookUps === 2) await again.promise;
+        return keys.find(presented);
+      },
+    },
+  };
+  const keyId = await pipeline.addKey(null);
+  const request = await pipeline.start(keyId, body, 'chat', instead);
+  expect((await inFlight.count([keyId])).get(keyId)).toBe(1);
+  again.resolve();
+  await pipeline.quiet();
+  request.leave();
+  await request.done;
+});

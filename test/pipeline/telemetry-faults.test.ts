@@ -45,3 +45,27 @@ test('a stream that could not be opened is not counted as one', async () => {
   expect(counted).toEqual([]);
   expect(ended).toMatchObject({ streamOpened: false, outcome: 'server_error' });
 });
+
+test('a keep-alive comment that could not open its stream is a fault in the log, and nothing more', async () => {
+  const faults: string[] = [];
+  const telemetry = { ...pipeline.ports.telemetry, fault: (message: string) => void faults.push(message) };
+  const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { telemetry });
+  request.failToOpen();
+  expect(() => pipeline.clock.advance(30_000)).not.toThrow();
+  await pipeline.quiet();
+  expect(faults).toEqual(['keep-alive comment failed', 'keep-alive comment failed']);
+  request.leave();
+  await request.done;
+});
+
+test('implausible usage of an answer that breaks off is reported', async () => {
+  const faults: string[] = [];
+  const telemetry = { ...pipeline.ports.telemetry, fault: (message: string) => void faults.push(message) };
+  const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { telemetry });
+  const [opening = '', text = ''] = chatFrames(['one ']);
+  const usage = { prompt_tokens: 999_999_999, completion_tokens: 1, total_tokens: 1_000_000_000 };
+  request.call?.give(`${opening}${text}data: ${JSON.stringify({ choices: [], usage })}\n\n`);
+  request.call?.give({ kind: 'fault', fault: 'broken' });
+  await request.done;
+  expect(faults).toEqual(['implausible usage from an upstream: counted instead']);
+});

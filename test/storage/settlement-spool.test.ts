@@ -6,6 +6,7 @@ import { free } from '../../src/domain/pricing.ts';
 import { createSettlementSpool } from '../../src/storage/settlement-spool.ts';
 import type { SettlementSpool } from '../../src/domain/ports/settlement-spool.ts';
 import { writeSpoolLine } from '../../src/storage/spool-lines.ts';
+import { checksumOf } from '../../src/shared/checksum.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 const reservedBytes = 4 * 1_024 * 1_024;
@@ -146,11 +147,27 @@ describe('the spool of settlements', () => {
   test.each([
     ['whose checksum is wrong', writeSpoolLine(record('x')).replace('"chargeNanos":5', '"chargeNanos":6')],
     ['that are not JSON', 'AAAAAA {"\n'],
-    ['that lack a field', writeSpoolLine({ ...record('x'), status: undefined } as unknown as SettledRecord)],
-    ['whose charge is negative', writeSpoolLine({ ...record('x'), chargeNanos: -1 })],
   ])('skips lines %s, and keeps those around them', async (_name, line) => {
     writeFileSync(file, writeSpoolLine(record('a')) + line + writeSpoolLine(record('b')));
     expect((await open()).left).toEqual(['a', 'b', 1]);
+  });
+
+  test.each([
+    ['lacks a field', { ...record('x'), status: undefined } as unknown as SettledRecord],
+    ['has a negative charge', { ...record('x'), chargeNanos: -1 }],
+  ])('refuses to open with an intact line that %s, and keeps it', async (_name, left) => {
+    const text = writeSpoolLine(record('a')) + writeSpoolLine(left);
+    writeFileSync(file, text);
+    await expect(open()).rejects.toThrow('start the version that wrote it once');
+    expect(readFileSync(file, 'utf8').startsWith(text)).toBe(true);
+  });
+
+  test('reads the lines that its first version wrote', async () => {
+    const json =
+      '{"requestId":"req_1","outcome":"completed","upstream":"u","attempts":[],"status":200,"usage":null,' +
+      '"usageSource":"none","price":null,"chargeNanos":5,"firstTextMs":1.5,"totalMs":2}';
+    writeFileSync(file, `${checksumOf(json)} ${json}\n`);
+    expect((await open()).left).toEqual(['req_1', 0]);
   });
 
   test('grows beyond its reserved space, and shrinks back when it is cleared', async () => {

@@ -40,9 +40,19 @@ export function createSqliteEngine(options: SqliteOptions): Engine {
   const threads = keepThreads(file, options, lost.resolve);
   const { writer } = threads;
   const firstOpened = writer.thread.opened;
-  // The first unit of all, before a store can take a lease. The lock proves every earlier owner dead, so what those left
-  // open can be closed at once. Where it fails, as on a full disk, the leases end for not being renewed.
-  writer.thread.submit([endAllLeases]).catch(() => {});
+  let hasEndedLeases = false;
+  /**
+   * The first unit of all, offered again in front of the next ones until it is committed: the lock proves every earlier
+   * owner dead, so the records that those left open can be closed at once.
+   */
+  let ending: Promise<void> | null = null;
+  const startEnding = (): void => {
+    ending = writer.thread.submit([endAllLeases]).then(
+      () => void (hasEndedLeases = true),
+      () => void (ending = null),
+    );
+  };
+  startEnding();
   const ready = firstOpened.then(async () => {
     if (isFile) removeOldCopies(file);
     await threads.reader?.thread?.opened;
@@ -51,6 +61,7 @@ export function createSqliteEngine(options: SqliteOptions): Engine {
 
   const run: Engine['run'] = async (unit) => {
     if (writer.broken !== null) throw writer.broken;
+    if (!hasEndedLeases && ending === null) startEnding();
     return writer.thread.submit(unit);
   };
   return {
