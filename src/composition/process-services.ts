@@ -4,7 +4,7 @@ import { keepLease } from '../background/keep-lease.ts';
 import { monitorLedger } from '../background/monitor-ledger.ts';
 import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { Config } from '../config/schema.ts';
-import { createMemoryLimiter } from '../coordination/memory.ts';
+import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';

@@ -13,7 +13,7 @@ import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import { check, pageQuery, pathIdOf, unknownCursor } from './checked-input.ts';
-import { authenticateRequest } from './client-connection.ts';
+import { authenticateRequest } from './http-client-connection.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
 import { emptyAccount, presentKey } from './present-key.ts';
 import type { KeyDefaults } from './present-key.ts';

@@ -11,7 +11,7 @@ import type { PassthroughTransport, PassthroughPath } from '../pipeline/run-pass
 import { isOversized, startBody, tooLarge } from './body.ts';
 import { PassthroughCall } from './passthrough-call.ts';
 import type { PassthroughLimits } from './passthrough-call.ts';
-import { HttpClientConnection } from './client-connection.ts';
+import { HttpClientConnection } from './http-client-connection.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
 import { requestIdOf } from './request-id.ts';
 

@@ -10,7 +10,7 @@ import { findModel, mayUse } from '../pipeline/route.ts';
 import { runTextRequest } from '../pipeline/run-request.ts';
 import { createOwnKeyRoutes } from './own-key-routes.ts';
 import type { OwnKeyPorts } from './own-key-routes.ts';
-import { HttpClientConnection, authenticateRequest } from './client-connection.ts';
+import { HttpClientConnection, authenticateRequest } from './http-client-connection.ts';
 import { createPassthroughRouter } from './passthrough.ts';
 import type { Passthrough, PassthroughMiddlewares } from './passthrough.ts';
 import { methodNotAllowed, refuseFaults, unknownUrl } from './fallback-handlers.ts';

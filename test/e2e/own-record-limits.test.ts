@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createMemoryLimiter } from '../../src/coordination/memory.ts';
+import { createMemoryLimiter } from '../../src/coordination/memory-limiter.ts';
 import { createTurnQueue } from '../../src/domain/turn-queue.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import { createOwnKeyRoutes } from '../../src/http/own-key-routes.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import { createMemoryLimiter } from '../../src/coordination/memory.ts';
+import { createMemoryLimiter } from '../../src/coordination/memory-limiter.ts';
 import { isUsable } from '../../src/domain/api-key.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports/upstreams.ts';

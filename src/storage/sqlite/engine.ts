@@ -7,7 +7,7 @@ import { realDatabasePath } from '../private-files.ts';
 import { copyDatabase, removeOldCopies } from './copy.ts';
 import { watchFiles } from './file-watch.ts';
 import type { FileWatch } from './file-watch.ts';
-import type { ThreadOptions } from './messages.ts';
+import type { ThreadOptions } from './thread-messages.ts';
 import { keepReader } from './reader.ts';
 import type { Reader } from './reader.ts';
 import { startDatabaseThread } from './thread.ts';

@@ -1,5 +1,5 @@
 import type { StorageReason } from '../../domain/storage-refusal.ts';
-import type { UnitFailure } from './messages.ts';
+import type { UnitFailure } from './thread-messages.ts';
 
 /** By SQLite's primary result codes (https://sqlite.org/rescode.html). */
 const reasonByCode: ReadonlyMap<number, StorageReason> = new Map([

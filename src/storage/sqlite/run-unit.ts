@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import type { Results, Row, Statement } from '../engine.ts';
 import { failureOf } from './failure-reason.ts';
-import type { NumberedUnit, UnitResult } from './messages.ts';
+import type { NumberedUnit, UnitResult } from './thread-messages.ts';
 
 /** Runs statements on one connection, each prepared once. */
 export class UnitRunner {

@@ -3,7 +3,7 @@ import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Results, Statement } from '../engine.ts';
 import { reasonOf } from './failure-reason.ts';
 import type { FileIds } from './file-ids.ts';
-import type { ThreadOptions, ThreadReply, ThreadRequest, UnitResult } from './messages.ts';
+import type { ThreadOptions, ThreadReply, ThreadRequest, UnitResult } from './thread-messages.ts';
 
 /** The part of a worker thread that is used here. */
 type ThreadPort = Pick<Worker, 'postMessage' | 'on' | 'terminate'>;

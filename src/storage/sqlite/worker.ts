@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { idsOf } from './file-ids.ts';
 import type { FileIds } from './file-ids.ts';
-import type { NumberedUnit, ThreadOptions, ThreadReply, ThreadRequest } from './messages.ts';
+import type { NumberedUnit, ThreadOptions, ThreadReply, ThreadRequest } from './thread-messages.ts';
 import { migrate } from './migrate.ts';
 import { lockOwnership } from './owner-lock.ts';
 import { rescue, writeCopy } from './rescue.ts';

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createMemoryLimiter } from '../../src/coordination/memory.ts';
+import { createMemoryLimiter } from '../../src/coordination/memory-limiter.ts';
 import { describeLimiter } from '../conformance/limiter.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
