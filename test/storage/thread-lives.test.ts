@@ -4,6 +4,9 @@ import { join } from 'node:path';
 import type { Worker } from 'node:worker_threads';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
+import { setImmediate } from 'node:timers/promises';
+import { createSqliteEngine } from '../../src/storage/sqlite/engine.ts';
+import type { NumberedUnit, ThreadReply, UnitResult } from '../../src/storage/sqlite/thread-messages.ts';
 import { copyDatabase } from '../../src/storage/sqlite/copy.ts';
 import { keepReader } from '../../src/storage/sqlite/reader.ts';
 import { startDatabaseThread } from '../../src/storage/sqlite/thread.ts';
@@ -72,4 +75,30 @@ test('a copy that can not be synced to the disk ends its thread before its file 
   });
   await expect(copying).rejects.toThrow('ENOENT');
   expect(worker.asked).toEqual([{ kind: 'close', rescue: false }]);
+});
+
+test('the end of earlier leases is offered again until the database accepts it, then no more', async () => {
+  const worker = new ScriptedThread();
+  const clock = createFakeClock();
+  const startThread = () => worker.port;
+  const engine = createSqliteEngine({
+    path: ':memory:',
+    durability: 'normal',
+    clock,
+    onFault() {},
+    startThread,
+  });
+  const sqlOf = (request: unknown) => (request as NumberedUnit).unit.map(({ sql }) => sql);
+  const reply = async (result: UnitResult): Promise<void> => {
+    worker.emit('message', { kind: 'results', results: [result] } satisfies ThreadReply);
+    await setImmediate();
+  };
+  const unit = [{ sql: 'SELECT 1', values: [] }];
+  const leases = ['DELETE FROM owners'];
+  await reply({ kind: 'failed', id: 1, error: 'database is locked', code: 5 });
+  engine.run(unit).catch(() => {});
+  expect(worker.asked.map(sqlOf)).toEqual([leases, leases, ['SELECT 1']]);
+  await reply({ kind: 'done', id: 2, rows: [[]] });
+  engine.run(unit).catch(() => {});
+  expect(worker.asked.map(sqlOf).slice(3)).toEqual([['SELECT 1']]);
 });
