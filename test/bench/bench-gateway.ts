@@ -18,6 +18,8 @@ export interface BenchGateway {
   load(order: LoadOrder['load'], keys: number): Promise<LoadResult>;
   /** Reads from the admin listener; resolves with the duration in milliseconds. */
   time(path: string): Promise<number>;
+  /** The longest commit of a block beside the database since the last call, in milliseconds: no answer can be sooner. */
+  diskDelayMs(): Promise<number>;
   readonly forget: { readonly url: string; readonly token: string };
   close(): Promise<void>;
 }
@@ -50,6 +52,7 @@ export async function startBenchGateway(filling: {
   children.push(gateway);
   const [url = '', adminUrl = ''] = await listening(gateway);
   const loader = startChild('child-load.ts');
+  const disk = startChild('child-disk.ts', folder);
   return {
     folder,
     environment: { TEXTGATE_ADMIN_URL: adminUrl, TEXTGATE_ADMIN_TOKEN: adminToken },
@@ -58,6 +61,11 @@ export async function startBenchGateway(filling: {
       loader.send({ url, keys, load } satisfies LoadOrder);
       const [result] = (await once(loader, 'message')) as [LoadResult];
       return result;
+    },
+    async diskDelayMs() {
+      disk.send('');
+      const [longestMs] = (await once(disk, 'message')) as [number];
+      return longestMs;
     },
     async time(path) {
       const startedMs = performance.now();
@@ -73,6 +81,7 @@ export async function startBenchGateway(filling: {
       await once(gateway, 'close');
       upstream.kill();
       loader.kill();
+      disk.kill();
       rmSync(folder, { recursive: true });
     },
   };
@@ -89,8 +98,8 @@ export function shown(found: LoadResult): string {
   );
 }
 
-function startChild(file: string): ChildProcess {
-  const child = fork(join(import.meta.dirname, file));
+function startChild(file: string, ...args: readonly string[]): ChildProcess {
+  const child = fork(join(import.meta.dirname, file), args);
   children.push(child);
   return child;
 }
