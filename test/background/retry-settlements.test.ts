@@ -3,7 +3,6 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
 import type { Clock } from '../../src/domain/ports/clock.ts';
 import type { ReportFault } from '../../src/domain/ports/telemetry.ts';
-import { free } from '../../src/domain/pricing.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { sweepOrphans } from '../../src/background/sweep-orphans.ts';
 import { createStore } from '../../src/storage/store.ts';
@@ -13,6 +12,7 @@ import type { KeptSettlements } from '../../src/background/retry-settlements.ts'
 import { eventually } from '../support/eventually.ts';
 import type { SettlementSpool } from '../../src/domain/ports/settlement-spool.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { openedRecord, settledRecord } from '../support/stored-rows.ts';
 
 /** Records of which only settlements matter, and which fail while `fault` is set. */
 function startRecords() {
@@ -58,32 +58,9 @@ async function keep(
   return kept;
 }
 
-const opened: OpenedRecord = {
-  requestId: 'b',
-  keyId: 'key_a',
-  createdAtMs: 1,
-  protocol: 'chat',
-  mode: 'sync',
-  model: 'm',
-  upstream: 'u',
-  queuedMs: 0,
-  price: free,
-  hold: { nanos: 0, leastNanos: 1 },
-};
+const opened: OpenedRecord = { ...openedRecord, requestId: 'b', hold: { nanos: 0, leastNanos: 1 } };
 
-const record = (requestId: string): SettledRecord => ({
-  requestId,
-  outcome: 'completed',
-  upstream: null,
-  attempts: [],
-  status: 200,
-  usage: null,
-  usageSource: 'none',
-  price: null,
-  chargeNanos: 1,
-  firstTextMs: null,
-  totalMs: 1,
-});
+const record = (requestId: string): SettledRecord => ({ ...settledRecord, requestId });
 
 describe('settlements that the database does not take', () => {
   test('are kept in order, and made once it takes them again', async () => {

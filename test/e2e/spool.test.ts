@@ -15,6 +15,7 @@ import { modelPrice } from '../support/model-price.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
+import { payingKey } from '../support/stored-rows.ts';
 
 const keyId = 'key_payer';
 
@@ -46,17 +47,7 @@ const settled = (requestId: string, chargeNanos: number): SettledRecord => ({
 async function leaveDatabase(path: string): Promise<void> {
   const engine = openTestEngine(path);
   const store = createStore(engine, { nextId: () => randomUUID(), now: () => Date.now(), report: () => {} });
-  const key = {
-    id: keyId,
-    name: 'payer',
-    createdAtMs: 1,
-    limits: {},
-    models: null,
-    expiresAt: null,
-    revokedAtMs: null,
-    hasBalance: true,
-    compatibility: {},
-  };
+  const key = { ...payingKey, id: keyId, name: 'payer' };
   await store.createKey(key, 'hash', 1_000_000_000);
   for (const requestId of ['req_a', 'req_b', 'req_lost'])
     await store.open({

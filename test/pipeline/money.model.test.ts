@@ -8,6 +8,7 @@ import { modelPrice } from '../support/model-price.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness.ts';
 import { propertyRun } from '../support/property-run.ts';
+import { settledRecord } from '../support/stored-rows.ts';
 
 const runs = Number(process.env['MONEY_RUNS'] ?? 10_000);
 /** Runs per database, so that checking every account stays cheap. */
@@ -214,17 +215,9 @@ const settleTwice = (index: number): Command =>
     ({ over }) => over.length > 0,
     async ({ over }, { pipeline }) => {
       const again = pipeline.store.settle({
+        ...settledRecord,
         requestId: pick(over, index),
-        outcome: 'completed',
-        upstream: null,
-        attempts: [],
-        status: 200,
-        usage: null,
-        usageSource: 'none',
-        price: null,
         chargeNanos: 1_000_000,
-        firstTextMs: null,
-        totalMs: 1,
       });
       await expect(again).rejects.toThrow('no open record');
     },

@@ -13,6 +13,7 @@ import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
 import { openTestEngine } from '../support/test-engine.ts';
+import { openedRecord, payingKey } from '../support/stored-rows.ts';
 
 /** Whole readings that are meant: of tables with a row per key or process, and of the open records. */
 const meantScans = new Set([
@@ -33,29 +34,8 @@ const pageScans = new Set([
 const findsOne =
   /INDEX (sqlite_autoindex_(records|ledger)_1|records_pending)\b|sqlite_autoindex_ledger_2 \(key_id=\? AND reference=\?\)/;
 
-const key: ApiKey = {
-  id: 'key_new',
-  name: 'x',
-  createdAtMs: 1,
-  limits: {},
-  models: null,
-  expiresAt: null,
-  revokedAtMs: null,
-  hasBalance: true,
-  compatibility: {},
-};
-const opened: OpenedRecord = {
-  requestId: 'req_new',
-  keyId: 'key_new',
-  createdAtMs: 1,
-  protocol: 'chat',
-  mode: 'sync',
-  model: 'm',
-  upstream: 'u',
-  queuedMs: 0,
-  price: free,
-  hold: { nanos: 5, leastNanos: 1 },
-};
+const key: ApiKey = { ...payingKey, id: 'key_new' };
+const opened: OpenedRecord = { ...openedRecord, requestId: 'req_new', keyId: key.id };
 const settled: SettledRecord = {
   requestId: 'req_new',
   outcome: 'completed',

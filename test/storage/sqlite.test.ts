@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import { createHash, randomUUID } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { free } from '../../src/domain/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
@@ -11,6 +10,7 @@ import { createStore } from '../../src/storage/store.ts';
 import { say } from '../conformance/engine.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { openedRecord, payingKey } from '../support/stored-rows.ts';
 
 const tools = { nextId: () => randomUUID(), now: () => 7, report: () => {} };
 
@@ -133,29 +133,8 @@ describe('a database', () => {
 });
 
 describe('a process on a file', () => {
-  const opened = {
-    requestId: 'req_1',
-    keyId: 'key_a',
-    createdAtMs: 1,
-    protocol: 'chat',
-    mode: 'sync',
-    model: 'm',
-    upstream: 'u',
-    queuedMs: 0,
-    price: free,
-    hold: { nanos: 700, leastNanos: 1 },
-  } as const;
-  const key = {
-    id: 'key_a',
-    name: 'a',
-    createdAtMs: 1,
-    limits: {},
-    models: null,
-    expiresAt: null,
-    revokedAtMs: null,
-    hasBalance: true,
-    compatibility: {},
-  };
+  const opened = { ...openedRecord, hold: { nanos: 700, leastNanos: 1 } };
+  const key = payingKey;
 
   test('closes at once what the process before it left open: the lock of the file proves that one dead', async () => {
     const path = join(makeTemporaryFolder(), 'textgate.db');

@@ -1,0 +1,45 @@
+import type { ApiKey } from '../../src/domain/api-key.ts';
+import type { OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
+import { free } from '../../src/domain/pricing.ts';
+
+/** A key without settings of its own, which pays for its requests. */
+export const payingKey: ApiKey = {
+  id: 'key_a',
+  name: 'a',
+  createdAtMs: 1,
+  limits: {},
+  models: null,
+  expiresAt: null,
+  revokedAtMs: null,
+  hasBalance: true,
+  compatibility: {},
+};
+
+/** A record of that key's, as it begins, with a hold of 5 nano-USD. */
+export const openedRecord: OpenedRecord = {
+  requestId: 'req_1',
+  keyId: payingKey.id,
+  createdAtMs: 1,
+  protocol: 'chat',
+  mode: 'sync',
+  model: 'm',
+  upstream: 'u',
+  queuedMs: 0,
+  price: free,
+  hold: { nanos: 5, leastNanos: 1 },
+};
+
+/** How it ends: whole, at 1 nano-USD. */
+export const settledRecord: SettledRecord = {
+  requestId: openedRecord.requestId,
+  outcome: 'completed',
+  upstream: null,
+  attempts: [],
+  status: 200,
+  usage: null,
+  usageSource: 'none',
+  price: null,
+  chargeNanos: 1,
+  firstTextMs: null,
+  totalMs: 1,
+};
