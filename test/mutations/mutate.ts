@@ -44,7 +44,7 @@ const mutations: readonly Mutation[] = [
     tests: ['test/conformance/sqlite.test.ts'],
   },
   {
-    name: 'a sweep that closes what it listed, whoever has renewed its lease since then',
+    name: 'a sweep that closes listed records whose owners have a lease again',
     file: 'src/storage/close-statements.ts',
     find: 'return closeAsLost(`(owner = ? OR ${hasNoLease}) AND',
     replace: 'return closeAsLost(`(owner = ? OR 1 = 1) AND',
