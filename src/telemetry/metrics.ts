@@ -41,6 +41,8 @@ const streamEndings: Readonly<Record<Outcome, string>> = {
 interface MetricSources {
   /** The circuit state of every upstream; one that asked for a pause counts as open. */
   readonly upstreamStates: () => Readonly<Record<string, UpstreamState>>;
+  /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
+  readonly modelAvailability: () => readonly (readonly [model: string, isAvailable: boolean])[];
   readonly ledgerFigures: () => LedgerFigures;
   /** The age of the oldest waiting settlement, in milliseconds; 0 when none waits. */
   readonly settlementLagMs: () => number;
@@ -166,12 +168,14 @@ function observeAnswer(
 }
 
 function readSources(
-  { upstreamStates, ledgerFigures, settlementLagMs, logLinesDropped }: MetricSources,
-  { upstreamState, holds, imbalance, lowBalance, ledgerLag, logDropped }: Instruments,
+  { upstreamStates, modelAvailability, ledgerFigures, settlementLagMs, logLinesDropped }: MetricSources,
+  { upstreamState, modelAvailable, holds, imbalance, lowBalance, ledgerLag, logDropped }: Instruments,
 ): void {
   upstreamState.reset();
   for (const [upstream, state] of Object.entries(upstreamStates()))
     upstreamState.set({ upstream }, stateValues[state]);
+  modelAvailable.reset();
+  for (const [model, isAvailable] of modelAvailability()) modelAvailable.set({ model }, isAvailable ? 1 : 0);
   const { openHolds, imbalanceNanos, lowBalances } = ledgerFigures();
   holds.set(openHolds);
   imbalance.set(imbalanceNanos ?? Number.NaN);
