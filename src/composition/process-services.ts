@@ -78,6 +78,11 @@ export interface ProcessServices {
   close(): Promise<void>;
 }
 
+/** What is read while no config is in force yet. */
+function nothingActive(lowBalanceNanos: number): ActiveConfig {
+  return { lowBalanceNanos, upstreamStates: () => ({}), modelAvailability: () => [] };
+}
+
 /** Builds the services of a process. Without tracing settings nothing is traced. */
 export function createProcessServices(
   config: Config,
@@ -92,11 +97,7 @@ export function createProcessServices(
   const inFlight = createInFlight();
   const limiter = createMemoryLimiter(clock);
   const readLimiter = createMemoryLimiter(clock);
-  let active: ActiveConfig = {
-    lowBalanceNanos: config.limits.lowBalance,
-    upstreamStates: () => ({}),
-    modelAvailability: () => [],
-  };
+  let active = nothingActive(config.limits.lowBalance);
   const lease = keepLease(store, clock, log.fault);
   const ledgerMonitor = monitorLedger(store, ledgerAudit, clock, {
     lowBalanceNanos: () => active.lowBalanceNanos,

@@ -60,11 +60,9 @@ describe.each(dashboards)('the dashboard in $file', ({ text, dashboard, panels }
 
   test('has its variables, each with an all-value', () => {
     const { list } = dashboard.templating;
+    const shared = ['datasource', 'job', 'instance', 'model', 'upstream'];
     const own = dashboard.title === 'textgate / Service' ? ['protocol'] : [];
-    expect(list.map(({ name }) => name)).toEqual([
-      ...['datasource', 'job', 'instance', 'model', 'upstream'],
-      ...own,
-    ]);
+    expect(list.map(({ name }) => name)).toEqual([...shared, ...own]);
     for (const { name, includeAll, allValue } of list.slice(1)) {
       expect(includeAll).toBe(true);
       // Only jobs that scrape a gateway: other programs, too, have metrics of their process.
