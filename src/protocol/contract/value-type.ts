@@ -122,7 +122,7 @@ export function either(...types: readonly [ValueType, ...ValueType[]]): ValueTyp
 export function invalidType(path: string, expected: string, value: unknown): Refusal {
   return refuse(
     'invalid_type',
-    `Invalid type for '${path}': expected ${expected}, but got ${describe(value)} instead.`,
+    `Invalid type for '${path}': expected ${expected}, but got ${nameType(value)} instead.`,
     { param: path },
   );
 }
@@ -205,7 +205,7 @@ function outOfRange(
 }
 
 /** A JSON value's type with its article, for error messages. */
-function describe(value: unknown): string {
+export function nameType(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
   if (typeof value === 'number') return Number.isInteger(value) ? 'an integer' : 'a decimal';
