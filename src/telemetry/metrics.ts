@@ -3,7 +3,7 @@ import { connectionRefusals } from '../domain/connection-refusal.ts';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { Telemetry } from '../domain/ports/telemetry.ts';
-import { registeredName } from '../protocol/contract/registry.ts';
+import { registeredName, strippedLabel } from '../protocol/contract/registry.ts';
 import type { Outcome } from '../domain/consumption.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { Refusal } from '../shared/errors.ts';
@@ -105,7 +105,7 @@ export function createMetrics(): Metrics {
 }
 
 function countParameters({ stripped, outcome, refusal }: ExchangeSummary, instruments: Instruments): void {
-  for (const name of stripped) instruments.stripped(registeredName(name)).inc();
+  for (const name of stripped) instruments.stripped(strippedLabel(name)).inc();
   if (refusal === null) return;
   if (outcome === 'refused' && refusal.param !== null)
     instruments.rejected(registeredName(refusal.param)).inc();
