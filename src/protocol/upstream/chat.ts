@@ -4,7 +4,6 @@ import type { Answer } from './answer.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader, DialectQuirks } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import { classifyReported } from './classify-error.ts';
 import type { UsageNames } from './token-counts.ts';
 
 /** DeepSeek, Moonshot, SGLang, Together and Databricks report details beside the totals, not in sub-objects. */
@@ -61,7 +60,7 @@ function writeRequest(
 }
 
 function readEvent(frame: Frame, name: string, answer: Answer): void {
-  if (name === 'error') return answer.fail(classifyReported(frame['error'] ?? frame));
+  if (name === 'error') return answer.failAsReported(frame['error'] ?? frame);
   readChoice(frame, answer.hasText ? 'delta' : 'either', answer);
 }
 
@@ -78,7 +77,7 @@ function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: A
   answer.report(usageIn(frame), usageNames);
   const choice = firstChoice(frame['choices']);
   const error = frame['error'] ?? choice?.['error'] ?? (frame['object'] === 'error' ? frame : null);
-  if (error !== null) return answer.fail(classifyReported(error));
+  if (error !== null) return answer.failAsReported(error);
   if (choice === null) return;
   const reason = choice['finish_reason'] ?? choice['finishReason'];
   if (typeof reason === 'string' && reason !== '') answer.finishWith(reason);
