@@ -56,7 +56,7 @@ function headersOf({
 
 /** What the upstream's own messages must not show. */
 function secretsOf(config: UpstreamConfig): UpstreamSecrets {
-  const { url, apiKey, headers: added = {} } = config;
+  const { url, apiKey, headers: added } = config;
   const keys = [
     ...(apiKey === undefined ? [] : [apiKey]),
     ...Object.values(added),

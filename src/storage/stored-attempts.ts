@@ -19,10 +19,7 @@ export function writeAttempts(attempts: readonly Attempt[]): string {
 /** The attempts in a record, of this version or an older one. */
 export function readAttempts(text: string): readonly Attempt[] {
   const stored = JSON.parse(text) as readonly Stored[];
-  return stored.map(({ startedMs = null, cause = null, upstreamError = null, ...attempt }) => ({
-    ...attempt,
-    startedMs,
-    cause,
-    upstreamError,
-  }));
+  return stored.map((attempt) =>
+    Object.assign({ startedMs: null, cause: null, upstreamError: null }, attempt),
+  );
 }

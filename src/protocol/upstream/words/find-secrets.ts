@@ -113,7 +113,7 @@ function markOfWord({ text }: Word, before: Word | null): Mark | null {
     const found = markOfShape(part);
     if (found !== null) return found;
   }
-  if (values.length === 0 || values.every((value) => plainWord.test(value) || isAmount(value))) return null;
+  if (values.every((value) => plainWord.test(value) || isAmount(value))) return null;
   if (secretNames.test(name)) return '[key]';
   return accountNames.test(name) || joinedIds.test(name) ? '[id]' : null;
 }

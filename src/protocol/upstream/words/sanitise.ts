@@ -82,7 +82,7 @@ function findSecret(message: string, secret: string): readonly Span[] {
   const mark: Mark = '[key]';
   // The first word of several is the scheme, such as `Bearer`.
   const parts = [secret, ...secret.split(/\s+/).slice(1)];
-  const spans = parts.flatMap((part) => [...findWhole(message, part, mark)]);
+  const spans = parts.flatMap((part) => findWhole(message, part, mark));
   const folded = foldText(message);
   for (const [start, end] of findSharedRuns(folded.units, minSecretRun, foldText(secret).units)) {
     const first = folded.origins[start] ?? 0;
@@ -92,7 +92,7 @@ function findSecret(message: string, secret: string): readonly Span[] {
   return spans;
 }
 
-function findWhole(message: string, secret: string, mark: Mark): readonly Span[] {
+function findWhole(message: string, secret: string, mark: Mark): Span[] {
   const spans: Span[] = [];
   if (secret.length < minSecretChars) return spans;
   for (let at = message.indexOf(secret); at !== -1; at = message.indexOf(secret, at + secret.length))
