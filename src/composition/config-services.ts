@@ -65,7 +65,7 @@ export function createConfigServices(
       ]),
     router: createPublicRouter(
       ports,
-      composeOwnKeyPorts(ports, processServices),
+      composeOwnKeyPorts(ports, config, processServices),
       { paths: composePassthrough(config), middlewares: processServices.passthroughMiddlewares },
       processServices.prepare,
       config.server.maxBody,
@@ -115,7 +115,11 @@ function composePorts(
 }
 
 /** The ports of `/v1/key`. */
-function composeOwnKeyPorts(ports: Ports, { storage, readLimiter, readTurns }: ProcessServices): OwnKeyPorts {
+function composeOwnKeyPorts(
+  ports: Ports,
+  { receipts }: Config,
+  { storage, readLimiter, readTurns }: ProcessServices,
+): OwnKeyPorts {
   const { store } = storage;
   return {
     readLimiter,
@@ -124,6 +128,7 @@ function composeOwnKeyPorts(ports: Ports, { storage, readLimiter, readTurns }: P
     inFlight: ports.inFlight,
     onFault: ports.telemetry.fault,
     defaults: { limits: ports.defaultLimits, compatibility: ports.defaultCompatibility },
+    upstreams: receipts.upstreams,
     accounts: (keyIds) => store.accounts(keyIds),
     listRecords: (filter, limit, cursor) => store.listRecords(filter, limit, cursor),
     findRecord: (requestId, keyId) => store.findRecord(requestId, keyId),
@@ -148,6 +153,7 @@ function composeAdminPorts(
     },
     records: {
       listRecords: (filter, limit, cursor) => storage.store.listRecords(filter, limit, cursor),
+      findRecord: (requestId) => storage.store.findRecord(requestId),
       running: inFlight,
     },
     maintenance,

@@ -11,6 +11,7 @@ import { createDemoUpstream } from '../transport/demo-upstream.ts';
 import type { Passthrough } from '../http/passthrough.ts';
 import type { Probe } from '../background/probe-upstreams.ts';
 import { dialects } from '../protocol/upstream/dialects.ts';
+import type { UpstreamSecrets } from '../protocol/upstream/words/sanitise.ts';
 import { bearer } from '../protocol/upstream/dialect.ts';
 import type { AuthScheme } from '../protocol/upstream/dialect.ts';
 import { createAgent } from '../transport/agent.ts';
@@ -51,6 +52,17 @@ function headersOf({
   const { header, prefix } =
     authHeader === undefined || authHeader === auth.header ? auth : authSchemeFor(authHeader);
   return { ...headers, ...added, [header]: prefix + apiKey };
+}
+
+/** What the upstream's own messages must not show. */
+function secretsOf(config: UpstreamConfig): UpstreamSecrets {
+  const { url, apiKey, headers: added } = config;
+  const keys = [
+    ...(apiKey === undefined ? [] : [apiKey]),
+    ...Object.values(added),
+    ...url.searchParams.values(),
+  ];
+  return { keys, hosts: url.host === '' ? [] : [url.host, url.hostname] };
 }
 
 /** The scheme for a header that the config chose in place of the dialect's. */
@@ -150,5 +162,6 @@ function sourceOf(name: string, upstreams: Config['upstreams']): ModelSource {
     finishReason,
     onDisconnect,
     totalMs: config.timeouts.total,
+    secrets: () => secretsOf(config),
   };
 }

@@ -119,6 +119,7 @@ const sections = {
       responsesDone: z.boolean().default(defaultCompatibility.responsesDone),
     })
     .prefault({}),
+  receipts: z.strictObject({ upstreams: z.enum(['shown', 'hidden']).default('shown') }).prefault({}),
   upstreams: z.record(z.string().min(1), upstream),
   passthrough: z
     .array(passthrough)
