@@ -2,6 +2,7 @@ import { Router } from 'express';
 import type { RequestHandler, Response } from 'express';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
+import type { reportUpstreams } from '../operations/report-upstreams.ts';
 import { createAdminGuard } from './admin-guard.ts';
 import { createKeyRoutes } from './admin-keys.ts';
 import type { KeyAdministration } from './admin-keys.ts';
@@ -21,8 +22,8 @@ export interface AdminPorts {
   readonly maintenance: Maintenance;
   readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly onFault: ReportFault;
-  /** The state of each upstream by name. It does not affect readiness: other replicas have the same upstreams. */
-  readonly upstreamStates: () => Readonly<Record<string, string>>;
+  /** The report on each upstream by name. It does not affect readiness: other replicas have the same upstreams. */
+  readonly upstreamReports: () => ReturnType<typeof reportUpstreams>;
   /** The reason why the service can't take requests now; `null` when it can. */
   notReady(): Promise<string | null>;
 }
@@ -38,7 +39,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.get('/healthz', (_request, response) => sendStatus(response, 200, { status: 'ok' }));
   router.get('/readyz', async (_request, response) => {
     const reason = await ports.notReady();
-    const upstreams = ports.upstreamStates();
+    const upstreams = ports.upstreamReports();
     if (reason === null) sendStatus(response, 200, { status: 'ready', upstreams });
     else sendStatus(response, 503, { status: 'not ready', reason, upstreams });
   });
