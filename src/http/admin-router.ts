@@ -9,8 +9,9 @@ import type { KeyAdministration } from './admin-keys.ts';
 import { createMaintenanceRoutes } from './admin-maintenance.ts';
 import { createRecordRoutes } from './admin-records.ts';
 import type { RecordAdministration } from './admin-records.ts';
-import { refuseFaults, unknownUrl } from './fallback-handlers.ts';
+import { refuseFaults } from './fallback-handlers.ts';
 import { sendBody } from './respond.ts';
+import { unknownOperatorsUrl } from './unknown-url.ts';
 
 /** The dependencies of the admin listener's routes. */
 export interface AdminPorts {
@@ -47,7 +48,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin/keys', createKeyRoutes(ports.keys));
   router.use('/admin', createRecordRoutes(ports.records));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
-  router.use('/admin', unknownUrl);
+  router.use('/admin', unknownOperatorsUrl);
   router.use(refuseFaults(ports.onFault));
   return router;
 }
