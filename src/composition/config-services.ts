@@ -142,6 +142,7 @@ function composeAdminPorts(
     },
     records: {
       listRecords: (filter, limit, cursor) => storage.store.listRecords(filter, limit, cursor),
+      findRecord: (requestId) => storage.store.findRecord(requestId),
       running: inFlight,
     },
     maintenance,

@@ -24,6 +24,17 @@ export function loadConfigFile(file: string, environment: Environment): Config {
 }
 
 /**
+ * The settings of the admin listener in a YAML file whose other sections may have faults: a gateway keeps its previous
+ * config when its file gets some, and its admin listener is where it was. Throws `ConfigError`.
+ */
+export function loadAdminSection(file: string, environment: Environment): Config['admin'] {
+  const { admin = null } = (parseFile(file) ?? {}) as { readonly admin?: unknown };
+  const problems: string[] = [];
+  const input = interpolate({ admin, upstreams: {}, models: {} }, environment, '', problems);
+  return checkConfig(withListeners(input, environment), file, problems).admin;
+}
+
+/**
  * The config of a start without a file: the upstream at `TEXTGATE_UPSTREAM_URL` with the models it lists,
  * or else the built-in demo. Throws `ConfigError`.
  */

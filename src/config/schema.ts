@@ -6,16 +6,10 @@ import {
 } from '../protocol/contract/compatibility.ts';
 import { duration, usd } from '../shared/schema-values.ts';
 import { minTokenLength } from './admin-token.ts';
+import { defaultAdminPort, defaultHost, defaultPort } from './default-addresses.ts';
 import { price } from './price-schema.ts';
 import { upstream } from './upstream-schema.ts';
 import { byteSize, namePattern, port, wholeNumber } from './values.ts';
-
-/** The default address of both listeners. */
-export const defaultHost = '127.0.0.1';
-const defaultPort = 8080;
-
-/** The default port of the admin listener. */
-export const defaultAdminPort = 8081;
 
 /** The admin token: blanks around it come from a mounted secret; a Bearer header can't hold blanks within it. */
 const bearerToken = z
