@@ -1,5 +1,6 @@
 import { loadConfigFile } from '../config/load.ts';
-import { configSchema, redactedConfig } from '../config/redacted-config.ts';
+import { configSchema } from '../config/json-schema.ts';
+import { redactedConfig } from '../config/redacted-config.ts';
 
 /** Throws `ConfigError` with all problems of a config file. */
 export function checkFile(file: string): string {
