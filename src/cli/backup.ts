@@ -11,6 +11,7 @@ import {
 import { dirname } from 'node:path';
 import { whyDamaged } from '../storage/sqlite/check-file.ts';
 import { openAdmin } from './admin-client.ts';
+import { describeError } from './describe-error.ts';
 
 /**
  * How many bytes are written between two syncs to the disk: a larger sync would delay the commits of a gateway on the
@@ -28,9 +29,7 @@ export async function backUp(file: string, force: boolean): Promise<string> {
   const partial = `${file}.partial-${process.pid}`;
   try {
     await save(answer, partial).catch((error: unknown) => {
-      throw new Error(
-        `the backup was interrupted: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      throw new Error(`the backup was interrupted: ${describeError(error)}`, { cause: error });
     });
     const damage = whyDamaged(partial);
     if (damage !== null) throw new Error(`the backup was damaged and has been deleted: ${damage}`);

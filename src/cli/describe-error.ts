@@ -3,7 +3,7 @@ const meanings: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EPERM: 'operation not permitted',
   ENOENT: 'no such file or folder',
-  EEXIST: 'it already exists',
+  EEXIST: 'there is a file or folder of this name',
   EISDIR: 'it is a folder',
   ENOTDIR: 'a part of its path is not a folder',
   EROFS: 'the file system is read-only',

@@ -1,21 +1,23 @@
 import type { Config } from '../config/schema.ts';
 import { describeError, isSystemError } from './describe-error.ts';
 import type { SystemError } from './describe-error.ts';
+import type { ServeOptions } from './serve-config.ts';
 
 /** How much higher the port is that is suggested instead of one in use. */
 const portStep = 10;
 const maxPort = 65_535;
 
-/** What was tried: the config, and the command without ports, such as `textgate serve --config textgate.yaml`. */
+/** What was tried. */
 interface Attempted {
   readonly config: Pick<Config, 'server' | 'admin'>;
-  readonly command: string;
+  /** The command that tries it again with other ports, to be pasted into a shell. */
+  readonly commandWith: (ports: Pick<ServeOptions, 'port' | 'adminPort'>) => string;
 }
 
 /** A listener, as the config and the options name it. */
 interface Listener {
   readonly section: 'server' | 'admin';
-  readonly option: string;
+  readonly option: 'port' | 'adminPort';
   readonly host: string;
   readonly port: number;
 }
@@ -47,13 +49,13 @@ function listenerOf({ port, hostname }: SystemError, { server, admin }: Attempte
   const isAdmin =
     hostname === undefined ? port === admin.port && port !== server.port : hostname !== server.host;
   return isAdmin
-    ? { section: 'admin', option: '--admin-port', host: admin.host, port: admin.port }
-    : { section: 'server', option: '--port', host: server.host, port: server.port };
+    ? { section: 'admin', option: 'adminPort', host: admin.host, port: admin.port }
+    : { section: 'server', option: 'port', host: server.host, port: server.port };
 }
 
-/** The command, to be pasted into a shell, with a port that ordinary users can open. */
-function withOtherPort({ option, port }: Listener, { command }: Attempted): string {
+/** The command with a port that ordinary users can open. */
+function withOtherPort({ option, port }: Listener, { commandWith }: Attempted): string {
   const isPrivileged = port < 1_024;
   const other = port + portStep > maxPort ? port - portStep : port + portStep;
-  return `${command} ${option} ${isPrivileged ? 8_000 + port : other}`;
+  return commandWith({ [option]: isPrivileged ? 8_000 + port : other });
 }

@@ -57,7 +57,10 @@ function startFailure(error: unknown, config: Config | null, options: ServeOptio
   const reason =
     config === null
       ? describeError(error)
-      : describeStartError(error, { config, command: serveCommand(options, process.env) });
+      : describeStartError(error, {
+          config,
+          commandWith: (ports) => serveCommand({ ...options, ...ports }, process.env),
+        });
   return `textgate can't start: ${reason}`;
 }
 
