@@ -1,6 +1,7 @@
-import { loadConfigFile } from '../config/load.ts';
 import { configSchema } from '../config/json-schema.ts';
-import { redactedConfig } from '../config/redacted-config.ts';
+import { loadConfigFile } from '../config/load.ts';
+import { redactedConfig, showConfig } from '../config/show-config.ts';
+import type { Json } from './output.ts';
 
 /** Throws `ConfigError` with all problems of a config file. */
 export function checkFile(file: string): string {
@@ -8,9 +9,10 @@ export function checkFile(file: string): string {
   return `${file} is valid`;
 }
 
-/** The effective config of a file, without its secrets, as JSON. */
-export function showFile(file: string): string {
-  return JSON.stringify(redactedConfig(loadConfigFile(file, process.env)), null, 2);
+/** The effective config of a file, without its secrets, as a config file or as JSON. */
+export function showFile(file: string, { json }: Json): string {
+  const checked = loadConfigFile(file, process.env);
+  return json ? JSON.stringify(redactedConfig(checked), null, 2) : showConfig(checked).trimEnd();
 }
 
 /** The JSON Schema of config files. */

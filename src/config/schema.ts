@@ -5,6 +5,7 @@ import {
   unknownFieldPolicies,
 } from '../protocol/contract/compatibility.ts';
 import { duration, usd, valueKinds } from '../shared/schema-values.ts';
+import { listenHost } from './address-values.ts';
 import { minTokenLength } from './admin-token.ts';
 import { defaultAdminPort, defaultHost, defaultPort } from './default-addresses.ts';
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
@@ -24,8 +25,7 @@ const storageUrl = z
   .regex(/^sqlite:.+$/, 'expected sqlite: and a file, such as sqlite:data/textgate.db');
 
 const server = z.strictObject({
-  host: z
-    .string()
+  host: listenHost
     .default(defaultHost)
     .describe('The address of the listener for clients; `0.0.0.0` is every network of the machine.'),
   port: port
@@ -51,8 +51,7 @@ const server = z.strictObject({
 });
 
 const admin = z.strictObject({
-  host: z
-    .string()
+  host: listenHost
     .default(defaultHost)
     .describe('The address of the listener for operators: metrics, probes and the admin API.'),
   port: port
@@ -121,9 +120,10 @@ const sections = {
     description: 'The providers that are called, by a name of your choice.',
     examples: [{ local: { url: 'http://127.0.0.1:8000/v1' } }],
   }),
-  passthrough: passthroughPaths
-    .default([])
-    .describe('Paths whose requests go to an upstream unchanged, with a key and its limits.'),
+  passthrough: passthroughPaths.default([]).meta({
+    description: 'Paths whose requests go to an upstream unchanged, with a key and its limits.',
+    examples: [[{ path: '/tokenize', upstream: 'local' }]],
+  }),
 };
 
 /** The texts of `models` in both forms. */

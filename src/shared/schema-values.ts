@@ -35,7 +35,7 @@ export const usd = z
     context.issues.push({
       code: 'custom',
       input: text,
-      message: 'expected USD as a decimal string, such as "0.15"',
+      message: 'expected USD as a decimal number with at most 9 digits after the point, such as "0.15"',
     });
     return z.NEVER;
   })
