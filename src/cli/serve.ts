@@ -2,6 +2,7 @@ import { watchFile } from 'node:fs';
 import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
 import { defaultAdminPort, defaultHost } from '../config/default-addresses.ts';
 import { ConfigError } from '../config/load.ts';
+import { readLogSettings } from '../config/log-settings.ts';
 import type { Config } from '../config/schema.ts';
 import type { ComposedGateway, Gateway } from '../gateway.ts';
 import { openStandardStream } from '../telemetry/log-destination.ts';
@@ -29,7 +30,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       config.admin.token ?? ensureAdminToken(adminTokenFile, (line) => stderr.write(`${line}\n`));
     // Loaded here, so that all other commands start without the gateway's packages.
     const { composeGateway } = await import('../gateway.ts');
-    const gateway = composeGateway(config, { adminToken, logLevel: 'info' });
+    const gateway = composeGateway(config, { adminToken, ...readLogSettings(process.env) });
     isShuttingDown = endOnSignalOrFault(gateway, stderr);
     for (const signal of endingSignals) process.off(signal, exitAtOnce);
     if (options.config !== undefined) reloadOnChange(gateway, options.config, options, stderr);

@@ -50,16 +50,22 @@ export function createConfigServices(
   const models = composeModels(config, upstreams, clock, log.fault, previousModels);
   const ports = composePorts(config, processServices, upstreams, models);
   const isCooling = (name: string): boolean => health.coolingMs(name) > 0;
+  const stateOf = (name: string): UpstreamState => (isCooling(name) ? 'open' : health.state(name));
   const readStates = <State>(read: (name: string) => State): Readonly<Record<string, State>> =>
     Object.fromEntries(Object.keys(config.upstreams).map((name) => [name, read(name)]));
   return {
     config,
     models,
     lowBalanceNanos: config.limits.lowBalance,
-    upstreamStates: () => readStates((name) => (isCooling(name) ? 'open' : health.state(name))),
+    upstreamStates: () => readStates(stateOf),
+    modelAvailability: () =>
+      [...models.offered()].map(({ id, routes }) => [
+        id,
+        routes.some(({ upstream }) => stateOf(upstream) === 'closed'),
+      ]),
     router: createPublicRouter(
       ports,
-      composeOwnKeyPorts(ports, processServices),
+      composeOwnKeyPorts(ports, config, processServices),
       { paths: composePassthrough(config), middlewares: processServices.passthroughMiddlewares },
       processServices.prepare,
       config.server.maxBody,
@@ -109,7 +115,11 @@ function composePorts(
 }
 
 /** The ports of `/v1/key`. */
-function composeOwnKeyPorts(ports: Ports, { storage, readLimiter, readTurns }: ProcessServices): OwnKeyPorts {
+function composeOwnKeyPorts(
+  ports: Ports,
+  { receipts }: Config,
+  { storage, readLimiter, readTurns }: ProcessServices,
+): OwnKeyPorts {
   const { store } = storage;
   return {
     readLimiter,
@@ -118,6 +128,7 @@ function composeOwnKeyPorts(ports: Ports, { storage, readLimiter, readTurns }: P
     inFlight: ports.inFlight,
     onFault: ports.telemetry.fault,
     defaults: { limits: ports.defaultLimits, compatibility: ports.defaultCompatibility },
+    upstreams: receipts.upstreams,
     accounts: (keyIds) => store.accounts(keyIds),
     listRecords: (filter, limit, cursor) => store.listRecords(filter, limit, cursor),
     findRecord: (requestId, keyId) => store.findRecord(requestId, keyId),

@@ -108,6 +108,13 @@ const compatibility = z.strictObject({
     .describe('Ends streams of the Responses protocol with `data: [DONE]`.'),
 });
 
+const receipts = z.strictObject({
+  upstreams: z
+    .enum(['shown', 'hidden'])
+    .default('shown')
+    .describe('Whether receipts name the upstreams of the attempts (`shown`), or leave them out (`hidden`).'),
+});
+
 const sections = {
   server: server.prefault({}).describe('The listener for clients.'),
   admin: admin.prefault({}).describe('The listener for operators: metrics, probes and the admin API.'),
@@ -116,6 +123,7 @@ const sections = {
   compatibility: compatibility
     .prefault({})
     .describe('How the parameters of requests are read; a key may differ.'),
+  receipts: receipts.prefault({}).describe("What a key's holder sees of its requests."),
   upstreams: z.record(z.string().min(1), upstream).meta({
     description: 'The providers that are called, by a name of your choice.',
     examples: [{ local: { url: 'http://127.0.0.1:8000/v1' } }],

@@ -12,7 +12,7 @@ import { presentRecord, presentRecordsAsCsv } from './present-record.ts';
 import { sendAnswer, sendBody } from './respond.ts';
 
 /** The dependencies of the routes about past and running requests. */
-export interface RecordAdministration extends RecordPages {
+export interface RecordAdministration extends Pick<RecordPages, 'listRecords' | 'findRecord'> {
   readonly running: Pick<RunningRequests, 'list' | 'cancel'>;
 }
 
@@ -43,8 +43,9 @@ export function createRecordRoutes(administration: RecordAdministration): Router
   router.all('/records', methodNotAllowed('GET'));
   router.get('/records/:id', async (request, response) => {
     const record = await administration.findRecord(pathIdOf(request));
-    const missing = refuse('request_not_found', 'No record has this id.');
-    sendAnswer(response, 200, record === null ? missing : presentRecord(record));
+    const answer =
+      record === null ? refuse('request_not_found', 'No request has this id.') : presentRecord(record);
+    sendAnswer(response, 200, answer);
   });
   router.all('/records/:id', methodNotAllowed('GET'));
   router.get('/in-flight', async (_request, response) => {
