@@ -114,10 +114,7 @@ function recordFields(record: RecordObject): readonly Field[] {
     ['first text', ms(timings.first_byte_ms)],
     ['total', ms(timings.total_ms)],
     ['tokens', usage === null ? '-' : `${tokensOf(usage)}; source: ${record.usage_source}`],
-    [
-      'price',
-      `${price.input} USD in, ${price.cached_input} cached, ${price.cache_write} cache write, ${price.output} out per million; ${price.request} per request`,
-    ],
+    ['price', priceOf(price)],
     ['charge', `${record.charge} USD`],
     ['outcome', outcome === null ? 'running' : `${outcome}, status ${record.status}`],
   ];
@@ -145,6 +142,11 @@ function attemptFields(attempt: AttemptObject, index: number): readonly Field[] 
 
 function tokensOf(usage: UsageObject): string {
   return `${usage.input_tokens} in (${usage.cached_input_tokens} cached, ${usage.cache_write_tokens} cache write), ${usage.output_tokens} out (${count(usage.reasoning_tokens, 'reasoning token')})`;
+}
+
+function priceOf(price: RecordObject['price']): string {
+  if (Object.values(price).every((amount) => Number(amount) === 0)) return 'free';
+  return `${price.input} USD in, ${price.cached_input} cached, ${price.cache_write} cache write, ${price.output} out per million; ${price.request} per request`;
 }
 
 function ms(milliseconds: number | null): string {

@@ -55,8 +55,8 @@ describe('textgate show, in-flight and cancel', () => {
       /^asked for +chat, sync, model second$/m,
       /^sent +\d+ ms after its arrival$/m,
       /^hold +0\.00\d+ USD$/m,
-      /^attempt 1 +closed, model m1: unreachable, (from \d+ ms )?for \d+ ms$/m,
-      /^attempt 2 +demo, model demo: ok, (from \d+ ms )?for \d+ ms$/m,
+      /^attempt 1 +closed, model m1: unreachable, from \d+ ms for \d+ ms\n +.*(refused|REFUSED)/m,
+      /^attempt 2 +demo, model demo: ok, from \d+ ms for \d+ ms$/m,
       /^first text +\d+ ms$/m,
       /^total +\d+ ms$/m,
       /^tokens +\d+ in \(0 cached, 0 cache write\), \d+ out \(0 reasoning tokens\); source: upstream$/m,
@@ -69,6 +69,26 @@ describe('textgate show, in-flight and cancel', () => {
 
     const json = JSON.parse((await gateway.run('show', id, '--json')).stdout) as object;
     expect(json).toMatchObject({ request_id: id, outcome: 'completed', attempts: [{}, {}] });
+    await silent.close();
+  });
+
+  test('show prints the words of an upstream that refused the request', async () => {
+    const { gateway, silent, ask } = await startGateway();
+    silent.play((response) => {
+      const error = {
+        message: 'max_tokens is too large: this model supports at most 4096',
+        code: 'too_large',
+      };
+      response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error }));
+    });
+    const response = await ask('slow');
+    await response.text();
+    const { stdout } = await gateway.run('show', response.headers.get('x-request-id') ?? '');
+    expect(stdout).toMatch(
+      /^ +the upstream's words: 400, too_large, max_tokens is too large: this model supports at\n +most 4096$/m,
+    );
+    expect(stdout).toMatch(/^price +free$/m);
+    expect(stdout).toMatch(/^outcome +upstream_failed, status 400$/m);
     await silent.close();
   });
 
