@@ -27,10 +27,28 @@ export class ConfigError extends Error {
 
 /** Reads a YAML file, with `${NAME}` replaced by the environment's values. Throws `ConfigError`. */
 export function loadConfigFile(file: string, environment: Environment): Config {
+  return loadFile(file, environment, (input) => input);
+}
+
+/**
+ * The settings of the admin listener in a YAML file whose other sections may have faults: a gateway keeps its previous
+ * config when its file gets some, and its admin listener is where it was. Throws `ConfigError`.
+ */
+export function loadAdminSection(file: string, environment: Environment): Config['admin'] {
+  return loadFile(file, environment, adminOnly).admin;
+}
+
+function adminOnly(input: unknown): unknown {
+  const { admin = null } = (input ?? {}) as { readonly admin?: unknown };
+  return { admin, upstreams: {}, models: {} };
+}
+
+/** Reads what is selected of a YAML file. */
+function loadFile(file: string, environment: Environment, select: (input: unknown) => unknown): Config {
   const yaml = parseYaml(readText(file), new Set(allKeys(anyConfig)));
   if (yaml.kind === 'faults') throw new ConfigError(file, yaml.faults);
   const { places } = yaml;
-  const written = writtenPrices(yaml.value, places);
+  const written = writtenPrices(select(yaml.value), places);
   const { value, problems: misspelt } = resolveReferences(written, environment);
   const read = readConfig(withListeners(value, environment));
   if (read.kind === 'config' && misspelt.length === 0) return read.config;
