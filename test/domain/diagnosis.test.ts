@@ -147,6 +147,14 @@ describe('the diagnosis of a failed call', () => {
     );
   });
 
+  test('looks for the fault in a client’s request that is refused, and not in the settings', () => {
+    const call = { method: 'POST', path: '/chat/completions', target: localTarget() } as const;
+    for (const code of [400, 413, 422])
+      expect(diagnose(call, status(code)).advice).toBe(
+        'The fault is most likely in the request: see what the provider said of it.',
+      );
+  });
+
   test('asks for the name of the model where an answer was not found', () => {
     const call = { method: 'POST', path: '/chat/completions', target: localTarget() } as const;
     expect(diagnose(call, status(404)).advice).toBe(
