@@ -100,7 +100,7 @@ describe('the diagnosis of a failed call', () => {
   test.each<[url: string, isSuggested: boolean]>([
     ['http://127.0.0.1:8000', true],
     ['http://127.0.0.1:8000/', true],
-    ['http://v1.test/openai', true],
+    ['http://v1/openai', true],
     ['http://127.0.0.1:8000/v1', false],
     ['http://127.0.0.1:8000/v1/', false],
     ['https://generativelanguage.test/v1beta', false],
