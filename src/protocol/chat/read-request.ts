@@ -18,7 +18,7 @@ const readers: Readonly<Record<string, FieldReader>> = {
   response_format: typed(registry.responseFormat),
 };
 
-const parts: PartKind = { types: chatParts, fields: registry.contentPart };
+const parts: PartKind = { named: "'text'", types: chatParts, fields: registry.contentPart };
 
 const messageReaders: Readonly<Record<string, FieldReader>> = {
   role: readRole,

@@ -13,6 +13,9 @@ const contextTooLong =
 const refusedText =
   /\bcontent_filter\b|content_policy_violation|ResponsibleAIPolicyViolation|content (?:management|filtering) policy|moderation_blocked|flagged_input|data_?inspection_?failed|content exists risk|considered high risk|SAFETY_CHECK_TYPE|violat\w+ (?:of )?(?:our |the |its |\w+'s )?(?:usage|content|safety|acceptable use) (?:polic|guideline)/i;
 
+/** Phrases that mean: the provider has closed the operator's account, if for what earlier texts said. */
+const accountClosed = /\baccount\b|suspended|terminated|deactivated|banned/i;
+
 /** Phrases in a provider's 400 that mean: the operator's key, account or location is not accepted. */
 const operatorsFault =
   /API_KEY_INVALID|API key not valid|credit balance is too low|location is not supported/i;
@@ -27,7 +30,7 @@ const mayRefuseText: ReadonlySet<number> = new Set([400, 403, 422]);
 export function classifyStatus(status: number, body: string, retryAfterMs: number | null): Failure {
   const detail = `status ${status}`;
   const build = (kind: FailureKind): Failure => failure(kind, { detail, retryAfterMs, cause: detail });
-  if (mayRefuseText.has(status) && refusedText.test(body)) return build('content_filtered');
+  if (mayRefuseText.has(status) && refusesText(body)) return build('content_filtered');
   if (withheldStatuses.has(status)) return build('auth');
   switch (status) {
     case 400:
@@ -49,6 +52,10 @@ export function classifyStatus(status: number, body: string, retryAfterMs: numbe
   }
 }
 
+function refusesText(words: string): boolean {
+  return refusedText.test(words) && !accountClosed.test(words);
+}
+
 /** The HTTP status that the code, type or status of an error inside an answer corresponds to. */
 const statusByWord: readonly (readonly [RegExp, number])[] = [
   [/rate.?limit|too_many_requests|resource_exhausted|insufficient_quota|throttl/i, 429],
@@ -65,7 +72,7 @@ const tellingStatuses = new Set([...withheldStatuses, 400, 408, 413, 422, 429, 5
 export function classifyReported(error: unknown): Failure {
   const words = isPlainObject(error) ? [error['code'], error['type'], error['status']] : [];
   const message = isPlainObject(error) ? error['message'] : error;
-  if ([...words, message].some((word) => typeof word === 'string' && refusedText.test(word)))
+  if ([...words, message].some((word) => typeof word === 'string' && refusesText(word)))
     return failure('content_filtered');
   if (words.some((word) => typeof word === 'string' && contextTooLong.test(word)))
     return failure('context_too_long');
