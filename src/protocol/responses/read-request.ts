@@ -5,7 +5,7 @@ import type { Compatibility } from '../contract/compatibility.ts';
 import { readContent, readRole, unsupportedValue } from '../contract/content.ts';
 import type { PartKind } from '../contract/content.ts';
 import { droppedItems, responsesParts } from '../contract/message-fields.ts';
-import { nested, readFields, typed } from '../contract/read-fields.ts';
+import { nested, nestedByType, readFields } from '../contract/read-fields.ts';
 import type { FieldReader, FieldValues, ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
 import { neutralInclude, refusedIncludes } from '../contract/responses-parameters.ts';
@@ -22,7 +22,7 @@ const readers: Readonly<Record<string, FieldReader>> = {
     readFields(registry.text, text as Record<string, unknown>, `${path}.`, textReaders, context),
 };
 
-const textReaders: Readonly<Record<string, FieldReader>> = { format: typed(registry.textFormat) };
+const textReaders: Readonly<Record<string, FieldReader>> = { format: nestedByType(registry.textFormat) };
 
 const parts: PartKind = {
   named: "'input_text' or 'output_text'",
