@@ -1,6 +1,7 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Failure, FailureKind } from '../text.ts';
 import { failure } from './failures.ts';
+import { refusesText, textRefusals } from './refused-text.ts';
 
 /** Statuses about the gateway's own key or account. Clients never get their bodies, which may quote the key. */
 export const withheldStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
@@ -9,19 +10,9 @@ export const withheldStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
 const contextTooLong =
   /context_length_exceeded|maximum (?:context|prompt length|model length)|context (?:length|size|window|limit)|exceed_context_size|prompt is too long|input token count/i;
 
-/** Phrases in a provider's error that mean: it refuses this text, because of what the text says. */
-const refusedText =
-  /\bcontent_filter\b|content_policy_violation|ResponsibleAIPolicyViolation|content (?:management|filtering) policy|moderation_blocked|flagged_input|data_?inspection_?failed|content exists risk|considered high risk|SAFETY_CHECK_TYPE|violat\w+ (?:of )?(?:our |the |its |\w+'s )?(?:usage|content|safety|acceptable use) (?:polic|guideline)/i;
-
-/** Phrases that mean: the provider has closed the operator's account, if for what earlier texts said. */
-const accountClosed = /\baccount\b|suspended|terminated|deactivated|banned/i;
-
 /** Phrases in a provider's 400 that mean: the operator's key, account or location is not accepted. */
 const operatorsFault =
   /API_KEY_INVALID|API key not valid|credit balance is too low|location is not supported/i;
-
-/** Statuses with which providers refuse a text: most with 400, OpenRouter and xAI with 403. */
-const mayRefuseText: ReadonlySet<number> = new Set([400, 403, 422]);
 
 /**
  * Classifies an upstream's error status. The body is only searched, never quoted, since it may hold the upstream's
@@ -30,7 +21,7 @@ const mayRefuseText: ReadonlySet<number> = new Set([400, 403, 422]);
 export function classifyStatus(status: number, body: string, retryAfterMs: number | null): Failure {
   const detail = `status ${status}`;
   const build = (kind: FailureKind): Failure => failure(kind, { detail, retryAfterMs, cause: detail });
-  if (mayRefuseText.has(status) && refusesText(body)) return build('content_filtered');
+  if (textRefusals.has(status) && refusesText(body)) return build('content_filtered');
   if (withheldStatuses.has(status)) return build('auth');
   switch (status) {
     case 400:
@@ -50,10 +41,6 @@ export function classifyStatus(status: number, body: string, retryAfterMs: numbe
     default:
       return build(status >= 500 ? 'server_error' : 'unserved');
   }
-}
-
-function refusesText(words: string): boolean {
-  return refusedText.test(words) && !accountClosed.test(words);
 }
 
 /** The HTTP status that the code, type or status of an error inside an answer corresponds to. */
