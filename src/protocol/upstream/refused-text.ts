@@ -9,8 +9,8 @@ const refusedText =
 const accountClosed = /\baccount\b|suspended|terminated|deactivated|banned/i;
 
 /**
- * Whether an error's words mean that the provider refuses the text of the request. Then no other provider may get it. The
- * words are only searched: a prompt that they quote can at worst turn one refusal into another.
+ * Whether an error's words mean that the provider refuses the text of the request; then no other provider may get it.
+ * The words are searched and never quoted.
  */
 export function refusesText(words: string): boolean {
   return refusedText.test(words) && !accountClosed.test(words);
