@@ -91,7 +91,7 @@ const mistakes: readonly (readonly [name: string, yaml: string, ...problems: str
   [
     'a reference as a key',
     withUpstream('headers: { "${NAME}": x }'),
-    'line 4: upstreams.local.headers.${NAME}: references are replaced in values only: write the name itself',
+    'line 4: upstreams.local.headers.…: references are replaced in values only: write the name itself',
   ],
   [
     'a variable that is not set',
@@ -123,12 +123,12 @@ const mistakes: readonly (readonly [name: string, yaml: string, ...problems: str
   [
     'a reference in braces without quotes',
     `upstreams: { local: { ${url}, apiKey: \${OPENAI_API_KEY} } }\n${models}`,
-    'line 1, column 64: a reference inside braces or brackets is not valid without quotes: put it in quotes, "${OPENAI_API_KEY}"',
+    'line 1, column 64: a reference inside braces or brackets without quotes: put it in quotes, "${OPENAI_API_KEY}"',
   ],
   [
     'a reference in brackets without quotes',
     `${upstreams}models: { from: local, allow: [ \${OPENAI_API_KEY} ] }`,
-    'line 2, column 33: a reference inside braces or brackets is not valid without quotes: put it in quotes',
+    'line 2, column 33: a reference inside braces or brackets without quotes: put it in quotes',
   ],
   [
     'the same key twice',
