@@ -191,6 +191,11 @@ const mistakes: readonly (readonly [name: string, yaml: string, ...problems: str
     `upstreams: { local: { ${url}, apiKey:canary } }\n${models}`,
     'upstreams.local.apiKey:…: unknown key: write a blank after the colon',
   ],
+  [
+    'a $ after a colon without a blank',
+    `upstreams: { local: { ${url}, apiKey:canary: $x } }\n${models}`,
+    'upstreams.local.apiKey:…: unknown key: write a blank after the colon',
+  ],
   ['an empty file', '', 'the file is empty: a config needs upstreams and models, such as\nupstreams: {'],
   ['a file of comments', '# server: {}\n', 'the file is empty'],
   ['a text', 'canary of a text', 'line 1: config: expected an object, not a text'],
@@ -395,7 +400,7 @@ describe('a config file', () => {
   test.each(mistakes)('with %s is refused by its cause and what to write', (_name, yaml, ...expected) => {
     const problems = problemsOf(() => loadYaml(yaml, environment));
     expect(problems).toEqual(expected.map((text) => expect.stringContaining(text)));
-    expect(problems.join('\n')).not.toContain('canary');
+    expect(problems.join('\n')).not.toMatch(/canary|1234567890/);
   });
 
   test('is refused with all of its problems in the order of its lines', () => {
