@@ -75,12 +75,23 @@ function findQuoted(
 ): readonly Part[] {
   const found: Part[] = [];
   const byLength = new Map<number, number[]>();
-  for (const [from, to] of quotedParts(message)) {
+  const lookFor = (start: number, length: number): void => {
+    const starts = byLength.get(length);
+    if (starts === undefined) byLength.set(length, [start]);
+    else starts.push(start);
+  };
+  const { closed, open } = quotedParts(message);
+  for (const [from, to] of closed) {
     const part: Part = [firstUnit(folded, from), firstUnit(folded, to)];
     const length = part[1] - part[0];
     if (length === 0 || length >= minRun || isWireWord(message.slice(from, to))) continue;
     if (shortTurns.has(textOf(folded.units, part))) found.push(part);
-    else if (length >= minPhrase) byLength.set(length, [...(byLength.get(length) ?? []), part[0]]);
+    else if (length >= minPhrase) lookFor(part[0], length);
+  }
+  for (const from of open) {
+    const start = firstUnit(folded, from);
+    const most = Math.min(minRun, folded.units.length - start + 1);
+    for (let length = minPhrase; length < most; length++) lookFor(start, length);
   }
   for (const [length, starts] of byLength)
     for (const start of findWindows(folded.units, starts, length, whole)) found.push([start, start + length]);
@@ -109,21 +120,23 @@ function findWholeTurns(
   return found;
 }
 
-/** The parts of a message in quotation marks; one that is cut off lasts to the end. */
-function quotedParts(message: string): readonly Part[] {
-  const parts: Part[] = [];
+/** The parts of a message in quotation marks, and where parts begin whose end is cut off. */
+function quotedParts(message: string): {
+  readonly closed: readonly Part[];
+  readonly open: readonly number[];
+} {
+  const closed: Part[] = [];
   const open = new Map<string, number>();
   for (let at = 0; at < message.length; at++) {
     const mark = message[at] ?? '';
     const start = open.get(mark);
     if (start !== undefined && !isWordAt(message, at + 1)) {
-      parts.push([start, at]);
+      closed.push([start, at]);
       open.delete(mark);
     } else if (start === undefined && openings.has(mark) && !isWordAt(message, at - 1))
       open.set(openings.get(mark) ?? mark, at + 1);
   }
-  for (const start of open.values()) parts.push([start, message.length]);
-  return parts;
+  return { closed, open: [...open.values()] };
 }
 
 function isWordAt(message: string, at: number): boolean {
