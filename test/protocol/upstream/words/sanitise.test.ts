@@ -58,6 +58,8 @@ describe('what an upstream says', () => {
       'connect to redis:6379 or localhost:11434 or a.b-1.svc.cluster.local',
       'connect to [host] or [host] or [host]',
     ],
+    ['{"api_key":"abc","organization_id":"acme"}', '{"api_key":"[key]","organization_id":"[id]"}'],
+    ['Organization: Acme, to gpu-node.lab', 'Organization: [id], to [host]'],
     ['joe.doe+x@example.com', '[email]'],
     [
       'File "/usr/lib/x/engine.py", line 10; C:\\Users\\joe\\x ~/.ssh/id src/app/x.py',
@@ -115,7 +117,7 @@ describe('what an upstream says', () => {
   });
 
   test('shows nothing if the request is too long to be searched', () => {
-    expect(sanitise('no', ['x'.repeat(4_194_305)])).toBeNull();
+    expect(sanitise('no', ['x'.repeat(2_097_153)])).toBeNull();
   });
 });
 
@@ -147,7 +149,8 @@ const hostile = [
 test.each(hostile.map((text) => [text.slice(0, 8), text]))(
   'takes time in proportion to the text and the request, even for %j repeated',
   (_name, text) => {
-    const long = text.repeat(1_000);
+    const long = text.repeat(500);
+    expect(sanitise('no', [long])).toBe('no');
     // A search that compares each place of the message with each of the request would not end within the test's limit.
     expect(sanitise(`${text}!`, [long])?.length ?? 0).toBeLessThanOrEqual(400);
   },
