@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { createOpenAI } from '@ai-sdk/openai';
-import { APICallError, generateText } from 'ai';
+import { APICallError, generateText, streamText } from 'ai';
 import OpenAI from 'openai';
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -184,8 +184,9 @@ describe('an error status of the upstream', () => {
   });
 });
 
+const reported = `data: ${JSON.stringify({ error: { message: tooLarge, code: 400, type: 'bad_request' } })}\n\n`;
+
 describe('an error inside an answer', () => {
-  const reported = `data: ${JSON.stringify({ error: { message: tooLarge, code: 400, type: 'bad_request' } })}\n\n`;
   const words = { status: 400, code: 'bad_request', message: tooLarge };
 
   test.each(endpoints)('is told to the client of %s', async (path, body) => {
@@ -220,6 +221,43 @@ describe('an error inside an answer', () => {
 });
 
 describe('client libraries', () => {
+  test('get them from a stream that has begun with a comment', async () => {
+    const clock = createFakeClock();
+    const gateway = await start({ clock });
+    const calls: ServerResponse[] = [];
+    upstream.play((response) => {
+      sendStream(response, []).flushHeaders();
+      calls.push(response);
+    });
+    const provider = createOpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key });
+    const readAll = async (stream: AsyncIterable<unknown>): Promise<unknown> => {
+      for await (const part of stream) if ((part as { type?: string }).type === 'error') return part;
+      return null;
+    };
+    const openai = gateway.client;
+    const asked = { model: 'small', stream: true as const };
+    for (const [number, read] of [
+      async () => readAll(await openai.chat.completions.create({ ...asked, messages })),
+      async () => readAll(await openai.responses.create({ ...asked, input: 'a question' })),
+      () =>
+        readAll(
+          streamText({ model: provider.chat('small'), prompt: 'x', maxRetries: 0, onError: () => {} })
+            .fullStream,
+        ),
+      () =>
+        readAll(
+          streamText({ model: provider('small'), prompt: 'x', maxRetries: 0, onError: () => {} }).fullStream,
+        ),
+    ].entries()) {
+      const failure = read().catch((error: unknown) => error);
+      await eventually('the upstream is asked', () => calls.length > number);
+      await gateway.recorded();
+      clock.advance(15_000);
+      calls[number]?.end(reported);
+      expect(JSON.stringify(await failure)).toContain(number < 2 ? tooLarge : 'invalid_value');
+    }
+  });
+
   test('find the words of the upstream in their errors', async () => {
     const gateway = await start();
     upstream.play(answers(400, tooLarge));

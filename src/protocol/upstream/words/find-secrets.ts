@@ -47,6 +47,8 @@ const partWords = /^(?:ending|ends|starting|starts|beginning|begins)$/i;
 
 /** Words before an address, and one of a host without dots. */
 const placeWords = /^(?:to|at|from|host|upstream|server|on|via|address|peer|proxy)$/i;
+/** Codes of failed connections, which stand before the name that could not be reached. */
+const connectionCodes = /^(?:ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|EHOSTUNREACH)$/;
 const placed = /^[a-z][\w-]*:\d{2,5}$/i;
 const certainPlaceWords = /^(?:to|host|server|upstream|via|address|peer|proxy)$/i;
 const dotted = /^[a-z][\w-]*(?:\.[\w-]+)+(?::\d{2,5})?$/i;
@@ -107,6 +109,7 @@ function* splitWords(message: string): Generator<Word> {
 
 /** Whether a word is the name of a host because of the word before it. */
 function isPlaced(text: string, before: string): boolean {
+  if (connectionCodes.test(before)) return true;
   return (
     (placed.test(text) && placeWords.test(before)) || (dotted.test(text) && certainPlaceWords.test(before))
   );
@@ -158,7 +161,8 @@ function markAsExpected(word: Word, expected: Expectation | null): Mark | null {
   if (isCertain) return mark;
   if (isAmount(text)) return takesNumbers || (mark === '[id]' && /^\d{5}/.test(text)) ? mark : null;
   if (mark === '[id]' && (isQuoted || (takesNumbers && /^[A-Z]/.test(text)))) return mark;
-  return plainWord.test(text) || fieldName.test(text) || text.startsWith('/') ? null : mark;
+  if (plainWord.test(text) || text.startsWith('/')) return null;
+  return fieldName.test(text) && !(mark === '[id]' && takesNumbers) ? null : mark;
 }
 
 function isAmount(text: string): boolean {

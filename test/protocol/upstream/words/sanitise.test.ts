@@ -77,7 +77,12 @@ describe('what an upstream says', () => {
       "deployment 'my-gpt4' of arn:aws:bedrock:us-east-1::model/x or projects/12/locations/us",
       "deployment '[id]' of [id] or [id]",
     ],
-    ['Ray ID: 8a9b0c1d2e3f4a5b', 'Ray ID: [id]'],
+    ['Ray ID: 8a9b0c1d2e3f4a5b, Request id: req-abc', 'Ray ID: [id], Request id: [id]'],
+    [
+      'getaddrinfo ENOTFOUND inference, connect ECONNREFUSED ::1:8000',
+      'getaddrinfo ENOTFOUND [host], connect ECONNREFUSED [host]',
+    ],
+    ['C:\\My Files\\secret.txt abcd**efgh', '[path] [path] [key]'],
   ])('hides secrets: %s', (message, shown) => {
     expect(sanitise(message, [])).toBe(shown);
   });
