@@ -130,7 +130,7 @@ function createSettle(
 async function recover(
   records: RecoverableRecords,
   queue: SettlementQueue,
-  { ready, onFault }: RetryOptions,
+  { ready, onFault, isBroken }: RetryOptions,
 ): Promise<number> {
   await ready;
   const damaged = await queue.readSpool();
@@ -138,7 +138,8 @@ async function recover(
   // Records whose settlements still wait must stay open; the sweep closes the others.
   if ((await queue.flush()) > 0) return 0;
   return records.closeLostRecords().catch((error: unknown) => {
-    onFault('records of an earlier process could not be closed', error);
+    // A process that ends while it starts closes its database: the next start closes the records.
+    if (!isBroken()) onFault('records of an earlier process could not be closed', error);
     return 0;
   });
 }
