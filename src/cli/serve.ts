@@ -5,11 +5,12 @@ import { ConfigError } from '../config/load.ts';
 import { readLogSettings } from '../config/log-settings.ts';
 import type { Config } from '../config/schema.ts';
 import type { ComposedGateway, Gateway } from '../gateway.ts';
+import type { FetchedModelList } from '../models/model-discovery.ts';
 import { openStandardStream } from '../telemetry/log-destination.ts';
 import type { LogDestination } from '../telemetry/log-destination.ts';
 import { describeError } from './describe-error.ts';
 import { describeStartError } from './describe-start-error.ts';
-import { loadServeConfig } from './serve-config.ts';
+import { loadServeConfig, settingNamesFor } from './serve-config.ts';
 import type { ServeOptions } from './serve-config.ts';
 import { reachable } from './reachable.ts';
 import { serveCommand } from './serve-command.ts';
@@ -30,12 +31,18 @@ export async function serve(options: ServeOptions): Promise<void> {
       config.admin.token ?? ensureAdminToken(adminTokenFile, (line) => stderr.write(`${line}\n`));
     // Loaded here, so that all other commands start without the gateway's packages.
     const { composeGateway } = await import('../gateway.ts');
-    const gateway = composeGateway(config, { adminToken, ...readLogSettings(process.env) });
+    const gateway = composeGateway(
+      config,
+      { adminToken, ...readLogSettings(process.env) },
+      settingNamesFor(options),
+    );
     isShuttingDown = endOnSignalOrFault(gateway, stderr);
     for (const signal of endingSignals) process.off(signal, exitAtOnce);
     if (options.config !== undefined) reloadOnChange(gateway, options.config, options, stderr);
     const { url, adminUrl } = await gateway.listen();
     stderr.write(`${await greeting(gateway, { url, adminUrl, tryOut: options.config === undefined })}\n`);
+    const list = await gateway.fetchModelList();
+    if (list !== null) stderr.write(`${describeList(list)}\n`);
   } catch (error) {
     // A shutdown that began during the start makes the start fail, and then ends the process itself.
     if (isShuttingDown?.() === true) return;
@@ -116,6 +123,11 @@ async function greeting(gateway: Gateway, started: StartedGateway): Promise<stri
     lines.push(...firstSteps((await gateway.createKey('first key')).secret, model, reachable(started.url)));
   }
   return lines.join('\n');
+}
+
+/** A line about the models that the upstream lists. */
+function describeList({ upstream, count, problem }: FetchedModelList): string {
+  return problem === null ? `models: ${count} of ${upstream}` : `model list: ${problem}`;
 }
 
 /** Commands for the first request, ready to be pasted into a shell. */

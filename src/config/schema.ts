@@ -112,7 +112,7 @@ const receipts = z.strictObject({
   upstreams: z
     .enum(['shown', 'hidden'])
     .default('shown')
-    .describe('Whether receipts name the upstreams of the attempts (`shown`), or leave them out (`hidden`).'),
+    .describe("Whether a key's receipts name the upstreams that served it (`shown`) or not (`hidden`)."),
 });
 
 const sections = {
@@ -123,7 +123,7 @@ const sections = {
   compatibility: compatibility
     .prefault({})
     .describe('How the parameters of requests are read; a key may differ.'),
-  receipts: receipts.prefault({}).describe("What a key's holder sees of its requests."),
+  receipts: receipts.prefault({}).describe("What the receipts of a key's own requests show."),
   upstreams: z.record(z.string().min(1), upstream).meta({
     description: 'The providers that are called, by a name of your choice.',
     examples: [{ local: { url: 'http://127.0.0.1:8000/v1' } }],

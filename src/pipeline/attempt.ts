@@ -5,6 +5,8 @@ import { createSanitiser } from '../protocol/upstream/words/sanitise.ts';
 import type { Sanitise } from '../protocol/upstream/words/sanitise.ts';
 import type { UpstreamRequest } from '../protocol/text.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
+import { diagnose, sentencesOf } from '../domain/diagnosis.ts';
+import type { FailedCall } from '../domain/diagnosis.ts';
 import { mostTokensOf } from '../domain/pricing.ts';
 import type { Route } from '../domain/routing.ts';
 import type { AttemptLog, LoggedAttempt } from './attempt-log.ts';
@@ -65,6 +67,8 @@ export async function attempt(
   const { path, body } = dialect.writeRequest(request, route.model, quirks);
   const { stream } = request;
   const sanitise = sanitiserOf(request, route, exchange);
+  const explain = (result: FailedCall): string =>
+    sentencesOf(diagnose({ method: 'POST', path, target: route.target }, result));
   received.reset();
   const onSent = (): void => void (stream || received.awaitWhole());
   const answer = await ports.upstreams.call(
@@ -73,7 +77,7 @@ export async function attempt(
   );
   if (answer.kind === 'fault') {
     if (answer.fault !== 'interrupted') received.refused();
-    return fail(watch, endingOfFault(answer, signal, null));
+    return fail(watch, endingOfFault({ ...answer, cause: explain(answer) }, signal, null));
   }
   try {
     if (answer.status >= 200 && answer.status < 300)
@@ -83,6 +87,7 @@ export async function attempt(
         watch,
         {
           signal,
+          explain,
           onImplausible: (why) =>
             ports.telemetry.fault(
               'implausible usage from an upstream: counted instead',
@@ -91,7 +96,7 @@ export async function attempt(
         },
       );
     received.refused();
-    return fail(watch, await readErrorAnswer(answer, sanitise, signal, ports));
+    return fail(watch, await readErrorAnswer(answer, { explain, sanitise }, signal, ports));
   } catch (error) {
     // Unreleased, the answer would hold its connection until its total deadline: nothing else refers to it yet.
     answer.release();
@@ -158,6 +163,8 @@ async function awaitFirstPart(
 
 interface ReadOptions {
   readonly signal: AbortSignal;
+  /** Names the cause of a fault for the operator. */
+  readonly explain: (fault: UpstreamFault) => string;
   /** Called at the end of an answer whose reported usage is implausible. */
   readonly onImplausible: (why: string) => void;
 }
@@ -165,10 +172,10 @@ interface ReadOptions {
 async function readPart(
   answer: UpstreamAnswer,
   reader: UpstreamReader,
-  { signal, onImplausible }: ReadOptions,
+  { signal, explain, onImplausible }: ReadOptions,
 ): Promise<ReadPart> {
   const bytes = await answer.read();
-  const part = takePart(bytes, reader, signal);
+  const part = takePart(bytes, reader, { signal, explain });
   if (bytes === null && part.ending === null)
     throw new Error('the body ended, but its reader returned no ending');
   if (part.ending !== null && reader.answer.implausible !== null) onImplausible(reader.answer.implausible);
@@ -178,11 +185,14 @@ async function readPart(
 function takePart(
   bytes: Uint8Array | null | UpstreamFault,
   reader: UpstreamReader,
-  signal: AbortSignal,
+  { signal, explain }: Pick<ReadOptions, 'signal' | 'explain'>,
 ): ReadPart {
   if (bytes === null) return reader.end();
   if (bytes instanceof Uint8Array) return reader.push(bytes);
-  return { deltas: [], ending: endingOfFault(bytes, signal, reader.answer.knownUsage()) };
+  return {
+    deltas: [],
+    ending: endingOfFault({ ...bytes, cause: explain(bytes) }, signal, reader.answer.knownUsage()),
+  };
 }
 
 function fail(watch: AttemptWatch, ending: FailedEnding): FailedAttempt {
@@ -190,15 +200,22 @@ function fail(watch: AttemptWatch, ending: FailedEnding): FailedAttempt {
   return { kind: 'failed_attempt', ending, logged: watch.logged };
 }
 
+/** What is said of a failed call: the cause with its address, for the operator, and the upstream's own words. */
+interface Words {
+  readonly explain: (result: FailedCall) => string;
+  readonly sanitise: Sanitise;
+}
+
 async function readErrorAnswer(
   answer: UpstreamAnswer,
-  sanitise: Sanitise,
+  { explain, sanitise }: Words,
   signal: AbortSignal,
   { clock }: Ports,
 ): Promise<FailedEnding> {
   const { status, retryAfterMs } = answer;
   const text = await readErrorBody(answer, clock, statusesWithTellingBody.has(status));
   answer.release();
-  if (typeof text !== 'string') return endingOfFault(text, signal, null);
-  return { kind: 'failed', failure: classifyStatus(status, text, retryAfterMs, sanitise), usage: null };
+  if (typeof text !== 'string') return endingOfFault({ ...text, cause: explain(text) }, signal, null);
+  const failure = { ...classifyStatus(status, text, retryAfterMs, sanitise), cause: explain(answer) };
+  return { kind: 'failed', failure, usage: null };
 }

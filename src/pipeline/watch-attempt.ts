@@ -47,8 +47,9 @@ export function watchAttempt(
     ended(ending) {
       const { result, sign } = judge(ending, hasLessTime);
       const durationMs = clock.monotonicMs() - startedMs;
-      Object.assign(logged, { result, durationMs, usage: ending.usage, ...wordsOf(ending) });
-      report.ended(sign, ending.kind === 'failed' ? ending.failure.retryAfterMs : null);
+      const words = wordsOf(ending);
+      Object.assign(logged, { result, durationMs, usage: ending.usage, ...words });
+      report.ended(sign, ending.kind === 'failed' ? ending.failure.retryAfterMs : null, words.cause);
     },
   };
 }

@@ -122,8 +122,10 @@ describe('the log of a running service', () => {
           upstream: 'broken',
           result: 'auth',
           startedMs: expect.any(Number),
-          cause: 'status 401',
           upstreamError: { status: 401, code: null, message: expect.stringContaining('is no good') },
+          cause: expect.stringMatching(
+            /^POST http:\/\/127\.0\.0\.1:\d+\/v1\/chat\/completions: .* \(status 401\)\. .* upstreams\.broken\.apiKey\.$/,
+          ) as string,
         },
         { upstream: 'spare', result: 'ok' },
       ],
