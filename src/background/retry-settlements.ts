@@ -130,7 +130,7 @@ function createSettle(
 async function recover(
   records: RecoverableRecords,
   queue: SettlementQueue,
-  { ready, onFault, isBroken }: RetryOptions,
+  { ready, onFault }: RetryOptions,
 ): Promise<number> {
   await ready;
   const damaged = await queue.readSpool();
@@ -138,8 +138,9 @@ async function recover(
   // Records whose settlements still wait must stay open; the sweep closes the others.
   if ((await queue.flush()) > 0) return 0;
   return records.closeLostRecords().catch((error: unknown) => {
-    // A process that ends while it starts closes its database: the next start closes the records.
-    if (!isBroken()) onFault('records of an earlier process could not be closed', error);
+    // A shutdown that begins during the start is no fault: the next start closes them.
+    if (error instanceof StorageError && error.reason === 'closed') throw error;
+    onFault('records of an earlier process could not be closed', error);
     return 0;
   });
 }

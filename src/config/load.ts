@@ -7,7 +7,7 @@ import { namesInConfig, namesInEnvironment } from './setting-names.ts';
 import { writePath, writeProblem } from './problem.ts';
 import type { Problem } from './problem.ts';
 import { readConfig, schemaOf } from './read-config.ts';
-import { allKeys, mapValues } from './schema-walk.ts';
+import { allKeys, mapValues, schemaAt } from './schema-walk.ts';
 import { anyConfig } from './schema.ts';
 import type { Config } from './schema.ts';
 import { parseYaml } from './yaml-file.ts';
@@ -52,7 +52,9 @@ function loadFile(file: string, environment: Environment, select: (input: unknow
   const { value, problems: misspelt } = resolveReferences(written, environment);
   const read = readConfig(withListeners(value, environment));
   if (read.kind === 'config' && misspelt.length === 0) return read.config;
-  const problems = withoutRepeated(misspelt, read.kind === 'problems' ? read.problems : []);
+  // What is under an unknown key has no problems of its own: its path could be a secret after a colon without a blank.
+  const known = misspelt.filter(({ path }) => schemaAt(schemaOf(value), path) !== null);
+  const problems = withoutRepeated(known, read.kind === 'problems' ? read.problems : []);
   throw new ConfigError(file, placeProblems(problems, places, environment));
 }
 
