@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Router } from 'express';
 import { probeUpstreams } from '../background/probe-upstreams.ts';
+import { declaredKeysOf } from '../config/declared-keys.ts';
 import { isDiscovered } from '../config/schema.ts';
 import type { Config } from '../config/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
@@ -56,6 +57,7 @@ export function createConfigServices(
     config,
     models,
     lowBalanceNanos: config.limits.lowBalance,
+    declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => readStates((name) => (isCooling(name) ? 'open' : health.state(name))),
     router: createPublicRouter(
       ports,

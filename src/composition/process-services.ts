@@ -1,11 +1,15 @@
 import { randomBytes } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { RequestHandler } from 'express';
+import { keepDeclarations } from '../background/keep-declarations.ts';
+import type { Declarations } from '../background/keep-declarations.ts';
 import { keepLease } from '../background/keep-lease.ts';
 import { monitorLedger } from '../background/monitor-ledger.ts';
 import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { Config } from '../config/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
+import type { DeclaredKey } from '../domain/declared-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { TokenCounter } from '../domain/ports/tokens.ts';
@@ -16,13 +20,14 @@ import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { PassthroughMiddlewares } from '../http/passthrough.ts';
 import { prepareAnswers } from '../http/prepare-answers.ts';
 import { createUnreadWatch } from '../http/unread-watch.ts';
+import { declareKeys } from '../operations/declare-keys.ts';
 import { createKeyManagement } from '../operations/manage-keys.ts';
 import type { KeyManagement } from '../operations/manage-keys.ts';
 import { createMaintenance } from '../operations/maintenance.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
 import { createInFlight } from '../pipeline/in-flight.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
-import { hashKey } from '../storage/key-directory.ts';
+import { hashKey } from '../shared/hash-key.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
 import { nextId } from './next-id.ts';
@@ -35,6 +40,8 @@ import type { Observability } from './observability.ts';
 export interface ActiveConfig {
   /** The balance below which a key counts as low, in nano-USD. */
   readonly lowBalanceNanos: number;
+  /** The keys that the config declares. */
+  readonly declaredKeys: readonly DeclaredKey[];
   /** The circuit state of every configured upstream; one that asked for a pause counts as open. */
   upstreamStates(): Readonly<Record<string, UpstreamState>>;
 }
@@ -68,7 +75,7 @@ export interface ProcessServices {
   readonly passthroughMiddlewares: PassthroughMiddlewares;
   /** The first handler of every HTTP request. */
   readonly prepare: RequestHandler;
-  /** Sets the config that metrics and the ledger monitor read from now on. */
+  /** Sets the config whose keys are declared, and that metrics and the ledger monitor read, from now on. */
   attach(active: ActiveConfig): void;
   /** Resolves when requests can be taken. Rejects with the reason when the database or the spool can't be opened. */
   ready(): Promise<void>;
@@ -86,20 +93,21 @@ export function createProcessServices(
   const observability = createObservability(tracing, clock, log);
   const { metrics, tracer } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
-  const { engine, store, records, keyDirectory, ledgerAudit } = storage;
+  const { engine, store, records, ledgerAudit } = storage;
   const inFlight = createInFlight();
   const limiter = createMemoryLimiter(clock);
   const readLimiter = createMemoryLimiter(clock);
-  let active: ActiveConfig = { lowBalanceNanos: config.limits.lowBalance, upstreamStates: () => ({}) };
+  let active: ActiveConfig | null = null;
   const lease = keepLease(store, clock, log.fault);
   const ledgerMonitor = monitorLedger(store, ledgerAudit, clock, {
-    lowBalanceNanos: () => active.lowBalanceNanos,
+    lowBalanceNanos: () => active?.lowBalanceNanos ?? config.limits.lowBalance,
     isPending: (requestId) => inFlight.has(requestId) || records.isWaiting(requestId),
     onExpired: (count) => metrics.holdsExpired(count),
     onFault: log.fault,
   });
+  const declarations = keepDeclaredKeys(storage, clock, log);
   metrics.attach({
-    upstreamStates: () => active.upstreamStates(),
+    upstreamStates: () => active?.upstreamStates() ?? {},
     ledgerFigures: () => ledgerMonitor.figures,
     settlementLagMs: () => records.lagMs(),
     logLinesDropped: () => log.droppedLines,
@@ -109,13 +117,7 @@ export function createProcessServices(
     log,
     startedAtSeconds: Math.floor(clock.now() / 1_000),
     storage,
-    keyManagement: createKeyManagement({
-      clock,
-      randomBytes,
-      hash: hashKey,
-      forgetKeys: () => keyDirectory.forgetAll(),
-      store,
-    }),
+    keyManagement: composeKeyManagement(storage, clock),
     maintenance: createMaintenance(ledgerAudit, () => engine.copy(), clock),
     inFlight,
     limiter,
@@ -128,10 +130,18 @@ export function createProcessServices(
     observability,
     passthroughMiddlewares: new Map(),
     prepare: prepareAnswers(nextId, createUnreadWatch(clock)),
-    attach: (next) => void (active = next),
-    ready: async () => void (await Promise.all([storage.recovered, tracer.ready])),
+    attach(next) {
+      const before = active?.declaredKeys;
+      active = next;
+      if (!isDeepStrictEqual(next.declaredKeys, before)) declarations.declare(next.declaredKeys);
+    },
+    async ready() {
+      await Promise.all([storage.recovered, tracer.ready]);
+      await declarations.stored();
+    },
     async close() {
       const tracesSent = observability.close();
+      declarations.stop();
       limiter.close();
       readLimiter.close();
       await Promise.all([ledgerMonitor.stop(), lease.stop()]);
@@ -142,4 +152,25 @@ export function createProcessServices(
       }
     },
   };
+}
+
+function keepDeclaredKeys(
+  { store, keyDirectory, recovered }: StorageServices,
+  clock: Clock,
+  log: Log,
+): Declarations {
+  const ports = { store, hash: hashKey, now: () => clock.now() };
+  return keepDeclarations({
+    clock,
+    directory: keyDirectory,
+    store: (keys) => declareKeys(keys, ports),
+    ready: recovered,
+    onFault: log.fault,
+    notice: log.notice,
+  });
+}
+
+function composeKeyManagement({ store, keyDirectory }: StorageServices, clock: Clock): KeyManagement {
+  const forgetKeys = (): void => keyDirectory.forgetAll();
+  return createKeyManagement({ clock, randomBytes, hash: hashKey, forgetKeys, store });
 }

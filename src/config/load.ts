@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { LineCounter, parseDocument } from 'yaml';
+import { withEnvironmentKey } from './environment-key.ts';
 import { readVariable } from './environment.ts';
 import type { Environment } from './environment.ts';
 import { readConfig } from './read-config.ts';
@@ -19,7 +20,8 @@ export class ConfigError extends Error {
 /** Reads a YAML file, with `${NAME}` replaced by the environment's values. Throws `ConfigError`. */
 export function loadConfigFile(file: string, environment: Environment): Config {
   const problems: string[] = [];
-  const input = interpolate(parseFile(file), environment, '', problems);
+  const written = interpolate(parseFile(file), environment, '', problems);
+  const input = withEnvironmentKey(written, environment, problems);
   return checkConfig(withListeners(input, environment), file, problems);
 }
 
@@ -40,7 +42,11 @@ export function environmentConfig(environment: Environment): Config {
           upstreams: { upstream: { url, ...(apiKey === undefined ? {} : { apiKey }) } },
           models: { from: 'upstream' },
         };
-  return namingVariables(() => checkConfig(withListeners(input, environment), 'the environment'));
+  const problems: string[] = [];
+  const declared = withEnvironmentKey(input, environment, problems);
+  return namingVariables(() =>
+    checkConfig(withListeners(declared, environment), 'the environment', problems),
+  );
 }
 
 /** The config path that each variable sets in a start without a file. */

@@ -1,6 +1,6 @@
 import { schemaMessage } from '../shared/schema-messages.ts';
 import { describeIssue } from './describe-issue.ts';
-import { usesDiscovery, unknownUpstreams } from './references.ts';
+import { unknownModels, unknownUpstreams, usesDiscovery } from './references.ts';
 import { discovering, listing } from './schema.ts';
 import type { Config } from './schema.ts';
 
@@ -14,7 +14,7 @@ export function readConfig(input: unknown): ConfigReading {
   const schema = usesDiscovery(input) ? discovering : listing;
   const read = schema.safeParse(input, { error: schemaMessage });
   const faults = read.error?.issues.flatMap((issue) => describeIssue(issue, schema)) ?? [];
-  const problems = [...faults, ...unknownUpstreams(input)];
+  const problems = [...faults, ...unknownUpstreams(input), ...unknownModels(input)];
   return read.success && problems.length === 0
     ? { kind: 'config', config: read.data }
     : { kind: 'problems', problems };

@@ -5,6 +5,7 @@ interface UncheckedConfig {
   readonly upstreams?: Readonly<Record<string, unknown>>;
   readonly models?: Readonly<Record<string, unknown>>;
   readonly passthrough?: unknown;
+  readonly keys?: unknown;
 }
 
 function routesOf(entry: unknown): readonly ({ readonly upstream?: unknown } | null)[] {
@@ -50,4 +51,23 @@ export function unknownUpstreams(input: unknown): readonly string[] {
 function isDemo(upstream: unknown): boolean {
   const { url } = (upstream ?? {}) as { readonly url?: unknown };
   return typeof url === 'string' && url.startsWith('demo:');
+}
+
+/** The problems of declared keys that name a model which is not offered; none where the models are discovered. */
+export function unknownModels(input: unknown): readonly string[] {
+  const { models: offered, keys } = (input ?? {}) as UncheckedConfig;
+  if (usesDiscovery(input) || !isObject(offered) || !isObject(keys)) return [];
+  const known = Object.keys(offered);
+  return Object.entries(keys).flatMap(([name, entry]) => {
+    const named = isObject(entry) ? entry['models'] : null;
+    return (Array.isArray(named) ? named : []).flatMap((model: unknown, index) =>
+      typeof model !== 'string' || known.includes(model)
+        ? []
+        : [`keys.${name}.models[${index}]: no model is named '${model}'${suggestion(model, known)}`],
+    );
+  });
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
 }

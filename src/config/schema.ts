@@ -6,6 +6,7 @@ import {
 } from '../protocol/contract/compatibility.ts';
 import { duration, usd } from '../shared/schema-values.ts';
 import { minTokenLength } from './admin-token.ts';
+import { declaredKeys } from './declared-keys.ts';
 import { price } from './price-schema.ts';
 import { upstream } from './upstream-schema.ts';
 import { byteSize, namePattern, port, wholeNumber } from './values.ts';
@@ -119,6 +120,7 @@ const sections = {
       responsesDone: z.boolean().default(defaultCompatibility.responsesDone),
     })
     .prefault({}),
+  keys: declaredKeys,
   upstreams: z.record(z.string().min(1), upstream),
   passthrough: z
     .array(passthrough)

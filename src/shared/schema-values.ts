@@ -28,3 +28,25 @@ export const usd = z.string().transform((text, context) => {
   });
   return z.NEVER;
 });
+
+/** An instant, read into milliseconds since 1970: ISO 8601 with an offset, or a day, which begins at midnight UTC. */
+export const instant = z
+  .union(
+    [z.iso.datetime({ offset: true }), z.iso.date()],
+    'expected a time such as 2030-01-01T00:00:00Z, or a day',
+  )
+  .transform((text) => Date.parse(text));
+
+const maxKeyNameLength = 100;
+
+/** The name of a key. */
+export const keyName = z
+  .string()
+  .min(1)
+  .max(maxKeyNameLength)
+  .regex(/^[^\p{Cc}]*$/u, 'expected a name without control characters');
+
+const maxModelsOfKey = 1_000;
+
+/** The models that a key may use. */
+export const modelsOfKey = z.array(z.string().min(1)).min(1).max(maxModelsOfKey);
