@@ -25,6 +25,7 @@ interface KeyObject {
   readonly held: string;
   readonly spent: string;
   readonly in_flight: number;
+  readonly declared: boolean;
   readonly key?: string;
 }
 
@@ -123,7 +124,7 @@ async function listKeys({ json }: Json): Promise<string> {
       String(key.limits.requests_per_minute),
       key.balance ?? '-',
       key.spent,
-      stateOf(key),
+      key.declared ? `${stateOf(key)}, declared` : stateOf(key),
     ]),
   );
 }
@@ -137,6 +138,7 @@ async function showKey(id: string, { json }: Json): Promise<string> {
       ['id', key.id],
       ['name', key.name],
       ['state', stateOf(key)],
+      ['declared in the config', key.declared ? 'yes' : 'no'],
       ['created', key.created_at],
       ['expires', key.expires_at ?? 'never'],
       ['models', key.models?.join(', ') ?? 'all'],

@@ -18,6 +18,7 @@ Environment:
   TEXTGATE_HOST, TEXTGATE_PORT               the address for clients, unless the config sets it
   TEXTGATE_ADMIN_HOST, _ADMIN_PORT           the address for operators, unless the config sets it
   TEXTGATE_ADMIN_TOKEN                       the admin token; default: generated in ${adminTokenFile}
+  TEXTGATE_KEY, TEXTGATE_KEY_FILE            an API key for clients, or the file that holds it; default: one is generated
 `;
 
 /** Adds `textgate serve`. */
@@ -49,7 +50,7 @@ async function serve({ config: file }: { config?: string }): Promise<void> {
     endOnSignalOrFault(gateway, stderr);
     if (file !== undefined) reloadOnChange(gateway, file, stderr);
     const { url, adminUrl } = await gateway.listen();
-    stderr.write(`${await greeting(gateway, { url, adminUrl, tryOut: file === undefined })}\n`);
+    stderr.write(`${await greeting(gateway, { url, adminUrl, declared: Object.keys(config.keys) })}\n`);
   } catch (error) {
     stderr.write(
       `${error instanceof ConfigError ? error.message : `textgate can't start: ${describeError(error)}`}\n`,
@@ -90,16 +91,16 @@ function reloadOnChange(gateway: ComposedGateway, file: string, stderr: LogDesti
 interface StartedGateway {
   readonly url: string;
   readonly adminUrl: string;
-  /** Whether the gateway was started without a config file: then its first key is created at the start. */
-  readonly tryOut: boolean;
+  /** The names of the keys that the config and the environment declare. */
+  readonly declared: readonly string[];
 }
 
 async function greeting(gateway: Gateway, started: StartedGateway): Promise<string> {
   const lines = [`textgate serves ${started.url}/v1 (admin: ${started.adminUrl})`];
   const usual = `http://${defaultHost}:${defaultAdminPort}`;
   const where = started.adminUrl === usual ? '' : `TEXTGATE_ADMIN_URL=${reachable(started.adminUrl)} `;
+  if (started.declared.length > 0) lines.push(`keys declared: ${started.declared.join(', ')}`);
   if (await gateway.hasKeys()) lines.push(`create another key with: ${where}${command} keys create <name>`);
-  else if (!started.tryOut) lines.push(`create the first key with: ${where}${command} keys create <name>`);
   else {
     const [model = '<a name from /v1/models>'] = await gateway.modelNames();
     lines.push(...firstSteps((await gateway.createKey('first key')).secret, model, reachable(started.url)));
