@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { loadConfigFile } from '../config/load.ts';
-import { configSchema, redactedConfig } from '../config/redacted-config.ts';
+import { configSchema } from '../config/json-schema.ts';
+import { redactedConfig } from '../config/redacted-config.ts';
 import { report } from './output.ts';
 
 /** Adds `textgate config check|show|schema`. */

@@ -5,8 +5,8 @@ import type { DeclaredKey } from '../domain/declared-key.ts';
 import { isGuessable, maxKeyLength, minKeyLength } from '../domain/guessable-key.ts';
 import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/compatibility.ts';
 import { hashKey } from '../shared/hash-key.ts';
-import { duration, instant, keyName, modelsOfKey } from '../shared/schema-values.ts';
-import { wholeNumber } from './values.ts';
+import { duration, instant, keyName, modelsOfKey, valueKinds } from '../shared/schema-values.ts';
+import { trueOrFalse, wholeNumber } from './values.ts';
 
 /** The prefix of a key that is declared by its hash. */
 const hashPrefix = 'sha256:';
@@ -28,9 +28,7 @@ export const declaredSecret = z
     context.issues.push({ code: 'custom', input: text, message: problem });
     return z.NEVER;
   })
-  .describe(
-    `The key: \${NAME} of the environment, or sha256: and its hash (printf %s "$KEY" | sha256sum). Any random text of ${minKeyLength} characters or more.`,
-  );
+  .register(valueKinds, { kind: 'secret' });
 
 /** Why a text can't be a key, in words that don't quote it; `null` if it can. */
 function findProblem(text: string): string | null {
@@ -52,51 +50,76 @@ function findProblemOfHash(hash: string): string | null {
 }
 
 const declaredKey = z.strictObject({
-  key: declaredSecret,
-  concurrency: wholeNumber(1).optional().describe('How many requests may be in progress at once.'),
-  requestsPerMinute: wholeNumber(1).optional().describe('How many requests may start within any 60 seconds.'),
-  queueWait: duration.optional().describe('How long a request may wait for a slot, such as 5s.'),
-  models: modelsOfKey.optional().describe('The models that the key may use. Default: all.'),
-  expiresAt: instant
+  key: declaredSecret.meta({
+    description: `The key, usually a reference to an environment variable: any random text of ${minKeyLength} characters or more; or \`${hashPrefix}\` and its hash.`,
+    examples: ['${BOBS_KEY}', `${hashPrefix}${hashKey('an example')}`],
+  }),
+  concurrency: wholeNumber(1)
     .optional()
-    .describe('When the key expires: a time such as 2030-01-01T00:00:00Z, or a day. Default: never.'),
+    .meta({
+      description: 'The requests that the key may have in progress at a time; default: that of `limits`.',
+      examples: [4],
+    }),
+  requestsPerMinute: wholeNumber(1)
+    .optional()
+    .meta({
+      description: 'The requests that the key may start in any 60 seconds; default: that of `limits`.',
+      examples: [120],
+    }),
+  queueWait: duration.optional().meta({
+    description: 'How long a request may wait for a slot of the key; default: that of `limits`.',
+    examples: ['5s'],
+  }),
+  models: modelsOfKey.optional().meta({
+    description: 'The models that the key may use; default: all.',
+    examples: [['small']],
+  }),
+  expiresAt: instant.optional().meta({
+    description: 'When the key expires: a time, or a day in UTC; default: never.',
+    examples: ['2030-01-01T00:00:00Z'],
+  }),
   compatibility: z
     .strictObject({
-      sampling: z.enum(samplingPolicies).optional().describe('How to treat sampling parameters.'),
-      unknownFields: z.enum(unknownFieldPolicies).optional().describe('How to treat unknown fields.'),
-      responsesDone: z.boolean().optional().describe('Whether Responses streams end with [DONE].'),
+      sampling: z
+        .enum(samplingPolicies)
+        .optional()
+        .meta({ description: 'How sampling parameters are read.', examples: ['strict'] }),
+      unknownFields: z
+        .enum(unknownFieldPolicies)
+        .optional()
+        .meta({ description: 'How unknown parameters are read.', examples: ['ignore'] }),
+      responsesDone: trueOrFalse.optional().meta({
+        description: 'Ends streams of the Responses protocol with `data: [DONE]`.',
+        examples: [true],
+      }),
     })
     .optional()
-    .describe('How requests are read, where it differs from the default.'),
-  balance: z
-    .never(
-      'a balance is not declared, because every start would pay it again: give it by credits, which are booked once per reference (textgate keys credit)',
-    )
-    .optional()
-    .describe('Not declared: a balance is given by credits, which are booked once per reference.'),
+    .describe('How the parameters of requests are read, where it differs from the section `compatibility`.'),
 });
 
 /** The keys that the config declares, by name. */
-export const declaredKeys = z
-  .record(keyName, declaredKey)
-  .superRefine((keys, context) => {
-    const entries = Object.entries(keys);
-    if (entries.length > maxDeclaredKeys)
-      context.addIssue({ code: 'custom', message: `expected ${maxDeclaredKeys} keys or less` });
-    const named = new Map<string, string>();
-    for (const [name, { key }] of entries) {
-      const other = named.get(key);
-      if (other === undefined) named.set(key, name);
-      else
-        context.addIssue({
-          code: 'custom',
-          path: [name, 'key'],
-          message: `the same key as that of ${other}: each name needs a key of its own`,
-        });
-    }
-  })
-  .default({})
-  .describe('The API keys of clients, by name. They are created, changed and revoked as this list says.');
+export const declaredKeys = z.record(keyName, declaredKey).superRefine((keys, context) => {
+  const entries = Object.entries(keys);
+  if (entries.length > maxDeclaredKeys)
+    context.addIssue({ code: 'custom', message: `expected ${maxDeclaredKeys} keys or less` });
+  const names = new Map<string, string>();
+  for (const [name, { key }] of entries) {
+    const other = names.get(key);
+    if (other === undefined) names.set(key, name);
+    else
+      context.addIssue({
+        code: 'custom',
+        path: [name, 'key'],
+        message: `the same key as that of ${other}: each name needs a key of its own`,
+      });
+  }
+});
+
+/** Why a setting of a key that the admin API has is not declared; `null` for any other. */
+export function whyNotDeclared(path: readonly PropertyKey[], key: string): string | null {
+  if (path.length !== 2 || path[0] !== 'keys' || key !== 'balance') return null;
+  return 'a balance is not declared, because each start would pay it again: give it by credits, which are booked once per reference (textgate keys credit)';
+}
 
 /** The declared keys of a checked config. */
 export function declaredKeysOf(keys: z.output<typeof declaredKeys>): readonly DeclaredKey[] {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { nearestName } from '../shared/nearest-name.ts';
+import { whyNotDeclared } from './declared-keys.ts';
 
 /** Describes an issue of the schema for the author of the config: its path, and how to fix it. */
 export function describeIssue(issue: z.core.$ZodIssue, schema: z.ZodType): readonly string[] {
@@ -7,7 +8,10 @@ export function describeIssue(issue: z.core.$ZodIssue, schema: z.ZodType): reado
     return issue.issues.map(({ message }) => `${writePath(issue.path)}: ${message}`);
   if (issue.code !== 'unrecognized_keys') return [`${writePath(issue.path)}: ${issue.message}`];
   const known = knownKeys(schema, issue.path);
-  return issue.keys.map((key) => `${writePath([...issue.path, key])}: unknown key${suggestion(key, known)}`);
+  return issue.keys.map((key) => {
+    const problem = whyNotDeclared(issue.path, key) ?? `unknown key${suggestion(key, known)}`;
+    return `${writePath([...issue.path, key])}: ${problem}`;
+  });
 }
 
 /** Suggests the most similar known name for an unknown one, or lists all known names. */

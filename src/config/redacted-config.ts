@@ -1,12 +1,10 @@
-import { z } from 'zod';
-import { discovering, listing } from './schema.ts';
 import type { Config } from './schema.ts';
 
 /** The text that replaces a secret. */
 const hidden = '(hidden)';
 
 /** The keys whose values are secrets. Headers may hold secrets, too; they are redacted separately. */
-const secretKeys = new Set(['apiKey', 'token']);
+const secretKeys = new Set(['apiKey', 'key', 'token']);
 
 /** A checked config without its secrets. */
 export function redactedConfig(config: Config): unknown {
@@ -27,9 +25,4 @@ function withoutQueryValues(address: string): string {
   if (query === undefined) return address;
   const names = [...new URLSearchParams(query).keys()];
   return `${base}?${names.map((name) => `${name}=${hidden}`).join('&')}`;
-}
-
-/** The JSON Schema of a config file, with listed or discovered models. */
-export function configSchema(): unknown {
-  return z.toJSONSchema(z.union([listing, discovering]), { io: 'input', unrepresentable: 'any' });
 }
