@@ -13,6 +13,7 @@ import { createPublicRouter } from '../http/public-router.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { ActiveConfig, ProcessServices } from './process-services.ts';
+import { followUpstreamKeys } from './upstream-keys.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
 import type { PreviousModels, Models } from './upstreams.ts';
 
@@ -45,7 +46,8 @@ export function createConfigServices(
   previous: ConfigServices | null,
 ): ConfigServices {
   const { clock, health, log } = processServices;
-  const upstreams = composeUpstreams(config, clock);
+  const upstreamKeys = followUpstreamKeys(config, clock, log);
+  const upstreams = composeUpstreams(config, upstreamKeys, clock);
   const stopProbes = probeUpstreams(composeProbes(config), upstreams, health, clock);
   const previousModels = previousModelsOf(config, processServices, previous);
   const models = composeModels(config, upstreams, clock, log.fault, previousModels);
@@ -62,7 +64,10 @@ export function createConfigServices(
     router: createPublicRouter(
       ports,
       composeOwnKeyPorts(ports, processServices),
-      { paths: composePassthrough(config), middlewares: processServices.passthroughMiddlewares },
+      {
+        paths: composePassthrough(config, upstreamKeys),
+        middlewares: processServices.passthroughMiddlewares,
+      },
       processServices.prepare,
       config.server.maxBody,
     ),
@@ -74,6 +79,7 @@ export function createConfigServices(
     stopBackgroundWork: stopProbes,
     async close() {
       stopProbes();
+      upstreamKeys.stop();
       await upstreams.close();
     },
   };

@@ -19,16 +19,17 @@ import { createModelDiscovery } from '../models/model-discovery.ts';
 import type { ModelDiscovery } from '../models/model-discovery.ts';
 import { createUpstreams } from '../transport/upstreams.ts';
 import type { Upstream } from '../transport/upstreams.ts';
+import type { UpstreamKeys } from './upstream-keys.ts';
 
 type UpstreamConfig = Config['upstreams'][string];
 
 /** A client for every upstream of the config. */
-export function composeUpstreams({ upstreams }: Config, clock: Clock): Upstream {
+export function composeUpstreams({ upstreams }: Config, keys: UpstreamKeys, clock: Clock): Upstream {
   const byName = Object.entries(upstreams).map(([name, config]) => {
     const { url, allowLinkLocal, timeouts } = config;
     const { connect: connectMs, firstByte: firstByteMs, idle: idleMs, total: totalMs } = timeouts;
     const deadlines = { firstByteMs, idleMs, totalMs };
-    const headers = headersOf(config);
+    const headers = headersOf(config, () => keys.keyOf(name));
     const upstream =
       url.protocol === 'demo:'
         ? createDemoUpstream(deadlines, clock)
@@ -38,19 +39,19 @@ export function composeUpstreams({ upstreams }: Config, clock: Clock): Upstream 
   return createUpstreams(new Map(byName));
 }
 
-/** The headers of every call: the dialect's own, the API key in the dialect's scheme, and those of the config. */
-function headersOf({
-  apiKey,
-  authHeader,
-  headers: added,
-  dialects: [dialect],
-}: UpstreamConfig): Record<string, string> {
+/** Reads the headers of a call: the dialect's own, the API key in the dialect's scheme, and those of the config. */
+function headersOf(
+  { authHeader, headers: added, dialects: [dialect] }: UpstreamConfig,
+  readKey: () => string | null,
+): () => Record<string, string> {
   if (dialect === undefined) throw new Error('upstream without a dialect');
   const { auth, headers = {} } = dialects[dialect];
-  if (apiKey === undefined) return { ...headers, ...added };
   const { header, prefix } =
     authHeader === undefined || authHeader === auth.header ? auth : authSchemeFor(authHeader);
-  return { ...headers, ...added, [header]: prefix + apiKey };
+  return () => {
+    const key = readKey();
+    return { ...headers, ...added, ...(key === null ? {} : { [header]: prefix + key }) };
+  };
 }
 
 /** The scheme for a header that the config chose in place of the dialect's. */
@@ -66,7 +67,10 @@ export function composeProbes({ upstreams }: Config): readonly Probe[] {
 }
 
 /** The passthrough paths of the config, with their upstreams' addresses, headers and deadlines. */
-export function composePassthrough({ passthrough, upstreams }: Config): readonly Passthrough[] {
+export function composePassthrough(
+  { passthrough, upstreams }: Config,
+  keys: UpstreamKeys,
+): readonly Passthrough[] {
   return passthrough.flatMap(({ path, upstream, price, free: isFree }) => {
     const config = upstreams[upstream];
     if (config === undefined) return [];
@@ -80,7 +84,7 @@ export function composePassthrough({ passthrough, upstreams }: Config): readonly
         upstream,
         price: price === undefined && isFree === undefined ? null : { ...free, request: price?.request ?? 0 },
         origin: url.origin,
-        headers: headersOf(config),
+        headers: headersOf(config, () => keys.keyOf(upstream)),
         isGuarded: !allowLinkLocal,
         agent,
         deadlines,
