@@ -13,6 +13,7 @@ import type { IssuedKey } from './operations/manage-keys.ts';
 import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts';
 import { isRefusal } from './shared/errors.ts';
 import { createLog } from './telemetry/logger.ts';
+import type { LogFormat, LogLevel } from './telemetry/logger.ts';
 
 export type { ConfigInput } from './config/schema.ts';
 
@@ -48,7 +49,9 @@ export interface Gateway {
 export interface GatewayOptions {
   /** The bearer token of `/admin`. Without one here or in the config it is random, and `/admin` can't be used. */
   readonly adminToken?: string;
-  readonly logLevel?: 'info' | 'warn' | 'silent';
+  readonly logLevel?: LogLevel;
+  /** Lines for people, or JSON; by default, JSON unless standard output is a terminal. */
+  readonly logFormat?: LogFormat;
   /** Receives the log, one line at a time; the default is standard output. */
   readonly logDestination?: { write(line: string): void };
   readonly clock?: Clock;
@@ -80,7 +83,7 @@ const closeGraceMs = 20_000;
 /** The composition root: builds the gateway of a checked config from every room. */
 export function composeGateway(config: Config, options: GatewayOptions): ComposedGateway {
   const clock = options.clock ?? systemClock;
-  const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination);
+  const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination, options.logFormat);
   const processServices = createProcessServices(config, readTracingSettings(), clock, log);
   const { storage, keyManagement, inFlight, tokens } = processServices;
   const { metrics } = processServices.observability;

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
 import { readVariable } from '../config/environment.ts';
 import { ConfigError, environmentConfig, loadConfigFile } from '../config/load.ts';
+import { readLogSettings } from '../config/log-settings.ts';
 import { defaultAdminPort, defaultHost } from '../config/schema.ts';
 import type { ComposedGateway, Gateway } from '../gateway.ts';
 import { openStandardStream } from '../telemetry/log-destination.ts';
@@ -19,6 +20,8 @@ Environment:
   TEXTGATE_ADMIN_HOST, _ADMIN_PORT           the address for operators, unless the config sets it
   TEXTGATE_ADMIN_TOKEN                       the admin token; default: generated in ${adminTokenFile}
   TEXTGATE_KEY, TEXTGATE_KEY_FILE            an API key for clients, or the file that holds it; default: one is generated
+  TEXTGATE_LOG                               silent, warn, info (default) or debug
+  TEXTGATE_LOG_FORMAT                        json, or text: aligned lines, the default on a terminal
 `;
 
 /** Adds `textgate serve`. */
@@ -46,7 +49,7 @@ async function serve({ config: file }: { config?: string }): Promise<void> {
       config.admin.token ?? ensureAdminToken(adminTokenFile, (line) => stderr.write(`${line}\n`));
     // Loaded here, so that all other commands start without the gateway's packages.
     const { composeGateway } = await import('../gateway.ts');
-    const gateway = composeGateway(config, { adminToken, logLevel: 'info' });
+    const gateway = composeGateway(config, { adminToken, ...readLogSettings(process.env) });
     endOnSignalOrFault(gateway, stderr);
     if (file !== undefined) reloadOnChange(gateway, file, stderr);
     const { url, adminUrl } = await gateway.listen();

@@ -53,6 +53,7 @@ export function createConfigServices(
   const models = composeModels(config, upstreams, clock, log.fault, previousModels);
   const ports = composePorts(config, processServices, upstreams, models);
   const isCooling = (name: string): boolean => health.coolingMs(name) > 0;
+  const stateOf = (name: string): UpstreamState => (isCooling(name) ? 'open' : health.state(name));
   const readStates = <State>(read: (name: string) => State): Readonly<Record<string, State>> =>
     Object.fromEntries(Object.keys(config.upstreams).map((name) => [name, read(name)]));
   return {
@@ -60,7 +61,12 @@ export function createConfigServices(
     models,
     lowBalanceNanos: config.limits.lowBalance,
     declaredKeys: declaredKeysOf(config.keys),
-    upstreamStates: () => readStates((name) => (isCooling(name) ? 'open' : health.state(name))),
+    upstreamStates: () => readStates(stateOf),
+    modelAvailability: () =>
+      [...models.offered()].map(({ id, routes }) => [
+        id,
+        routes.some(({ upstream }) => stateOf(upstream) === 'closed'),
+      ]),
     router: createPublicRouter(
       ports,
       composeOwnKeyPorts(ports, processServices),

@@ -1,8 +1,4 @@
-import { randomBytes } from 'node:crypto';
-import { isDeepStrictEqual } from 'node:util';
 import type { RequestHandler } from 'express';
-import { keepDeclarations } from '../background/keep-declarations.ts';
-import type { Declarations } from '../background/keep-declarations.ts';
 import { keepLease } from '../background/keep-lease.ts';
 import { monitorLedger } from '../background/monitor-ledger.ts';
 import type { TracingSettings } from '../domain/tracing-settings.ts';
@@ -20,16 +16,14 @@ import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { PassthroughMiddlewares } from '../http/passthrough.ts';
 import { prepareAnswers } from '../http/prepare-answers.ts';
 import { createUnreadWatch } from '../http/unread-watch.ts';
-import { declareKeys } from '../operations/declare-keys.ts';
-import { createKeyManagement } from '../operations/manage-keys.ts';
 import type { KeyManagement } from '../operations/manage-keys.ts';
 import { createMaintenance } from '../operations/maintenance.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
 import { createInFlight } from '../pipeline/in-flight.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
-import { hashKey } from '../shared/hash-key.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
+import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { nextId } from './next-id.ts';
 import { openStorage } from './storage-services.ts';
 import type { StorageServices } from './storage-services.ts';
@@ -44,6 +38,8 @@ export interface ActiveConfig {
   readonly declaredKeys: readonly DeclaredKey[];
   /** The circuit state of every configured upstream; one that asked for a pause counts as open. */
   upstreamStates(): Readonly<Record<string, UpstreamState>>;
+  /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
+  modelAvailability(): readonly (readonly [model: string, isAvailable: boolean])[];
 }
 
 /** The services of the whole process, which a reload does not replace: storage, limits, requests, observability. */
@@ -83,6 +79,11 @@ export interface ProcessServices {
   close(): Promise<void>;
 }
 
+/** What is read while no config is in force yet. */
+function nothingActive(lowBalanceNanos: number): ActiveConfig {
+  return { lowBalanceNanos, declaredKeys: [], upstreamStates: () => ({}), modelAvailability: () => [] };
+}
+
 /** Builds the services of a process. Without tracing settings nothing is traced. */
 export function createProcessServices(
   config: Config,
@@ -97,17 +98,18 @@ export function createProcessServices(
   const inFlight = createInFlight();
   const limiter = createMemoryLimiter(clock);
   const readLimiter = createMemoryLimiter(clock);
-  let active: ActiveConfig | null = null;
+  let active = nothingActive(config.limits.lowBalance);
   const lease = keepLease(store, clock, log.fault);
   const ledgerMonitor = monitorLedger(store, ledgerAudit, clock, {
-    lowBalanceNanos: () => active?.lowBalanceNanos ?? config.limits.lowBalance,
+    lowBalanceNanos: () => active.lowBalanceNanos,
     isPending: (requestId) => inFlight.has(requestId) || records.isWaiting(requestId),
     onExpired: (count) => metrics.holdsExpired(count),
     onFault: log.fault,
   });
   const declarations = keepDeclaredKeys(storage, clock, log);
   metrics.attach({
-    upstreamStates: () => active?.upstreamStates() ?? {},
+    upstreamStates: () => active.upstreamStates(),
+    modelAvailability: () => active.modelAvailability(),
     ledgerFigures: () => ledgerMonitor.figures,
     settlementLagMs: () => records.lagMs(),
     logLinesDropped: () => log.droppedLines,
@@ -131,9 +133,8 @@ export function createProcessServices(
     passthroughMiddlewares: new Map(),
     prepare: prepareAnswers(nextId, createUnreadWatch(clock)),
     attach(next) {
-      const before = active?.declaredKeys;
       active = next;
-      if (!isDeepStrictEqual(next.declaredKeys, before)) declarations.declare(next.declaredKeys);
+      declarations.declare(next.declaredKeys);
     },
     async ready() {
       await Promise.all([storage.recovered, tracer.ready]);
@@ -152,25 +153,4 @@ export function createProcessServices(
       }
     },
   };
-}
-
-function keepDeclaredKeys(
-  { store, keyDirectory, recovered }: StorageServices,
-  clock: Clock,
-  log: Log,
-): Declarations {
-  const ports = { store, hash: hashKey, now: () => clock.now() };
-  return keepDeclarations({
-    clock,
-    directory: keyDirectory,
-    store: (keys) => declareKeys(keys, ports),
-    ready: recovered,
-    onFault: log.fault,
-    notice: log.notice,
-  });
-}
-
-function composeKeyManagement({ store, keyDirectory }: StorageServices, clock: Clock): KeyManagement {
-  const forgetKeys = (): void => keyDirectory.forgetAll();
-  return createKeyManagement({ clock, randomBytes, hash: hashKey, forgetKeys, store });
 }

@@ -6,7 +6,7 @@ import type { ModelCatalogue } from '../domain/ports/models.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import { free } from '../domain/pricing.ts';
-import type { ModelSource } from '../domain/routing.ts';
+import type { ModelSource, OfferedModel } from '../domain/routing.ts';
 import { createDemoUpstream } from '../transport/demo-upstream.ts';
 import type { Passthrough } from '../http/passthrough.ts';
 import type { Probe } from '../background/probe-upstreams.ts';
@@ -96,6 +96,8 @@ export function composePassthrough(
 /** The models of one config. */
 export interface Models {
   readonly catalogue: ModelCatalogue;
+  /** The models on offer; of a discovered catalogue, those of the last good list. */
+  readonly offered: () => Iterable<OfferedModel>;
   /** The last good list of a discovered catalogue; `null` for a configured one. */
   readonly lastGood: () => ModelDiscovery['lastGood'];
 }
@@ -122,22 +124,21 @@ export function composeModels(
     const listPath = source.dialect.modelsPath;
     const offer = { source, listPath, allow, rename, price, holdTokens };
     const catalogue = createModelDiscovery(offer, upstreams, clock, report, lastGood);
-    return { catalogue, lastGood: () => catalogue.lastGood };
+    const offered = (): Iterable<OfferedModel> => catalogue.lastGood?.values() ?? [];
+    return { catalogue, offered, lastGood: () => catalogue.lastGood };
   }
-  const catalogue = createModelList(
-    Object.entries(models).map(([id, { routes, price = free, holdTokens }]) => ({
-      id,
-      createdAtSeconds: startedAtSeconds,
-      price,
-      holdTokens,
-      routes: routes.map(({ upstream, model, weight = null }) => ({
-        ...sourceOf(upstream, configs),
-        model,
-        weight,
-      })),
+  const offered = Object.entries(models).map(([id, { routes, price = free, holdTokens }]) => ({
+    id,
+    createdAtSeconds: startedAtSeconds,
+    price,
+    holdTokens,
+    routes: routes.map(({ upstream, model, weight = null }) => ({
+      ...sourceOf(upstream, configs),
+      model,
+      weight,
     })),
-  );
-  return { catalogue, lastGood: () => null };
+  }));
+  return { catalogue: createModelList(offered), offered: () => offered, lastGood: () => null };
 }
 
 /** How a model is called at an upstream, in the first of its dialects. The config's check guarantees that both exist. */

@@ -134,6 +134,11 @@ export const failures: Readonly<Record<FailureKind, FailureRow>> = {
     code: 'context_length_exceeded',
     message: () => "The text is longer than the model's maximum context. Shorten the history and try again.",
   },
+  content_filtered: {
+    ...requestAtFault,
+    code: 'content_filter',
+    message: () => "The model's provider refused the text: its content filter was triggered.",
+  },
   rejected: {
     ...requestAtFault,
     code: 'invalid_value',

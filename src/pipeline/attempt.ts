@@ -167,7 +167,7 @@ function fail(watch: AttemptWatch, ending: FailedEnding): FailedAttempt {
 }
 
 /** Statuses whose body says more than the status itself. */
-const statusesWithUsefulBody = new Set([400, 413, 422]);
+const statusesWithUsefulBody = new Set([400, 403, 413, 422]);
 
 async function readErrorAnswer(
   answer: UpstreamAnswer,

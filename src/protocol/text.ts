@@ -99,6 +99,8 @@ export type FailureKind =
   /** The upstream does not accept the gateway's own key or account. */
   | 'auth'
   | 'context_too_long'
+  /** The upstream refuses the text because of what it says. */
+  | 'content_filtered'
   /** The upstream found another fault in the request. */
   | 'rejected'
   | 'rate_limited'

@@ -12,6 +12,7 @@ const names = Array.from({ length: upstreams }, (_, index) => `upstream-${index}
 const metrics = createMetrics();
 metrics.attach({
   upstreamStates: () => Object.fromEntries(names.map((name) => [name, 'closed'] as const)),
+  modelAvailability: () => [],
   ledgerFigures: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0 }),
   settlementLagMs: () => 0,
   logLinesDropped: () => 0,

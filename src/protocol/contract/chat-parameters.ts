@@ -8,7 +8,17 @@ import {
   textOnly,
   verbosity,
 } from './shared-parameters.ts';
-import { anything, array, boolean, either, integer, object, string, stringMap } from './value-type.ts';
+import {
+  anything,
+  array,
+  arrayOf,
+  boolean,
+  either,
+  integer,
+  object,
+  string,
+  stringMap,
+} from './value-type.ts';
 
 /** A 64-bit integer, as other languages send it. JavaScript rounds numbers that large; the seed is only stripped. */
 const int64 = integer(-(2 ** 63), 2 ** 63);
@@ -19,7 +29,7 @@ const oneChoice = 'One answer is generated per request.';
 /** Every top-level field of a Chat Completions request. */
 export const chatParameters: readonly Rule[] = [
   ...sharedParameters,
-  ...rules('messages', array, required, 'the whole conversation'),
+  ...rules('messages', arrayOf('messages'), required, 'the whole conversation'),
   ...rules('stream_options', object, forward, 'include_usage shows the usage chunk'),
   ...rules('max_tokens max_completion_tokens', integer(1), forward, 'a hint to the upstream, not a promise'),
   ...rules('n', integer(1, 128), onlyNeutral([1], oneChoice), 'one answer per request'),
@@ -32,12 +42,7 @@ export const chatParameters: readonly Rule[] = [
   ...rules('seed', int64, strip, 'best effort by definition'),
   ...rules('logit_bias', object, refusedUnless([{}], textOnly), 'would change the text'),
   ...rules('logprobs', boolean, refusedUnless([false], textOnly), 'no log probabilities'),
-  ...rules(
-    'response_format',
-    object,
-    onlyNeutral([{ type: 'text' }], "Only 'text' is available.", 'type'),
-    'no structured output',
-  ),
+  ...rules('response_format', object, forward, 'only the text format'),
   ...rules('functions', array, refusedUnless([[]], noTools), 'the older name of tools'),
   ...rules(
     'function_call',

@@ -6,8 +6,7 @@ import type { ValueType } from './value-type.ts';
  * - `strip`: dropped, and named in `x-textgate-stripped`.
  * - `echo`: dropped and named like `strip`, and repeated in the Responses object.
  * - `sampling`: dropped; in strict mode refused unless it is one of the defaults that clients send.
- * - `refuse`: a 400 unless the value is neutral, which means that it requests nothing that the service lacks. `at` is
- *   the part of the value that the refusal points to.
+ * - `refuse`: a 400 unless the value is neutral, which means that it requests nothing that the service lacks.
  * - `misplaced`: a field of the other endpoint; the refusal says where it belongs.
  */
 export type FieldPolicy =
@@ -20,7 +19,6 @@ export type FieldPolicy =
       readonly code: 'unsupported_parameter' | 'unsupported_value';
       readonly neutral: readonly unknown[];
       readonly advice: string;
-      readonly at?: string;
     }
   | { readonly kind: 'misplaced'; readonly advice: string };
 
@@ -44,8 +42,8 @@ export function refusedUnless(neutral: readonly unknown[], advice: string): Fiel
 }
 
 /** Refuses a field's value as unsupported, unless it is neutral. */
-export function onlyNeutral(neutral: readonly unknown[], advice: string, at?: string): FieldPolicy {
-  return { kind: 'refuse', code: 'unsupported_value', neutral, advice, ...(at === undefined ? {} : { at }) };
+export function onlyNeutral(neutral: readonly unknown[], advice: string): FieldPolicy {
+  return { kind: 'refuse', code: 'unsupported_value', neutral, advice };
 }
 
 /** Refuses a field with any value. */

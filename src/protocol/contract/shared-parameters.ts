@@ -94,7 +94,7 @@ export const extensionParameters: readonly Rule[] = [
   ...rules('best_of', integer(1), refusedUnless([1], noDecoding), 'the default is dropped'),
   ...rules('stop_token_ids', array, refusedUnless([[]], noDecoding), 'the default is dropped'),
   ...rules(
-    'thinking enable_thinking thinking_budget budget_tokens chat_template_kwargs include_reasoning reasoning_format reasoning_split think disable_reasoning',
+    'thinking clear_thinking enable_thinking thinking_budget budget_tokens chat_template_kwargs include_reasoning reasoning_format reasoning_split think disable_reasoning',
     anything,
     strip,
     'added by apps that guess from a model’s name',
@@ -133,5 +133,12 @@ export const extensionParameters: readonly Rule[] = [
   },
 ];
 
-export const reasoningEffort = oneOf('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max');
+export const reasoningEffort = oneOf('none', 'default', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max');
 export const verbosity = oneOf('low', 'medium', 'high');
+
+/** The fields of `response_format`, and of `text.format`. */
+export const formatFields: readonly Rule[] = [
+  ...rules('type', string, onlyNeutral(['text'], "Only 'text' is available."), 'no structured output'),
+  ...rules('json_schema schema grammar', anything, refused(textOnly), 'no structured output'),
+  ...rules('strict name description', anything, strip, 'means nothing without a schema'),
+];

@@ -9,22 +9,13 @@ import type {
 } from '../text.ts';
 import { TextSample } from '../text-sample.ts';
 import { failure, invalidAnswer, toolCalled } from './failures.ts';
-import { finishReasons } from './finish-reasons.ts';
+import { readFinishReason } from './finish-reasons.ts';
 import { classifyReported } from './classify-error.ts';
 import { ReportedUsage } from './reported-usage.ts';
 import type { UsageNames } from './token-counts.ts';
 
 /** The longest text of an answer, in UTF-16 code units: an upstream that never stops must not fill the memory. */
 const maxAnswerChars = 16_777_216;
-
-/** Finish reasons of an answer that called a tool although none was offered. */
-const toolReasons = new Set([
-  'tool_calls',
-  'function_call',
-  'tool_use',
-  'UNEXPECTED_TOOL_CALL',
-  'MALFORMED_FUNCTION_CALL',
-]);
 
 interface Reason {
   readonly raw: string;
@@ -124,9 +115,10 @@ export class Answer {
 
   /** Takes a finish reason as the upstream wrote it. An unknown one fails the answer: it may not be complete. */
   finishWith(raw: string): void {
-    const unified = finishReasons.get(raw);
-    if (unified !== undefined) this.#reason = { raw, unified };
-    else this.fail(toolReasons.has(raw) ? toolCalled() : classifyReported(null));
+    const unified = readFinishReason(raw);
+    if (unified === 'tool') this.fail(toolCalled());
+    else if (unified === 'unknown') this.fail(classifyReported(null));
+    else this.#reason = { raw, unified };
   }
 
   /**

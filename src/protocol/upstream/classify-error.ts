@@ -9,9 +9,16 @@ export const withheldStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
 const contextTooLong =
   /context_length_exceeded|maximum (?:context|prompt length|model length)|context (?:length|size|window|limit)|exceed_context_size|prompt is too long|input token count/i;
 
+/** Phrases in a provider's error that mean: it refuses this text, because of what the text says. */
+const refusedText =
+  /\bcontent_filter\b|content_policy_violation|ResponsibleAIPolicyViolation|content (?:management|filtering) policy|moderation_blocked|flagged_input|data_?inspection_?failed|content exists risk|considered high risk|SAFETY_CHECK_TYPE|violat\w+ (?:of )?(?:our |the |its |\w+'s )?(?:usage|content|safety|acceptable use) (?:polic|guideline)/i;
+
 /** Phrases in a provider's 400 that mean: the operator's key, account or location is not accepted. */
 const operatorsFault =
   /API_KEY_INVALID|API key not valid|credit balance is too low|location is not supported/i;
+
+/** Statuses with which providers refuse a text: most with 400, OpenRouter and xAI with 403. */
+const mayRefuseText: ReadonlySet<number> = new Set([400, 403, 422]);
 
 /**
  * Classifies an upstream's error status. The body is only searched, never quoted, since it may hold the upstream's
@@ -20,6 +27,7 @@ const operatorsFault =
 export function classifyStatus(status: number, body: string, retryAfterMs: number | null): Failure {
   const detail = `status ${status}`;
   const build = (kind: FailureKind): Failure => failure(kind, { detail, retryAfterMs, cause: detail });
+  if (mayRefuseText.has(status) && refusedText.test(body)) return build('content_filtered');
   if (withheldStatuses.has(status)) return build('auth');
   switch (status) {
     case 400:
@@ -57,6 +65,8 @@ const tellingStatuses = new Set([...withheldStatuses, 400, 408, 413, 422, 429, 5
 export function classifyReported(error: unknown): Failure {
   const words = isPlainObject(error) ? [error['code'], error['type'], error['status']] : [];
   const message = isPlainObject(error) ? error['message'] : error;
+  if ([...words, message].some((word) => typeof word === 'string' && refusedText.test(word)))
+    return failure('content_filtered');
   if (words.some((word) => typeof word === 'string' && contextTooLong.test(word)))
     return failure('context_too_long');
   for (const word of words) {

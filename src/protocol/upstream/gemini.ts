@@ -23,8 +23,8 @@ const annotations = new Set(['thought', 'thoughtSignature', 'partMetadata']);
 /** Contents without text that need no reaction from a client: the code that the provider runs itself. */
 const silentContents = ['executableCode', 'codeExecutionResult'];
 
-/** An unset finish reason, as some answers write it out. */
-const unsetReason = 'FINISH_REASON_UNSPECIFIED';
+/** Unset finish and block reasons, as some answers write them out. */
+const unsetReason = /^(?:|(?:FINISH|BLOCK|BLOCKED)_REASON_UNSPECIFIED)$/;
 
 /** A stateless frame reader: `Answer` keeps all state. */
 const frameReader: FrameReader = { readEvent: readFrame, readBody, readList };
@@ -66,8 +66,8 @@ function readFrame(frame: Frame, name: string, answer: Answer): void {
   answer.report(usageMetadata, usageNames);
   if (error !== null || name === 'error') return answer.fail(classifyReported(error ?? frame));
   const candidate = firstCandidate(candidates);
-  if (candidate === null) readBlockReason(frame['promptFeedback'], answer);
-  else readCandidate(candidate, answer);
+  if (candidate !== null) readCandidate(candidate, answer);
+  readBlockReason(frame['promptFeedback'], answer);
 }
 
 function readBody(body: Frame, answer: Answer): void {
@@ -94,8 +94,7 @@ function readCandidate({ content, finishReason }: Frame, answer: Answer): void {
   for (const part of Array.isArray(parts) ? parts : []) {
     if (isPlainObject(part)) readPart(part, answer);
   }
-  if (typeof finishReason === 'string' && finishReason !== '' && finishReason !== unsetReason)
-    answer.finishWith(finishReason);
+  if (isSet(finishReason)) answer.finishWith(finishReason);
 }
 
 function readPart(part: Frame, answer: Answer): void {
@@ -108,8 +107,11 @@ function readPart(part: Frame, answer: Answer): void {
     answer.fail(invalidAnswer('a content that is not text'));
 }
 
-/** A blocked prompt has no candidates; the reason for the block is not passed on to clients. */
+/** A blocked prompt has no candidates; whatever the reason for the block is, it is not passed on to clients. */
 function readBlockReason(feedback: unknown, answer: Answer): void {
-  const reason = isPlainObject(feedback) ? feedback['blockReason'] : null;
-  if (typeof reason === 'string' && reason !== '') answer.finishWith('content_filter');
+  if (isPlainObject(feedback) && isSet(feedback['blockReason'])) answer.finishWith('content_filter');
+}
+
+function isSet(reason: unknown): reason is string {
+  return typeof reason === 'string' && !unsetReason.test(reason);
 }

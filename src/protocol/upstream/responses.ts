@@ -5,6 +5,7 @@ import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
 import { classifyReported } from './classify-error.ts';
+import { readFinishReason } from './finish-reasons.ts';
 import type { UsageNames } from './token-counts.ts';
 
 /** OpenAI refuses a smaller output cap. A cap is a hint, so a smaller one is raised rather than refused. */
@@ -30,6 +31,9 @@ const silentItems = new Set([
   'mcp_list_tools',
   'mcp_call',
 ]);
+
+/** The statuses of a response that its provider ended as failed. Others, such as `queued`, are no ends at all. */
+const failedStatuses = new Set(['failed', 'cancelled']);
 
 /** The Responses API of OpenAI, Azure, xAI, llama.cpp and others. */
 export const responsesDialect: Dialect = {
@@ -113,8 +117,10 @@ class ResponsesFrameReader implements FrameReader {
     this.#sayRest(textOf(output, 'message'), this.#said, answer);
     if (status === 'completed') answer.finishWith('stop');
     else if (status === 'incomplete') answer.finishWith(incompleteReason(response));
-    else if (status !== null) answer.fail(classifyReported(error));
-    else answer.fail(invalidAnswer('an object that is no answer'));
+    else if (status === null) answer.fail(invalidAnswer('an object that is no answer'));
+    else if (readFinishReason(status) === 'content_filter') answer.finishWith(status);
+    else if (failedStatuses.has(status)) answer.fail(classifyReported(error));
+    else answer.fail(invalidAnswer('a response whose status is not that of an ended one'));
   }
 
   #say(delta: unknown, answer: Answer): void {
