@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { declaredKeysOf } from '../../src/config/declared-keys.ts';
 import { readConfig } from '../../src/config/read-config.ts';
 import { mintKey } from '../../src/domain/api-key.ts';
@@ -129,4 +132,14 @@ describe('declared keys', () => {
     expect(problemsOf(Object.fromEntries(many))).toEqual(['keys: expected 1000 keys or less']);
     expect(problemsOf(Object.fromEntries(many.slice(1)))).toEqual([]);
   });
+});
+
+test('the documentation of keys has a section that is valid', () => {
+  const page = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'keys.md'), 'utf8');
+  const [, block = ''] = /```yaml\n(keys:[^`]*)```/.exec(page) ?? [];
+  const { keys } = parse(block.replace('${BOBS_KEY}', key)) as { keys: unknown };
+  expect(declarationsOf(keys)).toMatchObject([
+    { name: 'bob', hash },
+    { name: 'batch', models: ['small'] },
+  ]);
 });

@@ -219,6 +219,18 @@ test('a request that comes before the database is open waits until its declared 
   expect((await fetch(`http://127.0.0.1:${port}/v1/key`, { headers })).status).toBe(200);
 });
 
+test('a gateway has keys as soon as it declares one', async () => {
+  const keys = { moved: { key: older } };
+  for (const [declared, expected] of [
+    [keys, true],
+    [{}, false],
+  ] as const) {
+    const gateway = createGateway(configOf(declared, ':memory:'), { logLevel: 'silent' });
+    onTestFinished(() => gateway.close());
+    expect(await gateway.hasKeys()).toBe(expected);
+  }
+});
+
 describe('textgate serve', () => {
   const serve = (environment: Readonly<Record<string, string>>, folder = makeTemporaryFolder()) =>
     startTextgate(['serve'], folder, { ...freePorts, ...environment });
@@ -255,6 +267,25 @@ describe('textgate serve', () => {
     expect(code).toBe(1);
     expect(stderr).toContain(problem);
     expect(stderr).not.toMatch(/sk-short|changeme|Yq3vT9/);
+  });
+
+  test('reads TEXTGATE_KEY_FILE again on SIGHUP, and refuses the old key from then on', async () => {
+    const folder = makeTemporaryFolder();
+    writeFileSync(join(folder, 'key'), older);
+    writeFileSync(
+      join(folder, 'textgate.yaml'),
+      'upstreams: { demo: { url: "demo:" } }\nmodels: { demo: { routes: [{ upstream: demo, model: demo }], free: true } }\n',
+    );
+    const server = startTextgate(['serve', '--config', 'textgate.yaml'], folder, {
+      ...freePorts,
+      TEXTGATE_KEY_FILE: 'key',
+    });
+    const [, url = ''] = await server.printed(/serves (\S+) /);
+    expect(await statusOf(url, older)).toBe(200);
+    writeFileSync(join(folder, 'key'), other);
+    server.signal('SIGHUP');
+    await server.printed(/config reloaded/);
+    expect([await statusOf(url, older), await statusOf(url, other)]).toEqual([401, 200]);
   });
 
   test('reads declared keys from the config file, and again when it changes', async () => {
