@@ -1,8 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { isDeepStrictEqual } from 'node:util';
 import { keepDeclarations } from '../background/keep-declarations.ts';
 import type { Declarations } from '../background/keep-declarations.ts';
-import type { DeclaredKey } from '../domain/declared-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import { declareKeys } from '../operations/declare-keys.ts';
 import { createKeyManagement } from '../operations/manage-keys.ts';
@@ -17,14 +15,14 @@ export function composeKeyManagement({ store, keyDirectory }: StorageServices, c
   return createKeyManagement({ clock, randomBytes, hash: hashKey, forgetKeys, store });
 }
 
-/** Keeps the keys that the config in force declares. A config that declares the same keys as the one before is ignored. */
+/** Keeps the keys that the config in force declares. */
 export function keepDeclaredKeys(
   { store, keyDirectory, recovered }: StorageServices,
   clock: Clock,
   { fault, notice }: Pick<Log, 'fault' | 'notice'>,
 ): Declarations {
   const ports = { store, hash: hashKey, now: () => clock.now() };
-  const declarations = keepDeclarations({
+  return keepDeclarations({
     clock,
     directory: keyDirectory,
     store: (keys) => declareKeys(keys, ports),
@@ -32,13 +30,4 @@ export function keepDeclaredKeys(
     onFault: fault,
     notice,
   });
-  let before: readonly DeclaredKey[] | null = null;
-  return {
-    ...declarations,
-    declare(keys) {
-      if (isDeepStrictEqual(keys, before)) return;
-      before = keys;
-      declarations.declare(keys);
-    },
-  };
 }
