@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { loadConfigFile } from '../config/load.ts';
 import { configSchema } from '../config/json-schema.ts';
-import { redactedConfig } from '../config/redacted-config.ts';
+import { redactedConfig, showConfig } from '../config/show-config.ts';
 import { report } from './output.ts';
 
 /** Adds `textgate config check|show|schema`. */
@@ -20,9 +20,13 @@ export function addConfigCommands(program: Command): void {
     );
   config
     .command('show <file>')
-    .description('print the effective config: defaults filled in, durations in milliseconds, secrets hidden')
-    .action((file: string) =>
-      report(async () => JSON.stringify(redactedConfig(loadConfigFile(file, process.env)), null, 2)),
+    .description('print the effective config as a valid file: defaults filled in, secrets hidden')
+    .option('--json', 'print JSON in milliseconds, bytes and billionths of a dollar')
+    .action((file: string, { json }: { json?: true }) =>
+      report(async () => {
+        const checked = loadConfigFile(file, process.env);
+        return json ? JSON.stringify(redactedConfig(checked), null, 2) : showConfig(checked).trimEnd();
+      }),
     );
   config
     .command('schema')

@@ -18,8 +18,8 @@ interface KeyObject {
   };
   readonly compatibility: {
     readonly sampling: string;
-    readonly unknownFields: string;
-    readonly responsesDone: boolean;
+    readonly unknown_fields: string;
+    readonly responses_done: boolean;
   };
   readonly balance: string | null;
   readonly held: string;
@@ -146,8 +146,8 @@ async function showKey(id: string, { json }: Json): Promise<string> {
       ['requests per minute', String(key.limits.requests_per_minute)],
       ['wait for a slot', `${key.limits.queue_wait_ms / 1_000}s`],
       ['sampling', key.compatibility.sampling],
-      ['unknown fields', key.compatibility.unknownFields],
-      ['[DONE] in responses', String(key.compatibility.responsesDone)],
+      ['unknown fields', key.compatibility.unknown_fields],
+      ['[DONE] in responses', String(key.compatibility.responses_done)],
       ['balance', key.balance ?? 'none set'],
       ['held', key.held],
       ['spent', key.spent],

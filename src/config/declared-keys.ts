@@ -28,7 +28,7 @@ export const declaredSecret = z
     context.issues.push({ code: 'custom', input: text, message: problem });
     return z.NEVER;
   })
-  .register(valueKinds, { kind: 'secret' });
+  .register(valueKinds, { kind: 'key' });
 
 /** Why a text can't be a key, in words that don't quote it; `null` if it can. */
 function findProblem(text: string): string | null {

@@ -1,17 +1,26 @@
 import { readFileSync } from 'node:fs';
-import { LineCounter, parseDocument } from 'yaml';
+import { plainDecimal } from '../shared/money.ts';
 import { withEnvironmentKey } from './environment-key.ts';
+import { resolveReferences, unreplacedReferences } from './environment-references.ts';
 import { readVariable } from './environment.ts';
 import type { Environment } from './environment.ts';
-import { readConfig } from './read-config.ts';
+import { namesInConfig, namesInEnvironment } from './setting-names.ts';
+import { writePath, writeProblem } from './problem.ts';
+import type { Problem } from './problem.ts';
+import { readConfig, schemaOf } from './read-config.ts';
+import { allKeys, mapValues } from './schema-walk.ts';
+import { anyConfig } from './schema.ts';
 import type { Config } from './schema.ts';
+import { parseYaml } from './yaml-file.ts';
+import type { YamlPlaces } from './yaml-file.ts';
 
 /** A config that can't be used, with all of its problems. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
 
   constructor(source: string, problems: readonly string[]) {
-    super(`${source} can't be used:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
+    const items = problems.map((problem) => `  - ${problem.replaceAll('\n', '\n    ')}`);
+    super(`${source} can't be used:\n${items.join('\n')}`);
     this.name = 'ConfigError';
     this.problems = problems;
   }
@@ -19,10 +28,41 @@ export class ConfigError extends Error {
 
 /** Reads a YAML file, with `${NAME}` replaced by the environment's values. Throws `ConfigError`. */
 export function loadConfigFile(file: string, environment: Environment): Config {
-  const problems: string[] = [];
-  const written = interpolate(parseFile(file), environment, '', problems);
-  const input = withEnvironmentKey(written, environment, problems);
-  return checkConfig(withListeners(input, environment), file, problems);
+  const yaml = parseYaml(readText(file), new Set(allKeys(anyConfig)));
+  if (yaml.kind === 'faults') throw new ConfigError(file, yaml.faults);
+  const { places } = yaml;
+  const written = writtenPrices(yaml.value, places);
+  const { value, problems: misspelt } = resolveReferences(written, environment);
+  const declared = withEnvironmentKey(value, environment);
+  const read = readConfig(withListeners(declared.input, environment));
+  if (read.kind === 'config' && misspelt.length === 0 && declared.problems.length === 0) return read.config;
+  const problems = withoutRepeated(misspelt, read.kind === 'problems' ? read.problems : []);
+  throw new ConfigError(file, [...placeProblems(problems, places, environment), ...declared.problems]);
+}
+
+/** Takes prices that are written as numbers from the text of the file: as numbers they would lose digits. */
+function writtenPrices(input: unknown, places: YamlPlaces): unknown {
+  return mapValues(schemaOf(input), input, (value, kind, path) =>
+    kind === 'usd' && typeof value === 'number' ? plainDecimal(places.sourceOf(path) ?? '') : value,
+  );
+}
+
+/** Writes problems in the order of the file. One of a setting that comes from a variable has the variable's name. */
+function placeProblems(
+  problems: readonly Problem[],
+  places: YamlPlaces,
+  environment: Environment,
+): readonly string[] {
+  const placed = problems
+    .map((problem) => ({ problem, ...places.placeOf(problem.path) }))
+    .toSorted((one, other) => one.offset - other.offset);
+  return placed.map(({ problem, line }) => {
+    const [, variable] = variables.find(([path]) => path === writePath(problem.path)) ?? [];
+    const isFromFile = variable === undefined || places.has(problem.path);
+    return isFromFile || readVariable(environment, variable) === undefined
+      ? `line ${line}: ${writeProblem(problem)}`
+      : `${variable}: ${problem.message}`;
+  });
 }
 
 /**
@@ -32,6 +72,7 @@ export function loadConfigFile(file: string, environment: Environment): Config {
 export function environmentConfig(environment: Environment): Config {
   const url = readVariable(environment, 'TEXTGATE_UPSTREAM_URL');
   const apiKey = readVariable(environment, 'TEXTGATE_UPSTREAM_API_KEY');
+  const name = upstreamName(url);
   const input =
     url === undefined
       ? {
@@ -39,14 +80,18 @@ export function environmentConfig(environment: Environment): Config {
           models: { demo: { routes: [{ upstream: 'demo', model: 'demo' }], free: true } },
         }
       : {
-          upstreams: { upstream: { url, ...(apiKey === undefined ? {} : { apiKey }) } },
-          models: { from: 'upstream' },
+          upstreams: { [name]: { url, ...(apiKey === undefined ? {} : { apiKey }) } },
+          models: { from: name },
         };
-  const problems: string[] = [];
-  const declared = withEnvironmentKey(input, environment, problems);
-  return namingVariables(() =>
-    checkConfig(withListeners(declared, environment), 'the environment', problems),
+  const declared = withEnvironmentKey(input, environment);
+  return namingVariables(name, () =>
+    checkConfig(withListeners(declared.input, environment), 'the environment', declared.problems),
   );
+}
+
+/** The name of the upstream of the environment: its host, with the port unless it is the scheme's own. */
+function upstreamName(url: string | undefined): string {
+  return URL.parse(url ?? '')?.host || 'upstream';
 }
 
 /** The config path that each variable sets in a start without a file. */
@@ -56,18 +101,22 @@ const variables: readonly (readonly [path: string, variable: string])[] = [
   ['admin.host', 'TEXTGATE_ADMIN_HOST'],
   ['admin.port', 'TEXTGATE_ADMIN_PORT'],
   ['admin.token', 'TEXTGATE_ADMIN_TOKEN'],
-  ['upstreams.upstream.url', 'TEXTGATE_UPSTREAM_URL'],
-  ['upstreams.upstream.apiKey', 'TEXTGATE_UPSTREAM_API_KEY'],
+  ['keys.environment.key', 'TEXTGATE_KEY'],
 ];
 
 /** Names the environment variables in problems, instead of config paths that the operator has not written. */
-function namingVariables(load: () => Config): Config {
+function namingVariables(upstream: string, load: () => Config): Config {
+  const [paths, names] = [namesInConfig(upstream), namesInEnvironment()];
+  const upstreamVariables = [
+    [paths.url, names.url],
+    [paths.apiKey, names.apiKey],
+  ] as const;
   try {
     return load();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const named = error.problems.map((problem) => {
-      const found = variables.find(([path]) => problem.startsWith(`${path}:`));
+      const found = [...variables, ...upstreamVariables].find(([path]) => problem.startsWith(`${path}:`));
       return found === undefined ? problem : problem.replace(found[0], found[1]);
     });
     throw new ConfigError('the environment', named);
@@ -77,52 +126,30 @@ function namingVariables(load: () => Config): Config {
 /** Checks a config given as an object. Throws `ConfigError` with its problems and those that are `known` already. */
 export function checkConfig(input: unknown, source: string, known: readonly string[] = []): Config {
   const read = readConfig(input);
-  const problems = read.kind === 'problems' ? [...known, ...read.problems] : known;
-  if (read.kind === 'problems' || problems.length > 0) throw new ConfigError(source, problems);
-  return read.config;
+  const references = unreplacedReferences(schemaOf(input), input);
+  if (read.kind === 'config' && references.length === 0 && known.length === 0) return read.config;
+  const others = read.kind === 'problems' ? read.problems : [];
+  throw new ConfigError(source, [...known, ...withoutRepeated(references, others).map(writeProblem)]);
 }
 
-/** Parses a YAML file. Errors never quote it: a line may hold a key, and the message goes into the log. */
-function parseFile(file: string): unknown {
-  const lineCounter = new LineCounter();
-  const document = parseDocument(readText(file), { prettyErrors: false, lineCounter });
-  const [error] = document.errors;
-  if (error !== undefined) {
-    const { line, col } = lineCounter.linePos(error.pos[0]);
-    throw new ConfigError(file, [`line ${line}, column ${col}: not valid YAML (${error.code})`]);
-  }
-  try {
-    return document.toJS();
-  } catch {
-    throw new ConfigError(file, ['not valid YAML: unresolved alias']);
-  }
+/** Problems of two checks: one value has one problem, and that of its reference explains the others. */
+function withoutRepeated(references: readonly Problem[], others: readonly Problem[]): readonly Problem[] {
+  const isKnown = new Set(references.map(({ path }) => writePath(path)));
+  return [...references, ...others.filter(({ path }) => !isKnown.has(writePath(path)))];
 }
 
 function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    throw new ConfigError(file, [error instanceof Error ? error.message : String(error)]);
+    throw new ConfigError(file, [describeReadFault(error as NodeJS.ErrnoException)]);
   }
 }
 
-/** Replaces `${NAME}` in string values, after parsing, so that a value can't change the file's structure. */
-function interpolate(value: unknown, environment: Environment, path: string, problems: string[]): unknown {
-  if (typeof value === 'string')
-    return value.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (whole, name: string) => {
-      const found = environment[name];
-      if (found === undefined) problems.push(`${path}: the environment variable ${name} is not set`);
-      return found ?? whole;
-    });
-  if (Array.isArray(value))
-    return value.map((item, index) => interpolate(item, environment, `${path}[${index}]`, problems));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [
-      key,
-      interpolate(item, environment, path === '' ? key : `${path}.${key}`, problems),
-    ]),
-  );
+function describeReadFault({ code, message }: NodeJS.ErrnoException): string {
+  if (code === 'ENOENT') return 'there is no such file';
+  if (code === 'EISDIR') return 'this is a folder, and not a file';
+  return code === 'EACCES' ? 'this user may not read the file' : message;
 }
 
 /**
@@ -130,7 +157,7 @@ function interpolate(value: unknown, environment: Environment, path: string, pro
  * precedence. An empty section counts as left out.
  */
 function withListeners(input: unknown, environment: Environment): unknown {
-  if (typeof input !== 'object' || input === null) return input;
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) return input;
   const sections = Object.fromEntries(Object.entries(input).filter(([, section]) => section !== null));
   return {
     ...sections,

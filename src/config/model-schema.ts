@@ -13,20 +13,24 @@ const holdTokens = wholeNumber(1)
   .default(defaultHoldTokens)
   .describe('The output tokens that the hold of a request covers if the request has no cap.');
 
-const route = z.strictObject({
-  upstream: z.string().meta({ description: 'The name of an upstream of this config.', examples: ['local'] }),
-  model: z
-    .string()
-    .min(1)
-    .meta({ description: "The upstream's name of the model.", examples: ['qwen3-0.6b'] }),
-  weight: wholeNumber(1)
-    .optional()
-    .meta({
-      description:
-        'The share of the requests that this route gets among adjacent routes with weights; default: none.',
-      examples: [3],
-    }),
-});
+const route = z
+  .strictObject({
+    upstream: z
+      .string()
+      .meta({ description: 'The name of an upstream of this config.', examples: ['local'] }),
+    model: z
+      .string()
+      .min(1)
+      .meta({ description: "The upstream's name of the model.", examples: ['qwen3-0.6b'] }),
+    weight: wholeNumber(1)
+      .optional()
+      .meta({
+        description:
+          'The share of the requests that this route gets among adjacent routes with weights; default: none.',
+        examples: [3],
+      }),
+  })
+  .meta({ examples: [{ upstream: 'local', model: 'qwen3-0.6b' }] });
 
 const model = z
   .strictObject({
@@ -46,7 +50,8 @@ const model = z
   })
   .refine(({ price: set, free }) => (set === undefined) !== (free === undefined), {
     message: 'expected either a price or free: true',
-  });
+  })
+  .meta({ examples: [{ routes: [{ upstream: 'local', model: 'qwen3-0.6b' }], free: true }] });
 
 /** Models by name. */
 export const models = z.record(z.string().min(1), model);

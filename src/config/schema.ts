@@ -5,6 +5,7 @@ import {
   unknownFieldPolicies,
 } from '../protocol/contract/compatibility.ts';
 import { duration, usd, valueKinds } from '../shared/schema-values.ts';
+import { listenHost } from './address-values.ts';
 import { minTokenLength } from './admin-token.ts';
 import { declaredKeys } from './declared-keys.ts';
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
@@ -13,7 +14,9 @@ import { byteSize, port, trueOrFalse, wholeNumber } from './values.ts';
 
 /** The default address of both listeners. */
 export const defaultHost = '127.0.0.1';
-const defaultPort = 8080;
+
+/** The default port of the listener for clients. */
+export const defaultPort = 8080;
 
 /** The default port of the admin listener. */
 export const defaultAdminPort = 8081;
@@ -31,8 +34,7 @@ const storageUrl = z
   .regex(/^sqlite:.+$/, 'expected sqlite: and a file, such as sqlite:data/textgate.db');
 
 const server = z.strictObject({
-  host: z
-    .string()
+  host: listenHost
     .default(defaultHost)
     .describe('The address of the listener for clients; `0.0.0.0` is every network of the machine.'),
   port: port
@@ -58,8 +60,7 @@ const server = z.strictObject({
 });
 
 const admin = z.strictObject({
-  host: z
-    .string()
+  host: listenHost
     .default(defaultHost)
     .describe('The address of the listener for operators: metrics, probes and the admin API.'),
   port: port
@@ -116,6 +117,13 @@ const compatibility = z.strictObject({
     .describe('Ends streams of the Responses protocol with `data: [DONE]`.'),
 });
 
+const receipts = z.strictObject({
+  upstreams: z
+    .enum(['shown', 'hidden'])
+    .default('shown')
+    .describe("Whether a key's receipts name the upstreams that served it (`shown`) or not (`hidden`)."),
+});
+
 const sections = {
   server: server.prefault({}).describe('The listener for clients.'),
   admin: admin.prefault({}).describe('The listener for operators: metrics, probes and the admin API.'),
@@ -129,13 +137,15 @@ const sections = {
       'The API keys of clients, by name: they are created, changed and revoked as this list says. Others are issued by the admin API.',
     examples: [{ bob: { key: '${BOBS_KEY}', requestsPerMinute: 120 } }],
   }),
+  receipts: receipts.prefault({}).describe("What the receipts of a key's own requests show."),
   upstreams: z.record(z.string().min(1), upstream).meta({
     description: 'The providers that are called, by a name of your choice.',
     examples: [{ local: { url: 'http://127.0.0.1:8000/v1' } }],
   }),
-  passthrough: passthroughPaths
-    .default([])
-    .describe('Paths whose requests go to an upstream unchanged, with a key and its limits.'),
+  passthrough: passthroughPaths.default([]).meta({
+    description: 'Paths whose requests go to an upstream unchanged, with a key and its limits.',
+    examples: [[{ path: '/tokenize', upstream: 'local' }]],
+  }),
 };
 
 /** The texts of `models` in both forms. */

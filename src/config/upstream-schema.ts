@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isLinkLocal } from '../shared/link-local.ts';
 import { duration } from '../shared/schema-values.ts';
-import { headerName, headerValue, upstreamUrl } from './address-values.ts';
+import { headerName, upstreamHeaders, upstreamUrl } from './address-values.ts';
 import { readSecretFile } from './secret-file.ts';
 import { positiveDuration, secret, trueOrFalse } from './values.ts';
 
@@ -56,7 +56,7 @@ export const upstream = z
       examples: ['http://127.0.0.1:8000/v1', 'https://api.openai.com/v1'],
     }),
     apiKey: z
-      .union([secret, keyFile], 'expected a key, or { file: … } with the file that holds it')
+      .union([secret, keyFile])
       .optional()
       .meta({
         description:
@@ -67,13 +67,10 @@ export const upstream = z
       description: 'The header that carries the API key; default: the one of the dialect.',
       examples: ['api-key'],
     }),
-    headers: z
-      .record(headerName, headerValue)
-      .default({})
-      .meta({
-        description: 'Further headers of every call, by name.',
-        examples: [{ 'OpenAI-Organization': '${OPENAI_ORGANIZATION}' }],
-      }),
+    headers: upstreamHeaders.default({}).meta({
+      description: 'Further headers of every call, by name.',
+      examples: [{ 'OpenAI-Organization': '${OPENAI_ORGANIZATION}' }],
+    }),
     allowLinkLocal: trueOrFalse
       .default(false)
       .describe('Allows addresses where clouds serve the credentials of a machine, such as 169.254.169.254.'),
@@ -118,4 +115,5 @@ export const upstream = z
     path: ['url'],
     message:
       "a link-local address, where clouds serve a machine's credentials: set allowLinkLocal: true to allow it",
-  });
+  })
+  .meta({ examples: [{ url: 'http://127.0.0.1:8000/v1' }] });

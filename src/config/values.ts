@@ -30,7 +30,10 @@ function readDigits(value: unknown): unknown {
 export const trueOrFalse = z.preprocess(readSwitch, z.boolean()) as unknown as z.ZodType<boolean, boolean>;
 
 /** A switch that can only be on: left out, it is off. */
-export const onlyTrue = z.preprocess(readSwitch, z.literal(true)) as unknown as z.ZodType<true, true>;
+export const onlyTrue = z.preprocess(
+  readSwitch,
+  z.literal(true, 'expected true: leave the key out otherwise'),
+) as unknown as z.ZodType<true, true>;
 
 function readSwitch(value: unknown): unknown {
   return value === 'true' ? true : value === 'false' ? false : value;

@@ -4,7 +4,7 @@ import { chargeFor } from './charge.ts';
 import type { Charge } from './charge.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
-import { causeOf, outcomeOf, refusalOfResult, usageOf } from './results.ts';
+import { outcomeOf, refusalOfResult, usageOf, wordsOf } from './results.ts';
 import type { ExchangeResult } from './results.ts';
 import { stageFacts } from './stage-views.ts';
 import type { Recorded } from './stages.ts';
@@ -77,7 +77,7 @@ function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): U
     outcome,
     status: delivery.sentStatus ?? statusToSend(outcome, refusal),
     refusal,
-    cause: causeOf(result),
+    ...wordsOf(result),
     finishReason: result.kind === 'finished' ? result.reason : null,
     usage: usageOf(result),
     attempts: attempts?.summaries() ?? [],

@@ -58,6 +58,16 @@ interface LimitDetail {
   readonly retryAfterMs: number;
 }
 
+/** What an upstream said of an error, sanitised: without keys, addresses, ids and text of the request. */
+export interface UpstreamError {
+  /** The HTTP status, or the one that an error inside an answer names; `null` without either. */
+  readonly status: number | null;
+  /** The upstream's own name for the error. */
+  readonly code: string | null;
+  /** At most 400 characters. */
+  readonly message: string | null;
+}
+
 const refusalBrand = Symbol('refusal');
 
 /**
@@ -72,6 +82,8 @@ export interface Refusal {
   readonly param: string | null;
   readonly limit: LimitDetail | null;
   readonly retryAfterMs: number | null;
+  /** The upstream's own words, if it found the request at fault. */
+  readonly upstream: UpstreamError | null;
 }
 
 /** Optional parts of a refusal. */
@@ -79,6 +91,7 @@ interface RefusalExtras {
   readonly param?: string | null;
   readonly limit?: LimitDetail;
   readonly retryAfterMs?: number;
+  readonly upstream?: UpstreamError | null;
 }
 
 /** Builds a refusal. `extras.limit` also sets `retryAfterMs`. */
@@ -90,6 +103,7 @@ export function refuse(code: ErrorCode, message: string, extras: RefusalExtras =
     param: extras.param ?? null,
     limit: extras.limit ?? null,
     retryAfterMs: extras.retryAfterMs ?? extras.limit?.retryAfterMs ?? null,
+    upstream: extras.upstream ?? null,
   };
 }
 
@@ -115,6 +129,7 @@ export interface ErrorBody {
   readonly param: string | null;
   readonly code: ErrorCode;
   readonly limit?: Record<string, unknown>;
+  readonly upstream?: UpstreamError;
 }
 
 /** Text in the form of an API key of ours; its hyphens may be percent-encoded, as in a path. */
@@ -132,6 +147,7 @@ export function errorBody(refusal: Refusal): ErrorBody {
     type: errorTable[refusal.code].type,
     param: refusal.param === null ? null : withoutKeys(refusal.param),
     code: refusal.code,
+    ...(refusal.upstream === null ? {} : { upstream: refusal.upstream }),
   };
   if (refusal.limit === null) return body;
   const { source, kind, limit, inFlight, retryAfterMs } = refusal.limit;

@@ -6,7 +6,7 @@ import { parseUsd } from './money.ts';
 const maxDurationMs = 2_147_483_647;
 
 /** What the value of a schema is read from, and how it is written: a number alone does not say its unit. */
-export type ValueKind = 'duration' | 'size' | 'usd' | 'url' | 'secret' | 'instant';
+export type ValueKind = 'duration' | 'size' | 'usd' | 'url' | 'secret' | 'key' | 'instant';
 
 /** The kind of every schema whose value is written otherwise than it is kept. */
 export const valueKinds = z.registry<{ readonly kind: ValueKind }>();
@@ -35,7 +35,7 @@ export const usd = z
     context.issues.push({
       code: 'custom',
       input: text,
-      message: 'expected USD as a decimal string, such as "0.15"',
+      message: 'expected USD as a decimal number with at most 9 digits after the point, such as "0.15"',
     });
     return z.NEVER;
   })

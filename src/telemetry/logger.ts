@@ -61,8 +61,9 @@ export function createLog(level: LogLevel, clock: Clock, writer?: LineWriter, fo
       const { requestId } = summary;
       if (isDebugging)
         for (const attempt of summary.attempts) logger.debug({ requestId, ...attempt }, 'upstream attempt');
-      for (const { upstream, result, cause } of summary.attempts)
-        if (result === 'auth') logger.error({ upstream, cause }, 'upstream rejected its API key');
+      for (const { upstream, result, cause, upstreamError } of summary.attempts)
+        if (result === 'auth')
+          logger.error({ upstream, cause, upstreamError }, 'upstream rejected its API key');
     },
     notice: (message, fields = {}) => logger.warn(fields, message),
     connectionsRefused: (counts) => logger.warn({ counts }, 'connections refused'),
@@ -134,21 +135,28 @@ function requestLine(summary: ExchangeSummary): object {
   return {
     requestId: summary.requestId,
     keyId: summary.keyId,
+    keyName: summary.keyName,
     protocol: summary.protocol,
     mode: summary.mode,
     model: summary.model,
+    requestedModel: summary.requestedModel,
     upstream: summary.upstream,
     outcome: summary.outcome,
     status: summary.status,
     code: codeOf(summary),
     cause: summary.cause,
+    upstreamError: summary.upstreamError,
     inputTokens: summary.usage?.inputTokens ?? null,
     cachedInputTokens: summary.usage?.cachedInputTokens ?? null,
     cacheWriteTokens: summary.usage?.cacheWriteTokens ?? null,
     outputTokens: summary.usage?.outputTokens ?? null,
     charge: formatUsd(summary.chargeNanos),
     stripped: summary.stripped,
-    attempts: summary.attempts.map((made) => ({ ...made, durationMs: rounded(made.durationMs) })),
+    attempts: summary.attempts.map((made) => ({
+      ...made,
+      startedMs: rounded(made.startedMs),
+      durationMs: rounded(made.durationMs),
+    })),
     queuedMs: rounded(summary.queuedMs),
     firstTextMs: rounded(summary.firstTextMs),
     handoverMs: rounded(summary.handoverMs),

@@ -5,12 +5,10 @@ import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts
 import { BodyQueue } from './body-queue.ts';
 import type { Deadlines } from './body-queue.ts';
 import type { ConnectionUser, UpstreamConnection } from './connections.ts';
+import { describeError } from './describe-error.ts';
 
 /** The longest `retry-after` of an upstream that is passed on to clients, in milliseconds. */
 const maxRetryAfterMs = 600_000;
-
-/** How much of an error's message is kept, in characters. */
-const maxCauseChars = 200;
 
 /** Feeds the response to one dispatched request into a body queue, and resolves with the answer when its head arrives. */
 export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
@@ -85,7 +83,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#queue.finish({ kind: 'fault', fault: this.#faultKind(), cause: describe(error) });
+    this.#queue.finish({ kind: 'fault', fault: this.#faultKind(), ...describeError(error) });
   }
 
   /** A reused connection that the upstream closed without a byte is stale, which says nothing about the upstream. */
@@ -99,11 +97,6 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
 /** The first value of a header: Node gives a repeated header as a list, in spite of its types. */
 function firstValue(header: string | readonly string[] | undefined): string | undefined {
   return Array.isArray(header) ? String(header[0]) : (header as string | undefined);
-}
-
-/** An error's code and message: the operator's only hint at a wrong address, a bad certificate or a broken connection. */
-function describe(error: Error & { code?: string }): string {
-  return `${error.code ?? error.name}: ${error.message}`.slice(0, maxCauseChars);
 }
 
 /** Reads `retry-after-ms`, or `retry-after` in seconds; a date is ignored, because clocks differ. */

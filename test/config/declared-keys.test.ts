@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { declaredKeysOf } from '../../src/config/declared-keys.ts';
+import { writeProblem } from '../../src/config/problem.ts';
 import { readConfig } from '../../src/config/read-config.ts';
 import { mintKey } from '../../src/domain/api-key.ts';
 
@@ -19,11 +20,11 @@ function read(keys: unknown) {
 }
 function problemsOf(keys: unknown): readonly string[] {
   const found = read(keys);
-  return found.kind === 'problems' ? found.problems : [];
+  return found.kind === 'problems' ? found.problems.map(writeProblem) : [];
 }
 function declarationsOf(keys: unknown) {
   const found = read(keys);
-  if (found.kind === 'problems') throw new Error(found.problems.join('\n'));
+  if (found.kind === 'problems') throw new Error(found.problems.map(writeProblem).join('\n'));
   return declaredKeysOf(found.config.keys);
 }
 
@@ -64,7 +65,12 @@ describe('declared keys', () => {
 
   const misspelt = `${mintKey(Buffer.alloc(44, 'some bytes')).secret.slice(0, -1)}_`;
   test.each<[string, unknown, string]>([
-    ['no key', {}, 'key: missing: expected a text'],
+    ['no key', {}, 'key: missing: expected a text, for example "${BOBS_KEY}"'],
+    [
+      'a key of digits',
+      { key: 12_345_678_901_234 },
+      'key: expected a text, not a number: write it in quotes',
+    ],
     [
       'a short key',
       { key: 'Yq3vT9LmW0zKc7Rb1' },
@@ -98,7 +104,7 @@ describe('declared keys', () => {
     [
       'an unknown model',
       { key, models: ['smal'] },
-      "models[0]: no model is named 'smal'; did you mean 'small'?",
+      "models[0]: no model has this name; did you mean 'small'?",
     ],
     [
       'a time in words',

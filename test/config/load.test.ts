@@ -1,30 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ConfigError, checkConfig, environmentConfig, loadConfigFile } from '../../src/config/load.ts';
-import type { Environment } from '../../src/config/environment.ts';
-
-let folder = '';
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'textgate-config-'));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
-
-function load(yaml: string, environment: Environment = {}) {
-  const file = join(folder, 'textgate.yaml');
-  writeFileSync(file, yaml);
-  return loadConfigFile(file, environment);
-}
-function problemsOf(run: () => unknown): readonly string[] {
-  try {
-    run();
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
-    throw error;
-  }
-  return [];
-}
+import { describe, expect, test } from 'vitest';
+import { checkConfig, environmentConfig, loadConfigFile } from '../../src/config/load.ts';
+import { loadYaml as load, problemsOf } from '../support/config-file.ts';
 
 const head = 'upstreams: { local: { url: "http://127.0.0.1:8000/v1", apiKey: "${KEY}" } }\n';
 const models = 'models: { from: local }\n';
@@ -41,22 +19,70 @@ describe('a config file', () => {
     });
   });
 
-  test.each(['$KEY', '${key-none}', '${}', '$ {KEY}', '${1KEY}'])('keeps %s unchanged', (text) => {
-    const read = load(`upstreams: { local: { url: "demo:", apiKey: "${text}" } }\n${models}`, { KEY: 'k' });
-    expect(read.upstreams['local']?.apiKey).toBe(text);
+  test.each([
+    ['${KEY:-none}', {}, 'none'],
+    ['${KEY:-none}', { KEY: ' ' }, 'none'],
+    ['${KEY:-none}', { KEY: 'k' }, 'k'],
+    ['a ${KEY:-b: c} d', {}, 'a b: c d'],
+    ['$$KEY', { KEY: 'k' }, '$KEY'],
+    ['$${KEY}', { KEY: 'k' }, '${KEY}'],
+    ['$$$$', {}, '$$'],
+    ['$$${KEY}', { KEY: '$$${OTHER}' }, '$$$${OTHER}'],
+  ])('has %s replaced with the environment %j', (text, environment, value) => {
+    const read = load(`upstreams: { local: { url: "demo:", apiKey: "${text}" } }\n${models}`, environment);
+    expect(read.upstreams['local']?.apiKey).toBe(value);
   });
+
+  test('may take numbers, switches, durations and prices from the environment', () => {
+    const read = load(
+      'server: { port: "${A}", drain: "${B}" }\nlimits: { lowBalance: "${C}" }\ncompatibility: { responsesDone: "${D}" }\n' +
+        'upstreams: { local: { url: "demo:" } }\nmodels: { small: { routes: [{ upstream: local, model: m }], free: "${D}" } }\n',
+      { A: '9', B: '2s', C: '0.5', D: 'true' },
+    );
+    expect(read).toMatchObject({
+      server: { port: 9, drain: 2_000 },
+      limits: { lowBalance: 500_000_000 },
+      compatibility: { responsesDone: true },
+      models: { small: { free: true } },
+    });
+  });
+
+  test.each([
+    ['0.15', 150_000_000],
+    ['.15', 150_000_000],
+    ['0.1500000000000', 150_000_000],
+    ['1e-7', 100],
+    ['1.5E+3', 1_500_000_000_000],
+    ['+2', 2_000_000_000],
+    ['9007199.254740991', 9_007_199_254_740_991],
+    ['1234567.123456789', 1_234_567_123_456_789],
+  ])('may have the price %s as a number, of which no digit is lost', (text, nanos) => {
+    const read = load(`${head}models: { from: local, price: { input: ${text}, output: 0 } }`, { KEY: 'k' });
+    expect(read.models).toMatchObject({ price: { input: nanos, output: 0 } });
+  });
+
+  test('may have a price with an anchor, and an alias of it', () => {
+    const read = load(`${head}models: { from: local, price: { input: &p 0.1500, output: *p } }`, {
+      KEY: 'k',
+    });
+    expect(read.models).toMatchObject({ price: { input: 150_000_000, output: 150_000_000 } });
+  });
+
+  test.each(['0x10', '.inf', '.nan', '1_000', '1e-10', '1e99', '-1', '0.0000000001'])(
+    'is refused for the price %s',
+    (text) => {
+      const yaml = `${head}models: { from: local, price: { input: ${text}, output: 0 } }`;
+      expect(problemsOf(() => load(yaml, { KEY: 'k' }))).toEqual([
+        expect.stringContaining('models.price.input: expected USD as a decimal number'),
+      ]);
+    },
+  );
 
   test('is refused with all missing environment variables and their paths', () => {
     const yaml = `${head}models: { small: { routes: [{ upstream: local, model: "\${A}-\${B}" }], free: true } }`;
     expect(problemsOf(() => load(yaml, { B: 'b' }))).toEqual([
-      'upstreams.local.apiKey: the environment variable KEY is not set',
-      'models.small.routes[0].model: the environment variable A is not set',
-    ]);
-  });
-
-  test('is refused for the empty value of a variable, and not as if the variable were missing', () => {
-    expect(problemsOf(() => load(head + models, { KEY: '' }))).toEqual([
-      expect.stringMatching(/^upstreams\.local\.apiKey: (?!.*environment)/),
+      'line 1: upstreams.local.apiKey: the environment variable KEY is not set',
+      'line 2: models.small.routes[0].model: the environment variable A is not set',
     ]);
   });
 
@@ -68,12 +94,20 @@ describe('a config file', () => {
   });
 
   test.each([
-    ['does not exist', () => loadConfigFile(join(folder, 'none.yaml'), {}), /ENOENT/],
-    ['is not YAML', () => load('server: {'), /./],
-    ['has a duplicate key', () => load(`${models}${models}`), /unique|duplicate/i],
-    ['is empty', () => load(''), /./],
-  ])('is refused when it %s', (_name, run, message) => {
-    expect(problemsOf(run)).toEqual([expect.stringMatching(message)]);
+    ['does not exist', join(tmpdir(), 'no-such-folder', 'none.yaml'), 'there is no such file'],
+    ['is a folder', tmpdir(), 'this is a folder, and not a file'],
+  ])('is refused when it %s', (_name, file, problem) => {
+    expect(problemsOf(() => loadConfigFile(file, {}))).toEqual([problem]);
+  });
+
+  test('is refused for a wrong variable of a setting that it leaves out, by the name of the variable', () => {
+    const environment = { KEY: 'k', TEXTGATE_PORT: 'http', TEXTGATE_ADMIN_HOST: '0.0.0.0:1' };
+    const yaml = `${head}${models}server: { host: "a b" }\n`;
+    expect(problemsOf(() => load(yaml, environment))).toEqual([
+      expect.stringMatching(/^TEXTGATE_ADMIN_HOST: expected a host name/),
+      expect.stringMatching(/^TEXTGATE_PORT: expected a number/),
+      expect.stringMatching(/^line 3: server\.host: expected a host name/),
+    ]);
   });
 
   test('has precedence over the environment, which fills in the settings it leaves out', () => {
@@ -111,9 +145,43 @@ describe('a start without a file', () => {
       TEXTGATE_UPSTREAM_URL: url,
       TEXTGATE_UPSTREAM_API_KEY: given,
     });
-    expect(offered).toMatchObject({ from: 'upstream' });
-    expect(upstreams['upstream']?.url.href).toBe(url);
-    expect(upstreams['upstream']?.apiKey).toBe(apiKey);
+    const name = '127.0.0.1:11434';
+    expect(offered).toMatchObject({ from: name });
+    expect(upstreams[name]?.url.href).toBe(url);
+    expect(upstreams[name]?.apiKey).toBe(apiKey);
+  });
+
+  test.each([
+    ['https://api.openai.com/v1', 'api.openai.com'],
+    ['https://API.example.com:443/v1?key=secret', 'api.example.com'],
+    ['http://localhost:8000', 'localhost:8000'],
+    ['http://[::1]:8000/v1', '[::1]:8000'],
+    ['demo:', 'upstream'],
+  ])('names the upstream at %s after its host: %s', (url, name) => {
+    const { upstreams, models: offered } = environmentConfig({ TEXTGATE_UPSTREAM_URL: url });
+    expect(Object.keys(upstreams)).toEqual([name]);
+    expect(offered).toMatchObject({ from: name });
+  });
+
+  test.each(['http://user:password@model.example.com:8000/v1', 'http://169.254.169.254/v1'])(
+    'reports a problem of the address %s by the name of its variable',
+    (url) => {
+      const environment = { TEXTGATE_UPSTREAM_URL: url, TEXTGATE_UPSTREAM_API_KEY: 'k\u00e9y' };
+      const problems = problemsOf(() => environmentConfig(environment)).join('\n');
+      expect(problems).toMatch(/^TEXTGATE_UPSTREAM_URL: /m);
+      expect(problems).not.toContain('upstreams.');
+      expect(problems).not.toContain('password@');
+    },
+  );
+
+  test('reports a problem of the key by the name of its variable', () => {
+    const environment = {
+      TEXTGATE_UPSTREAM_URL: 'http://10.0.0.1:8000',
+      TEXTGATE_UPSTREAM_API_KEY: 'k\u00e9y',
+    };
+    expect(problemsOf(() => environmentConfig(environment))).toEqual([
+      'TEXTGATE_UPSTREAM_API_KEY: expected printable ASCII',
+    ]);
   });
 
   test('reports its problems by the names of environment variables', () => {

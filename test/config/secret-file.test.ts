@@ -1,6 +1,7 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { writeProblem } from '../../src/config/problem.ts';
 import { readConfig } from '../../src/config/read-config.ts';
 import { readSecretFile, readSecretFileAgain } from '../../src/config/secret-file.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
@@ -16,7 +17,7 @@ function problemsOf(apiKey: unknown): readonly string[] {
     upstreams: { up: { url: 'http://127.0.0.1:8000/v1', apiKey } },
     models: { from: 'up' },
   });
-  return read.kind === 'problems' ? read.problems : [];
+  return read.kind === 'problems' ? read.problems.map(writeProblem) : [];
 }
 
 describe('the file of a secret', () => {
@@ -64,12 +65,16 @@ describe('an API key in a config', () => {
     expect(problemsOf({ file: fileWith('token-1') })).toEqual([]);
   });
 
-  test.each<[string, unknown, string]>([
-    ['a number', 5, 'expected a key, or { file: … } with the file that holds it'],
-    ['an object without a file', {}, 'expected a key, or { file: … }'],
-    ['an object with a misspelt key', { fiel: 'x' }, 'expected a key'],
-    ['an empty text', '', 'expected something'],
-  ])('is refused where it is %s', (_what, apiKey, problem) => {
-    expect(problemsOf(apiKey)).toEqual([expect.stringContaining(problem)]);
+  test.each<[string, unknown, readonly string[]]>([
+    ['a number', 5, ['expected a text, not a number: write it in quotes']],
+    ['an empty text', '', ['expected something']],
+    ['an object without a file', {}, ['file: missing: expected a text, for example /var/run/secrets/token']],
+    [
+      'an object with a misspelt key',
+      { fiel: 'x' },
+      ['file: missing', "fiel: unknown key; did you mean 'file'?"],
+    ],
+  ])('is refused where it is %s', (_what, apiKey, problems) => {
+    expect(problemsOf(apiKey)).toEqual(problems.map((problem) => expect.stringContaining(problem) as string));
   });
 });

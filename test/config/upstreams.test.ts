@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { writeProblem } from '../../src/config/problem.ts';
 import { readConfig } from '../../src/config/read-config.ts';
 
 const small = { routes: [{ upstream: 'local', model: 'm' }], free: true };
@@ -6,7 +7,7 @@ const small = { routes: [{ upstream: 'local', model: 'm' }], free: true };
 function problemsWith(upstream: object, extra: object = {}): readonly string[] {
   const local = { url: 'http://127.0.0.1:8000/v1', ...upstream };
   const read = readConfig({ upstreams: { local }, models: { small }, ...extra });
-  return read.kind === 'problems' ? read.problems : [];
+  return read.kind === 'problems' ? read.problems.map(writeProblem) : [];
 }
 
 describe('the address of an upstream', () => {
@@ -100,7 +101,7 @@ describe('a passthrough path', () => {
 
   test('leads to a configured upstream', () => {
     expect(problemsWith({}, { passthrough: [{ path: '/tokenize', upstream: 'locl' }] })).toEqual([
-      "passthrough[0].upstream: no upstream is named 'locl'; did you mean 'local'?",
+      "passthrough[0].upstream: no upstream has this name; did you mean 'local'?",
     ]);
   });
 });

@@ -8,6 +8,7 @@ import type { LogLevel } from '../../src/telemetry/logger.ts';
 import { refuse } from '../../src/shared/errors.ts';
 import { summary } from '../support/exchange-summary.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { plainAttempt } from '../support/stored-rows.ts';
 
 const run = promisify(execFile);
 
@@ -17,15 +18,7 @@ function written(level: LogLevel, write: (log: ReturnType<typeof createLog>) => 
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-const attempt = {
-  upstream: 'local',
-  model: 'tiny',
-  result: 'ok' as const,
-  durationMs: 2,
-  cause: null,
-  usage: null,
-  violations: [],
-};
+const attempt = { ...plainAttempt, violations: [] };
 
 describe('the line of a request', () => {
   test('has exactly these fields: ids, model, upstream, outcome, tokens, charge and times', () => {
@@ -46,14 +39,17 @@ describe('the line of a request', () => {
       msg: 'request',
       requestId: 'req_1',
       keyId: 'key_1',
+      keyName: 'bob',
       protocol: 'chat',
       mode: 'stream',
       model: 'small',
+      requestedModel: 'small',
       upstream: 'local',
       outcome: 'completed',
       status: 200,
       code: null,
       cause: null,
+      upstreamError: null,
       inputTokens: 11,
       cachedInputTokens: 3,
       cacheWriteTokens: 0,

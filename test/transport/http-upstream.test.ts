@@ -9,6 +9,7 @@ import { createHttpUpstream } from '../../src/transport/http-upstream.ts';
 import type { HttpUpstreamOptions } from '../../src/transport/http-upstream.ts';
 import type { Upstream } from '../../src/transport/upstreams.ts';
 import { eventually } from '../support/eventually.ts';
+import { startTlsServer } from '../support/tls-server.ts';
 
 const open: (() => Promise<unknown> | void)[] = [];
 afterEach(async () => {
@@ -182,26 +183,7 @@ describe('a call', () => {
   });
 
   test('to a server with an untrusted certificate fails', async () => {
-    const { createServer: createTlsServer } = await import('node:https');
-    const { execFileSync } = await import('node:child_process');
-    const { makeTemporaryFolder } = await import('../support/temporary-folder.ts');
-    const { readFileSync } = await import('node:fs');
-    const folder = makeTemporaryFolder();
-    execFileSync(
-      'openssl',
-      ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=localhost', '-days', '1'].concat([
-        '-keyout',
-        `${folder}/key.pem`,
-        '-out',
-        `${folder}/certificate.pem`,
-      ]),
-      { stdio: 'ignore' },
-    );
-    const server = createTlsServer(
-      { key: readFileSync(`${folder}/key.pem`), cert: readFileSync(`${folder}/certificate.pem`) },
-      (_request, response) => void response.end('ok'),
-    );
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const server = await startTlsServer((_request, response) => void response.end('ok'));
     open.push(() => void server.close());
     const answer = await call(connect(`https://localhost:${portOf(server)}/v1`));
     expect(answer).toMatchObject({ kind: 'fault', fault: 'unreachable' });

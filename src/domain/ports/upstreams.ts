@@ -25,6 +25,8 @@ export interface UpstreamFault {
   readonly kind: 'fault';
   /** `interrupted`: the call's signal was raised. */
   readonly fault: ConnectionFault | 'interrupted';
+  /** The code of the system, of TLS or of the HTTP client, such as `ECONNREFUSED`; the error's class if it has none. */
+  readonly code?: string;
   /** Details for the operator: an error's code and message, never a key. */
   readonly cause?: string;
 }

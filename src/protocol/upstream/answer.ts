@@ -13,6 +13,7 @@ import { readFinishReason } from './finish-reasons.ts';
 import { classifyReported } from './classify-error.ts';
 import { ReportedUsage } from './reported-usage.ts';
 import type { UsageNames } from './token-counts.ts';
+import type { Sanitise } from './words/sanitise.ts';
 
 /** The longest text of an answer, in UTF-16 code units: an upstream that never stops must not fill the memory. */
 const maxAnswerChars = 16_777_216;
@@ -50,11 +51,13 @@ export class Answer {
   #isOver = false;
   readonly #finishReason: FinishReasonRule;
   readonly #sentTokens: number;
+  readonly #sanitise: Sanitise;
 
-  /** `sentTokens` is the most tokens that the request's text can have. */
-  constructor(finishReason: FinishReasonRule, sentTokens: number) {
+  /** `sentTokens` is the most tokens that the request's text can have; `sanitise` is for what the upstream reports. */
+  constructor(finishReason: FinishReasonRule, sentTokens: number, sanitise: Sanitise) {
     this.#finishReason = finishReason;
     this.#sentTokens = sentTokens;
+    this.#sanitise = sanitise;
   }
 
   /** How the answer ended; `null` while it runs. */
@@ -117,7 +120,7 @@ export class Answer {
   finishWith(raw: string): void {
     const unified = readFinishReason(raw);
     if (unified === 'tool') this.fail(toolCalled());
-    else if (unified === 'unknown') this.fail(classifyReported(null));
+    else if (unified === 'unknown') this.failAsReported(null);
     else this.#reason = { raw, unified };
   }
 
@@ -133,6 +136,11 @@ export class Answer {
     const usage = this.knownUsage();
     if (usage === null && this.implausible === null) this.violations.add('missing_usage');
     this.#ending = { kind: 'finished', reason: reason.unified, rawReason: reason.raw, usage };
+  }
+
+  /** Ends the answer with an error that the upstream reported in it, in whatever form; `null` without any. */
+  failAsReported(error: unknown): void {
+    if (this.#ending === null) this.fail(classifyReported(error, this.#sanitise));
   }
 
   /** Ends the answer as failed, unless it has ended. */

@@ -4,7 +4,6 @@ import type { Answer } from './answer.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader, DialectQuirks } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import { classifyReported } from './classify-error.ts';
 import { readFinishReason } from './finish-reasons.ts';
 import type { UsageNames } from './token-counts.ts';
 
@@ -62,7 +61,7 @@ function writeRequest(
 }
 
 function readEvent(frame: Frame, name: string, answer: Answer): void {
-  if (name === 'error') return answer.fail(classifyReported(frame['error'] ?? frame));
+  if (name === 'error') return answer.failAsReported(frame['error'] ?? frame);
   readChoice(frame, answer.hasText ? 'delta' : 'either', answer);
 }
 
@@ -81,7 +80,7 @@ function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: A
   const error = frame['error'] ?? choice?.['error'] ?? (frame['object'] === 'error' ? frame : null);
   const reason = choice === null ? null : readReason(choice);
   // A blocked text is the end of its answer, even where it is reported as an error, too.
-  if (error !== null && !isBlocked(reason)) return answer.fail(classifyReported(error));
+  if (error !== null && !isBlocked(reason)) return answer.failAsReported(error);
   if (choice === null) return;
   if (reason !== null) answer.finishWith(reason);
   const part = key === 'either' ? (choice['delta'] ?? choice['message']) : choice[key];

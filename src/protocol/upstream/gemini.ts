@@ -4,7 +4,6 @@ import type { Answer } from './answer.ts';
 import { splitConversation } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import { classifyReported } from './classify-error.ts';
 import type { UsageNames } from './token-counts.ts';
 
 /** The candidates' count excludes thoughts, and the prompt's count excludes the results of the provider's own tools. */
@@ -64,7 +63,7 @@ function resourceOf(model: string): string {
 function readFrame(frame: Frame, name: string, answer: Answer): void {
   const { error = null, candidates, usageMetadata } = frame;
   answer.report(usageMetadata, usageNames);
-  if (error !== null || name === 'error') return answer.fail(classifyReported(error ?? frame));
+  if (error !== null || name === 'error') return answer.failAsReported(error ?? frame);
   const candidate = firstCandidate(candidates);
   if (candidate !== null) readCandidate(candidate, answer);
   readBlockReason(frame['promptFeedback'], answer);

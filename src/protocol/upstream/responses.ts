@@ -4,7 +4,6 @@ import type { Answer } from './answer.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import { classifyReported } from './classify-error.ts';
 import { readFinishReason } from './finish-reasons.ts';
 import type { UsageNames } from './token-counts.ts';
 
@@ -91,9 +90,9 @@ class ResponsesFrameReader implements FrameReader {
       case 'response.cancelled':
         return this.#readLast(frame, type.slice('response.'.length), answer);
       case 'error':
-        return answer.fail(classifyReported(frame['error'] ?? frame));
+        return answer.failAsReported(frame['error'] ?? frame);
       default:
-        if (isPlainObject(frame['error'])) answer.fail(classifyReported(frame['error']));
+        if (isPlainObject(frame['error'])) answer.failAsReported(frame['error']);
     }
   }
 
@@ -111,7 +110,7 @@ class ResponsesFrameReader implements FrameReader {
   #readResponse(response: Frame, status: string | null, answer: Answer): void {
     answer.report(response['usage'], usageNames);
     const { output, error } = response;
-    if (isPlainObject(error)) return answer.fail(classifyReported(error));
+    if (isPlainObject(error)) return answer.failAsReported(error);
     for (const item of Array.isArray(output) ? output : []) readItem(item, answer);
     if (answer.thoughts.chars === 0) answer.think(textOf(output, 'reasoning'));
     this.#sayRest(textOf(output, 'message'), this.#said, answer);
@@ -119,7 +118,7 @@ class ResponsesFrameReader implements FrameReader {
     else if (status === 'incomplete') answer.finishWith(incompleteReason(response));
     else if (status === null) answer.fail(invalidAnswer('an object that is no answer'));
     else if (readFinishReason(status) === 'content_filter') answer.finishWith(status);
-    else if (failedStatuses.has(status)) answer.fail(classifyReported(error));
+    else if (failedStatuses.has(status)) answer.failAsReported(error);
     else answer.fail(invalidAnswer('a response whose status is not that of an ended one'));
   }
 
