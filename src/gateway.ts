@@ -1,3 +1,5 @@
+// oxlint-disable-next-line import/no-unassigned-import -- it has to run before the other imports
+import './shared/require-node.ts';
 import { randomUUID } from 'node:crypto';
 import { Router } from 'express';
 import { createActiveServices } from './composition/active-services.ts';
@@ -36,7 +38,7 @@ export interface Gateway {
   modelNames(): Promise<readonly string[]>;
   /**
    * Replaces the config in force, whole or not at all: throws `ConfigError` if the new one has faults. Running requests
-   * finish under the old one. Returns the sections that differ and that only a restart changes.
+   * finish under the old one. Returns the settings that differ and that only a restart changes, such as `server.port`.
    */
   reload(input: ConfigInput): readonly string[];
   /**

@@ -84,6 +84,7 @@ export function createConfigServices(
     stopBackgroundWork: stopProbes,
     async close() {
       stopProbes();
+      models.close();
       upstreamKeys.stop();
       await upstreams.close();
     },

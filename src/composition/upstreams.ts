@@ -125,8 +125,10 @@ export interface Models {
   readonly lastGood: () => ModelDiscovery['lastGood'];
   /** What is wrong with the latest list of a discovered catalogue, and what to do; `null` if nothing is known to be. */
   readonly problem: () => string | null;
-  /** Fetches the list of a discovered catalogue if it is not known yet; `null` for a configured one. */
+  /** Fetches the list of a discovered catalogue if it is not known yet; `null` for a configured one, and after `close`. */
   fetchList(): Promise<FetchedModelList | null>;
+  /** Ends a fetch under way. */
+  close(): void;
 }
 
 /** What the sources of models have beside the config. */
@@ -158,6 +160,7 @@ export function composeModels(
       lastGood: () => catalogue.lastGood,
       problem: () => catalogue.problem,
       fetchList: () => catalogue.fetchList(),
+      close: () => catalogue.close(),
     };
   }
   const offered = Object.entries(models).map(([id, { routes, price = free, holdTokens }]) => ({
@@ -177,6 +180,7 @@ export function composeModels(
     lastGood: () => null,
     problem: () => null,
     fetchList: async () => null,
+    close: () => {},
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Problem } from './problem.ts';
-import { defaultAdminPort, defaultHost, defaultPort } from './schema.ts';
+import { defaultAdminPort, defaultHost, defaultPort } from './default-addresses.ts';
 
 /** Hosts that stand for every network of the machine. */
 const wildcards = new Set<unknown>(['0.0.0.0', '::']);

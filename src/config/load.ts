@@ -8,7 +8,7 @@ import { namesInConfig, namesInEnvironment } from './setting-names.ts';
 import { writePath, writeProblem } from './problem.ts';
 import type { Problem } from './problem.ts';
 import { readConfig, schemaOf } from './read-config.ts';
-import { allKeys, mapValues } from './schema-walk.ts';
+import { allKeys, mapValues, schemaAt } from './schema-walk.ts';
 import { anyConfig } from './schema.ts';
 import type { Config } from './schema.ts';
 import { parseYaml } from './yaml-file.ts';
@@ -28,15 +28,40 @@ export class ConfigError extends Error {
 
 /** Reads a YAML file, with `${NAME}` replaced by the environment's values. Throws `ConfigError`. */
 export function loadConfigFile(file: string, environment: Environment): Config {
+  return loadFile(file, environment, (input) => input, withEnvironmentKey);
+}
+
+/**
+ * The settings of the admin listener in a YAML file whose other sections may have faults: a gateway keeps its previous
+ * config when its file gets some, and its admin listener is where it was. Throws `ConfigError`.
+ */
+export function loadAdminSection(file: string, environment: Environment): Config['admin'] {
+  return loadFile(file, environment, adminOnly, (input) => ({ input, problems: [] })).admin;
+}
+
+function adminOnly(input: unknown): unknown {
+  const { admin = null } = (input ?? {}) as { readonly admin?: unknown };
+  return { admin, upstreams: {}, models: {} };
+}
+
+/** Reads what is selected of a YAML file, with the key that the environment declares. */
+function loadFile(
+  file: string,
+  environment: Environment,
+  select: (input: unknown) => unknown,
+  declare: typeof withEnvironmentKey,
+): Config {
   const yaml = parseYaml(readText(file), new Set(allKeys(anyConfig)));
   if (yaml.kind === 'faults') throw new ConfigError(file, yaml.faults);
   const { places } = yaml;
-  const written = writtenPrices(yaml.value, places);
+  const written = writtenPrices(select(yaml.value), places);
   const { value, problems: misspelt } = resolveReferences(written, environment);
-  const declared = withEnvironmentKey(value, environment);
+  const declared = declare(value, environment);
   const read = readConfig(withListeners(declared.input, environment));
   if (read.kind === 'config' && misspelt.length === 0 && declared.problems.length === 0) return read.config;
-  const problems = withoutRepeated(misspelt, read.kind === 'problems' ? read.problems : []);
+  // What is under an unknown key has no problems of its own: its path could be a secret after a colon without a blank.
+  const known = misspelt.filter(({ path }) => schemaAt(schemaOf(value), path) !== null);
+  const problems = withoutRepeated(known, read.kind === 'problems' ? read.problems : []);
   throw new ConfigError(file, [...placeProblems(problems, places, environment), ...declared.problems]);
 }
 

@@ -16,7 +16,7 @@ export function maskedFrame(
 ): string {
   const source = text.split(/\r?\n/)[line - 1] ?? '';
   if (source.trim() === '') return '';
-  const from = Math.max(0, column - 1 - maxShown / 2);
+  const from = source.length <= maxShown ? 0 : Math.max(0, column - 1 - maxShown / 2);
   const head = `${line} | `;
   const shown = maskLine(source.replaceAll('\t', ' '), keys).slice(from, from + maxShown);
   return `\n${head}${shown.trimEnd()}\n${' '.repeat(head.length + column - 1 - from)}^`;

@@ -11,6 +11,11 @@ export function writeProblem({ path, message }: Problem): string {
 
 /** A path as its author would write it: `models.small.routes[0].model`, or `config` for the whole config. */
 export function writePath(path: readonly PropertyKey[]): string {
-  const written = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
-  return written === '' ? 'config' : written.replace(/^\./, '');
+  const written = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${writeKey(String(part))}`));
+  return path.length === 0 ? 'config' : written.join('').replace(/^\./, '');
+}
+
+/** A key that is refused for its `${` may be a key and its value without a blank between them: a secret. */
+function writeKey(key: string): string {
+  return key.includes('${') ? key.replace(/[:$].*$/s, '…') : key;
 }

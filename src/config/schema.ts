@@ -8,18 +8,10 @@ import { duration, usd, valueKinds } from '../shared/schema-values.ts';
 import { listenHost } from './address-values.ts';
 import { minTokenLength } from './admin-token.ts';
 import { declaredKeys } from './declared-keys.ts';
+import { defaultAdminPort, defaultHost, defaultPort } from './default-addresses.ts';
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
 import { upstream } from './upstream-schema.ts';
 import { byteSize, port, trueOrFalse, wholeNumber } from './values.ts';
-
-/** The default address of both listeners. */
-export const defaultHost = '127.0.0.1';
-
-/** The default port of the listener for clients. */
-export const defaultPort = 8080;
-
-/** The default port of the admin listener. */
-export const defaultAdminPort = 8081;
 
 /** The admin token: blanks around it come from a mounted secret; a Bearer header can't hold blanks within it. */
 const bearerToken = z

@@ -85,7 +85,7 @@ function describeFault(fault: YAMLError, text: string): string {
   const { code, message, pos } = fault;
   if (isReference(fault, text)) {
     const [, name = 'NAME'] = /^\{\s*([A-Z_][A-Z0-9_]*)\b/.exec(text.slice(pos[0])) ?? [];
-    return `a reference inside braces or brackets is not valid without quotes: put it in quotes, "\${${name}}"`;
+    return `a reference inside braces or brackets without quotes: put it in quotes, "\${${name}}"`;
   }
   return usualMistakes[code] ?? `not valid YAML: ${message.replace(/(?<=\S): .*$/s, '')}`;
 }

@@ -122,6 +122,7 @@ class JsonScanner {
 
   #failAtValue(first: string | undefined): boolean {
     if (first === undefined) return this.#failAtEnd();
+    if (this.#at === 0 && first !== "'") return this.#fail('the body does not begin like JSON');
     if (this.#matches(word)) return this.#fail(wordFault(this.#text.slice(this.#at, word.lastIndex)));
     const what = /[-\d]/.test(first) ? 'a number in a form that JSON does not have' : startFault(first);
     return this.#fail(what ?? 'a character that begins no JSON value');

@@ -55,7 +55,8 @@ describe('a config file', () => {
     ['1.5E+3', 1_500_000_000_000],
     ['+2', 2_000_000_000],
     ['9007199.254740991', 9_007_199_254_740_991],
-    ['1234567.123456789', 1_234_567_123_456_789],
+    // The nearest number has another last digit.
+    ['8388609.000000001', 8_388_609_000_000_001],
   ])('may have the price %s as a number, of which no digit is lost', (text, nanos) => {
     const read = load(`${head}models: { from: local, price: { input: ${text}, output: 0 } }`, { KEY: 'k' });
     expect(read.models).toMatchObject({ price: { input: nanos, output: 0 } });

@@ -37,6 +37,35 @@ describe('the address of an upstream', () => {
     expect(problemsWith({ url })).toEqual([]);
   });
 
+  test.each([
+    'http://127.0.0.1:8000',
+    'https://api.deepseek.com',
+    'https://mine.services.ai.azure.com/models',
+    'https://host/openai/deployments/gpt/',
+    'http://[::1]:8000/v1',
+    ' http://127.0.0.1:8000/v1\n',
+    'HTTP://LOCALHOST/v1',
+    'demo:',
+  ])('may be %j', (url) => {
+    expect(problemsWith({ url })).toEqual([]);
+  });
+
+  test.each([
+    ['/chat/completions', 'https://host/v1/chat/completions'],
+    ['/chat/completions', 'https://host/openai/deployments/gpt/chat/completions?api-version=1'],
+    ['/completions', 'https://host/v1/completions'],
+    ['/responses', 'https://host/v1/responses/'],
+    ['/messages', 'https://host/v1/messages'],
+    ['/embeddings', 'https://host/v1/embeddings'],
+    ['/models', 'https://host/v1beta/models'],
+    ['/models/<model>:generateContent', 'https://host/v1beta/models/gemini:generateContent'],
+    ['/models/<model>:streamGenerateContent', 'https://host/v1/models/gemini:streamGenerateContent?alt=sse'],
+  ])('is refused with the endpoint %s at its end', (endpoint, url) => {
+    expect(problemsWith({ url })).toEqual([
+      `upstreams.local.url: expected the base address, without an endpoint: leave out ${endpoint}`,
+    ]);
+  });
+
   test('may have a query, which is sent, but no password and no fragment', () => {
     expect(problemsWith({ url: 'https://host/openai?api-version=1' })).toEqual([]);
     expect(problemsWith({ url: 'https://me:secret@host/v1' })).toHaveLength(1);
@@ -122,4 +151,58 @@ test('an upstream’s key is read without the line feed at the end of a mounted 
   });
   expect(read.kind === 'config' && read.config.upstreams['local']?.apiKey).toBe('sk-abc');
   expect(problemsWith({ apiKey: 'sk-\nabc' })).toHaveLength(1);
+});
+
+describe('the two listeners', () => {
+  const problemsOfPorts = (server: object, admin: object): readonly string[] =>
+    problemsWith({}, { server, admin });
+
+  test.each([
+    [{ port: 9000 }, { port: 9000 }],
+    [{ port: 9000 }, { port: '9000' }],
+    [
+      { port: 9000, host: '::' },
+      { port: 9000, host: '10.0.0.1' },
+    ],
+    [{ port: 9000, host: 'localhost' }, { port: 9000 }],
+    [{ port: 8081 }, {}],
+    [{}, { port: 8080 }],
+  ])('can’t have the addresses %j and %j', (server, admin) => {
+    expect(problemsOfPorts(server, admin)).toEqual([expect.stringMatching(/^admin\.port: the same port/)]);
+  });
+
+  test.each([
+    [{ port: 0 }, { port: 0 }],
+    [{ port: 9000, host: '10.0.0.1' }, { port: 9000 }],
+    [{ port: 9000 }, { port: 9001 }],
+    [
+      { port: 9000, host: '127.0.0.1' },
+      { port: 9000, host: '::1' },
+    ],
+  ])('may have the addresses %j and %j', (server, admin) => {
+    expect(problemsOfPorts(server, admin)).toEqual([]);
+  });
+
+  test.each(['0.0.0.0', '::', '::1', 'localhost', 'fe80::1%eth0', 'gateway.internal', 'my_host'])(
+    'may have the host %s',
+    (host) => {
+      expect(problemsOfPorts({ host }, {})).toEqual([]);
+    },
+  );
+
+  test.each([
+    '',
+    '*',
+    ':8080',
+    '[::1]',
+    '[::]:80',
+    '0.0.0.0:80',
+    'http://x',
+    'unix:/run/x',
+    '/run/x',
+    'a b',
+    'a/b',
+  ])('can’t have the host %j', (host) => {
+    expect(problemsOfPorts({ host }, {})).toHaveLength(1);
+  });
 });

@@ -57,6 +57,7 @@ describe('a text that a provider blocks with 200', () => {
     ['gemini', 'the block reason JAILBREAK', [blocked('JAILBREAK')]],
     ['gemini', 'any other block reason', [blocked('SOMETHING_NEW')]],
     ['gemini', 'a block reason beside an empty candidate', [{ ...candidate(''), ...blocked('SAFETY') }]],
+    ['gemini', 'a block reason beside another reason', [{ ...candidate('OTHER'), ...blocked('SAFETY') }]],
     ['anthropic', 'a refusal', [messageEnd('refusal'), { type: 'message_stop' }]],
     ['anthropic', 'an unknown reason', [messageEnd('safety_block'), { type: 'message_stop' }]],
     ['responses', 'content_filter', [incomplete('content_filter')]],

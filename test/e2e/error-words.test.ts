@@ -138,6 +138,30 @@ describe('a value that is wrong', () => {
       'input',
       "Invalid type for 'input': expected a string or an array of messages, but got an object instead.",
     ],
+    [
+      responses,
+      { model: 'small', input: [{ type: 'input_text', text: 'x' }] },
+      'input[0].type',
+      "Unsupported value: 'input[0].type'. A part with text belongs in the content of a message.",
+    ],
+    [
+      chat,
+      chatWith({ role: 'user', content: [{ type: 'input_text', text: 'x' }] }),
+      'messages[0].content[0].type',
+      "Unsupported value: 'messages[0].content[0].type'. Only text is available, in parts of the type 'text'.",
+    ],
+    [
+      chat,
+      { ...chatWith(user), max_output_tokens: 5 },
+      'max_output_tokens',
+      "Unknown parameter: 'max_output_tokens'. The name at this endpoint is max_completion_tokens.",
+    ],
+    [
+      responses,
+      { model: 'small', input: 'x', truncation: 'x' },
+      'truncation',
+      "Invalid value for 'truncation': 'x'. Supported values are: 'disabled' and 'auto'.",
+    ],
   ])('at %s is answered with what is expected: %j', async (path, body, param, message) => {
     expect(await errorOf(path, body)).toMatchObject({ status: 400, param, message });
   });

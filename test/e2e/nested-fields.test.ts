@@ -140,6 +140,8 @@ describe('an unknown field in the history', () => {
     expect(log.findLast(({ stripped }) => stripped !== undefined)?.stripped).toEqual(named);
     const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
     expect(metrics).not.toMatch(/field_|chat_id|custom|my_part/);
+    expect(metrics).toMatch(/textgate_stripped_parameters_total\{parameter="other"\} \d+/);
+    expect(metrics).not.toContain('textgate_stripped_parameters_total{parameter="messages"}');
     expect(metrics).toMatch(/textgate_stripped_parameters_total\{parameter="messages\[\]\.name"\} 1/);
   });
 });

@@ -256,7 +256,8 @@ describe('impossible usage', () => {
     await open();
     upstream.play((response) => sendJson(response, 200, answer(usage)));
     const { ask, lastRecord, spent } = await makeKey();
-    await (await ask({ ...streaming, stream: false })).text();
+    const shown = (await (await ask({ ...streaming, stream: false })).json()) as { usage: object };
+    expect(shown.usage).toMatchObject({ prompt_tokens: inputTokens, completion_tokens: 2 });
     expect(await lastRecord()).toMatchObject({
       usage_source: 'counted',
       usage: { input_tokens: inputTokens, output_tokens: 2 },

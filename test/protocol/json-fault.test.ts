@@ -24,7 +24,8 @@ describe('the first fault of a text that is not JSON', () => {
     ['{"a": -Infinity}', '1:7 the word Infinity, which JSON does not have'],
     ['{"a": constructor}', '1:7 a word without double quotes, which a shell may have removed'],
     ['{"a": 1 // x\n}', '1:9 a comment, which JSON does not have'],
-    ['# x\n{"a": 1}', '1:1 a comment, which JSON does not have'],
+    ['[ # x\n1]', '1:3 a comment, which JSON does not have'],
+    ['model=small', '1:1 the body does not begin like JSON'],
     ['{"a": 01}', '1:7 a number in a form that JSON does not have'],
     ['{"a": +1}', '1:7 a number that begins with a plus sign or a point'],
     ['{"a": 1.}', '1:7 a number in a form that JSON does not have'],
@@ -45,7 +46,8 @@ describe('the first fault of a text that is not JSON', () => {
     ['{, "a": 1}', '1:2 a value is missing here'],
     ['{1: 2}', '1:2 a name in double quotes is missing here'],
     ['{"a": 1;}', "1:8 a comma or the closing '}' is missing before this place"],
-    ['<html>', '1:1 a character that begins no JSON value'],
+    ['<html>', '1:1 the body does not begin like JSON'],
+    ['[<html>]', '1:2 a character that begins no JSON value'],
     ['', '1:1 the text ends before the JSON value is complete'],
   ])('%s is at %s', (text, fault) => {
     expect(found(text)).toBe(fault);

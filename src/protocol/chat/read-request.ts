@@ -5,7 +5,7 @@ import type { Compatibility } from '../contract/compatibility.ts';
 import { readContent, readRole } from '../contract/content.ts';
 import type { PartKind } from '../contract/content.ts';
 import { chatParts } from '../contract/message-fields.ts';
-import { nested, readFields, typed } from '../contract/read-fields.ts';
+import { nested, nestedByType, readFields } from '../contract/read-fields.ts';
 import type { FieldReader, ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
 import { StrippedNames } from '../contract/stripped-names.ts';
@@ -15,10 +15,10 @@ import type { TextRequest, TextTurn } from '../text.ts';
 const readers: Readonly<Record<string, FieldReader>> = {
   messages: readMessages,
   stream_options: nested(registry.streamOptions),
-  response_format: typed(registry.responseFormat),
+  response_format: nestedByType(registry.responseFormat),
 };
 
-const parts: PartKind = { types: chatParts, fields: registry.contentPart };
+const parts: PartKind = { named: "'text'", types: chatParts, fields: registry.contentPart };
 
 const messageReaders: Readonly<Record<string, FieldReader>> = {
   role: readRole,

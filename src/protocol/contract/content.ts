@@ -17,6 +17,8 @@ const roles: ReadonlyMap<unknown, Role> = new Map([
 
 /** The content parts of one kind of message: how each type is read, and the fields that a part may have. */
 export interface PartKind {
+  /** The usual types of parts with text, for error messages. */
+  readonly named: string;
   readonly types: Readonly<Record<string, PartPolicy>>;
   readonly fields: FieldSet;
 }
@@ -59,7 +61,7 @@ export function unsupportedValue(path: string, advice: string): Refusal {
 function readPart(
   part: unknown,
   path: string,
-  { types, fields }: PartKind,
+  { types, fields, named }: PartKind,
   context: ReadContext,
 ): string | Refusal {
   if (!isPlainObject(part)) return invalidType(path, 'an object', part);
@@ -68,10 +70,7 @@ function readPart(
   if (typeof type !== 'string') return invalidType(`${path}.type`, 'a string', type);
   const policy = Object.hasOwn(types, type) ? types[type] : undefined;
   if (policy === undefined)
-    return unsupportedValue(
-      `${path}.type`,
-      'Only text parts are available: this service works on text only.',
-    );
+    return unsupportedValue(`${path}.type`, `Only text is available, in parts of the type ${named}.`);
   if (policy === 'drop') {
     context.stripped.add(fields.prefix + type);
     return '';

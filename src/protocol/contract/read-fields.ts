@@ -1,8 +1,8 @@
 import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
+import { nearestName } from '../../shared/nearest-name.ts';
 import type { Compatibility } from './compatibility.ts';
 import type { Rule } from './rule.ts';
-import { nearestName } from '../../shared/nearest-name.ts';
 import type { StrippedNames } from './stripped-names.ts';
 import { missingParameter, shorten, tooManyFields } from './value-type.ts';
 
@@ -46,7 +46,7 @@ export function nested(set: FieldSet): FieldReader {
 }
 
 /** The same for an object with a `type`. It is read first, since a fault in it explains those of the other fields. */
-export function typed(set: FieldSet): FieldReader {
+export function nestedByType(set: FieldSet): FieldReader {
   return (value, path, context) => {
     const object = value as JsonObject;
     return readFields(set, { type: object['type'], ...object }, `${path}.`, {}, context);

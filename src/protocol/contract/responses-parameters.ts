@@ -1,4 +1,14 @@
-import { echo, forward, onlyNeutral, refused, refusedUnless, required, rules, strip } from './rule.ts';
+import {
+  echo,
+  forward,
+  misplaced,
+  onlyNeutral,
+  refused,
+  refusedUnless,
+  required,
+  rules,
+  strip,
+} from './rule.ts';
 import type { Rule } from './rule.ts';
 import { extensionParameters, noState, sharedParameters, textOnly, verbosity } from './shared-parameters.ts';
 import {
@@ -26,7 +36,12 @@ export const responsesParameters: readonly Rule[] = [
   ...rules('reasoning', object, strip, 'not a part of this service'),
   ...rules('max_tool_calls', integer(0), strip, 'means nothing without tools'),
   ...rules('conversation', anything, refused(noState), 'no conversation is kept'),
-  ...rules('prompt', anything, refused(noState), 'no prompts are stored'),
+  ...rules(
+    'prompt',
+    anything,
+    refused('No prompts are stored: send the text itself in input.'),
+    'no prompts are stored',
+  ),
   ...rules(
     'background',
     boolean,
@@ -50,13 +65,41 @@ export const responsesParameters: readonly Rule[] = [
   ),
   ...extensionParameters,
   ...rules(
-    'messages max_tokens max_completion_tokens stop n seed response_format logit_bias logprobs modalities functions function_call reasoning_effort verbosity audio prediction web_search_options',
+    'messages stop n seed logit_bias logprobs modalities functions function_call audio prediction web_search_options',
     anything,
-    {
-      kind: 'misplaced',
-      advice: 'It belongs to POST /v1/chat/completions; this endpoint takes the conversation in input.',
-    },
+    misplaced('It belongs to POST /v1/chat/completions; this endpoint takes the conversation in input.'),
     'a field of the other endpoint',
+  ),
+  ...rules(
+    'max_tokens max_completion_tokens',
+    anything,
+    misplaced('The name at this endpoint is max_output_tokens.'),
+    'a field of the other endpoint',
+  ),
+  ...rules(
+    'response_format',
+    anything,
+    misplaced('This endpoint takes it as text.format.'),
+    'a field of the other endpoint',
+  ),
+  ...rules(
+    'reasoning_effort',
+    anything,
+    misplaced('This endpoint takes it as reasoning.effort.'),
+    'a field of the other endpoint',
+  ),
+  ...rules(
+    'verbosity',
+    anything,
+    misplaced('This endpoint takes it as text.verbosity.'),
+    'a field of the other endpoint',
+  ),
+  ...rules('system', anything, misplaced('Send it as instructions.'), 'the system message of other APIs'),
+  ...rules(
+    'include_usage',
+    anything,
+    misplaced('The last event has the usage anyway: leave this parameter out.'),
+    'an option of streams',
   ),
 ];
 

@@ -7,7 +7,7 @@ import type { ValueType } from './value-type.ts';
  * - `echo`: dropped and named like `strip`, and repeated in the Responses object.
  * - `sampling`: dropped; in strict mode refused unless it is one of the defaults that clients send.
  * - `refuse`: a 400 unless the value is neutral, which means that it requests nothing that the service lacks.
- * - `misplaced`: a field of the other endpoint; the refusal says where it belongs.
+ * - `misplaced`: a field of another place; the refusal says where it belongs.
  */
 export type FieldPolicy =
   | { readonly kind: 'forward'; readonly required?: true }
@@ -49,6 +49,11 @@ export function onlyNeutral(neutral: readonly unknown[], advice: string): FieldP
 /** Refuses a field with any value. */
 export function refused(advice: string): FieldPolicy {
   return refusedUnless([], advice);
+}
+
+/** Refuses a field that this endpoint takes in another place, or under another name. */
+export function misplaced(advice: string): FieldPolicy {
+  return { kind: 'misplaced', advice };
 }
 
 /** Rows that share their type, their policy and their reason. */

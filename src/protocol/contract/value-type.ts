@@ -131,7 +131,7 @@ export function invalidType(path: string, expected: string, value: unknown): Ref
 export function invalidValue(path: string, value: string, supported: readonly string[]): Refusal {
   const listed = supported.map((name) => `'${name}'`);
   const last = listed.pop();
-  const offered = listed.length === 0 ? `${last}` : `${listed.join(', ')}, and ${last}`;
+  const offered = listed.length < 2 ? [...listed, last].join(' and ') : `${listed.join(', ')}, and ${last}`;
   return refuse(
     'invalid_value',
     `Invalid value for '${path}': '${shorten(value)}'. Supported values are: ${offered}.`,

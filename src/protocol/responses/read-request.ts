@@ -5,10 +5,11 @@ import type { Compatibility } from '../contract/compatibility.ts';
 import { readContent, readRole, unsupportedValue } from '../contract/content.ts';
 import type { PartKind } from '../contract/content.ts';
 import { droppedItems, responsesParts } from '../contract/message-fields.ts';
-import { nested, readFields, typed } from '../contract/read-fields.ts';
+import { nested, nestedByType, readFields } from '../contract/read-fields.ts';
 import type { FieldReader, FieldValues, ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
 import { neutralInclude, refusedIncludes } from '../contract/responses-parameters.ts';
+import { noLogprobs } from '../contract/shared-parameters.ts';
 import { StrippedNames } from '../contract/stripped-names.ts';
 import { invalidType, invalidValue, tooManyItems } from '../contract/value-type.ts';
 import type { ResponsesExtras, TextRequest, TextTurn } from '../text.ts';
@@ -21,9 +22,13 @@ const readers: Readonly<Record<string, FieldReader>> = {
     readFields(registry.text, text as Record<string, unknown>, `${path}.`, textReaders, context),
 };
 
-const textReaders: Readonly<Record<string, FieldReader>> = { format: typed(registry.textFormat) };
+const textReaders: Readonly<Record<string, FieldReader>> = { format: nestedByType(registry.textFormat) };
 
-const parts: PartKind = { types: responsesParts, fields: registry.inputPart };
+const parts: PartKind = {
+  named: "'input_text' or 'output_text'",
+  types: responsesParts,
+  fields: registry.inputPart,
+};
 
 const messageReaders: Readonly<Record<string, FieldReader>> = {
   role: readRole,
@@ -68,7 +73,7 @@ function readExtras(values: FieldValues, { responsesDone }: Compatibility): Resp
 function readInclude(include: unknown, path: string): unknown {
   for (const [index, entry] of (include as readonly unknown[]).entries()) {
     if (typeof entry !== 'string') return invalidType(`${path}[${index}]`, 'a string', entry);
-    if (refusedIncludes.has(entry)) return unsupportedValue(path, 'Log probabilities are not available.');
+    if (refusedIncludes.has(entry)) return unsupportedValue(path, noLogprobs);
     if (!neutralInclude.test(entry))
       return invalidValue(`${path}[${index}]`, entry, ['reasoning.encrypted_content']);
   }
@@ -111,7 +116,9 @@ function readItem(item: unknown, path: string, context: ReadContext): TextTurn |
   if (type !== 'message')
     return unsupportedValue(
       `${path}.type`,
-      'Only messages are available: tool calls and stored items are not.',
+      Object.hasOwn(responsesParts, type)
+        ? 'A part with text belongs in the content of a message.'
+        : "Only items of the type 'message' are available: tool calls and stored items are not.",
     );
   const values = readFields(registry.inputMessage, item, `${path}.`, messageReaders, context);
   if (isRefusal(values)) return values;

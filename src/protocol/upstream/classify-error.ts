@@ -3,6 +3,7 @@ import { readErrorBodyWords, readErrorWords, showWords } from './error-words.ts'
 import type { ErrorWords } from './error-words.ts';
 import { failure } from './failures.ts';
 import type { Sanitise } from './words/sanitise.ts';
+import { refusesText, textRefusals } from './refused-text.ts';
 
 /** Statuses about the gateway's own key or account. Clients never get their bodies, which may quote the key. */
 export const withheldStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
@@ -10,13 +11,6 @@ export const withheldStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
 /** Phrases in a provider's 400 that mean: the text is too long for the model. */
 const contextTooLong =
   /context_length_exceeded|maximum (?:context|prompt length|model length)|context (?:length|size|window|limit)|exceed_context_size|prompt is too long|input token count/i;
-
-/** Phrases in a provider's error that mean: it refuses this text, because of what the text says. */
-const refusedText =
-  /\bcontent_filter\b|content_policy_violation|ResponsibleAIPolicyViolation|content (?:management|filtering) policy|moderation_blocked|flagged_input|data_?inspection_?failed|content exists risk|considered high risk|SAFETY_CHECK_TYPE|violat\w+ (?:of )?(?:our |the |its |\w+'s )?(?:usage|content|safety|acceptable use) (?:polic|guideline)/i;
-
-/** Statuses with which providers refuse a text: most with 400, OpenRouter and xAI with 403. */
-const mayRefuseText: ReadonlySet<number> = new Set([400, 403, 422]);
 
 /**
  * Phrases in a provider's 400 that mean: the operator's key, account or location is not accepted. They are looked for in
@@ -53,7 +47,7 @@ function classifyWords(
   const detail = `status ${status}`;
   const build = (kind: FailureKind): Failure =>
     failure(kind, { detail, retryAfterMs, cause: detail, upstreamError });
-  if (mayRefuseText.has(status) && refusedText.test(body)) return build('content_filtered');
+  if (textRefusals.has(status) && refusesText(body)) return build('content_filtered');
   if (withheldStatuses.has(status)) return build('auth');
   const shown = `${upstreamError?.code} ${upstreamError?.message}`;
   switch (status) {
@@ -100,7 +94,7 @@ export function classifyReported(error: unknown, sanitise: Sanitise): Failure {
   const hasWords = codes.length > 0 || message !== null || words.status !== null;
   const upstreamError = hasWords ? showWords(words, null, sanitise) : null;
   const build = (kind: FailureKind): Failure => failure(kind, { cause: errorInside, upstreamError });
-  if ([...codes, message].some((word) => word !== null && refusedText.test(word)))
+  if ([...codes, message].some((word) => word !== null && refusesText(word)))
     return build('content_filtered');
   if (codes.some((code) => contextTooLong.test(code))) return build('context_too_long');
   const status = statusMeantBy(words);

@@ -25,6 +25,9 @@ const silentContents = ['executableCode', 'codeExecutionResult'];
 /** Unset finish and block reasons, as some answers write them out. */
 const unsetReason = /^(?:|(?:FINISH|BLOCK|BLOCKED)_REASON_UNSPECIFIED)$/;
 
+/** The reason of a blocked prompt. Clients don't get the provider's own one. */
+const blockedReason = 'content_filter';
+
 /** A stateless frame reader: `Answer` keeps all state. */
 const frameReader: FrameReader = { readEvent: readFrame, readBody, readList };
 
@@ -65,8 +68,10 @@ function readFrame(frame: Frame, name: string, answer: Answer): void {
   answer.report(usageMetadata, usageNames);
   if (error !== null || name === 'error') return answer.failAsReported(error ?? frame);
   const candidate = firstCandidate(candidates);
-  if (candidate !== null) readCandidate(candidate, answer);
-  readBlockReason(frame['promptFeedback'], answer);
+  if (candidate !== null) readParts(candidate, answer);
+  // Every event may have a finish reason: only the last one counts, at the end of the body.
+  const reason = isBlocked(frame['promptFeedback']) ? blockedReason : candidate?.['finishReason'];
+  if (isSet(reason)) answer.finishWith(reason);
 }
 
 function readBody(body: Frame, answer: Answer): void {
@@ -87,13 +92,11 @@ function firstCandidate(candidates: unknown): Frame | null {
   return isPlainObject(first) ? first : null;
 }
 
-/** Every event may have a finish reason: only the last one counts, at the end of the body. */
-function readCandidate({ content, finishReason }: Frame, answer: Answer): void {
+function readParts({ content }: Frame, answer: Answer): void {
   const parts = isPlainObject(content) ? content['parts'] : null;
   for (const part of Array.isArray(parts) ? parts : []) {
     if (isPlainObject(part)) readPart(part, answer);
   }
-  if (isSet(finishReason)) answer.finishWith(finishReason);
 }
 
 function readPart(part: Frame, answer: Answer): void {
@@ -106,9 +109,9 @@ function readPart(part: Frame, answer: Answer): void {
     answer.fail(invalidAnswer('a content that is not text'));
 }
 
-/** A blocked prompt has no candidates; whatever the reason for the block is, it is not passed on to clients. */
-function readBlockReason(feedback: unknown, answer: Answer): void {
-  if (isPlainObject(feedback) && isSet(feedback['blockReason'])) answer.finishWith('content_filter');
+/** Whether the prompt was blocked. Usually there are no candidates then, or one with a finish reason of its own. */
+function isBlocked(feedback: unknown): boolean {
+  return isPlainObject(feedback) && isSet(feedback['blockReason']);
 }
 
 function isSet(reason: unknown): reason is string {

@@ -47,7 +47,11 @@ const partWords = /^(?:ending|ends|starting|starts|beginning|begins)$/i;
 
 /** Words before an address, and one of a host without dots. */
 const placeWords = /^(?:to|at|from|host|upstream|server|on|via|address|peer|proxy)$/i;
+/** Codes of failed connections, which stand before the name that could not be reached. */
+const connectionCodes = /^(?:ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|EHOSTUNREACH)$/;
 const placed = /^[a-z][\w-]*:\d{2,5}$/i;
+const certainPlaceWords = /^(?:to|host|server|upstream|via|address|peer|proxy)$/i;
+const dotted = /^[a-z][\w-]*(?:\.[\w-]+)+(?::\d{2,5})?$/i;
 
 /** How many words may stand between a name and its value. */
 const maxFillers = 4;
@@ -92,21 +96,29 @@ function* splitWords(message: string): Generator<Word> {
   for (const { 0: found, index } of message.matchAll(words)) {
     const text = found.replace(punctuationBehind, '');
     if (text === '') continue;
-    const behind = found.slice(text.length) + (message[index + found.length] ?? '');
+    const behind = found.slice(text.length) + message.slice(index + found.length, index + found.length + 3);
     yield {
       text,
       start: index,
       isQuoted: quotes.test(message[index - 1] ?? ''),
-      isNamed: /^:|=$/.test(behind),
+      isNamed: /^["'`”]?\s?[:=]/.test(behind),
       endsSentence: /^[.!?]/.test(behind),
     };
   }
 }
 
+/** Whether a word is the name of a host because of the word before it. */
+function isPlaced(text: string, before: string): boolean {
+  if (connectionCodes.test(before)) return true;
+  return (
+    (placed.test(text) && placeWords.test(before)) || (dotted.test(text) && certainPlaceWords.test(before))
+  );
+}
+
 /** The mark of a word by its own shape, or by that of the parts that colons and backslashes divide it into. */
 function markOfWord({ text }: Word, before: Word | null): Mark | null {
   const mark = markOfShape(text);
-  if (mark === null && placed.test(text) && placeWords.test(before?.text ?? '')) return '[host]';
+  if (mark === null && isPlaced(text, before?.text ?? '')) return '[host]';
   if (mark !== null || !/[:\\]/.test(text)) return mark;
   const [name = '', ...values] = text.split(/[:\\]+[nrt"']?/);
   for (const part of [name, ...values]) {
@@ -148,8 +160,9 @@ function markAsExpected(word: Word, expected: Expectation | null): Mark | null {
   const { text, isQuoted } = word;
   if (isCertain) return mark;
   if (isAmount(text)) return takesNumbers || (mark === '[id]' && /^\d{5}/.test(text)) ? mark : null;
-  if (mark === '[id]' && isQuoted) return mark;
-  return plainWord.test(text) || fieldName.test(text) || text.startsWith('/') ? null : mark;
+  if (mark === '[id]' && (isQuoted || (takesNumbers && /^[A-Z]/.test(text)))) return mark;
+  if (plainWord.test(text) || text.startsWith('/')) return null;
+  return fieldName.test(text) && !(mark === '[id]' && takesNumbers) ? null : mark;
 }
 
 function isAmount(text: string): boolean {

@@ -5,7 +5,12 @@
 export interface FoldedText {
   /** The letters and digits, as UTF-16 code units. */
   readonly units: number[];
-  /** For each unit, the index of its character in the text. */
+  /** For each unit, the index of its character in the text; `null` if they are not wanted. */
+  readonly origins: number[] | null;
+}
+
+/** A folded text whose units are traced back. */
+export interface FoldedMessage extends FoldedText {
   readonly origins: number[];
 }
 
@@ -24,8 +29,15 @@ const maxEscapeChars = 12;
 const entity = /&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|[a-z]{2,6});/iy;
 const unicodeEscape = /(?:u([0-9a-f]{4})|x([0-9a-f]{2}))/iy;
 
-/** Folds a text and appends it to `into`, whose origins then count from the start of this text. */
-export function foldText(text: string, into: FoldedText = { units: [], origins: [] }): FoldedText {
+/** Folds a text with the origins of its units. */
+export function foldMessage(text: string): FoldedMessage {
+  const folded = { units: [], origins: [] };
+  foldText(text, folded);
+  return folded;
+}
+
+/** Folds a text and appends it to `into`. */
+export function foldText(text: string, into: FoldedText): void {
   for (let at = 0; at < text.length;) {
     const unit = text.charCodeAt(at);
     if (unit === backslash || unit === ampersand) {
@@ -38,7 +50,6 @@ export function foldText(text: string, into: FoldedText = { units: [], origins: 
     append(point, at, into);
     at += point > 0xffff ? 2 : 1;
   }
-  return into;
 }
 
 function append(point: number, origin: number, { units, origins }: FoldedText): void {
@@ -46,12 +57,12 @@ function append(point: number, origin: number, { units, origins }: FoldedText): 
     const folded = foldAscii(point);
     if (folded === 0) return;
     units.push(folded);
-    origins.push(origin);
+    origins?.push(origin);
     return;
   }
   for (const unit of foldOther(point)) {
     units.push(unit);
-    origins.push(origin);
+    origins?.push(origin);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { TextTurn } from '../../text.ts';
 import { registeredName } from '../../contract/registry.ts';
-import { foldText } from './folded-text.ts';
-import type { FoldedText } from './folded-text.ts';
+import { foldMessage, foldText } from './folded-text.ts';
+import type { FoldedMessage, FoldedText } from './folded-text.ts';
 import { findSharedRuns, findWindows } from './shared-runs.ts';
 import type { Span } from './secret-shapes.ts';
 
@@ -22,7 +22,7 @@ const minPhrase = 4;
 const maxGap = 8;
 
 /** The longest text of a request that is searched, in UTF-16 code units. */
-export const maxSearchedChars = 4_194_304;
+export const maxSearchedChars = 2_097_152;
 
 /** Words of the protocols that a message may quote although the request has them, too. */
 const wireWords = new Set(
@@ -43,24 +43,37 @@ const openings = new Map([
 /** A part of the folded message, from one unit to another. */
 type Part = readonly [number, number];
 
-/**
- * Finds what a message quotes of a request: runs of `minRun` letters and digits, shorter texts in quotation marks, and
- * whole turns. Capitals, white space, punctuation and escapes make no difference.
- */
-export function findPrompt(message: string, turns: readonly TextTurn[]): readonly Span[] {
-  const folded = foldText(message);
-  if (folded.units.length === 0) return [];
-  const whole: FoldedText = { units: [], origins: [] };
+/** A request's text, prepared to be searched for. */
+export interface FoldedPrompt {
+  readonly units: readonly number[];
+  /** The turns that are too short to be found as runs. */
+  readonly shortTurns: ReadonlySet<string>;
+}
+
+/** Prepares the text of a request. */
+export function foldPrompt(turns: readonly TextTurn[]): FoldedPrompt {
+  const whole: FoldedText = { units: [], origins: null };
   const shortTurns = new Set<string>();
   for (const { text } of turns) {
     const start = whole.units.length;
     foldText(text, whole);
-    if (whole.units.length - start < minRun) shortTurns.add(textOf(whole.units, [start, whole.units.length]));
+    const end = whole.units.length;
+    if (end - start < minRun) shortTurns.add(textOf(whole.units, [start, end]));
   }
+  return { units: whole.units, shortTurns };
+}
+
+/**
+ * Finds what a message quotes of a request: runs of `minRun` letters and digits, shorter texts in quotation marks, and
+ * whole turns. Capitals, white space, punctuation and escapes make no difference.
+ */
+export function findPrompt(message: string, { units, shortTurns }: FoldedPrompt): readonly Span[] {
+  const folded = foldMessage(message);
+  if (folded.units.length === 0) return [];
   const parts = [
-    ...findSharedRuns(folded.units, minRun, whole.units),
-    ...findSharedRuns(folded.units, minIdeographs, whole.units, (unit) => unit >= firstIdeograph),
-    ...findQuoted(message, folded, whole.units, shortTurns),
+    ...findSharedRuns(folded.units, minRun, units),
+    ...findSharedRuns(folded.units, minIdeographs, units, (unit) => unit >= firstIdeograph),
+    ...findQuoted(message, folded, units, shortTurns),
     ...findWholeTurns(message, folded, shortTurns),
   ];
   return joinNear(parts).map(([start, end]) => spanOf(message, folded, [start, end]));
@@ -69,18 +82,29 @@ export function findPrompt(message: string, turns: readonly TextTurn[]): readonl
 /** Short texts in quotation marks that the request has, too. */
 function findQuoted(
   message: string,
-  folded: FoldedText,
+  folded: FoldedMessage,
   whole: readonly number[],
   shortTurns: ReadonlySet<string>,
 ): readonly Part[] {
   const found: Part[] = [];
   const byLength = new Map<number, number[]>();
-  for (const [from, to] of quotedParts(message)) {
+  const lookFor = (start: number, length: number): void => {
+    const starts = byLength.get(length);
+    if (starts === undefined) byLength.set(length, [start]);
+    else starts.push(start);
+  };
+  const { closed, open } = quotedParts(message);
+  for (const [from, to] of closed) {
     const part: Part = [firstUnit(folded, from), firstUnit(folded, to)];
     const length = part[1] - part[0];
     if (length === 0 || length >= minRun || isWireWord(message.slice(from, to))) continue;
     if (shortTurns.has(textOf(folded.units, part))) found.push(part);
-    else if (length >= minPhrase) byLength.set(length, [...(byLength.get(length) ?? []), part[0]]);
+    else if (length >= minPhrase) lookFor(part[0], length);
+  }
+  for (const from of open) {
+    const start = firstUnit(folded, from);
+    const most = Math.min(minRun, folded.units.length - start + 1);
+    for (let length = minPhrase; length < most; length++) lookFor(start, length);
   }
   for (const [length, starts] of byLength)
     for (const start of findWindows(folded.units, starts, length, whole)) found.push([start, start + length]);
@@ -90,7 +114,7 @@ function findQuoted(
 /** Whole turns, from the beginning of a word to the end of one. */
 function findWholeTurns(
   message: string,
-  folded: FoldedText,
+  folded: FoldedMessage,
   shortTurns: ReadonlySet<string>,
 ): readonly Part[] {
   if (shortTurns.size === 0) return [];
@@ -109,21 +133,23 @@ function findWholeTurns(
   return found;
 }
 
-/** The parts of a message in quotation marks; one that is cut off lasts to the end. */
-function quotedParts(message: string): readonly Part[] {
-  const parts: Part[] = [];
+/** The parts of a message in quotation marks, and where parts begin whose end is cut off. */
+function quotedParts(message: string): {
+  readonly closed: readonly Part[];
+  readonly open: readonly number[];
+} {
+  const closed: Part[] = [];
   const open = new Map<string, number>();
   for (let at = 0; at < message.length; at++) {
     const mark = message[at] ?? '';
     const start = open.get(mark);
     if (start !== undefined && !isWordAt(message, at + 1)) {
-      parts.push([start, at]);
+      closed.push([start, at]);
       open.delete(mark);
     } else if (start === undefined && openings.has(mark) && !isWordAt(message, at - 1))
       open.set(openings.get(mark) ?? mark, at + 1);
   }
-  for (const start of open.values()) parts.push([start, message.length]);
-  return parts;
+  return { closed, open: [...open.values()] };
 }
 
 function isWordAt(message: string, at: number): boolean {
@@ -135,7 +161,7 @@ function isWireWord(text: string): boolean {
 }
 
 /** The first unit whose character is at an index of the message or behind it. */
-function firstUnit({ origins }: FoldedText, index: number): number {
+function firstUnit({ origins }: FoldedMessage, index: number): number {
   let low = 0;
   let high = origins.length;
   while (low < high) {
@@ -162,7 +188,7 @@ function joinNear(parts: readonly Part[]): readonly Part[] {
 }
 
 /** The characters of a part, and the rest of the words in which it begins and ends. */
-function spanOf(message: string, { origins }: FoldedText, [first, behind]: Part): Span {
+function spanOf(message: string, { origins }: FoldedMessage, [first, behind]: Part): Span {
   let start = origins[first] ?? 0;
   let end = (origins[behind - 1] ?? start) + 1;
   const next = origins[behind] ?? message.length;

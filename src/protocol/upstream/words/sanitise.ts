@@ -1,7 +1,8 @@
 import type { TextTurn } from '../../text.ts';
 import { findSecrets } from './find-secrets.ts';
-import { foldText } from './folded-text.ts';
-import { findPrompt, maxSearchedChars } from './hide-prompt.ts';
+import { foldMessage } from './folded-text.ts';
+import { findPrompt, foldPrompt, maxSearchedChars } from './hide-prompt.ts';
+import type { FoldedPrompt } from './hide-prompt.ts';
 import type { Mark, Span } from './secret-shapes.ts';
 import { findSharedRuns } from './shared-runs.ts';
 
@@ -48,6 +49,7 @@ export const sanitiseAll: Sanitise = () => null;
  * returned. The request is searched when the first text comes, which is only after a failure.
  */
 export function createSanitiser({ turns, clientKey, upstream, names }: Withheld): Sanitise {
+  let prompt: FoldedPrompt | null = null;
   return (text) => {
     if (turns.reduce((sum, turn) => sum + turn.text.length, 0) > maxSearchedChars) return null;
     const message = tidy(text);
@@ -57,7 +59,7 @@ export function createSanitiser({ turns, clientKey, upstream, names }: Withheld)
       ...[clientKey, ...keys].flatMap((secret) => findSecret(message, secret)),
       ...hosts.flatMap((host) => findWhole(message, host, '[host]')),
       ...findSecrets(message, new Set(names)),
-      ...findPrompt(message, turns),
+      ...findPrompt(message, (prompt ??= foldPrompt(turns))),
     ];
     return shorten(replace(message, spans));
   };
@@ -83,8 +85,8 @@ function findSecret(message: string, secret: string): readonly Span[] {
   // The first word of several is the scheme, such as `Bearer`.
   const parts = [secret, ...secret.split(/\s+/).slice(1)];
   const spans = parts.flatMap((part) => findWhole(message, part, mark));
-  const folded = foldText(message);
-  for (const [start, end] of findSharedRuns(folded.units, minSecretRun, foldText(secret).units)) {
+  const folded = foldMessage(message);
+  for (const [start, end] of findSharedRuns(folded.units, minSecretRun, foldMessage(secret).units)) {
     const first = folded.origins[start] ?? 0;
     const last = folded.origins[end - 1] ?? first;
     spans.push({ ...wordAround(message, first, last + 1), mark });

@@ -13,7 +13,7 @@ const keyPrefix =
   /(?:^|[^A-Za-z0-9])(?:(?:sk|rk|pk|ak|csk|dsk|sess)[-_][\w*.…•-]|gsk_|xai-|hf_|nvapi-|pplx-|r8_|gh[opsu]_|github_pat_|glpat-|xox[abeprs]-|fw_|tgp_|AIza|ya29\.|(?:AKIA|ASIA)[A-Z0-9]{8}|eyJ[A-Za-z0-9_-]{8})/i;
 
 /** A key with its middle starred out. */
-const starred = /\*{3}|•{2}|[A-Za-z0-9]x{6,}[A-Za-z0-9]|[xX]{8}/;
+const starred = /\*{3}|[A-Za-z]\*{2}[A-Za-z0-9]|•{2}|[A-Za-z0-9]x{6,}[A-Za-z0-9]|[xX]{8}/;
 
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i;
 
@@ -43,7 +43,7 @@ const apiPath =
   /^\/(?:(?:v\d\w*|api|openai|chat|completions|responses|messages|models|embeddings)(?:\/|$|\?))+$/;
 const windowsPath = /^(?:[A-Za-z]:\\|\\\\)/;
 const fileEnding =
-  /\.(?:py|pyc|js|ts|mjs|rs|go|c|cc|cpp|cu|h|java|rb|sh|so|dll|exe|log|conf|cfg|ini|toml|ya?ml|env|pem|crt|pt|bin|gguf|safetensors|sock|db|sqlite)(?::\d+)*$/i;
+  /\.(?:py|pyc|js|ts|mjs|rs|go|c|cc|cpp|cu|h|java|rb|sh|so|dll|exe|log|conf|cfg|ini|toml|ya?ml|env|pem|crt|pt|bin|gguf|safetensors|sock|db|sqlite|txt|csv|pdf|docx?|xlsx?)(?::\d+)*$/i;
 
 /** The shapes of single words, in the order in which they are tried. */
 const shapes: readonly (readonly [Mark, (word: string) => boolean])[] = [
