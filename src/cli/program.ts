@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { addBackupCommand } from './backup.ts';
 import { addConfigCommands } from './config.ts';
+import { addDoctorCommand } from './doctor.ts';
 import { addKeysCommands } from './keys.ts';
 import { addRecordsCommands } from './records.ts';
 import { addServeCommand } from './serve.ts';
@@ -15,6 +16,7 @@ export function createProgram(): Command {
     .showSuggestionAfterError();
   addServeCommand(program);
   addConfigCommands(program);
+  addDoctorCommand(program);
   addKeysCommands(program);
   addRecordsCommands(program);
   addBackupCommand(program);

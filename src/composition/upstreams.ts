@@ -137,7 +137,7 @@ export function composeModels(
 }
 
 /** How a model is called at an upstream, in the first of its dialects. The config's check guarantees that both exist. */
-function sourceOf(name: string, upstreams: Config['upstreams']): ModelSource {
+export function sourceOf(name: string, upstreams: Config['upstreams']): ModelSource {
   const config = upstreams[name];
   const [spoken] = config?.dialects ?? [];
   if (config === undefined || spoken === undefined) throw new Error('a model without an upstream');

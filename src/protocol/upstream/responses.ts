@@ -89,7 +89,9 @@ class ResponsesFrameReader implements FrameReader {
       case 'error':
         return answer.fail(classifyReported(frame['error'] ?? frame));
       default:
-        if (isPlainObject(frame['error'])) answer.fail(classifyReported(frame['error']));
+        // An error event may have the error itself as its data, whose type is that of the error.
+        if (isPlainObject(frame['error']) || name === 'error')
+          answer.fail(classifyReported(frame['error'] ?? frame));
     }
   }
 

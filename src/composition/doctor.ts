@@ -1,0 +1,72 @@
+import { isDiscovered } from '../config/schema.ts';
+import type { Config } from '../config/schema.ts';
+import { examine } from '../doctor/examine.ts';
+import type { UpstreamReport } from '../doctor/report.ts';
+import type { Target } from '../doctor/target.ts';
+import { withoutSecrets } from '../doctor/without-secrets.ts';
+import { describeTarget } from '../domain/call-target.ts';
+import type { SettingNames } from '../domain/call-target.ts';
+import { createNetwork } from '../transport/network.ts';
+import { systemClock } from './clock.ts';
+import { composeUpstreams, sourceOf } from './upstreams.ts';
+
+/** What to examine, and how. */
+export interface DoctorOptions {
+  /** The model to ask; `null` for that of the first route to each upstream, or the first one in its list. */
+  readonly model: string | null;
+  /** How long one call may take, in milliseconds. */
+  readonly callMs: number;
+  /** Whether the Responses API is tested at every upstream that has it, whatever the config says. */
+  readonly triesResponses: boolean;
+  /** The names of an upstream's settings for the operator. */
+  readonly names: (upstream: string) => SettingNames;
+}
+
+/** Examines the upstreams of a config one after the other, so that their times do not disturb each other. */
+export async function* examineUpstreams(
+  config: Config,
+  options: DoctorOptions,
+): AsyncGenerator<UpstreamReport> {
+  const upstreams = composeUpstreams(config, systemClock);
+  try {
+    for (const [name, { allowLinkLocal, timeouts, apiKey, headers }] of Object.entries(config.upstreams)) {
+      const connectMs = Math.min(timeouts.connect, options.callMs);
+      const network = createNetwork({ connectMs, allowLinkLocal });
+      const { callMs } = options;
+      const report = await examine(targetOf(name, config, options), {
+        upstreams,
+        network,
+        clock: systemClock,
+        callMs,
+      });
+      yield withoutSecrets(report, [apiKey, ...Object.values(headers)]);
+    }
+  } finally {
+    await upstreams.close();
+  }
+}
+
+function targetOf(name: string, { upstreams, models }: Config, options: DoctorOptions): Target {
+  const upstream = upstreams[name];
+  const [dialect, ...others] = upstream?.dialects ?? [];
+  if (upstream === undefined || dialect === undefined) throw new Error('an upstream without a dialect');
+  const { url, apiKey, headers } = upstream;
+  const isDiscovery = isDiscovered(models);
+  const routed = isDiscovery
+    ? []
+    : Object.values(models).flatMap(({ routes }) =>
+        routes.filter((route) => route.upstream === name).map(({ model }) => model),
+      );
+  const hasKey = apiKey !== undefined || Object.keys(headers).length > 0;
+  return {
+    name,
+    url,
+    source: sourceOf(name, upstreams),
+    dialect,
+    triesResponses: dialect !== 'responses' && (options.triesResponses || others.includes('responses')),
+    described: describeTarget(url, hasKey, options.names(name)),
+    model: options.model ?? routed[0] ?? null,
+    routed,
+    allow: isDiscovery && models.from === name ? models.allow : ['*'],
+  };
+}
