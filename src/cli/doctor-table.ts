@@ -4,12 +4,12 @@ import { escapeControlCharacters } from '../shared/control-characters.ts';
 /** The width of the output, in columns. */
 const maxColumns = 100;
 
-/** The columns of the status and of a check's id; a longer id has a line of its own. */
+/** The columns of the status and of a check's id; a longer id is followed by its detail without a gap. */
 const statusColumns = 9;
 const idColumns = 20;
 
-/** Where details begin, in columns. */
-const detailColumn = 2 + statusColumns + idColumns;
+/** Where texts below a check's first line begin, in columns. */
+const textColumn = 2 + statusColumns;
 
 /** One upstream's checks as a block of lines: status, check, detail, and the advice below it. */
 export function writeBlock({ name, url, checks }: UpstreamReport): string {
@@ -18,24 +18,25 @@ export function writeBlock({ name, url, checks }: UpstreamReport): string {
 }
 
 function writeCheck({ status, id, detail, advice }: Check): readonly string[] {
-  const details = wrap(escapeControlCharacters(detail));
-  const advices = advice === null ? [] : wrap(`→ ${escapeControlCharacters(advice)}`);
-  const head = `  ${status.padEnd(statusColumns)}${id}`;
-  if (id.length >= idColumns) return [head, ...indent([...details, ...advices])];
-  const [first = '', ...rest] = details;
-  return [head.padEnd(detailColumn) + first, ...indent([...rest, ...advices])];
+  const isShort = id.length < idColumns;
+  const column = isShort ? textColumn + idColumns : textColumn;
+  const shown = escapeControlCharacters(isShort ? detail : `${id}: ${detail}`);
+  const [first = '', ...rest] = wrap(shown, column);
+  const head = `  ${status.padEnd(statusColumns)}${isShort ? id.padEnd(idColumns) : ''}`;
+  const advices = advice === null ? [] : wrap(`→ ${escapeControlCharacters(advice)}`, textColumn);
+  return [head + first, ...indent(rest, column), ...indent(advices, textColumn)];
 }
 
-function indent(lines: readonly string[]): readonly string[] {
-  return lines.map((line) => ' '.repeat(detailColumn) + line);
+function indent(lines: readonly string[], column: number): readonly string[] {
+  return lines.map((line) => ' '.repeat(column) + line);
 }
 
-/** Breaks a text at blanks into lines that fit beside the first columns; a longer word stays whole. */
-function wrap(text: string): readonly string[] {
+/** Breaks a text at blanks into lines that fit from a column on; a longer word stays whole. */
+function wrap(text: string, column: number): readonly string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
     const last = lines.at(-1);
-    if (last === undefined || detailColumn + last.length + 1 + word.length > maxColumns) lines.push(word);
+    if (last === undefined || column + last.length + 1 + word.length > maxColumns) lines.push(word);
     else lines[lines.length - 1] = `${last} ${word}`;
   }
   return lines;

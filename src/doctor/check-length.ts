@@ -35,7 +35,9 @@ function judgeLength(id: string, { ending, totalMs }: ReadAnswer, { dialect, sou
     return fault(
       id,
       `cut at ${smallCap} tokens, but the finish reason ${rawReason === '' ? 'is missing' : `is ${rawReason}`}`,
-      'Report it to the makers of the server: clients take an answer that was cut off for a complete one.',
+      dialect === 'responses'
+        ? 'Set dialects: [chat], if the server has it: clients take a cut-off answer for a complete one.'
+        : 'Report it to the makers of the server: clients take a cut-off answer for a complete one.',
       totalMs,
     );
   const other = source.quirks.maxTokensField === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';

@@ -22,7 +22,7 @@ const keyStatuses = new Set([401, 402, 403]);
 const noResponses = new Set([404, 405, 501]);
 
 /**
- * Examines one upstream by sending it what the gateway would send: at most twelve calls, each within `callMs`, and a few
+ * Examines one upstream by sending it what the gateway would send: at most fifteen calls, each within `callMs`, and a few
  * hundred tokens. The first fault of the connection or of the key ends it.
  */
 export async function examine(target: Target, ports: DoctorPorts): Promise<UpstreamReport> {
@@ -80,7 +80,8 @@ async function checkResponses(model: string, target: Target, ports: DoctorPorts)
     return [skipped('responses.stream', `there is no Responses API at this URL (status ${status})`)];
   const whole = await askShortly('responses.whole', model, false, asked, target, ports);
   const usage = checkUsage('responses.usage', { whole: whole.read, stream: stream.read }, asked);
-  return [...whole.checks, ...stream.checks, ...usage];
+  const length = whole.read === null ? [] : [await checkLength('responses.length', model, asked, ports)];
+  return [...whole.checks, ...stream.checks, ...usage, ...length];
 }
 
 async function askShortly(

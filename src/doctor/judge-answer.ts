@@ -26,7 +26,7 @@ export function judgeAnswer(id: string, read: ReadAnswer, asked: Asked): readonl
     const chars = read.deltas.join('').length;
     const detail =
       chars === 0 ? 'the answer fails before any text' : `the answer fails after ${chars} characters of text`;
-    return [fault(id, detail, 'See the rules below.', totalMs), ...found.map((rule) => checkOf(id, rule))];
+    return [fault(id, detail, null, totalMs), ...found.map((rule) => checkOf(id, rule))];
   }
   const found = [...inspected, ...engineRules(read), ...finishedRules(read, asked)];
   return [mainCheck(id, read), ...found.map((rule) => checkOf(id, rule))];

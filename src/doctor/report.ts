@@ -14,7 +14,7 @@ export interface Check {
   readonly status: CheckStatus;
   /** What was found, in a few words. */
   readonly detail: string;
-  /** For a warning or a fault: the sentence that says what to change. */
+  /** For a warning or a fault: the sentence that says what to change, unless the next check has it. */
   readonly advice: string | null;
   /** How long the check took, in milliseconds; `null` for one without a call of its own. */
   readonly ms: number | null;
@@ -39,7 +39,7 @@ export function warning(id: string, detail: string, advice: string, ms: number |
   return { id, status: 'warning', detail, advice, ms };
 }
 
-export function fault(id: string, detail: string, advice: string, ms: number | null = null): Check {
+export function fault(id: string, detail: string, advice: string | null, ms: number | null = null): Check {
   return { id, status: 'fault', detail, advice, ms };
 }
 

@@ -8,8 +8,8 @@ export function describeAnswer({ ending, terms, deltas, firstTextMs, totalMs }: 
       ? `finish reason ${ending.rawReason}`
       : 'no finish reason';
   if (!terms.streamAsked) return `${reason}, ${milliseconds(totalMs)}`;
-  const first = firstTextMs === null ? '' : `first text after ${milliseconds(firstTextMs)}, `;
-  return `${reason}, ${first}${plural(deltas.length, 'piece')} of text, ${milliseconds(totalMs)} in all`;
+  const first = firstTextMs === null ? '' : `text after ${milliseconds(firstTextMs)}, `;
+  return `${reason}, ${first}${plural(deltas.length, 'piece')}, ${milliseconds(totalMs)} in all`;
 }
 
 /** A duration, in whole milliseconds. */
