@@ -5,11 +5,14 @@ import { systemClock } from './composition/clock.ts';
 import { createListeners } from './composition/listeners.ts';
 import { createProcessServices } from './composition/process-services.ts';
 import { readTracingSettings } from './config/environment.ts';
+import type { NameSettings } from './composition/upstreams.ts';
 import { checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema.ts';
+import { namesInConfig } from './config/setting-names.ts';
 import type { KeySettings } from './domain/api-key.ts';
 import type { Clock } from './domain/ports/clock.ts';
 import type { IssuedKey } from './operations/manage-keys.ts';
+import type { FetchedModelList } from './models/model-discovery.ts';
 import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts';
 import { isRefusal } from './shared/errors.ts';
 import { createLog } from './telemetry/logger.ts';
@@ -56,6 +59,11 @@ export interface GatewayOptions {
 
 /** What `textgate serve` uses beside `Gateway`: it reads and checks the config file itself. */
 export interface ComposedGateway extends Gateway {
+  /**
+   * Fetches the list of models where an upstream lists them; `null` in other configs. A list that failed is fetched again
+   * for later requests.
+   */
+  fetchModelList(): Promise<FetchedModelList | null>;
   /** Puts a checked config into force. */
   replaceConfig(config: Config): readonly string[];
   /** Logs and counts a config that could not be put into force; the old one stays. */
@@ -77,11 +85,19 @@ export function createGateway(input: ConfigInput, options: GatewayOptions = {}):
 /** What closing may take beside the drain time, in milliseconds: settlements, the database, traces and the log. */
 const closeGraceMs = 20_000;
 
-/** The composition root: builds the gateway of a checked config from every room. */
-export function composeGateway(config: Config, options: GatewayOptions): ComposedGateway {
+/**
+ * The composition root: builds the gateway of a checked config from every room. `nameSettings` names the settings of an
+ * upstream in messages for the operator.
+ */
+export function composeGateway(
+  config: Config,
+  options: GatewayOptions,
+  nameSettings: NameSettings = namesInConfig,
+): ComposedGateway {
   const clock = options.clock ?? systemClock;
   const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination);
-  const processServices = createProcessServices(config, readTracingSettings(), clock, log);
+  const tracing = readTracingSettings();
+  const processServices = createProcessServices(config, { tracing, nameSettings }, clock, log);
   const { storage, keyManagement, inFlight, tokens } = processServices;
   const { metrics } = processServices.observability;
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
@@ -122,6 +138,7 @@ export function composeGateway(config: Config, options: GatewayOptions): Compose
       const offered = await active.current.models.catalogue.list();
       return isRefusal(offered) ? [] : offered.map(({ id }) => id);
     },
+    fetchModelList: () => active.current.models.fetchList(),
     async listen() {
       // The tokenizer's tables block the main thread for a third of a second: load them now, while the database opens
       // and no request waits. A failure here stops nothing, since tokens are then estimated.

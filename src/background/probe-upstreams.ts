@@ -1,3 +1,6 @@
+import type { CallTarget } from '../domain/call-target.ts';
+import { reportChanges } from '../domain/changed-fault.ts';
+import { diagnose, sentencesOf } from '../domain/diagnosis.ts';
 import { getCall } from '../domain/get-call.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
@@ -10,22 +13,29 @@ const probeLimitMs = 5_000;
 /** An upstream that is probed at an interval, with or without requests. */
 export interface Probe {
   readonly upstream: string;
+  readonly target: CallTarget;
   /** What it is asked for, below its base URL. */
   readonly path: string;
   readonly intervalMs: number;
 }
 
+/** What the probes need. */
+export interface ProbePorts {
+  readonly upstreams: Upstreams;
+  readonly health: UpstreamHealth;
+  readonly clock: Clock;
+  /** Called with the cause of a failed probe, once until it changes, and with `null` when probes succeed again. */
+  readonly onChange: (upstream: string, cause: string | null) => void;
+}
+
 /** Finds a dead upstream before a client does. Returns a function that stops all probes. */
-export function probeUpstreams(
-  probes: readonly Probe[],
-  upstreams: Upstreams,
-  health: UpstreamHealth,
-  clock: Clock,
-): () => void {
+export function probeUpstreams(probes: readonly Probe[], ports: ProbePorts): () => void {
+  const { clock } = ports;
   const stopped = new AbortController();
   const stops = probes.map((probe) => {
+    const report = reportChanges((cause) => ports.onChange(probe.upstream, cause));
     const again = (): void =>
-      void runProbe(probe, upstreams, health, clock, stopped.signal).then(() => {
+      void runProbe(probe, ports, report, stopped.signal).then(() => {
         if (!stopped.signal.aborted) cancel = clock.schedule(probe.intervalMs, again);
       });
     let cancel = clock.schedule(probe.intervalMs, again);
@@ -38,10 +48,9 @@ export function probeUpstreams(
 }
 
 async function runProbe(
-  { upstream, path }: Probe,
-  upstreams: Upstreams,
-  health: UpstreamHealth,
-  clock: Clock,
+  { upstream, path, target }: Probe,
+  { upstreams, health, clock }: ProbePorts,
+  report: (cause: string | null) => void,
   stopped: AbortSignal,
 ): Promise<void> {
   const limit = new AbortController();
@@ -51,7 +60,14 @@ async function runProbe(
   const answer = await upstreams.call(call, AbortSignal.any([limit.signal, stopped]));
   cancel();
   if (answer.kind === 'answer') answer.release();
-  attempt.ended(stopped.aborted ? 'unknown' : signOf(answer), null);
+  if (stopped.aborted) return attempt.ended('unknown', null);
+  const sign = signOf(answer);
+  const cause =
+    sign === 'failure'
+      ? sentencesOf(diagnose({ method: call.method, path, target, limitMs: probeLimitMs }, answer))
+      : null;
+  attempt.ended(sign, null, cause);
+  if (sign !== 'nothing') report(cause);
 }
 
 /** Any answer but an error of the upstream's own shows that it is up; a missing answer is a failure. */

@@ -4,6 +4,7 @@ import type { UpstreamReport } from '../doctor/report.ts';
 import type { SettingNames } from '../domain/call-target.ts';
 import { parseDuration } from '../shared/duration.ts';
 import { readVariable } from '../config/environment.ts';
+import { namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
 import type { Config } from '../config/schema.ts';
 import { describeError } from './describe-error.ts';
 
@@ -69,7 +70,7 @@ function readTimeout(text: string): number {
 
 async function runDoctor(url: string | undefined, flags: DoctorFlags): Promise<void> {
   try {
-    const { config, names } = await readTargets(url, flags);
+    const { config, nameSettings } = await readTargets(url, flags);
     // Loaded here, so that all other commands start without the clients of upstreams.
     const { examineUpstreams } = await import('../composition/doctor.ts');
     const { writeBlock, writeSummary, writeJson } = await import('./doctor-table.ts');
@@ -77,7 +78,7 @@ async function runDoctor(url: string | undefined, flags: DoctorFlags): Promise<v
       model: flags.model ?? null,
       callMs: flags.timeout,
       triesResponses: url !== undefined && flags.dialect === undefined,
-      names,
+      nameSettings,
     };
     const reports: UpstreamReport[] = [];
     for await (const report of examineUpstreams(config, options)) {
@@ -96,18 +97,19 @@ async function runDoctor(url: string | undefined, flags: DoctorFlags): Promise<v
 /** The upstreams to check, and how their settings are called where the operator has written them. */
 interface Targets {
   readonly config: Config;
-  readonly names: (upstream: string) => SettingNames;
+  readonly nameSettings: (upstream: string) => SettingNames;
 }
 
 async function readTargets(url: string | undefined, flags: DoctorFlags): Promise<Targets> {
   const { checkConfig, environmentConfig, loadConfigFile } = await import('../config/load.ts');
-  if (url !== undefined) return { config: urlConfig(url, flags, checkConfig), names: () => optionNames };
+  if (url !== undefined)
+    return { config: urlConfig(url, flags, checkConfig), nameSettings: () => optionNames };
   if (flags.key !== undefined || flags.keyEnv !== undefined || flags.dialect !== undefined)
     throw new Error('--key, --key-env and --dialect go with a URL');
   const file = flags.config ?? readVariable(process.env, 'TEXTGATE_CONFIG');
   return file === undefined
-    ? { config: environmentConfig(process.env), names: () => variableNames }
-    : { config: loadConfigFile(file, process.env), names: pathNames };
+    ? { config: environmentConfig(process.env), nameSettings: namesInEnvironment }
+    : { config: loadConfigFile(file, process.env), nameSettings: namesInConfig };
 }
 
 function readKey({ key, keyEnv }: DoctorFlags): string | undefined {
@@ -140,16 +142,5 @@ function urlConfig(
 const optionNames: SettingNames = {
   url: 'the URL',
   apiKey: '--key',
-  allowLinkLocal: 'allowLinkLocal (in a config)',
+  allowLinkLocal: 'allowLinkLocal in a config file',
 };
-
-const variableNames: SettingNames = {
-  url: 'TEXTGATE_UPSTREAM_URL',
-  apiKey: 'TEXTGATE_UPSTREAM_API_KEY',
-  allowLinkLocal: 'allowLinkLocal (in a config)',
-};
-
-function pathNames(upstream: string): SettingNames {
-  const path = `upstreams.${upstream}`;
-  return { url: `${path}.url`, apiKey: `${path}.apiKey`, allowLinkLocal: `${path}.allowLinkLocal` };
-}

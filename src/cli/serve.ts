@@ -4,7 +4,9 @@ import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
 import { readVariable } from '../config/environment.ts';
 import { ConfigError, environmentConfig, loadConfigFile } from '../config/load.ts';
 import { defaultAdminPort, defaultHost } from '../config/schema.ts';
+import { namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
 import type { ComposedGateway, Gateway } from '../gateway.ts';
+import type { FetchedModelList } from '../models/model-discovery.ts';
 import { openStandardStream } from '../telemetry/log-destination.ts';
 import type { LogDestination } from '../telemetry/log-destination.ts';
 import { endOnSignalOrFault } from './shutdown.ts';
@@ -45,11 +47,17 @@ async function serve({ config: file }: { config?: string }): Promise<void> {
       config.admin.token ?? ensureAdminToken(adminTokenFile, (line) => stderr.write(`${line}\n`));
     // Loaded here, so that all other commands start without the gateway's packages.
     const { composeGateway } = await import('../gateway.ts');
-    const gateway = composeGateway(config, { adminToken, logLevel: 'info' });
+    const gateway = composeGateway(
+      config,
+      { adminToken, logLevel: 'info' },
+      file === undefined ? namesInEnvironment : namesInConfig,
+    );
     endOnSignalOrFault(gateway, stderr);
     if (file !== undefined) reloadOnChange(gateway, file, stderr);
     const { url, adminUrl } = await gateway.listen();
     stderr.write(`${await greeting(gateway, { url, adminUrl, tryOut: file === undefined })}\n`);
+    const list = await gateway.fetchModelList();
+    if (list !== null) stderr.write(`${describeList(list)}\n`);
   } catch (error) {
     stderr.write(
       `${error instanceof ConfigError ? error.message : `textgate can't start: ${describeError(error)}`}\n`,
@@ -105,6 +113,11 @@ async function greeting(gateway: Gateway, started: StartedGateway): Promise<stri
     lines.push(...firstSteps((await gateway.createKey('first key')).secret, model, reachable(started.url)));
   }
   return lines.join('\n');
+}
+
+/** A line about the models that the upstream lists. */
+function describeList({ upstream, count, problem }: FetchedModelList): string {
+  return problem === null ? `models: ${count} of ${upstream}` : `model list: ${problem}`;
 }
 
 /** Commands for the first request, ready to be pasted into a shell. */

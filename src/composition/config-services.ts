@@ -3,17 +3,17 @@ import type { Router } from 'express';
 import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { isDiscovered } from '../config/schema.ts';
 import type { Config } from '../config/schema.ts';
-import type { UpstreamState } from '../domain/circuit.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import { createAdminRouter } from '../http/admin-router.ts';
 import type { AdminPorts } from '../http/admin-router.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';
 import { createPublicRouter } from '../http/public-router.ts';
+import { reportUpstreams } from '../operations/report-upstreams.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { ActiveConfig, ProcessServices } from './process-services.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
-import type { PreviousModels, Models } from './upstreams.ts';
+import type { Models } from './upstreams.ts';
 
 /** The services of one config: its upstreams, its models, and the routers that serve them. */
 export interface ConfigServices extends ActiveConfig {
@@ -29,13 +29,6 @@ export interface ConfigServices extends ActiveConfig {
   close(): Promise<void>;
 }
 
-/** The circuit states as `/readyz` shows them. */
-const shownStates: Readonly<Record<UpstreamState, string>> = {
-  closed: 'ok',
-  half_open: 'being tried again',
-  open: 'failing',
-};
-
 /** Builds the services of one config. `previous` are those that they replace. */
 export function createConfigServices(
   config: Config,
@@ -43,15 +36,24 @@ export function createConfigServices(
   adminToken: string,
   previous: ConfigServices | null,
 ): ConfigServices {
-  const { clock, health, log } = processServices;
+  const { clock, health, log, nameSettings } = processServices;
   const upstreams = composeUpstreams(config, clock);
-  const stopProbes = probeUpstreams(composeProbes(config), upstreams, health, clock);
-  const previousModels = previousModelsOf(config, processServices, previous);
-  const models = composeModels(config, upstreams, clock, log.fault, previousModels);
+  const calling = { upstreams, clock, health };
+  const stopProbes = probeUpstreams(composeProbes(config, nameSettings), {
+    ...calling,
+    onChange: reportTo(log, 'upstream probe failed', 'upstream probe succeeds again'),
+  });
+  const models = composeModels(
+    config,
+    { ...calling, onChange: reportTo(log, 'model discovery failed', 'model discovery succeeds again') },
+    nameSettings,
+    lastGoodOf(config, previous),
+  );
   const ports = composePorts(config, processServices, upstreams, models);
+  const names = Object.keys(config.upstreams);
   const isCooling = (name: string): boolean => health.coolingMs(name) > 0;
   const readStates = <State>(read: (name: string) => State): Readonly<Record<string, State>> =>
-    Object.fromEntries(Object.keys(config.upstreams).map((name) => [name, read(name)]));
+    Object.fromEntries(names.map((name) => [name, read(name)]));
   return {
     config,
     models,
@@ -65,9 +67,7 @@ export function createConfigServices(
       config.server.maxBody,
     ),
     admin: createAdminRouter(
-      composeAdminPorts(ports, processServices, adminToken, () =>
-        readStates((name) => (isCooling(name) ? 'asked for a pause' : shownStates[health.state(name)])),
-      ),
+      composeAdminPorts(ports, processServices, adminToken, models, () => reportUpstreams(names, health)),
     ),
     stopBackgroundWork: stopProbes,
     async close() {
@@ -129,7 +129,8 @@ function composeAdminPorts(
   ports: Ports,
   { storage, keyManagement, maintenance, observability, log, prepare }: ProcessServices,
   token: string,
-  upstreamStates: () => Readonly<Record<string, string>>,
+  { problem }: Models,
+  upstreamReports: AdminPorts['upstreamReports'],
 ): AdminPorts {
   const { inFlight, defaultLimits, defaultCompatibility } = ports;
   return {
@@ -147,33 +148,46 @@ function composeAdminPorts(
     maintenance,
     metrics: observability.metrics,
     onFault: log.fault,
-    upstreamStates,
-    notReady: () => whyNotReady(ports, storage),
+    upstreamReports,
+    notReady: () => whyNotReady(ports, storage, problem),
   };
 }
 
 async function whyNotReady(
   { inFlight, models }: Ports,
   { writeCheck, engine }: ProcessServices['storage'],
+  modelProblem: () => string | null,
 ): Promise<string | null> {
   if (!inFlight.accepting) return 'draining';
   const writeFault = await writeCheck.fault();
   if (writeFault !== null) return `the database does not accept writes: ${writeFault}`;
   if (engine.impaired !== null) return engine.impaired;
-  return isRefusal(await models.list()) ? 'no list of models from the upstream yet' : null;
+  if (!isRefusal(await models.list())) return null;
+  const problem = modelProblem();
+  return `no list of models from the upstream yet${problem === null ? '' : `: ${problem}`}`;
 }
 
 /** A discovered list stays valid across a reload if the new config asks the same upstream in the same way. */
-function previousModelsOf(
-  config: Config,
-  { startedAtSeconds }: ProcessServices,
+function lastGoodOf(
+  { models, upstreams }: Config,
   previous: ConfigServices | null,
-): PreviousModels {
-  const { models, upstreams } = config;
+): ReturnType<Models['lastGood']> {
   const sameSource =
     previous !== null &&
     isDiscovered(models) &&
     isDeepStrictEqual(models, previous.config.models) &&
     isDeepStrictEqual(upstreams[models.from], previous.config.upstreams[models.from]);
-  return { lastGood: sameSource ? previous.models.lastGood() : null, startedAtSeconds };
+  return sameSource ? previous.models.lastGood() : null;
+}
+
+/** Logs a changed fault of an upstream, and its end. */
+function reportTo(
+  log: ProcessServices['log'],
+  failed: string,
+  succeeds: string,
+): (upstream: string, fault: string | null) => void {
+  return (upstream, fault) => {
+    if (fault === null) log.notice(succeeds, { upstream });
+    else log.fault(failed, fault, { upstream });
+  };
 }

@@ -4,11 +4,10 @@ import { examine } from '../doctor/examine.ts';
 import type { UpstreamReport } from '../doctor/report.ts';
 import type { Target } from '../doctor/target.ts';
 import { withoutSecrets } from '../doctor/without-secrets.ts';
-import { describeTarget } from '../domain/call-target.ts';
-import type { SettingNames } from '../domain/call-target.ts';
 import { createNetwork } from '../transport/network.ts';
 import { systemClock } from './clock.ts';
 import { composeUpstreams, sourceOf } from './upstreams.ts';
+import type { NameSettings } from './upstreams.ts';
 
 /** What to examine, and how. */
 export interface DoctorOptions {
@@ -19,7 +18,7 @@ export interface DoctorOptions {
   /** Whether the Responses API is tested at every upstream that has it, whatever the config says. */
   readonly triesResponses: boolean;
   /** The names of an upstream's settings for the operator. */
-  readonly names: (upstream: string) => SettingNames;
+  readonly nameSettings: NameSettings;
 }
 
 /** Examines the upstreams of a config one after the other, so that their times do not disturb each other. */
@@ -50,21 +49,18 @@ function targetOf(name: string, { upstreams, models }: Config, options: DoctorOp
   const upstream = upstreams[name];
   const [dialect, ...others] = upstream?.dialects ?? [];
   if (upstream === undefined || dialect === undefined) throw new Error('an upstream without a dialect');
-  const { url, apiKey, headers } = upstream;
   const isDiscovery = isDiscovered(models);
   const routed = isDiscovery
     ? []
     : Object.values(models).flatMap(({ routes }) =>
         routes.filter((route) => route.upstream === name).map(({ model }) => model),
       );
-  const hasKey = apiKey !== undefined || Object.keys(headers).length > 0;
   return {
     name,
-    url,
-    source: sourceOf(name, upstreams),
+    url: upstream.url,
+    source: sourceOf(name, upstreams, options.nameSettings),
     dialect,
     triesResponses: dialect !== 'responses' && (options.triesResponses || others.includes('responses')),
-    described: describeTarget(url, hasKey, options.names(name)),
     model: options.model ?? routed[0] ?? null,
     routed,
     allow: isDiscovery && models.from === name ? models.allow : ['*'],

@@ -3,6 +3,7 @@ import { connectionLimits, readDescriptorLimit } from '../config/connection-limi
 import type { Config } from '../config/schema.ts';
 import { createPageGuard } from '../http/page-guard.ts';
 import { createHttpServer, startListening } from '../http/server.ts';
+import { unknownOperatorsUrl, unknownUrl } from '../http/unknown-url.ts';
 import { nextId } from './next-id.ts';
 import type { ProcessServices } from './process-services.ts';
 
@@ -28,9 +29,14 @@ export function createListeners(
   const descriptors = readDescriptorLimit();
   const limits = () => connectionLimits(config().server, descriptors);
   const shared = { nextId, clock, prepare, onRefused: observability.onConnectionRefused };
-  const publicServer = createHttpServer(router, { ...shared, limits: () => limits().public });
+  const publicServer = createHttpServer(router, {
+    ...shared,
+    unknownUrl,
+    limits: () => limits().public,
+  });
   const adminServer = createHttpServer(Router().use(createPageGuard(config().admin.host), admin), {
     ...shared,
+    unknownUrl: unknownOperatorsUrl,
     limits: () => limits().admin,
   });
   return {

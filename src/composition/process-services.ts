@@ -28,6 +28,7 @@ import { createTokenCounter } from '../tokens/token-counter.ts';
 import { nextId } from './next-id.ts';
 import { openStorage } from './storage-services.ts';
 import type { StorageServices } from './storage-services.ts';
+import type { NameSettings } from './upstreams.ts';
 import { createObservability } from './observability.ts';
 import type { Observability } from './observability.ts';
 
@@ -43,8 +44,8 @@ export interface ActiveConfig {
 export interface ProcessServices {
   readonly clock: Clock;
   readonly log: Log;
-  /** When the process started, in seconds since 1970. */
-  readonly startedAtSeconds: number;
+  /** Names the settings of upstreams for the operator. */
+  readonly nameSettings: NameSettings;
   readonly storage: StorageServices;
   /** Issues, changes, revokes and credits keys. */
   readonly keyManagement: KeyManagement;
@@ -76,10 +77,17 @@ export interface ProcessServices {
   close(): Promise<void>;
 }
 
-/** Builds the services of a process. Without tracing settings nothing is traced. */
+/** Settings of a process beside its config. */
+export interface ProcessSettings {
+  /** Nothing is traced without them. */
+  readonly tracing: TracingSettings | null;
+  readonly nameSettings: NameSettings;
+}
+
+/** Builds the services of a process. */
 export function createProcessServices(
   config: Config,
-  tracing: TracingSettings | null,
+  { tracing, nameSettings }: ProcessSettings,
   clock: Clock,
   log: Log,
 ): ProcessServices {
@@ -107,7 +115,7 @@ export function createProcessServices(
   return {
     clock,
     log,
-    startedAtSeconds: Math.floor(clock.now() / 1_000),
+    nameSettings,
     storage,
     keyManagement: createKeyManagement({
       clock,

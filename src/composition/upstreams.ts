@@ -3,9 +3,10 @@ import type { Config } from '../config/schema.ts';
 import { createModelList } from '../models/model-list.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { ModelCatalogue } from '../domain/ports/models.ts';
-import type { ReportFault } from '../domain/ports/telemetry.ts';
-import type { Upstreams } from '../domain/ports/upstreams.ts';
+import { describeTarget } from '../domain/call-target.ts';
+import type { CallTarget, SettingNames } from '../domain/call-target.ts';
 import { free } from '../domain/pricing.ts';
+import { unknownCreation } from '../domain/routing.ts';
 import type { ModelSource } from '../domain/routing.ts';
 import { createDemoUpstream } from '../transport/demo-upstream.ts';
 import type { Passthrough } from '../http/passthrough.ts';
@@ -16,7 +17,7 @@ import type { AuthScheme } from '../protocol/upstream/dialect.ts';
 import { createAgent } from '../transport/agent.ts';
 import { createHttpUpstream } from '../transport/http-upstream.ts';
 import { createModelDiscovery } from '../models/model-discovery.ts';
-import type { ModelDiscovery } from '../models/model-discovery.ts';
+import type { DiscoveryPorts, FetchedModelList, ModelDiscovery } from '../models/model-discovery.ts';
 import { createUpstreams } from '../transport/upstreams.ts';
 import type { Upstream } from '../transport/upstreams.ts';
 
@@ -58,11 +59,26 @@ function authSchemeFor(header: string): AuthScheme {
   return header === bearer.header ? bearer : { header, prefix: '' };
 }
 
+/** Names the settings of an upstream for its operator. */
+export type NameSettings = (upstream: string) => SettingNames;
+
+/** An upstream's address and settings, for its operator. */
+function targetOf(
+  name: string,
+  { url, apiKey, headers }: UpstreamConfig,
+  nameSettings: NameSettings,
+): CallTarget {
+  return describeTarget(url, apiKey !== undefined || Object.keys(headers).length > 0, nameSettings(name));
+}
+
 /** The health probes of the config. */
-export function composeProbes({ upstreams }: Config): readonly Probe[] {
-  return Object.entries(upstreams).flatMap(([upstream, { probe }]) =>
-    probe === undefined ? [] : [{ upstream, path: probe.path, intervalMs: probe.interval }],
-  );
+export function composeProbes({ upstreams }: Config, nameSettings: NameSettings): readonly Probe[] {
+  return Object.entries(upstreams).flatMap(([upstream, config]) => {
+    const { probe } = config;
+    if (probe === undefined) return [];
+    const target = targetOf(upstream, config, nameSettings);
+    return [{ upstream, target, path: probe.path, intervalMs: probe.interval }];
+  });
 }
 
 /** The passthrough paths of the config, with their upstreams' addresses, headers and deadlines. */
@@ -94,56 +110,64 @@ export interface Models {
   readonly catalogue: ModelCatalogue;
   /** The last good list of a discovered catalogue; `null` for a configured one. */
   readonly lastGood: () => ModelDiscovery['lastGood'];
+  /** What is wrong with the latest list of a discovered catalogue, and what to do; `null` if nothing is known to be. */
+  readonly problem: () => string | null;
+  /** Fetches the list of a discovered catalogue if it is not known yet; `null` for a configured one. */
+  fetchList(): Promise<FetchedModelList | null>;
 }
 
-/** What the models of the previous config pass on. */
-export interface PreviousModels {
-  /** A discovered list that stays valid, because its source is unchanged; `null` if there is none. */
-  readonly lastGood: ModelDiscovery['lastGood'];
-  /** When the process started, in seconds since 1970: the creation time of configured models. */
-  readonly startedAtSeconds: number;
-}
-
-/** The catalogue of the config: its own models, or those that one of its upstreams lists. */
+/**
+ * The catalogue of the config: its own models, or those that one of its upstreams lists. `lastGood` is a list of the
+ * previous config that stays valid, because its source is unchanged; `null` if there is none.
+ */
 export function composeModels(
   { models, upstreams: configs }: Config,
-  upstreams: Upstreams,
-  clock: Clock,
-  report: ReportFault,
-  { lastGood, startedAtSeconds }: PreviousModels,
+  ports: DiscoveryPorts,
+  nameSettings: NameSettings,
+  lastGood: ModelDiscovery['lastGood'],
 ): Models {
   if (isDiscovered(models)) {
     const { from, allow, rename, price = free, holdTokens } = models;
-    const source = sourceOf(from, configs);
+    const source = sourceOf(from, configs, nameSettings);
     const listPath = source.dialect.modelsPath;
     const offer = { source, listPath, allow, rename, price, holdTokens };
-    const catalogue = createModelDiscovery(offer, upstreams, clock, report, lastGood);
-    return { catalogue, lastGood: () => catalogue.lastGood };
+    const catalogue = createModelDiscovery(offer, ports, lastGood);
+    return {
+      catalogue,
+      lastGood: () => catalogue.lastGood,
+      problem: () => catalogue.problem,
+      fetchList: () => catalogue.fetchList(),
+    };
   }
   const catalogue = createModelList(
     Object.entries(models).map(([id, { routes, price = free, holdTokens }]) => ({
       id,
-      createdAtSeconds: startedAtSeconds,
+      createdAtSeconds: unknownCreation,
       price,
       holdTokens,
       routes: routes.map(({ upstream, model, weight = null }) => ({
-        ...sourceOf(upstream, configs),
+        ...sourceOf(upstream, configs, nameSettings),
         model,
         weight,
       })),
     })),
   );
-  return { catalogue, lastGood: () => null };
+  return { catalogue, lastGood: () => null, problem: () => null, fetchList: async () => null };
 }
 
 /** How a model is called at an upstream, in the first of its dialects. The config's check guarantees that both exist. */
-export function sourceOf(name: string, upstreams: Config['upstreams']): ModelSource {
+export function sourceOf(
+  name: string,
+  upstreams: Config['upstreams'],
+  nameSettings: NameSettings,
+): ModelSource {
   const config = upstreams[name];
   const [spoken] = config?.dialects ?? [];
   if (config === undefined || spoken === undefined) throw new Error('a model without an upstream');
   const { finishReason, onDisconnect, systemRole, maxTokensField, streamUsage } = config;
   return {
     upstream: name,
+    target: targetOf(name, config, nameSettings),
     dialect: dialects[spoken],
     quirks: { systemRole, maxTokensField, streamUsage },
     finishReason,

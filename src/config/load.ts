@@ -3,6 +3,7 @@ import { LineCounter, parseDocument } from 'yaml';
 import { readVariable } from './environment.ts';
 import type { Environment } from './environment.ts';
 import { readConfig } from './read-config.ts';
+import { namesInConfig, namesInEnvironment } from './setting-names.ts';
 import type { Config } from './schema.ts';
 
 /** A config that can't be used, with all of its problems. */
@@ -30,6 +31,7 @@ export function loadConfigFile(file: string, environment: Environment): Config {
 export function environmentConfig(environment: Environment): Config {
   const url = readVariable(environment, 'TEXTGATE_UPSTREAM_URL');
   const apiKey = readVariable(environment, 'TEXTGATE_UPSTREAM_API_KEY');
+  const name = upstreamName(url);
   const input =
     url === undefined
       ? {
@@ -37,10 +39,15 @@ export function environmentConfig(environment: Environment): Config {
           models: { demo: { routes: [{ upstream: 'demo', model: 'demo' }], free: true } },
         }
       : {
-          upstreams: { upstream: { url, ...(apiKey === undefined ? {} : { apiKey }) } },
-          models: { from: 'upstream' },
+          upstreams: { [name]: { url, ...(apiKey === undefined ? {} : { apiKey }) } },
+          models: { from: name },
         };
-  return namingVariables(() => checkConfig(withListeners(input, environment), 'the environment'));
+  return namingVariables(name, () => checkConfig(withListeners(input, environment), 'the environment'));
+}
+
+/** The name of the upstream of the environment: its host, with the port unless it is the scheme's own. */
+function upstreamName(url: string | undefined): string {
+  return URL.parse(url ?? '')?.host || 'upstream';
 }
 
 /** The config path that each variable sets in a start without a file. */
@@ -50,18 +57,21 @@ const variables: readonly (readonly [path: string, variable: string])[] = [
   ['admin.host', 'TEXTGATE_ADMIN_HOST'],
   ['admin.port', 'TEXTGATE_ADMIN_PORT'],
   ['admin.token', 'TEXTGATE_ADMIN_TOKEN'],
-  ['upstreams.upstream.url', 'TEXTGATE_UPSTREAM_URL'],
-  ['upstreams.upstream.apiKey', 'TEXTGATE_UPSTREAM_API_KEY'],
 ];
 
 /** Names the environment variables in problems, instead of config paths that the operator has not written. */
-function namingVariables(load: () => Config): Config {
+function namingVariables(upstream: string, load: () => Config): Config {
+  const [paths, names] = [namesInConfig(upstream), namesInEnvironment()];
+  const upstreamVariables = [
+    [paths.url, names.url],
+    [paths.apiKey, names.apiKey],
+  ] as const;
   try {
     return load();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const named = error.problems.map((problem) => {
-      const found = variables.find(([path]) => problem.startsWith(`${path}:`));
+      const found = [...variables, ...upstreamVariables].find(([path]) => problem.startsWith(`${path}:`));
       return found === undefined ? problem : problem.replace(found[0], found[1]);
     });
     throw new ConfigError('the environment', named);

@@ -28,7 +28,7 @@ const noResponses = new Set([404, 405, 501]);
 export async function examine(target: Target, ports: DoctorPorts): Promise<UpstreamReport> {
   const checks = [...(await checkConnection(target, ports))];
   if (worstOf(checks) !== 'fault') checks.push(...(await checkCalls(target, ports)));
-  const url = isDemo(target) ? target.url.href : target.described.base;
+  const url = isDemo(target) ? target.url.href : target.source.target.base;
   return { name: target.name, url, status: worstOf(checks), checks };
 }
 
@@ -95,8 +95,8 @@ async function askShortly(
   return checkAnswer(id, { model, text: shortText, stream, maxOutputTokens: shortCap }, asked, target, ports);
 }
 
-function keyAccepted({ described: { hasKey } }: Target): Check {
-  return ok('key', hasKey ? 'accepted' : 'none is set, and none is required');
+function keyAccepted({ source }: Target): Check {
+  return ok('key', source.target.hasKey ? 'accepted' : 'none is set, and none is required');
 }
 
 function isDemo({ url }: Target): boolean {

@@ -9,9 +9,9 @@ export function failedCall(
   id: string,
   call: { readonly method: 'GET' | 'POST'; readonly path: string },
   result: FailedCall,
-  { described }: Target,
+  { source }: Target,
   { callMs }: DoctorPorts,
 ): Check {
-  const { cause, advice } = diagnose({ ...call, target: described, limitMs: callMs }, result);
+  const { cause, advice } = diagnose({ ...call, target: source.target, limitMs: callMs }, result);
   return fault(id, cause, advice);
 }

@@ -1,4 +1,3 @@
-import type { CallTarget } from '../domain/call-target.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Network } from '../domain/ports/network.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
@@ -15,8 +14,6 @@ export interface Target {
   readonly dialect: DialectName;
   /** Whether the Responses API is tested, too, if the upstream has it. */
   readonly triesResponses: boolean;
-  /** Its address, and the names of its settings, for causes and advice. */
-  readonly described: CallTarget;
   /** The model to ask; `null` for the first one in the upstream's list. */
   readonly model: string | null;
   /** The names that the config's routes have for its models. */

@@ -1,6 +1,7 @@
 import type { ModelPrice } from './pricing.ts';
 import type { FinishReasonRule } from '../protocol/text.ts';
 import type { Dialect, DialectQuirks } from '../protocol/upstream/dialect.ts';
+import type { CallTarget } from './call-target.ts';
 
 /** The charging rule for a client that disconnects before the end of an answer; `settlement.ts` has the table. */
 export type OnDisconnect = 'estimate' | 'drain' | 'free';
@@ -8,6 +9,8 @@ export type OnDisconnect = 'estimate' | 'drain' | 'free';
 /** A source of models: an upstream by its configured name, and how it is called. */
 export interface ModelSource {
   readonly upstream: string;
+  /** The upstream's address and settings, for its operator. */
+  readonly target: CallTarget;
   readonly dialect: Dialect;
   readonly quirks: DialectQuirks;
   /** What an answer needs at its end to count as complete. */
@@ -24,10 +27,13 @@ export interface Route extends ModelSource {
   readonly weight: number | null;
 }
 
+/** The creation time of a model for which none is known: the same at every start and in every instance. */
+export const unknownCreation = 0;
+
 /** A model that the service offers. */
 export interface OfferedModel {
   readonly id: string;
-  /** Seconds since 1970. */
+  /** Seconds since 1970; `unknownCreation` if its upstream does not say when. */
   readonly createdAtSeconds: number;
   /** In the configured order; `orderRoutes` applies the weights. */
   readonly routes: readonly Route[];

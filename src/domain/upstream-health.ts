@@ -7,14 +7,27 @@ import type { Clock } from './ports/clock.ts';
 interface HealthReport {
   /** Notes that the answer has begun, which closes an open circuit. Success or failure is only known at the end. */
   opened(): void;
-  /** Notes the result, once; `retryAfterMs` is the pause that the upstream asked for. */
-  ended(sign: HealthSign, retryAfterMs: number | null): void;
+  /**
+   * Notes the result, once; `retryAfterMs` is the pause that the upstream asked for, `cause` the operator's sentence about
+   * a failure.
+   */
+  ended(sign: HealthSign, retryAfterMs: number | null, cause?: string | null): void;
+}
+
+/** The latest contact with an upstream. */
+interface UpstreamContact {
+  /** Why it failed, in the operator's words; `null` after an answer. */
+  readonly cause: string | null;
 }
 
 /** The health of every upstream, by the attempts so far. */
 export interface UpstreamHealth {
   availability(upstream: string): Availability;
   state(upstream: string): UpstreamState;
+  /** The latest contact by a request, a probe or a fetched list of models; `null` before the first one. */
+  contact(upstream: string): UpstreamContact | null;
+  /** Notes a contact outside of requests and probes; `cause` is `null` after an answer. */
+  contacted(upstream: string, cause: string | null): void;
   /** The rest of the pause that an upstream asked for, in milliseconds. */
   coolingMs(upstream: string): number;
   /** Notes that a request is sent to an upstream. */
@@ -34,6 +47,7 @@ export function createUpstreamHealth(
 ): UpstreamHealth {
   const byRequests = new Map<string, Circuit>();
   const byProbes = new Map<string, Circuit>();
+  const contacts = new Map<string, UpstreamContact>();
   const both = (upstream: string): readonly Circuit[] => [
     circuitIn(byRequests, upstream),
     circuitIn(byProbes, upstream),
@@ -49,8 +63,12 @@ export function createUpstreamHealth(
     circuit.began(startedMs);
     return {
       opened: () => noticing(upstream, circuit, () => circuit.opened(startedMs)),
-      ended: (sign, retryAfterMs) =>
-        noticing(upstream, circuit, () => circuit.ended(sign, retryAfterMs, startedMs, clock.monotonicMs())),
+      ended(sign, retryAfterMs, cause = null) {
+        if (sign === 'success') contacts.set(upstream, { cause: null });
+        if (sign === 'failure' || sign === 'busy')
+          contacts.set(upstream, { cause: cause ?? 'the latest request failed' });
+        noticing(upstream, circuit, () => circuit.ended(sign, retryAfterMs, startedMs, clock.monotonicMs()));
+      },
     };
   };
   return {
@@ -64,12 +82,15 @@ export function createUpstreamHealth(
         availabilities,
         both(upstream).map((circuit) => circuit.availability(clock.monotonicMs())),
       ),
+    contact: (upstream) => contacts.get(upstream) ?? null,
+    contacted: (upstream, cause) => void contacts.set(upstream, { cause }),
     coolingMs: (upstream) => circuitIn(byRequests, upstream).coolingMs(clock.monotonicMs()),
     began: (upstream) => watch(upstream, circuitIn(byRequests, upstream)),
     probed: (upstream) => watch(upstream, circuitIn(byProbes, upstream)),
     forget(upstream) {
       byRequests.delete(upstream);
       byProbes.delete(upstream);
+      contacts.delete(upstream);
     },
     forgetProbes: (upstream) => void byProbes.delete(upstream),
   };

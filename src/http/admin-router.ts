@@ -2,14 +2,16 @@ import { Router } from 'express';
 import type { RequestHandler, Response } from 'express';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
+import type { reportUpstreams } from '../operations/report-upstreams.ts';
 import { createAdminGuard } from './admin-guard.ts';
 import { createKeyRoutes } from './admin-keys.ts';
 import type { KeyAdministration } from './admin-keys.ts';
 import { createMaintenanceRoutes } from './admin-maintenance.ts';
 import { createRecordRoutes } from './admin-records.ts';
 import type { RecordAdministration } from './admin-records.ts';
-import { refuseFaults, unknownUrl } from './fallback-handlers.ts';
+import { refuseFaults } from './fallback-handlers.ts';
 import { sendBody } from './respond.ts';
+import { unknownOperatorsUrl } from './unknown-url.ts';
 
 /** The dependencies of the admin listener's routes. */
 export interface AdminPorts {
@@ -21,8 +23,8 @@ export interface AdminPorts {
   readonly maintenance: Maintenance;
   readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly onFault: ReportFault;
-  /** The state of each upstream by name. It does not affect readiness: other replicas have the same upstreams. */
-  readonly upstreamStates: () => Readonly<Record<string, string>>;
+  /** The report on each upstream by name. It does not affect readiness: other replicas have the same upstreams. */
+  readonly upstreamReports: () => ReturnType<typeof reportUpstreams>;
   /** The reason why the service can't take requests now; `null` when it can. */
   notReady(): Promise<string | null>;
 }
@@ -38,7 +40,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.get('/healthz', (_request, response) => sendStatus(response, 200, { status: 'ok' }));
   router.get('/readyz', async (_request, response) => {
     const reason = await ports.notReady();
-    const upstreams = ports.upstreamStates();
+    const upstreams = ports.upstreamReports();
     if (reason === null) sendStatus(response, 200, { status: 'ready', upstreams });
     else sendStatus(response, 503, { status: 'not ready', reason, upstreams });
   });
@@ -46,7 +48,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin/keys', createKeyRoutes(ports.keys));
   router.use('/admin', createRecordRoutes(ports.records));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
-  router.use('/admin', unknownUrl);
+  router.use('/admin', unknownOperatorsUrl);
   router.use(refuseFaults(ports.onFault));
   return router;
 }

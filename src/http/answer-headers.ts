@@ -31,7 +31,10 @@ export function answerHeaders(head: AnswerHead): Record<string, string> {
   };
 }
 
-/** The headers that say when to retry a refused request, and whether to. */
+/** What HTTP requires of a 401: the scheme in which a key is sent. Every key and token is a Bearer token. */
+const challenge = 'Bearer realm="textgate"';
+
+/** The headers of a refusal: when to retry the request, and whether to, or how to send a key. */
 export function refusalHeaders({ code, retryAfterMs }: Refusal): Record<string, string> {
   const headers: Record<string, string> = {};
   if (retryAfterMs !== null) {
@@ -39,6 +42,7 @@ export function refusalHeaders({ code, retryAfterMs }: Refusal): Record<string, 
     headers['retry-after-ms'] = String(Math.ceil(retryAfterMs));
   }
   const status = statusOf(code);
+  if (status === 401) headers['www-authenticate'] = challenge;
   const isRetried = status >= 500 || retriedStatuses.has(status);
   const isTooLong = retryAfterMs !== null && retryAfterMs > longestObeyedWaitMs;
   if (isRetried && (isTooLong || !isRetryable(code))) headers['x-should-retry'] = 'false';

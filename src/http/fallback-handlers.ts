@@ -4,9 +4,8 @@ import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { sendRefusal } from './respond.ts';
 
-/** How much of a method and of a path an error message quotes, in characters. */
+/** How much of a method an error message quotes, in characters. */
 const maxQuotedMethod = 16;
-const maxQuotedPath = 128;
 
 /** Answers 405 on a known path, for every method that the path does not have. */
 export function methodNotAllowed(allowed: string): RequestHandler {
@@ -15,17 +14,6 @@ export function methodNotAllowed(allowed: string): RequestHandler {
     sendRefusal(response, refuse('method_not_allowed', message), { allow: allowed });
   };
 }
-
-/** Known paths without their `/v1`: the most common mistake in a base URL. */
-const knownBelowV1 = /^\/(chat\/completions|responses|models|key)(\/|$)/;
-
-/** Answers 404 on an unknown path. */
-export const unknownUrl: RequestHandler = (request, response) => {
-  const path = shortenPath(request);
-  const advice = knownBelowV1.test(path) ? `Did you mean /v1${path}?` : 'Check the path for typos.';
-  const message = `Unknown request URL: ${shortenMethod(request)} ${path}. ${advice}`;
-  sendRefusal(response, refuse('unknown_url', message));
-};
 
 /** Answers an error that a route threw: a path that can't be decoded, a storage error, or a fault of the gateway. */
 export function refuseFaults(onFault: ReportFault): ErrorRequestHandler {
@@ -40,11 +28,7 @@ export function refuseFaults(onFault: ReportFault): ErrorRequestHandler {
   };
 }
 
-function shortenMethod({ method }: Request): string {
+/** The method of a request, as an error message quotes it. */
+export function shortenMethod({ method }: Request): string {
   return method.slice(0, maxQuotedMethod);
-}
-
-/** Without the query, which may hold secrets. */
-function shortenPath({ originalUrl }: Request): string {
-  return (originalUrl.split('?', 1)[0] ?? '').slice(0, maxQuotedPath);
 }

@@ -54,6 +54,10 @@ export class HttpClientConnection implements ClientConnection {
     return this.#request.headers.authorization;
   }
 
+  get otherKeyHeader(): string | null {
+    return findOtherKeyHeader(this.#request);
+  }
+
   recognize(): void {
     connectionOf(this.#request.socket)?.recognize();
   }
@@ -134,9 +138,18 @@ export async function authenticateRequest(
   request: IncomingMessage,
   keys: KeyDirectory,
 ): Promise<ApiKey | Refusal> {
-  const key = findDuplicateHeader(request) ?? (await authenticate(request.headers.authorization, keys));
+  const { authorization } = request.headers;
+  const credentials = { authorization, otherKeyHeader: findOtherKeyHeader(request) };
+  const key = findDuplicateHeader(request) ?? (await authenticate(credentials, keys));
   if (!isRefusal(key)) connectionOf(request.socket)?.recognize();
   return key;
+}
+
+/** Headers in which clients of Anthropic, Azure and Google send keys. */
+const otherKeyHeaders = ['x-api-key', 'api-key', 'x-goog-api-key'] as const;
+
+function findOtherKeyHeader({ headers }: IncomingMessage): string | null {
+  return otherKeyHeaders.find((name) => headers[name] !== undefined) ?? null;
 }
 
 /** Refuses duplicates, because which of two credentials counts must not depend on the parser. */

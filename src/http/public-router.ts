@@ -13,9 +13,10 @@ import type { OwnKeyPorts } from './own-key-routes.ts';
 import { HttpClientConnection, authenticateRequest } from './http-client-connection.ts';
 import { createPassthroughRouter } from './passthrough.ts';
 import type { Passthrough, PassthroughMiddlewares } from './passthrough.ts';
-import { methodNotAllowed, refuseFaults, unknownUrl } from './fallback-handlers.ts';
+import { methodNotAllowed, refuseFaults } from './fallback-handlers.ts';
 import { requestIdOf } from './request-id.ts';
 import { sendAnswer } from './respond.ts';
+import { unknownUrl } from './unknown-url.ts';
 
 /** Creates the routes under `/v1` and the passthrough paths. All other paths are left to the surrounding app. */
 export function createPublicRouter(

@@ -10,7 +10,6 @@ import type { Clock, NextId } from '../domain/ports/clock.ts';
 import { holdContinue } from './body.ts';
 import { ConnectionTable } from './connection-table.ts';
 import { connectionOf } from './connection.ts';
-import { unknownUrl } from './fallback-handlers.ts';
 import { expectationFailed, notAProxy, notHttp, refusalFor, refuseInTurn, refuseRaw } from './raw-refusal.ts';
 import type { RawRefusal } from './raw-refusal.ts';
 
@@ -32,6 +31,8 @@ export interface ListenerPorts {
   readonly clock: Clock;
   /** The first handler of every request. */
   readonly prepare: RequestHandler;
+  /** The last handler: of every request whose path the router does not have. */
+  readonly unknownUrl: RequestHandler;
   /** Read for every new connection. */
   readonly limits: () => ConnectionLimits;
   readonly onRefused: (reason: ConnectionRefusal) => void;
@@ -40,9 +41,12 @@ export interface ListenerPorts {
 /** An Express app as a handler of Node's own objects; it calls `otherwise` for a request that it can't route. */
 type AppHandler = (request: IncomingMessage, response: ServerResponse, otherwise: () => void) => void;
 
-/** Creates an HTTP server for a router; every path that the router leaves gets the 404 envelope. */
-export function createHttpServer(router: Router, { nextId, prepare, ...ports }: ListenerPorts): Server {
-  const app = createApp(router, prepare) as unknown as AppHandler;
+/** Creates an HTTP server for a router; every path that the router leaves goes to `unknownUrl`. */
+export function createHttpServer(
+  router: Router,
+  { nextId, prepare, unknownUrl, ...ports }: ListenerPorts,
+): Server {
+  const app = createApp(router, prepare, unknownUrl) as unknown as AppHandler;
   const connections = new ConnectionTable(ports.limits, ports.clock, ports.onRefused);
   const serve = (request: IncomingMessage, response: ServerResponse): void => {
     if (addPending(request, response)) app(request, response, () => refuseInTurn(response, notHttp, nextId));
@@ -85,7 +89,7 @@ export function createHttpServer(router: Router, { nextId, prepare, ...ports }: 
   return server;
 }
 
-function createApp(router: Router, prepare: RequestHandler): Express {
+function createApp(router: Router, prepare: RequestHandler, unknownUrl: RequestHandler): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');

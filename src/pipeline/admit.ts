@@ -38,7 +38,7 @@ export async function admit(
   if (!mayWait) return admitted;
   // It has its slot, which is shown, and stays true if the look-up throws.
   exchange.stage = admitted;
-  const found = await authenticate(client.authorization, ports.keys);
+  const found = await authenticate(client, ports.keys);
   return isRefusal(found) ? stop(found) : { ...admitted, key: found };
 }
 

@@ -3,6 +3,8 @@ import type { UpstreamReader } from '../protocol/upstream/dialect.ts';
 import { createReader } from '../protocol/upstream/read-answer.ts';
 import type { UpstreamRequest } from '../protocol/text.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
+import { diagnose, sentencesOf } from '../domain/diagnosis.ts';
+import type { FailedCall } from '../domain/diagnosis.ts';
 import { mostTokensOf } from '../domain/pricing.ts';
 import type { Route } from '../domain/routing.ts';
 import type { AttemptLog, LoggedAttempt } from './attempt-log.ts';
@@ -61,6 +63,8 @@ export async function attempt(
   const { upstream, dialect, quirks } = route;
   const { path, body } = dialect.writeRequest(request, route.model, quirks);
   const { stream } = request;
+  const explain = (result: FailedCall): string =>
+    sentencesOf(diagnose({ method: 'POST', path, target: route.target }, result));
   received.reset();
   const onSent = (): void => void (stream || received.awaitWhole());
   const answer = await ports.upstreams.call(
@@ -69,12 +73,13 @@ export async function attempt(
   );
   if (answer.kind === 'fault') {
     if (answer.fault !== 'interrupted') received.refused();
-    return fail(watch, endingOfFault(answer, signal, null));
+    return fail(watch, endingOfFault({ ...answer, cause: explain(answer) }, signal, null));
   }
   try {
     if (answer.status >= 200 && answer.status < 300)
       return await awaitFirstPart(answer, openReader(answer, route, request, watch, received), watch, {
         signal,
+        explain,
         onImplausible: (why) =>
           ports.telemetry.fault(
             'implausible usage from an upstream: counted instead',
@@ -82,7 +87,7 @@ export async function attempt(
           ),
       });
     received.refused();
-    return fail(watch, await readErrorAnswer(answer, signal, ports));
+    return fail(watch, await readErrorAnswer(answer, explain(answer), signal, ports));
   } catch (error) {
     // Unreleased, the answer would hold its connection until its total deadline: nothing else refers to it yet.
     answer.release();
@@ -134,6 +139,8 @@ async function awaitFirstPart(
 
 interface ReadOptions {
   readonly signal: AbortSignal;
+  /** Names the cause of a fault for the operator. */
+  readonly explain: (fault: UpstreamFault) => string;
   /** Called at the end of an answer whose reported usage is implausible. */
   readonly onImplausible: (why: string) => void;
 }
@@ -141,10 +148,10 @@ interface ReadOptions {
 async function readPart(
   answer: UpstreamAnswer,
   reader: UpstreamReader,
-  { signal, onImplausible }: ReadOptions,
+  { signal, explain, onImplausible }: ReadOptions,
 ): Promise<ReadPart> {
   const bytes = await answer.read();
-  const part = takePart(bytes, reader, signal);
+  const part = takePart(bytes, reader, { signal, explain });
   if (bytes === null && part.ending === null)
     throw new Error('the body ended, but its reader returned no ending');
   if (part.ending !== null && reader.answer.implausible !== null) onImplausible(reader.answer.implausible);
@@ -154,11 +161,14 @@ async function readPart(
 function takePart(
   bytes: Uint8Array | null | UpstreamFault,
   reader: UpstreamReader,
-  signal: AbortSignal,
+  { signal, explain }: Pick<ReadOptions, 'signal' | 'explain'>,
 ): ReadPart {
   if (bytes === null) return reader.end();
   if (bytes instanceof Uint8Array) return reader.push(bytes);
-  return { deltas: [], ending: endingOfFault(bytes, signal, reader.answer.knownUsage()) };
+  return {
+    deltas: [],
+    ending: endingOfFault({ ...bytes, cause: explain(bytes) }, signal, reader.answer.knownUsage()),
+  };
 }
 
 function fail(watch: AttemptWatch, ending: FailedEnding): FailedAttempt {
@@ -171,11 +181,13 @@ const statusesWithUsefulBody = new Set([400, 413, 422]);
 
 async function readErrorAnswer(
   answer: UpstreamAnswer,
+  cause: string,
   signal: AbortSignal,
   { clock }: Ports,
 ): Promise<FailedEnding> {
   const text = statusesWithUsefulBody.has(answer.status) ? await readErrorBody(answer, clock) : '';
   answer.release();
   if (typeof text !== 'string') return endingOfFault(text, signal, null);
-  return { kind: 'failed', failure: classifyStatus(answer.status, text, answer.retryAfterMs), usage: null };
+  const failure = { ...classifyStatus(answer.status, text, answer.retryAfterMs), cause };
+  return { kind: 'failed', failure, usage: null };
 }

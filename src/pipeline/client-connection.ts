@@ -1,6 +1,7 @@
 import type { LimitDecision, Limits } from '../domain/limits.ts';
 import type { RequestHead } from '../domain/ports/telemetry.ts';
 import type { Refusal } from '../shared/errors.ts';
+import type { Credentials } from './authenticate.ts';
 
 /** What the head of an answer says of its key and its request; `null` for what was not known yet when it was sent. */
 export interface HeadFacts {
@@ -21,11 +22,10 @@ export interface AnswerHead extends HeadFacts {
 }
 
 /** The client's end of a request, as the HTTP layer hands it to the pipeline. */
-export interface ClientConnection {
+export interface ClientConnection extends Credentials {
   /** 32 hexadecimal digits; the client gets them as its request id. */
   readonly id: string;
   readonly head: RequestHead;
-  readonly authorization: string | undefined;
   /** A fault in the request's head that the HTTP layer found, such as a header sent twice. */
   readonly headFault: Refusal | null;
   /** Notes that this client presented a valid key, which protects its connection from eviction. */

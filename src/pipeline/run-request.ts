@@ -77,7 +77,7 @@ async function admitAndWork(
 ): Promise<ExchangeResult> {
   const { client } = exchange;
   if (client.headFault !== null) return refused(client.headFault);
-  const key = await authenticate(client.authorization, ports.keys);
+  const key = await authenticate(client, ports.keys);
   if (isRefusal(key)) return refused(key);
   const identified = { stage: 'identified', key } as const;
   exchange.stage = identified;

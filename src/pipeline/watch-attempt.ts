@@ -48,7 +48,7 @@ export function watchAttempt(
       const { result, sign } = judge(ending, hasLessTime);
       const durationMs = clock.monotonicMs() - startedMs;
       Object.assign(logged, { result, durationMs, usage: ending.usage, cause: causeOf(ending) });
-      report.ended(sign, ending.kind === 'failed' ? ending.failure.retryAfterMs : null);
+      report.ended(sign, ending.kind === 'failed' ? ending.failure.retryAfterMs : null, causeOf(ending));
     },
   };
 }

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../../src/domain/ports/upstreams.ts';
 import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
 import { probeUpstreams } from '../../src/background/probe-upstreams.ts';
+import { localTarget } from '../support/call-target.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 type Answer = UpstreamAnswer | UpstreamFault;
@@ -20,13 +21,19 @@ function setUp(answer: () => Answer | Promise<Answer>) {
       return Promise.race([answer(), cut]);
     },
   };
-  const probe = { upstream: 'a', path: '/models', intervalMs: 10_000 };
-  const stop = probeUpstreams([probe], upstreams, health, clock);
+  const changes: (string | null)[] = [];
+  const probe = { upstream: 'a', target: localTarget(), path: '/models', intervalMs: 10_000 };
+  const stop = probeUpstreams([probe], {
+    upstreams,
+    health,
+    clock,
+    onChange: (_upstream, cause) => void changes.push(cause),
+  });
   const pass = async (durationMs: number): Promise<void> => {
     clock.advance(durationMs);
     for (let turn = 0; turn < 3; turn++) await setImmediate();
   };
-  return { clock, health, asked, stop, pass };
+  return { clock, health, asked, changes, stop, pass };
 }
 
 const answerWith = (status: number): UpstreamAnswer => ({
@@ -77,4 +84,32 @@ test('probes end when they are stopped, and leave no timer behind', async () => 
   stop();
   await pass(100_000);
   expect([asked.length, clock.scheduled]).toEqual([1, 0]);
+});
+
+test('a failed probe’s cause is reported once until it changes, and its end', async () => {
+  let answer: Answer = { kind: 'fault', fault: 'unreachable', code: 'ECONNREFUSED' };
+  const { health, changes, stop, pass } = setUp(() => answer);
+  await pass(10_000);
+  await pass(10_000);
+  expect(changes).toEqual([
+    'GET http://127.0.0.1:8000/v1/models: connection refused. Start the server, or correct the host and port of ' +
+      'upstreams.local.url (in a container, 127.0.0.1 is the container itself).',
+  ]);
+  expect(health.contact('a')).toEqual({ cause: changes[0] });
+  answer = answerWith(401);
+  await pass(10_000);
+  expect(changes[1]).toContain('the API key is not accepted (status 401). Correct upstreams.local.apiKey.');
+  answer = answerWith(200);
+  await pass(10_000);
+  await pass(10_000);
+  expect(changes.slice(2)).toEqual([null]);
+  expect(health.contact('a')).toEqual({ cause: null });
+  stop();
+});
+
+test('a kept connection that the upstream closed is no news', async () => {
+  const { health, changes, stop, pass } = setUp(() => ({ kind: 'fault', fault: 'stale' }));
+  await pass(10_000);
+  expect([changes, health.contact('a')]).toEqual([[], null]);
+  stop();
 });

@@ -71,11 +71,37 @@ describe('textgate serve with an upstream from the environment', () => {
     };
     const server = startTextgate(['serve'], makeTemporaryFolder(), environment);
     await server.printed(/curl .*"model":"org\/model-7"/);
+    await server.printed(new RegExp(`^models: 1 of ${new URL(upstream.url).host}$`, 'm'));
     expect(upstream.seen[0]).toMatchObject({ method: 'GET', path: '/v1/models' });
     expect(upstream.seen[0]?.headers.authorization).toBe('Bearer sk-up');
     server.signal('SIGTERM');
     await server.finished;
     await upstream.close();
+  });
+
+  test('starts although nothing listens at its address, and says what to do', async () => {
+    const upstream = await startUpstream();
+    await upstream.close();
+    const environment = { ...freePorts, TEXTGATE_UPSTREAM_URL: upstream.url };
+    const server = startTextgate(['serve'], makeTemporaryFolder(), environment);
+    const sentences =
+      `GET ${upstream.url}/models: connection refused. Start the server, or correct the host and port of ` +
+      'TEXTGATE_UPSTREAM_URL (in a container, 127.0.0.1 is the container itself).';
+    const [, adminUrl = ''] = await server.printed(/\(admin: (\S+)\)/);
+    await server.printed(/^model list: GET .*$/m);
+    expect(server.errors()).toContain(`\nmodel list: ${sentences}\n`);
+    const { host } = new URL(upstream.url);
+    expect(await (await fetch(`${adminUrl}/readyz`)).json()).toEqual({
+      status: 'not ready',
+      reason: `no list of models from the upstream yet: ${sentences}`,
+      upstreams: { [host]: { state: 'failing', cause: sentences } },
+    });
+    const logged = server.output().match(/^\{.*"model discovery failed".*$/gm) ?? [];
+    expect(logged.map((line) => JSON.parse(line) as object)).toMatchObject([
+      { upstream: host, reason: sentences },
+    ]);
+    server.signal('SIGTERM');
+    expect((await server.finished).code).toBe(0);
   });
 });
 

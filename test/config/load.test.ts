@@ -111,9 +111,43 @@ describe('a start without a file', () => {
       TEXTGATE_UPSTREAM_URL: url,
       TEXTGATE_UPSTREAM_API_KEY: given,
     });
-    expect(offered).toMatchObject({ from: 'upstream' });
-    expect(upstreams['upstream']?.url.href).toBe(url);
-    expect(upstreams['upstream']?.apiKey).toBe(apiKey);
+    const name = '127.0.0.1:11434';
+    expect(offered).toMatchObject({ from: name });
+    expect(upstreams[name]?.url.href).toBe(url);
+    expect(upstreams[name]?.apiKey).toBe(apiKey);
+  });
+
+  test.each([
+    ['https://api.openai.com/v1', 'api.openai.com'],
+    ['https://API.example.com:443/v1?key=secret', 'api.example.com'],
+    ['http://localhost:8000', 'localhost:8000'],
+    ['http://[::1]:8000/v1', '[::1]:8000'],
+    ['demo:', 'upstream'],
+  ])('names the upstream at %s after its host: %s', (url, name) => {
+    const { upstreams, models: offered } = environmentConfig({ TEXTGATE_UPSTREAM_URL: url });
+    expect(Object.keys(upstreams)).toEqual([name]);
+    expect(offered).toMatchObject({ from: name });
+  });
+
+  test.each(['http://user:password@model.example.com:8000/v1', 'http://169.254.169.254/v1'])(
+    'reports a problem of the address %s by the name of its variable',
+    (url) => {
+      const environment = { TEXTGATE_UPSTREAM_URL: url, TEXTGATE_UPSTREAM_API_KEY: 'k\u00e9y' };
+      const problems = problemsOf(() => environmentConfig(environment)).join('\n');
+      expect(problems).toMatch(/^TEXTGATE_UPSTREAM_URL: /m);
+      expect(problems).not.toContain('upstreams.');
+      expect(problems).not.toContain('password@');
+    },
+  );
+
+  test('reports a problem of the key by the name of its variable', () => {
+    const environment = {
+      TEXTGATE_UPSTREAM_URL: 'http://10.0.0.1:8000',
+      TEXTGATE_UPSTREAM_API_KEY: 'k\u00e9y',
+    };
+    expect(problemsOf(() => environmentConfig(environment))).toEqual([
+      'TEXTGATE_UPSTREAM_API_KEY: expected printable ASCII',
+    ]);
   });
 
   test('reports its problems by the names of environment variables', () => {

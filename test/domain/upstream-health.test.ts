@@ -30,6 +30,26 @@ function setUp() {
   return { clock, health, attempt, attempts };
 }
 
+describe('the latest contact with an upstream', () => {
+  test('is unknown at first, and what the last request or probe has shown after that', () => {
+    const { health } = setUp();
+    expect(health.contact('a')).toBeNull();
+    health.began('a').ended('failure', null, 'refused');
+    expect(health.contact('a')).toEqual({ cause: 'refused' });
+    health.probed('a').ended('success', null);
+    expect(health.contact('a')).toEqual({ cause: null });
+    health.began('a').ended('busy', 1_000, 'too many');
+    health.began('a').ended('nothing', null, 'a kept connection was closed');
+    health.began('a').ended('unknown', null);
+    expect(health.contact('a')).toEqual({ cause: 'too many' });
+    health.contacted('a', null);
+    expect(health.contact('a')).toEqual({ cause: null });
+    expect(health.contact('b')).toBeNull();
+    health.forget('a');
+    expect(health.contact('a')).toBeNull();
+  });
+});
+
 describe('an upstream', () => {
   test('without any attempts is available', () => {
     const { health } = setUp();

@@ -195,16 +195,22 @@ describe('readiness', () => {
     expect(unready.status).toBe(503);
     expect(await unready.json()).toMatchObject({
       status: 'not ready',
-      reason: expect.stringContaining('models') as string,
+      reason:
+        `no list of models from the upstream yet: GET ${provider.url}/models: not ready or overloaded (status 503). ` +
+        'Wait: a server that loads a model may answer so until it is ready.',
+      upstreams: { local: { state: 'failing', cause: expect.stringContaining('status 503') as string } },
     });
     const early = await discovering.post('/v1/responses', { model: 'a/b', input: 'x' });
     expect(early.status).toBe(502);
+    expect(await early.text()).not.toContain(new URL(provider.url).host);
 
     provider.play(
       (response) => void response.writeHead(200).end('{"data":[{"id":"a/b","created":7},{"id":3},{}]}'),
     );
     clock.advance(2_000);
-    expect((await fetch(`${discovering.adminUrl}/readyz`)).status).toBe(200);
+    const ready = await fetch(`${discovering.adminUrl}/readyz`);
+    expect(ready.status).toBe(200);
+    expect(await ready.json()).toEqual({ status: 'ready', upstreams: { local: { state: 'ok' } } });
     expect(await discovering.client.models.retrieve('a/b')).toMatchObject({ id: 'a/b', created: 7 });
     expect((await discovering.client.models.list()).data).toHaveLength(1);
     await discovering.close();

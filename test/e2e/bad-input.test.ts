@@ -337,6 +337,36 @@ describe('a client without a valid key', () => {
     expect(bodies.size).toBe(1);
   });
 
+  test('is asked for a Bearer key, as HTTP requires of a 401', async () => {
+    const statuses = [await gateway.post(chat, chatBody, { headers: { authorization: 'Bearer x' } })];
+    statuses.push(await fetch(`${gateway.url}/v1/models`), await fetch(`${gateway.adminUrl}/admin/keys`));
+    for (const { status, headers } of statuses)
+      expect([status, headers.get('www-authenticate')]).toEqual([401, 'Bearer realm="textgate"']);
+    expect((await gateway.post(chat, '{')).headers.has('www-authenticate')).toBe(false);
+  });
+
+  test.each(['x-api-key', 'api-key', 'x-goog-api-key'])(
+    'in %s is refused with the header in which it belongs',
+    async (header) => {
+      const headers = { [header]: gateway.key };
+      const asked = [
+        await fetch(`${gateway.url}${chat}`, { method: 'POST', body: '{}', headers }),
+        await fetch(`${gateway.url}/v1/models`, { headers }),
+      ];
+      for (const response of asked) {
+        const text = await response.clone().text();
+        expect(text).toContain(`The header '${header}' is not read by this service.`);
+        expect(text).toContain("Send the key as 'Authorization: Bearer <key>'.");
+        expect(text).not.toContain(gateway.key);
+        await expectRefusal(response, 401, 'invalid_api_key', null);
+      }
+      const authorization = `Bearer ${gateway.key}`;
+      expect(
+        (await fetch(`${gateway.url}/v1/models`, { headers: { ...headers, authorization } })).status,
+      ).toBe(200);
+    },
+  );
+
   test('is refused before its body is parsed', async () => {
     const response = await gateway.post(chat, '{"broken', { headers: { authorization: 'Bearer x' } });
     await expectRefusal(response, 401, 'invalid_api_key', null);
@@ -353,6 +383,44 @@ describe('a request without a route', () => {
     ['GET', '/v1/models/%E0%A4%A'],
   ])('gets 404 unknown_url: %s %s', async (method, path) => {
     await expectRefusal(await fetch(gateway.url + path, { method }), 404, 'unknown_url', null);
+  });
+
+  const offer = 'offers text only: POST /v1/chat/completions, POST /v1/responses and GET /v1/models.';
+  const elsewhere = "The operators' paths are on the admin listener";
+  test.each([
+    ['/chat/completions', 'Did you mean /v1/chat/completions?'],
+    ['/openai/v1/chat/completions', 'Did you mean /v1/chat/completions?'],
+    ['/openai/v1/responses', 'Did you mean /v1/responses?'],
+    ['/v1/v1/chat/completions', 'Did you mean /v1/chat/completions?'],
+    ['/openai/deployments/small/chat/completions?api-version=1', 'Did you mean /v1/chat/completions?'],
+    ['/api/v1/models/org/small', 'Did you mean /v1/models/org/small?'],
+    ['/v1/chat/completion', 'Did you mean /v1/chat/completions?'],
+    ['/v1/response', 'Did you mean /v1/responses?'],
+    ['/v1/completions', offer],
+    ['/v1/embeddings', offer],
+    ['/v1/messages', offer],
+    ['/v1/images/generations', offer],
+    ['/v1/audio/speech', offer],
+    ['/v1/responses/resp_1', offer],
+    ['/v1beta/models/gemini-x:generateContent', offer],
+    ['/', offer],
+    ['/metrics', elsewhere],
+    ['/readyz', elsewhere],
+    ['/admin/keys', elsewhere],
+  ])('says at %s what there is instead', async (path, advice) => {
+    const response = await fetch(gateway.url + path, { method: 'POST', body: '{}' });
+    const { error } = (await response.json()) as { error: { message: string } };
+    expect(error.message).toMatch(/^Unknown request URL: POST \/[^?]*\. /);
+    expect(error.message).toContain(advice);
+  });
+
+  test.each([
+    [chat, 'This is the listener for operators'],
+    ['/nothing', 'Check the path for typos.'],
+  ])('says at %s of the admin listener what that listener is for', async (path, advice) => {
+    const response = await fetch(gateway.adminUrl + path);
+    const { error } = (await response.json()) as { error: { message: string } };
+    expect([response.status, error.message]).toEqual([404, expect.stringContaining(advice)]);
   });
 
   test.each([

@@ -19,11 +19,9 @@ async function examineGateway({ url, key }: TestGateway) {
 }
 
 /** All checks of a whole examination over HTTP, of both protocols. */
-const allChecks = [
-  ...['address', 'connection', 'tls', 'models', 'key'],
-  ...['chat.whole', 'chat.stream', 'chat.usage', 'chat.length', 'chat.unknown_model'],
-  ...['responses.whole', 'responses.stream', 'responses.usage', 'responses.length'],
-];
+const allChecks =
+  'address connection tls models key chat.whole chat.stream chat.usage chat.length chat.unknown_model ' +
+  'responses.whole responses.stream responses.usage responses.length';
 
 describe('textgate doctor finds nothing wrong with a textgate', () => {
   test('in front of a provider', async () => {
@@ -31,7 +29,7 @@ describe('textgate doctor finds nothing wrong with a textgate', () => {
     const gateway = await startGateway({ upstreamUrl: upstream.url });
     const report = await examineGateway(gateway);
     expect(findings(report)).toEqual([]);
-    expect(report.checks.map(({ id }) => id)).toEqual(allChecks);
+    expect(report.checks.map(({ id }) => id).join(' ')).toBe(allChecks);
     await gateway.close();
   });
 
@@ -39,7 +37,7 @@ describe('textgate doctor finds nothing wrong with a textgate', () => {
     const gateway = await startGateway();
     const report = await examineGateway(gateway);
     expect(findings(report)).toEqual([]);
-    expect(report.checks.map(({ id }) => id)).toEqual(allChecks);
+    expect(report.checks.map(({ id }) => id).join(' ')).toBe(allChecks);
     await gateway.close();
   });
 

@@ -202,7 +202,17 @@ describe('an upstream that fails repeatedly', () => {
     expect(ready.status).toBe(200);
     expect(await ready.json()).toEqual({
       status: 'ready',
-      upstreams: { local: 'ok', a: 'failing', b: 'ok', c: 'ok' },
+      upstreams: {
+        local: { state: 'unknown' },
+        a: {
+          state: 'failing',
+          cause:
+            `POST ${upstreams[0]?.url}/chat/completions: the server failed (status 500). ` +
+            'Check its log, or the status page of the provider.',
+        },
+        b: { state: 'ok' },
+        c: { state: 'unknown' },
+      },
     });
   });
 });

@@ -108,7 +108,13 @@ describe('the log of a running service', () => {
       charge: '11.0000035',
       stripped: ['temperature'],
       attempts: [
-        { upstream: 'broken', result: 'auth', cause: 'status 401' },
+        {
+          upstream: 'broken',
+          result: 'auth',
+          cause: expect.stringMatching(
+            /^POST http:\/\/127\.0\.0\.1:\d+\/v1\/chat\/completions: .* \(status 401\)\. .* upstreams\.broken\.apiKey\.$/,
+          ) as string,
+        },
         { upstream: 'spare', result: 'ok' },
       ],
       queuedMs: expect.any(Number),

@@ -14,10 +14,15 @@ describe('a refusal’s headers', () => {
     ['rate_limit_exceeded', false],
     ['request_timeout', false],
     ['invalid_type', false],
-    ['invalid_api_key', false],
     ['request_too_large', false],
   ])('of %s forbid the retry that SDKs make by default: %s', (code, forbidden) => {
     expect(refusalHeaders(refuse(code, 'x'))).toEqual(forbidden ? { 'x-should-retry': 'false' } : {});
+  });
+
+  test('ask for a Bearer key with a 401', () => {
+    expect(refusalHeaders(refuse('invalid_api_key', 'x'))).toEqual({
+      'www-authenticate': 'Bearer realm="textgate"',
+    });
   });
 
   test.each([

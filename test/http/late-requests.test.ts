@@ -30,6 +30,7 @@ async function listen() {
     nextId: () => '1',
     clock: systemClock,
     prepare: (_request, _response, next) => next(),
+    unknownUrl: (_request, response) => void response.status(404).end(),
     limits: () => ({ maxConnections: 10, maxAnonymousPerAddress: 10 }),
     onRefused: () => {},
   });

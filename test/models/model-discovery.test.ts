@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { UpstreamAnswer, UpstreamFault, Upstreams } from '../../src/domain/ports/upstreams.ts';
 import { free } from '../../src/domain/pricing.ts';
+import type { OfferedModel } from '../../src/domain/routing.ts';
 import { createModelDiscovery } from '../../src/models/model-discovery.ts';
-import type { Offer } from '../../src/models/model-discovery.ts';
+import type { Offer } from '../../src/models/fetch-models.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import type { FakeClock } from '../support/fake-clock.ts';
 import { localSource } from '../support/model-source.ts';
 
 const offer: Offer = {
@@ -54,36 +56,44 @@ function answerWith(body: string, status = 200): UpstreamAnswer {
   };
 }
 
+/** A discovery over a listing, the changes that it reports, and the contacts that it notes. */
+function discover(
+  { upstreams }: ReturnType<typeof createListing>,
+  { clock = createFakeClock(), offered = offer }: { clock?: FakeClock; offered?: Offer } = {},
+) {
+  const changes: (string | null)[] = [];
+  const contacts: (string | null)[] = [];
+  const models = createModelDiscovery(offered, {
+    upstreams,
+    clock,
+    health: { contacted: (_upstream, cause) => void contacts.push(cause) },
+    onChange: (_upstream, problem) => void changes.push(problem),
+  });
+  return { models, changes, contacts };
+}
+
 describe('discovered models', () => {
   test('with control characters in their names are left out, which is reported once', async () => {
     const listing = createListing();
-    const reported: unknown[] = [];
     const clock = createFakeClock();
     listing.list('good', 'a\u001b[2J', 'b\u202egnp', 'c\nforged: line');
-    const models = createModelDiscovery(
-      offer,
-      listing.upstreams,
-      clock,
-      (...report) => void reported.push(report),
-    );
+    const { models, changes } = discover(listing, { clock });
     expect(await models.list()).toMatchObject([{ id: 'good' }]);
     expect(await models.find('a\u001b[2J')).toBeNull();
     clock.advance(60_000);
     await models.find('another');
     expect(listing.calls()).toBe(2);
-    expect(reported).toEqual([
-      [
-        'model discovery failed',
-        '3 models left out: control characters in their names',
-        { upstream: localSource.upstream },
-      ],
-    ]);
+    expect(changes).toEqual(['3 models left out: control characters in their names']);
+    listing.list('good');
+    clock.advance(60_000);
+    await models.find('another');
+    expect(changes.slice(1)).toEqual([null]);
   });
 
   test('are offered under their own names and routed to their upstream', async () => {
     const listing = createListing();
     listing.answer('{"data":[null,{"id":"a"},3,{"id":7},{"id":"org/b"}]}');
-    const models = createModelDiscovery(offer, listing.upstreams, createFakeClock(), () => {});
+    const { models } = discover(listing);
     expect(await models.find('org/b')).toMatchObject({
       id: 'org/b',
       routes: [{ ...localSource, model: 'org/b' }],
@@ -96,7 +106,7 @@ describe('discovered models', () => {
     const listing = createListing();
     listing.list('org/small', 'org/large', 'other/small', 'embed-1');
     const named = { ...offer, allow: ['org/*', 'other/*'], rename: { 'org/*': '*', 'other/*': '*-theirs' } };
-    const models = createModelDiscovery(named, listing.upstreams, createFakeClock(), () => {});
+    const { models } = discover(listing, { offered: named });
     expect((await models.list()) as object[]).toMatchObject([
       { id: 'small', routes: [{ model: 'org/small' }] },
       { id: 'large', routes: [{ model: 'org/large' }] },
@@ -108,7 +118,7 @@ describe('discovered models', () => {
   test('are read from a list in Google’s form', async () => {
     const listing = createListing();
     listing.answer('{"models":[{"name":"models/gemini-x"},{"name":7},{}]}');
-    const models = createModelDiscovery(offer, listing.upstreams, createFakeClock(), () => {});
+    const { models } = discover(listing);
     expect((await models.list()) as object[]).toMatchObject([
       { id: 'gemini-x', routes: [{ model: 'gemini-x' }] },
     ]);
@@ -117,7 +127,7 @@ describe('discovered models', () => {
   test('are fetched once for many concurrent callers', async () => {
     const listing = createListing();
     listing.list('a');
-    const models = createModelDiscovery(offer, listing.upstreams, createFakeClock(), () => {});
+    const { models } = discover(listing);
     await Promise.all(Array.from({ length: 50 }, () => models.find('a')));
     expect(listing.calls()).toBe(1);
   });
@@ -126,7 +136,7 @@ describe('discovered models', () => {
     const listing = createListing();
     const clock = createFakeClock();
     listing.list('a');
-    const models = createModelDiscovery(offer, listing.upstreams, clock, () => {});
+    const { models } = discover(listing, { clock });
     await models.list();
     listing.hang();
     clock.advance(60_000);
@@ -142,7 +152,7 @@ describe('discovered models', () => {
     const listing = createListing();
     const clock = createFakeClock();
     listing.list('a');
-    const models = createModelDiscovery(offer, listing.upstreams, clock, () => {});
+    const { models } = discover(listing, { clock });
     await models.list();
     listing.list('a', 'new');
     expect(await models.find('new')).toBeNull();
@@ -157,9 +167,62 @@ describe('discovered models', () => {
     async (body) => {
       const listing = createListing();
       listing.answer(body);
-      const models = createModelDiscovery(offer, listing.upstreams, createFakeClock(), () => {});
+      const { models } = discover(listing);
       expect(await models.list()).toMatchObject({ code: 'upstream_unavailable', retryAfterMs: 2_000 });
       expect(await models.find('a')).toMatchObject({ code: 'upstream_unavailable' });
     },
   );
+
+  test('name the cause while they are unavailable, once until it changes, and its end', async () => {
+    const listing = createListing();
+    const clock = createFakeClock();
+    const { models, changes, contacts } = discover(listing, { clock });
+    const fetchOnce = async (): Promise<void> => {
+      await models.list();
+      clock.advance(2_000);
+    };
+    const address = 'GET http://127.0.0.1:8000/v1/models';
+    await fetchOnce();
+    await fetchOnce();
+    expect(models.problem).toContain(`${address}: the connection failed`);
+    expect(changes).toHaveLength(1);
+    listing.answer('{}', 401);
+    await fetchOnce();
+    expect(changes[1]).toBe(
+      `${address}: the API key is not accepted (status 401). Correct upstreams.local.apiKey.`,
+    );
+    listing.answer('{}');
+    await fetchOnce();
+    expect(changes[2]).toContain(`${address}: the answer is not a list of models.`);
+    listing.list('a');
+    await fetchOnce();
+    expect(changes.slice(3)).toEqual([null]);
+    expect(models.problem).toBeNull();
+    expect(contacts.map((cause) => cause === null)).toEqual([false, false, false, false, true]);
+  });
+
+  test('name the limit of a list that did not arrive in time', async () => {
+    const listing = createListing();
+    const clock = createFakeClock();
+    const { models, changes } = discover(listing, { clock });
+    listing.hang();
+    const listed = models.list();
+    clock.advance(5_000);
+    expect(await listed).toMatchObject({ code: 'upstream_unavailable' });
+    expect(changes[0]).toContain(': no answer within 5 s.');
+  });
+
+  test('have the creation time of the list, unless that is missing or the time of the list itself', async () => {
+    const listing = createListing();
+    const clock = createFakeClock();
+    const nowSeconds = clock.now() / 1_000;
+    const listed = { old: 7, unknown: null, fresh: nowSeconds, ahead: nowSeconds + 90 };
+    listing.answer(
+      JSON.stringify({ data: Object.entries(listed).map(([id, created]) => ({ id, created })) }),
+    );
+    const { models } = discover(listing, { clock });
+    expect(((await models.list()) as OfferedModel[]).map((model) => model.createdAtSeconds)).toEqual([
+      7, 0, 0, 0,
+    ]);
+  });
 });

@@ -41,6 +41,7 @@ function openDelivery(): Delivery {
     id: identity.id,
     head: { method: 'POST', route: '/', trace: {} },
     authorization: undefined,
+    otherKeyHeader: null,
     headFault: null,
     recognize: () => {},
     readBody: async () => new Uint8Array(),

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { examineUpstreams } from '../../src/composition/doctor.ts';
 import { checkConfig } from '../../src/config/load.ts';
+import { namesInConfig } from '../../src/config/setting-names.ts';
 import type { Check, UpstreamReport } from '../../src/doctor/report.ts';
 import type { ScriptedUpstream } from './scripted-upstream.ts';
 import { chatFrames, sendJson } from './scripted-upstream.ts';
@@ -22,11 +23,7 @@ export async function examineUrl(url: string, settings: ExamineSettings = {}): P
     model,
     callMs,
     triesResponses: settings.triesResponses ?? false,
-    names: (name) => ({
-      url: `upstreams.${name}.url`,
-      apiKey: `upstreams.${name}.apiKey`,
-      allowLinkLocal: `upstreams.${name}.allowLinkLocal`,
-    }),
+    nameSettings: namesInConfig,
   });
   const [report] = await Array.fromAsync(reports);
   if (report === undefined) throw new Error('no report');

@@ -220,6 +220,7 @@ function driveClient(
       id,
       head: { method: 'POST', route: '/', trace: {} },
       authorization: `Bearer ${authorization}`,
+      otherKeyHeader: null,
       headFault: null,
       recognize: () => {},
       readBody: async () => Buffer.from(JSON.stringify(body)),

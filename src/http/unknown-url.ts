@@ -1,0 +1,64 @@
+import type { Request, RequestHandler } from 'express';
+import { refuse } from '../shared/errors.ts';
+import { nearestName } from '../shared/nearest-name.ts';
+import { shortenMethod } from './fallback-handlers.ts';
+import { sendRefusal } from './respond.ts';
+
+/** How much of a path an error message quotes, in characters. */
+const maxQuotedPath = 128;
+
+const paths = ['/v1/chat/completions', '/v1/responses', '/v1/models', '/v1/key'] as const;
+
+const offer =
+  'This service offers text only: POST /v1/chat/completions, POST /v1/responses and GET /v1/models.';
+
+/** The end of a known path below a wrong base, such as `/openai/v1`, `/v1/v1` or none at all. */
+const knownTail = /\/(chat\/completions|responses|(?:models|key)(?:\/[^:]*)?)\/?$/i;
+
+/** The paths of the other listener. */
+const operatorsPaths = /^\/(metrics|healthz|readyz|admin)(\/|$)/;
+const clientsPaths = /^\/v1(\/|$)/;
+
+/** Answers 404 on a path that clients don't have. */
+export const unknownUrl: RequestHandler = (request, response) => {
+  const mount = request.baseUrl.replace(/\/v1$/, '');
+  const path = shortenPath(request);
+  const suggested = suggestPath(path.slice(mount.length));
+  sendRefusal(
+    response,
+    refuseUrl(request, suggested === null ? adviseOn(path) : `Did you mean ${mount}${suggested}?`),
+  );
+};
+
+/** Answers 404 on a path that operators don't have. */
+export const unknownOperatorsUrl: RequestHandler = (request, response) => {
+  const advice = clientsPaths.test(shortenPath(request))
+    ? 'This is the listener for operators: requests for text go to the address of server.host and server.port.'
+    : 'Check the path for typos.';
+  sendRefusal(response, refuseUrl(request, advice));
+};
+
+function refuseUrl(request: Request, advice: string): ReturnType<typeof refuse> {
+  return refuse(
+    'unknown_url',
+    `Unknown request URL: ${shortenMethod(request)} ${shortenPath(request)}. ${advice}`,
+  );
+}
+
+function adviseOn(path: string): string {
+  return operatorsPaths.test(path)
+    ? "The operators' paths are on the admin listener, at another port."
+    : offer;
+}
+
+/** The known path that was probably meant; `null` if none is like this one. */
+function suggestPath(path: string): string | null {
+  const [, tail] = knownTail.exec(path) ?? [];
+  const suggested = tail === undefined ? nearestName(path, paths) : `/v1/${tail}`;
+  return suggested === path ? null : suggested;
+}
+
+/** Without the query, which may hold secrets. */
+function shortenPath({ originalUrl }: Request): string {
+  return (originalUrl.split('?', 1)[0] ?? '').slice(0, maxQuotedPath);
+}
