@@ -15,6 +15,7 @@ interface DoctorFlags {
   readonly model?: string;
   readonly dialect?: DialectFlag;
   readonly timeout: number;
+  readonly wrongKey?: true;
   readonly json?: true;
 }
 
@@ -55,6 +56,7 @@ export function addDoctorCommand(program: Command): void {
       readTimeout,
       defaultTimeoutMs,
     )
+    .option('--wrong-key', 'check, too, that a wrong key is refused')
     .option('--json', 'print JSON')
     .addHelpText('after', help)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? exitCodes.clean : exitCodes.wrongUsage))
@@ -77,6 +79,7 @@ async function runDoctor(url: string | undefined, flags: DoctorFlags): Promise<v
     const options = {
       model: flags.model ?? null,
       callMs: flags.timeout,
+      triesWrongKey: flags.wrongKey === true,
       triesResponses: url !== undefined && flags.dialect === undefined,
       nameSettings,
     };

@@ -15,6 +15,8 @@ export interface DoctorOptions {
   readonly model: string | null;
   /** How long one call may take, in milliseconds. */
   readonly callMs: number;
+  /** Whether it is checked that a wrong key is refused. */
+  readonly triesWrongKey: boolean;
   /** Whether the Responses API is tested at every upstream that has it, whatever the config says. */
   readonly triesResponses: boolean;
   /** The names of an upstream's settings for the operator. */
@@ -27,6 +29,9 @@ export async function* examineUpstreams(
   options: DoctorOptions,
 ): AsyncGenerator<UpstreamReport> {
   const upstreams = composeUpstreams(config, systemClock);
+  const upstreamsWithWrongKey = options.triesWrongKey
+    ? composeUpstreams(withKey(config, wrongKey), systemClock)
+    : null;
   try {
     for (const [name, { allowLinkLocal, timeouts, apiKey, headers }] of Object.entries(config.upstreams)) {
       const connectMs = Math.min(timeouts.connect, options.callMs);
@@ -34,6 +39,7 @@ export async function* examineUpstreams(
       const { callMs } = options;
       const report = await examine(targetOf(name, config, options), {
         upstreams,
+        upstreamsWithWrongKey,
         network,
         clock: systemClock,
         callMs,
@@ -42,7 +48,17 @@ export async function* examineUpstreams(
     }
   } finally {
     await upstreams.close();
+    await upstreamsWithWrongKey?.close();
   }
+}
+
+/** A key that no server has. */
+const wrongKey = 'textgate-doctor-wrong-key';
+
+/** The config with another key at each upstream. */
+function withKey(config: Config, apiKey: string): Config {
+  const entries = Object.entries(config.upstreams).map(([name, upstream]) => [name, { ...upstream, apiKey }]);
+  return { ...config, upstreams: Object.fromEntries(entries) as Config['upstreams'] };
 }
 
 function targetOf(name: string, { upstreams, models }: Config, options: DoctorOptions): Target {

@@ -58,7 +58,7 @@ function findModels(
 
 function askedFrom(asked: string | null, chosen: string | null): string {
   if (asked === null) return ', none of them allowed';
-  return chosen === null ? `; the first one is asked: ${quote(asked)}` : '';
+  return chosen === null ? `; the first one is asked: ${quote(asked)}` : `; ${quote(asked)} is asked`;
 }
 
 function missingModel(name: string, names: readonly string[]): Check {

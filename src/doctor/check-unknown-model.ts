@@ -11,6 +11,9 @@ const unknownModel = 'textgate-doctor-unknown-model';
 /** The statuses with which providers refuse an unknown model. */
 const usualStatuses = new Set([400, 403, 404, 422]);
 
+/** Statuses that say nothing of the model. */
+const busyStatuses = new Set([408, 429, 503, 504, 529]);
+
 /** Checks that a model that does not exist is refused, with an error in the usual form. */
 export async function checkUnknownModel(id: string, asked: Asked, ports: DoctorPorts): Promise<Check> {
   const question = { model: unknownModel, text: 'Say hi.', stream: false, maxOutputTokens: 16 };
@@ -24,6 +27,7 @@ export async function checkUnknownModel(id: string, asked: Asked, ports: DoctorP
       answer.totalMs,
     );
   const { status, totalMs } = answer;
+  if (busyStatuses.has(status)) return skipped(id, `the upstream is busy (status ${status})`);
   if (!usualStatuses.has(status))
     return warning(
       id,

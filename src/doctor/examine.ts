@@ -2,21 +2,19 @@ import type { Asked } from './ask.ts';
 import { checkAnswer } from './check-answers.ts';
 import type { CheckedAnswer } from './check-answers.ts';
 import { checkConnection } from './check-connection.ts';
+import { checkKey, checkWrongKey, keyStatuses } from './check-key.ts';
 import { checkLength } from './check-length.ts';
 import { checkModels } from './check-models.ts';
 import { checkUnknownModel } from './check-unknown-model.ts';
 import { checkUsage } from './check-usage.ts';
 import { dialects } from '../protocol/upstream/dialects.ts';
-import { ok, skipped, worstOf } from './report.ts';
+import { skipped, worstOf } from './report.ts';
 import type { Check, UpstreamReport } from './report.ts';
 import type { DoctorPorts, Target } from './target.ts';
 
 /** The question, and its output cap in tokens: enough for a model that thinks a little before it answers. */
 const shortText = 'Say hi.';
 const shortCap = 256;
-
-/** Statuses that mean: the key or its account is not accepted. */
-const keyStatuses = new Set([401, 402, 403]);
 
 /** Statuses that mean: there is no Responses API at this URL. */
 const noResponses = new Set([404, 405, 501]);
@@ -60,7 +58,8 @@ async function checkProtocol(model: string, target: Target, ports: DoctorPorts):
   if (whole.read === null) return { checks: whole.checks, dialect };
   const stream = await askShortly(`${dialect}.stream`, model, true, asked, target, ports);
   const checks = [
-    keyAccepted(target),
+    checkKey(whole.read, target),
+    ...(await checkWrongKey(model, asked, ports)),
     ...whole.checks,
     ...stream.checks,
     ...checkUsage(`${dialect}.usage`, { whole: whole.read, stream: stream.read }, stream.asked),
@@ -93,10 +92,6 @@ async function askShortly(
   ports: DoctorPorts,
 ): Promise<CheckedAnswer> {
   return checkAnswer(id, { model, text: shortText, stream, maxOutputTokens: shortCap }, asked, target, ports);
-}
-
-function keyAccepted({ source }: Target): Check {
-  return ok('key', source.target.hasKey ? 'accepted' : 'none is set, and none is required');
 }
 
 function isDemo({ url }: Target): boolean {

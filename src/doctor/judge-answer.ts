@@ -40,10 +40,9 @@ function checkOf(id: string, { id: rule, status, detail, advice }: BrokenRule): 
 function mainCheck(id: string, read: ReadAnswer): Check {
   const detail = describeAnswer(read);
   if (read.deltas.length > 0) return ok(id, detail, read.totalMs);
-  const advice =
-    read.thoughtChars > 0
-      ? 'Nothing to change: the model thinks for longer than this test allows.'
-      : 'Check that the model answers at all: no text came within the output cap of this test.';
+  const advice = hasThoughts(read)
+    ? 'Nothing to change: the model thinks for longer than this test allows.'
+    : 'Check that the model answers at all: no text came within the output cap of this test.';
   return warning(id, `${detail}, without any text`, advice, read.totalMs);
 }
 
@@ -81,10 +80,9 @@ function typeOf(contentType: string): string {
 }
 
 function finishedRules(read: ReadAnswer, { source }: Asked): readonly BrokenRule[] {
-  const { violations, firstTextMs, totalMs, deltas, thoughtChars, ending } = read;
+  const { violations, firstTextMs, totalMs, deltas } = read;
   const isLate = totalMs >= leastBufferedMs && (firstTextMs ?? 0) >= totalMs * endShare;
-  const hasThoughts = thoughtChars > 0 || (ending.usage?.reasoningTokens ?? 0) > 0;
-  const isBuffered = read.terms.streamAsked && isLate && deltas.length >= leastPieces && !hasThoughts;
+  const isBuffered = read.terms.streamAsked && isLate && deltas.length >= leastPieces && !hasThoughts(read);
   const rules: BrokenRule[] = [];
   if (violations.has('missing_done'))
     rules.push({
@@ -108,4 +106,9 @@ function finishedRules(read: ReadAnswer, { source }: Asked): readonly BrokenRule
       advice: 'Switch off buffering in the proxy before the server (in nginx: proxy_buffering off).',
     });
   return rules;
+}
+
+/** Whether the model was thinking, by what it sent or by what it counted. */
+function hasThoughts({ thoughtChars, ending: { usage } }: ReadAnswer): boolean {
+  return thoughtChars > 0 || (usage?.reasoningTokens ?? 0) > 0;
 }

@@ -25,6 +25,8 @@ export interface Target {
 /** What an examination needs of the outside. */
 export interface DoctorPorts {
   readonly upstreams: Upstreams;
+  /** The same upstreams with a key that does not exist; `null` if a wrong key is not tried. */
+  readonly upstreamsWithWrongKey: Upstreams | null;
   readonly network: Network;
   readonly clock: Clock;
   /** How long one call may take, in milliseconds. */

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { checkNamed, examineUrl, findings, playProvider } from '../support/examine.ts';
+import { checkNamed, examineUrl, findings, playProvider, wholeBody } from '../support/examine.ts';
 import { sendJson, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startTlsServer } from '../support/tls-server.ts';
@@ -74,11 +74,46 @@ describe('the key', () => {
     expect(checkNamed(report, 'key').advice).toBe('Set upstreams.mine.apiKey.');
   });
 
+  test('that an answer with status 200 does not accept is a fault of the key', async () => {
+    playProvider(upstream, {
+      whole: (response) => sendJson(response, 200, '{"error":{"message":"no","code":401}}'),
+    });
+    const report = await examineUrl(upstream.url, { upstream: { apiKey: 'a-key-for-tests' } });
+    expect(checkNamed(report, 'key').status).toBe('fault');
+  });
+
   test('that is accepted, or not needed', async () => {
     playProvider(upstream);
     expect(checkNamed(await examineUrl(upstream.url), 'key').detail).toMatch(/none is required/);
     const report = await examineUrl(upstream.url, { upstream: { apiKey: 'a-key-for-tests' } });
     expect(checkNamed(report, 'key').detail).toBe('accepted');
+  });
+});
+
+describe('a wrong key', () => {
+  const examineWrongKey = (apiKey?: string) =>
+    examineUrl(upstream.url, { upstream: apiKey === undefined ? {} : { apiKey }, triesWrongKey: true });
+
+  test.each<[string, number, string]>([
+    ['refused with 401 is as it should be', 401, 'ok'],
+    ['refused with another status is a warning', 500, 'warning'],
+    ['accepted is a fault', 200, 'fault'],
+  ])('that is %s', async (_name, status, expected) => {
+    playProvider(upstream, {
+      whole: (response) => {
+        const isWrong = upstream.seen.at(-1)?.headers.authorization !== 'Bearer a-key-for-tests';
+        sendJson(response, isWrong ? status : 200, wholeBody());
+      },
+    });
+    const report = await examineWrongKey('a-key-for-tests');
+    expect([checkNamed(report, 'wrong_key').status, report.status]).toEqual([expected, expected]);
+  });
+
+  test('is not tried at an upstream without a key, nor unless that is wanted', async () => {
+    playProvider(upstream);
+    expect(checkNamed(await examineWrongKey(), 'wrong_key').status).toBe('skipped');
+    const report = await examineUrl(upstream.url, { upstream: { apiKey: 'a-key-for-tests' } });
+    expect(report.checks.map(({ id }) => id)).not.toContain('wrong_key');
   });
 });
 

@@ -113,6 +113,11 @@ describe('a model that does not exist', () => {
   });
 });
 
+test('a busy upstream is not judged by a model that does not exist', async () => {
+  playProvider(upstream, { unknown: (response) => sendJson(response, 429, notFound) });
+  expect(checkNamed(await examineUrl(upstream.url), 'chat.unknown_model').status).toBe('skipped');
+});
+
 describe('a whole answer', () => {
   test.each<[string, string, string]>([
     ['with an error under status 200', '{"error":{"message":"no","code":500}}', 'error_in_answer'],

@@ -1,5 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkNamed, examineUrl, findings, playProvider, sendEvents, wholeBody } from '../support/examine.ts';
+import { plainUsage } from '../support/answers.ts';
+import { localSource } from '../support/model-source.ts';
+import type { ReadAnswer } from '../../src/doctor/ask.ts';
+import { judgeAnswer } from '../../src/doctor/judge-answer.ts';
 import { chatFrames, cut, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 
@@ -256,14 +260,24 @@ describe('what the gateway mends is a warning', () => {
   });
 
   test('text that all arrives at the end of a long stream', async () => {
-    playProvider(upstream, {
-      stream: (response) => {
-        response.writeHead(200, { 'content-type': 'text/event-stream' });
-        response.flushHeaders();
-        setTimeout(() => response.end(chatFrames(['a', 'b', 'c', 'd']).join('')), 2_100);
-      },
-    });
-    const report = await examineUrl(upstream.url);
-    expect(checkNamed(report, 'chat.stream.buffered').advice).toMatch(/proxy_buffering off/);
+    const read = {
+      kind: 'read',
+      contentType: 'text/event-stream',
+      bytes: Buffer.from(good),
+      terms: { contentType: 'text/event-stream', streamAsked: true, finishReason: 'required', sentTokens: 9 },
+      deltas: ['a', 'b', 'c', 'd'],
+      ending: { kind: 'finished', reason: 'stop', rawReason: 'stop', usage: plainUsage },
+      violations: new Set<never>(),
+      implausible: null,
+      thoughtChars: 0,
+      firstTextMs: 4_900,
+      totalMs: 5_000,
+    } as const;
+    const judge = (changes: Partial<ReadAnswer>): readonly string[] =>
+      judgeAnswer('s', { ...read, ...changes }, { dialect: 'chat', source: localSource }).map(({ id }) => id);
+    expect(judge({})).toEqual(['s', 's.buffered']);
+    expect(judge({ firstTextMs: 100 })).toEqual(['s']);
+    expect(judge({ thoughtChars: 10 })).toEqual(['s']);
+    expect(judge({ firstTextMs: 49, totalMs: 50 })).toEqual(['s']);
   });
 });

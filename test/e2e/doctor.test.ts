@@ -15,12 +15,12 @@ afterAll(() => upstream.close());
 
 /** Examines a gateway with its key, as a user would who does not know what is behind the URL. */
 async function examineGateway({ url, key }: TestGateway) {
-  return examineUrl(`${url}/v1`, { upstream: { apiKey: key }, triesResponses: true });
+  return examineUrl(`${url}/v1`, { upstream: { apiKey: key }, triesResponses: true, triesWrongKey: true });
 }
 
 /** All checks of a whole examination over HTTP, of both protocols. */
 const allChecks =
-  'address connection tls models key chat.whole chat.stream chat.usage chat.length chat.unknown_model ' +
+  'address connection tls models key wrong_key chat.whole chat.stream chat.usage chat.length chat.unknown_model ' +
   'responses.whole responses.stream responses.usage responses.length';
 
 describe('textgate doctor finds nothing wrong with a textgate', () => {

@@ -13,6 +13,7 @@ interface ExamineSettings {
   readonly model?: string;
   readonly callMs?: number;
   readonly triesResponses?: boolean;
+  readonly triesWrongKey?: boolean;
 }
 
 /** Examines one upstream at a URL as `textgate doctor` does, with a config in which it is named `mine`. */
@@ -23,6 +24,7 @@ export async function examineUrl(url: string, settings: ExamineSettings = {}): P
     model,
     callMs,
     triesResponses: settings.triesResponses ?? false,
+    triesWrongKey: settings.triesWrongKey ?? false,
     nameSettings: namesInConfig,
   });
   const [report] = await Array.fromAsync(reports);
