@@ -128,6 +128,11 @@ describe('a fault of a Responses stream is named', () => {
       'unclosed_item',
     ],
     [
+      'no text in the last object',
+      good.replace(/"output":\[\{[^]*?\],"parallel/, '"output":[],"parallel'),
+      'text_differs',
+    ],
+    [
       'no closing text',
       good.replaceAll('response.output_text.done', 'response.output_text.other'),
       'text_differs',
