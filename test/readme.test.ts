@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { disconnectTable, settlementTable } from '../src/domain/settlement.ts';
 import { writeContractTables } from './support/contract-table.ts';
+import { writeFaultTable } from './support/fault-table.ts';
 import { compareSection } from './support/generated-section.ts';
 import { pageTexts } from './support/pages.ts';
 
@@ -31,6 +32,11 @@ describe('the documentation', () => {
       '|---|---|---|---|---|',
     ];
     const { wanted, found } = compareSection('the settlement table', [...head, ...rows].join('\n'));
+    expect(found).toBe(wanted);
+  });
+
+  test('has the table of faults in the words of the gateway', () => {
+    const { wanted, found } = compareSection('faults of upstreams', writeFaultTable());
     expect(found).toBe(wanted);
   });
 

@@ -72,6 +72,7 @@ export function createConfigServices(
     stopBackgroundWork: stopProbes,
     async close() {
       stopProbes();
+      models.close();
       await upstreams.close();
     },
   };

@@ -112,8 +112,10 @@ export interface Models {
   readonly lastGood: () => ModelDiscovery['lastGood'];
   /** What is wrong with the latest list of a discovered catalogue, and what to do; `null` if nothing is known to be. */
   readonly problem: () => string | null;
-  /** Fetches the list of a discovered catalogue if it is not known yet; `null` for a configured one. */
+  /** Fetches the list of a discovered catalogue if it is not known yet; `null` for a configured one, and after `close`. */
   fetchList(): Promise<FetchedModelList | null>;
+  /** Ends a fetch under way. */
+  close(): void;
 }
 
 /**
@@ -137,6 +139,7 @@ export function composeModels(
       lastGood: () => catalogue.lastGood,
       problem: () => catalogue.problem,
       fetchList: () => catalogue.fetchList(),
+      close: () => catalogue.close(),
     };
   }
   const catalogue = createModelList(
@@ -152,7 +155,13 @@ export function composeModels(
       })),
     })),
   );
-  return { catalogue, lastGood: () => null, problem: () => null, fetchList: async () => null };
+  return {
+    catalogue,
+    lastGood: () => null,
+    problem: () => null,
+    fetchList: async () => null,
+    close: () => {},
+  };
 }
 
 /** How a model is called at an upstream, in the first of its dialects. The config's check guarantees that both exist. */

@@ -42,7 +42,13 @@ const rowsByClass: Readonly<Record<number, Row>> = {
     cause: 'a redirect, which is not followed',
     advice: `Write the address to which it leads into ${url}.`,
   }),
-  4: ({ url, apiKey }) => ({ cause: 'the request is refused', advice: `Check ${url} and ${apiKey}.` }),
+  4: ({ url, apiKey }, { method }) => ({
+    cause: 'the request is refused',
+    advice:
+      method === 'GET'
+        ? `Check ${url} and ${apiKey}.`
+        : 'The fault is most likely in the request: see what the provider said of it.',
+  }),
   5: () => ({ cause: 'the server failed', advice: 'Check its log, or the status page of the provider.' }),
 };
 

@@ -51,17 +51,21 @@ export interface FailedFetch {
   readonly problem: string;
 }
 
-/** Fetches the list of an upstream, within a time limit. */
+/** Fetches the list of an upstream, within a time limit; `closed` ends it early. */
 export async function fetchModels(
   offer: Offer,
   upstreams: Upstreams,
   clock: Clock,
+  closed: AbortSignal,
 ): Promise<FoundModels | FailedFetch> {
   const limit = new AbortController();
   const cancel = clock.schedule(fetchLimitMs, () => limit.abort());
   const { source, listPath: path } = offer;
   try {
-    const answer = await upstreams.call(getCall(source.upstream, path, fetchLimitMs), limit.signal);
+    const answer = await upstreams.call(
+      getCall(source.upstream, path, fetchLimitMs),
+      AbortSignal.any([limit.signal, closed]),
+    );
     const list = answer.kind === 'fault' ? answer : await readList(answer);
     if (list.kind === 'list') return offerModels(list.models, offer, Math.floor(clock.now() / 1_000));
     const call = { method: 'GET', path, target: source.target, limitMs: fetchLimitMs } as const;

@@ -30,8 +30,10 @@ export interface ModelDiscovery extends ModelCatalogue {
   readonly lastGood: ReadonlyMap<string, OfferedModel> | null;
   /** What is wrong with the latest list or its call, and what to do; `null` if nothing is. */
   readonly problem: string | null;
-  /** Fetches the list if it is not known yet. */
-  fetchList(): Promise<FetchedModelList>;
+  /** Fetches the list if it is not known yet; `null` after `close`. */
+  fetchList(): Promise<FetchedModelList | null>;
+  /** Ends a fetch under way: its failure is no fault of the upstream, and is not reported. */
+  close(): void;
 }
 
 /** What the discovery needs. */
@@ -59,10 +61,12 @@ export function createModelDiscovery(
   let problem: string | null = null;
   let fetchedMs = Number.NEGATIVE_INFINITY;
   let fetching: Promise<void> | null = null;
+  const closed = new AbortController();
 
   const fetchList = async (): Promise<void> => {
     fetchedMs = clock.monotonicMs();
-    const fetched = await fetchModels(offer, ports.upstreams, clock);
+    const fetched = await fetchModels(offer, ports.upstreams, clock, closed.signal);
+    if (closed.signal.aborted) return;
     health.contacted(upstream, fetched.kind === 'failed' ? fetched.problem : null);
     if (fetched.kind === 'found') models = fetched.models;
     problem = fetched.kind === 'failed' ? fetched.problem : problemIn(fetched, offer);
@@ -89,8 +93,9 @@ export function createModelDiscovery(
     },
     async fetchList() {
       await current();
-      return { upstream, count: models?.size ?? 0, problem };
+      return closed.signal.aborted ? null : { upstream, count: models?.size ?? 0, problem };
     },
+    close: () => closed.abort(),
     async find(id) {
       const known = await current();
       if (isRefusal(known)) return known;

@@ -100,7 +100,7 @@ describe('the diagnosis of a failed call', () => {
   test.each<[url: string, isSuggested: boolean]>([
     ['http://127.0.0.1:8000', true],
     ['http://127.0.0.1:8000/', true],
-    ['http://v1.test/openai', true],
+    ['http://v1/openai', true],
     ['http://127.0.0.1:8000/v1', false],
     ['http://127.0.0.1:8000/v1/', false],
     ['https://generativelanguage.test/v1beta', false],
@@ -145,6 +145,14 @@ describe('the diagnosis of a failed call', () => {
     expect(cause).toBe(
       'POST https://model.test/v1/chat/completions?key=…&api-version=…: not found (status 404)',
     );
+  });
+
+  test('looks for the fault in a client’s request that is refused, and not in the settings', () => {
+    const call = { method: 'POST', path: '/chat/completions', target: localTarget() } as const;
+    for (const code of [400, 413, 422])
+      expect(diagnose(call, status(code)).advice).toBe(
+        'The fault is most likely in the request: see what the provider said of it.',
+      );
   });
 
   test('asks for the name of the model where an answer was not found', () => {

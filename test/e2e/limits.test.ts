@@ -159,6 +159,22 @@ describe('the limit of requests per minute', () => {
     expect((await ask()).status).toBe(429);
   });
 
+  test('counts a request that is refused for its body or model, but none without a valid key', async () => {
+    const remainingAfter = async (body: unknown, headers: Record<string, string> = {}) => {
+      const response = await gateway.post('/v1/chat/completions', body, { headers });
+      await response.text();
+      return [response.status, response.headers.get('x-ratelimit-remaining-requests')];
+    };
+    expect(await remainingAfter('{')).toEqual([400, '59']);
+    expect(await remainingAfter({ model: 'nothing', messages: [{ role: 'user', content: 'x' }] })).toEqual([
+      404,
+      '58',
+    ]);
+    expect(await remainingAfter('{}', { authorization: 'Bearer wrong' })).toEqual([401, null]);
+    expect(await remainingAfter('x'.repeat(2_000_000))).toEqual([413, '57']);
+    expect(await remainingAfter('{}', { 'content-type': 'text/plain' })).toEqual([415, '56']);
+  });
+
   test('does not count requests for the models', async () => {
     const { secret } = await gateway.gateway.createKey('one', { requestsPerMinute: 1 });
     for (let round = 0; round < 5; round++) {

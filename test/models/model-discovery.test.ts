@@ -212,6 +212,15 @@ describe('discovered models', () => {
     expect(changes[0]).toContain(': no answer within 5 s.');
   });
 
+  test('report nothing when the gateway closes while their list is fetched', async () => {
+    const listing = createListing();
+    const { models, changes, contacts } = discover(listing);
+    listing.hang();
+    const fetched = models.fetchList();
+    models.close();
+    expect([await fetched, changes, contacts, models.problem]).toEqual([null, [], [], null]);
+  });
+
   test('have the creation time of the list, unless that is missing or the time of the list itself', async () => {
     const listing = createListing();
     const clock = createFakeClock();
