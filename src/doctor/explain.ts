@@ -12,6 +12,9 @@ export function failedCall(
   { source }: Target,
   { callMs }: DoctorPorts,
 ): Check {
-  const { cause, advice } = diagnose({ ...call, target: source.target, limitMs: callMs }, result);
+  const { cause, advice } = diagnose(
+    { ...call, target: source.target, limitMs: Math.min(callMs, source.totalMs) },
+    result,
+  );
   return fault(id, cause, advice);
 }
