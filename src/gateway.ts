@@ -1,3 +1,5 @@
+// oxlint-disable-next-line import/no-unassigned-import -- it has to run before the other imports
+import './shared/require-node.ts';
 import { randomUUID } from 'node:crypto';
 import { Router } from 'express';
 import { createActiveServices } from './composition/active-services.ts';
@@ -16,6 +18,7 @@ import type { FetchedModelList } from './models/model-discovery.ts';
 import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts';
 import { isRefusal } from './shared/errors.ts';
 import { createLog } from './telemetry/logger.ts';
+import type { LogFormat, LogLevel } from './telemetry/logger.ts';
 
 export type { ConfigInput } from './config/schema.ts';
 
@@ -35,7 +38,7 @@ export interface Gateway {
   modelNames(): Promise<readonly string[]>;
   /**
    * Replaces the config in force, whole or not at all: throws `ConfigError` if the new one has faults. Running requests
-   * finish under the old one. Returns the sections that differ and that only a restart changes.
+   * finish under the old one. Returns the settings that differ and that only a restart changes, such as `server.port`.
    */
   reload(input: ConfigInput): readonly string[];
   /**
@@ -51,7 +54,9 @@ export interface Gateway {
 export interface GatewayOptions {
   /** The bearer token of `/admin`. Without one here or in the config it is random, and `/admin` can't be used. */
   readonly adminToken?: string;
-  readonly logLevel?: 'info' | 'warn' | 'silent';
+  readonly logLevel?: LogLevel;
+  /** Lines for people, or JSON; by default, JSON unless standard output is a terminal. */
+  readonly logFormat?: LogFormat;
   /** Receives the log, one line at a time; the default is standard output. */
   readonly logDestination?: { write(line: string): void };
   readonly clock?: Clock;
@@ -95,7 +100,7 @@ export function composeGateway(
   nameSettings: NameSettings = namesInConfig,
 ): ComposedGateway {
   const clock = options.clock ?? systemClock;
-  const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination);
+  const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination, options.logFormat);
   const tracing = readTracingSettings();
   const processServices = createProcessServices(config, { tracing, nameSettings }, clock, log);
   const { storage, keyManagement, inFlight, tokens } = processServices;

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { disconnectTable, settlementTable } from '../src/domain/settlement.ts';
+import { writeConfigTables } from './support/config-tables.ts';
 import { writeContractTables } from './support/contract-table.ts';
 import { writeFaultTable } from './support/fault-table.ts';
 import { compareSection } from './support/generated-section.ts';
@@ -15,6 +16,11 @@ const maxReadmeLines = 220;
 describe('the documentation', () => {
   test('has the compatibility tables of the registry', () => {
     const { wanted, found } = compareSection('compatibility tables', writeContractTables());
+    expect(found).toBe(wanted);
+  });
+
+  test('has the config keys of the schema', () => {
+    const { wanted, found } = compareSection('config keys', writeConfigTables());
     expect(found).toBe(wanted);
   });
 

@@ -70,8 +70,8 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   telemetry: [
     'prom-client',
     'pino',
-    'pino-pretty',
-    'node:module',
+    'string-width',
+    'node:util',
     'node:fs',
     'node:net',
     'node:stream',

@@ -138,6 +138,8 @@ async function recover(
   // Records whose settlements still wait must stay open; the sweep closes the others.
   if ((await queue.flush()) > 0) return 0;
   return records.closeLostRecords().catch((error: unknown) => {
+    // A shutdown that begins during the start is no fault: the next start closes them.
+    if (error instanceof StorageError && error.reason === 'closed') throw error;
     onFault('records of an earlier process could not be closed', error);
     return 0;
   });

@@ -1,15 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { adminTokenFile, readAdminToken } from '../config/admin-token.ts';
-import { readVariable } from '../config/environment.ts';
-import { defaultAdminPort, defaultHost } from '../config/schema.ts';
-import { maxPageSize } from '../http/checked-input.ts';
+import { adminTokenFile } from '../config/admin-token.ts';
+import { maxPageSize } from '../domain/page-size.ts';
+import { findGateway } from './find-gateway.ts';
 
 /** How long a command waits for the gateway, in milliseconds. */
 const timeoutMs = 10_000;
 
 /**
- * Calls the admin listener; returns the parsed body, or throws an `Error` whose message says what to do. CSV is
+ * Calls the admin listener; returns the parsed body, or throws an `Error` whose message says what to do
+ * (`AdminRefusal` if the gateway refused the call). CSV is
  * returned as text, with the cursor of the next page.
  */
 export async function callAdmin(
@@ -18,7 +18,7 @@ export async function callAdmin(
   body?: object,
   accept = 'application/json',
 ): Promise<unknown> {
-  const { url, token } = findGateway();
+  const { url, token } = await findGateway();
   const response = await fetch(url + path, {
     method,
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept },
@@ -39,7 +39,7 @@ export async function callAdmin(
  * Resolves with the answer when it begins; throws as `callAdmin` does.
  */
 export async function openAdmin(path: string): Promise<IncomingMessage> {
-  const { url, token } = findGateway();
+  const { url, token } = await findGateway();
   const { request } = url.startsWith('https:') ? await import('node:https') : await import('node:http');
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     request(url + path, { headers: { authorization: `Bearer ${token}` } }, resolve)
@@ -54,30 +54,30 @@ interface AdminError {
   readonly error?: { readonly message: string };
 }
 
-/** The address of the admin listener, without a slash at its end, and the admin token. */
-function findGateway(): { readonly url: string; readonly token: string } {
-  const port = readVariable(process.env, 'TEXTGATE_ADMIN_PORT') ?? defaultAdminPort;
-  const url = readVariable(process.env, 'TEXTGATE_ADMIN_URL') ?? `http://${defaultHost}:${port}`;
-  const token = readVariable(process.env, 'TEXTGATE_ADMIN_TOKEN') ?? readAdminToken(adminTokenFile);
-  if (token === null)
-    throw new Error(
-      `no admin token: set TEXTGATE_ADMIN_TOKEN, or run this command in the folder with ${adminTokenFile}`,
-    );
-  return { url: url.replace(/\/+$/, ''), token };
-}
-
 function unreachable(url: string): Error {
   return new Error(
     `the gateway does not answer on ${url}: start it, or set TEXTGATE_ADMIN_URL to its admin address`,
   );
 }
 
-function refused(status: number, { error }: AdminError): Error {
-  if (status === 401)
-    return new Error(
-      `${error?.message ?? ''} Set TEXTGATE_ADMIN_TOKEN to the gateway's token; the default is ${adminTokenFile} in this folder.`,
-    );
-  return new Error(error?.message ?? `status ${status}`);
+/** A refusal by the admin listener. */
+export class AdminRefusal extends Error {
+  /** The HTTP status. */
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.name = 'AdminRefusal';
+    this.status = status;
+  }
+}
+
+function refused(status: number, { error }: AdminError): AdminRefusal {
+  const hint =
+    status === 401
+      ? ` Set TEXTGATE_ADMIN_TOKEN to the gateway's token; the default is ${adminTokenFile} in this folder.`
+      : '';
+  return new AdminRefusal(status, `${error?.message ?? `status ${status}.`}${hint}`);
 }
 
 /** A page of a list, with the cursor of the next page; `null` after the last one. */

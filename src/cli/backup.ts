@@ -9,10 +9,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Command } from 'commander';
 import { whyDamaged } from '../storage/sqlite/check-file.ts';
 import { openAdmin } from './admin-client.ts';
-import { report } from './output.ts';
+import { describeError } from './describe-error.ts';
 
 /**
  * How many bytes are written between two syncs to the disk: a larger sync would delay the commits of a gateway on the
@@ -20,28 +19,17 @@ import { report } from './output.ts';
  */
 const syncBytes = 4_194_304;
 
-/** Adds `textgate backup`. */
-export function addBackupCommand(program: Command): void {
-  program
-    .command('backup <file>')
-    .description("copy the running gateway's database to a file, and check the copy")
-    .option('--force', 'replace an existing file')
-    .action((file: string, { force = false }: { force?: boolean }) => report(() => backUp(file, force)));
-}
-
 /**
  * Renames the copy to its final name only when it is complete, synced to the disk and checked. So a file with that name
  * is a usable backup, and a failed copy leaves the previous one unchanged.
  */
-async function backUp(file: string, force: boolean): Promise<string> {
+export async function backUp(file: string, force: boolean): Promise<string> {
   if (existsSync(file) && !force) throw new Error(`${file} exists: choose another file, or use --force`);
   const answer = await openAdmin('/admin/backup');
   const partial = `${file}.partial-${process.pid}`;
   try {
     await save(answer, partial).catch((error: unknown) => {
-      throw new Error(
-        `the backup was interrupted: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      throw new Error(`the backup was interrupted: ${describeError(error)}`, { cause: error });
     });
     const damage = whyDamaged(partial);
     if (damage !== null) throw new Error(`the backup was damaged and has been deleted: ${damage}`);

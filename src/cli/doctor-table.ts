@@ -1,8 +1,7 @@
 import type { Check, UpstreamReport } from '../doctor/report.ts';
 import { escapeControlCharacters } from '../shared/control-characters.ts';
-
-/** The width of the output, in columns. */
-const maxColumns = 100;
+import { count } from '../shared/count.ts';
+import { maxColumns, wrap } from './output.ts';
 
 /** The columns of the status and of a check's id; a longer id is followed by its detail without a gap. */
 const statusColumns = 9;
@@ -21,9 +20,10 @@ function writeCheck({ status, id, detail, advice }: Check): readonly string[] {
   const isShort = id.length < idColumns;
   const column = isShort ? textColumn + idColumns : textColumn;
   const shown = escapeControlCharacters(isShort ? detail : `${id}: ${detail}`);
-  const [first = '', ...rest] = wrap(shown, column);
+  const [first = '', ...rest] = wrap(shown, maxColumns - column);
   const head = `  ${status.padEnd(statusColumns)}${isShort ? id.padEnd(idColumns) : ''}`;
-  const advices = advice === null ? [] : wrap(`→ ${escapeControlCharacters(advice)}`, textColumn);
+  const advices =
+    advice === null ? [] : wrap(`→ ${escapeControlCharacters(advice)}`, maxColumns - textColumn);
   return [head + first, ...indent(rest, column), ...indent(advices, textColumn)];
 }
 
@@ -31,23 +31,11 @@ function indent(lines: readonly string[], column: number): readonly string[] {
   return lines.map((line) => ' '.repeat(column) + line);
 }
 
-/** Breaks a text at blanks into lines that fit from a column on; a longer word stays whole. */
-function wrap(text: string, column: number): readonly string[] {
-  const lines: string[] = [];
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1);
-    if (last === undefined || column + last.length + 1 + word.length > maxColumns) lines.push(word);
-    else lines[lines.length - 1] = `${last} ${word}`;
-  }
-  return lines;
-}
-
 /** The last line: how many upstreams there are, and how many have faults or warnings. */
 export function writeSummary(reports: readonly UpstreamReport[]): string {
-  const count = (status: UpstreamReport['status']): number =>
+  const having = (status: UpstreamReport['status']): number =>
     reports.filter((report) => report.status === status).length;
-  const total = `${reports.length} ${reports.length === 1 ? 'upstream' : 'upstreams'}`;
-  return `${total}: ${count('ok')} ok, ${count('warning')} with warnings, ${count('fault')} with faults`;
+  return `${count(reports.length, 'upstream')}: ${having('ok')} ok, ${having('warning')} with warnings, ${having('fault')} with faults`;
 }
 
 /** All reports as one JSON object. */

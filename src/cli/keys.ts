@@ -1,7 +1,8 @@
-import { InvalidArgumentError, Option } from 'commander';
-import type { Command } from 'commander';
+import { parseUsd } from '../shared/money.ts';
 import { callAdmin, readList } from './admin-client.ts';
-import { report, writeTable } from './output.ts';
+import { findKeyId, keyPath } from './find-key.ts';
+import { writeTable } from './output.ts';
+import type { Json } from './output.ts';
 
 /** A key as the admin listener returns it; it has `key`, the secret, only when it was just created or rotated. */
 interface KeyObject {
@@ -18,8 +19,8 @@ interface KeyObject {
   };
   readonly compatibility: {
     readonly sampling: string;
-    readonly unknownFields: string;
-    readonly responsesDone: boolean;
+    readonly unknown_fields: string;
+    readonly responses_done: boolean;
   };
   readonly balance: string | null;
   readonly held: string;
@@ -29,7 +30,7 @@ interface KeyObject {
 }
 
 /** The options of `create` and `update`, as commander names them. */
-interface KeyOptions {
+export interface KeyOptions extends Json {
   readonly name?: string;
   readonly concurrency?: number;
   readonly requestsPerMinute?: number;
@@ -40,60 +41,22 @@ interface KeyOptions {
   readonly sampling?: string;
   readonly unknownFields?: string;
   readonly responsesDone?: string;
-  readonly json?: true;
 }
 
-interface Json {
-  readonly json?: true;
+/** The options of `list`. */
+export interface ListOptions extends Json {
+  /** The order; newest first without it. */
+  readonly sort?: 'created' | 'name' | 'spent' | 'balance';
 }
 
-/** Adds `textgate keys create|list|show|update|revoke|rotate|credit`. */
-export function addKeysCommands(program: Command): void {
-  const keys = program.command('keys').description('create and manage the API keys of clients');
-  const add = (signature: string, description: string): Command =>
-    keys.command(signature).description(description).option('--json', 'print JSON');
-
-  withSettings(add('create <name>', 'create a key; its secret is shown only once'))
-    .option('--balance <usd>', 'prepaid balance in USD; unlimited without it')
-    .action((name: string, options: KeyOptions) => report(() => createKey(name, options)));
-  add('list', 'list all keys, newest first').action((options: Json) => report(() => listKeys(options)));
-  add('show <id>', 'show one key').action((id: string, options: Json) => report(() => showKey(id, options)));
-  withSettings(add('update <id>', 'change a key; options that are not given stay as they are'))
-    .option('--name <name>', 'new name')
-    .action((id: string, options: KeyOptions) => report(() => updateKey(id, options)));
-  add('revoke <id>', 'revoke a key; its next request is refused').action((id: string, options: Json) =>
-    report(() => revokeKey(id, options)),
-  );
-  add('rotate <id>', 'create a new secret for a key; it is shown only once')
-    .option('--grace <duration>', 'how long the old secret stays valid, such as 1h', '0s')
-    .action((id: string, options: Json & { grace: string }) => report(() => rotateKey(id, options)));
-  add('credit <id> <usd>', "add to a key's balance")
-    .requiredOption('--reference <text>', 'id of the payment; the same reference is booked only once')
-    .action((id: string, amount: string, options: Json & { reference: string }) =>
-      report(() => creditKey(id, amount, options)),
-    );
+/** The options of `rotate`. */
+export interface RotateOptions extends Json {
+  readonly grace: string;
 }
 
-/** Adds the options that `create` and `update` share. */
-function withSettings(command: Command): Command {
-  return command
-    .option('--concurrency <n>', 'how many requests may be in progress at once', wholeNumber)
-    .option('--requests-per-minute <n>', 'how many requests may start within any 60 seconds', wholeNumber)
-    .option('--queue-wait <duration>', 'how long a request may wait for a slot, such as 5s')
-    .option('--model <name...>', 'restrict to these models; `all` lifts the restriction')
-    .option('--expires <time>', 'when the key expires, such as 2030-01-01T00:00:00Z, or never')
-    .addOption(
-      new Option('--sampling <policy>', 'how to treat sampling parameters').choices(['strip', 'strict']),
-    )
-    .addOption(
-      new Option('--unknown-fields <policy>', 'how to treat unknown fields').choices(['reject', 'ignore']),
-    )
-    .addOption(
-      new Option('--responses-done <bool>', 'whether Responses streams end with [DONE]').choices([
-        'true',
-        'false',
-      ]),
-    );
+/** The options of `credit`. */
+export interface CreditOptions extends Json {
+  readonly reference?: string;
 }
 
 function settingsOf(options: KeyOptions): object {
@@ -105,13 +68,31 @@ function settingsOf(options: KeyOptions): object {
   return { ...rest, models, expiresAt: expires === 'never' ? null : expires, compatibility };
 }
 
-async function createKey(name: string, options: KeyOptions): Promise<string> {
+/** Creates a key and prints its secret. */
+export async function createKey(name: string, options: KeyOptions): Promise<string> {
   const made = (await callAdmin('POST', '/admin/keys', { name, ...settingsOf(options) })) as KeyObject;
   return options.json ? JSON.stringify(made) : writeSecret(made);
 }
 
-async function listKeys({ json }: Json): Promise<string> {
-  const keys = (await readList('/admin/keys')) as KeyObject[];
+/** The orders of a list: the listener's own has the newest key first, and large amounts come first. */
+const orders: Readonly<
+  Record<NonNullable<ListOptions['sort']>, (one: KeyObject, other: KeyObject) => number>
+> = {
+  created: () => 0,
+  name: (one, other) => one.name.localeCompare(other.name),
+  spent: (one, other) => nanosOf(other.spent) - nanosOf(one.spent),
+  balance: (one, other) => nanosOf(other.balance) - nanosOf(one.balance),
+};
+
+/** An amount in nano-USD, for comparisons; a key without a balance comes last. */
+function nanosOf(amount: string | null): number {
+  if (amount === null) return -Number.MAX_VALUE;
+  return amount.startsWith('-') ? -(parseUsd(amount.slice(1)) ?? 0) : (parseUsd(amount) ?? 0);
+}
+
+/** Lists all keys, as a table or JSON. */
+export async function listKeys({ json, sort = 'created' }: ListOptions): Promise<string> {
+  const keys = ((await readList('/admin/keys')) as KeyObject[]).toSorted(orders[sort]);
   if (json) return JSON.stringify(keys);
   return writeTable(
     ['ID', 'NAME', 'CREATED', 'CONCURRENCY', 'PER MINUTE', 'BALANCE', 'SPENT', 'STATE'],
@@ -128,8 +109,9 @@ async function listKeys({ json }: Json): Promise<string> {
   );
 }
 
-async function showKey(id: string, { json }: Json): Promise<string> {
-  const key = (await callAdmin('GET', pathOf(id))) as KeyObject;
+/** Prints one key. */
+export async function showKey(idOrName: string, { json }: Json): Promise<string> {
+  const key = (await callAdmin('GET', keyPath(await findKeyId(idOrName)))) as KeyObject;
   if (json) return JSON.stringify(key);
   return writeTable(
     ['', ''],
@@ -144,8 +126,8 @@ async function showKey(id: string, { json }: Json): Promise<string> {
       ['requests per minute', String(key.limits.requests_per_minute)],
       ['wait for a slot', `${key.limits.queue_wait_ms / 1_000}s`],
       ['sampling', key.compatibility.sampling],
-      ['unknown fields', key.compatibility.unknownFields],
-      ['[DONE] in responses', String(key.compatibility.responsesDone)],
+      ['unknown fields', key.compatibility.unknown_fields],
+      ['[DONE] in responses', String(key.compatibility.responses_done)],
       ['balance', key.balance ?? 'none set'],
       ['held', key.held],
       ['spent', key.spent],
@@ -153,33 +135,45 @@ async function showKey(id: string, { json }: Json): Promise<string> {
   ).trimStart();
 }
 
-async function updateKey(id: string, options: KeyOptions): Promise<string> {
+/** Changes the settings of a key that are given. */
+export async function updateKey(idOrName: string, options: KeyOptions): Promise<string> {
   const { json: _json, ...changes } = options;
   if (Object.keys(changes).length === 0)
     throw new Error('nothing to change: give at least one option (see --help)');
-  const changed = await callAdmin('PATCH', pathOf(id), settingsOf(options));
+  const id = await findKeyId(idOrName);
+  const changed = await callAdmin('PATCH', keyPath(id), settingsOf(options));
   return options.json
     ? JSON.stringify(changed)
     : `${id} is changed; the change applies from its next request on`;
 }
 
-async function revokeKey(id: string, { json }: Json): Promise<string> {
-  const revoked = await callAdmin('DELETE', pathOf(id));
+/** Revokes a key. */
+export async function revokeKey(idOrName: string, { json }: Json): Promise<string> {
+  const id = await findKeyId(idOrName);
+  const revoked = await callAdmin('DELETE', keyPath(id));
   return json ? JSON.stringify(revoked) : `${id} is revoked: its next request is refused`;
 }
 
-async function rotateKey(id: string, { grace, json }: Json & { grace: string }): Promise<string> {
-  const rotated = (await callAdmin('POST', `${pathOf(id)}/rotate`, { grace })) as KeyObject;
+/** Gives a key another secret and prints it. */
+export async function rotateKey(idOrName: string, { grace, json }: RotateOptions): Promise<string> {
+  const id = await findKeyId(idOrName);
+  const rotated = (await callAdmin('POST', `${keyPath(id)}/rotate`, { grace })) as KeyObject;
   return json ? JSON.stringify(rotated) : writeSecret(rotated);
 }
 
-async function creditKey(
-  id: string,
+/** Adds to the balance of a key, once per reference. */
+export async function creditKey(
+  idOrName: string,
   amount: string,
-  { reference, json }: Json & { reference: string },
+  { reference, json }: CreditOptions,
 ): Promise<string> {
-  const before = (await callAdmin('GET', pathOf(id))) as KeyObject;
-  const credit = (await callAdmin('POST', `${pathOf(id)}/credits`, { amount, reference })) as {
+  if (reference === undefined)
+    throw new Error(
+      '--reference is missing: give the id of the payment, such as an invoice number. The same reference is booked only once, so that the command can be repeated when its answer was lost',
+    );
+  const id = await findKeyId(idOrName);
+  const before = (await callAdmin('GET', keyPath(id))) as KeyObject;
+  const credit = (await callAdmin('POST', `${keyPath(id)}/credits`, { amount, reference })) as {
     booked: boolean;
     balance: string;
   };
@@ -191,10 +185,6 @@ async function creditKey(
   return `${credit.booked ? 'booked' : 'already booked earlier'}; the balance is ${credit.balance} USD${first}`;
 }
 
-function pathOf(id: string): string {
-  return `/admin/keys/${encodeURIComponent(id)}`;
-}
-
 function writeSecret({ id, key }: KeyObject): string {
   // On standard error, so that a shell can capture the secret alone.
   console.error(`key id: ${id}; its secret is shown only once:`);
@@ -204,10 +194,4 @@ function writeSecret({ id, key }: KeyObject): string {
 function stateOf({ revoked_at: revokedAt, expires_at: expiresAt }: KeyObject): string {
   if (revokedAt !== null) return 'revoked';
   return expiresAt !== null && Date.parse(expiresAt) <= Date.now() ? 'expired' : 'active';
-}
-
-function wholeNumber(text: string): number {
-  const value = Number(text);
-  if (Number.isInteger(value) && value > 0) return value;
-  throw new InvalidArgumentError('Expected a whole number of 1 or more.');
 }

@@ -1,11 +1,20 @@
 import { escapeControlCharacters } from '../shared/control-characters.ts';
+import { describeError } from './describe-error.ts';
+
+/** The option of commands that print JSON. */
+export interface Json {
+  readonly json?: true;
+}
+
+/** The longest line of texts for people, in characters. */
+export const maxColumns = 100;
 
 /** Runs a command's work; a failure becomes one line on standard error and a non-zero exit. */
 export async function report(work: () => Promise<string>): Promise<void> {
   try {
     console.log(await work());
   } catch (error) {
-    console.error(`textgate: ${error instanceof Error ? error.message : String(error)}`);
+    console.error(`textgate: ${describeError(error)}`);
     process.exitCode = 1;
   }
 }
@@ -24,4 +33,27 @@ export function writeTable(head: readonly string[], cells: readonly (readonly st
         .trimEnd(),
     )
     .join('\n');
+}
+
+/**
+ * Formats labelled texts, one below the other. Texts are wrapped between words so that no line is longer than 100
+ * characters, and control characters in them are escaped.
+ */
+export function writeFields(fields: readonly (readonly [label: string, text: string])[]): string {
+  const width = Math.max(...fields.map(([label]) => label.length)) + 2;
+  return fields
+    .map(([label, text]) => {
+      const lines = wrap(escapeControlCharacters(text), maxColumns - width);
+      return lines.map((line, index) => (index === 0 ? label : '').padEnd(width) + line).join('\n');
+    })
+    .join('\n');
+}
+
+/** Breaks a text into lines; a word that is longer than a line is broken, too. */
+export function wrap(text: string, columns: number): readonly string[] {
+  return (
+    text.match(new RegExp(`.{1,${columns}}(?=\\s|$)|.{1,${columns}}`, 'gu'))?.map((line) => line.trim()) ?? [
+      '',
+    ]
+  );
 }

@@ -1,25 +1,49 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { addBackupCommand } from './backup.ts';
-import { addConfigCommands } from './config.ts';
-import { addDoctorCommand } from './doctor.ts';
-import { addKeysCommands } from './keys.ts';
-import { addRecordsCommands } from './records.ts';
-import { addServeCommand } from './serve.ts';
+import { addBackupCommand } from './commands/backup.ts';
+import { addCompletionCommand } from './commands/completion.ts';
+import { addConfigCommands } from './commands/config.ts';
+import { addDoctorCommand } from './commands/doctor.ts';
+import { addHealthCommand } from './commands/health.ts';
+import { addKeysCommands } from './commands/keys.ts';
+import { addRecordsCommands } from './commands/records.ts';
+import { addRequestCommands } from './commands/requests.ts';
+import { addServeCommand } from './commands/serve.ts';
 
-/** The `textgate` command. */
-export function createProgram(): Command {
+const examples = `
+Examples:
+  textgate serve                                        with a built-in demo instead of a provider
+  textgate --upstream http://127.0.0.1:8000/v1          in front of a server; \`serve\` may be left out
+  textgate serve --config textgate.yaml
+`;
+
+/** The options of `textgate` itself; any other option without a command belongs to `serve`. */
+const ownOptions = new Set(['-h', '--help', '-V', '--version']);
+
+/** Runs `textgate` with its arguments. The process's exit code says how it ended. */
+export async function runProgram(args: readonly string[]): Promise<void> {
+  const [first = ''] = args;
+  const isServing = first.startsWith('-') && !ownOptions.has(first);
+  await createProgram().parseAsync(isServing ? ['serve', ...args] : args, { from: 'user' });
+}
+
+/** The `textgate` command. Its actions load their code when they run, so that `--help` and `--version` are quick. */
+function createProgram(): Command {
   const program = new Command('textgate')
     .description('A text-only LLM gateway: Chat Completions and Responses in front of any provider.')
     .version(readVersion())
     .showHelpAfterError('(see --help)')
-    .showSuggestionAfterError();
+    .showSuggestionAfterError()
+    .addHelpText('after', examples);
   addServeCommand(program);
+  addHealthCommand(program);
   addConfigCommands(program);
   addDoctorCommand(program);
   addKeysCommands(program);
   addRecordsCommands(program);
+  addRequestCommands(program);
   addBackupCommand(program);
+  addCompletionCommand(program);
   return program;
 }
 

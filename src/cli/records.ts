@@ -1,7 +1,7 @@
-import { json as readJson } from 'node:stream/consumers';
-import type { Command } from 'commander';
-import { openAdmin, readCsv, readList } from './admin-client.ts';
-import { report, writeTable } from './output.ts';
+import { nearestName } from '../shared/nearest-name.ts';
+import { readCsv, readList } from './admin-client.ts';
+import { findKeyId } from './find-key.ts';
+import { writeTable } from './output.ts';
 
 /** The fields of a record that the table prints. */
 interface RecordObject {
@@ -14,44 +14,43 @@ interface RecordObject {
   readonly charge: string;
 }
 
-interface RecordOptions {
+/** The options of `records`, as commander names them. */
+export interface RecordOptions {
   readonly key?: string;
   readonly model?: string;
   readonly from?: string;
   readonly to?: string;
-  readonly limit?: string;
+  readonly limit?: number;
   readonly csv?: true;
   readonly json?: true;
 }
 
-/** Adds `textgate records` and `textgate ledger verify`. */
-export function addRecordsCommands(program: Command): void {
-  program
-    .command('records')
-    .description('list consumption records, newest first')
-    .option('--key <id>', 'only records of this key')
-    .option('--model <name>', 'only records of this model')
-    .option('--from <time>', 'only records from this time on, such as 2030-01-01T00:00:00Z')
-    .option('--to <time>', 'only records before this time')
-    .option('--limit <n>', 'only the newest n records; all by default')
-    .option('--csv', 'print CSV')
-    .option('--json', 'print JSON')
-    .action((options: RecordOptions) => report(() => listRecords(options)));
-  const ledger = program.command('ledger').description('check the ledger behind the balances');
-  ledger
-    .command('verify')
-    .description('recompute all balances, holds and charges from their rows, and compare')
-    .option('--json', 'print JSON')
-    .action((options: { json?: true }) => report(() => verifyLedger(options)));
-}
+/** How many rows a table on a terminal has without `--limit`. */
+const terminalRows = 20;
 
-async function listRecords({ csv, json, limit, ...filter }: RecordOptions): Promise<string> {
-  const query = new URLSearchParams(filter).toString();
-  const most = limit === undefined ? Number.POSITIVE_INFINITY : Number(limit);
-  if (!(most >= 1)) throw new Error('--limit: expected a whole number of 1 or more');
-  if (csv) return readCsv('/admin/records', query, most);
+/** In how many of the newest records the nearest name of an unknown model is searched. */
+const maxSearchedRecords = 1_000;
+
+/**
+ * Lists records, as a table, JSON or CSV. A table on a terminal is short unless `--limit` is given; everything else is
+ * complete. Throws if no record has the model.
+ */
+export async function listRecords({ csv, json, limit, key, ...filter }: RecordOptions): Promise<string> {
+  const keyId = key === undefined ? {} : { key: await findKeyId(key) };
+  const query = new URLSearchParams({ ...filter, ...keyId }).toString();
+  if (filter.model !== undefined) await requireModel(filter.model);
+  if (csv) return readCsv('/admin/records', query, limit ?? Infinity);
+  const isShort = limit === undefined && !json && process.stdout.isTTY;
+  // One more than is printed shows whether there are older ones.
+  const most = isShort ? terminalRows + 1 : (limit ?? Infinity);
   const records = (await readList('/admin/records', query, most)) as RecordObject[];
   if (json) return JSON.stringify(records);
+  if (records.length === 0) return 'no records';
+  if (!isShort || records.length <= terminalRows) return tableOf(records);
+  return `${tableOf(records.slice(0, terminalRows))}\nolder records: --limit ${terminalRows * 5}, or all with --csv or --json`;
+}
+
+function tableOf(records: readonly RecordObject[]): string {
   return writeTable(
     ['REQUEST', 'KEY', 'CREATED', 'MODEL', 'OUTCOME', 'IN', 'OUT', 'CHARGE'],
     records.map(({ usage, ...record }) => [
@@ -67,13 +66,11 @@ async function listRecords({ csv, json, limit, ...filter }: RecordOptions): Prom
   );
 }
 
-async function verifyLedger({ json }: { json?: true }): Promise<string> {
-  const found = (await readJson(await openAdmin('/admin/ledger'))) as {
-    accounts: number;
-    records: number;
-    faults: readonly string[];
-  };
-  if (found.faults.length > 0) throw new Error(`the ledger does not balance:\n${found.faults.join('\n')}`);
-  if (json) return JSON.stringify(found);
-  return `the ledger balances: ${found.accounts} accounts, ${found.records} records`;
+/** An empty list would hide a misspelt name. */
+async function requireModel(model: string): Promise<void> {
+  const [found] = await readList('/admin/records', new URLSearchParams({ model }).toString(), 1);
+  if (found !== undefined) return;
+  const recent = (await readList('/admin/records', '', maxSearchedRecords)) as RecordObject[];
+  const nearest = nearestName(model, [...new Set(recent.map((record) => record.model))]);
+  throw new Error(`no record has the model ${model}${nearest === null ? '' : `; did you mean ${nearest}?`}`);
 }

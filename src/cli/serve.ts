@@ -1,70 +1,76 @@
 import { watchFile } from 'node:fs';
-import type { Command } from 'commander';
 import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
-import { readVariable } from '../config/environment.ts';
-import { ConfigError, environmentConfig, loadConfigFile } from '../config/load.ts';
-import { defaultAdminPort, defaultHost } from '../config/schema.ts';
+import { defaultAdminPort, defaultHost } from '../config/default-addresses.ts';
+import { ConfigError } from '../config/load.ts';
+import { readLogSettings } from '../config/log-settings.ts';
 import { namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
+import type { Config } from '../config/schema.ts';
 import type { ComposedGateway, Gateway } from '../gateway.ts';
 import type { FetchedModelList } from '../models/model-discovery.ts';
 import { openStandardStream } from '../telemetry/log-destination.ts';
 import type { LogDestination } from '../telemetry/log-destination.ts';
-import { endOnSignalOrFault } from './shutdown.ts';
 import { describeError } from './describe-error.ts';
+import { describeStartError } from './describe-start-error.ts';
+import { loadServeConfig } from './serve-config.ts';
+import type { ServeOptions } from './serve-config.ts';
+import { reachable } from './reachable.ts';
+import { serveCommand } from './serve-command.ts';
+import { endOnSignalOrFault } from './shutdown.ts';
 
-/** The environment variables, for the help text. */
-const environmentHelp = `
-Environment:
-  TEXTGATE_CONFIG                            the config file, like --config
-  TEXTGATE_UPSTREAM_URL, _UPSTREAM_API_KEY   without a config file: the upstream and its key; default: a built-in demo
-  TEXTGATE_HOST, TEXTGATE_PORT               the address for clients, unless the config sets it
-  TEXTGATE_ADMIN_HOST, _ADMIN_PORT           the address for operators, unless the config sets it
-  TEXTGATE_ADMIN_TOKEN                       the admin token; default: generated in ${adminTokenFile}
-`;
-
-/** Adds `textgate serve`. */
-export function addServeCommand(program: Command): void {
-  program
-    .command('serve')
-    .description('start the gateway')
-    .option(
-      '-c, --config <file>',
-      'a YAML config file; without one, environment variables configure the gateway',
-      readVariable(process.env, 'TEXTGATE_CONFIG'),
-    )
-    .addHelpText('after', environmentHelp)
-    .action(serve);
-}
-
-async function serve({ config: file }: { config?: string }): Promise<void> {
+/** Starts the gateway, which then runs until a signal; exits with 1 if it can't start. */
+export async function serve(options: ServeOptions): Promise<void> {
+  for (const signal of endingSignals) process.once(signal, exitAtOnce);
   const stderr = openStandardStream(
     process.stderr,
     (lines) => `textgate: ${lines} lines of standard error were dropped\n`,
   );
+  let config: Config | null = null;
+  let isShuttingDown: (() => boolean) | null = null;
   try {
-    const config = file === undefined ? environmentConfig(process.env) : loadConfigFile(file, process.env);
+    config = loadServeConfig(options, process.env);
     const adminToken =
       config.admin.token ?? ensureAdminToken(adminTokenFile, (line) => stderr.write(`${line}\n`));
     // Loaded here, so that all other commands start without the gateway's packages.
     const { composeGateway } = await import('../gateway.ts');
     const gateway = composeGateway(
       config,
-      { adminToken, logLevel: 'info' },
-      file === undefined ? namesInEnvironment : namesInConfig,
+      { adminToken, ...readLogSettings(process.env) },
+      options.config === undefined ? namesInEnvironment : namesInConfig,
     );
-    endOnSignalOrFault(gateway, stderr);
-    if (file !== undefined) reloadOnChange(gateway, file, stderr);
+    isShuttingDown = endOnSignalOrFault(gateway, stderr);
+    for (const signal of endingSignals) process.off(signal, exitAtOnce);
+    if (options.config !== undefined) reloadOnChange(gateway, options.config, options, stderr);
     const { url, adminUrl } = await gateway.listen();
-    stderr.write(`${await greeting(gateway, { url, adminUrl, tryOut: file === undefined })}\n`);
+    stderr.write(`${await greeting(gateway, { url, adminUrl, tryOut: options.config === undefined })}\n`);
     const list = await gateway.fetchModelList();
     if (list !== null) stderr.write(`${describeList(list)}\n`);
   } catch (error) {
-    stderr.write(
-      `${error instanceof ConfigError ? error.message : `textgate can't start: ${describeError(error)}`}\n`,
-    );
+    // A shutdown that began during the start makes the start fail, and then ends the process itself.
+    if (isShuttingDown?.() === true) return;
+    stderr.write(`${startFailure(error, config, options)}\n`);
     await stderr.flush(lastLinesMs);
     process.exit(1);
   }
+}
+
+/** The signals that end the process. */
+const endingSignals = ['SIGTERM', 'SIGINT'] as const;
+
+/** Ends the process while there is no gateway yet, so that nothing has to be finished. */
+function exitAtOnce(): void {
+  process.exit(0);
+}
+
+function startFailure(error: unknown, config: Config | null, options: ServeOptions): string {
+  if (error instanceof ConfigError) return error.message;
+  const reason =
+    config === null
+      ? describeError(error)
+      : describeStartError(error, {
+          config,
+          commandWith: (ports) => serveCommand({ ...options, ...ports }, process.env),
+        });
+  return `textgate can't start: ${reason}`;
 }
 
 /** How long a failed start waits for its last lines on standard error, in milliseconds. */
@@ -77,13 +83,18 @@ const command = import.meta.url.endsWith('.ts') ? 'npm run textgate --' : 'textg
 const watchMs = 1_000;
 
 /** Reloads the config file on SIGHUP and when it changes. A bad file is reported, and the old config stays active. */
-function reloadOnChange(gateway: ComposedGateway, file: string, stderr: LogDestination): void {
+function reloadOnChange(
+  gateway: ComposedGateway,
+  file: string,
+  options: ServeOptions,
+  stderr: LogDestination,
+): void {
   const reload = (): void => {
     try {
-      const restart = gateway.replaceConfig(loadConfigFile(file, process.env));
-      stderr.write(
-        `config reloaded: ${file}${restart.map((name) => `; ${name} needs a restart`).join('')}\n`,
-      );
+      const restart = gateway.replaceConfig(loadServeConfig(options, process.env));
+      const later =
+        restart.length === 0 ? '' : `; these changes count from the next start on: ${restart.join(', ')}`;
+      stderr.write(`config reloaded: ${file}${later}\n`);
     } catch (error) {
       gateway.reloadFailed(error);
     }
@@ -136,9 +147,4 @@ function firstSteps(secret: string, model: string, url: string): readonly string
     `  export OPENAI_API_KEY=${secret}`,
     '',
   ];
-}
-
-/** The address at which this machine reaches a listener: the loopback one for a listener on all interfaces. */
-function reachable(url: string): string {
-  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
 }

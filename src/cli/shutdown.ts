@@ -30,14 +30,20 @@ type Reason =
   | { readonly kind: 'crash'; readonly error: unknown };
 
 /** Closes the gateway and ends the process, at the deadline in any case. A worse second reason replaces the first. */
-export type ShutDown = (reason: Reason) => void;
+type ShutDown = (reason: Reason) => void;
 
 /**
  * Ends the process on SIGTERM and SIGINT, on an uncaught error, and when its database is lost, so that its supervisor
- * starts it again. A second signal, at least half a second after the first, ends it at once.
+ * starts it again. A second signal, at least half a second after the first, ends it at once. Returns whether the process
+ * is ending.
  */
-export function endOnSignalOrFault(gateway: ComposedGateway, stderr: LogDestination): ShutDown {
-  const shutDown = createShutdown(gateway, stderr);
+export function endOnSignalOrFault(gateway: ComposedGateway, stderr: LogDestination): () => boolean {
+  let isEnding = false;
+  const close = createShutdown(gateway, stderr);
+  const shutDown: ShutDown = (reason) => {
+    isEnding = true;
+    close(reason);
+  };
   let firstSignalMs: number | null = null;
   const onSignal = (): void => {
     const nowMs = performance.now();
@@ -51,7 +57,7 @@ export function endOnSignalOrFault(gateway: ComposedGateway, stderr: LogDestinat
   void gateway.failed.then((error) => shutDown({ kind: 'failure', error }));
   process.on('uncaughtException', (error: unknown) => shutDown({ kind: 'crash', error }));
   process.on('unhandledRejection', (error: unknown) => shutDown({ kind: 'crash', error }));
-  return shutDown;
+  return () => isEnding;
 }
 
 function createShutdown(gateway: ComposedGateway, stderr: LogDestination): ShutDown {

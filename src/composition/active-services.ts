@@ -8,13 +8,17 @@ import type { ProcessServices } from './process-services.ts';
 /** How long calls outside a request, such as a list of models, may still run over a replaced config, in milliseconds. */
 const retireGraceMs = 5_000;
 
-/** Config sections that hold ports and files, so that only a restart changes them. */
-const fixedSections = ['admin', 'storage'] as const;
+/** Settings of ports and files, which only a restart changes. */
+const fixedSettings = [
+  ['server', ['host', 'port']],
+  ['admin', ['host', 'port', 'token']],
+  ['storage', ['url', 'durability']],
+] as const;
 
 /** The services of the config in force, and those of replaced configs whose requests still run. */
 export interface ActiveServices {
   readonly current: ConfigServices;
-  /** Puts another config into force. Returns the sections that differ and that only a restart changes. */
+  /** Puts another config into force. Returns the settings that differ and that only a restart changes. */
   replace(next: Config): readonly string[];
   /** Closes the services of every config; calls that still run over them break. */
   close(): Promise<void>;
@@ -48,7 +52,7 @@ export function createActiveServices(
       previous.stopBackgroundWork();
       replaced.add(previous);
       void closeWhenIdle(previous);
-      return changedSections(config, next);
+      return changedSettings(config, next);
     },
     async close() {
       await Promise.all([current, ...replaced].map((services) => services.close()));
@@ -57,11 +61,12 @@ export function createActiveServices(
   };
 }
 
-/** The sections that differ from those of the start and need a restart; of the public listener, only its address. */
-function changedSections(before: Config, after: Config): readonly string[] {
-  const fixed = fixedSections.filter((name) => !isDeepStrictEqual(before[name], after[name]));
-  const moved = before.server.host !== after.server.host || before.server.port !== after.server.port;
-  return moved ? [...fixed, 'server'] : fixed;
+/** The settings that differ from those of the start and need a restart, such as `server.port`. */
+function changedSettings(before: Config, after: Config): readonly string[] {
+  return fixedSettings.flatMap(([section, names]) => {
+    const [old, next]: readonly Readonly<Record<string, unknown>>[] = [before[section], after[section]];
+    return names.filter((name) => old?.[name] !== next?.[name]).map((name) => `${section}.${name}`);
+  });
 }
 
 /** A changed address or key makes it another upstream: failures of the old one must not count against it. */

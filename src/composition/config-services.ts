@@ -3,6 +3,7 @@ import type { Router } from 'express';
 import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { isDiscovered } from '../config/schema.ts';
 import type { Config } from '../config/schema.ts';
+import type { UpstreamState } from '../domain/circuit.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import { createAdminRouter } from '../http/admin-router.ts';
 import type { AdminPorts } from '../http/admin-router.ts';
@@ -52,16 +53,20 @@ export function createConfigServices(
   const ports = composePorts(config, processServices, upstreams, models);
   const names = Object.keys(config.upstreams);
   const isCooling = (name: string): boolean => health.coolingMs(name) > 0;
-  const readStates = <State>(read: (name: string) => State): Readonly<Record<string, State>> =>
-    Object.fromEntries(names.map((name) => [name, read(name)]));
+  const stateOf = (name: string): UpstreamState => (isCooling(name) ? 'open' : health.state(name));
   return {
     config,
     models,
     lowBalanceNanos: config.limits.lowBalance,
-    upstreamStates: () => readStates((name) => (isCooling(name) ? 'open' : health.state(name))),
+    upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),
+    modelAvailability: () =>
+      [...models.offered()].map(({ id, routes }) => [
+        id,
+        routes.some(({ upstream }) => stateOf(upstream) === 'closed'),
+      ]),
     router: createPublicRouter(
       ports,
-      composeOwnKeyPorts(ports, processServices),
+      composeOwnKeyPorts(ports, config, processServices),
       { paths: composePassthrough(config), middlewares: processServices.passthroughMiddlewares },
       processServices.prepare,
       config.server.maxBody,
@@ -110,7 +115,11 @@ function composePorts(
 }
 
 /** The ports of `/v1/key`. */
-function composeOwnKeyPorts(ports: Ports, { storage, readLimiter, readTurns }: ProcessServices): OwnKeyPorts {
+function composeOwnKeyPorts(
+  ports: Ports,
+  { receipts }: Config,
+  { storage, readLimiter, readTurns }: ProcessServices,
+): OwnKeyPorts {
   const { store } = storage;
   return {
     readLimiter,
@@ -119,6 +128,7 @@ function composeOwnKeyPorts(ports: Ports, { storage, readLimiter, readTurns }: P
     inFlight: ports.inFlight,
     onFault: ports.telemetry.fault,
     defaults: { limits: ports.defaultLimits, compatibility: ports.defaultCompatibility },
+    upstreams: receipts.upstreams,
     accounts: (keyIds) => store.accounts(keyIds),
     listRecords: (filter, limit, cursor) => store.listRecords(filter, limit, cursor),
     findRecord: (requestId, keyId) => store.findRecord(requestId, keyId),
@@ -144,6 +154,7 @@ function composeAdminPorts(
     },
     records: {
       listRecords: (filter, limit, cursor) => storage.store.listRecords(filter, limit, cursor),
+      findRecord: (requestId) => storage.store.findRecord(requestId),
       running: inFlight,
     },
     maintenance,

@@ -33,18 +33,19 @@ export async function* examineUpstreams(
     ? composeUpstreams(withKey(config, wrongKey), systemClock)
     : null;
   try {
-    for (const [name, { allowLinkLocal, timeouts, apiKey, headers }] of Object.entries(config.upstreams)) {
+    for (const [name, { allowLinkLocal, timeouts }] of Object.entries(config.upstreams)) {
       const connectMs = Math.min(timeouts.connect, options.callMs);
       const network = createNetwork({ connectMs, allowLinkLocal });
       const { callMs } = options;
-      const report = await examine(targetOf(name, config, options), {
+      const target = targetOf(name, config, options);
+      const report = await examine(target, {
         upstreams,
         upstreamsWithWrongKey,
         network,
         clock: systemClock,
         callMs,
       });
-      yield withoutSecrets(report, [apiKey, ...Object.values(headers)]);
+      yield withoutSecrets(report, target.source.secrets().keys);
     }
   } finally {
     await upstreams.close();

@@ -38,6 +38,8 @@ export interface ActiveConfig {
   readonly lowBalanceNanos: number;
   /** The circuit state of every configured upstream; one that asked for a pause counts as open. */
   upstreamStates(): Readonly<Record<string, UpstreamState>>;
+  /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
+  modelAvailability(): readonly (readonly [model: string, isAvailable: boolean])[];
 }
 
 /** The services of the whole process, which a reload does not replace: storage, limits, requests, observability. */
@@ -77,6 +79,11 @@ export interface ProcessServices {
   close(): Promise<void>;
 }
 
+/** What is read while no config is in force yet. */
+function nothingActive(lowBalanceNanos: number): ActiveConfig {
+  return { lowBalanceNanos, upstreamStates: () => ({}), modelAvailability: () => [] };
+}
+
 /** Settings of a process beside its config. */
 export interface ProcessSettings {
   /** Nothing is traced without them. */
@@ -98,7 +105,7 @@ export function createProcessServices(
   const inFlight = createInFlight();
   const limiter = createMemoryLimiter(clock);
   const readLimiter = createMemoryLimiter(clock);
-  let active: ActiveConfig = { lowBalanceNanos: config.limits.lowBalance, upstreamStates: () => ({}) };
+  let active = nothingActive(config.limits.lowBalance);
   const lease = keepLease(store, clock, log.fault);
   const ledgerMonitor = monitorLedger(store, ledgerAudit, clock, {
     lowBalanceNanos: () => active.lowBalanceNanos,
@@ -108,6 +115,7 @@ export function createProcessServices(
   });
   metrics.attach({
     upstreamStates: () => active.upstreamStates(),
+    modelAvailability: () => active.modelAvailability(),
     ledgerFigures: () => ledgerMonitor.figures,
     settlementLagMs: () => records.lagMs(),
     logLinesDropped: () => log.droppedLines,

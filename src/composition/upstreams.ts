@@ -7,11 +7,12 @@ import { describeTarget } from '../domain/call-target.ts';
 import type { CallTarget, SettingNames } from '../domain/call-target.ts';
 import { free } from '../domain/pricing.ts';
 import { unknownCreation } from '../domain/routing.ts';
-import type { ModelSource } from '../domain/routing.ts';
+import type { ModelSource, OfferedModel } from '../domain/routing.ts';
 import { createDemoUpstream } from '../transport/demo-upstream.ts';
 import type { Passthrough } from '../http/passthrough.ts';
 import type { Probe } from '../background/probe-upstreams.ts';
 import { dialects } from '../protocol/upstream/dialects.ts';
+import type { UpstreamSecrets } from '../protocol/upstream/words/sanitise.ts';
 import { bearer } from '../protocol/upstream/dialect.ts';
 import type { AuthScheme } from '../protocol/upstream/dialect.ts';
 import { createAgent } from '../transport/agent.ts';
@@ -52,6 +53,17 @@ function headersOf({
   const { header, prefix } =
     authHeader === undefined || authHeader === auth.header ? auth : authSchemeFor(authHeader);
   return { ...headers, ...added, [header]: prefix + apiKey };
+}
+
+/** What the upstream's own messages must not show. */
+function secretsOf(config: UpstreamConfig): UpstreamSecrets {
+  const { url, apiKey, headers: added } = config;
+  const keys = [
+    ...(apiKey === undefined ? [] : [apiKey]),
+    ...Object.values(added),
+    ...url.searchParams.values(),
+  ];
+  return { keys, hosts: url.host === '' ? [] : [url.host, url.hostname] };
 }
 
 /** The scheme for a header that the config chose in place of the dialect's. */
@@ -108,6 +120,8 @@ export function composePassthrough({ passthrough, upstreams }: Config): readonly
 /** The models of one config. */
 export interface Models {
   readonly catalogue: ModelCatalogue;
+  /** The models on offer; of a discovered catalogue, those of the last good list. */
+  readonly offered: () => Iterable<OfferedModel>;
   /** The last good list of a discovered catalogue; `null` for a configured one. */
   readonly lastGood: () => ModelDiscovery['lastGood'];
   /** What is wrong with the latest list of a discovered catalogue, and what to do; `null` if nothing is known to be. */
@@ -134,29 +148,30 @@ export function composeModels(
     const listPath = source.dialect.modelsPath;
     const offer = { source, listPath, allow, rename, price, holdTokens };
     const catalogue = createModelDiscovery(offer, ports, lastGood);
+    const offered = (): Iterable<OfferedModel> => catalogue.lastGood?.values() ?? [];
     return {
       catalogue,
+      offered,
       lastGood: () => catalogue.lastGood,
       problem: () => catalogue.problem,
       fetchList: () => catalogue.fetchList(),
       close: () => catalogue.close(),
     };
   }
-  const catalogue = createModelList(
-    Object.entries(models).map(([id, { routes, price = free, holdTokens }]) => ({
-      id,
-      createdAtSeconds: unknownCreation,
-      price,
-      holdTokens,
-      routes: routes.map(({ upstream, model, weight = null }) => ({
-        ...sourceOf(upstream, configs, nameSettings),
-        model,
-        weight,
-      })),
+  const offered = Object.entries(models).map(([id, { routes, price = free, holdTokens }]) => ({
+    id,
+    createdAtSeconds: unknownCreation,
+    price,
+    holdTokens,
+    routes: routes.map(({ upstream, model, weight = null }) => ({
+      ...sourceOf(upstream, configs, nameSettings),
+      model,
+      weight,
     })),
-  );
+  }));
   return {
-    catalogue,
+    catalogue: createModelList(offered),
+    offered: () => offered,
     lastGood: () => null,
     problem: () => null,
     fetchList: async () => null,
@@ -182,5 +197,6 @@ export function sourceOf(
     finishReason,
     onDisconnect,
     totalMs: config.timeouts.total,
+    secrets: () => secretsOf(config),
   };
 }

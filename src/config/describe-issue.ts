@@ -1,13 +1,35 @@
+import { stringify } from 'yaml';
 import { z } from 'zod';
+import { formatByteSize } from '../shared/byte-size.ts';
+import { plainDecimal } from '../shared/money.ts';
 import { nearestName } from '../shared/nearest-name.ts';
+import type { ValueKind } from '../shared/schema-values.ts';
+import type { Problem } from './problem.ts';
+import { kindOf, knownKeys, schemaAt, unwrap } from './schema-walk.ts';
 
-/** Describes an issue of the schema for the author of the config: its path, and how to fix it. */
-export function describeIssue(issue: z.core.$ZodIssue, schema: z.ZodType): readonly string[] {
-  if (issue.code === 'invalid_key')
-    return issue.issues.map(({ message }) => `${writePath(issue.path)}: ${message}`);
-  if (issue.code !== 'unrecognized_keys') return [`${writePath(issue.path)}: ${issue.message}`];
-  const known = knownKeys(schema, issue.path);
-  return issue.keys.map((key) => `${writePath([...issue.path, key])}: unknown key${suggestion(key, known)}`);
+/** Describes an issue of the schema for the author of a config: its path, what is expected there, and what to write. */
+export function describeIssue(
+  issue: z.core.$ZodIssue,
+  schema: z.ZodType,
+  input: unknown,
+): readonly Problem[] {
+  const { path } = issue;
+  if (issue.code === 'invalid_key') return issue.issues.map(({ message }) => ({ path, message }));
+  if (issue.code === 'unrecognized_keys') {
+    const known = knownKeys(schema, path);
+    return issue.keys.map((key) => describeUnknownKey(path, key, known));
+  }
+  const here = issue.code === 'invalid_type' ? schemaAt(schema, path) : null;
+  const message = here === null ? issue.message : describeType(issue.message, here, valueAt(input, path));
+  return [{ path, message }];
+}
+
+/** Without a blank after its colon, a value is a part of the key, which is not quoted then: it may be a secret. */
+function describeUnknownKey(path: readonly PropertyKey[], key: string, known: readonly string[]): Problem {
+  const [name = '', value] = key.split(':', 2);
+  return value === undefined
+    ? { path: [...path, key], message: `unknown key${suggestion(key, known)}` }
+    : { path: [...path, `${name}:…`], message: 'unknown key: write a blank after the colon' };
 }
 
 /** Suggests the most similar known name for an unknown one, or lists all known names. */
@@ -16,24 +38,55 @@ export function suggestion(wrong: string, known: readonly string[]): string {
   return nearest === null ? `; known names: ${known.join(', ')}` : `; did you mean '${nearest}'?`;
 }
 
-function writePath(path: readonly PropertyKey[]): string {
-  const written = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
-  return written === '' ? 'config' : written.replace(/^\./, '');
+/** What is expected where a text with a unit or a form of its own is wanted. */
+const nouns: Readonly<Record<ValueKind, string>> = {
+  duration: 'a duration',
+  size: 'a size',
+  usd: 'USD as a decimal string',
+  url: 'an address',
+  secret: 'a text',
+};
+
+/** Completes the message of a value with a wrong type by what to write instead. No text is quoted. */
+function describeType(message: string, schema: z.ZodType, value: unknown): string {
+  const kind = kindOf(schema);
+  const named = kind === undefined ? message : message.replace('expected a text', `expected ${nouns[kind]}`);
+  const instead =
+    typeof value === 'number' || typeof value === 'boolean'
+      ? replacementOf(value, kind, unwrap(schema) instanceof z.ZodString)
+      : exampleOf(schema);
+  if (instead === null) return named;
+  return value === undefined ? `${named}, ${instead}` : `${named}: write ${instead}`;
 }
 
-/** The keys that the schema accepts at a path of the input. */
-function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): readonly string[] {
-  let here: z.ZodType = unwrap(schema);
-  for (const part of path) {
-    if (here instanceof z.ZodObject) here = unwrap(here.shape[String(part)] as z.ZodType);
-    else if (here instanceof z.ZodRecord) here = unwrap(here.valueType as z.ZodType);
-    else if (here instanceof z.ZodArray) here = unwrap(here.element as z.ZodType);
-  }
-  return here instanceof z.ZodObject ? Object.keys(here.shape) : [];
+/** What to write instead of a number or switch. It is quoted, unless the value is a secret. */
+function replacementOf(value: number | boolean, kind: ValueKind | undefined, isText: boolean): string | null {
+  if (kind === 'secret') return 'it in quotes';
+  if (typeof value === 'boolean') return isText ? `it in quotes, "${value}"` : null;
+  if (kind === 'duration') return `${value}s or ${value}ms`;
+  if (kind === 'size') return sizeOf(value);
+  if (kind === 'usd') return `"${plainDecimal(String(value))}", because a number can lose digits`;
+  return isText ? `it in quotes, "${value}"` : null;
 }
 
-function unwrap(schema: z.ZodType): z.ZodType {
-  if (schema instanceof z.ZodPrefault || schema instanceof z.ZodDefault || schema instanceof z.ZodOptional)
-    return unwrap(schema.unwrap() as z.ZodType);
-  return schema;
+/** A size that was written without a unit: bytes if there are many of them. */
+function sizeOf(value: number): string {
+  return Number.isSafeInteger(value) && value >= 1_024 ? formatByteSize(value) : `${value}MiB or ${value}KiB`;
+}
+
+/** An example of a value in YAML: that of its key's description, or else its default. */
+function exampleOf(schema: z.ZodType): string | null {
+  const [example] = (schema.meta()?.['examples'] ?? []) as readonly unknown[];
+  const hasDefault = schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault;
+  const value = example ?? (hasDefault ? schema.def.defaultValue : undefined);
+  if (value === undefined || typeof value === 'boolean' || JSON.stringify(value) === '{}') return null;
+  return `for example ${stringify(value, { collectionStyle: 'flow', lineWidth: 0 }).trim()}`;
+}
+
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (value, key) =>
+      typeof value === 'object' && value !== null ? (value as Record<PropertyKey, unknown>)[key] : undefined,
+    input,
+  );
 }

@@ -1,17 +1,25 @@
 import { readFileSync } from 'node:fs';
-import { LineCounter, parseDocument } from 'yaml';
+import { plainDecimal } from '../shared/money.ts';
+import { resolveReferences, unreplacedReferences } from './environment-references.ts';
 import { readVariable } from './environment.ts';
 import type { Environment } from './environment.ts';
-import { readConfig } from './read-config.ts';
 import { namesInConfig, namesInEnvironment } from './setting-names.ts';
+import { writePath, writeProblem } from './problem.ts';
+import type { Problem } from './problem.ts';
+import { readConfig, schemaOf } from './read-config.ts';
+import { allKeys, mapValues, schemaAt } from './schema-walk.ts';
+import { anyConfig } from './schema.ts';
 import type { Config } from './schema.ts';
+import { parseYaml } from './yaml-file.ts';
+import type { YamlPlaces } from './yaml-file.ts';
 
 /** A config that can't be used, with all of its problems. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
 
   constructor(source: string, problems: readonly string[]) {
-    super(`${source} can't be used:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`);
+    const items = problems.map((problem) => `  - ${problem.replaceAll('\n', '\n    ')}`);
+    super(`${source} can't be used:\n${items.join('\n')}`);
     this.name = 'ConfigError';
     this.problems = problems;
   }
@@ -19,9 +27,60 @@ export class ConfigError extends Error {
 
 /** Reads a YAML file, with `${NAME}` replaced by the environment's values. Throws `ConfigError`. */
 export function loadConfigFile(file: string, environment: Environment): Config {
-  const problems: string[] = [];
-  const input = interpolate(parseFile(file), environment, '', problems);
-  return checkConfig(withListeners(input, environment), file, problems);
+  return loadFile(file, environment, (input) => input);
+}
+
+/**
+ * The settings of the admin listener in a YAML file whose other sections may have faults: a gateway keeps its previous
+ * config when its file gets some, and its admin listener is where it was. Throws `ConfigError`.
+ */
+export function loadAdminSection(file: string, environment: Environment): Config['admin'] {
+  return loadFile(file, environment, adminOnly).admin;
+}
+
+function adminOnly(input: unknown): unknown {
+  const { admin = null } = (input ?? {}) as { readonly admin?: unknown };
+  return { admin, upstreams: {}, models: {} };
+}
+
+/** Reads what is selected of a YAML file. */
+function loadFile(file: string, environment: Environment, select: (input: unknown) => unknown): Config {
+  const yaml = parseYaml(readText(file), new Set(allKeys(anyConfig)));
+  if (yaml.kind === 'faults') throw new ConfigError(file, yaml.faults);
+  const { places } = yaml;
+  const written = writtenPrices(select(yaml.value), places);
+  const { value, problems: misspelt } = resolveReferences(written, environment);
+  const read = readConfig(withListeners(value, environment));
+  if (read.kind === 'config' && misspelt.length === 0) return read.config;
+  // What is under an unknown key has no problems of its own: its path could be a secret after a colon without a blank.
+  const known = misspelt.filter(({ path }) => schemaAt(schemaOf(value), path) !== null);
+  const problems = withoutRepeated(known, read.kind === 'problems' ? read.problems : []);
+  throw new ConfigError(file, placeProblems(problems, places, environment));
+}
+
+/** Takes prices that are written as numbers from the text of the file: as numbers they would lose digits. */
+function writtenPrices(input: unknown, places: YamlPlaces): unknown {
+  return mapValues(schemaOf(input), input, (value, kind, path) =>
+    kind === 'usd' && typeof value === 'number' ? plainDecimal(places.sourceOf(path) ?? '') : value,
+  );
+}
+
+/** Writes problems in the order of the file. One of a setting that comes from a variable has the variable's name. */
+function placeProblems(
+  problems: readonly Problem[],
+  places: YamlPlaces,
+  environment: Environment,
+): readonly string[] {
+  const placed = problems
+    .map((problem) => ({ problem, ...places.placeOf(problem.path) }))
+    .toSorted((one, other) => one.offset - other.offset);
+  return placed.map(({ problem, line }) => {
+    const [, variable] = variables.find(([path]) => path === writePath(problem.path)) ?? [];
+    const isFromFile = variable === undefined || places.has(problem.path);
+    return isFromFile || readVariable(environment, variable) === undefined
+      ? `line ${line}: ${writeProblem(problem)}`
+      : `${variable}: ${problem.message}`;
+  });
 }
 
 /**
@@ -78,55 +137,33 @@ function namingVariables(upstream: string, load: () => Config): Config {
   }
 }
 
-/** Checks a config given as an object. Throws `ConfigError` with its problems and those that are `known` already. */
-export function checkConfig(input: unknown, source: string, known: readonly string[] = []): Config {
+/** Checks a config given as an object. Throws `ConfigError` with all of its problems. */
+export function checkConfig(input: unknown, source: string): Config {
   const read = readConfig(input);
-  const problems = read.kind === 'problems' ? [...known, ...read.problems] : known;
-  if (read.kind === 'problems' || problems.length > 0) throw new ConfigError(source, problems);
-  return read.config;
+  const references = unreplacedReferences(schemaOf(input), input);
+  if (read.kind === 'config' && references.length === 0) return read.config;
+  const others = read.kind === 'problems' ? read.problems : [];
+  throw new ConfigError(source, withoutRepeated(references, others).map(writeProblem));
 }
 
-/** Parses a YAML file. Errors never quote it: a line may hold a key, and the message goes into the log. */
-function parseFile(file: string): unknown {
-  const lineCounter = new LineCounter();
-  const document = parseDocument(readText(file), { prettyErrors: false, lineCounter });
-  const [error] = document.errors;
-  if (error !== undefined) {
-    const { line, col } = lineCounter.linePos(error.pos[0]);
-    throw new ConfigError(file, [`line ${line}, column ${col}: not valid YAML (${error.code})`]);
-  }
-  try {
-    return document.toJS();
-  } catch {
-    throw new ConfigError(file, ['not valid YAML: unresolved alias']);
-  }
+/** Problems of two checks: one value has one problem, and that of its reference explains the others. */
+function withoutRepeated(references: readonly Problem[], others: readonly Problem[]): readonly Problem[] {
+  const isKnown = new Set(references.map(({ path }) => writePath(path)));
+  return [...references, ...others.filter(({ path }) => !isKnown.has(writePath(path)))];
 }
 
 function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    throw new ConfigError(file, [error instanceof Error ? error.message : String(error)]);
+    throw new ConfigError(file, [describeReadFault(error as NodeJS.ErrnoException)]);
   }
 }
 
-/** Replaces `${NAME}` in string values, after parsing, so that a value can't change the file's structure. */
-function interpolate(value: unknown, environment: Environment, path: string, problems: string[]): unknown {
-  if (typeof value === 'string')
-    return value.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (whole, name: string) => {
-      const found = environment[name];
-      if (found === undefined) problems.push(`${path}: the environment variable ${name} is not set`);
-      return found ?? whole;
-    });
-  if (Array.isArray(value))
-    return value.map((item, index) => interpolate(item, environment, `${path}[${index}]`, problems));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [
-      key,
-      interpolate(item, environment, path === '' ? key : `${path}.${key}`, problems),
-    ]),
-  );
+function describeReadFault({ code, message }: NodeJS.ErrnoException): string {
+  if (code === 'ENOENT') return 'there is no such file';
+  if (code === 'EISDIR') return 'this is a folder, and not a file';
+  return code === 'EACCES' ? 'this user may not read the file' : message;
 }
 
 /**
@@ -134,7 +171,7 @@ function interpolate(value: unknown, environment: Environment, path: string, pro
  * precedence. An empty section counts as left out.
  */
 function withListeners(input: unknown, environment: Environment): unknown {
-  if (typeof input !== 'object' || input === null) return input;
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) return input;
   const sections = Object.fromEntries(Object.entries(input).filter(([, section]) => section !== null));
   return {
     ...sections,

@@ -1,21 +1,28 @@
 import { schemaMessage } from '../shared/schema-messages.ts';
 import { describeIssue } from './describe-issue.ts';
+import { listenerConflicts } from './listener-conflicts.ts';
+import type { Problem } from './problem.ts';
 import { usesDiscovery, unknownUpstreams } from './references.ts';
 import { discovering, listing } from './schema.ts';
 import type { Config } from './schema.ts';
 
-/** A checked config, or every problem that it has, each with its path. */
+/** A checked config, or every problem that it has. */
 export type ConfigReading =
   | { readonly kind: 'config'; readonly config: Config }
-  | { readonly kind: 'problems'; readonly problems: readonly string[] };
+  | { readonly kind: 'problems'; readonly problems: readonly Problem[] };
 
 /** Checks a config; reports all of its problems at once. */
 export function readConfig(input: unknown): ConfigReading {
-  const schema = usesDiscovery(input) ? discovering : listing;
+  const schema = schemaOf(input);
   const read = schema.safeParse(input, { error: schemaMessage });
-  const faults = read.error?.issues.flatMap((issue) => describeIssue(issue, schema)) ?? [];
-  const problems = [...faults, ...unknownUpstreams(input)];
+  const faults = read.error?.issues.flatMap((issue) => describeIssue(issue, schema, input)) ?? [];
+  const problems = [...faults, ...unknownUpstreams(input), ...listenerConflicts(input)];
   return read.success && problems.length === 0
     ? { kind: 'config', config: read.data }
     : { kind: 'problems', problems };
+}
+
+/** The schema by which a config is read: whether its models are listed or discovered. */
+export function schemaOf(input: unknown): typeof listing | typeof discovering {
+  return usesDiscovery(input) ? discovering : listing;
 }

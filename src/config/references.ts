@@ -1,4 +1,5 @@
 import { suggestion } from './describe-issue.ts';
+import type { Problem } from './problem.ts';
 
 /** The parts of an unchecked config that hold references; any of them may have the wrong type. */
 interface UncheckedConfig {
@@ -18,31 +19,31 @@ export function usesDiscovery(input: unknown): boolean {
 }
 
 /** The problems of references to upstreams. Reads the unchecked config, so that they are reported with all others. */
-export function unknownUpstreams(input: unknown): readonly string[] {
+export function unknownUpstreams(input: unknown): readonly Problem[] {
   const { upstreams, models: offered, passthrough } = (input ?? {}) as UncheckedConfig;
-  if (typeof upstreams !== 'object' || upstreams === null) return [];
+  if (typeof upstreams !== 'object' || upstreams === null || Array.isArray(upstreams)) return [];
   const known = Object.keys(upstreams);
   const named = usesDiscovery(input)
-    ? [{ path: 'models.from', target: offered?.['from'] }]
+    ? [{ path: ['models', 'from'], target: offered?.['from'] }]
     : Object.entries(offered ?? {}).flatMap(([name, entry]) =>
         routesOf(entry).map((route, index) => ({
-          path: `models.${name}.routes[${index}].upstream`,
+          path: ['models', name, 'routes', index, 'upstream'],
           target: route?.upstream,
         })),
       );
   const passthroughs = (Array.isArray(passthrough) ? passthrough : []).map(
     (entry: { upstream?: unknown } | null, index) => ({
-      path: `passthrough[${index}].upstream`,
+      path: ['passthrough', index, 'upstream'],
       target: entry?.upstream,
     }),
   );
   const demos = passthroughs
     .filter(({ target }) => isDemo(upstreams[String(target)]))
-    .map(({ path }) => `${path}: the built-in demo has no passthrough paths`);
+    .map(({ path }) => ({ path, message: 'the built-in demo has no passthrough paths' }));
   const unknown = [...named, ...passthroughs].flatMap(({ path, target }) =>
     typeof target !== 'string' || known.includes(target)
       ? []
-      : [`${path}: no upstream is named '${target}'${suggestion(target, known)}`],
+      : [{ path, message: `no upstream has this name${suggestion(target, known)}` }],
   );
   return [...unknown, ...demos];
 }

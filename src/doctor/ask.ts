@@ -8,6 +8,7 @@ import type { Dialect, UpstreamReader } from '../protocol/upstream/dialect.ts';
 import { failure } from '../protocol/upstream/failures.ts';
 import { createReader } from '../protocol/upstream/read-answer.ts';
 import type { AnswerTerms } from '../protocol/upstream/read-answer.ts';
+import { createSanitiser } from '../protocol/upstream/words/sanitise.ts';
 import type { DoctorPorts } from './target.ts';
 
 /** How much of one answer is read, in bytes: far more than the requested text and its frames need. */
@@ -82,6 +83,7 @@ export async function ask(
   const { upstream, dialect, quirks, finishReason } = source;
   const turns = [{ role: 'user', text }] as const;
   const { path, body } = dialect.writeRequest({ turns, stream, maxOutputTokens }, model, quirks);
+  const sanitise = createSanitiser({ turns, clientKey: '', upstream: source.secrets, names: [model] });
   const startedMs = ports.clock.monotonicMs();
   const answer = await callUpstream({ upstream, method: 'POST', path, body, stream }, ports);
   const totalMs = (): number => ports.clock.monotonicMs() - startedMs;
@@ -89,10 +91,10 @@ export async function ask(
   const { status, contentType, retryAfterMs } = answer;
   if (status < 200 || status >= 300) {
     const refusal = (await readText(answer)) ?? '';
-    const failed = classifyStatus(status, refusal, retryAfterMs);
+    const failed = classifyStatus(status, refusal, retryAfterMs, sanitise);
     return { kind: 'refused', path, status, contentType, body: refusal, failure: failed, totalMs: totalMs() };
   }
-  const terms = { contentType, streamAsked: stream, finishReason, sentTokens: mostTokensOf(turns) };
+  const terms = { contentType, streamAsked: stream, finishReason, sentTokens: mostTokensOf(turns), sanitise };
   return readAnswer(answer, dialect, terms, startedMs, ports);
 }
 

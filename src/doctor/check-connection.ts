@@ -1,9 +1,9 @@
+import { count } from '../shared/count.ts';
 import type { UpstreamFault } from '../domain/ports/upstreams.ts';
 import { failedCall } from './explain.ts';
 import { ok, skipped, warning } from './report.ts';
 import type { Check } from './report.ts';
 import type { DoctorPorts, Target } from './target.ts';
-import { plural } from './words.ts';
 
 const dayMs = 86_400_000;
 
@@ -37,7 +37,7 @@ export async function checkConnection(target: Target, ports: DoctorPorts): Promi
   if (url.protocol !== 'https:') return [address, connection, skipped('tls', 'the URL begins with http://')];
   const tls = await timed('tls', network.secure(url), ({ version, expiresMs }, ms) => {
     const days = Math.floor((expiresMs - clock.now()) / dayMs);
-    const detail = `${version}, the certificate ends in ${plural(days, 'day')}`;
+    const detail = `${version}, the certificate ends in ${count(days, 'day')}`;
     return days < leastDays
       ? warning('tls', detail, 'Renew the certificate of the server.', ms)
       : ok('tls', detail, ms);

@@ -1,9 +1,9 @@
+import { count } from '../shared/count.ts';
 import { ask } from './ask.ts';
 import type { Asked, ReadAnswer } from './ask.ts';
 import { fault, ok, skipped, warning } from './report.ts';
 import type { Check } from './report.ts';
 import type { DoctorPorts } from './target.ts';
-import { plural } from './words.ts';
 
 /** A question whose answer is longer than its output cap, which is the smallest one of the Responses API, in tokens. */
 const longText = 'Count from 1 to 100.';
@@ -34,7 +34,7 @@ function judgeLength(id: string, { ending, totalMs }: ReadAnswer, { dialect, sou
   if (output === smallCap)
     return fault(
       id,
-      `cut at ${smallCap} tokens, but the finish reason ${rawReason === '' ? 'is missing' : `is ${rawReason}`}`,
+      `cut at ${smallCap} tokens, but ${dialect === 'responses' ? 'its status is completed' : `the finish reason is ${rawReason}`}`,
       dialect === 'responses'
         ? 'Set dialects: [chat], if the server has it: clients take a cut-off answer for a complete one.'
         : 'Report it to the makers of the server: clients take a cut-off answer for a complete one.',
@@ -43,7 +43,7 @@ function judgeLength(id: string, { ending, totalMs }: ReadAnswer, { dialect, sou
   const other = source.quirks.maxTokensField === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
   return warning(
     id,
-    `${plural(output, 'token')} for a cap of ${smallCap}`,
+    `${count(output, 'token')} for a cap of ${smallCap}`,
     dialect === 'chat'
       ? `Try maxTokensField: ${other} for this upstream: it does not keep to the cap of requests.`
       : 'Nothing to change: this upstream does not keep to the cap of requests.',

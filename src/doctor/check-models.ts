@@ -1,13 +1,16 @@
+import { count } from '../shared/count.ts';
 import { matchName } from '../shared/name-pattern.ts';
 import { nearestName } from '../shared/nearest-name.ts';
+import { classifyStatus } from '../protocol/upstream/classify-error.ts';
 import { readModels } from '../protocol/upstream/read-models.ts';
+import { createSanitiser } from '../protocol/upstream/words/sanitise.ts';
 import { callUpstream, readText } from './ask.ts';
 import { failedCall } from './explain.ts';
 import { quote } from './quote.ts';
 import { ok, warning } from './report.ts';
 import type { Check } from './report.ts';
 import type { DoctorPorts, Target } from './target.ts';
-import { plural } from './words.ts';
+import { wordsOf } from './words.ts';
 
 /** An upstream's list of models, and what its checks found. */
 export interface CheckedModels {
@@ -24,8 +27,8 @@ export async function checkModels(target: Target, ports: DoctorPorts): Promise<C
   const call = { upstream, method: 'GET', path: dialect.modelsPath, body: null, stream: false } as const;
   const startedMs = ports.clock.monotonicMs();
   const answer = await callUpstream(call, ports);
-  const text = answer.kind === 'answer' && answer.status === 200 ? await readText(answer) : null;
-  const listed = text === null ? null : readModels(text);
+  const text = answer.kind === 'answer' ? ((await readText(answer)) ?? '') : '';
+  const listed = answer.kind === 'answer' && answer.status === 200 ? readModels(text) : null;
   const ms = ports.clock.monotonicMs() - startedMs;
   if (answer.kind === 'answer') answer.release();
   const status = answer.kind === 'answer' ? answer.status : null;
@@ -33,10 +36,18 @@ export async function checkModels(target: Target, ports: DoctorPorts): Promise<C
     const names = listed.map(({ name }) => name);
     return { ...findModels(target, names, ms), status };
   }
-  const failed = { ...failedCall('models', call, answer, target, ports), ms };
+  const check = failedCall('models', call, answer, target, ports);
+  const failed = { ...check, detail: check.detail + wordsIn(text, status, target), ms };
   // Many servers have no list, and need none if the models are named.
   const isNeeded = target.model === null || status === null;
   return { checks: [isNeeded ? failed : { ...failed, status: 'warning' }], model: target.model, status };
+}
+
+/** What an error body says. */
+function wordsIn(body: string, status: number | null, { source }: Target): string {
+  if (status === null || status < 300) return '';
+  const sanitise = createSanitiser({ turns: [], clientKey: '', upstream: source.secrets, names: [] });
+  return wordsOf(classifyStatus(status, body, null, sanitise));
 }
 
 function findModels(
@@ -52,7 +63,7 @@ function findModels(
   const list =
     names.length === 0
       ? warning('models', 'the list of models is empty', 'Load a model in the server.', ms)
-      : ok('models', `${plural(names.length, 'model')} listed${askedFrom(asked, model)}`, ms);
+      : ok('models', `${count(names.length, 'model')} listed${askedFrom(asked, model)}`, ms);
   return { checks: [list, ...missing.map((name) => missingModel(name, names))], model: asked };
 }
 

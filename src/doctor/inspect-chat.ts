@@ -1,7 +1,7 @@
 import { isPlainObject, parseJson } from '../shared/parse-json.ts';
 import { createSseParser } from '../protocol/sse.ts';
 import type { SseEvent } from '../protocol/sse.ts';
-import { finishReasons } from '../protocol/upstream/finish-reasons.ts';
+import { readFinishReason } from '../protocol/upstream/finish-reasons.ts';
 import type { ReadAnswer } from './ask.ts';
 import { listNames, mendedRule } from './rules.ts';
 import type { BrokenRule } from './rules.ts';
@@ -63,7 +63,9 @@ export function unknownFinishReason({ bytes, contentType }: ReadAnswer): string 
     .flatMap(choicesOf)
     .map((choice) => choice['finish_reason'])
     .filter((reason) => typeof reason === 'string');
-  return reasons.find((reason) => !silentReasons.has(reason) && !finishReasons.has(reason)) ?? null;
+  return (
+    reasons.find((reason) => !silentReasons.has(reason) && readFinishReason(reason) === 'unknown') ?? null
+  );
 }
 
 /** Finish reasons beside those of the table: none, and that of an error, which has a rule of its own. */

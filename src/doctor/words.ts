@@ -1,25 +1,24 @@
-import type { Failure, Usage } from '../protocol/text.ts';
+import { count } from '../shared/count.ts';
+import type { Failure, FinishedAnswer, Usage } from '../protocol/text.ts';
 import type { ReadAnswer } from './ask.ts';
 
 /** How an answer went, in a line. */
 export function describeAnswer({ ending, terms, deltas, firstTextMs, totalMs }: ReadAnswer): string {
-  const reason =
-    ending.kind === 'finished' && ending.rawReason !== ''
-      ? `finish reason ${ending.rawReason}`
-      : 'no finish reason';
+  const reason = ending.kind === 'finished' ? describeReason(ending) : 'no finish reason';
   if (!terms.streamAsked) return `${reason}, ${milliseconds(totalMs)}`;
   const first = firstTextMs === null ? '' : `text after ${milliseconds(firstTextMs)}, `;
-  return `${reason}, ${first}${plural(deltas.length, 'piece')}, ${milliseconds(totalMs)} in all`;
+  return `${reason}, ${first}${count(deltas.length, 'piece')}, ${milliseconds(totalMs)} in all`;
+}
+
+/** The upstream's own word for a finish reason, if it is a plain word. */
+function describeReason({ reason, rawReason }: FinishedAnswer): string {
+  if (rawReason === '') return 'no finish reason';
+  return `finish reason ${/^[\w-]{1,40}$/.test(rawReason) ? rawReason : reason}`;
 }
 
 /** A duration, in whole milliseconds. */
 function milliseconds(duration: number): string {
   return `${Math.round(duration)} ms`;
-}
-
-/** A count with its noun, such as `2 models`. */
-export function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 /** The tokens of an answer. */
@@ -29,7 +28,7 @@ export function describeUsage({ inputTokens, outputTokens, reasoningTokens }: Us
 }
 
 /** What the upstream itself said about a failure, after a colon; empty if that is nothing. */
-export function wordsOf({ detail, cause }: Failure): string {
-  // The detail of an error status is the status itself, which the cause names already.
-  return detail === '' || detail === cause ? '' : `: ${detail}`;
+export function wordsOf({ upstreamError }: Failure): string {
+  const said = [upstreamError?.code ?? '', upstreamError?.message ?? ''].filter((text) => text !== '');
+  return said.length === 0 ? '' : `: ${said.join(', ')}`;
 }

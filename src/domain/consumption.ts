@@ -1,5 +1,5 @@
 import type { Price } from './pricing.ts';
-import type { Protocol, Usage } from '../protocol/text.ts';
+import type { Protocol, UpstreamError, Usage } from '../protocol/text.ts';
 import type { AttemptResult } from './attempt-result.ts';
 
 /** Every way in which a request can end; the closed set behind the `outcome` of records and metrics. */
@@ -58,9 +58,15 @@ export interface Attempt {
   /** The model's name there. */
   readonly model: string;
   readonly result: AttemptResult;
+  /** When it began, in milliseconds after the request arrived; `null` in records that were written without it. */
+  readonly startedMs: number | null;
   readonly durationMs: number;
   /** What the upstream counted, and so may bill; `null` when it reported nothing. */
   readonly usage: Usage | null;
+  /** Why it failed, for the operator alone: it may name addresses. */
+  readonly cause: string | null;
+  /** What the upstream said of it. */
+  readonly upstreamError: UpstreamError | null;
 }
 
 /** The second half, written before the client sees the end. */

@@ -1,10 +1,9 @@
 import type { Attempt, Mode, Outcome, RequestKind } from './consumption.ts';
-import type { FinishReason, ProtocolViolation, Usage } from '../protocol/text.ts';
+import type { FinishReason, ProtocolViolation, UpstreamError, Usage } from '../protocol/text.ts';
 import type { Refusal } from '../shared/errors.ts';
 
 /** One attempt at an upstream, for metrics and the log. */
 export interface AttemptSummary extends Attempt {
-  readonly cause: string | null;
   /** How the upstream broke its protocol. */
   readonly violations: readonly ProtocolViolation[];
 }
@@ -13,16 +12,21 @@ export interface AttemptSummary extends Attempt {
 export interface ExchangeSummary {
   readonly requestId: string;
   readonly keyId: string | null;
+  readonly keyName: string | null;
   readonly protocol: RequestKind;
   readonly mode: Mode;
   /** A configured name; `null` when the request ended before one was known. */
   readonly model: string | null;
+  /** The name that the client asked for, fit to be shown; `null` if no name was read. */
+  readonly requestedModel: string | null;
   readonly upstream: string | null;
   readonly outcome: Outcome;
   readonly status: number;
   readonly refusal: Refusal | null;
   /** The cause of a failure, for the operator alone. */
   readonly cause: string | null;
+  /** What the upstream said of it, whose failure the client got. */
+  readonly upstreamError: UpstreamError | null;
   /** `null` for an answer that did not finish. */
   readonly finishReason: FinishReason | null;
   readonly usage: Usage | null;

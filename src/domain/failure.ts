@@ -28,6 +28,8 @@ interface FailureRow {
   /** Whether another route may succeed, because the request is not at fault. */
   readonly mayGoElsewhere: boolean;
   readonly health: HealthSign;
+  /** Whether the client gets the upstream's own words: they are about its request, not about the operator's affairs. */
+  readonly showsWords?: true;
 }
 
 /** The outcomes of a request whose upstream failed. */
@@ -88,6 +90,7 @@ const requestAtFault = {
   result: 'refused',
   mayGoElsewhere: false,
   health: 'success',
+  showsWords: true,
 } as const;
 
 const truncated = {
@@ -134,10 +137,24 @@ export const failures: Readonly<Record<FailureKind, FailureRow>> = {
     code: 'context_length_exceeded',
     message: () => "The text is longer than the model's maximum context. Shorten the history and try again.",
   },
+  content_filtered: {
+    ...requestAtFault,
+    code: 'content_filter',
+    message: () => "The model's provider refused the text: its content filter was triggered.",
+  },
   rejected: {
     ...requestAtFault,
     code: 'invalid_value',
     message: (detail) => `The model's provider refused the request (${detail}).`,
+  },
+  // Another route may have the model. If none has, trying again is of no use, which the status of a 502 would hide.
+  model_unknown: {
+    ...failed,
+    code: 'model_not_found',
+    message: () => "The model's provider does not have this model.",
+    result: 'unserved',
+    health: 'nothing',
+    showsWords: true,
   },
   rate_limited: {
     ...limited,
@@ -176,12 +193,13 @@ export const failures: Readonly<Record<FailureKind, FailureRow>> = {
 };
 
 /** The refusal that a client gets for a failure. */
-export function refusalOf({ kind, detail, retryAfterMs }: Failure): Refusal {
+export function refusalOf({ kind, detail, retryAfterMs, upstreamError }: Failure): Refusal {
   const row = failures[kind];
+  const message = row.message(detail);
+  const upstream = row.showsWords === true ? upstreamError : null;
   const waitMs = row.retryAfterMs === null ? null : (retryAfterMs ?? row.retryAfterMs);
-  if (waitMs === null) return refuse(row.code, row.message(detail));
-  if (row.code !== 'upstream_rate_limited')
-    return refuse(row.code, row.message(detail), { retryAfterMs: waitMs });
+  if (waitMs === null) return refuse(row.code, message, { upstream });
+  if (row.code !== 'upstream_rate_limited') return refuse(row.code, message, { retryAfterMs: waitMs });
   const limit = { source: 'upstream', kind: 'rate', limit: null, retryAfterMs: waitMs } as const;
-  return refuse(row.code, row.message(detail), { limit });
+  return refuse(row.code, message, { limit });
 }

@@ -1,6 +1,7 @@
 import type { ModelPrice } from './pricing.ts';
 import type { FinishReasonRule } from '../protocol/text.ts';
 import type { Dialect, DialectQuirks } from '../protocol/upstream/dialect.ts';
+import type { UpstreamSecrets } from '../protocol/upstream/words/sanitise.ts';
 import type { CallTarget } from './call-target.ts';
 
 /** The charging rule for a client that disconnects before the end of an answer; `settlement.ts` has the table. */
@@ -18,6 +19,8 @@ export interface ModelSource {
   readonly onDisconnect: OnDisconnect;
   /** The deadline of an answer, from its request to its end, in milliseconds. */
   readonly totalMs: number;
+  /** What the upstream's messages must not show of it; a function, because a key may change while the gateway runs. */
+  readonly secrets: () => UpstreamSecrets;
 }
 
 /** One route to a model: its source, and its name there. */

@@ -18,6 +18,8 @@ export function storageUnavailable(): Refusal {
 /** Why a database failed, in words that name no file. */
 const reasons = {
   unavailable: 'it is not open',
+  /** The gateway itself closed it, as at its shutdown. */
+  closed: 'it is closed',
   full: 'its disk is full',
   locked: 'another process holds its lock',
   slow: 'it takes too long to answer',

@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import { z } from 'zod';
-import { isRefusal } from '../shared/errors.ts';
+import { isRefusal, refuse } from '../shared/errors.ts';
 import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { RunningRequest, RunningRequests } from '../domain/ports/running-requests.ts';
 import { check, instant, pageQuery, pathIdOf, unknownCursor } from './checked-input.ts';
@@ -12,7 +12,7 @@ import { presentRecord, presentRecordsAsCsv } from './present-record.ts';
 import { sendAnswer, sendBody } from './respond.ts';
 
 /** The dependencies of the routes about past and running requests. */
-export interface RecordAdministration extends Pick<RecordPages, 'listRecords'> {
+export interface RecordAdministration extends Pick<RecordPages, 'listRecords' | 'findRecord'> {
   readonly running: Pick<RunningRequests, 'list' | 'cancel'>;
 }
 
@@ -41,6 +41,13 @@ export function createRecordRoutes(administration: RecordAdministration): Router
     });
   });
   router.all('/records', methodNotAllowed('GET'));
+  router.get('/records/:id', async (request, response) => {
+    const record = await administration.findRecord(pathIdOf(request));
+    const answer =
+      record === null ? refuse('request_not_found', 'No request has this id.') : presentRecord(record);
+    sendAnswer(response, 200, answer);
+  });
+  router.all('/records/:id', methodNotAllowed('GET'));
   router.get('/in-flight', async (_request, response) => {
     const running = await administration.running.list();
     sendAnswer(response, 200, presentList(running.map(presentRunning), null));

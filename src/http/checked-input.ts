@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
+import { maxPageSize } from '../domain/page-size.ts';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { parseJson } from '../shared/parse-json.ts';
@@ -8,9 +9,6 @@ import { readBody } from './body.ts';
 
 const maxBodyBytes = 65_536;
 const defaultPageSize = 50;
-
-/** The largest page of a list. */
-export const maxPageSize = 200;
 
 const pageSizes = `expected a whole number from 1 to ${maxPageSize}`;
 

@@ -19,7 +19,8 @@ import { emptyAccount, presentKey } from './present-key.ts';
 import type { KeyDefaults } from './present-key.ts';
 import { presentCancellation } from './present-cancellation.ts';
 import { presentList } from './present-list.ts';
-import { presentRecord } from './present-record.ts';
+import { presentReceipt } from './present-record.ts';
+import type { UpstreamsInReceipts } from './present-record.ts';
 import { requestIdOf } from './request-id.ts';
 import { sendAnswer } from './respond.ts';
 
@@ -44,6 +45,7 @@ export interface OwnKeyPorts extends RecordPages, Pick<Accounts, 'accounts'> {
   readonly inFlight: RunningRequests;
   readonly onFault: ReportFault;
   readonly defaults: KeyDefaults;
+  readonly upstreams: UpstreamsInReceipts;
 }
 
 /**
@@ -80,7 +82,7 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
       const record = await ports.findRecord(pathIdOf(request), id);
       return record === null
         ? refuse('request_not_found', 'No request of this key has this id.')
-        : presentRecord(record);
+        : presentReceipt(record, ports.upstreams);
     }),
   );
   router.all('/v1/key/requests/:id', methodNotAllowed('GET, HEAD'));
@@ -106,7 +108,10 @@ async function listOwn(key: ApiKey, request: Request, ports: OwnKeyPorts): Promi
   if (isRefusal(page)) return page;
   const found = await ports.listRecords({ keyId: key.id }, page.limit, page.before ?? null);
   if (found === null) return unknownCursor();
-  return presentList(found.records.map(presentRecord), found.next);
+  return presentList(
+    found.records.map((record) => presentReceipt(record, ports.upstreams)),
+    found.next,
+  );
 }
 
 /** Reads within the key's read limits; returns the refusal of an exceeded limit. */

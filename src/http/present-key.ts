@@ -14,6 +14,7 @@ export interface KeyDefaults {
 /** A key as JSON for operators and its holder: with defaults filled in, and never with its secret. */
 export function presentKey(key: ApiKey, account: Account, inFlight: number, defaults: KeyDefaults): object {
   const { concurrency, requestsPerMinute, queueWaitMs } = { ...defaults.limits, ...key.limits };
+  const { sampling, unknownFields, responsesDone } = { ...defaults.compatibility, ...key.compatibility };
   return {
     id: key.id,
     name: key.name,
@@ -22,7 +23,7 @@ export function presentKey(key: ApiKey, account: Account, inFlight: number, defa
     models: key.models,
     expires_at: isoTime(key.expiresAt),
     revoked_at: isoTime(key.revokedAtMs),
-    compatibility: { ...defaults.compatibility, ...key.compatibility },
+    compatibility: { sampling, unknown_fields: unknownFields, responses_done: responsesDone },
     ...presentAccount(account),
     in_flight: inFlight,
   };

@@ -1,11 +1,38 @@
 import { escapeControlCharacters } from '../shared/control-characters.ts';
 import { formatUsd } from '../shared/money.ts';
-import type { ConsumptionRecord } from '../domain/consumption.ts';
-import type { Usage } from '../protocol/text.ts';
+import type { Attempt, ConsumptionRecord } from '../domain/consumption.ts';
+import type { UpstreamError, Usage } from '../protocol/text.ts';
 import { isoTime } from './iso-time.ts';
 
-/** A consumption record as JSON for operators and the key's holder: the receipt of one request. */
+/** A consumption record as JSON for operators. */
 export function presentRecord(record: ConsumptionRecord): object {
+  const attempts = record.attempts.map((attempt) => ({
+    ...presentAttempt(attempt),
+    cause: attempt.cause,
+    upstream_error: presentUpstreamError(attempt.upstreamError),
+  }));
+  return present(record, record.upstream, attempts);
+}
+
+/** Whether the holder of a key sees which upstreams its requests went to. */
+export type UpstreamsInReceipts = 'shown' | 'hidden';
+
+/**
+ * The receipt of one request, as JSON for the holder of its key. Causes are the operator's, as are the upstream's words,
+ * unless the request was at fault.
+ */
+export function presentReceipt(record: ConsumptionRecord, upstreams: UpstreamsInReceipts): object {
+  if (upstreams === 'hidden') return present(record, null, []);
+  const attempts = record.attempts.map((attempt) => ({
+    ...presentAttempt(attempt),
+    ...(attempt.result === 'refused' && attempt.upstreamError !== null
+      ? { upstream_error: presentUpstreamError(attempt.upstreamError) }
+      : {}),
+  }));
+  return present(record, record.upstream, attempts);
+}
+
+function present(record: ConsumptionRecord, upstream: string | null, attempts: readonly object[]): object {
   const { usage, price } = record;
   return {
     request_id: record.requestId,
@@ -14,7 +41,7 @@ export function presentRecord(record: ConsumptionRecord): object {
     protocol: record.protocol,
     mode: record.mode,
     model: record.model,
-    upstream: record.upstream,
+    upstream,
     outcome: record.outcome,
     status: record.status,
     usage: presentUsage(usage),
@@ -29,14 +56,23 @@ export function presentRecord(record: ConsumptionRecord): object {
     hold: formatUsd(record.holdNanos),
     charge: formatUsd(record.chargeNanos),
     timings: { queued_ms: record.queuedMs, first_byte_ms: record.firstTextMs, total_ms: record.totalMs },
-    attempts: record.attempts.map(({ upstream, model, result, durationMs, usage: used }) => ({
-      upstream,
-      model,
-      result,
-      duration_ms: durationMs,
-      usage: presentUsage(used),
-    })),
+    attempts,
   };
+}
+
+function presentAttempt({ upstream, model, result, startedMs, durationMs, usage }: Attempt): object {
+  return {
+    upstream,
+    model,
+    result,
+    started_ms: startedMs,
+    duration_ms: durationMs,
+    usage: presentUsage(usage),
+  };
+}
+
+function presentUpstreamError(error: UpstreamError | null): object | null {
+  return error === null ? null : { status: error.status, code: error.code, message: error.message };
 }
 
 function presentUsage(usage: Usage | null): object | null {

@@ -1,4 +1,4 @@
-import type { ProtocolViolation, Usage } from '../protocol/text.ts';
+import type { ProtocolViolation, UpstreamError, Usage } from '../protocol/text.ts';
 import type { AttemptResult } from '../domain/attempt-result.ts';
 import type { Attempt } from '../domain/consumption.ts';
 import type { AttemptSummary } from '../domain/exchange-summary.ts';
@@ -8,8 +8,8 @@ export interface LoggedAttempt extends Attempt {
   result: AttemptResult;
   durationMs: number;
   usage: Usage | null;
-  /** For the operator alone. */
   cause: string | null;
+  upstreamError: UpstreamError | null;
   /** How the upstream broke its protocol in the part of the answer that has been read. */
   violations: ReadonlySet<ProtocolViolation>;
 }
@@ -28,15 +28,20 @@ export class AttemptLog {
     return this.#reported?.upstream ?? null;
   }
 
-  /** Begins an attempt, which counts as interrupted until its end is noted. Its result goes to the client. */
-  begin(upstream: string, model: string): LoggedAttempt {
+  /**
+   * Begins an attempt, `startedMs` after the request arrived. It counts as interrupted until its end is noted, and its
+   * result goes to the client.
+   */
+  begin(upstream: string, model: string, startedMs: number): LoggedAttempt {
     const attempt: LoggedAttempt = {
       upstream,
       model,
       result: 'interrupted',
+      startedMs,
       durationMs: 0,
       usage: null,
       cause: null,
+      upstreamError: null,
       violations: new Set(),
     };
     this.#attempts.push(attempt);
@@ -49,14 +54,12 @@ export class AttemptLog {
     this.#reported = attempt;
   }
 
-  /** The attempts for the consumption record: without causes, which may name addresses. */
+  /** The attempts for the consumption record. */
   recorded(): readonly Attempt[] {
-    return this.#attempts.map(({ upstream, model, result, durationMs, usage }) => ({
-      upstream,
-      model,
-      result,
+    return this.#attempts.map(({ violations: _violations, startedMs, durationMs, ...attempt }) => ({
+      ...attempt,
+      startedMs: startedMs === null ? null : Math.round(startedMs),
       durationMs: Math.round(durationMs),
-      usage,
     }));
   }
 

@@ -1,6 +1,8 @@
-import { classifyStatus } from '../protocol/upstream/classify-error.ts';
+import { classifyStatus, statusesWithTellingBody } from '../protocol/upstream/classify-error.ts';
 import type { UpstreamReader } from '../protocol/upstream/dialect.ts';
 import { createReader } from '../protocol/upstream/read-answer.ts';
+import { createSanitiser } from '../protocol/upstream/words/sanitise.ts';
+import type { Sanitise } from '../protocol/upstream/words/sanitise.ts';
 import type { UpstreamRequest } from '../protocol/text.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
 import { diagnose, sentencesOf } from '../domain/diagnosis.ts';
@@ -14,6 +16,7 @@ import type { Ports } from './ports.ts';
 import type { ReceivedAnswer } from './received-answer.ts';
 import { endingOfFault } from './results.ts';
 import type { AttemptEnding, FailedEnding } from './results.ts';
+import { stageFacts } from './stage-views.ts';
 import { watchAttempt } from './watch-attempt.ts';
 import type { AttemptWatch } from './watch-attempt.ts';
 
@@ -63,6 +66,7 @@ export async function attempt(
   const { upstream, dialect, quirks } = route;
   const { path, body } = dialect.writeRequest(request, route.model, quirks);
   const { stream } = request;
+  const sanitise = sanitiserOf(request, route, exchange);
   const explain = (result: FailedCall): string =>
     sentencesOf(diagnose({ method: 'POST', path, target: route.target }, result));
   received.reset();
@@ -77,17 +81,22 @@ export async function attempt(
   }
   try {
     if (answer.status >= 200 && answer.status < 300)
-      return await awaitFirstPart(answer, openReader(answer, route, request, watch, received), watch, {
-        signal,
-        explain,
-        onImplausible: (why) =>
-          ports.telemetry.fault(
-            'implausible usage from an upstream: counted instead',
-            new Error(`${upstream}: ${why}`),
-          ),
-      });
+      return await awaitFirstPart(
+        answer,
+        openReader(answer, { route, request, sanitise, watch, received }),
+        watch,
+        {
+          signal,
+          explain,
+          onImplausible: (why) =>
+            ports.telemetry.fault(
+              'implausible usage from an upstream: counted instead',
+              new Error(`${upstream}: ${why}`),
+            ),
+        },
+      );
     received.refused();
-    return fail(watch, await readErrorAnswer(answer, explain(answer), signal, ports));
+    return fail(watch, await readErrorAnswer(answer, { explain, sanitise }, signal, ports));
   } catch (error) {
     // Unreleased, the answer would hold its connection until its total deadline: nothing else refers to it yet.
     answer.release();
@@ -95,15 +104,30 @@ export async function attempt(
   }
 }
 
-function openReader(
-  { contentType }: UpstreamAnswer,
-  { dialect, finishReason }: Route,
-  { turns, stream: streamAsked }: UpstreamRequest,
-  watch: AttemptWatch,
-  received: ReceivedAnswer,
-): UpstreamReader {
+/** Hides, in what an upstream says, its own secrets, the client's key and the request. */
+function sanitiserOf(
+  { turns }: UpstreamRequest,
+  { model, secrets }: Route,
+  { client: { authorization = '' }, stage }: Exchange,
+): Sanitise {
+  const names = [model, stageFacts(stage, 0).model ?? model];
+  return createSanitiser({ turns, clientKey: authorization, upstream: secrets, names });
+}
+
+interface ReaderTerms {
+  readonly route: Route;
+  readonly request: UpstreamRequest;
+  readonly sanitise: Sanitise;
+  readonly watch: AttemptWatch;
+  readonly received: ReceivedAnswer;
+}
+
+function openReader({ contentType }: UpstreamAnswer, terms: ReaderTerms): UpstreamReader {
+  const { route, request, sanitise, watch, received } = terms;
+  const { dialect, finishReason } = route;
+  const { turns, stream: streamAsked } = request;
   const sentTokens = mostTokensOf(turns);
-  const reader = createReader(dialect, { contentType, streamAsked, finishReason, sentTokens });
+  const reader = createReader(dialect, { contentType, streamAsked, finishReason, sentTokens, sanitise });
   watch.reads(reader.answer.violations);
   received.reads(reader.answer.thoughts);
   return reader;
@@ -176,18 +200,22 @@ function fail(watch: AttemptWatch, ending: FailedEnding): FailedAttempt {
   return { kind: 'failed_attempt', ending, logged: watch.logged };
 }
 
-/** Statuses whose body says more than the status itself. */
-const statusesWithUsefulBody = new Set([400, 413, 422]);
+/** What is said of a failed call: the cause with its address, for the operator, and the upstream's own words. */
+interface Words {
+  readonly explain: (result: FailedCall) => string;
+  readonly sanitise: Sanitise;
+}
 
 async function readErrorAnswer(
   answer: UpstreamAnswer,
-  cause: string,
+  { explain, sanitise }: Words,
   signal: AbortSignal,
   { clock }: Ports,
 ): Promise<FailedEnding> {
-  const text = statusesWithUsefulBody.has(answer.status) ? await readErrorBody(answer, clock) : '';
+  const { status, retryAfterMs } = answer;
+  const text = await readErrorBody(answer, clock, statusesWithTellingBody.has(status));
   answer.release();
-  if (typeof text !== 'string') return endingOfFault(text, signal, null);
-  const failure = { ...classifyStatus(answer.status, text, answer.retryAfterMs), cause };
+  if (typeof text !== 'string') return endingOfFault({ ...text, cause: explain(text) }, signal, null);
+  const failure = { ...classifyStatus(status, text, retryAfterMs, sanitise), cause: explain(answer) };
   return { kind: 'failed', failure, usage: null };
 }

@@ -14,7 +14,8 @@ const usualTokensPerTurn = 4;
 /** The average length of a token in characters, for estimates when counting fails. */
 const charsPerToken = 4;
 
-type Charge = Pick<SettledRecord, 'usage' | 'usageSource' | 'price' | 'chargeNanos'>;
+/** What a request costs, and the usage that it is charged for. */
+export type Charge = Pick<SettledRecord, 'usage' | 'usageSource' | 'price' | 'chargeNanos'>;
 
 /** The parts of a request's end that decide its charge. */
 interface ChargedEnd {

@@ -46,7 +46,13 @@ export function endingOfFault(
   usage: Usage | null,
 ): FailedEnding {
   if (fault === 'interrupted') return interruptedBy(signal, usage);
-  const failure: Failure = { kind: fault, detail: '', retryAfterMs: null, cause: cause ?? null };
+  const failure: Failure = {
+    kind: fault,
+    detail: '',
+    retryAfterMs: null,
+    cause: cause ?? null,
+    upstreamError: null,
+  };
   return { kind: 'failed', failure, usage };
 }
 
@@ -97,7 +103,9 @@ export function usageOf(result: ExchangeResult): Usage | null {
   return result.kind === 'refused' || result.kind === 'unexpected' ? null : result.usage;
 }
 
-/** The cause of a failure, for the operator alone. */
-export function causeOf(result: ExchangeResult): string | null {
-  return result.kind === 'failed' ? result.failure.cause : null;
+/** The cause of a failure, and what the upstream said of it, for the operator alone. */
+export function wordsOf(result: ExchangeResult): Pick<Failure, 'cause' | 'upstreamError'> {
+  if (result.kind !== 'failed') return { cause: null, upstreamError: null };
+  const { cause, upstreamError } = result.failure;
+  return { cause, upstreamError };
 }

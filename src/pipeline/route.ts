@@ -1,4 +1,5 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
+import { nearestName } from '../shared/nearest-name.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { ModelCatalogue } from '../domain/ports/models.ts';
@@ -7,6 +8,12 @@ import type { OfferedModel } from '../domain/routing.ts';
 import type { Ports } from './ports.ts';
 import { ReceivedAnswer } from './received-answer.ts';
 import type { Asked, Routed } from './stages.ts';
+
+/** How much of an unknown model's name a refusal quotes, in UTF-16 code units. */
+const maxShownChars = 128;
+
+/** The shortest unknown name for which another one is suggested: every name is close to a shorter one. */
+const minMisspeltChars = 3;
 
 /** Finds the model that the request names, and the order in which its routes are tried. */
 export async function route(
@@ -31,13 +38,23 @@ export async function findModel(
   if (offered !== null && !mayUse(key, offered))
     return refuse('model_not_allowed', `This key may not use the model '${offered.id}'.`, { param: 'model' });
   if (offered !== null) return offered;
-  const shown = id.length > 128 ? `${id.slice(0, 128)}…` : id;
+  const shown = id.length > maxShownChars ? `${id.slice(0, maxShownChars)}…` : id;
+  const meant = await nearestModel(id.slice(0, maxShownChars), key, models);
+  const advice = meant === null ? '' : ` Did you mean '${meant}'?`;
   return refuse(
     'model_not_found',
-    `The model '${shown}' does not exist. GET /v1/models lists the available models.`,
-    {
-      param: 'model',
-    },
+    `The model '${shown}' does not exist.${advice} GET /v1/models lists the available models.`,
+    { param: 'model' },
+  );
+}
+
+/** The name closest to an unknown one among the models that this key may use; `null` when none is close. */
+async function nearestModel(wrong: string, key: ApiKey, models: ModelCatalogue): Promise<string | null> {
+  const offered = await models.list();
+  if (isRefusal(offered) || wrong.length < minMisspeltChars) return null;
+  return nearestName(
+    wrong,
+    offered.filter((model) => mayUse(key, model)).map(({ id }) => id),
   );
 }
 

@@ -9,10 +9,11 @@ import type { Price } from '../domain/pricing.ts';
 import type { Failure } from '../protocol/text.ts';
 import { classifyStatus, withheldStatuses } from '../protocol/upstream/classify-error.ts';
 import { failure } from '../protocol/upstream/failures.ts';
+import { sanitiseAll } from '../protocol/upstream/words/sanitise.ts';
 import type { ClientConnection } from './client-connection.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
-import { causeOf, endingOfFault, refused } from './results.ts';
+import { endingOfFault, refused, wordsOf } from './results.ts';
 import type { ExchangeResult } from './results.ts';
 import { dispatch, record, runRequest } from './run-request.ts';
 import type { Admitted } from './stages.ts';
@@ -72,8 +73,8 @@ async function passOn(
 
   const [delivery] = exchange.deliveries;
   const { signal } = exchange.interruption;
-  const logged = dispatched.attempts.begin(upstream, path);
   const startedMs = ports.clock.monotonicMs();
+  const logged = dispatched.attempts.begin(upstream, path, startedMs - exchange.arrivedMs);
   const passed = await transport.forward(exchange.trace.attempt(), signal, (status) =>
     delivery.passHead(status),
   );
@@ -82,7 +83,7 @@ async function passOn(
   Object.assign(logged, {
     result: result.kind === 'failed' ? failures[result.failure.kind].result : resultOfAnswer(passed),
     durationMs: ports.clock.monotonicMs() - startedMs,
-    cause: causeOf(result),
+    ...wordsOf(result),
   });
   return result;
 }
@@ -112,9 +113,9 @@ function resultOf(passed: number | UpstreamFault | Refusal, signal: AbortSignal)
 
 /** The failure for an upstream's error status; the client gets a message of our own instead of a withheld answer. */
 function classifyPassed(status: number): Failure {
-  const { kind } = classifyStatus(status, '', null);
-  const cause = `status ${status}`;
-  return failure(kind === 'overloaded' || kind === 'auth' ? kind : 'server_error', { detail: cause, cause });
+  const { kind, detail, cause, upstreamError } = classifyStatus(status, '', null, sanitiseAll);
+  const shown = kind === 'overloaded' || kind === 'auth' ? kind : 'server_error';
+  return failure(shown, { detail, cause, upstreamError });
 }
 
 /**

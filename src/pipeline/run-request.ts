@@ -58,8 +58,7 @@ export async function runRequest(
     });
     for (const delivery of exchange.deliveries) delivery.seal();
     const result = unlessInterrupted(worked, exchange);
-    await settle(result, exchange, ports);
-    await conclude(result, exchange);
+    await conclude(await settle(result, exchange, ports), exchange);
   } catch (error) {
     telemetry.fault('end of an answer not sent', error);
     await Promise.all(exchange.deliveries.map((delivery) => delivery.tearDown()));

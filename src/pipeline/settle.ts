@@ -1,9 +1,10 @@
 import { statusOf } from '../shared/errors.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import { chargeFor } from './charge.ts';
+import type { Charge } from './charge.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
-import { causeOf, outcomeOf, refusalOfResult, usageOf } from './results.ts';
+import { outcomeOf, refusalOfResult, usageOf, wordsOf } from './results.ts';
 import type { ExchangeResult } from './results.ts';
 import { stageFacts } from './stage-views.ts';
 import type { Recorded } from './stages.ts';
@@ -13,36 +14,41 @@ const clientClosedStatus = 499;
 
 /**
  * Settles an exchange, whatever its result: closes and charges the record and releases the slot before the client gets
- * the end, so that its next request finds both done.
+ * the end, so that its next request finds both done. Returns the result as the client gets it: the usage of a finished
+ * answer is the one that was charged, which is our own count if the upstream reported none.
  */
-export async function settle(result: ExchangeResult, exchange: Exchange, ports: Ports): Promise<void> {
+export async function settle(
+  result: ExchangeResult,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<ExchangeResult> {
   const { stage } = exchange;
   const summary = summarize(result, exchange, ports.clock.monotonicMs());
-  const chargeNanos = stage.stage === 'recorded' ? await closeRecord(stage, summary, exchange, ports) : 0;
+  const charge = stage.stage === 'recorded' ? await closeRecord(stage, summary, exchange, ports) : null;
   if (stage.stage !== 'arrived') await releaseSlot(stage.key.id, exchange, ports);
-  const charged = { ...summary, chargeNanos };
+  const charged = { ...summary, chargeNanos: charge?.chargeNanos ?? 0 };
   ports.telemetry.exchangeEnded(charged);
   exchange.trace.ended(charged);
+  return result.kind === 'finished' && charge !== null ? { ...result, usage: charge.usage } : result;
 }
 
-/** Closes the record; returns its charge in nano-USD. A complete answer reaches its client even if this fails. */
+/** Closes the record; returns its charge. A complete answer reaches its client even if this fails. */
 async function closeRecord(
   recorded: Recorded,
   { outcome, usage, upstream, status, firstTextMs, totalMs }: Uncharged,
   { requestId, deliveries: [{ sentStatus: passedStatus }] }: Exchange,
   ports: Ports,
-): Promise<number> {
-  let chargeNanos = 0;
+): Promise<Charge | null> {
+  let charge: Charge | null = null;
   try {
-    const charge = await chargeFor({ outcome, usage, passedStatus }, recorded, ports);
-    ({ chargeNanos } = charge);
+    charge = await chargeFor({ outcome, usage, passedStatus }, recorded, ports);
     const attempts = recorded.attempts.recorded();
     const settled = { requestId, outcome, upstream, attempts, status, firstTextMs, totalMs };
     await ports.records.settle({ ...settled, ...charge });
   } catch (error) {
     ports.telemetry.fault('consumption record not settled', error);
   }
-  return chargeNanos;
+  return charge;
 }
 
 /** Releases the slot. A failure of the limiter must not cut off an answer that is complete and paid for. */
@@ -71,7 +77,7 @@ function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): U
     outcome,
     status: delivery.sentStatus ?? statusToSend(outcome, refusal),
     refusal,
-    cause: causeOf(result),
+    ...wordsOf(result),
     finishReason: result.kind === 'finished' ? result.reason : null,
     usage: usageOf(result),
     attempts: attempts?.summaries() ?? [],

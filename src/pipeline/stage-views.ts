@@ -1,3 +1,5 @@
+import { escapeControlCharacters } from '../shared/control-characters.ts';
+import { markOfShape } from '../protocol/upstream/words/secret-shapes.ts';
 import type { RequestKind } from '../domain/consumption.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { RunningRequest } from '../domain/ports/running-requests.ts';
@@ -7,13 +9,23 @@ import type { Stage } from './stages.ts';
 /** The fields of a request's summary that its stage provides; `null` for those of stages not reached. */
 type StageFacts = Pick<
   ExchangeSummary,
-  'keyId' | 'mode' | 'model' | 'stripped' | 'admittedMs' | 'slotWaitMs' | 'queuedMs'
+  | 'keyId'
+  | 'keyName'
+  | 'mode'
+  | 'model'
+  | 'requestedModel'
+  | 'stripped'
+  | 'admittedMs'
+  | 'slotWaitMs'
+  | 'queuedMs'
 >;
 
 const noFacts: StageFacts = {
   keyId: null,
+  keyName: null,
   mode: 'sync',
   model: null,
+  requestedModel: null,
   stripped: [],
   admittedMs: null,
   slotWaitMs: 0,
@@ -23,10 +35,10 @@ const noFacts: StageFacts = {
 /** Reads the summary's fields from a stage. `arrivedMs` is on the monotonic clock. */
 export function stageFacts(stage: Stage, arrivedMs: number): StageFacts {
   if (stage.stage === 'arrived') return noFacts;
-  const keyId = stage.key.id;
-  if (stage.stage === 'identified') return { ...noFacts, keyId };
+  const { id: keyId, name: keyName } = stage.key;
+  if (stage.stage === 'identified') return { ...noFacts, keyId, keyName };
   const { admittedMs, slotWaitMs } = stage.admission;
-  const admitted = { ...noFacts, keyId, admittedMs: admittedMs - arrivedMs, slotWaitMs };
+  const admitted = { ...noFacts, keyId, keyName, admittedMs: admittedMs - arrivedMs, slotWaitMs };
   if (stage.stage === 'limited' || stage.stage === 'admitted') return admitted;
   if (stage.stage === 'asked') return { ...admitted, ...requestFacts(stage) };
   const routed = { ...admitted, ...workFacts(stage) };
@@ -35,20 +47,35 @@ export function stageFacts(stage: Stage, arrivedMs: number): StageFacts {
 
 function requestFacts({
   request,
-}: Extract<Stage, { readonly stage: 'asked' }>): Pick<StageFacts, 'mode' | 'stripped'> {
-  return { mode: request.stream ? 'stream' : 'sync', stripped: request.stripped };
+}: Pick<Extract<Stage, { readonly stage: 'asked' }>, 'request'>): Pick<
+  StageFacts,
+  'mode' | 'stripped' | 'requestedModel'
+> {
+  return {
+    mode: request.stream ? 'stream' : 'sync',
+    stripped: request.stripped,
+    requestedModel: shownModel(request.model),
+  };
+}
+
+/** The longest name of a model that is shown, in characters. */
+const maxShownModelChars = 128;
+
+/** A model's name as the client wrote it, so that a misspelt one can be found; it may be anything, even a key. */
+function shownModel(name: string): string {
+  if (markOfShape(name) === '[key]') return '[key]';
+  return escapeControlCharacters(name.toWellFormed().slice(0, maxShownModelChars));
 }
 
 function workFacts({
   work,
 }: Extract<Stage, { readonly stage: 'routed' | 'dispatched' | 'recorded' }>): Pick<
   StageFacts,
-  'mode' | 'stripped' | 'model'
+  'mode' | 'stripped' | 'model' | 'requestedModel'
 > {
   // The path of a passthrough request is in its record alone: metrics are labelled by the models of the config.
-  if (work.kind === 'passthrough') return { mode: 'sync', stripped: [], model: null };
-  const { request, model } = work;
-  return { mode: request.stream ? 'stream' : 'sync', stripped: request.stripped, model: model.id };
+  if (work.kind === 'passthrough') return { mode: 'sync', stripped: [], model: null, requestedModel: null };
+  return { ...requestFacts(work), model: work.model.id };
 }
 
 /** What the head of an answer says at this stage. */

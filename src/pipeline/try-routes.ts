@@ -77,10 +77,11 @@ function takeBest(routes: Route[], health: UpstreamHealth): Route | null {
 
 /** The failure when every upstream asked for a pause; `retry-after` is the time until the first pause ends. */
 function allCooling(routes: readonly Route[], health: UpstreamHealth): FailedEnding {
+  const cause = 'every upstream asked for a pause that has not ended';
   const retryAfterMs = Math.ceil(Math.min(...routes.map(({ upstream }) => health.coolingMs(upstream))));
   return {
     kind: 'failed',
-    failure: { kind: 'cooling', detail: '', retryAfterMs, cause: null },
+    failure: { kind: 'cooling', detail: '', retryAfterMs, cause, upstreamError: null },
     usage: null,
   };
 }

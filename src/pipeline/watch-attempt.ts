@@ -7,7 +7,7 @@ import type { ProtocolViolation } from '../protocol/text.ts';
 import type { AttemptLog, LoggedAttempt } from './attempt-log.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
-import { causeOf } from './results.ts';
+import { wordsOf } from './results.ts';
 import type { AttemptEnding } from './results.ts';
 
 /** Keeps the log of one attempt, and reports its result to the upstream's health. */
@@ -28,14 +28,14 @@ export function watchAttempt(
   { upstream, model, totalMs }: Route,
   leftMs: number,
   attempts: AttemptLog,
-  { trace }: Exchange,
+  { arrivedMs, trace }: Exchange,
   { clock, health }: Ports,
 ): AttemptWatch {
   const startedMs = clock.monotonicMs();
   const report = health.began(upstream);
   // A timeout in the time left over by earlier attempts is not held against this upstream.
   const hasLessTime = !attempts.isEmpty && leftMs < totalMs;
-  const logged = attempts.begin(upstream, model);
+  const logged = attempts.begin(upstream, model, startedMs - arrivedMs);
   return {
     logged,
     trace: trace.attempt(),
@@ -47,8 +47,9 @@ export function watchAttempt(
     ended(ending) {
       const { result, sign } = judge(ending, hasLessTime);
       const durationMs = clock.monotonicMs() - startedMs;
-      Object.assign(logged, { result, durationMs, usage: ending.usage, cause: causeOf(ending) });
-      report.ended(sign, ending.kind === 'failed' ? ending.failure.retryAfterMs : null, causeOf(ending));
+      const words = wordsOf(ending);
+      Object.assign(logged, { result, durationMs, usage: ending.usage, ...words });
+      report.ended(sign, ending.kind === 'failed' ? ending.failure.retryAfterMs : null, words.cause);
     },
   };
 }

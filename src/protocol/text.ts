@@ -1,3 +1,7 @@
+import type { UpstreamError } from '../shared/errors.ts';
+
+export type { UpstreamError } from '../shared/errors.ts';
+
 /** The two client protocols. */
 export type Protocol = 'chat' | 'responses';
 
@@ -99,8 +103,12 @@ export type FailureKind =
   /** The upstream does not accept the gateway's own key or account. */
   | 'auth'
   | 'context_too_long'
+  /** The upstream refuses the text because of what it says. */
+  | 'content_filtered'
   /** The upstream found another fault in the request. */
   | 'rejected'
+  /** The upstream does not know the model. */
+  | 'model_unknown'
   | 'rate_limited'
   /** The upstream asked for a pause that has not ended, so nothing was sent. */
   | 'cooling'
@@ -129,6 +137,8 @@ export interface Failure {
   readonly retryAfterMs: number | null;
   /** For the operator alone: an error's code and message, never a key. */
   readonly cause: string | null;
+  /** What the upstream said of it; `null` if it said nothing. Clients get it only if their request was at fault. */
+  readonly upstreamError: UpstreamError | null;
 }
 
 /** A request as it is sent upstream. */

@@ -7,6 +7,13 @@ export function parseDuration(text: string): number | null {
   return Math.round(Number(match[1]) * unitMs[match[2] as keyof typeof unitMs]);
 }
 
+/** Writes milliseconds in the largest unit that needs no fraction: `25s`, `1500ms`. */
+export function formatDuration(durationMs: number): string {
+  const units = Object.entries(unitMs).toReversed();
+  const [unit, size] = units.find(([, each]) => durationMs % each === 0 && durationMs >= each) ?? ['s', 1];
+  return `${durationMs / size}${unit}`;
+}
+
 /** Writes milliseconds as the `x-ratelimit-reset-*` headers do: `1s`, `250ms`, `6m0s`. */
 export function formatResetDuration(durationMs: number): string {
   const milliseconds = Math.ceil(durationMs);

@@ -17,6 +17,7 @@ const errorTable = {
   decimal_below_min_value: { status: 400, type: 'invalid_request_error', retryable: false },
   decimal_above_max_value: { status: 400, type: 'invalid_request_error', retryable: false },
   duplicate_header: { status: 400, type: 'invalid_request_error', retryable: false },
+  content_filter: { status: 400, type: 'invalid_request_error', retryable: false },
   context_length_exceeded: { status: 400, type: 'invalid_request_error', retryable: false },
   invalid_api_key: { status: 401, type: 'invalid_request_error', retryable: false },
   insufficient_balance: { status: 402, type: 'insufficient_quota', retryable: false },
@@ -56,6 +57,16 @@ interface LimitDetail {
   readonly retryAfterMs: number;
 }
 
+/** What an upstream said of an error, sanitised: without keys, addresses, ids and text of the request. */
+export interface UpstreamError {
+  /** The HTTP status, or the one that an error inside an answer names; `null` without either. */
+  readonly status: number | null;
+  /** The upstream's own name for the error. */
+  readonly code: string | null;
+  /** At most 400 characters. */
+  readonly message: string | null;
+}
+
 const refusalBrand = Symbol('refusal');
 
 /**
@@ -70,6 +81,8 @@ export interface Refusal {
   readonly param: string | null;
   readonly limit: LimitDetail | null;
   readonly retryAfterMs: number | null;
+  /** The upstream's own words, if it found the request at fault. */
+  readonly upstream: UpstreamError | null;
 }
 
 /** Optional parts of a refusal. */
@@ -77,6 +90,7 @@ interface RefusalExtras {
   readonly param?: string | null;
   readonly limit?: LimitDetail;
   readonly retryAfterMs?: number;
+  readonly upstream?: UpstreamError | null;
 }
 
 /** Builds a refusal. `extras.limit` also sets `retryAfterMs`. */
@@ -88,6 +102,7 @@ export function refuse(code: ErrorCode, message: string, extras: RefusalExtras =
     param: extras.param ?? null,
     limit: extras.limit ?? null,
     retryAfterMs: extras.retryAfterMs ?? extras.limit?.retryAfterMs ?? null,
+    upstream: extras.upstream ?? null,
   };
 }
 
@@ -113,6 +128,7 @@ export interface ErrorBody {
   readonly param: string | null;
   readonly code: ErrorCode;
   readonly limit?: Record<string, unknown>;
+  readonly upstream?: UpstreamError;
 }
 
 /** Text in the form of an API key of ours; its hyphens may be percent-encoded, as in a path. */
@@ -130,6 +146,7 @@ export function errorBody(refusal: Refusal): ErrorBody {
     type: errorTable[refusal.code].type,
     param: refusal.param === null ? null : withoutKeys(refusal.param),
     code: refusal.code,
+    ...(refusal.upstream === null ? {} : { upstream: refusal.upstream }),
   };
   if (refusal.limit === null) return body;
   const { source, kind, limit, inFlight, retryAfterMs } = refusal.limit;

@@ -14,6 +14,25 @@ export function parseUsd(text: string): number | null {
   return nanos > BigInt(maxNanos) ? null : Number(nanos);
 }
 
+/** The largest exponent, up or down, that `plainDecimal` writes out; amounts need no larger one. */
+const maxExponent = 30;
+
+/**
+ * Writes a number's text as a plain decimal with the same digits: `1e-7` as `0.0000001`, `.1500` as `0.15`. A text that is
+ * no such number is returned as it is.
+ */
+export function plainDecimal(text: string): string {
+  const match = /^\+?(\d*)(?:\.(\d*))?(?:e([+-]?\d{1,3}))?$/i.exec(text);
+  const [, whole = '', fraction = '', power = '0'] = match ?? [];
+  const exponent = Number(power);
+  if (whole + fraction === '' || Math.abs(exponent) > maxExponent) return text;
+  const digits = '0'.repeat(Math.max(0, -exponent)) + whole + fraction + '0'.repeat(Math.max(0, exponent));
+  const point = Math.max(0, -exponent) + whole.length + exponent;
+  const before = digits.slice(0, point).replace(/^0+(?=\d)/, '');
+  const after = digits.slice(point).replace(/0+$/, '');
+  return `${before === '' ? '0' : before}${after === '' ? '' : `.${after}`}`;
+}
+
 /** Writes nano-USD as a decimal string of USD, with two to nine decimals: `5.00`, `-0.000000001`. */
 export function formatUsd(nanos: number): string {
   const digits = String(Math.abs(nanos)).padStart(decimals + 1, '0');

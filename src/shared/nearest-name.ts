@@ -6,6 +6,8 @@ export function nearestName(wrong: string, known: readonly string[]): string | n
   let best: string | null = null;
   let bestEdits = Math.min(maxEdits, Math.ceil(wrong.length / 2)) + 1;
   for (const name of known) {
+    // Spares the comparison with most names: names of such different lengths can't be closer.
+    if (Math.abs(wrong.length - name.length) >= bestEdits) continue;
     const edits = editDistance(wrong.toLowerCase(), name.toLowerCase());
     if (edits < bestEdits) [best, bestEdits] = [name, edits];
   }

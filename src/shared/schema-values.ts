@@ -5,26 +5,38 @@ import { parseUsd } from './money.ts';
 /** The longest duration that a timer can hold, in milliseconds: about 24 days. A longer one would end at once. */
 const maxDurationMs = 2_147_483_647;
 
-/** A duration such as `5s`, read into milliseconds. */
-export const duration = z.string().transform((text, context) => {
-  const milliseconds = parseDuration(text);
-  if (milliseconds !== null && milliseconds <= maxDurationMs) return milliseconds;
-  context.issues.push({
-    code: 'custom',
-    input: text,
-    message: 'expected a duration such as 250ms, 5s or 10m, and at most 24d',
-  });
-  return z.NEVER;
-});
+/** What the value of a schema is read from, and how it is written: a number alone does not say its unit. */
+export type ValueKind = 'duration' | 'size' | 'usd' | 'url' | 'secret';
 
-/** USD as a decimal string, read into nano-USD: a number in YAML or JSON could already have lost digits. */
-export const usd = z.string().transform((text, context) => {
-  const nanos = parseUsd(text);
-  if (nanos !== null) return nanos;
-  context.issues.push({
-    code: 'custom',
-    input: text,
-    message: 'expected USD as a decimal string, such as "0.15"',
-  });
-  return z.NEVER;
-});
+/** The kind of every schema whose value is written otherwise than it is kept. */
+export const valueKinds = z.registry<{ readonly kind: ValueKind }>();
+
+/** A duration such as `5s`, read into milliseconds. */
+export const duration = z
+  .string()
+  .transform((text, context) => {
+    const milliseconds = parseDuration(text);
+    if (milliseconds !== null && milliseconds <= maxDurationMs) return milliseconds;
+    context.issues.push({
+      code: 'custom',
+      input: text,
+      message: 'expected a duration such as 250ms, 5s or 10m, and at most 24d',
+    });
+    return z.NEVER;
+  })
+  .register(valueKinds, { kind: 'duration' });
+
+/** USD as a decimal string, read into nano-USD: a number in JSON or JavaScript could already have lost digits. */
+export const usd = z
+  .string()
+  .transform((text, context) => {
+    const nanos = parseUsd(text);
+    if (nanos !== null) return nanos;
+    context.issues.push({
+      code: 'custom',
+      input: text,
+      message: 'expected USD as a decimal number with at most 9 digits after the point, such as "0.15"',
+    });
+    return z.NEVER;
+  })
+  .register(valueKinds, { kind: 'usd' });

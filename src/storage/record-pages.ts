@@ -1,5 +1,6 @@
 import type { ConsumptionRecord, RecordFilter } from '../domain/consumption.ts';
 import type { Row, Statement } from './engine.ts';
+import { readAttempts } from './stored-attempts.ts';
 
 /** The record behind which a page begins, in the order of time and then of ids. */
 export interface RecordCursor {
@@ -36,9 +37,11 @@ export function selectRecords(filter: RecordFilter, limit: number, before: Recor
   };
 }
 
-/** One record of one key. */
-export function selectRecord(requestId: string, keyId: string): Statement {
-  return { sql: 'SELECT * FROM records WHERE request_id = ? AND key_id = ?', values: [requestId, keyId] };
+/** One record: of one key, or of any without one. */
+export function selectRecord(requestId: string, keyId: string | undefined): Statement {
+  const sql = 'SELECT * FROM records WHERE request_id = ?';
+  if (keyId === undefined) return { sql, values: [requestId] };
+  return { sql: `${sql} AND key_id = ?`, values: [requestId, keyId] };
 }
 
 export function readRecord(row: Row): ConsumptionRecord {
@@ -74,7 +77,7 @@ export function readRecord(row: Row): ConsumptionRecord {
       output: Number(row['price_output']),
       request: Number(row['price_request']),
     },
-    attempts: JSON.parse(String(row['attempts'])) as ConsumptionRecord['attempts'],
+    attempts: readAttempts(String(row['attempts'])),
     holdNanos: Number(row['hold']),
     chargeNanos: Number(row['charge']),
     unbookedNanos: Number(row['unbooked']),

@@ -3,6 +3,7 @@ import type { OpenedRecord, Reservation, SettledRecord } from '../domain/consump
 import { lockAccountOf } from './account-statements.ts';
 import type { Results, Statement } from './engine.ts';
 import { takeLease } from './lease-statements.ts';
+import { writeAttempts } from './stored-attempts.ts';
 
 /** As much of a wanted hold as the balance has; nothing where there is no balance, or one below zero. */
 const holdable = '(CASE WHEN balance IS NULL OR balance < 0 THEN 0 WHEN balance < ? THEN balance ELSE ? END)';
@@ -134,7 +135,7 @@ function endRecord({ usage, price, ...record }: SettledRecord, settlement: strin
       settlement,
       record.outcome,
       record.upstream,
-      JSON.stringify(record.attempts),
+      writeAttempts(record.attempts),
       record.status,
       usage?.inputTokens ?? null,
       usage?.cachedInputTokens ?? null,

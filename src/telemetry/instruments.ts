@@ -137,6 +137,11 @@ function upstreamInstruments({ counterBy, gauge }: Constructors) {
       'Circuit state of an upstream: 2 closed, in use; 1 half-open, one trial request at a time; 0 open after failures, or paused at its own request.',
       ['upstream'],
     ),
+    modelAvailable: gauge(
+      'textgate_model_available',
+      'Whether the circuit of at least one upstream of a model is closed: 1; else 0.',
+      ['model'],
+    ),
     violations: counterBy(
       ['upstream', 'kind'],
       'textgate_upstream_protocol_violations_total',

@@ -1,6 +1,5 @@
-import { createRequire } from 'node:module';
+import { styleText } from 'node:util';
 import { pino } from 'pino';
-import type { PinoPretty } from 'pino-pretty';
 import { formatUsd } from '../shared/money.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { Clock } from '../domain/ports/clock.ts';
@@ -8,11 +7,21 @@ import type { LogFields, ReportFault, Telemetry } from '../domain/ports/telemetr
 import { describeCrash } from './describe-crash.ts';
 import { codeOf } from './error-code.ts';
 import { terminalLine } from './terminal-line.ts';
+import type { LineFields, Terminal } from './terminal-line.ts';
 import { openStandardStream } from './log-destination.ts';
 import { sumKeylessRefusals } from './keyless-refusals.ts';
 
 /** How long closing the log waits for lines to be written, in milliseconds. */
 const closeMs = 1_000;
+
+/** The width of a terminal that does not report one, in columns. */
+const usualColumns = 100;
+
+/** From `debug` on, each attempt and each request without a valid key has a line of its own. */
+export type LogLevel = 'debug' | 'info' | 'warn' | 'silent';
+
+/** JSON lines for programs, or aligned lines for people. */
+export type LogFormat = 'json' | 'text';
 
 /** The log: one line per request and per fault, each a fixed message and fields. No prompts, answers or secrets get here. */
 export interface Log {
@@ -36,17 +45,25 @@ export interface LineWriter {
   write(line: string): void;
 }
 
-/** Writes to `writer`, or to standard output. `level: 'silent'` writes nothing. */
-export function createLog(level: 'info' | 'warn' | 'silent', clock: Clock, writer?: LineWriter): Log {
-  const destination = writer === undefined ? openStandardOutput() : guarded(writer);
+/**
+ * Writes to `writer`, or to standard output. `level: 'silent'` writes nothing. Without a format, a terminal gets lines for
+ * people, and everything else gets JSON.
+ */
+export function createLog(level: LogLevel, clock: Clock, writer?: LineWriter, format?: LogFormat): Log {
+  const destination = writer === undefined ? openStandardOutput(format) : guarded(writer, format ?? 'json');
   const logger = pino({ level, base: null }, destination);
   const keyless = sumKeylessRefusals(clock, (sum) => logger.info(sum, 'requests without a valid key'));
+  const isDebugging = logger.isLevelEnabled('debug');
   return {
     exchangeEnded(summary) {
-      if (keyless.countIfKeyless(summary)) return;
+      if (!isDebugging && keyless.countIfKeyless(summary)) return;
       logger.info(requestLine(summary), 'request');
-      for (const { upstream, result, cause } of summary.attempts)
-        if (result === 'auth') logger.error({ upstream, cause }, 'upstream rejected its API key');
+      const { requestId } = summary;
+      if (isDebugging)
+        for (const attempt of summary.attempts) logger.debug({ requestId, ...attempt }, 'upstream attempt');
+      for (const { upstream, result, cause, upstreamError } of summary.attempts)
+        if (result === 'auth')
+          logger.error({ upstream, cause, upstreamError }, 'upstream rejected its API key');
     },
     notice: (message, fields = {}) => logger.warn(fields, message),
     connectionsRefused: (counts) => logger.warn({ counts }, 'connections refused'),
@@ -70,12 +87,13 @@ interface Destination extends LineWriter {
 }
 
 /** A destination of the app around us: if it throws, only the line is lost. */
-function guarded(writer: LineWriter): Destination {
+function guarded(writer: LineWriter, format: LogFormat): Destination {
+  const describe = describerOf(format, { columns: usualColumns, paint: (_style, text) => text });
   let droppedLines = 0;
   return {
     write(line) {
       try {
-        writer.write(line);
+        writer.write(describe(line));
       } catch {
         droppedLines++;
       }
@@ -87,9 +105,14 @@ function guarded(writer: LineWriter): Destination {
   };
 }
 
-/** JSON lines, or formatted ones on a terminal; the formatter is loaded only for a terminal. */
-function openStandardOutput(): Destination {
-  const describe = process.stdout.isTTY ? prettyLines() : (line: string): string => line;
+function openStandardOutput(format: LogFormat = process.stdout.isTTY ? 'text' : 'json'): Destination {
+  const describe = describerOf(format, {
+    get columns() {
+      return process.stdout.columns ?? usualColumns;
+    },
+    // Honours NO_COLOR and FORCE_COLOR, and leaves colours out of pipes and files.
+    paint: (style, text) => styleText(style, text, { stream: process.stdout }),
+  });
   const output = openStandardStream(process.stdout, (lines) =>
     describe(`${JSON.stringify({ level: 40, time: Date.now(), lines, msg: 'log lines dropped' })}\n`),
   );
@@ -102,12 +125,9 @@ function openStandardOutput(): Destination {
   };
 }
 
-function prettyLines(): (line: string) => string {
-  const { prettyFactory } = createRequire(import.meta.url)('pino-pretty') as typeof PinoPretty;
-  return prettyFactory({
-    hideObject: true,
-    messageFormat: (line) => terminalLine(line as Parameters<typeof terminalLine>[0]),
-  });
+function describerOf(format: LogFormat, terminal: Terminal): (line: string) => string {
+  if (format === 'json') return (line) => line;
+  return (line) => terminalLine(JSON.parse(line) as LineFields, terminal);
 }
 
 /** Every field is named here: a field added to the summary must not reach the log by itself. */
@@ -115,21 +135,28 @@ function requestLine(summary: ExchangeSummary): object {
   return {
     requestId: summary.requestId,
     keyId: summary.keyId,
+    keyName: summary.keyName,
     protocol: summary.protocol,
     mode: summary.mode,
     model: summary.model,
+    requestedModel: summary.requestedModel,
     upstream: summary.upstream,
     outcome: summary.outcome,
     status: summary.status,
     code: codeOf(summary),
     cause: summary.cause,
+    upstreamError: summary.upstreamError,
     inputTokens: summary.usage?.inputTokens ?? null,
     cachedInputTokens: summary.usage?.cachedInputTokens ?? null,
     cacheWriteTokens: summary.usage?.cacheWriteTokens ?? null,
     outputTokens: summary.usage?.outputTokens ?? null,
     charge: formatUsd(summary.chargeNanos),
     stripped: summary.stripped,
-    attempts: summary.attempts.map((made) => ({ ...made, durationMs: rounded(made.durationMs) })),
+    attempts: summary.attempts.map((made) => ({
+      ...made,
+      startedMs: rounded(made.startedMs),
+      durationMs: rounded(made.durationMs),
+    })),
     queuedMs: rounded(summary.queuedMs),
     firstTextMs: rounded(summary.firstTextMs),
     handoverMs: rounded(summary.handoverMs),

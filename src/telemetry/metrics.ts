@@ -3,7 +3,7 @@ import { connectionRefusals } from '../domain/connection-refusal.ts';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { Telemetry } from '../domain/ports/telemetry.ts';
-import { registeredName } from '../protocol/contract/registry.ts';
+import { registeredName, strippedLabel } from '../protocol/contract/registry.ts';
 import type { Outcome } from '../domain/consumption.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { Refusal } from '../shared/errors.ts';
@@ -41,6 +41,8 @@ const streamEndings: Readonly<Record<Outcome, string>> = {
 interface MetricSources {
   /** The circuit state of every upstream; one that asked for a pause counts as open. */
   readonly upstreamStates: () => Readonly<Record<string, UpstreamState>>;
+  /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
+  readonly modelAvailability: () => readonly (readonly [model: string, isAvailable: boolean])[];
   readonly ledgerFigures: () => LedgerFigures;
   /** The age of the oldest waiting settlement, in milliseconds; 0 when none waits. */
   readonly settlementLagMs: () => number;
@@ -103,7 +105,7 @@ export function createMetrics(): Metrics {
 }
 
 function countParameters({ stripped, outcome, refusal }: ExchangeSummary, instruments: Instruments): void {
-  for (const name of stripped) instruments.stripped(registeredName(name)).inc();
+  for (const name of stripped) instruments.stripped(strippedLabel(name)).inc();
   if (refusal === null) return;
   if (outcome === 'refused' && refusal.param !== null)
     instruments.rejected(registeredName(refusal.param)).inc();
@@ -166,12 +168,14 @@ function observeAnswer(
 }
 
 function readSources(
-  { upstreamStates, ledgerFigures, settlementLagMs, logLinesDropped }: MetricSources,
-  { upstreamState, holds, imbalance, lowBalance, ledgerLag, logDropped }: Instruments,
+  { upstreamStates, modelAvailability, ledgerFigures, settlementLagMs, logLinesDropped }: MetricSources,
+  { upstreamState, modelAvailable, holds, imbalance, lowBalance, ledgerLag, logDropped }: Instruments,
 ): void {
   upstreamState.reset();
   for (const [upstream, state] of Object.entries(upstreamStates()))
     upstreamState.set({ upstream }, stateValues[state]);
+  modelAvailable.reset();
+  for (const [model, isAvailable] of modelAvailability()) modelAvailable.set({ model }, isAvailable ? 1 : 0);
   const { openHolds, imbalanceNanos, lowBalances } = ledgerFigures();
   holds.set(openHolds);
   imbalance.set(imbalanceNanos ?? Number.NaN);

@@ -1,3 +1,4 @@
+import { plainAttempt } from '../support/stored-rows.ts';
 import type { Attempt } from '../../src/domain/consumption.ts';
 import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -12,6 +13,7 @@ const names = Array.from({ length: upstreams }, (_, index) => `upstream-${index}
 const metrics = createMetrics();
 metrics.attach({
   upstreamStates: () => Object.fromEntries(names.map((name) => [name, 'closed'] as const)),
+  modelAvailability: () => [],
   ledgerFigures: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0 }),
   settlementLagMs: () => 0,
   logLinesDropped: () => 0,
@@ -30,21 +32,24 @@ for (const protocol of ['chat', 'responses'] as const)
     for (const outcome of ['completed', 'incomplete', 'upstream_failed', 'client_closed'] as const)
       for (let model = 0; model < models; model++)
         for (const upstream of names) {
-          const attempt: Attempt = { upstream, model: 'm', result: 'ok', durationMs: 1, usage };
+          const attempt: Attempt = { ...plainAttempt, upstream, usage };
           const summary: ExchangeSummary = {
             requestId: 'req_1',
             keyId: 'key_1',
+            keyName: 'bob',
             protocol,
             mode,
             model: `model-${model}`,
+            requestedModel: `model-${model}`,
             upstream,
             outcome,
             status: 200,
             refusal: null,
             cause: null,
+            upstreamError: null,
             usage,
             stripped: [],
-            attempts: [{ ...attempt, cause: null, violations: [] }],
+            attempts: [{ ...attempt, violations: [] }],
             streamOpened: mode === 'stream',
             queuedMs: 1,
             firstTextMs: 2,

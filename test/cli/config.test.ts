@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 
@@ -9,6 +10,9 @@ upstreams: { mine: { url: "http://127.0.0.1:1/v1?api-version=sk-canary-four&key=
 models: { small: { routes: [{ upstream: mine, model: m }], price: { input: "1", output: "2" } } }
 admin: { token: sk-canary-three-three }
 `;
+
+/** The text that replaces a secret. */
+const hidden = '(hidden-by-config-show)';
 
 async function run(args: readonly string[], text: string) {
   const folder = makeTemporaryFolder();
@@ -29,24 +33,36 @@ describe('textgate config', () => {
     expect(code).toBe(1);
     for (const problem of [
       'upstreams.mine.url: expected an address',
-      'upstreams.mine.timeouts.idle: expected a text, not a number',
+      'upstreams.mine.timeouts.idle: expected a duration, not a number: write 5s or 5ms',
       'models.small.routes: missing: expected a list',
-      "server.prt: unknown key; did you mean 'port'?",
+      "line 3: server.prt: unknown key; did you mean 'port'?",
     ])
       expect(stderr).toContain(problem);
   });
 
-  test('show prints the effective config without secrets', async () => {
+  test('show prints the effective config as a valid file, in its own units and without secrets', async () => {
     const { code, stdout } = await run(['config', 'show', 'textgate.yaml'], good);
+    expect(code).toBe(0);
+    expect(parse(stdout)).toMatchObject({
+      server: { port: 8080, drain: '25s', maxBody: '1MiB' },
+      limits: { lowBalance: '1.00' },
+      models: { small: { price: { input: '1.00', cacheWrite: '1.25', output: '2.00' } } },
+    });
+    expect(stdout).not.toContain('canary');
+    expect((await run(['config', 'check', 'textgate.yaml'], stdout)).stdout).toBe('textgate.yaml is valid\n');
+  });
+
+  test('show --json prints the effective config in the gateway’s own units, without secrets', async () => {
+    const { code, stdout } = await run(['config', 'show', '--json', 'textgate.yaml'], good);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({
       server: { port: 8080, drain: 25_000 },
-      admin: { token: '(hidden)' },
+      admin: { token: hidden },
       upstreams: {
         mine: {
-          url: 'http://127.0.0.1:1/v1?api-version=(hidden)&key=(hidden)',
-          apiKey: '(hidden)',
-          headers: { 'x-org': '(hidden)' },
+          url: `http://127.0.0.1:1/v1?api-version=${hidden}&key=${hidden}`,
+          apiKey: hidden,
+          headers: { 'x-org': hidden },
           dialects: ['chat'],
         },
       },

@@ -198,7 +198,7 @@ test('no key, header value, query value or text of the upstream stands in any ou
 upstreams: { own: { url: "${upstream.url}?api-version=${query}", apiKey: "${key}", headers: { x-org: ${header} } } }
 models: { from: own }
 `;
-  const words = `${key} ${header} ${query} ${text}`;
+  const words = `the key ${key} of ${header} at ${query} is wrong`;
   const error = JSON.stringify({ error: { message: words, code: words, type: words } });
   const list = JSON.stringify({ data: [{ id: `tiny-${key}` }] });
   const answers = [
@@ -217,11 +217,15 @@ models: { from: own }
         response.writeHead(200, { 'content-type': `text/${key}` }).end(words);
       }),
   ];
+  let printed = '';
   for (const play of answers) {
     play();
     for (const form of [[], ['--json']]) {
       const { stdout, stderr } = await run(['--config', 'textgate.yaml', ...form], {}, config);
+      printed += stdout;
       for (const secret of secrets) expect(stdout + stderr).not.toContain(secret);
     }
   }
+  // What the upstream says is shown, but for its secrets.
+  expect(printed).toMatch(/\(status 401\): .*the key \[key\] of/);
 });

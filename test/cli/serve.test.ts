@@ -176,7 +176,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
       new RegExp(`\\nreq_\\w+ +${id} +\\S+ +words +completed +1 `),
     );
     expect(await textgate('records', '--csv')).toMatch(/^request_id,[^]*\nreq_\w+,[^]*words/);
-    expect(await textgate('ledger', 'verify')).toBe('the ledger balances: 1 accounts, 1 records\n');
+    expect(await textgate('ledger', 'verify')).toBe('the ledger balances: 1 account, 1 record\n');
     expect(await textgate('keys', 'revoke', id)).toContain('is revoked');
     expect(await textgate('keys', 'list')).toMatch(/robert .* revoked\n/);
 

@@ -1,30 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ConfigError, checkConfig, environmentConfig, loadConfigFile } from '../../src/config/load.ts';
-import type { Environment } from '../../src/config/environment.ts';
-
-let folder = '';
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'textgate-config-'));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
-
-function load(yaml: string, environment: Environment = {}) {
-  const file = join(folder, 'textgate.yaml');
-  writeFileSync(file, yaml);
-  return loadConfigFile(file, environment);
-}
-function problemsOf(run: () => unknown): readonly string[] {
-  try {
-    run();
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
-    throw error;
-  }
-  return [];
-}
+import { describe, expect, test } from 'vitest';
+import { checkConfig, environmentConfig, loadConfigFile } from '../../src/config/load.ts';
+import { loadYaml as load, problemsOf } from '../support/config-file.ts';
 
 const head = 'upstreams: { local: { url: "http://127.0.0.1:8000/v1", apiKey: "${KEY}" } }\n';
 const models = 'models: { from: local }\n';
@@ -41,22 +19,71 @@ describe('a config file', () => {
     });
   });
 
-  test.each(['$KEY', '${key-none}', '${}', '$ {KEY}', '${1KEY}'])('keeps %s unchanged', (text) => {
-    const read = load(`upstreams: { local: { url: "demo:", apiKey: "${text}" } }\n${models}`, { KEY: 'k' });
-    expect(read.upstreams['local']?.apiKey).toBe(text);
+  test.each([
+    ['${KEY:-none}', {}, 'none'],
+    ['${KEY:-none}', { KEY: ' ' }, 'none'],
+    ['${KEY:-none}', { KEY: 'k' }, 'k'],
+    ['a ${KEY:-b: c} d', {}, 'a b: c d'],
+    ['$$KEY', { KEY: 'k' }, '$KEY'],
+    ['$${KEY}', { KEY: 'k' }, '${KEY}'],
+    ['$$$$', {}, '$$'],
+    ['$$${KEY}', { KEY: '$$${OTHER}' }, '$$$${OTHER}'],
+  ])('has %s replaced with the environment %j', (text, environment, value) => {
+    const read = load(`upstreams: { local: { url: "demo:", apiKey: "${text}" } }\n${models}`, environment);
+    expect(read.upstreams['local']?.apiKey).toBe(value);
   });
+
+  test('may take numbers, switches, durations and prices from the environment', () => {
+    const read = load(
+      'server: { port: "${A}", drain: "${B}" }\nlimits: { lowBalance: "${C}" }\ncompatibility: { responsesDone: "${D}" }\n' +
+        'upstreams: { local: { url: "demo:" } }\nmodels: { small: { routes: [{ upstream: local, model: m }], free: "${D}" } }\n',
+      { A: '9', B: '2s', C: '0.5', D: 'true' },
+    );
+    expect(read).toMatchObject({
+      server: { port: 9, drain: 2_000 },
+      limits: { lowBalance: 500_000_000 },
+      compatibility: { responsesDone: true },
+      models: { small: { free: true } },
+    });
+  });
+
+  test.each([
+    ['0.15', 150_000_000],
+    ['.15', 150_000_000],
+    ['0.1500000000000', 150_000_000],
+    ['1e-7', 100],
+    ['1.5E+3', 1_500_000_000_000],
+    ['+2', 2_000_000_000],
+    ['9007199.254740991', 9_007_199_254_740_991],
+    // The nearest number has another last digit.
+    ['8388609.000000001', 8_388_609_000_000_001],
+  ])('may have the price %s as a number, of which no digit is lost', (text, nanos) => {
+    const read = load(`${head}models: { from: local, price: { input: ${text}, output: 0 } }`, { KEY: 'k' });
+    expect(read.models).toMatchObject({ price: { input: nanos, output: 0 } });
+  });
+
+  test('may have a price with an anchor, and an alias of it', () => {
+    const read = load(`${head}models: { from: local, price: { input: &p 0.1500, output: *p } }`, {
+      KEY: 'k',
+    });
+    expect(read.models).toMatchObject({ price: { input: 150_000_000, output: 150_000_000 } });
+  });
+
+  test.each(['0x10', '.inf', '.nan', '1_000', '1e-10', '1e99', '-1', '0.0000000001'])(
+    'is refused for the price %s',
+    (text) => {
+      const yaml = `${head}models: { from: local, price: { input: ${text}, output: 0 } }`;
+      expect(problemsOf(() => load(yaml, { KEY: 'k' }))).toEqual([
+        expect.stringContaining('models.price.input: expected USD as a decimal number'),
+      ]);
+    },
+  );
 
   test('is refused with all missing environment variables and their paths', () => {
     const yaml = `${head}models: { small: { routes: [{ upstream: local, model: "\${A}-\${B}" }], free: true } }`;
     expect(problemsOf(() => load(yaml, { B: 'b' }))).toEqual([
-      'upstreams.local.apiKey: the environment variable KEY is not set',
-      'models.small.routes[0].model: the environment variable A is not set',
-    ]);
-  });
-
-  test('is refused for the empty value of a variable, and not as if the variable were missing', () => {
-    expect(problemsOf(() => load(head + models, { KEY: '' }))).toEqual([
-      expect.stringMatching(/^upstreams\.local\.apiKey: (?!.*environment)/),
+      'line 1: upstreams.local.apiKey: the environment variable KEY is not set',
+      'line 2: models.small.routes[0].model: the environment variable A is not set',
     ]);
   });
 
@@ -68,12 +95,20 @@ describe('a config file', () => {
   });
 
   test.each([
-    ['does not exist', () => loadConfigFile(join(folder, 'none.yaml'), {}), /ENOENT/],
-    ['is not YAML', () => load('server: {'), /./],
-    ['has a duplicate key', () => load(`${models}${models}`), /unique|duplicate/i],
-    ['is empty', () => load(''), /./],
-  ])('is refused when it %s', (_name, run, message) => {
-    expect(problemsOf(run)).toEqual([expect.stringMatching(message)]);
+    ['does not exist', join(tmpdir(), 'no-such-folder', 'none.yaml'), 'there is no such file'],
+    ['is a folder', tmpdir(), 'this is a folder, and not a file'],
+  ])('is refused when it %s', (_name, file, problem) => {
+    expect(problemsOf(() => loadConfigFile(file, {}))).toEqual([problem]);
+  });
+
+  test('is refused for a wrong variable of a setting that it leaves out, by the name of the variable', () => {
+    const environment = { KEY: 'k', TEXTGATE_PORT: 'http', TEXTGATE_ADMIN_HOST: '0.0.0.0:1' };
+    const yaml = `${head}${models}server: { host: "a b" }\n`;
+    expect(problemsOf(() => load(yaml, environment))).toEqual([
+      expect.stringMatching(/^TEXTGATE_ADMIN_HOST: expected a host name/),
+      expect.stringMatching(/^TEXTGATE_PORT: expected a number/),
+      expect.stringMatching(/^line 3: server\.host: expected a host name/),
+    ]);
   });
 
   test('has precedence over the environment, which fills in the settings it leaves out', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { writeProblem } from '../../src/config/problem.ts';
 import { readConfig } from '../../src/config/read-config.ts';
 import { isDiscovered } from '../../src/config/schema.ts';
 
@@ -8,11 +9,11 @@ const good = { upstreams, models: { small: { routes: [route], free: true } } };
 
 function problemsOf(input: unknown): readonly string[] {
   const read = readConfig(input);
-  return read.kind === 'problems' ? read.problems : [];
+  return read.kind === 'problems' ? read.problems.map(writeProblem) : [];
 }
 function configOf(input: unknown) {
   const read = readConfig(input);
-  if (read.kind === 'problems') throw new Error(read.problems.join('\n'));
+  if (read.kind === 'problems') throw new Error(read.problems.map(writeProblem).join('\n'));
   return read.config;
 }
 
@@ -137,17 +138,17 @@ describe('an invalid config', () => {
     [
       'a route',
       { models: { small: { routes: [route, { upstream: 'lokal', model: 'x' }], free: true } } },
-      "models.small.routes[1].upstream: no upstream is named 'lokal'; did you mean 'local'?",
+      "models.small.routes[1].upstream: no upstream has this name; did you mean 'local'?",
     ],
     [
       'discovery',
       { models: { from: 'elsewhere' } },
-      "models.from: no upstream is named 'elsewhere'; known names: local",
+      'models.from: no upstream has this name; known names: local',
     ],
     [
       'a name from an object’s prototype',
       { models: { from: 'constructor' } },
-      "models.from: no upstream is named 'constructor'; known names: local",
+      'models.from: no upstream has this name; known names: local',
     ],
   ])('is refused for an unknown upstream in %s', (_name, change, problem) => {
     expect(problemsOf({ ...good, ...change })).toEqual([problem]);

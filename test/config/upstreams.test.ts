@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { writeProblem } from '../../src/config/problem.ts';
 import { readConfig } from '../../src/config/read-config.ts';
 
 const small = { routes: [{ upstream: 'local', model: 'm' }], free: true };
@@ -6,7 +7,7 @@ const small = { routes: [{ upstream: 'local', model: 'm' }], free: true };
 function problemsWith(upstream: object, extra: object = {}): readonly string[] {
   const local = { url: 'http://127.0.0.1:8000/v1', ...upstream };
   const read = readConfig({ upstreams: { local }, models: { small }, ...extra });
-  return read.kind === 'problems' ? read.problems : [];
+  return read.kind === 'problems' ? read.problems.map(writeProblem) : [];
 }
 
 describe('the address of an upstream', () => {
@@ -34,6 +35,35 @@ describe('the address of an upstream', () => {
     'https://169.254.example.com/v1',
   ])('%s is accepted', (url) => {
     expect(problemsWith({ url })).toEqual([]);
+  });
+
+  test.each([
+    'http://127.0.0.1:8000',
+    'https://api.deepseek.com',
+    'https://mine.services.ai.azure.com/models',
+    'https://host/openai/deployments/gpt/',
+    'http://[::1]:8000/v1',
+    ' http://127.0.0.1:8000/v1\n',
+    'HTTP://LOCALHOST/v1',
+    'demo:',
+  ])('may be %j', (url) => {
+    expect(problemsWith({ url })).toEqual([]);
+  });
+
+  test.each([
+    ['/chat/completions', 'https://host/v1/chat/completions'],
+    ['/chat/completions', 'https://host/openai/deployments/gpt/chat/completions?api-version=1'],
+    ['/completions', 'https://host/v1/completions'],
+    ['/responses', 'https://host/v1/responses/'],
+    ['/messages', 'https://host/v1/messages'],
+    ['/embeddings', 'https://host/v1/embeddings'],
+    ['/models', 'https://host/v1beta/models'],
+    ['/models/<model>:generateContent', 'https://host/v1beta/models/gemini:generateContent'],
+    ['/models/<model>:streamGenerateContent', 'https://host/v1/models/gemini:streamGenerateContent?alt=sse'],
+  ])('is refused with the endpoint %s at its end', (endpoint, url) => {
+    expect(problemsWith({ url })).toEqual([
+      `upstreams.local.url: expected the base address, without an endpoint: leave out ${endpoint}`,
+    ]);
   });
 
   test('may have a query, which is sent, but no password and no fragment', () => {
@@ -100,7 +130,7 @@ describe('a passthrough path', () => {
 
   test('leads to a configured upstream', () => {
     expect(problemsWith({}, { passthrough: [{ path: '/tokenize', upstream: 'locl' }] })).toEqual([
-      "passthrough[0].upstream: no upstream is named 'locl'; did you mean 'local'?",
+      "passthrough[0].upstream: no upstream has this name; did you mean 'local'?",
     ]);
   });
 });
@@ -121,4 +151,58 @@ test('an upstream’s key is read without the line feed at the end of a mounted 
   });
   expect(read.kind === 'config' && read.config.upstreams['local']?.apiKey).toBe('sk-abc');
   expect(problemsWith({ apiKey: 'sk-\nabc' })).toHaveLength(1);
+});
+
+describe('the two listeners', () => {
+  const problemsOfPorts = (server: object, admin: object): readonly string[] =>
+    problemsWith({}, { server, admin });
+
+  test.each([
+    [{ port: 9000 }, { port: 9000 }],
+    [{ port: 9000 }, { port: '9000' }],
+    [
+      { port: 9000, host: '::' },
+      { port: 9000, host: '10.0.0.1' },
+    ],
+    [{ port: 9000, host: 'localhost' }, { port: 9000 }],
+    [{ port: 8081 }, {}],
+    [{}, { port: 8080 }],
+  ])('can’t have the addresses %j and %j', (server, admin) => {
+    expect(problemsOfPorts(server, admin)).toEqual([expect.stringMatching(/^admin\.port: the same port/)]);
+  });
+
+  test.each([
+    [{ port: 0 }, { port: 0 }],
+    [{ port: 9000, host: '10.0.0.1' }, { port: 9000 }],
+    [{ port: 9000 }, { port: 9001 }],
+    [
+      { port: 9000, host: '127.0.0.1' },
+      { port: 9000, host: '::1' },
+    ],
+  ])('may have the addresses %j and %j', (server, admin) => {
+    expect(problemsOfPorts(server, admin)).toEqual([]);
+  });
+
+  test.each(['0.0.0.0', '::', '::1', 'localhost', 'fe80::1%eth0', 'gateway.internal', 'my_host'])(
+    'may have the host %s',
+    (host) => {
+      expect(problemsOfPorts({ host }, {})).toEqual([]);
+    },
+  );
+
+  test.each([
+    '',
+    '*',
+    ':8080',
+    '[::1]',
+    '[::]:80',
+    '0.0.0.0:80',
+    'http://x',
+    'unix:/run/x',
+    '/run/x',
+    'a b',
+    'a/b',
+  ])('can’t have the host %j', (host) => {
+    expect(problemsOfPorts({ host }, {})).toHaveLength(1);
+  });
 });

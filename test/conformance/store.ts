@@ -281,6 +281,20 @@ function describeOwners(setUp: (balanceNanos: number | null) => Promise<Bench>):
     await Promise.all(leases.map((lease) => lease.stop()));
   });
 
+  test('closes no listed record of an owner that has a lease again when it is to be closed', async () => {
+    const { engine, store, account } = await setUp(1_000);
+    await store.open(opened('a', 700));
+    const second = joinStore(engine);
+    const [lease] = await second.renewLease();
+    expect(await second.endLease(lease ?? { owner: '', renewals: 0 })).toBe(true);
+    const listed = await second.listClosable(later);
+    expect(listed).toEqual(['a']);
+    await store.renewLease();
+    expect(await second.closeAsLost(listed)).toBe(0);
+    expect(await account()).toEqual({ balanceNanos: 300, heldNanos: 700, spentNanos: 0 });
+    await store.settle(settled('a', 40));
+  });
+
   test('settles a record that was closed as lost once more, with its charge, and reports it', async () => {
     const { store, faults, account } = await setUp(1_000);
     await store.open(opened('a', 700));

@@ -24,9 +24,10 @@ describe.each([
     'anthropic',
     anthropic,
     'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"x"}}\n\n',
+    'overloaded_error',
   ],
-  ['gemini', gemini, 'data: {"error":{"code":503,"status":"UNAVAILABLE"}}\n\n'],
-] as const)('an upstream of the dialect %s', (dialect, script, error) => {
+  ['gemini', gemini, 'data: {"error":{"code":503,"status":"UNAVAILABLE"}}\n\n', 'UNAVAILABLE'],
+] as const)('an upstream of the dialect %s', (dialect, script, error, said) => {
   test('is examined in that dialect, with its key in the header of the dialect', async () => {
     play(script.stream, script.body);
     upstream.seen.splice(0);
@@ -43,7 +44,7 @@ describe.each([
     const [head = ''] = script.stream.split('\n\n');
     play(`${head}\n\n${error}`, script.body);
     const failed = await examineUrl(upstream.url, { upstream: { dialects: [dialect] } });
-    expect(checkNamed(failed, `${dialect}.stream.error_in_answer`).detail).toMatch(/status 503/);
+    expect(checkNamed(failed, `${dialect}.stream.error_in_answer`).detail).toContain(`status 200: ${said}`);
     play(`${head}\n\n`, script.body);
     const ended = await examineUrl(upstream.url, { upstream: { dialects: [dialect] } });
     expect(checkNamed(ended, `${dialect}.stream.cut_off`).status).toBe('fault');

@@ -43,7 +43,7 @@ describe('keys', () => {
     const body = JSON.stringify({ name: 'strict', compatibility: { sampling: 'strict' } });
     const made = await admin('/admin/keys', { method: 'POST', body });
     expect(await made.json()).toMatchObject({
-      compatibility: { sampling: 'strict', unknownFields: 'reject', responsesDone: false },
+      compatibility: { sampling: 'strict', unknown_fields: 'reject', responses_done: false },
     });
   });
 

@@ -16,15 +16,22 @@ const sse = { 'content-type': 'text/event-stream' };
 const [opening = '', first = ''] = chatFrames([answer, 'more']);
 plant(answer, theirs);
 
+/** An error in the words of an upstream, with a secret word wherever one may be. */
+const saidOfError = JSON.stringify({
+  error: {
+    message: `"${prompt}" is bad: key sk-${theirs}, see https://${theirs}.example.com or ${theirs}@example.com, org-${theirs}, /srv/${theirs}/log`,
+    code: `sk-${theirs}`,
+    input: [prompt, theirs],
+  },
+});
+
 /** Every behaviour of an upstream, each with a secret word that must not appear in any output. */
 const scripts: readonly ((response: ServerResponse) => void | Promise<void>)[] = [
-  (response) =>
-    void response.writeHead(200, json).end(`{"error":{"message":"${theirs}","code":"${theirs}"}}`),
+  (response) => void response.writeHead(200, json).end(saidOfError),
   (response) => void response.writeHead(200, { 'content-type': 'text/html' }).end(`<html>${theirs}`),
   (response) => void response.writeHead(200, sse).end(`data: {"${theirs}\n\n`),
   (response) => void response.writeHead(200, sse).end(`event: ${theirs}\ndata: {}\n\n`),
-  (response) =>
-    void response.writeHead(200, sse).end(`${opening}${first}data: {"error":{"message":"${theirs}"}}\n\n`),
+  (response) => void response.writeHead(200, sse).end(`${opening}${first}data: ${saidOfError}\n\n`),
   (response) => void response.writeHead(200, sse).end(opening + first),
   (response) => {
     sendStream(response, [opening, first]);
@@ -47,7 +54,7 @@ const scripts: readonly ((response: ServerResponse) => void | Promise<void>)[] =
     (status) => (response: ServerResponse) =>
       void response
         .writeHead(status, { ...json, 'x-request-id': theirs, 'www-authenticate': theirs })
-        .end(`{"error":{"message":"${theirs} ${prompt}"}}`),
+        .end(saidOfError),
   ),
 ];
 
@@ -122,6 +129,18 @@ test('the words of clients and upstreams appear in no log, metric, trace, error 
     records: JSON.stringify(page),
     keys: JSON.stringify((await askAdmin(gateway, 'GET', '/keys')).body),
   });
+  // The words themselves are kept, for the operator: the search above would find nothing in records without them.
+  expect(JSON.stringify(page)).toContain('is bad: key [key], see [url] or [email], [id], [path]');
+  const own = await fetch(`${gateway.url}/v1/key/requests?limit=200`, {
+    headers: { authorization: headers.authorization },
+  });
+  findCanaries({ receipts: await own.clone().text() });
+  const attempts = ((await own.json()) as { data: { attempts: { result: string }[] }[] }).data.flatMap(
+    (receipt) => receipt.attempts,
+  );
+  const quoted = attempts.filter((attempt) => JSON.stringify(attempt).includes('is bad'));
+  expect(new Set(quoted.map(({ result }) => result))).toEqual(new Set(['refused']));
+  expect(JSON.stringify(attempts)).not.toContain('cause');
   expect([...outcomes.keys()]).toEqual(
     expect.arrayContaining(['completed', 'upstream_failed', 'upstream_truncated', 'first_byte_timeout']),
   );

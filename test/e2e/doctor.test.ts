@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checkNamed, examineUrl, findings, notFound, playProvider, sendEvents } from '../support/examine.ts';
+import { checkNamed, examineUrl, findings, playProvider, sendEvents } from '../support/examine.ts';
 import { compareSection } from '../support/generated-section.ts';
 import { chatFrames, sayTexts, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -94,6 +94,9 @@ describe.skipIf(llamaUrl === undefined)('a real model server (set LLAMA_URL to r
   });
 });
 
+/** The answer of a provider that does not accept the key. */
+const wrongKey = '{"error":{"message":"Incorrect API key provided.","code":"invalid_api_key"}}';
+
 /** The output for the documented config, with the addresses of an example. */
 async function runDocumented(): Promise<string> {
   const stream = chatFrames(['Hi', ' there'])
@@ -104,7 +107,7 @@ async function runDocumented(): Promise<string> {
   strict.play((response, { path }) =>
     path === '/v1/models'
       ? sendJson(response, 200, '{"data":[{"id":"big"},{"id":"tiny"}]}')
-      : sendJson(response, 401, notFound),
+      : sendJson(response, 401, wrongKey),
   );
   const folder = makeTemporaryFolder();
   writeFileSync(

@@ -198,6 +198,7 @@ describe('an upstream that fails repeatedly', () => {
     expect(await metric('textgate_upstream_state{upstream="a"}')).toBe(0);
     expect(await metric('textgate_upstream_state{upstream="b"}')).toBe(2);
     expect(await metric('textgate_upstream_attempts_total{upstream="a",result="error"}')).toBe(5);
+    expect(await metric('textgate_model_available{model="small"}')).toBe(1);
     const ready = await fetch(`${gateway.adminUrl}/readyz`);
     expect(ready.status).toBe(200);
     expect(await ready.json()).toEqual({
@@ -332,5 +333,6 @@ describe('an upstream that uses up the whole time limit', () => {
     for (let time = 0; time < 5; time++)
       expect(await readAnswer(gateway, 'chat', true)).toMatchObject({ code: 'upstream_timeout' });
     expect(await metric('textgate_upstream_state{upstream="local"}')).toBe(0);
+    expect(await metric('textgate_model_available{model="small"}')).toBe(0);
   });
 });

@@ -73,7 +73,7 @@ describe('a key', () => {
       held: '0.00',
       spent: '0.00',
       in_flight: 0,
-      compatibility: { sampling: 'strict', unknownFields: 'reject' },
+      compatibility: { sampling: 'strict', unknown_fields: 'reject' },
     });
     expect((await admin('GET', `/${id}`)).body).toEqual({ id, ...shown });
 
@@ -129,8 +129,8 @@ describe('a key', () => {
         limits: { concurrency: round },
         compatibility: {
           sampling: round % 2 === 0 ? 'strip' : 'strict',
-          unknownFields: 'reject',
-          responsesDone: round % 2 === 0,
+          unknown_fields: 'reject',
+          responses_done: round % 2 === 0,
         },
       });
     }

@@ -9,6 +9,14 @@ import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { freePorts, startTextgate } from '../support/textgate-process.ts';
 import type { TextgateProcess } from '../support/textgate-process.ts';
 
+/** What an upstream says of an error, with its key, the prompt and its addresses. */
+const saidOfKeys = JSON.stringify({
+  error: {
+    message: 'key sk-canary-one of org-canary1 at https://canary.example.com/: "canary-prompt" is no good',
+    code: 'sk-canary-two',
+  },
+});
+
 const body = { model: 'small', messages: [{ role: 'user', content: 'canary-prompt' }] };
 
 let broken: ScriptedUpstream;
@@ -16,7 +24,7 @@ let upstream: ScriptedUpstream;
 beforeEach(async () => {
   [broken, upstream] = await Promise.all([startUpstream(), startUpstream()]);
   upstream.play(sayTexts(['canary-answer']));
-  broken.play((response) => void response.writeHead(401).end('{"error":{"message":"canary-error"}}'));
+  broken.play((response) => void response.writeHead(401).end(saidOfKeys));
 });
 afterEach(async () => {
   await Promise.all([broken.close(), upstream.close()]);
@@ -56,7 +64,7 @@ async function serve(variables: Record<string, string> = {}): Promise<Running> {
   const made = await fetch(`${adminUrl}/admin/keys`, {
     method: 'POST',
     headers: { authorization: 'Bearer canary-admin-token', 'content-type': 'application/json' },
-    body: '{"name":"canary-name"}',
+    body: '{"name":"bob"}',
   });
   const { id: keyId, key: secret } = (await made.json()) as { id: string; key: string };
   const lines = () =>
@@ -94,9 +102,11 @@ describe('the log of a running service', () => {
     expect(lines[0]).toMatchObject({
       requestId,
       keyId,
+      keyName: 'bob',
       protocol: 'chat',
       mode: 'stream',
       model: 'small',
+      requestedModel: 'small',
       upstream: 'spare',
       outcome: 'completed',
       status: 200,
@@ -111,6 +121,8 @@ describe('the log of a running service', () => {
         {
           upstream: 'broken',
           result: 'auth',
+          startedMs: expect.any(Number),
+          upstreamError: { status: 401, code: null, message: expect.stringContaining('is no good') },
           cause: expect.stringMatching(
             /^POST http:\/\/127\.0\.0\.1:\d+\/v1\/chat\/completions: .* \(status 401\)\. .* upstreams\.broken\.apiKey\.$/,
           ) as string,
@@ -130,9 +142,9 @@ describe('the log of a running service', () => {
     await ask({ ...body, stream: true });
     upstream.play((response) => void sendStream(response, chatFrames(['canary-answer']).slice(0, 2)).end());
     await ask({ ...body, stream: true });
-    upstream.play((response) => void response.writeHead(400).end('{"error":{"message":"canary-error"}}'));
+    upstream.play((response) => void response.writeHead(400).end(saidOfKeys));
     await ask(body);
-    await ask({ ...body, model: 'canary-model' });
+    await ask({ ...body, model: 'misspelt\u001b[2J' });
     await ask({ ...body, 'canary-field': 'canary-value', user: 'canary-user' });
     await ask(body, { authorization: 'Bearer canary-key' });
     expect((await requestLines(6)).map(({ outcome }) => outcome)).toEqual([
@@ -146,6 +158,8 @@ describe('the log of a running service', () => {
     server.signal('SIGTERM');
     const { stdout, stderr } = await server.finished;
     expect(stdout).toMatch(/"count":1,"codes":{"invalid_api_key":1},"msg":"requests without a valid key"/);
+    expect(stdout).toContain('"message":"key [key] of [id] at [url]: \\"[text]\\" is no good"');
+    expect(stdout).toContain(String.raw`"requestedModel":"misspelt\\u{1b}[2J"`);
     for (const text of ['canary', secret, secret.slice(6)]) expect(stdout + stderr).not.toContain(text);
   }, 120_000);
 

@@ -65,7 +65,12 @@ describe('the packed package', () => {
         { filename: string; files: { path: string }[] },
       ];
       expect(files.map(({ path }) => path)).toEqual(
-        expect.arrayContaining(['README.md', 'docs/upstreams.md', 'config/textgate.example.yaml']),
+        expect.arrayContaining([
+          'README.md',
+          'docs/upstreams.md',
+          'config/textgate.example.yaml',
+          'config/textgate.schema.json',
+        ]),
       );
       expect(files.filter(({ path }) => /^(src|test)\//.test(path))).toEqual([]);
 

@@ -255,7 +255,7 @@ describe('the trace of a request', () => {
   });
 
   test('contains no prompt, answer, key or address', async () => {
-    upstream.play((response) => void response.writeHead(500).end(`{"error":{"message":"${answer}"}}`));
+    upstream.play((response) => void response.writeHead(500).end('{"error":{"message":"canary words"}}'));
     await start({
       upstreams: { spare: { url: second.url, apiKey: 'sk-canary' } },
       routes: [

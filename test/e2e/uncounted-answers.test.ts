@@ -1,6 +1,10 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import type OpenAI from 'openai';
+import type { ChatCompletionMessageParam, CompletionUsage } from 'openai/resources';
+import type { ResponseUsage } from 'openai/resources/responses/responses';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -31,10 +35,10 @@ afterEach(async () => {
   await upstream.close();
 });
 
-async function open(options: TestGatewayOptions = {}): Promise<void> {
+async function open(options: TestGatewayOptions = { price }): Promise<void> {
   log = [];
   const logDestination = { write: (line: string) => void log.push(JSON.parse(line) as (typeof log)[number]) };
-  gateway = await startGateway({ upstreamUrl: upstream.url, price, logDestination, ...options });
+  gateway = await startGateway({ upstreamUrl: upstream.url, logDestination, ...options });
 }
 
 /** A key with ten dollars, and functions for its requests. */
@@ -42,6 +46,7 @@ async function makeKey() {
   const { key, secret } = await gateway.gateway.createKey('payer', { balanceNanos: 10_000_000_000 });
   const headers = { authorization: `Bearer ${secret}` };
   return {
+    client: gateway.client.withOptions({ apiKey: secret }),
     ask: (body: object = streaming, signal: AbortSignal | null = null) =>
       gateway.post('/v1/chat/completions', body, { headers, signal }),
     spent: async () =>
@@ -60,7 +65,7 @@ describe('a long answer whose client disconnects one frame before the end', () =
   const frames = chatFrames(Array.from({ length: words }, () => word)).slice(0, -3);
 
   async function leaveAtTheEnd(limits: TestGatewayOptions['limits']): Promise<number> {
-    await open(limits === undefined ? {} : { limits });
+    await open(limits === undefined ? { price } : { price, limits });
     upstream.play((response) => void sendStream(response, frames));
     const { ask, spent } = await makeKey();
     const leaving = new AbortController();
@@ -105,6 +110,82 @@ describe('reasoning without usage', () => {
   });
 });
 
+describe('an answer whose upstream reports no usage', () => {
+  const silent = (response: ServerResponse, request: { readonly body: string }): void => {
+    const { stream } = JSON.parse(request.body) as { stream: boolean };
+    const frames = [chunk({ reasoning_content: word }), ...chatFrames([word, word])];
+    if (stream)
+      return void sendStream(
+        response,
+        frames.filter((frame) => !frame.includes('"usage"')),
+      ).end();
+    const message = { role: 'assistant', content: word + word, reasoning_content: word };
+    sendJson(response, 200, JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'stop' }] }));
+  };
+  const messages = streaming.messages as ChatCompletionMessageParam[];
+  /** How each kind of client gets its usage: input, output and reasoning tokens. */
+  const clients: Readonly<Record<string, (client: OpenAI) => Promise<readonly unknown[]>>> = {
+    'the body of a chat completion': async (client) =>
+      chatCounts((await client.chat.completions.create({ model: 'small', messages })).usage),
+    'the last chunk of a chat stream': async (client) => {
+      const chunks = await client.chat.completions.create({
+        model: 'small',
+        messages,
+        stream: true,
+        stream_options: { include_usage: true },
+      });
+      return chatCounts((await Array.fromAsync(chunks)).at(-1)?.usage);
+    },
+    'the body of a response': async (client) =>
+      responseCounts((await client.responses.create({ model: 'small', input: 'x' })).usage),
+    'the last event of a response stream': async (client) =>
+      responseCounts((await client.responses.stream({ model: 'small', input: 'x' }).finalResponse()).usage),
+  };
+  const chatCounts = (usage: CompletionUsage | null | undefined) => [
+    usage?.prompt_tokens,
+    usage?.completion_tokens,
+    usage?.completion_tokens_details?.reasoning_tokens,
+    usage?.total_tokens,
+  ];
+  const responseCounts = (usage: ResponseUsage | undefined) => [
+    usage?.input_tokens,
+    usage?.output_tokens,
+    usage?.output_tokens_details.reasoning_tokens,
+    usage?.total_tokens,
+  ];
+
+  test.each(Object.entries(clients))('shows the counted and charged tokens in %s', async (_place, read) => {
+    await open();
+    upstream.play(silent);
+    const { client, lastRecord, spent } = await makeKey();
+    const shown = await read(client);
+    const record = await lastRecord();
+    expect(shown).toEqual([inputTokens, 3, 1, inputTokens + 3]);
+    expect(record.usage_source).toBe('counted');
+    const {
+      input_tokens: input,
+      output_tokens: output,
+      reasoning_tokens: thought,
+      total_tokens: total,
+    } = record.usage;
+    expect([input, output, thought, total]).toEqual(shown);
+    expect(await spent()).toBe(inputTokens * nanosPerInput + 3 * nanosPerOutput);
+  });
+
+  test.each(Object.entries(clients))('shows them for a free model, too, in %s', async (_place, read) => {
+    await open({});
+    upstream.play(silent);
+    expect(await read(gateway.client)).toEqual([inputTokens, 3, 1, inputTokens + 3]);
+  });
+
+  test('has no usage chunk unless the client asks for one', async () => {
+    await open();
+    upstream.play(silent);
+    const { ask } = await makeKey();
+    expect(await (await ask()).text()).not.toContain('usage');
+  });
+});
+
 describe('a client that disconnects before the first byte', () => {
   test('pays for the question when a whole answer was requested from the upstream', async () => {
     await open();
@@ -127,7 +208,7 @@ describe('a client that disconnects before the first byte', () => {
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     const connected = once(silent, 'connection') as Promise<Socket[]>;
     const { port } = silent.address() as AddressInfo;
-    await open({ upstreamUrl: `https://127.0.0.1:${port}/v1` });
+    await open({ price, upstreamUrl: `https://127.0.0.1:${port}/v1` });
     const { ask, lastRecord, spent } = await makeKey();
     const leaving = new AbortController();
     const asked = ask({ ...streaming, stream: false }, leaving.signal).catch(() => {});
@@ -175,7 +256,8 @@ describe('impossible usage', () => {
     await open();
     upstream.play((response) => sendJson(response, 200, answer(usage)));
     const { ask, lastRecord, spent } = await makeKey();
-    await (await ask({ ...streaming, stream: false })).text();
+    const shown = (await (await ask({ ...streaming, stream: false })).json()) as { usage: object };
+    expect(shown.usage).toMatchObject({ prompt_tokens: inputTokens, completion_tokens: 2 });
     expect(await lastRecord()).toMatchObject({
       usage_source: 'counted',
       usage: { input_tokens: inputTokens, output_tokens: 2 },

@@ -1,7 +1,6 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join, normalize } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { checkConfig } from '../../src/config/load.ts';
 import { configFolder, dashboards, prometheusFolder, readYaml } from './monitoring-files.ts';
 
 interface Service {
@@ -57,7 +56,11 @@ describe('the compose file', () => {
 
   test('publishes ports on loopback only, and none of the admin listener', () => {
     const ports = Object.values(services).flatMap((service) => service.ports);
-    expect(ports).toEqual(['127.0.0.1:8080:8080', '127.0.0.1:9090:9090', '127.0.0.1:3000:3000']);
+    expect(ports).toEqual([
+      '127.0.0.1:${TEXTGATE_PORT:-8080}:8080',
+      '127.0.0.1:${PROMETHEUS_PORT:-9090}:9090',
+      '127.0.0.1:${GRAFANA_PORT:-3000}:3000',
+    ]);
   });
 
   test('runs nothing as root', () => {
@@ -73,11 +76,13 @@ describe('the compose file', () => {
     expect(new Set(named)).toEqual(new Set(Object.keys(volumes)));
   });
 
-  test('mounts the gateway’s data at the path of the image, and checks its health at the admin listener', () => {
+  test('mounts the gateway’s data at the path of the image, and checks its health with the image’s own command', () => {
     expect(gateway.volumes).toContain('gateway-data:/app/data');
     expect(dockerfile).toMatch(/^VOLUME \/app\/data$/m);
-    const adminPort = checkConfig({ upstreams: {}, models: {} }, 'nothing').admin.port;
-    expect(gateway.healthcheck?.test.join(' ')).toContain(`http://127.0.0.1:${adminPort}/healthz`);
+    expect(gateway.healthcheck?.test).toEqual(['CMD', 'textgate', 'health']);
+    expect(dockerfile).toMatch(/^HEALTHCHECK [^]*?\n {2}CMD \["textgate", "health"\]$/m);
+    // The command that the check runs is the image's link to the program.
+    expect(dockerfile).toMatch(/ln -s \/app\/dist\/main\.js \/usr\/local\/bin\/textgate$/m);
   });
 });
 

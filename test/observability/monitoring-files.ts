@@ -27,8 +27,11 @@ export interface Panel {
   readonly description?: string;
   readonly gridPos: Position;
   readonly datasource?: { readonly uid: string };
-  readonly fieldConfig?: { readonly defaults: { readonly unit?: string } };
+  readonly fieldConfig?: { readonly defaults: { readonly unit?: string; readonly noValue?: string } };
   readonly options?: { readonly yAxis?: { readonly unit?: string } };
+  readonly links?: readonly { readonly url: string }[];
+  /** The panels of a collapsed row. */
+  readonly panels?: readonly Panel[];
   readonly targets?: readonly Target[];
 }
 
@@ -38,6 +41,7 @@ interface Dashboard {
   readonly title: string;
   readonly schemaVersion: number;
   readonly panels: readonly Panel[];
+  readonly annotations: { readonly list: readonly { readonly name: string; readonly expr?: string }[] };
   readonly templating: {
     readonly list: readonly {
       readonly name: string;
@@ -62,7 +66,7 @@ interface DashboardFile {
   readonly file: string;
   readonly text: string;
   readonly dashboard: Dashboard;
-  /** The panels with queries; the others are rows. */
+  /** The panels with queries, those of collapsed rows included; the others are rows. */
   readonly panels: readonly Panel[];
 }
 
@@ -71,8 +75,13 @@ export const dashboards: readonly DashboardFile[] = readdirSync(
 ).map((file) => {
   const text = readFileSync(join(configFolder, 'grafana', 'dashboards', file), 'utf8');
   const dashboard = JSON.parse(text) as Dashboard;
-  return { file, text, dashboard, panels: dashboard.panels.filter(({ type }) => type !== 'row') };
+  return { file, text, dashboard, panels: allPanels(dashboard).filter(({ type }) => type !== 'row') };
 });
+
+/** Every row and panel, those of collapsed rows included. */
+export function allPanels({ panels }: Pick<Dashboard, 'panels'>): readonly Panel[] {
+  return panels.flatMap((panel) => [panel, ...(panel.panels ?? [])]);
+}
 
 const rules = ['recording-rules.yml', 'alert-rules.yml'].flatMap((file) => {
   const { groups } = readYaml(join(prometheusFolder, file)) as { groups: { rules: Rule[] }[] };
@@ -90,6 +99,11 @@ export const recorded: ReadonlySet<string> = new Set([
 
 /** Every query of the dashboards and rules, with its place. */
 export const expressions: readonly { readonly place: string; readonly expr: string }[] = [
+  ...dashboards.flatMap(({ dashboard }) =>
+    dashboard.annotations.list.flatMap(({ name, expr }) =>
+      expr === undefined ? [] : [{ place: `${dashboard.title}: annotation ${name}`, expr }],
+    ),
+  ),
   ...dashboards.flatMap(({ dashboard, panels }) =>
     panels.flatMap(({ title, targets = [] }) =>
       targets.map(({ expr }) => ({ place: `${dashboard.title}: ${title}`, expr })),

@@ -27,7 +27,8 @@ const panelQueries = dashboards.flatMap(({ dashboard, panels }) =>
 function withAllValues(expression: string): string {
   return expression
     .replace(/\[\$__(rate_interval|range)\]/g, '[1m]')
-    .replace(/\$(model|upstream|protocol)/g, '.*');
+    .replaceAll('$job', 'textgate')
+    .replace(/\$(instance|model|upstream|protocol)/g, '.*');
 }
 
 describe.skipIf(!hasPrometheus)('promtool (needs the package prometheus)', () => {

@@ -6,15 +6,17 @@ import type { TestGateway } from '../support/test-gateway.ts';
 import { readExposition } from './exposition.ts';
 import type { Exposition } from './exposition.ts';
 import {
+  allPanels,
   alerts,
   dashboards,
   expressions,
   prometheusFolder,
   readYaml,
+  recorded,
   wantedNames,
 } from './monitoring-files.ts';
 import type { Panel } from './monitoring-files.ts';
-import { metricNames } from './promql.ts';
+import { matchers, metricNames } from './promql.ts';
 
 /** The number of columns of a dashboard. */
 const gridColumns = 24;
@@ -58,10 +60,14 @@ describe.each(dashboards)('the dashboard in $file', ({ text, dashboard, panels }
 
   test('has its variables, each with an all-value', () => {
     const { list } = dashboard.templating;
-    const names = ['datasource', 'model', 'upstream', ...(dashboard.title === 'Service' ? ['protocol'] : [])];
-    expect(list.map(({ name }) => name)).toEqual(names);
-    for (const variable of list.slice(1))
-      expect(variable).toMatchObject({ includeAll: true, allValue: '.*' });
+    const shared = ['datasource', 'job', 'instance', 'model', 'upstream'];
+    const own = dashboard.title === 'textgate / Service' ? ['protocol'] : [];
+    expect(list.map(({ name }) => name)).toEqual([...shared, ...own]);
+    for (const { name, includeAll, allValue } of list.slice(1)) {
+      expect(includeAll).toBe(true);
+      // Only jobs that scrape a gateway: other programs, too, have metrics of their process.
+      expect(allValue).toBe(name === 'job' ? undefined : '.*');
+    }
     const used = new Set([...text.matchAll(/\$\{?([a-z]\w*)/g)].map(([, name]) => name));
     expect(used).toEqual(new Set(list.map(({ name }) => name)));
   });
@@ -78,14 +84,43 @@ describe.each(dashboards)('the dashboard in $file', ({ text, dashboard, panels }
     },
   );
 
-  test('has no overlapping panels', () => {
-    const all = dashboard.panels;
+  test('has no overlapping panels, neither open ones nor those of one collapsed row', () => {
+    const all = allPanels(dashboard);
     expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
     expect(all.filter(({ gridPos: { x, w } }) => x + w > gridColumns)).toEqual([]);
-    const pairs = all.flatMap((one, index) => all.slice(index + 1).map((other) => [one, other] as const));
-    expect(
-      pairs.filter(([one, other]) => overlap(one, other)).map((pair) => pair.map((p) => p.title)),
-    ).toEqual([]);
+    for (const shown of [dashboard.panels, ...dashboard.panels.map((row) => row.panels ?? [])]) {
+      const pairs = shown.flatMap((one, index) =>
+        shown.slice(index + 1).map((other) => [one, other] as const),
+      );
+      expect(
+        pairs.filter(([one, other]) => overlap(one, other)).map((pair) => pair.map((p) => p.title)),
+      ).toEqual([]);
+    }
+  });
+
+  test('shows one job and instance, or all of them, in every query', () => {
+    for (const { expr } of panels.flatMap(({ targets = [] }) => targets))
+      for (const name of metricNames(expr)) {
+        const wanted = recorded.has(name) && name !== 'up' ? ['job'] : ['job', 'instance'];
+        const found = matchers(expr).filter(({ metric }) => metric === name);
+        for (const label of wanted)
+          expect(found.filter((matcher) => matcher.label === label)).toContainEqual(
+            expect.objectContaining({ values: [`$${label}`] }),
+          );
+      }
+  });
+
+  test('shows a number instead of "No data" at a glance, and links to the details', () => {
+    const ids = new Set(panels.map(({ id }) => String(id)));
+    const glances = panels.filter(({ type }) => type === 'stat');
+    expect(glances.length).toBeGreaterThan(5);
+    for (const { fieldConfig, links = [] } of glances) {
+      expect(fieldConfig?.defaults.noValue).toMatch(/^[0–]$/);
+      for (const { url } of links) {
+        const [, id] = /viewPanel=(\d+)&\$\{__url_time_range\}&\$\{__all_variables\}$/.exec(url) ?? [];
+        expect(url.startsWith('/alerting/') || ids.has(id ?? '')).toBe(true);
+      }
+    }
   });
 
   test('leaves colours to the theme', () => {

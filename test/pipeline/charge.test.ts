@@ -80,7 +80,7 @@ function recordedText(asked: Asked): Charged {
   received.reads(sampled);
   for (const part of typeof text === 'string' ? [text] : text) received.add(part, 0);
   const attempts = new AttemptLog();
-  attempts.begin(localSource.upstream, 'tiny');
+  attempts.begin(localSource.upstream, 'tiny', 0);
   const route = {
     ...localSource,
     onDisconnect: asked.onDisconnect ?? 'estimate',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseByteSize } from '../../src/shared/byte-size.ts';
+import { formatByteSize, parseByteSize } from '../../src/shared/byte-size.ts';
 
 test.each([
   ['0B', 0],
@@ -12,9 +12,20 @@ test.each([
   expect(parseByteSize(text)).toBe(bytes);
 });
 
-test.each(['', '5', 'KiB', '1.5MiB', '-1B', '1KB', '1kb', '1kib', '1M', '1TiB', '1MiB1B'])(
+test.each(['', '5', 'KiB', '1.5MiB', '-1B', '1KB', '1kb', '1kib', '1M', '1TiB', '1MiB1B', '9999999999GiB'])(
   '%j is no size',
   (text) => {
     expect(parseByteSize(text)).toBeNull();
   },
 );
+
+test.each([
+  [0, '0B'],
+  [512, '512B'],
+  [1_024, '1KiB'],
+  [1_536, '1536B'],
+  [1_048_576, '1MiB'],
+  [3_221_225_472, '3GiB'],
+])('%i bytes are written as %s', (bytes, written) => {
+  expect(formatByteSize(bytes)).toBe(written);
+});

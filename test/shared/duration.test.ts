@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { formatResetDuration, parseDuration } from '../../src/shared/duration.ts';
+import { formatDuration, formatResetDuration, parseDuration } from '../../src/shared/duration.ts';
 
 describe('a duration', () => {
   test.each([
@@ -39,4 +39,18 @@ describe('the time until a limit is reset', () => {
   ])('%d ms is written as %s, rounded up so that no client retries too early', (durationMs, written) => {
     expect(formatResetDuration(durationMs)).toBe(written);
   });
+});
+
+test.each([
+  [0, '0s'],
+  [1, '1ms'],
+  [1_500, '1500ms'],
+  [25_000, '25s'],
+  [90_000, '90s'],
+  [600_000, '10m'],
+  [7_200_000, '2h'],
+  [172_800_000, '2d'],
+])('%d ms is written as %s in a config', (durationMs, written) => {
+  expect(formatDuration(durationMs)).toBe(written);
+  expect(parseDuration(written)).toBe(durationMs);
 });

@@ -12,6 +12,7 @@ const surface: readonly (readonly [ErrorCode, number, string, boolean])[] = [
   ['unsupported_value', 400, 'invalid_request_error', false],
   ['invalid_value', 400, 'invalid_request_error', false],
   ['empty_array', 400, 'invalid_request_error', false],
+  ['content_filter', 400, 'invalid_request_error', false],
   ['context_length_exceeded', 400, 'invalid_request_error', false],
   ['invalid_api_key', 401, 'invalid_request_error', false],
   ['key_not_found', 404, 'invalid_request_error', false],

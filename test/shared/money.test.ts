@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { formatUsd, maxNanos, parseUsd } from '../../src/shared/money.ts';
+import { formatUsd, maxNanos, parseUsd, plainDecimal } from '../../src/shared/money.ts';
 import { propertyRun } from '../support/property-run.ts';
 
 describe('an amount', () => {
@@ -50,6 +50,37 @@ describe('an amount', () => {
         expect(parseUsd(formatUsd(nanos))).toBe(nanos);
       }),
       propertyRun(1_000),
+    );
+  });
+});
+
+describe('a number’s text', () => {
+  test.each([
+    ['1e-7', '0.0000001'],
+    ['.15', '0.15'],
+    ['5.', '5'],
+    ['+0.1500', '0.15'],
+    ['1.5E+3', '1500'],
+    ['00.15', '0.15'],
+    ['0', '0'],
+    ['120', '120'],
+  ])('%s is %s as a plain decimal', (text, decimal) => {
+    expect(plainDecimal(text)).toBe(decimal);
+  });
+
+  test.each(['', '.', 'e5', '-1', '0x10', '.inf', '1_000', '1e31', '1e-999'])(
+    '%j is left as it is',
+    (text) => {
+      expect(plainDecimal(text)).toBe(text);
+    },
+  );
+
+  test('has the value of the number', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 0, noNaN: true, max: 1e12 }), (number) => {
+        expect(Number(plainDecimal(String(number)))).toBe(number);
+      }),
+      propertyRun(),
     );
   });
 });

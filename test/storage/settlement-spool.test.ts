@@ -8,6 +8,7 @@ import type { SettlementSpool } from '../../src/domain/ports/settlement-spool.ts
 import { writeSpoolLine } from '../../src/storage/spool-lines.ts';
 import { checksumOf } from '../../src/shared/checksum.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { plainAttempt } from '../support/stored-rows.ts';
 
 const reservedBytes = 4 * 1_024 * 1_024;
 
@@ -172,13 +173,7 @@ describe('the spool of settlements', () => {
 
   test('grows beyond its reserved space, and shrinks back when it is cleared', async () => {
     const { spool } = await open();
-    const attempts = Array.from({ length: 1_000 }, () => ({
-      upstream: 'u',
-      model: 'm'.repeat(50),
-      result: 'ok' as const,
-      durationMs: 1,
-      usage: null,
-    }));
+    const attempts = Array.from({ length: 1_000 }, () => ({ ...plainAttempt, model: 'm'.repeat(50) }));
     await Promise.all(
       Array.from({ length: 60 }, (_, number) => spool.append({ ...record(String(number)), attempts })),
     );

@@ -6,10 +6,15 @@ export function writeContractTables(): string {
   const sections = [
     ['Chat Completions', registry.chat.rules],
     ['`stream_options`', registry.streamOptions.rules],
+    ['`response_format`', registry.responseFormat.rules],
     ['A chat message', registry.message.rules],
+    ['A content part of a chat message', registry.contentPart.rules],
     ['Responses', registry.responses.rules],
+    ['`stream_options` of Responses', registry.responsesStreamOptions.rules],
     ['`text`', registry.text.rules],
+    ['`text.format`', registry.textFormat.rules],
     ['A message among the input items', registry.inputMessage.rules],
+    ['A content part of an input item', registry.inputPart.rules],
   ] as const;
   return sections.map(([title, rows]) => `**${title}**\n\n${writeTable(rows)}`).join('\n\n');
 }

@@ -19,4 +19,5 @@ export const localSource: ModelSource = {
   finishReason: 'required',
   onDisconnect: 'estimate',
   totalMs: 600_000,
+  secrets: () => ({ keys: [], hosts: [] }),
 };

@@ -1,6 +1,7 @@
 import type { AnswerPart, Usage } from '../../src/protocol/text.ts';
 import type { Dialect, UpstreamReader } from '../../src/protocol/upstream/dialect.ts';
 import { createReader } from '../../src/protocol/upstream/read-answer.ts';
+import { plainSanitiser } from './sanitiser.ts';
 import { createOrderLaw, eventsOf } from './order-law.ts';
 import type { TextEvent } from './order-law.ts';
 
@@ -13,6 +14,7 @@ export function streamReader(
 ): UpstreamReader {
   return createReader(dialect, {
     sentTokens: 1_000_000,
+    sanitise: plainSanitiser,
     contentType: 'text/event-stream',
     streamAsked: true,
     finishReason,
@@ -26,6 +28,7 @@ export function bodyReader(
 ): UpstreamReader {
   return createReader(dialect, {
     sentTokens: 1_000_000,
+    sanitise: plainSanitiser,
     contentType: 'application/json',
     streamAsked: false,
     finishReason,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { eventually } from './eventually.ts';
 import { makeTemporaryFolder } from './temporary-folder.ts';
 import { startTextgate } from './textgate-process.ts';
-import type { Outputs, TextgateProcess } from './textgate-process.ts';
+import type { Finished, Outputs, TextgateProcess } from './textgate-process.ts';
 
 /** A gateway run by `textgate serve`, with a key; its outputs may fail. */
 export interface ServingProcess {
@@ -19,6 +19,10 @@ export interface ServingProcess {
   /** The same, with the whole answer read. */
   ask(): Promise<{ readonly status: number; readonly text: string }>;
   readMetrics(): Promise<string>;
+  /** Runs a `textgate` command that calls its admin listener. */
+  run(...args: readonly string[]): Promise<Finished>;
+  /** The environment of such a command. */
+  readonly adminEnvironment: Readonly<Record<string, string>>;
 }
 
 const token = 'an-admin-token-for-tests';
@@ -57,6 +61,7 @@ export async function startServing({
   );
   const url = `http://127.0.0.1:${port}`;
   const adminUrl = `http://127.0.0.1:${adminPort}`;
+  const adminEnvironment = { TEXTGATE_ADMIN_URL: adminUrl, TEXTGATE_ADMIN_TOKEN: token };
   const isReady = () =>
     fetch(`${adminUrl}/readyz`).then(
       ({ ok }) => ok,
@@ -89,11 +94,14 @@ export async function startServing({
       const response = await post();
       return { status: response.status, text: await response.text() };
     },
+    run: (...args) => startTextgate(args, folder, adminEnvironment).finished,
+    adminEnvironment,
     readMetrics: async () => (await fetch(`${adminUrl}/metrics`)).text(),
   };
 }
 
-async function findPort(): Promise<number> {
+/** A port that is free now. */
+export async function findPort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

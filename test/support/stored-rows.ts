@@ -1,5 +1,5 @@
 import type { ApiKey } from '../../src/domain/api-key.ts';
-import type { OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
+import type { Attempt, OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
 import { free } from '../../src/domain/pricing.ts';
 
 /** A key without settings of its own, which pays for its requests. */
@@ -27,6 +27,18 @@ export const openedRecord: OpenedRecord = {
   queuedMs: 0,
   price: free,
   hold: { nanos: 5, leastNanos: 1 },
+};
+
+/** An attempt that went well. */
+export const plainAttempt: Attempt = {
+  upstream: 'local',
+  model: 'tiny',
+  result: 'ok',
+  startedMs: 1,
+  durationMs: 2,
+  usage: null,
+  cause: null,
+  upstreamError: null,
 };
 
 /** How it ends: whole, at 1 nano-USD. */

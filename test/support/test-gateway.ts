@@ -47,6 +47,7 @@ export interface TestGatewayOptions extends GatewayOptions {
     readonly weight?: number;
   }[];
   readonly passthrough?: ConfigInput['passthrough'];
+  readonly receipts?: ConfigInput['receipts'];
   /** The dialect of the upstream. */
   readonly dialect?: DialectName;
   readonly finishReason?: 'required' | 'optional';
@@ -76,6 +77,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     storage: { url: `sqlite:${options.storage ?? ':memory:'}`, durability: options.durability ?? 'normal' },
     limits,
     passthrough: options.passthrough,
+    receipts: options.receipts,
     upstreams: {
       local: {
         url: upstreamUrl,

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
 /** The output and exit code of a finished command. */
-interface Finished {
+export interface Finished {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -20,6 +20,7 @@ export interface TextgateProcess {
   printed(pattern: RegExp): Promise<RegExpMatchArray>;
   signal(name: 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'SIGKILL' | 'SIGUSR2'): void;
   readonly finished: Promise<Finished>;
+  readonly pid: number | undefined;
 }
 
 /** The outputs of a process: read by the test, or open files. */
@@ -74,6 +75,7 @@ export function startTextgate(
       }),
     signal: (name) => void child.kill(name),
     finished,
+    pid: child.pid,
   };
 }
 

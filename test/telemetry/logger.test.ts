@@ -4,27 +4,21 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { createLog } from '../../src/telemetry/logger.ts';
+import type { LogLevel } from '../../src/telemetry/logger.ts';
 import { refuse } from '../../src/shared/errors.ts';
 import { summary } from '../support/exchange-summary.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { plainAttempt } from '../support/stored-rows.ts';
 
 const run = promisify(execFile);
 
-function written(level: 'info' | 'warn' | 'silent', write: (log: ReturnType<typeof createLog>) => void) {
+function written(level: LogLevel, write: (log: ReturnType<typeof createLog>) => void) {
   const lines: string[] = [];
   write(createLog(level, createFakeClock(), { write: (line) => void lines.push(line) }));
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-const attempt = {
-  upstream: 'local',
-  model: 'tiny',
-  result: 'ok' as const,
-  durationMs: 2,
-  cause: null,
-  usage: null,
-  violations: [],
-};
+const attempt = { ...plainAttempt, violations: [] };
 
 describe('the line of a request', () => {
   test('has exactly these fields: ids, model, upstream, outcome, tokens, charge and times', () => {
@@ -45,14 +39,17 @@ describe('the line of a request', () => {
       msg: 'request',
       requestId: 'req_1',
       keyId: 'key_1',
+      keyName: 'bob',
       protocol: 'chat',
       mode: 'stream',
       model: 'small',
+      requestedModel: 'small',
       upstream: 'local',
       outcome: 'completed',
       status: 200,
       code: null,
       cause: null,
+      upstreamError: null,
       inputTokens: 11,
       cachedInputTokens: 3,
       cacheWriteTokens: 0,
@@ -86,6 +83,21 @@ describe('the line of a request', () => {
     const unknown = { ...attempt, result: 'auth' as const, cause: 'status 401' };
     const lines = written('warn', (log) => log.exchangeEnded({ ...summary, attempts: [unknown] }));
     expect(lines).toMatchObject([{ level: 50, upstream: 'local', cause: 'status 401' }]);
+  });
+});
+
+describe('at level debug', () => {
+  test('every attempt and every request without a valid key has a line of its own', () => {
+    const keyless = { ...summary, keyId: null, attempts: [] };
+    const lines = written('debug', (log) => {
+      log.exchangeEnded({ ...summary, attempts: [attempt] });
+      log.exchangeEnded(keyless);
+    });
+    expect(lines).toMatchObject([
+      { level: 30, msg: 'request', keyId: 'key_1' },
+      { level: 20, msg: 'upstream attempt', requestId: 'req_1', ...attempt },
+      { level: 30, msg: 'request', keyId: null },
+    ]);
   });
 });
 
@@ -192,11 +204,17 @@ function failing(work: () => unknown): unknown {
 
 describe('standard output', () => {
   const logger = pathToFileURL(join(import.meta.dirname, '..', '..', 'src', 'telemetry', 'logger.ts')).href;
-  const print = async (isTerminal: boolean): Promise<string> => {
+  const print = async (isTerminal: boolean, format?: 'json' | 'text'): Promise<string> => {
     const script = `process.stdout.isTTY = ${isTerminal};
-      import('${logger}').then(({ createLog }) => createLog('info', { now: Date.now }).fault('it broke', new Error('why')));`;
+      import('${logger}').then(({ createLog }) => createLog('info', { now: Date.now }, undefined, ${JSON.stringify(format)}).fault('it broke', new Error('why')));`;
     return (await run(process.execPath, ['-e', script])).stdout;
   };
+
+  test('gets the format that was set, whatever it is', async () => {
+    const shown = await print(false, 'text');
+    expect(shown).toMatch(/^\d\d:\d\d:\d\d ERROR it broke: why\n$/);
+    expect(JSON.parse(await print(true, 'json'))).toMatchObject({ msg: 'it broke' });
+  });
 
   test('gets JSON lines', async () => {
     expect(JSON.parse(await print(false))).toMatchObject({ msg: 'it broke', reason: 'why' });

@@ -1,16 +1,10 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { terminalLine } from '../../src/telemetry/terminal-line.ts';
-
-test('control sequences and line breaks in names and reasons are escaped', () => {
-  const shown = [
-    terminalLine({ ...request, model: 'a\u001b[2Jb\nchat stream forged: 200' }),
-    terminalLine({ msg: 'it broke', reason: 'x\u001b]0;title\u0007\u202e\ny' }),
-  ];
-  for (const line of shown) expect(line).not.toMatch(/[\p{Cc}\p{Cf}]/u);
-  expect(shown[0]).toContain(String.raw`a\u{1b}[2Jb\nchat`);
-});
+import stringWidth from 'string-width';
 
 const request = {
+  level: 30,
+  time: new Date(2030, 0, 31, 9, 5, 7).getTime(),
   msg: 'request',
   protocol: 'chat',
   mode: 'stream',
@@ -19,29 +13,111 @@ const request = {
   status: 200,
   outcome: 'completed',
   code: null,
+  cause: null,
   inputTokens: 11,
   outputTokens: 7,
-  charge: '0.00125',
-  totalMs: 291.4,
-  requestId: 'req_1',
+  firstTextMs: 120.4,
+  totalMs: 1_291.4,
+  keyId: 'key_1',
+  keyName: 'first key',
+  requestId: 'req_00000000000000000000000012ab34cd',
+  attempts: [{ upstream: 'local', result: 'ok', cause: null }],
 };
 
-test.each([
-  [request, 'chat stream small via local: 200 completed 11+7 tokens 0.00125 USD 291.4 ms req_1'],
-  [
-    {
-      ...request,
-      model: null,
-      upstream: null,
-      status: 429,
-      outcome: 'refused',
-      code: 'rate_limit_exceeded',
-      inputTokens: null,
-    },
-    'chat stream -: 429 refused (rate_limit_exceeded) 0.00125 USD 291.4 ms req_1',
-  ],
-  [{ msg: 'upstream circuit closed', upstream: 'local' }, 'upstream circuit closed: local'],
-  [{ msg: 'ledger check failed', reason: 'locked' }, 'ledger check failed: locked'],
-])('a log line is formatted for a terminal: %#', (line, shown) => {
-  expect(terminalLine(line)).toBe(shown);
+/** A terminal that shows styles as `<green>…`. */
+const painting = { columns: 100, paint: (style: string, text: string) => `<${style}>${text}` };
+const plain = { columns: 100, paint: (_style: string, text: string) => text };
+
+const show = (line: object, terminal = plain): string =>
+  terminalLine({ ...request, ...line }, terminal).trimEnd();
+
+describe('the line of a request', () => {
+  test('has the time, status, protocol, route, time to first text, total, tokens, key and short id', () => {
+    expect(show({})).toBe(
+      '09:05:07 200 chat small → local            120ms  1.29s 11+7 tokens              first key  12ab34cd',
+    );
+  });
+
+  test('is followed by the cause of every attempt that failed, also if another one answered', () => {
+    const failed = {
+      upstream: 'own',
+      result: 'unreachable',
+      cause: 'POST http://own/v1: connection refused',
+    };
+    const [line, ...more] = show({ attempts: [failed, ...request.attempts] }).split('\n');
+    expect(line).toContain('200 chat small → local');
+    expect(more).toEqual(['         own: POST http://own/v1: connection refused']);
+  });
+
+  test("has the provider's own code and message with the cause", () => {
+    const upstreamError = { status: 400, code: 'too_large', message: 'max_tokens is too large: 99999' };
+    const refused = { upstream: 'local', result: 'refused', cause: 'status 400', upstreamError };
+    const shown = show({
+      status: 400,
+      outcome: 'upstream_failed',
+      code: 'invalid_value',
+      attempts: [refused],
+    });
+    expect(shown.split('\n')[1]?.trim()).toBe(
+      'local: status 400 (too_large: max_tokens is too large: 99999)',
+    );
+  });
+
+  test('has the code that the client got instead of tokens, and the model that it asked for', () => {
+    const refused = { status: 404, outcome: 'refused', code: 'model_not_found', inputTokens: null };
+    const unknown = { model: null, requestedModel: 'tinny', upstream: null, firstTextMs: null, attempts: [] };
+    expect(show({ ...refused, ...unknown })).toBe(
+      '09:05:07 404 chat tinny                        -  1.29s model_not_found          first key  12ab34cd',
+    );
+  });
+
+  test.each([
+    ['completed', 200, 'green'],
+    ['incomplete', 200, 'cyan'],
+    ['refused', 429, 'yellow'],
+    ['refused', 503, 'red'],
+    ['client_closed', 200, 'yellow'],
+    ['upstream_truncated', 200, 'red'],
+    ['upstream_failed', 502, 'red'],
+  ])('is coloured by its outcome: %s with status %i is %s', (outcome, status, colour) => {
+    expect(show({ outcome, status }, painting)).toContain(`<${colour}>${status} `);
+  });
+
+  test.each([80, 90, 100, 200, 0])('fits into a terminal of %i columns, between 80 and 100', (columns) => {
+    const long = { model: 'm'.repeat(200), upstream: 'u'.repeat(200), keyName: '键'.repeat(40) };
+    const cause = `${'word '.repeat(60)}${'x'.repeat(300)}`;
+    const attempts = [{ upstream: 'own', result: 'error', cause }];
+    const shown = show({ ...long, attempts, code: 'c'.repeat(99) }, { ...plain, columns });
+    const most = Math.min(100, Math.max(80, columns));
+    const widths = shown.split('\n').map((line) => stringWidth(line));
+    expect(Math.max(...widths)).toBeLessThanOrEqual(most);
+    expect(widths[0]).toBe(most);
+    expect(shown.replaceAll(/[^x]/g, '')).toBe('x'.repeat(300));
+  });
+
+  test('has sub-second times in milliseconds, and others in seconds', () => {
+    const timesOf = (firstTextMs: number, totalMs: number) => show({ firstTextMs, totalMs }).slice(42, 55);
+    expect(timesOf(0.4, 999.4).trim()).toBe('0ms  999ms');
+    expect(timesOf(1_000, 599_000).trim()).toBe('1.00s   599s');
+  });
+});
+
+test('any other line has its level, message and fields, with further lines indented', () => {
+  expect(show({ level: 40, msg: 'upstream circuit opened', upstream: 'local' })).toBe(
+    '09:05:07 WARN  upstream circuit opened: local',
+  );
+  expect(show({ level: 20, msg: 'upstream attempt', result: 'rate_limited', cause: 'status 429' })).toBe(
+    '09:05:07 DEBUG upstream attempt: local: rate_limited: status 429',
+  );
+  expect(show({ level: 50, msg: 'reload failed', upstream: null, reason: 'bad:\n  - one\n200 forged' })).toBe(
+    '09:05:07 ERROR reload failed: bad:\n                 - one\n               200 forged',
+  );
+});
+
+test('control sequences and line breaks in names and causes are escaped', () => {
+  const model = 'a\u001b[2Jb\n200';
+  const cause = 'x\u001b]0;title\u0007\u202e\ny';
+  const shown = show({ model, attempts: [{ upstream: 'own\r', result: 'error', cause }] });
+  expect(shown.replaceAll('\n         own', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+  expect(shown).toContain(String.raw`a\u{1b}[2Jb\n200`);
 });

@@ -3,21 +3,26 @@ import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Compatibility } from '../contract/compatibility.ts';
 import { readContent, readRole } from '../contract/content.ts';
+import type { PartKind } from '../contract/content.ts';
 import { chatParts } from '../contract/message-fields.ts';
-import { readFields } from '../contract/read-fields.ts';
+import { nested, nestedByType, readFields } from '../contract/read-fields.ts';
 import type { FieldReader, ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
+import { StrippedNames } from '../contract/stripped-names.ts';
 import { emptyArray, invalidType, missingParameter, tooManyItems } from '../contract/value-type.ts';
 import type { TextRequest, TextTurn } from '../text.ts';
 
 const readers: Readonly<Record<string, FieldReader>> = {
   messages: readMessages,
-  stream_options: readStreamOptions,
+  stream_options: nested(registry.streamOptions),
+  response_format: nestedByType(registry.responseFormat),
 };
+
+const parts: PartKind = { named: "'text'", types: chatParts, fields: registry.contentPart };
 
 const messageReaders: Readonly<Record<string, FieldReader>> = {
   role: readRole,
-  content: (content, path) => readContent(content, path, chatParts),
+  content: (content, path, context) => readContent(content, path, parts, context),
 };
 
 /** Reads a parsed Chat Completions body into the neutral request, or returns the refusal for its first fault. */
@@ -25,7 +30,7 @@ export function readChatRequest(
   body: Readonly<Record<string, unknown>>,
   compatibility: Compatibility,
 ): TextRequest | Refusal {
-  const context: ReadContext = { compatibility, stripped: new Set() };
+  const context: ReadContext = { compatibility, stripped: new StrippedNames() };
   const values = readFields(registry.chat, body, '', readers, context);
   if (isRefusal(values)) return values;
   const stream = values['stream'] === true;
@@ -39,7 +44,7 @@ export function readChatRequest(
     includeUsage: options?.include_usage === true,
     maxOutputTokens: cap as number | null,
     responses: null,
-    stripped: [...context.stripped],
+    stripped: context.stripped.list(),
   };
 }
 
@@ -47,10 +52,6 @@ function optionsWithoutStream(): Refusal {
   return refuse('invalid_value', "The 'stream_options' parameter is only allowed when 'stream' is true.", {
     param: 'stream_options',
   });
-}
-
-function readStreamOptions(options: unknown, path: string, context: ReadContext): unknown {
-  return readFields(registry.streamOptions, options as Record<string, unknown>, `${path}.`, {}, context);
 }
 
 function readMessages(messages: unknown, path: string, context: ReadContext): readonly TextTurn[] | Refusal {

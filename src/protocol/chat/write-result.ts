@@ -29,6 +29,7 @@ export function createChatResultWriter(identity: AnswerIdentity): AnswerWriter {
           },
         ],
         ...(usage === null ? {} : { usage: chatUsage(usage) }),
+        system_fingerprint: null,
       }),
     fail: () => '',
   };

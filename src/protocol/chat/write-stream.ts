@@ -11,7 +11,7 @@ import { chatUsage } from './chat-usage.ts';
 export function createChatStreamWriter(identity: AnswerIdentity, includeUsage: boolean): AnswerWriter {
   const head =
     `{"id":"chatcmpl-${identity.id}","object":"chat.completion.chunk","created":${identity.createdAtSeconds},` +
-    `"model":${JSON.stringify(identity.model)},"choices":`;
+    `"model":${JSON.stringify(identity.model)},"system_fingerprint":null,"choices":`;
   const tail = includeUsage ? ',"usage":null}' : '}';
   const chunk = (delta: string, reason: string): string =>
     writeDataFrame(`${head}[{"index":0,"delta":${delta},"logprobs":null,"finish_reason":${reason}}]${tail}`);

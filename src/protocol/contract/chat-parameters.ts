@@ -1,14 +1,26 @@
-import { forward, onlyNeutral, refused, refusedUnless, required, rules, strip } from './rule.ts';
+import { forward, misplaced, onlyNeutral, refused, refusedUnless, required, rules, strip } from './rule.ts';
 import type { Rule } from './rule.ts';
 import {
   extensionParameters,
+  noDecoding,
+  noLogprobs,
   noTools,
   reasoningEffort,
   sharedParameters,
   textOnly,
   verbosity,
 } from './shared-parameters.ts';
-import { anything, array, boolean, either, integer, object, string, stringMap } from './value-type.ts';
+import {
+  anything,
+  array,
+  arrayOf,
+  boolean,
+  either,
+  integer,
+  object,
+  string,
+  stringMap,
+} from './value-type.ts';
 
 /** A 64-bit integer, as other languages send it. JavaScript rounds numbers that large; the seed is only stripped. */
 const int64 = integer(-(2 ** 63), 2 ** 63);
@@ -19,7 +31,7 @@ const oneChoice = 'One answer is generated per request.';
 /** Every top-level field of a Chat Completions request. */
 export const chatParameters: readonly Rule[] = [
   ...sharedParameters,
-  ...rules('messages', array, required, 'the whole conversation'),
+  ...rules('messages', arrayOf('messages'), required, 'the whole conversation'),
   ...rules('stream_options', object, forward, 'include_usage shows the usage chunk'),
   ...rules('max_tokens max_completion_tokens', integer(1), forward, 'a hint to the upstream, not a promise'),
   ...rules('n', integer(1, 128), onlyNeutral([1], oneChoice), 'one answer per request'),
@@ -30,14 +42,9 @@ export const chatParameters: readonly Rule[] = [
     'dropping it would change the text',
   ),
   ...rules('seed', int64, strip, 'best effort by definition'),
-  ...rules('logit_bias', object, refusedUnless([{}], textOnly), 'would change the text'),
-  ...rules('logprobs', boolean, refusedUnless([false], textOnly), 'no log probabilities'),
-  ...rules(
-    'response_format',
-    object,
-    onlyNeutral([{ type: 'text' }], "Only 'text' is available.", 'type'),
-    'no structured output',
-  ),
+  ...rules('logit_bias', object, refusedUnless([{}], noDecoding), 'would change the text'),
+  ...rules('logprobs', boolean, refusedUnless([false], noLogprobs), 'no log probabilities'),
+  ...rules('response_format', object, forward, 'only the text format'),
   ...rules('functions', array, refusedUnless([[]], noTools), 'the older name of tools'),
   ...rules(
     'function_call',
@@ -54,14 +61,30 @@ export const chatParameters: readonly Rule[] = [
   ...rules('reasoning', anything, strip, 'added by apps that guess from a model’s name'),
   ...extensionParameters,
   ...rules(
-    'input instructions max_output_tokens text include truncation background conversation prompt',
+    'input text include truncation background conversation',
     anything,
-    {
-      kind: 'misplaced',
-      advice: 'It belongs to POST /v1/responses; this endpoint takes the conversation in messages.',
-    },
+    misplaced('It belongs to POST /v1/responses; this endpoint takes the conversation in messages.'),
     'a field of the other endpoint',
   ),
+  ...rules(
+    'prompt',
+    anything,
+    misplaced('This endpoint takes the conversation in messages.'),
+    'a field of an older endpoint',
+  ),
+  ...rules(
+    'instructions system',
+    anything,
+    misplaced('Send it as the first of the messages, with the role system.'),
+    'the system message of other APIs',
+  ),
+  ...rules(
+    'max_output_tokens',
+    anything,
+    misplaced('The name at this endpoint is max_completion_tokens.'),
+    'a field of the other endpoint',
+  ),
+  ...rules('include_usage', anything, misplaced('Put it into stream_options.'), 'an option of streams'),
 ];
 
 /** The fields of `stream_options`. */

@@ -1,8 +1,10 @@
-import { refuse } from '../../shared/errors.ts';
+import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Role } from '../text.ts';
 import type { PartPolicy } from './message-fields.ts';
+import { readFields } from './read-fields.ts';
+import type { FieldSet, ReadContext } from './read-fields.ts';
 import { emptyArray, invalidType, invalidValue, missingParameter, tooManyItems } from './value-type.ts';
 
 /** The accepted roles, and the neutral role that each one maps to. */
@@ -12,6 +14,14 @@ const roles: ReadonlyMap<unknown, Role> = new Map([
   ['user', 'user'],
   ['assistant', 'assistant'],
 ]);
+
+/** The content parts of one kind of message: how each type is read, and the fields that a part may have. */
+export interface PartKind {
+  /** The usual types of parts with text, for error messages. */
+  readonly named: string;
+  readonly types: Readonly<Record<string, PartPolicy>>;
+  readonly fields: FieldSet;
+}
 
 /** Reads a message's role. Tool roles are refused by name: tools are not part of the service. */
 export function readRole(value: unknown, path: string): Role | Refusal {
@@ -26,7 +36,8 @@ export function readRole(value: unknown, path: string): Role | Refusal {
 export function readContent(
   content: unknown,
   path: string,
-  parts: Readonly<Record<string, PartPolicy>>,
+  kind: PartKind,
+  context: ReadContext,
 ): string | Refusal {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return invalidType(path, 'a string or an array of text parts', content);
@@ -35,7 +46,7 @@ export function readContent(
   if (excess !== null) return excess;
   let joined = '';
   for (const [index, part] of content.entries()) {
-    const text = readPart(part, `${path}[${index}]`, parts);
+    const text = readPart(part, `${path}[${index}]`, kind, context);
     if (typeof text !== 'string') return text;
     joined += text;
   }
@@ -50,19 +61,22 @@ export function unsupportedValue(path: string, advice: string): Refusal {
 function readPart(
   part: unknown,
   path: string,
-  parts: Readonly<Record<string, PartPolicy>>,
+  { types, fields, named }: PartKind,
+  context: ReadContext,
 ): string | Refusal {
   if (!isPlainObject(part)) return invalidType(path, 'an object', part);
   const { type } = part;
   if (type === undefined) return missingParameter(`${path}.type`);
   if (typeof type !== 'string') return invalidType(`${path}.type`, 'a string', type);
-  const policy = Object.hasOwn(parts, type) ? parts[type] : undefined;
+  const policy = Object.hasOwn(types, type) ? types[type] : undefined;
   if (policy === undefined)
-    return unsupportedValue(
-      `${path}.type`,
-      'Only text parts are available: this service works on text only.',
-    );
-  if (policy === 'drop') return '';
+    return unsupportedValue(`${path}.type`, `Only text is available, in parts of the type ${named}.`);
+  if (policy === 'drop') {
+    context.stripped.add(fields.prefix + type);
+    return '';
+  }
+  const values = readFields(fields, part, `${path}.`, {}, context);
+  if (isRefusal(values)) return values;
   const text = part[policy.textKey];
   if (text === undefined) return missingParameter(`${path}.${policy.textKey}`);
   return typeof text === 'string' ? text : invalidType(`${path}.${policy.textKey}`, 'a string', text);

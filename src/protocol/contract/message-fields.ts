@@ -1,12 +1,14 @@
 import { forward, refused, refusedUnless, required, rules, strip } from './rule.ts';
 import type { Rule } from './rule.ts';
 import { noTools, textOnly } from './shared-parameters.ts';
-import { anything, array, either, object, string } from './value-type.ts';
+import { anything, array, arrayOf, either, object, string } from './value-type.ts';
 
-/** The fields of a chat message. Unlisted fields are dropped: apps replay every field that they once received. */
+const content = either(string, arrayOf('text parts'));
+
+/** The fields of a chat message. */
 export const messageFields: readonly Rule[] = [
   ...rules('role', string, required, 'system, developer, user or assistant'),
-  ...rules('content', either(string, array), forward, 'text, or text parts'),
+  ...rules('content', content, forward, 'text, or text parts'),
   ...rules('refusal', string, forward, 'stands in for a missing content'),
   ...rules('name', string, strip, 'never passed on'),
   ...rules('tool_calls', array, refusedUnless([[]], noTools), 'an empty list is replayed by SDKs'),
@@ -24,9 +26,28 @@ export const messageFields: readonly Rule[] = [
 /** The fields of a message among the input items of a Responses request. */
 export const inputMessageFields: readonly Rule[] = [
   ...rules('role', string, required, 'system, developer, user or assistant'),
-  ...rules('content', either(string, array), required, 'text, or text parts'),
+  ...rules('content', content, required, 'text, or text parts'),
   ...rules('type', string, forward, 'message'),
   ...rules('id status phase', anything, strip, 'replayed by SDKs; nothing is stored'),
+];
+
+const textPartFields: readonly Rule[] = [
+  ...rules('type', string, required, 'the kind of the part'),
+  ...rules('text refusal', string, forward, 'the text'),
+];
+
+/** The fields of a content part of a chat message. */
+export const contentPartFields: readonly Rule[] = [
+  ...textPartFields,
+  ...rules('cache_control prompt_cache_breakpoint', anything, strip, 'caching is the upstream’s own'),
+  ...rules('annotations citations', anything, strip, 'replayed by apps; carries no text of the conversation'),
+];
+
+/** The fields of a content part of an input item. */
+export const inputPartFields: readonly Rule[] = [
+  ...textPartFields,
+  ...rules('annotations logprobs', anything, strip, 'replayed by SDKs; carries no text of the conversation'),
+  ...rules('cache_control prompt_cache_breakpoint', anything, strip, 'caching is the upstream’s own'),
 ];
 
 /** How a content part is read: as text under `textKey`, or dropped. */
@@ -53,3 +74,14 @@ export const responsesParts: Readonly<Record<string, PartPolicy>> = {
 
 /** Input items that are dropped: thoughts of an earlier answer are not part of the conversation's text. */
 export const droppedItems: ReadonlySet<string> = new Set(['reasoning']);
+
+/** The names under which dropped parts and items are reported. */
+export const droppedNames: readonly string[] = [
+  ...droppedTypes(chatParts).map((type) => `messages[].content[].${type}`),
+  ...droppedTypes(responsesParts).map((type) => `input[].content[].${type}`),
+  ...[...droppedItems].map((type) => `input[].${type}`),
+];
+
+function droppedTypes(parts: Readonly<Record<string, PartPolicy>>): readonly string[] {
+  return Object.keys(parts).filter((type) => parts[type] === 'drop');
+}

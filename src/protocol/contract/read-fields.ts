@@ -1,14 +1,15 @@
 import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
+import { nearestName } from '../../shared/nearest-name.ts';
 import type { Compatibility } from './compatibility.ts';
 import type { Rule } from './rule.ts';
+import type { StrippedNames } from './stripped-names.ts';
 import { missingParameter, shorten, tooManyFields } from './value-type.ts';
 
 /** The settings for reading one request, and the names collected while reading it. */
 export interface ReadContext {
   readonly compatibility: Compatibility;
-  /** The names of the stripped fields, each once, in document order. */
-  readonly stripped: Set<string>;
+  readonly stripped: StrippedNames;
 }
 
 /** The fields of one kind of object. */
@@ -17,8 +18,10 @@ export interface FieldSet {
   readonly prefix: string;
   readonly rules: readonly Rule[];
   readonly byName: ReadonlyMap<string, Rule>;
-  /** Whether unknown fields follow the service's policy, or are dropped silently. */
-  readonly unknown: 'policy' | 'drop';
+  /** The names that may be suggested for an unknown one. */
+  readonly suggested: readonly string[];
+  /** Whether unknown fields follow the service's policy, or are always stripped. */
+  readonly unknown: 'policy' | 'strip';
 }
 
 /** Converts the value of a forwarded field into the form that the request needs. */
@@ -33,8 +36,24 @@ export function createFieldSet(
   rules: readonly Rule[],
   unknown: FieldSet['unknown'],
 ): FieldSet {
-  return { prefix, rules, unknown, byName: new Map(rules.map((rule) => [rule.name, rule])) };
+  const suggested = rules.filter(isSuggested).map(({ name }) => name);
+  return { prefix, rules, unknown, byName: new Map(rules.map((rule) => [rule.name, rule])), suggested };
 }
+
+/** A reader for a field whose value is an object with fields of its own. */
+export function nested(set: FieldSet): FieldReader {
+  return (value, path, context) => readFields(set, value as JsonObject, `${path}.`, {}, context);
+}
+
+/** The same for an object with a `type`. It is read first, since a fault in it explains those of the other fields. */
+export function nestedByType(set: FieldSet): FieldReader {
+  return (value, path, context) => {
+    const object = value as JsonObject;
+    return readFields(set, { type: object['type'], ...object }, `${path}.`, {}, context);
+  };
+}
+
+type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
  * Checks an object against its rules. Fields are checked in document order, each with its nested fields before the
@@ -55,7 +74,7 @@ export function readFields(
   for (const name of names) {
     const rule = set.byName.get(name);
     if (rule === undefined) {
-      const fault = unknownFault(name, set, context);
+      const fault = unknownFault(name, path, set, context);
       if (fault !== null) return fault;
       continue;
     }
@@ -97,28 +116,37 @@ function policyFault(
       );
     case 'refuse': {
       if (policy.neutral.some((neutral) => isSame(neutral, value))) return null;
-      const at = policy.at === undefined ? path : `${path}.${policy.at}`;
       const fault = policy.code === 'unsupported_value' ? 'value' : 'parameter';
-      return refuse(policy.code, `Unsupported ${fault}: '${at}'. ${policy.advice}`, { param: at });
+      return refuse(policy.code, `Unsupported ${fault}: '${path}'. ${policy.advice}`, { param: path });
     }
     case 'misplaced':
       return refuse('unknown_parameter', `Unknown parameter: '${path}'. ${policy.advice}`, { param: path });
   }
 }
 
-/** Unknown names that may appear in a header. Any other client-chosen name becomes `other`. */
-const ordinaryName = /^[\w.-]{1,64}$/;
+/** The shortest name that is suggested for an unknown one: almost any word is close to a shorter one. */
+const minSuggestedChars = 4;
 
-function unknownFault(name: string, set: FieldSet, { compatibility, stripped }: ReadContext): Refusal | null {
-  if (set.unknown === 'drop') return null;
-  if (compatibility.unknownFields === 'ignore') {
-    stripped.add(ordinaryName.test(name) ? name : 'other');
+function unknownFault(
+  name: string,
+  path: string,
+  set: FieldSet,
+  { compatibility, stripped }: ReadContext,
+): Refusal | null {
+  if (set.unknown === 'strip' || compatibility.unknownFields === 'ignore') {
+    stripped.addUnlisted(set.prefix, name);
     return null;
   }
-  const shown = shorten(name);
-  return refuse('unknown_parameter', `Unknown parameter: '${shown}'. Remove it from the request.`, {
-    param: shown,
-  });
+  const shown = path + shorten(name);
+  const meant = nearestName(shorten(name), set.suggested);
+  const advice = meant === null ? 'Remove it from the request.' : `Did you mean '${path}${meant}'?`;
+  return refuse('unknown_parameter', `Unknown parameter: '${shown}'. ${advice}`, { param: shown });
+}
+
+/** Whether a field may be suggested for an unknown one: not if it would be refused, too. */
+function isSuggested({ name, policy }: Rule): boolean {
+  const isRefused = policy.kind === 'misplaced' || (policy.kind === 'refuse' && policy.neutral.length === 0);
+  return !isRefused && name.length >= minSuggestedChars;
 }
 
 /** Whether a value equals a neutral one, in any order of keys. */

@@ -1,28 +1,47 @@
 import { chatParameters, streamOptionFields } from './chat-parameters.ts';
-import { inputMessageFields, messageFields } from './message-fields.ts';
+import {
+  contentPartFields,
+  droppedNames,
+  inputMessageFields,
+  inputPartFields,
+  messageFields,
+} from './message-fields.ts';
 import { createFieldSet } from './read-fields.ts';
 import type { FieldSet } from './read-fields.ts';
-import { responsesParameters, textFields } from './responses-parameters.ts';
+import { responsesParameters, responsesStreamOptionFields, textFields } from './responses-parameters.ts';
+import { formatFields } from './shared-parameters.ts';
 
 /** The whole contract: every kind of object in a request, with the fields that it may have. */
 export const registry = {
   chat: createFieldSet('', chatParameters, 'policy'),
   responses: createFieldSet('', responsesParameters, 'policy'),
-  streamOptions: createFieldSet('stream_options.', streamOptionFields, 'drop'),
-  text: createFieldSet('text.', textFields, 'drop'),
-  message: createFieldSet('messages[].', messageFields, 'drop'),
-  inputMessage: createFieldSet('input[].', inputMessageFields, 'drop'),
+  streamOptions: createFieldSet('stream_options.', streamOptionFields, 'policy'),
+  responsesStreamOptions: createFieldSet('stream_options.', responsesStreamOptionFields, 'policy'),
+  responseFormat: createFieldSet('response_format.', formatFields, 'policy'),
+  text: createFieldSet('text.', textFields, 'policy'),
+  textFormat: createFieldSet('text.format.', formatFields, 'policy'),
+  // Apps replay every field that they once received in a history, so none of these is refused for its name.
+  message: createFieldSet('messages[].', messageFields, 'strip'),
+  contentPart: createFieldSet('messages[].content[].', contentPartFields, 'strip'),
+  inputMessage: createFieldSet('input[].', inputMessageFields, 'strip'),
+  inputPart: createFieldSet('input[].content[].', inputPartFields, 'strip'),
 } as const satisfies Readonly<Record<string, FieldSet>>;
 
-const names: ReadonlySet<string> = new Set(
-  Object.values(registry).flatMap(({ prefix, rules }) => rules.map(({ name }) => prefix + name)),
-);
+const names: ReadonlySet<string> = new Set([
+  ...Object.values(registry).flatMap(({ prefix, rules }) => rules.map(({ name }) => prefix + name)),
+  ...droppedNames,
+]);
 
 /** The label for names that are not in the registry. */
 const other = 'other';
 
+/** The metric label of a stripped field; unlisted ones are `other`. */
+export function strippedLabel(name: string): string {
+  return names.has(name) ? name : other;
+}
+
 /**
- * The registry's name for a stripped field or for the `param` of a refusal: `messages[3].content[0]` becomes
+ * The registry's name for the `param` of a refusal: `messages[3].content[0]` becomes
  * `messages[].content`. Names that clients make up become `other`, so that they can't become metric labels.
  */
 export function registeredName(path: string): string {

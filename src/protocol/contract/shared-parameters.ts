@@ -1,11 +1,12 @@
-import { forward, onlyNeutral, refused, refusedUnless, required, rules, strip } from './rule.ts';
+import { forward, misplaced, onlyNeutral, refused, refusedUnless, required, rules, strip } from './rule.ts';
 import type { FieldPolicy, Rule } from './rule.ts';
 import { anything, array, boolean, either, integer, number, object, oneOf, string } from './value-type.ts';
 
 export const noTools = 'Tools are not available: this service generates text only.';
 export const noState = 'Send the full conversation as text with every request: this service stores none.';
 export const textOnly = 'This service generates plain text only.';
-const noDecoding = 'Decoding cannot be controlled: leave this parameter out.';
+export const noLogprobs = 'Log probabilities are not available.';
+export const noDecoding = 'Decoding cannot be controlled: leave this parameter out.';
 const noRouting = 'This service chooses the upstream itself: leave this parameter out.';
 
 /** A sampling parameter, with the defaults that apps send by themselves and that express no choice of the user. */
@@ -35,7 +36,7 @@ export const sharedParameters: readonly Rule[] = [
   ...rules('parallel_tool_calls', boolean, strip, 'means nothing without tools'),
   ...rules('store', boolean, strip, 'nothing is stored'),
   ...rules('previous_response_id', anything, refused(noState), 'no conversation is kept'),
-  ...rules('top_logprobs', integer(0, 20), refusedUnless([0], textOnly), 'no log probabilities'),
+  ...rules('top_logprobs', integer(0, 20), refusedUnless([0], noLogprobs), 'no log probabilities'),
   ...rules(
     'service_tier',
     string,
@@ -94,7 +95,7 @@ export const extensionParameters: readonly Rule[] = [
   ...rules('best_of', integer(1), refusedUnless([1], noDecoding), 'the default is dropped'),
   ...rules('stop_token_ids', array, refusedUnless([[]], noDecoding), 'the default is dropped'),
   ...rules(
-    'thinking enable_thinking thinking_budget budget_tokens chat_template_kwargs include_reasoning reasoning_format reasoning_split think disable_reasoning',
+    'thinking clear_thinking enable_thinking thinking_budget budget_tokens chat_template_kwargs include_reasoning reasoning_format reasoning_split think disable_reasoning',
     anything,
     strip,
     'added by apps that guess from a model’s name',
@@ -124,14 +125,19 @@ export const extensionParameters: readonly Rule[] = [
   {
     name: 'extra_body',
     type: anything,
-    policy: {
-      kind: 'misplaced',
-      advice:
-        'Put its fields directly into the request: SDKs merge extra_body into the request before they send it.',
-    },
+    policy: misplaced(
+      'Put its fields directly into the request: SDKs merge extra_body into the request before they send it.',
+    ),
     why: 'a sign of an SDK used by hand',
   },
 ];
 
-export const reasoningEffort = oneOf('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max');
+export const reasoningEffort = oneOf('none', 'default', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max');
 export const verbosity = oneOf('low', 'medium', 'high');
+
+/** The fields of `response_format`, and of `text.format`. */
+export const formatFields: readonly Rule[] = [
+  ...rules('type', string, onlyNeutral(['text'], "Only 'text' is available."), 'no structured output'),
+  ...rules('json_schema schema grammar', anything, refused(textOnly), 'no structured output'),
+  ...rules('strict name description', anything, strip, 'means nothing without a schema'),
+];

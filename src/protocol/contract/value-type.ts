@@ -10,40 +10,43 @@ type Check = (value: unknown, path: string) => Refusal | null;
  * generated from these. A type that accepts anything has no wrong value.
  */
 export interface ValueType {
+  /** The type with its article, for error messages. */
+  readonly expected: string;
   readonly check: Check;
   readonly samples: readonly unknown[];
   readonly wrong?: unknown;
 }
 
-export const string: ValueType = {
-  check: (value, path) => (typeof value === 'string' ? null : invalidType(path, 'a string', value)),
-  samples: ['text'],
-  wrong: 7,
-};
+export const string = typed('a string', (value) => typeof value === 'string', ['text'], 7);
+export const boolean = typed('a boolean', (value) => typeof value === 'boolean', [true, false], 'true');
+export const array = typed('an array', Array.isArray, [[{}]], {});
+export const object = typed('an object', isPlainObject, [{ some: 'thing' }], []);
 
-export const boolean: ValueType = {
-  check: (value, path) => (typeof value === 'boolean' ? null : invalidType(path, 'a boolean', value)),
-  samples: [true, false],
-  wrong: 'true',
-};
+/** An array whose entries are checked by its reader; `items` names them in the refusal. */
+export function arrayOf(items: string): ValueType {
+  return typed(`an array of ${items}`, Array.isArray, [[{}]], {});
+}
 
-export const array: ValueType = {
-  check: (value, path) => (Array.isArray(value) ? null : invalidType(path, 'an array', value)),
-  samples: [[{}]],
-  wrong: {},
-};
-
-export const object: ValueType = {
-  check: (value, path) => (isPlainObject(value) ? null : invalidType(path, 'an object', value)),
-  samples: [{ some: 'thing' }],
-  wrong: [],
-};
+function typed(
+  expected: string,
+  matches: (value: unknown) => boolean,
+  samples: readonly unknown[],
+  wrong: unknown,
+): ValueType {
+  const check: Check = (value, path) => (matches(value) ? null : invalidType(path, expected, value));
+  return { expected, check, samples, wrong };
+}
 
 /** For fields whose policy does not depend on their value. */
-export const anything: ValueType = { check: () => null, samples: [{ some: 'thing' }] };
+export const anything: ValueType = {
+  expected: 'any value',
+  check: () => null,
+  samples: [{ some: 'thing' }],
+};
 
 /** String values by string keys, at most 16 of them. */
 export const stringMap: ValueType = {
+  expected: 'an object',
   check(value, path) {
     if (!isPlainObject(value)) return invalidType(path, 'an object', value);
     const entries = Object.entries(value);
@@ -59,6 +62,7 @@ export const stringMap: ValueType = {
 /** An integer from `min` to `max`. */
 export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): ValueType {
   return {
+    expected: 'an integer',
     check(value, path) {
       if (typeof value !== 'number' || !Number.isInteger(value))
         return invalidType(path, 'an integer', value);
@@ -73,6 +77,7 @@ export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): Val
 /** A number from `min` to `max`. */
 export function number(min: number, max: number): ValueType {
   return {
+    expected: 'a number',
     check(value, path) {
       if (typeof value !== 'number') return invalidType(path, 'a number', value);
       if (value < min) return outOfRange('decimal_below_min_value', path, `>= ${min}`, value);
@@ -86,6 +91,7 @@ export function number(min: number, max: number): ValueType {
 /** One of these strings. */
 export function oneOf(...values: readonly [string, ...string[]]): ValueType {
   return {
+    expected: 'a string',
     check(value, path) {
       if (typeof value !== 'string') return invalidType(path, 'a string', value);
       return values.includes(value) ? null : invalidValue(path, value, values);
@@ -95,16 +101,17 @@ export function oneOf(...values: readonly [string, ...string[]]): ValueType {
   };
 }
 
-/** One of several types, tried in order; the refusal is the last type's. */
+/** One of several types. The refusal names them all, or the fault in a value that has one of them. */
 export function either(...types: readonly [ValueType, ...ValueType[]]): ValueType {
+  const expected = types.map((type) => type.expected).join(' or ');
   return {
+    expected,
     check(value, path) {
-      let fault: Refusal | null = null;
       for (const { check } of types) {
-        fault = check(value, path);
-        if (fault === null) return null;
+        const fault = check(value, path);
+        if (fault === null || fault.code !== 'invalid_type' || fault.param !== path) return fault;
       }
-      return fault;
+      return invalidType(path, expected, value);
     },
     samples: types.flatMap(({ samples }) => samples),
     ...(types.some(({ wrong }) => wrong === undefined) ? {} : { wrong: 7 }),
@@ -115,7 +122,7 @@ export function either(...types: readonly [ValueType, ...ValueType[]]): ValueTyp
 export function invalidType(path: string, expected: string, value: unknown): Refusal {
   return refuse(
     'invalid_type',
-    `Invalid type for '${path}': expected ${expected}, but got ${describe(value)} instead.`,
+    `Invalid type for '${path}': expected ${expected}, but got ${nameType(value)} instead.`,
     { param: path },
   );
 }
@@ -124,7 +131,7 @@ export function invalidType(path: string, expected: string, value: unknown): Ref
 export function invalidValue(path: string, value: string, supported: readonly string[]): Refusal {
   const listed = supported.map((name) => `'${name}'`);
   const last = listed.pop();
-  const offered = listed.length === 0 ? `${last}` : `${listed.join(', ')}, and ${last}`;
+  const offered = listed.length < 2 ? [...listed, last].join(' and ') : `${listed.join(', ')}, and ${last}`;
   return refuse(
     'invalid_value',
     `Invalid value for '${path}': '${shorten(value)}'. Supported values are: ${offered}.`,
@@ -198,7 +205,7 @@ function outOfRange(
 }
 
 /** A JSON value's type with its article, for error messages. */
-function describe(value: unknown): string {
+export function nameType(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
   if (typeof value === 'number') return Number.isInteger(value) ? 'an integer' : 'a decimal';

@@ -1,26 +1,38 @@
-import { isRefusal } from '../../shared/errors.ts';
+import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Compatibility } from '../contract/compatibility.ts';
 import { readContent, readRole, unsupportedValue } from '../contract/content.ts';
+import type { PartKind } from '../contract/content.ts';
 import { droppedItems, responsesParts } from '../contract/message-fields.ts';
-import { readFields } from '../contract/read-fields.ts';
+import { nested, nestedByType, readFields } from '../contract/read-fields.ts';
 import type { FieldReader, FieldValues, ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
 import { neutralInclude, refusedIncludes } from '../contract/responses-parameters.ts';
-import { emptyArray, invalidType, invalidValue, tooManyItems } from '../contract/value-type.ts';
+import { noLogprobs } from '../contract/shared-parameters.ts';
+import { StrippedNames } from '../contract/stripped-names.ts';
+import { invalidType, invalidValue, tooManyItems } from '../contract/value-type.ts';
 import type { ResponsesExtras, TextRequest, TextTurn } from '../text.ts';
 
 const readers: Readonly<Record<string, FieldReader>> = {
   input: readInput,
   include: readInclude,
+  stream_options: nested(registry.responsesStreamOptions),
   text: (text, path, context) =>
-    readFields(registry.text, text as Record<string, unknown>, `${path}.`, {}, context),
+    readFields(registry.text, text as Record<string, unknown>, `${path}.`, textReaders, context),
+};
+
+const textReaders: Readonly<Record<string, FieldReader>> = { format: nestedByType(registry.textFormat) };
+
+const parts: PartKind = {
+  named: "'input_text' or 'output_text'",
+  types: responsesParts,
+  fields: registry.inputPart,
 };
 
 const messageReaders: Readonly<Record<string, FieldReader>> = {
   role: readRole,
-  content: (content, path) => readContent(content, path, responsesParts),
+  content: (content, path, context) => readContent(content, path, parts, context),
 };
 
 /** Reads a parsed Responses body into the neutral request, or returns the refusal for its first fault. */
@@ -28,7 +40,7 @@ export function readResponsesRequest(
   body: Readonly<Record<string, unknown>>,
   compatibility: Compatibility,
 ): TextRequest | Refusal {
-  const context: ReadContext = { compatibility, stripped: new Set() };
+  const context: ReadContext = { compatibility, stripped: new StrippedNames() };
   const values = readFields(registry.responses, body, '', readers, context);
   if (isRefusal(values)) return values;
   const history = values['input'] as readonly TextTurn[];
@@ -41,7 +53,7 @@ export function readResponsesRequest(
     includeUsage: true,
     maxOutputTokens,
     responses,
-    stripped: [...context.stripped],
+    stripped: context.stripped.list(),
   };
 }
 
@@ -61,7 +73,7 @@ function readExtras(values: FieldValues, { responsesDone }: Compatibility): Resp
 function readInclude(include: unknown, path: string): unknown {
   for (const [index, entry] of (include as readonly unknown[]).entries()) {
     if (typeof entry !== 'string') return invalidType(`${path}[${index}]`, 'a string', entry);
-    if (refusedIncludes.has(entry)) return unsupportedValue(path, 'Log probabilities are not available.');
+    if (refusedIncludes.has(entry)) return unsupportedValue(path, noLogprobs);
     if (!neutralInclude.test(entry))
       return invalidValue(`${path}[${index}]`, entry, ['reasoning.encrypted_content']);
   }
@@ -69,7 +81,8 @@ function readInclude(include: unknown, path: string): unknown {
 }
 
 function readInput(input: unknown, path: string, context: ReadContext): readonly TextTurn[] | Refusal {
-  if (typeof input === 'string') return input === '' ? emptyArray(path) : [{ role: 'user', text: input }];
+  if (typeof input === 'string')
+    return input === '' ? emptyInput(path, 'an empty string') : [{ role: 'user', text: input }];
   const items = input as readonly unknown[];
   const excess = tooManyItems(path, items.length);
   if (excess !== null) return excess;
@@ -79,7 +92,14 @@ function readInput(input: unknown, path: string, context: ReadContext): readonly
     if (isRefusal(turn)) return turn;
     if (turn !== null) turns.push(turn);
   }
-  return turns.length === 0 ? emptyArray(path) : turns;
+  if (turns.length > 0) return turns;
+  return emptyInput(path, items.length === 0 ? 'an empty array' : 'an array without a message');
+}
+
+/** Reasoning items are dropped, so a history of these alone is empty, too. */
+function emptyInput(path: string, given: string): Refusal {
+  const message = `Invalid '${path}': expected text, or an array with at least one message, but got ${given} instead.`;
+  return refuse('empty_array', message, { param: path });
 }
 
 /** Reads one item of the history; `null` for an item without conversation text. */
@@ -96,7 +116,9 @@ function readItem(item: unknown, path: string, context: ReadContext): TextTurn |
   if (type !== 'message')
     return unsupportedValue(
       `${path}.type`,
-      'Only messages are available: tool calls and stored items are not.',
+      Object.hasOwn(responsesParts, type)
+        ? 'A part with text belongs in the content of a message.'
+        : "Only items of the type 'message' are available: tool calls and stored items are not.",
     );
   const values = readFields(registry.inputMessage, item, `${path}.`, messageReaders, context);
   if (isRefusal(values)) return values;

@@ -9,22 +9,14 @@ import type {
 } from '../text.ts';
 import { TextSample } from '../text-sample.ts';
 import { failure, invalidAnswer, toolCalled } from './failures.ts';
-import { finishReasons } from './finish-reasons.ts';
+import { readFinishReason } from './finish-reasons.ts';
 import { classifyReported } from './classify-error.ts';
 import { ReportedUsage } from './reported-usage.ts';
 import type { UsageNames } from './token-counts.ts';
+import type { Sanitise } from './words/sanitise.ts';
 
 /** The longest text of an answer, in UTF-16 code units: an upstream that never stops must not fill the memory. */
 const maxAnswerChars = 16_777_216;
-
-/** Finish reasons of an answer that called a tool although none was offered. */
-const toolReasons = new Set([
-  'tool_calls',
-  'function_call',
-  'tool_use',
-  'UNEXPECTED_TOOL_CALL',
-  'MALFORMED_FUNCTION_CALL',
-]);
 
 interface Reason {
   readonly raw: string;
@@ -59,11 +51,13 @@ export class Answer {
   #isOver = false;
   readonly #finishReason: FinishReasonRule;
   readonly #sentTokens: number;
+  readonly #sanitise: Sanitise;
 
-  /** `sentTokens` is the most tokens that the request's text can have. */
-  constructor(finishReason: FinishReasonRule, sentTokens: number) {
+  /** `sentTokens` is the most tokens that the request's text can have; `sanitise` is for what the upstream reports. */
+  constructor(finishReason: FinishReasonRule, sentTokens: number, sanitise: Sanitise) {
     this.#finishReason = finishReason;
     this.#sentTokens = sentTokens;
+    this.#sanitise = sanitise;
   }
 
   /** How the answer ended; `null` while it runs. */
@@ -124,9 +118,10 @@ export class Answer {
 
   /** Takes a finish reason as the upstream wrote it. An unknown one fails the answer: it may not be complete. */
   finishWith(raw: string): void {
-    const unified = finishReasons.get(raw);
-    if (unified !== undefined) this.#reason = { raw, unified };
-    else this.fail(toolReasons.has(raw) ? toolCalled() : classifyReported(null));
+    const unified = readFinishReason(raw);
+    if (unified === 'tool') this.fail(toolCalled());
+    else if (unified === 'unknown') this.failAsReported(null);
+    else this.#reason = { raw, unified };
   }
 
   /**
@@ -141,6 +136,11 @@ export class Answer {
     const usage = this.knownUsage();
     if (usage === null && this.implausible === null) this.violations.add('missing_usage');
     this.#ending = { kind: 'finished', reason: reason.unified, rawReason: reason.raw, usage };
+  }
+
+  /** Ends the answer with an error that the upstream reported in it, in whatever form; `null` without any. */
+  failAsReported(error: unknown): void {
+    if (this.#ending === null) this.fail(classifyReported(error, this.#sanitise));
   }
 
   /** Ends the answer as failed, unless it has ended. */

@@ -5,7 +5,6 @@ import { splitConversation } from './conversation.ts';
 import type { SpokenTurn } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import { classifyReported } from './classify-error.ts';
 import type { UsageNames } from './token-counts.ts';
 
 /** The output cap of a request without one, in tokens: the protocol requires a cap, and every model takes this. */
@@ -76,16 +75,16 @@ class AnthropicFrameReader implements FrameReader {
       case 'message_stop':
         return answer.conclude(true);
       case 'error':
-        return answer.fail(classifyReported(frame['error'] ?? frame));
+        return answer.failAsReported(frame['error'] ?? frame);
       default:
-        if ((frame['error'] ?? null) !== null) answer.fail(classifyReported(frame['error']));
+        if ((frame['error'] ?? null) !== null) answer.failAsReported(frame['error']);
     }
   }
 
   readBody(body: Frame, answer: Answer): void {
     reportUsage(body['usage'], answer);
     const { content, error = null } = body;
-    if (error !== null) return answer.fail(classifyReported(error));
+    if (error !== null) return answer.failAsReported(error);
     if (!Array.isArray(content)) return answer.fail(invalidAnswer('an object that is no answer'));
     for (const block of content) readBlock(isPlainObject(block) ? block : {}, answer);
     readStopReason(body, answer);

@@ -4,7 +4,7 @@ import type { Answer } from './answer.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader, DialectQuirks } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import { classifyReported } from './classify-error.ts';
+import { readFinishReason } from './finish-reasons.ts';
 import type { UsageNames } from './token-counts.ts';
 
 /** DeepSeek, Moonshot, SGLang, Together and Databricks report details beside the totals, not in sub-objects. */
@@ -61,7 +61,7 @@ function writeRequest(
 }
 
 function readEvent(frame: Frame, name: string, answer: Answer): void {
-  if (name === 'error') return answer.fail(classifyReported(frame['error'] ?? frame));
+  if (name === 'error') return answer.failAsReported(frame['error'] ?? frame);
   readChoice(frame, answer.hasText ? 'delta' : 'either', answer);
 }
 
@@ -78,10 +78,11 @@ function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: A
   answer.report(usageIn(frame), usageNames);
   const choice = firstChoice(frame['choices']);
   const error = frame['error'] ?? choice?.['error'] ?? (frame['object'] === 'error' ? frame : null);
-  if (error !== null) return answer.fail(classifyReported(error));
+  const reason = choice === null ? null : readReason(choice);
+  // A blocked text is the end of its answer, even where it is reported as an error, too.
+  if (error !== null && !isBlocked(reason)) return answer.failAsReported(error);
   if (choice === null) return;
-  const reason = choice['finish_reason'] ?? choice['finishReason'];
-  if (typeof reason === 'string' && reason !== '') answer.finishWith(reason);
+  if (reason !== null) answer.finishWith(reason);
   const part = key === 'either' ? (choice['delta'] ?? choice['message']) : choice[key];
   if (!isPlainObject(part)) return;
   if (holdsToolCall(part)) answer.fail(toolCalled());
@@ -91,6 +92,22 @@ function readChoice(frame: Frame, key: 'delta' | 'message' | 'either', answer: A
     if (text === null) answer.fail(invalidAnswer('a content that is not text'));
     else answer.say(text);
   }
+}
+
+/**
+ * The finish reason of a choice; `null` while it runs. OpenRouter sends `error` for reasons that it does not know, with
+ * the provider's own one beside it, which may say that the text was blocked.
+ */
+function readReason(choice: Frame): string | null {
+  const reason = choice['finish_reason'] ?? choice['finishReason'];
+  if (typeof reason !== 'string' || reason === '') return null;
+  const native = choice['native_finish_reason'];
+  if (typeof native !== 'string' || readFinishReason(reason) !== 'unknown') return reason;
+  return isBlocked(native) ? native : reason;
+}
+
+function isBlocked(reason: string | null): boolean {
+  return reason !== null && readFinishReason(reason) === 'content_filter';
 }
 
 /** Groq's older streams have their usage in `x_groq`. */

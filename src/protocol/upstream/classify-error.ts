@@ -1,6 +1,9 @@
-import { isPlainObject } from '../../shared/parse-json.ts';
-import type { Failure, FailureKind } from '../text.ts';
+import type { Failure, FailureKind, UpstreamError } from '../text.ts';
+import { readErrorBodyWords, readErrorWords, showWords } from './error-words.ts';
+import type { ErrorWords } from './error-words.ts';
 import { failure } from './failures.ts';
+import type { Sanitise } from './words/sanitise.ts';
+import { refusesText, textRefusals } from './refused-text.ts';
 
 /** Statuses about the gateway's own key or account. Clients never get their bodies, which may quote the key. */
 export const withheldStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
@@ -9,24 +12,52 @@ export const withheldStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
 const contextTooLong =
   /context_length_exceeded|maximum (?:context|prompt length|model length)|context (?:length|size|window|limit)|exceed_context_size|prompt is too long|input token count/i;
 
-/** Phrases in a provider's 400 that mean: the operator's key, account or location is not accepted. */
-const operatorsFault =
-  /API_KEY_INVALID|API key not valid|credit balance is too low|location is not supported/i;
-
 /**
- * Classifies an upstream's error status. The body is only searched, never quoted, since it may hold the upstream's
- * address or our key.
+ * Phrases in a provider's 400 that mean: the operator's key, account or location is not accepted. They are looked for in
+ * sanitised words, so that a request that the upstream quotes can't pass for one.
  */
-export function classifyStatus(status: number, body: string, retryAfterMs: number | null): Failure {
+const operatorsFault =
+  /API_KEY_INVALID|API key not valid|(?:incorrect|invalid)[ _]api[ _]key|credit balance|billing|insufficient_quota|exceeded your current quota|account_?(?:deactivated| is not active)|organization must be verified|location is not supported/i;
+
+/** What a 404 says of a model, rather than of the path: its code or its message. */
+const modelUnknown =
+  /model_?not_?found|DeploymentNotFound|no such model|unknown model|no endpoints found|not_found_error model:|models?\b.{0,200}\b(?:not (?:found|exist|available|supported|loaded|deployed|served)|no longer)/is;
+
+/** Statuses whose words decide what kind of failure they are. */
+export const statusesWithTellingBody: ReadonlySet<number> = new Set([400, 403, 404, 413, 422]);
+
+/** Classifies an upstream's error status by its number and, for some statuses, by its body. */
+export function classifyStatus(
+  status: number,
+  body: string,
+  retryAfterMs: number | null,
+  sanitise: Sanitise,
+): Failure {
+  const upstreamError = showWords(readErrorBodyWords(body), status, sanitise);
+  return classifyWords(status, body, retryAfterMs, upstreamError);
+}
+
+/** `body` is only searched, never quoted. */
+function classifyWords(
+  status: number,
+  body: string,
+  retryAfterMs: number | null,
+  upstreamError: UpstreamError | null,
+): Failure {
   const detail = `status ${status}`;
-  const build = (kind: FailureKind): Failure => failure(kind, { detail, retryAfterMs, cause: detail });
+  const build = (kind: FailureKind): Failure =>
+    failure(kind, { detail, retryAfterMs, cause: detail, upstreamError });
+  if (textRefusals.has(status) && refusesText(body)) return build('content_filtered');
   if (withheldStatuses.has(status)) return build('auth');
+  const shown = `${upstreamError?.code} ${upstreamError?.message}`;
   switch (status) {
     case 400:
     case 413:
     case 422:
-      if (operatorsFault.test(body)) return build('auth');
+      if (operatorsFault.test(shown)) return build('auth');
       return build(contextTooLong.test(body) ? 'context_too_long' : 'rejected');
+    case 404:
+      return build(modelUnknown.test(shown) ? 'model_unknown' : 'unserved');
     case 408:
     case 504:
       return build('timed_out_itself');
@@ -53,28 +84,36 @@ const statusByWord: readonly (readonly [RegExp, number])[] = [
 /** Statuses that mean more than an unspecified failure. */
 const tellingStatuses = new Set([...withheldStatuses, 400, 408, 413, 422, 429, 503, 504, 529]);
 
+/** The cause of a failure that the upstream reported under a good status. */
+const errorInside = 'the upstream reported an error inside its answer';
+
 /** Classifies an error that the upstream reported inside an answer. */
-export function classifyReported(error: unknown): Failure {
-  const words = isPlainObject(error) ? [error['code'], error['type'], error['status']] : [];
-  const message = isPlainObject(error) ? error['message'] : error;
-  if (words.some((word) => typeof word === 'string' && contextTooLong.test(word)))
-    return failure('context_too_long');
-  for (const word of words) {
-    const status = statusMeantBy(word);
-    if (status !== null) return reportedAs(status, typeof message === 'string' ? message : '');
-  }
-  if (typeof message === 'string' && contextTooLong.test(message)) return failure('context_too_long');
-  return failure('reported_error');
+export function classifyReported(error: unknown, sanitise: Sanitise): Failure {
+  const words = readErrorWords(error);
+  const { codes, message } = words;
+  const hasWords = codes.length > 0 || message !== null || words.status !== null;
+  const upstreamError = hasWords ? showWords(words, null, sanitise) : null;
+  const build = (kind: FailureKind): Failure => failure(kind, { cause: errorInside, upstreamError });
+  if ([...codes, message].some((word) => word !== null && refusesText(word)))
+    return build('content_filtered');
+  if (codes.some((code) => contextTooLong.test(code))) return build('context_too_long');
+  const status = statusMeantBy(words);
+  if (status !== null) return reportedAs(status, message ?? '', upstreamError);
+  return build(message !== null && contextTooLong.test(message) ? 'context_too_long' : 'reported_error');
 }
 
 /** An upstream that is answering is not down, so a reported 503 means that it is overloaded. */
-function reportedAs(status: number, message: string): Failure {
-  const meant = { ...classifyStatus(status, message, null), cause: null };
-  return meant.kind === 'unavailable' ? { ...meant, kind: 'overloaded' } : meant;
+function reportedAs(status: number, message: string, upstreamError: UpstreamError | null): Failure {
+  const meant = classifyWords(status, message, null, upstreamError);
+  const kind = meant.kind === 'unavailable' ? 'overloaded' : meant.kind;
+  return { ...meant, kind, cause: errorInside };
 }
 
-function statusMeantBy(word: unknown): number | null {
-  if (tellingStatuses.has(Number(word))) return Number(word);
-  if (typeof word !== 'string') return null;
-  return statusByWord.find(([pattern]) => pattern.test(word))?.[1] ?? null;
+function statusMeantBy({ codes, status }: ErrorWords): number | null {
+  if (status !== null && tellingStatuses.has(status)) return status;
+  for (const code of codes) {
+    const meant = statusByWord.find(([pattern]) => pattern.test(code));
+    if (meant !== undefined) return meant[1];
+  }
+  return null;
 }

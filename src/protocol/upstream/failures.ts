@@ -1,16 +1,21 @@
 import type { Failure, FailureKind } from '../text.ts';
 
-/** Builds a failure; detail, pause and cause are optional. */
+/** Builds a failure; all but its kind is optional. */
 export function failure(
   kind: FailureKind,
-  { detail = '', retryAfterMs = null, cause = null }: Partial<Omit<Failure, 'kind'>> = {},
+  {
+    detail = '',
+    retryAfterMs = null,
+    cause = null,
+    upstreamError = null,
+  }: Partial<Omit<Failure, 'kind'>> = {},
 ): Failure {
-  return { kind, detail, retryAfterMs, cause };
+  return { kind, detail, retryAfterMs, cause, upstreamError };
 }
 
 /** `what` names the fault without quoting the upstream: its bodies may hold prompts or addresses. */
 export function invalidAnswer(what: string): Failure {
-  return failure('invalid', { detail: what });
+  return failure('invalid', { detail: what, cause: `the upstream sent ${what}` });
 }
 
 /** The failure of an answer that calls a tool: its text is missing or incomplete. */

@@ -4,7 +4,6 @@ import type { Answer } from './answer.ts';
 import { splitConversation } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import { classifyReported } from './classify-error.ts';
 import type { UsageNames } from './token-counts.ts';
 
 /** The candidates' count excludes thoughts, and the prompt's count excludes the results of the provider's own tools. */
@@ -23,8 +22,11 @@ const annotations = new Set(['thought', 'thoughtSignature', 'partMetadata']);
 /** Contents without text that need no reaction from a client: the code that the provider runs itself. */
 const silentContents = ['executableCode', 'codeExecutionResult'];
 
-/** An unset finish reason, as some answers write it out. */
-const unsetReason = 'FINISH_REASON_UNSPECIFIED';
+/** Unset finish and block reasons, as some answers write them out. */
+const unsetReason = /^(?:|(?:FINISH|BLOCK|BLOCKED)_REASON_UNSPECIFIED)$/;
+
+/** The reason of a blocked prompt. Clients don't get the provider's own one. */
+const blockedReason = 'content_filter';
 
 /** A stateless frame reader: `Answer` keeps all state. */
 const frameReader: FrameReader = { readEvent: readFrame, readBody, readList };
@@ -64,10 +66,12 @@ function resourceOf(model: string): string {
 function readFrame(frame: Frame, name: string, answer: Answer): void {
   const { error = null, candidates, usageMetadata } = frame;
   answer.report(usageMetadata, usageNames);
-  if (error !== null || name === 'error') return answer.fail(classifyReported(error ?? frame));
+  if (error !== null || name === 'error') return answer.failAsReported(error ?? frame);
   const candidate = firstCandidate(candidates);
-  if (candidate === null) readBlockReason(frame['promptFeedback'], answer);
-  else readCandidate(candidate, answer);
+  if (candidate !== null) readParts(candidate, answer);
+  // Every event may have a finish reason: only the last one counts, at the end of the body.
+  const reason = isBlocked(frame['promptFeedback']) ? blockedReason : candidate?.['finishReason'];
+  if (isSet(reason)) answer.finishWith(reason);
 }
 
 function readBody(body: Frame, answer: Answer): void {
@@ -88,14 +92,11 @@ function firstCandidate(candidates: unknown): Frame | null {
   return isPlainObject(first) ? first : null;
 }
 
-/** Every event may have a finish reason: only the last one counts, at the end of the body. */
-function readCandidate({ content, finishReason }: Frame, answer: Answer): void {
+function readParts({ content }: Frame, answer: Answer): void {
   const parts = isPlainObject(content) ? content['parts'] : null;
   for (const part of Array.isArray(parts) ? parts : []) {
     if (isPlainObject(part)) readPart(part, answer);
   }
-  if (typeof finishReason === 'string' && finishReason !== '' && finishReason !== unsetReason)
-    answer.finishWith(finishReason);
 }
 
 function readPart(part: Frame, answer: Answer): void {
@@ -108,8 +109,11 @@ function readPart(part: Frame, answer: Answer): void {
     answer.fail(invalidAnswer('a content that is not text'));
 }
 
-/** A blocked prompt has no candidates; the reason for the block is not passed on to clients. */
-function readBlockReason(feedback: unknown, answer: Answer): void {
-  const reason = isPlainObject(feedback) ? feedback['blockReason'] : null;
-  if (typeof reason === 'string' && reason !== '') answer.finishWith('content_filter');
+/** Whether the prompt was blocked. Usually there are no candidates then, or one with a finish reason of its own. */
+function isBlocked(feedback: unknown): boolean {
+  return isPlainObject(feedback) && isSet(feedback['blockReason']);
+}
+
+function isSet(reason: unknown): reason is string {
+  return typeof reason === 'string' && !unsetReason.test(reason);
 }

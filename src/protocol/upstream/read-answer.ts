@@ -5,7 +5,7 @@ import type { AnswerPart, FinishReasonRule } from '../text.ts';
 import { Answer } from './answer.ts';
 import type { Dialect, Frame, UpstreamReader } from './dialect.ts';
 import { invalidAnswer } from './failures.ts';
-import { classifyReported } from './classify-error.ts';
+import type { Sanitise } from './words/sanitise.ts';
 
 /** The largest whole answer that is read, in bytes. */
 const maxBodyBytes = 16 * 1_048_576;
@@ -28,6 +28,8 @@ export interface AnswerTerms {
   readonly finishReason: FinishReasonRule;
   /** The most tokens that the text of the request can have. */
   readonly sentTokens: number;
+  /** Makes what the upstream reports of an error fit to be shown. */
+  readonly sanitise: Sanitise;
 }
 
 /**
@@ -35,8 +37,8 @@ export interface AnswerTerms {
  * kind than was requested, and some send no content type.
  */
 export function createReader(dialect: Dialect, terms: AnswerTerms): UpstreamReader {
-  const { contentType, streamAsked, finishReason, sentTokens } = terms;
-  const answer = new Answer(finishReason, sentTokens);
+  const { contentType, streamAsked, finishReason, sentTokens, sanitise } = terms;
+  const answer = new Answer(finishReason, sentTokens, sanitise);
   const isStream = contentType.startsWith('text/event-stream');
   const isBody = /^application\/([\w.-]+\+)?json\b/.test(contentType);
   if (!(streamAsked ? isStream : isBody)) answer.violations.add('wrong_content_type');
@@ -77,7 +79,7 @@ function createStreamReader(dialect: Dialect, answer: Answer): UpstreamReader {
     const frame = parseJson(data);
     answer.nextFrame();
     if (isPlainObject(frame)) return frames.readEvent(frame, name, answer);
-    if (name === 'error') return answer.fail(classifyReported(null));
+    if (name === 'error') return answer.failAsReported(null);
     answer.violations.add('bad_json');
     answer.fail(invalidAnswer('an event that is not a JSON object'));
   };

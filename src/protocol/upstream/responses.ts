@@ -4,7 +4,7 @@ import type { Answer } from './answer.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import { classifyReported } from './classify-error.ts';
+import { readFinishReason } from './finish-reasons.ts';
 import type { UsageNames } from './token-counts.ts';
 
 /** OpenAI refuses a smaller output cap. A cap is a hint, so a smaller one is raised rather than refused. */
@@ -30,6 +30,9 @@ const silentItems = new Set([
   'mcp_list_tools',
   'mcp_call',
 ]);
+
+/** The statuses of a response that its provider ended as failed. Others, such as `queued`, are no ends at all. */
+const failedStatuses = new Set(['failed', 'cancelled']);
 
 /** The Responses API of OpenAI, Azure, xAI, llama.cpp and others. */
 export const responsesDialect: Dialect = {
@@ -87,11 +90,10 @@ class ResponsesFrameReader implements FrameReader {
       case 'response.cancelled':
         return this.#readLast(frame, type.slice('response.'.length), answer);
       case 'error':
-        return answer.fail(classifyReported(frame['error'] ?? frame));
+        return answer.failAsReported(frame['error'] ?? frame);
       default:
         // An error event may have the error itself as its data, whose type is that of the error.
-        if (isPlainObject(frame['error']) || name === 'error')
-          answer.fail(classifyReported(frame['error'] ?? frame));
+        if (isPlainObject(frame['error']) || name === 'error') answer.failAsReported(frame['error'] ?? frame);
     }
   }
 
@@ -109,14 +111,16 @@ class ResponsesFrameReader implements FrameReader {
   #readResponse(response: Frame, status: string | null, answer: Answer): void {
     answer.report(response['usage'], usageNames);
     const { output, error } = response;
-    if (isPlainObject(error)) return answer.fail(classifyReported(error));
+    if (isPlainObject(error)) return answer.failAsReported(error);
     for (const item of Array.isArray(output) ? output : []) readItem(item, answer);
     if (answer.thoughts.chars === 0) answer.think(textOf(output, 'reasoning'));
     this.#sayRest(textOf(output, 'message'), this.#said, answer);
     if (status === 'completed') answer.finishWith('stop');
     else if (status === 'incomplete') answer.finishWith(incompleteReason(response));
-    else if (status !== null) answer.fail(classifyReported(error));
-    else answer.fail(invalidAnswer('an object that is no answer'));
+    else if (status === null) answer.fail(invalidAnswer('an object that is no answer'));
+    else if (readFinishReason(status) === 'content_filter') answer.finishWith(status);
+    else if (failedStatuses.has(status)) answer.failAsReported(error);
+    else answer.fail(invalidAnswer('a response whose status is not that of an ended one'));
   }
 
   #say(delta: unknown, answer: Answer): void {

@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { makePrivateFile } from '../private-files.ts';
 import { filesOf } from './file-ids.ts';
@@ -12,7 +12,7 @@ const busyCode = 5;
 /**
  * Locks a database file for this process. Two processes on one file would each allow a key its whole limits, and each
  * would end the other's leases. The system releases the lock when a process dies. Returns the lock: closing it releases
- * it. Throws when another process has it, or could have it under a second name of the file (a hard link has a lock file
+ * it. Throws when another process has it, with that one's id where the system shows it, or could have it under a second name of the file (a hard link has a lock file
  * of its own), and when the lock file can't be used.
  */
 export function lockOwnership(path: string): DatabaseSync {
@@ -29,6 +29,31 @@ export function lockOwnership(path: string): DatabaseSync {
   } catch (error) {
     lock.close();
     const { errcode = 0 } = error as { readonly errcode?: number };
-    throw (errcode & 0xff) === busyCode ? new Error('another textgate process is using it') : error;
+    throw (errcode & 0xff) === busyCode ? new Error(describeBusy(file)) : error;
+  }
+}
+
+function describeBusy(file: string): string {
+  const owner = ownerOf(file);
+  return `another textgate process is using it${owner === null ? '' : ` (process id ${owner})`}`;
+}
+
+/** The first byte that SQLite locks in a file. */
+const firstLockedByte = 1_073_741_824;
+
+/**
+ * The id of the process that has locked a file; `null` if it can't be found, as in another container or on another
+ * system than Linux. The file itself can't be read for it: in the process that has the lock, closing a second descriptor
+ * would release it.
+ */
+function ownerOf(file: string): number | null {
+  try {
+    const { ino } = statSync(file);
+    // Such as `7: POSIX  ADVISORY  WRITE 4711 fd:01:1234 1073741824 1073742335`.
+    const lock = new RegExp(`POSIX .* WRITE (\\d+) \\w+:\\w+:${ino} ${firstLockedByte} `);
+    const id = Number(lock.exec(readFileSync('/proc/locks', 'utf8'))?.[1] ?? 0);
+    return id > 0 && id !== process.pid ? id : null;
+  } catch {
+    return null;
   }
 }

@@ -73,7 +73,7 @@ export function keepWriter({ start, canRestart, onOpened, clock, onFault }: Writ
     lost: lost.promise,
     async close(rescue) {
       closing = true;
-      broken ??= new StorageError('the database is closed');
+      broken ??= new StorageError('the database is closed', 'closed');
       return thread.close(rescue);
     },
   };

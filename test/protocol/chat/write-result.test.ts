@@ -33,7 +33,17 @@ describe('a chat completion', () => {
           rejected_prediction_tokens: 0,
         },
       },
+      system_fingerprint: null,
     });
+    expect(Object.keys(JSON.parse(body) as object)).toEqual([
+      'id',
+      'object',
+      'created',
+      'model',
+      'choices',
+      'usage',
+      'system_fingerprint',
+    ]);
   });
 
   test('without text has an empty content, and no usage if none is known', () => {

@@ -20,6 +20,7 @@ const envelope = {
   object: 'chat.completion.chunk',
   created: 1_800_000_000,
   model: 'a/"b"',
+  system_fingerprint: null,
 };
 const choice = (delta: object, reason: string | null = null) => ({
   ...envelope,
@@ -44,6 +45,14 @@ describe('a chat stream', () => {
       choice({}, 'length'),
       '[DONE]',
     ]);
+  });
+
+  test('has the keys of its chunks in the order of OpenAI', () => {
+    const keys = write(['a'], finish(), true).map((chunk) =>
+      chunk === '[DONE]' ? [] : Object.keys(chunk as object),
+    );
+    const whole = ['id', 'object', 'created', 'model', 'system_fingerprint', 'choices', 'usage'];
+    expect(keys).toEqual([whole, whole, whole, whole, []]);
   });
 
   test('sends the role even without text', () => {

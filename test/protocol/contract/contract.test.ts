@@ -21,7 +21,31 @@ const places = {
   }),
   text: (name: string, value: unknown) => ({ model: 'small', input: 'hi', text: { [name]: value } }),
   message: (name: string, value: unknown) => ({ model: 'small', messages: [{ ...user, [name]: value }] }),
+  contentPart: (name: string, value: unknown) => ({
+    model: 'small',
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'hi', [name]: value }] }],
+  }),
+  responseFormat: (name: string, value: unknown) => ({
+    model: 'small',
+    messages: [user],
+    response_format: { [name]: value },
+  }),
   inputMessage: (name: string, value: unknown) => ({ model: 'small', input: [{ ...user, [name]: value }] }),
+  inputPart: (name: string, value: unknown) => ({
+    model: 'small',
+    input: [{ role: 'user', content: [{ type: 'input_text', text: 'hi', [name]: value }] }],
+  }),
+  textFormat: (name: string, value: unknown) => ({
+    model: 'small',
+    input: 'hi',
+    text: { format: { [name]: value } },
+  }),
+  responsesStreamOptions: (name: string, value: unknown) => ({
+    model: 'small',
+    input: 'hi',
+    stream: true,
+    stream_options: { [name]: value },
+  }),
 } as const;
 
 type Kind = keyof typeof places;
@@ -32,20 +56,42 @@ const pathPrefix: Readonly<Record<Kind, string>> = {
   streamOptions: 'stream_options.',
   text: 'text.',
   message: 'messages[0].',
+  contentPart: 'messages[0].content[0].',
+  responseFormat: 'response_format.',
   inputMessage: 'input[0].',
+  inputPart: 'input[0].content[0].',
+  textFormat: 'text.format.',
+  responsesStreamOptions: 'stream_options.',
 };
 
-/** Values that fit a forwarded field better than its type's own samples. */
+/** The kinds of objects in a Responses request. */
+const responsesKinds: ReadonlySet<Kind> = new Set([
+  'responses',
+  'text',
+  'textFormat',
+  'inputMessage',
+  'inputPart',
+  'responsesStreamOptions',
+]);
+
+/** Values that fit a field better than its type's own samples. */
 const fitting: Readonly<Record<string, unknown>> = {
   model: 'small',
   messages: [user],
-  role: 'user',
-  content: 'hi',
-  type: 'message',
+  'messages[].role': 'user',
+  'input[].role': 'user',
+  'input[].type': 'message',
   include: [],
   text: {},
+  'text.format': {},
+  'text.format.type': 'json_object',
   stream_options: {},
+  response_format: {},
+  'response_format.type': 'json_object',
 };
+
+/** Fields that are needed, although another one could stand in for them. */
+const needed = new Set(['messages[].content', 'messages[].content[].text', 'input[].content[].text']);
 
 const rows = (Object.keys(places) as Kind[]).flatMap((kind) =>
   registry[kind].rules.map((rule: Rule) => [`${registry[kind].prefix}${rule.name}`, kind, rule] as const),
@@ -54,8 +100,7 @@ const rows = (Object.keys(places) as Kind[]).flatMap((kind) =>
 /** Sends a request with this field; returns its answer and the bodies that the upstream got. */
 async function send(kind: Kind, name: string, value: unknown) {
   const asked = upstream.seen.length;
-  const path =
-    kind === 'responses' || kind === 'text' || kind === 'inputMessage' ? 'responses' : 'chat/completions';
+  const path = responsesKinds.has(kind) ? 'responses' : 'chat/completions';
   const body = { ...places[kind](name, value), ...(name === 'stream_options' ? { stream: true } : {}) };
   const response = await gateway.post(`/v1/${path}`, body);
   const text = await response.text();
@@ -84,7 +129,7 @@ function isNeutral(policy: FieldPolicy, value: unknown): boolean {
 }
 
 /** The first sample of a field's type that is not neutral. */
-function sampleOf({ name, type, policy }: Rule): unknown {
+function sampleOf(name: string, { type, policy }: Rule): unknown {
   return fitting[name] ?? type.samples.find((value) => !isNeutral(policy, value));
 }
 
@@ -94,7 +139,7 @@ function rowsOf(...kinds: readonly FieldPolicy['kind'][]) {
 
 describe('a forwarded field', () => {
   test.each(rowsOf('forward'))('%s is used for the request', async (name, kind, rule) => {
-    const { status, stripped, upstreamBodies } = await send(kind, rule.name, sampleOf(rule));
+    const { status, stripped, upstreamBodies } = await send(kind, rule.name, sampleOf(name, rule));
     expect({ status, named: stripped.includes(name) }).toEqual({ status: 200, named: false });
     expectPlainUpstreamBody(upstreamBodies);
   });
@@ -104,7 +149,7 @@ describe('a stripped field', () => {
   test.each(rowsOf('strip', 'echo', 'sampling'))(
     '%s is dropped and named in the header',
     async (name, kind, rule) => {
-      const { status, stripped, upstreamBodies } = await send(kind, rule.name, sampleOf(rule));
+      const { status, stripped, upstreamBodies } = await send(kind, rule.name, sampleOf(name, rule));
       expect({ status, named: stripped.includes(name) }).toEqual({ status: 200, named: true });
       expectPlainUpstreamBody(upstreamBodies);
     },
@@ -129,17 +174,16 @@ describe('a refused field', () => {
 
   test.each(rowsOf('refuse', 'misplaced'))(
     '%s is refused with its code, its path and advice',
-    async (_name, kind, rule) => {
+    async (name, kind, rule) => {
       const { policy } = rule;
       if (policy.kind !== 'refuse' && policy.kind !== 'misplaced') throw new Error('not a refused field');
-      const { status, error, upstreamBodies } = await send(kind, rule.name, sampleOf(rule));
+      const { status, error, upstreamBodies } = await send(kind, rule.name, sampleOf(name, rule));
       const path = pathPrefix[kind] + rule.name;
-      const param = policy.kind === 'refuse' && policy.at !== undefined ? `${path}.${policy.at}` : path;
       const code = policy.kind === 'refuse' ? policy.code : 'unknown_parameter';
       expect({ status, code: error?.['code'], param: error?.['param'] }).toEqual({
         status: 400,
         code,
-        param,
+        param: path,
       });
       expect(error?.['message']).toContain(policy.advice);
       expect(upstreamBodies).toEqual([]);
@@ -150,8 +194,7 @@ describe('a refused field', () => {
 describe('any field', () => {
   test.each(rows)('%s may be null if it is optional, as if it were absent', async (name, kind, rule) => {
     const { status, stripped, error } = await send(kind, rule.name, null);
-    const isNeeded =
-      (rule.policy.kind === 'forward' && rule.policy.required === true) || name === 'messages[].content';
+    const isNeeded = (rule.policy.kind === 'forward' && rule.policy.required === true) || needed.has(name);
     const seen = { status, code: error?.['code'], param: error?.['param'], named: stripped.includes(name) };
     expect(seen).toEqual(
       isNeeded

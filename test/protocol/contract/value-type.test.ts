@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { registeredName } from '../../../src/protocol/contract/registry.ts';
 import {
+  arrayOf,
   either,
   integer,
   number,
@@ -62,6 +63,24 @@ describe('the check of a value type', () => {
     ],
     ['a value of the second type', either(string, integer(1)), 3, null],
     [
+      'a value of neither type',
+      either(string, arrayOf('messages')),
+      5,
+      "invalid_type: Invalid type for 'at': expected a string or an array of messages, but got an integer instead.",
+    ],
+    [
+      'a fault in a value of the second type',
+      either(string, integer(1)),
+      0,
+      "integer_below_min_value: Invalid 'at': integer below minimum value. Expected a value >= 1, but got 0 instead.",
+    ],
+    [
+      'a fault inside a value of the first type',
+      either(stringMap, string),
+      { a: 1 },
+      "invalid_type: Invalid type for 'at.a': expected a string, but got an integer instead.",
+    ],
+    [
       'a map with a number',
       stringMap,
       { a: 'x', b: 1 },
@@ -76,11 +95,13 @@ describe('the check of a value type', () => {
 describe('the registered name', () => {
   test.each([
     ['temperature', 'temperature'],
-    ['messages[3].content[0].type', 'messages[].content'],
+    ['messages[3].content[0].type', 'messages[].content[].type'],
+    ['messages[3].content[0].custom', 'messages[].content'],
     ['messages[3].tool_calls', 'messages[].tool_calls'],
     ['messages[12]', 'messages'],
     ['input[0]', 'input'],
-    ['response_format.type', 'response_format'],
+    ['response_format.type', 'response_format.type'],
+    ['response_format.custom', 'response_format'],
     ['metadata.secret-customer', 'metadata'],
     ['frobnicate', 'other'],
     ['frobnicate.messages', 'other'],

@@ -5,6 +5,7 @@ import { chatDialect } from '../../../src/protocol/upstream/chat.ts';
 import { createReader } from '../../../src/protocol/upstream/read-answer.ts';
 import { propertyRun } from '../../support/property-run.ts';
 import { readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
+import { plainSanitiser } from '../../support/sanitiser.ts';
 
 const chunk = (content: string, reason: string | null, extra: object = {}) =>
   `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: reason }], ...extra })}\n\n`;
@@ -177,7 +178,7 @@ describe('the usage of a chat answer', () => {
 describe('unusable usage', () => {
   const judge = (frames: readonly string[], sentTokens = 100) => {
     const terms = { contentType: 'text/event-stream', streamAsked: true, finishReason: 'required' } as const;
-    const reader = createReader(chatDialect, { ...terms, sentTokens });
+    const reader = createReader(chatDialect, { ...terms, sentTokens, sanitise: plainSanitiser });
     const { usage } = summarize(readUpstream(reader, [...frames, 'data: [DONE]\n\n']));
     return [usage, ...reader.answer.violations];
   };

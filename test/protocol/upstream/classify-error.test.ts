@@ -2,13 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { refusalOf } from '../../../src/domain/failure.ts';
 import type { Refusal } from '../../../src/shared/errors.ts';
 import { classifyReported, classifyStatus } from '../../../src/protocol/upstream/classify-error.ts';
+import { plainSanitiser } from '../../support/sanitiser.ts';
 
 function readUpstreamError(status: number, body: string, retryAfterMs: number | null): Refusal {
-  return refusalOf(classifyStatus(status, body, retryAfterMs));
+  return refusalOf(classifyStatus(status, body, retryAfterMs, plainSanitiser));
 }
 
 function readReportedError(error: unknown): Refusal {
-  return refusalOf(classifyReported(error));
+  return refusalOf(classifyReported(error, plainSanitiser));
 }
 
 describe('an upstream’s error status', () => {

@@ -5,6 +5,7 @@ import type { Dialect } from '../../../src/protocol/upstream/dialect.ts';
 import { createReader } from '../../../src/protocol/upstream/read-answer.ts';
 import { readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
 import type { ProtocolViolation } from '../../../src/protocol/text.ts';
+import { plainSanitiser } from '../../support/sanitiser.ts';
 
 const chunk = (content: string, reason: string | null = null) =>
   `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: reason }] })}\n\n`;
@@ -62,6 +63,7 @@ describe('the reader of an answer', () => {
       streamAsked,
       finishReason: 'required',
       sentTokens: 1_000_000,
+      sanitise: plainSanitiser,
     });
     const { text: said, ending } = summarize(readUpstream(reader, Array.from(text)));
     return [said, ending, reader.answer.violations.has('wrong_content_type')];

@@ -257,7 +257,9 @@ describe('a whole Responses answer', () => {
     ['a tool call', { status: 'completed', output: [{ type: 'function_call' }] }, '', 'upstream_invalid'],
     ['no status', { output: [message('a')] }, 'a', 'upstream_invalid'],
     ['the answer of another protocol', { choices: [] }, '', 'upstream_invalid'],
-    ['an unfinished answer', { status: 'in_progress', output: [] }, '', 'upstream_error'],
+    ['an unfinished answer', { status: 'in_progress', output: [] }, '', 'upstream_invalid'],
+    ['a status that is unknown', { status: 'waiting', output: [] }, '', 'upstream_invalid'],
+    ['a status of a blocked kind', { status: 'moderated', output: [] }, '', 'content_filter'],
   ])('with %s yields its text and its ending', (_name, body, text, ending) => {
     expect(whole(body)).toEqual([text, ending]);
   });

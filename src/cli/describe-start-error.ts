@@ -1,0 +1,61 @@
+import type { Config } from '../config/schema.ts';
+import { describeError, isSystemError } from './describe-error.ts';
+import type { SystemError } from './describe-error.ts';
+import type { ServeOptions } from './serve-config.ts';
+
+/** How much higher the port is that is suggested instead of one in use. */
+const portStep = 10;
+const maxPort = 65_535;
+
+/** What was tried. */
+interface Attempted {
+  readonly config: Pick<Config, 'server' | 'admin'>;
+  /** The command that tries it again with other ports, to be pasted into a shell. */
+  readonly commandWith: (ports: Pick<ServeOptions, 'port' | 'adminPort'>) => string;
+}
+
+/** A listener, as the config and the options name it. */
+interface Listener {
+  readonly section: 'server' | 'admin';
+  readonly option: 'port' | 'adminPort';
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Why a gateway could not start, and what to do, for the person who started it. */
+export function describeStartError(error: unknown, attempted: Attempted): string {
+  if (!isSystemError(error)) return describeError(error);
+  const listener = listenerOf(error, attempted.config);
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return `port ${listener.port} is in use. Start it on another one:\n  ${withOtherPort(listener, attempted)}`;
+    case 'EADDRNOTAVAIL':
+      return `${listener.section}.host: this machine has no address ${listener.host}. Use one of its own, or 0.0.0.0 for all of them`;
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `${listener.section}.host: no address is known for ${listener.host}. Write an IP address, such as 127.0.0.1`;
+    case 'EACCES':
+    case 'EPERM':
+      if (error.syscall !== 'listen') break;
+      return `port ${listener.port} needs privileges that this user lacks. Start it on another one:\n  ${withOtherPort(listener, attempted)}`;
+    default:
+  }
+  const advice = error.path?.startsWith('data') ? '. Run textgate in a folder where it can write' : '';
+  return describeError(error) + advice;
+}
+
+/** The listener that could not be opened. */
+function listenerOf({ port, hostname }: SystemError, { server, admin }: Attempted['config']): Listener {
+  const isAdmin =
+    hostname === undefined ? port === admin.port && port !== server.port : hostname !== server.host;
+  return isAdmin
+    ? { section: 'admin', option: 'adminPort', host: admin.host, port: admin.port }
+    : { section: 'server', option: 'port', host: server.host, port: server.port };
+}
+
+/** The command with a port that ordinary users can open. */
+function withOtherPort({ option, port }: Listener, { commandWith }: Attempted): string {
+  const isPrivileged = port < 1_024;
+  const other = port + portStep > maxPort ? port - portStep : port + portStep;
+  return commandWith({ [option]: isPrivileged ? 8_000 + port : other });
+}

@@ -1,0 +1,58 @@
+import { nearestName } from '../shared/nearest-name.ts';
+import { AdminRefusal, callAdmin, readList } from './admin-client.ts';
+
+/** Among how many keys a name is searched; with more, commands need the id. */
+const maxSearchedKeys = 10_000;
+
+/** What a key is found by. */
+interface NamedKey {
+  readonly id: string;
+  readonly name: string;
+  readonly revoked_at: string | null;
+}
+
+/** The path of a key in the admin API. */
+export function keyPath(id: string): string {
+  return `/admin/keys/${encodeURIComponent(id)}`;
+}
+
+/**
+ * The id of the key that has this id, or else this name. Throws if no key has it, with the nearest name, and if several
+ * keys have the name, with their ids: a command must not choose whose balance it changes.
+ */
+export async function findKeyId(idOrName: string): Promise<string> {
+  if (await hasKey(idOrName)) return idOrName;
+  const keys = (await readList('/admin/keys', '', maxSearchedKeys)) as NamedKey[];
+  const named = keys.filter(({ name }) => name === idOrName);
+  const [only, another] = named;
+  if (only !== undefined && another === undefined) return only.id;
+  if (only !== undefined)
+    throw new Error(
+      `${named.length} keys are named ${idOrName}; give the id of one of them: ${named.map(describeKey).join(', ')}`,
+    );
+  const nearest = nearestName(
+    idOrName,
+    keys.flatMap(({ id, name }) => [name, id]),
+  );
+  const searched = keys.length < maxSearchedKeys ? '' : ` among the newest ${maxSearchedKeys}`;
+  throw new Error(
+    `no key${searched} has the id or name ${idOrName}${nearest === null ? '' : `; did you mean ${nearest}?`}`,
+  );
+}
+
+/** Whether a key has this id. */
+async function hasKey(id: string): Promise<boolean> {
+  // Only ids begin so, and a name would be a useless look-up.
+  if (!id.startsWith('key_')) return false;
+  try {
+    await callAdmin('GET', keyPath(id));
+    return true;
+  } catch (error) {
+    if (error instanceof AdminRefusal && error.status === 404) return false;
+    throw error;
+  }
+}
+
+function describeKey({ id, revoked_at: revokedAt }: NamedKey): string {
+  return revokedAt === null ? id : `${id} (revoked)`;
+}

@@ -1,0 +1,79 @@
+import { AdminRefusal, callAdmin, readList } from './admin-client.ts';
+import { keyPath } from './find-key.ts';
+import { findRequestId } from './find-request.ts';
+import { writeTable } from './output.ts';
+import type { Json } from './output.ts';
+
+/** For how many keys a list shows the name; beyond that it shows the id. */
+const maxNamedKeys = 50;
+
+/** A request in progress, as the admin listener lists it. */
+export interface RunningObject {
+  readonly request_id: string;
+  readonly key_id: string;
+  readonly created_at: string;
+  readonly protocol: string;
+  readonly mode: string | null;
+  readonly model: string | null;
+}
+
+/** Lists the requests in progress, as a table or JSON. */
+export async function listInFlight({ json }: Json): Promise<string> {
+  const running = (await readList('/admin/in-flight')) as RunningObject[];
+  if (json) return JSON.stringify(running);
+  if (running.length === 0) return 'no requests in progress';
+  const names = await keyNames(running.map(({ key_id: id }) => id));
+  return writeTable(
+    ['REQUEST', 'KEY', 'FOR', 'PROTOCOL', 'MODE', 'MODEL'],
+    running.map((request) => [
+      request.request_id,
+      names.get(request.key_id) ?? request.key_id,
+      ageOf(request),
+      request.protocol,
+      request.mode ?? '-',
+      request.model ?? '-',
+    ]),
+  );
+}
+
+/** Cancels a request in progress, which is named by its id or a part of it. */
+export async function cancelRequest(request: string, { json }: Json): Promise<string> {
+  const id = await findRequestId(request, 'running');
+  const answer = await callAdmin('POST', `/admin/in-flight/${encodeURIComponent(id)}/cancel`);
+  return json ? JSON.stringify(answer) : `${id} is cancelled`;
+}
+
+/** How long a request has been running, in seconds. */
+export function ageOf({ created_at: createdAt }: Pick<RunningObject, 'created_at'>): string {
+  return `${Math.max(0, (Date.now() - Date.parse(createdAt)) / 1_000).toFixed(1)} s`;
+}
+
+async function keyNames(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const names = new Map<string, string>();
+  for (const id of [...new Set(ids)].slice(0, maxNamedKeys)) {
+    const key = await readKey(id);
+    if (key !== null) names.set(id, key.name);
+  }
+  return names;
+}
+
+/** The fields of a key beside a request. */
+interface KeyOfRequest {
+  readonly id: string;
+  readonly name: string;
+  readonly limits: {
+    readonly concurrency: number;
+    readonly requests_per_minute: number;
+    readonly queue_wait_ms: number;
+  };
+}
+
+/** A key by its id; `null` if there is none. */
+export async function readKey(id: string): Promise<KeyOfRequest | null> {
+  try {
+    return (await callAdmin('GET', keyPath(id))) as KeyOfRequest;
+  } catch (error) {
+    if (error instanceof AdminRefusal && error.status === 404) return null;
+    throw error;
+  }
+}

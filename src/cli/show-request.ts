@@ -1,0 +1,155 @@
+import { AdminRefusal, callAdmin, readList } from './admin-client.ts';
+import { findRequestId } from './find-request.ts';
+import { ageOf, readKey } from './in-flight.ts';
+import type { RunningObject } from './in-flight.ts';
+import { count } from '../shared/count.ts';
+import { writeFields } from './output.ts';
+import type { Json } from './output.ts';
+
+interface UsageObject {
+  readonly input_tokens: number;
+  readonly cached_input_tokens: number;
+  readonly cache_write_tokens: number;
+  readonly output_tokens: number;
+  readonly reasoning_tokens: number;
+}
+
+/** An attempt at an upstream; records of an older version lack the last three fields. */
+interface AttemptObject {
+  readonly upstream: string;
+  readonly model: string;
+  readonly result: string;
+  readonly duration_ms: number;
+  readonly usage: UsageObject | null;
+  readonly started_ms?: number | null;
+  readonly cause?: string | null;
+  readonly upstream_error?: {
+    readonly status: number | null;
+    readonly code: string | null;
+    readonly message: string | null;
+  } | null;
+}
+
+/** A record as the admin listener returns it. */
+interface RecordObject extends RunningObject {
+  readonly mode: string;
+  readonly model: string;
+  readonly upstream: string | null;
+  readonly outcome: string | null;
+  readonly status: number | null;
+  readonly usage: UsageObject | null;
+  readonly usage_source: string | null;
+  readonly price: Readonly<Record<'input' | 'cached_input' | 'cache_write' | 'output' | 'request', string>>;
+  readonly hold: string;
+  readonly charge: string;
+  readonly timings: {
+    readonly queued_ms: number;
+    readonly first_byte_ms: number | null;
+    readonly total_ms: number | null;
+  };
+  readonly attempts: readonly AttemptObject[];
+}
+
+type Field = readonly [label: string, text: string];
+
+/**
+ * Prints one request, which is named by its id or a part of it: its record, or, before it has one, what is known of a
+ * request in progress. Throws if there is neither.
+ */
+export async function showRequest(request: string, { json }: Json): Promise<string> {
+  const id = await findRequestId(request, 'running and recorded');
+  const record = await readRecord(id);
+  const found = record ?? (await findRunning(id));
+  if (found === null)
+    throw new Error(
+      `no request ${id} is recorded or in progress: one that was refused before it was sent to an upstream is in the log only`,
+    );
+  if (json) return JSON.stringify(found);
+  const fields = [['request', id], ...(await keyFields(found)), ...journeyOf(found)] as const;
+  return writeFields(record === null ? fields : [...fields, ...recordFields(record)]);
+}
+
+async function readRecord(id: string): Promise<RecordObject | null> {
+  try {
+    return (await callAdmin('GET', `/admin/records/${encodeURIComponent(id)}`)) as RecordObject;
+  } catch (error) {
+    if (error instanceof AdminRefusal && error.status === 404) return null;
+    throw error;
+  }
+}
+
+async function findRunning(id: string): Promise<RunningObject | null> {
+  const running = (await readList('/admin/in-flight')) as RunningObject[];
+  return running.find(({ request_id: other }) => other === id) ?? null;
+}
+
+async function keyFields({ key_id: id }: RunningObject): Promise<readonly Field[]> {
+  const key = await readKey(id);
+  if (key === null) return [['key', id]];
+  const { concurrency, requests_per_minute: perMinute, queue_wait_ms: waitMs } = key.limits;
+  return [
+    ['key', `${key.name} (${id})`],
+    ['limits', `${concurrency} at once, ${perMinute} per minute, wait for a slot up to ${waitMs / 1_000} s`],
+  ];
+}
+
+function journeyOf(request: RunningObject): readonly Field[] {
+  const { created_at: arrived, protocol, mode, model } = request;
+  return [
+    ['arrived', arrived],
+    ['asked for', `${protocol}, ${mode ?? 'mode not known yet'}, model ${model ?? 'not known yet'}`],
+    ...(isEnded(request) ? [] : [['state', `in progress for ${ageOf(request)}`] as const]),
+  ];
+}
+
+function isEnded(request: RunningObject & { readonly outcome?: string | null }): boolean {
+  return typeof request.outcome === 'string';
+}
+
+function recordFields(record: RecordObject): readonly Field[] {
+  const { price, timings, usage, outcome } = record;
+  return [
+    ['sent', `${ms(timings.queued_ms)} after its arrival`],
+    ['hold', `${record.hold} USD`],
+    ...record.attempts.flatMap(attemptFields),
+    ['first text', ms(timings.first_byte_ms)],
+    ['total', ms(timings.total_ms)],
+    ['tokens', usage === null ? '-' : `${tokensOf(usage)}; source: ${record.usage_source}`],
+    ['price', priceOf(price)],
+    ['charge', `${record.charge} USD`],
+    ['outcome', outcome === null ? 'running' : `${outcome}, status ${record.status}`],
+  ];
+}
+
+function attemptFields(attempt: AttemptObject, index: number): readonly Field[] {
+  const { upstream, model, result, duration_ms: durationMs, usage } = attempt;
+  const started = attempt.started_ms ?? null;
+  const when = `${started === null ? '' : `from ${ms(started)} `}for ${ms(durationMs)}`;
+  const said = attempt.upstream_error ?? null;
+  return [
+    [`attempt ${index + 1}`, `${upstream}, model ${model}: ${result}, ${when}`],
+    ...(attempt.cause ? [['', attempt.cause] as const] : []),
+    ...(said === null
+      ? []
+      : [
+          [
+            '',
+            `the upstream's words: ${[said.status, said.code, said.message].filter((part) => part !== null).join(', ')}`,
+          ] as const,
+        ]),
+    ...(usage === null ? [] : [['', `counted by the upstream: ${tokensOf(usage)}`] as const]),
+  ];
+}
+
+function tokensOf(usage: UsageObject): string {
+  return `${usage.input_tokens} in (${usage.cached_input_tokens} cached, ${usage.cache_write_tokens} cache write), ${usage.output_tokens} out (${count(usage.reasoning_tokens, 'reasoning token')})`;
+}
+
+function priceOf(price: RecordObject['price']): string {
+  if (Object.values(price).every((amount) => Number(amount) === 0)) return 'free';
+  return `${price.input} USD in, ${price.cached_input} cached, ${price.cache_write} cache write, ${price.output} out per million; ${price.request} per request`;
+}
+
+function ms(milliseconds: number | null): string {
+  return milliseconds === null ? '-' : `${milliseconds} ms`;
+}

@@ -1,0 +1,46 @@
+import type { Problem } from './problem.ts';
+import { defaultAdminPort, defaultHost, defaultPort } from './default-addresses.ts';
+
+/** Hosts that stand for every network of the machine. */
+const wildcards = new Set<unknown>(['0.0.0.0', '::']);
+
+/** Hosts that usually stand for the same machine alone. */
+const loopbacks = new Set<unknown>(['127.0.0.1', 'localhost', '::1']);
+
+/**
+ * The problem of two listeners with one port, on hosts where only one of them can have it. Reads the unchecked config, so
+ * that it is reported with all others.
+ */
+export function listenerConflicts(input: unknown): readonly Problem[] {
+  const server = addressIn(input, 'server', defaultPort);
+  const admin = addressIn(input, 'admin', defaultAdminPort);
+  if (server.port !== admin.port || server.port === 0 || !overlap(server.host, admin.host)) return [];
+  return [
+    {
+      path: ['admin', 'port'],
+      message: `the same port as that of the listener for clients: write another one, such as ${server.port === defaultAdminPort ? defaultAdminPort + 1 : defaultAdminPort}`,
+    },
+  ];
+}
+
+function overlap(one: unknown, other: unknown): boolean {
+  const either = [one, other];
+  return (
+    one === other ||
+    either.some((host) => wildcards.has(host)) ||
+    (either.includes('localhost') && either.every((host) => loopbacks.has(host)))
+  );
+}
+
+/** The address of a listener in an unchecked config. A port in digits counts as a number, as it does in the schema. */
+function addressIn(
+  input: unknown,
+  section: 'server' | 'admin',
+  usualPort: number,
+): { readonly host: unknown; readonly port: unknown } {
+  const sections = (input ?? {}) as Readonly<Record<string, unknown>>;
+  const { host = defaultHost, port = usualPort } = (sections[section] ?? {}) as Readonly<
+    Record<string, unknown>
+  >;
+  return { host, port: typeof port === 'string' && /^\d+$/.test(port) ? Number(port) : port };
+}

@@ -1,0 +1,49 @@
+import { stringify } from 'yaml';
+import { formatByteSize } from '../shared/byte-size.ts';
+import { formatDuration } from '../shared/duration.ts';
+import { formatUsd } from '../shared/money.ts';
+import { schemaOf } from './read-config.ts';
+import { mapValues } from './schema-walk.ts';
+import type { PlaceKind } from './schema-walk.ts';
+import type { Config } from './schema.ts';
+
+/** The text that replaces a secret. It is long enough for every kind of secret, so that what is shown is valid. */
+const hidden = '(hidden-by-config-show)';
+
+/** A checked config without its secrets, in the gateway's own units: milliseconds, bytes, nano-USD. */
+export function redactedConfig(config: Config): unknown {
+  return mapValues(schemaOf(config), config, redact);
+}
+
+/**
+ * A checked config as a YAML file, in the units of its author: defaults filled in, secrets and the values of queries
+ * hidden. The file is valid, and has the same meaning but for what is hidden.
+ */
+export function showConfig(config: Config): string {
+  const shown = mapValues(schemaOf(config), config, (value, kind) =>
+    // What is not in a file: prices that are derived from others, and settings that are not set.
+    kind === 'unknown' || value === null ? undefined : writeValue(redact(value, kind), kind),
+  );
+  return stringify(shown, { lineWidth: 0 });
+}
+
+function redact(value: unknown, kind: PlaceKind): unknown {
+  if (kind === 'secret' && typeof value === 'string') return hidden;
+  return value instanceof URL ? withoutQueryValues(value) : value;
+}
+
+/** Replaces the values of a query: some providers take the key there. */
+function withoutQueryValues({ href, search }: URL): string {
+  if (search === '') return href;
+  const names = [...new URLSearchParams(search).keys()].map(encodeURIComponent);
+  return `${href.slice(0, -search.length)}?${names.map((name) => `${name}=${hidden}`).join('&')}`;
+}
+
+/** Writes a value as it is written in a file, where `$` begins a reference. */
+function writeValue(value: unknown, kind: PlaceKind): unknown {
+  if (typeof value === 'string') return value.replaceAll('$', '$$$$');
+  if (typeof value !== 'number') return value;
+  if (kind === 'duration') return formatDuration(value);
+  if (kind === 'size') return formatByteSize(value);
+  return kind === 'usd' ? formatUsd(value) : value;
+}

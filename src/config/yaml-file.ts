@@ -1,0 +1,148 @@
+import { LineCounter, isAlias, isMap, isScalar, isSeq, parseDocument, visit } from 'yaml';
+import type { Document, Node, YAMLError } from 'yaml';
+import { maskedFrame } from './masked-frame.ts';
+
+/** The most faults of one file that are reported: after a broken line, most of the others follow from it. */
+const maxFaults = 10;
+
+/** A parsed YAML file, or its faults, which quote no text of it: a line may hold a key, and faults go into the log. */
+export type YamlFile =
+  | { readonly kind: 'parsed'; readonly value: unknown; readonly places: YamlPlaces }
+  | { readonly kind: 'faults'; readonly faults: readonly string[] };
+
+/** Where the values of a parsed file are in its text. */
+export interface YamlPlaces {
+  /** The place of a value, or of the nearest object or list around it that is in the file. */
+  placeOf(path: readonly PropertyKey[]): { readonly line: number; readonly offset: number };
+  /** Whether the file has a value at a path. */
+  has(path: readonly PropertyKey[]): boolean;
+  /** A number as it is written in the file; `null` for anything else. */
+  sourceOf(path: readonly PropertyKey[]): string | null;
+}
+
+/** Parses a YAML file with one document. The `keys` are shown in faults; all other words are hidden. */
+export function parseYaml(text: string, keys: ReadonlySet<string>): YamlFile {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(text, { prettyErrors: false, logLevel: 'error', lineCounter });
+  const place = (offset: number, message: string): string => {
+    const { line, col: column } = lineCounter.linePos(offset);
+    return `line ${line}, column ${column}: ${message}${maskedFrame(text, { line, column }, keys)}`;
+  };
+  const found = reportedFaults([...document.errors, ...document.warnings]).map((fault) => {
+    const at = isReference(fault, text) ? fault.pos[0] - 1 : fault.pos[0];
+    return place(at, describeFault(fault, text));
+  });
+  const faults = found.length > 0 ? found : unresolvedAliases(document).map((at) => place(at, unknownAlias));
+  if (faults.length > 0) return { kind: 'faults', faults };
+  if (document.contents === null) return { kind: 'faults', faults: [emptyFile] };
+  try {
+    const value: unknown = document.toJS();
+    // An alias inside its own anchor is an object that contains itself, which this refuses.
+    JSON.stringify(value);
+    return { kind: 'parsed', value, places: placesIn(document, lineCounter) };
+  } catch {
+    return {
+      kind: 'faults',
+      faults: ['an alias (*name) is inside its own anchor (&name), or repeats too much text'],
+    };
+  }
+}
+
+const unknownAlias =
+  'a value that begins with * is an alias, and no anchor (&name) before it has its name: put the value in quotes';
+
+function unresolvedAliases(document: Document): readonly number[] {
+  const offsets: number[] = [];
+  visit(document, {
+    Alias(_key, alias) {
+      if (alias.resolve(document) === undefined) offsets.push(alias.range?.[0] ?? 0);
+    },
+  });
+  return offsets.slice(0, maxFaults);
+}
+
+const emptyFile = `the file is empty: a config needs upstreams and models, such as
+upstreams: { local: { url: http://127.0.0.1:8000/v1 } }
+models: { from: local }`;
+
+/** The first fault, and with it all duplicate keys, which are mistakes of their own. */
+function reportedFaults(faults: readonly YAMLError[]): readonly YAMLError[] {
+  return faults.filter(({ code }, index) => index === 0 || code === 'DUPLICATE_KEY').slice(0, maxFaults);
+}
+
+/** What to write in place of usual mistakes, for which the library's words are short, or quote the file. */
+const usualMistakes: Readonly<Partial<Record<YAMLError['code'], string>>> = {
+  MULTIPLE_DOCS: 'the file has several documents, which --- separates: a config is one of them',
+  TAG_RESOLVE_FAILED:
+    'a value that begins with ! is a tag, and there are none: write ${NAME} for an environment variable, or put the value in quotes',
+  BAD_SCALAR_START: "a value can't begin with this character: put it in quotes",
+  TAB_AS_INDENT: 'tabs are not allowed as indentation: write blanks',
+  DUPLICATE_KEY: 'the same key twice in one object: leave one of them out',
+};
+
+/** The library's own words for a fault, without its quotations of the file, or what to write instead of a usual mistake. */
+function describeFault(fault: YAMLError, text: string): string {
+  const { code, message, pos } = fault;
+  if (isReference(fault, text)) {
+    const [, name = 'NAME'] = /^\{\s*([A-Z_][A-Z0-9_]*)\b/.exec(text.slice(pos[0])) ?? [];
+    return `a reference inside braces or brackets without quotes: put it in quotes, "\${${name}}"`;
+  }
+  return usualMistakes[code] ?? `not valid YAML: ${message.replace(/(?<=\S): .*$/s, '')}`;
+}
+
+/** Whether a fault is at the brace of a `${`, which begins an object inside other braces. */
+function isReference({ pos: [at] }: YAMLError, text: string): boolean {
+  return text.startsWith('${', at - 1);
+}
+
+function placesIn(document: Document, lineCounter: LineCounter): YamlPlaces {
+  const find = (path: readonly PropertyKey[]) => descend(document, path);
+  return {
+    placeOf(path) {
+      const { offset } = find(path);
+      return { line: lineCounter.linePos(offset).line, offset };
+    },
+    has: (path) => find(path).depth === path.length,
+    sourceOf(path) {
+      const { node, depth } = find(path);
+      const value = resolved(document, node);
+      return depth === path.length && isScalar(value) ? (value.source ?? null) : null;
+    },
+  };
+}
+
+/** How far a path leads into a file: the last node on it, how many keys deep it is, and where it begins. */
+interface Descent {
+  readonly node: Node | null;
+  readonly depth: number;
+  readonly offset: number;
+}
+
+function descend(document: Document, path: readonly PropertyKey[]): Descent {
+  let here: Descent = { node: document.contents, depth: 0, offset: document.contents?.range?.[0] ?? 0 };
+  for (const key of path) {
+    const next = step(document, here, key);
+    if (next === null) return here;
+    here = next;
+  }
+  return here;
+}
+
+/** One key or index further: an object's entry begins at its key. */
+function step(document: Document, { node, depth, offset }: Descent, key: PropertyKey): Descent | null {
+  const inside = resolved(document, node);
+  if (isSeq(inside)) {
+    const item = inside.items[Number(key)] as Node | undefined;
+    return item === undefined ? null : { node: item, depth: depth + 1, offset: item.range?.[0] ?? offset };
+  }
+  if (!isMap(inside)) return null;
+  const pair = inside.items.find(({ key: name }) => isScalar(name) && String(name.value) === String(key));
+  if (pair === undefined) return null;
+  const begin = (pair.key as Node).range?.[0] ?? offset;
+  return { node: pair.value as Node | null, depth: depth + 1, offset: begin };
+}
+
+/** The node itself, or that of the anchor to which an alias refers. */
+function resolved(document: Document, node: Node | null): Node | null {
+  return isAlias(node) ? (node.resolve(document) ?? null) : node;
+}

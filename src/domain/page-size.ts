@@ -1,0 +1,2 @@
+/** The largest page of a list. */
+export const maxPageSize = 200;

@@ -1,0 +1,138 @@
+import { isPlainObject, parseJson } from '../../shared/parse-json.ts';
+import type { UpstreamError } from '../text.ts';
+import type { Sanitise } from './words/sanitise.ts';
+
+/** What an upstream says of an error, as it said it: nothing of it may be shown. */
+export interface ErrorWords {
+  /** The names that the upstream gives the error, the most exact one first. */
+  readonly codes: readonly string[];
+  /** The status that an error inside an answer has; `null` without one. */
+  readonly status: number | null;
+  readonly message: string | null;
+}
+
+const noWords: ErrorWords = { codes: [], status: null, message: null };
+
+/** How many of the faults that a body lists are read, and how far errors within errors are. */
+const maxListed = 3;
+const maxDepth = 4;
+
+/** The fields that hold an error, its message, and its name, the best first. */
+const holders = ['error', 'errors', 'detail', 'fault', 'message'];
+const messageFields = [
+  'message',
+  'msg',
+  'detail',
+  'error_message',
+  'errorMessage',
+  'faultstring',
+  'title',
+  'reason',
+];
+const codeFields = ['code', 'type', 'status', 'error_type', 'errorType', '__type'];
+
+/** Reads the body of an error status: JSON of any provider, a web page of which only the title counts, or plain text. */
+export function readErrorBodyWords(body: string): ErrorWords {
+  const text = body.trim();
+  if (text === '') return noWords;
+  if (/^[[{"]/.test(text)) return readErrorWords(parseJson(text));
+  if (!text.startsWith('<')) return { ...noWords, message: text };
+  return { ...noWords, message: titleOf(text) };
+}
+
+/** Reads an error object, a list of them, or a text, in any of the forms in which providers send them. */
+export function readErrorWords(error: unknown, depth = maxDepth): ErrorWords {
+  if (typeof error === 'string') return { ...noWords, message: error };
+  if (depth === 0) return noWords;
+  if (Array.isArray(error)) return readList(error, depth);
+  if (!isPlainObject(error)) return noWords;
+  const inner = holders
+    .map((name) => error[name])
+    .filter((value) => isPlainObject(value) || Array.isArray(value))
+    .map((value) => readErrorWords(value, depth - 1))
+    .find(({ message, codes }) => message !== null || codes.length > 0);
+  const relayed = readRelayed(error, depth);
+  const own = codesOf(error);
+  const found = relayed ?? inner;
+  const said = found?.message ?? firstText(error, [...messageFields, 'error']);
+  return {
+    codes: [...(found?.codes ?? []), ...own.codes],
+    status: found?.status ?? own.status,
+    message: said === null ? null : placeOf(error) + said,
+  };
+}
+
+/** Several faults of one request, as FastAPI lists them. */
+function readList(errors: readonly unknown[], depth: number): ErrorWords {
+  const read = errors.slice(0, maxListed).map((error) => readErrorWords(error, depth - 1));
+  const messages = read.map(({ message }) => message).filter((message) => message !== null);
+  return {
+    codes: read.flatMap(({ codes }) => codes),
+    status: read.find(({ status }) => status !== null)?.status ?? null,
+    message: messages.length === 0 ? null : messages.join('; '),
+  };
+}
+
+/** OpenRouter and others relay a provider's own error as text within theirs. */
+function readRelayed(error: Readonly<Record<string, unknown>>, depth: number): ErrorWords | null {
+  const { metadata } = error;
+  const raw = isPlainObject(metadata) ? metadata['raw'] : null;
+  if (typeof raw !== 'string') return null;
+  const parsed = parseJson(raw);
+  const words = parsed === undefined ? { ...noWords, message: raw } : readErrorWords(parsed, depth - 1);
+  return words.message === null ? null : words;
+}
+
+function codesOf(error: Readonly<Record<string, unknown>>): Pick<ErrorWords, 'codes' | 'status'> {
+  const { details } = error;
+  const reasons = (Array.isArray(details) ? details : []).map((detail) =>
+    isPlainObject(detail) ? detail['reason'] : null,
+  );
+  const named = [...reasons, ...codeFields.map((name) => error[name])];
+  const status = [error['code'], error['status'], error['status_code']].map(Number).find(isErrorStatus);
+  // `"object":"error"` and `"type":"error"` are envelopes, and a number only repeats the status.
+  const codes = named.filter(
+    (code) => typeof code === 'string' && code !== 'error' && Number.isNaN(Number(code)),
+  );
+  return { codes: codes as string[], status: status ?? null };
+}
+
+function isErrorStatus(status: number): boolean {
+  return Number.isInteger(status) && status >= 400 && status <= 599;
+}
+
+/** Where FastAPI found a fault, such as `body.messages.0: `. */
+function placeOf({ loc }: Readonly<Record<string, unknown>>): string {
+  if (!Array.isArray(loc)) return '';
+  return `${loc.filter((step) => typeof step === 'string' || typeof step === 'number').join('.')}: `;
+}
+
+function firstText(error: Readonly<Record<string, unknown>>, names: readonly string[]): string | null {
+  for (const name of names) {
+    const value = error[name];
+    if (typeof value === 'string' && value.trim() !== '') return value;
+  }
+  return null;
+}
+
+/** The title of a web page, as of a proxy in front of the upstream. */
+function titleOf(page: string): string | null {
+  const lower = page.toLowerCase();
+  const tag = lower.indexOf('<title');
+  const start = tag === -1 ? -1 : lower.indexOf('>', tag);
+  const end = start === -1 ? -1 : lower.indexOf('</title', start);
+  return end === -1 ? null : page.slice(start + 1, end);
+}
+
+/** The form of an error's name. */
+const codePattern = /^[A-Za-z][\w.:#/-]{0,63}$/;
+
+/** The words as they may be shown. A code that the sanitiser would change is left out. */
+export function showWords(words: ErrorWords, status: number | null, sanitise: Sanitise): UpstreamError {
+  const { codes, message } = words;
+  return {
+    status: status ?? words.status,
+    code: codes.find((code) => codePattern.test(code) && sanitise(code) === code) ?? null,
+    message: message === null ? null : sanitise(message),
+  };
+}

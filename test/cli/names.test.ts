@@ -1,0 +1,130 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { startServing } from '../support/serving-process.ts';
+import type { ServingProcess } from '../support/serving-process.ts';
+
+const run = promisify(execFile);
+const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+
+/** Runs a command that fails; returns its line on standard error. */
+async function failing(gateway: ServingProcess, ...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await gateway.run(...args);
+  expect([code, stdout]).toEqual([1, '']);
+  return stderr.trimEnd();
+}
+
+async function createKey(gateway: ServingProcess, name: string, ...options: string[]): Promise<string> {
+  const { stdout } = await gateway.run('keys', 'create', name, ...options, '--json');
+  return (JSON.parse(stdout) as { id: string }).id;
+}
+
+describe('a command about a key', () => {
+  test('takes the name of a key instead of its id', async () => {
+    const gateway = await startServing();
+    const id = await createKey(gateway, 'bob', '--balance', '1');
+    await (await gateway.post()).text();
+    const printed = async (...args: readonly string[]): Promise<string> =>
+      (await gateway.run(...args)).stdout;
+
+    expect(await printed('keys', 'show', 'bob')).toMatch(new RegExp(`^id +${id}$`, 'm'));
+    expect(await printed('keys', 'show', id)).toMatch(/^name +bob$/m);
+    expect(await printed('keys', 'credit', 'bob', '2', '--reference', 'r1')).toContain('the balance is 3.00');
+    expect(await printed('keys', 'update', 'bob', '--concurrency', '7')).toContain(`${id} is changed`);
+    expect(await printed('records', '--key', 'bob')).toBe('no records\n');
+    expect(await printed('records', '--key', 'test')).toMatch(/\nreq_\w+ +key_\w{12} /);
+    expect(await printed('keys', 'rotate', 'bob')).toMatch(/^sk-tg-/);
+    expect(await printed('keys', 'revoke', 'bob')).toContain(`${id} is revoked`);
+  });
+
+  test('fails for a name that several keys have, and lists their ids', async () => {
+    const gateway = await startServing();
+    const ids = [await createKey(gateway, 'bob'), await createKey(gateway, 'bob')];
+    await gateway.run('keys', 'revoke', ids[1] ?? '');
+    const line = await failing(gateway, 'keys', 'credit', 'bob', '5', '--reference', 'r1');
+    expect(line).toBe(
+      `textgate: 2 keys are named bob; give the id of one of them: ${ids[1]} (revoked), ${ids[0]}`,
+    );
+  });
+
+  test('fails for an unknown name or id, with the nearest one', async () => {
+    const gateway = await startServing();
+    const id = await createKey(gateway, 'alice');
+    expect(await failing(gateway, 'keys', 'show', 'alcie')).toBe(
+      'textgate: no key has the id or name alcie; did you mean alice?',
+    );
+    expect(await failing(gateway, 'records', '--key', 'zzzzzz')).toBe(
+      'textgate: no key has the id or name zzzzzz',
+    );
+    const misspelt = `${id.slice(0, -1)}${id.endsWith('0') ? '1' : '0'}`;
+    expect(await failing(gateway, 'keys', 'revoke', misspelt)).toContain(`did you mean ${id}?`);
+  });
+
+  test('keys credit says why it needs a reference', async () => {
+    const gateway = await startServing();
+    const line = await failing(gateway, 'keys', 'credit', 'test', '5');
+    expect(line).toContain('--reference is missing: give the id of the payment');
+    expect(line).toContain('booked only once');
+  });
+
+  test('keys list sorts by name, balance or what was spent', async () => {
+    const gateway = await startServing();
+    await createKey(gateway, 'rich', '--balance', '10.5');
+    await createKey(gateway, 'poor', '--balance', '9');
+    const names = async (...options: readonly string[]): Promise<readonly string[]> =>
+      (JSON.parse((await gateway.run('keys', 'list', '--json', ...options)).stdout) as { name: string }[])
+        .map(({ name }) => name)
+        .filter((name) => name !== 'first key');
+    expect(await names()).toEqual(['poor', 'rich', 'test']);
+    expect(await names('--sort', 'name')).toEqual(['poor', 'rich', 'test']);
+    expect(await names('--sort', 'balance')).toEqual(['rich', 'poor', 'test']);
+  });
+});
+
+/** `script` of util-linux runs a command on a terminal. */
+const hasScript = spawnSync('script', ['--version']).status === 0;
+
+describe('textgate records', () => {
+  test.skipIf(!hasScript)('prints 20 rows on a terminal, and says how to see the older ones', async () => {
+    const gateway = await startServing({ keySettings: { requestsPerMinute: 100, concurrency: 30 } });
+    for (const response of await Promise.all(Array.from({ length: 21 }, () => gateway.post())))
+      await response.text();
+    const onTerminal = async (...options: readonly string[]): Promise<readonly string[]> => {
+      const command = [process.execPath, main, 'records', ...options].join(' ');
+      const env = { ...process.env, ...gateway.adminEnvironment };
+      const { stdout } = await run('script', ['-qec', command, '/dev/null'], { env });
+      return stdout.trimEnd().split('\r\n');
+    };
+    const lines = await onTerminal();
+    expect(lines).toHaveLength(1 + 20 + 1);
+    expect(lines.at(-1)).toBe('older records: --limit 100, or all with --csv or --json');
+    expect(await onTerminal('--limit', '21')).toHaveLength(1 + 21);
+    expect(await onTerminal('--csv')).toHaveLength(1 + 21);
+  });
+
+  test('fails for a model that no record has, with the nearest name', async () => {
+    const gateway = await startServing();
+    await (await gateway.post()).text();
+    expect(await failing(gateway, 'records', '--model', 'dmo')).toBe(
+      'textgate: no record has the model dmo; did you mean demo?',
+    );
+    expect(await failing(gateway, 'records', '--model', 'dmo', '--json')).toContain('did you mean demo?');
+    expect((await gateway.run('records', '--model', 'demo')).stdout).toMatch(/\nreq_/);
+    expect((await gateway.run('records', '--model', 'demo', '--to', '2020-01-01')).stdout).toBe(
+      'no records\n',
+    );
+  });
+
+  test('prints all records into a pipe, and refuses a limit that is no whole number', async () => {
+    const gateway = await startServing({ keySettings: { requestsPerMinute: 100, concurrency: 30 } });
+    for (const response of await Promise.all(Array.from({ length: 23 }, () => gateway.post())))
+      await response.text();
+    const linesOf = async (...options: readonly string[]): Promise<number> =>
+      (await gateway.run('records', ...options)).stdout.trimEnd().split('\n').length;
+    expect(await linesOf()).toBe(24);
+    expect(await linesOf('--limit', '5')).toBe(6);
+    expect(await linesOf('--csv')).toBe(24);
+    expect(await failing(gateway, 'records', '--limit', '1.5')).toContain('whole number of 1 or more');
+  });
+});

@@ -1,0 +1,162 @@
+import { describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { startUpstream } from '../support/scripted-upstream.ts';
+import { startServing } from '../support/serving-process.ts';
+
+interface Listed {
+  readonly request_id: string;
+}
+
+/** A gateway with a model whose first upstream refuses connections, and a model whose upstream never answers. */
+async function startGateway() {
+  const silent = await startUpstream();
+  silent.play(() => {});
+  const gateway = await startServing({
+    config: {
+      upstreams: {
+        closed: { url: 'http://127.0.0.1:1/v1' },
+        demo: { url: 'demo:' },
+        silent: { url: silent.url },
+      },
+      models: {
+        second: {
+          routes: [
+            { upstream: 'closed', model: 'm1' },
+            { upstream: 'demo', model: 'demo' },
+          ],
+          price: { input: '1', output: '2' },
+        },
+        slow: { routes: [{ upstream: 'silent', model: 'm2' }], free: true },
+      },
+    },
+    keySettings: { concurrency: 5, balance: '3.00' },
+  });
+  const ask = (model: string): Promise<Response> =>
+    gateway.post('/v1/chat/completions', { model, messages: [{ role: 'user', content: 'x' }] });
+  const running = async (): Promise<readonly Listed[]> =>
+    JSON.parse((await gateway.run('in-flight', '--json')).stdout) as Listed[];
+  return { gateway, silent, ask, running };
+}
+
+describe('textgate show, in-flight and cancel', () => {
+  test('show prints the life of a settled request on lines of at most 100 characters', async () => {
+    const { gateway, silent, ask } = await startGateway();
+    const response = await ask('second');
+    await response.text();
+    const id = response.headers.get('x-request-id') ?? '';
+
+    const { code, stdout } = await gateway.run('show', id);
+    expect(code).toBe(0);
+    for (const line of [
+      new RegExp(`^request +${id}$`, 'm'),
+      /^key +test \(key_\w{12}\)$/m,
+      /^limits +5 at once, 60 per minute, wait for a slot up to 0 s$/m,
+      /^arrived +\d{4}-\d\d-\d\dT[\d:.]+Z$/m,
+      /^asked for +chat, sync, model second$/m,
+      /^sent +\d+ ms after its arrival$/m,
+      /^hold +0\.00\d+ USD$/m,
+      /^attempt 1 +closed, model m1: unreachable, from \d+ ms for \d+ ms\n +.*(refused|REFUSED)/m,
+      /^attempt 2 +demo, model demo: ok, from \d+ ms for \d+ ms$/m,
+      /^first text +\d+ ms$/m,
+      /^total +\d+ ms$/m,
+      /^tokens +\d+ in \(0 cached, 0 cache write\), \d+ out \(0 reasoning tokens\); source: upstream$/m,
+      /^price +1\.00 USD in, 1\.00 cached, 1\.25 cache write, 2\.00 out per million; 0\.00 per request$/m,
+      /^charge +0\.0000\d+ USD$/m,
+      /^outcome +completed, status 200$/m,
+    ])
+      expect(stdout).toMatch(line);
+    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
+
+    const json = JSON.parse((await gateway.run('show', id, '--json')).stdout) as object;
+    expect(json).toMatchObject({ request_id: id, outcome: 'completed', attempts: [{}, {}] });
+    await silent.close();
+  });
+
+  test('show prints the words of an upstream that refused the request', async () => {
+    const { gateway, silent, ask } = await startGateway();
+    silent.play((response) => {
+      const error = {
+        message: 'max_tokens is too large: this model supports at most 4096',
+        code: 'too_large',
+      };
+      response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error }));
+    });
+    const response = await ask('slow');
+    await response.text();
+    const { stdout } = await gateway.run('show', response.headers.get('x-request-id') ?? '');
+    expect(stdout).toMatch(
+      /^ +the upstream's words: 400, too_large, max_tokens is too large: this model supports at\n +most 4096$/m,
+    );
+    expect(stdout).toMatch(/^price +free$/m);
+    expect(stdout).toMatch(/^outcome +upstream_failed, status 400$/m);
+    await silent.close();
+  });
+
+  test('show finds a request by the beginning or the end of its id', async () => {
+    const { gateway, silent, ask } = await startGateway();
+    const ids = [];
+    for (const response of [await ask('second'), await ask('second')]) {
+      await response.text();
+      ids.push(response.headers.get('x-request-id') ?? '');
+    }
+    const [id = '', other = ''] = ids;
+    for (const part of [id.slice(-8), id.slice(0, 12), id.slice('req_'.length, 16)]) {
+      const found = await gateway.run('show', part);
+      expect(found.stdout).toContain(id);
+      expect(found.stdout).not.toContain(other);
+    }
+
+    const wrong = async (text: string): Promise<string> => {
+      const { code, stdout, stderr } = await gateway.run('show', text);
+      expect([code, stdout]).toEqual([1, '']);
+      return stderr;
+    };
+    expect(await wrong('xyz')).toContain('xyz is no request id: expected req_ and 32 digits');
+    expect(await wrong('ab')).toContain('ab is no request id');
+    const absent = (BigInt(`0x${id.slice(-8)}`) ^ 1n).toString(16).padStart(8, '0');
+    expect(await wrong(absent)).toContain(
+      `no request in progress or among the newest 1000 has an id with ${absent}`,
+    );
+    const unknown = `req_${'0'.repeat(32)}`;
+    expect(await wrong(unknown)).toContain(`no request ${unknown} is recorded or in progress`);
+    await silent.close();
+  });
+
+  test('in-flight lists a request with its key’s name, show prints what is known of it, and cancel stops it', async () => {
+    const { gateway, silent, ask, running } = await startGateway();
+    expect((await gateway.run('in-flight')).stdout).toBe('no requests in progress\n');
+    const response = ask('slow');
+    await eventually('the upstream is called', () => silent.running === 1);
+    const [{ request_id: id } = { request_id: '' }] = await running();
+
+    expect((await gateway.run('in-flight')).stdout).toMatch(
+      new RegExp(`^REQUEST +KEY +FOR +PROTOCOL +MODE +MODEL\n${id} +test +[\\d.]+ s +chat +sync +slow\n$`),
+    );
+    const shown = (await gateway.run('show', id.slice(-8))).stdout;
+    expect(shown).toMatch(/^state +in progress for [\d.]+ s$/m);
+    expect(shown).toMatch(/^asked for +chat, sync, model slow$/m);
+
+    expect(await gateway.run('cancel', id.slice(-8))).toMatchObject({
+      code: 0,
+      stdout: `${id} is cancelled\n`,
+    });
+    expect((await response).status).toBe(500);
+    await eventually('the upstream’s call is stopped', () => silent.running === 0);
+    const again = await gateway.run('cancel', id);
+    expect(again).toMatchObject({ code: 1, stdout: '' });
+    expect(again.stderr).toContain('No request with this id is running.');
+    expect((await gateway.run('show', id)).stdout).toMatch(/^outcome +cancelled, status \d+$/m);
+    await silent.close();
+  });
+
+  test('cancel refuses a part that several ids have, and stops none of them', async () => {
+    const { gateway, silent, ask, running } = await startGateway();
+    const answers = Array.from({ length: 5 }, () => ask('slow'));
+    await eventually('all upstream calls run', () => silent.running === answers.length);
+    expect((await gateway.run('cancel', 'req_')).code).toBe(1);
+    expect(await running()).toHaveLength(answers.length);
+    for (const { request_id: id } of await running()) await gateway.run('cancel', id);
+    await Promise.all(answers);
+    await silent.close();
+  });
+});

@@ -1,0 +1,437 @@
+import { describe, expect, test } from 'vitest';
+import { createGateway } from '../../src/gateway.ts';
+import type { ConfigInput } from '../../src/gateway.ts';
+import { loadYaml, problemsOf } from '../support/config-file.ts';
+
+/** The environment of every file; its values are secrets that no problem may quote. */
+const environment = {
+  OPENAI_API_KEY: 'sk-canary-of-the-environment',
+  EMPTY: '  ',
+  BAD_PORT: 'canary-of-the-port',
+  BAD_URL: 'canary-of-the-url',
+};
+
+const url = 'url: "http://127.0.0.1:8000/v1"';
+const upstreams = `upstreams: { local: { ${url} } }\n`;
+const models = 'models: { from: local }\n';
+const withUpstream = (line: string): string => `upstreams:\n  local:\n    ${url}\n    ${line}\n${models}`;
+const withUrl = (text: string): string => `upstreams:\n  local:\n    url: ${JSON.stringify(text)}\n${models}`;
+const withSection = (line: string): string => `${upstreams}${models}${line}\n`;
+const withModel = (text: string): string => `${upstreams}models:\n  small: ${text}\n`;
+const route = 'routes: [{ upstream: local, model: m }]';
+
+/** Mistakes in config files: what each says, which is its cause and what to write instead. */
+const mistakes: readonly (readonly [name: string, yaml: string, ...problems: string[]])[] = [
+  // References.
+  [
+    'a hyphen in a reference',
+    withUpstream('apiKey: ${OPENAI-API-KEY}'),
+    'line 4: upstreams.local.apiKey: a $ that begins no reference: did you mean ${OPENAI_API_KEY}? Write $$ for a $ itself',
+  ],
+  [
+    'a reference without braces',
+    withUpstream('apiKey: $OPENAI_API_KEY'),
+    'line 4: upstreams.local.apiKey: a $ that begins no reference: did you mean ${OPENAI_API_KEY}? Write $$ for a $ itself',
+  ],
+  [
+    'blanks in a reference',
+    withUpstream('apiKey: ${ OPENAI_API_KEY }'),
+    'line 4: upstreams.local.apiKey: a $ that begins no reference: did you mean ${OPENAI_API_KEY}?',
+  ],
+  [
+    'parentheses for braces',
+    withUpstream('apiKey: $(OPENAI_API_KEY)'),
+    'line 4: upstreams.local.apiKey: a $ that begins no reference: did you mean ${OPENAI_API_KEY}?',
+  ],
+  [
+    'a blank before the brace',
+    withUpstream('apiKey: "$ {OPENAI_API_KEY}"'),
+    'line 4: upstreams.local.apiKey: a $ that begins no reference: did you mean ${OPENAI_API_KEY}?',
+  ],
+  [
+    'a reference that is not closed',
+    withUpstream('apiKey: "${OPENAI_API_KEY"'),
+    'line 4: upstreams.local.apiKey: a $ that begins no reference: did you mean ${OPENAI_API_KEY}?',
+  ],
+  [
+    'a reference without a name',
+    withUpstream('apiKey: "${}"'),
+    'line 4: upstreams.local.apiKey: a $ that begins no reference: write ${NAME} for an environment variable, or $$ for a $ itself',
+  ],
+  [
+    'a $ in a secret',
+    withUpstream('apiKey: canary$word'),
+    'line 4: upstreams.local.apiKey: a $ that begins no reference: write ${NAME} for an environment variable, or $$ for a $ itself',
+  ],
+  [
+    'a reference without braces in a header',
+    withUpstream('headers: { x-key: "Bearer $OPENAI_API_KEY" }'),
+    'line 4: upstreams.local.headers.x-key: a $ that begins no reference: did you mean ${OPENAI_API_KEY}?',
+  ],
+  [
+    'a reference without braces in an address',
+    withUrl('http://$HOST/v1'),
+    'line 3: upstreams.local.url: a $ that begins no reference: write ${NAME}',
+  ],
+  [
+    'a misspelt reference in a name',
+    withModel(`{ routes: [{ upstream: local, model: "\${MY MODEL}" }], free: true }`),
+    'line 3: models.small.routes[0].model: a $ that begins no reference: did you mean ${MY_MODEL}?',
+  ],
+  [
+    'a default as other programs write it',
+    withUpstream('apiKey: ${KEY-none}'),
+    'line 4: upstreams.local.apiKey: not a reference: write ${KEY}, or ${KEY:-default}',
+  ],
+  [
+    'a reference inside a default',
+    withUpstream('apiKey: "${KEY:-${OTHER}}"'),
+    'line 4: upstreams.local.apiKey: not a reference: write ${KEY}, or ${KEY:-default} with a default without $, { and }',
+  ],
+  [
+    'a reference as a key',
+    withUpstream('headers: { "${NAME}": x }'),
+    'line 4: upstreams.local.headers.…: references are replaced in values only: write the name itself',
+  ],
+  [
+    'a variable that is not set',
+    withUpstream('apiKey: ${OPENAI_APIKEY}'),
+    'line 4: upstreams.local.apiKey: the environment variable OPENAI_APIKEY is not set; did you mean OPENAI_API_KEY?',
+  ],
+  [
+    'a variable that is empty',
+    withUpstream('apiKey: ${EMPTY}'),
+    'line 4: upstreams.local.apiKey: the environment variable EMPTY is set but empty: give it a value, or write ${EMPTY:-default}',
+  ],
+  [
+    'a key inside the braces of a reference',
+    withUpstream('apiKey: ${sk-canary-12}'),
+    'line 4: upstreams.local.apiKey: a $ that begins no reference: write ${NAME}',
+  ],
+  [
+    'a key as the name of a reference',
+    withUpstream('apiKey: ${sk_canary_12}'),
+    'line 4: upstreams.local.apiKey: the environment variable in these braces is not set',
+  ],
+  [
+    'variables with wrong values',
+    `upstreams: { local: { url: "\${BAD_URL}" } }\n${models}server: { port: "\${BAD_PORT}" }`,
+    'line 1: upstreams.local.url: expected an address such as http://127.0.0.1:8000/v1',
+    'line 3: server.port: expected a number, not a text: write for example 8080',
+  ],
+  // YAML.
+  [
+    'a reference in braces without quotes',
+    `upstreams: { local: { ${url}, apiKey: \${OPENAI_API_KEY} } }\n${models}`,
+    'line 1, column 64: a reference inside braces or brackets without quotes: put it in quotes, "${OPENAI_API_KEY}"',
+  ],
+  [
+    'a reference in brackets without quotes',
+    `${upstreams}models: { from: local, allow: [ \${OPENAI_API_KEY} ] }`,
+    'line 2, column 33: a reference inside braces or brackets without quotes: put it in quotes',
+  ],
+  [
+    'the same key twice',
+    `${upstreams}${models}server: {}\n${upstreams}${models}`,
+    'line 4, column 1: the same key twice in one object: leave one of them out',
+    'line 5, column 1: the same key twice in one object',
+  ],
+  [
+    'tabs',
+    `upstreams:\n\tlocal: { ${url} }\n${models}`,
+    'line 2, column 1: tabs are not allowed as indentation: write blanks',
+  ],
+  [
+    'uneven indentation',
+    `upstreams:\n    local: { ${url} }\n  other: { ${url} }\n${models}`,
+    'line 3, column 1: not valid YAML: All mapping items must start at the same column',
+  ],
+  [
+    'an alias without an anchor',
+    withUpstream('apiKey: *sk-canary-of-the-file'),
+    'line 4, column 13: a value that begins with * is an alias, and no anchor (&name) before it has its name: put the value in quotes',
+  ],
+  [
+    'an anchor that contains itself',
+    'upstreams: &all { local: *all }',
+    'an alias (*name) is inside its own anchor (&name), or repeats too much text',
+  ],
+  [
+    'a tag',
+    withUpstream('apiKey: !sk-canary-of-the-file'),
+    'line 4, column 13: a value that begins with ! is a tag, and there are none: write ${NAME}',
+  ],
+  [
+    'a reserved character',
+    withUpstream('apiKey: "k"\n    authHeader: @canary'),
+    "line 5, column 17: a value can't begin with this character: put it in quotes",
+  ],
+  [
+    'a quote that is not closed',
+    withUpstream('apiKey: "sk-canary'),
+    'not valid YAML: Missing closing "quote',
+  ],
+  [
+    'a brace that is not closed',
+    `upstreams: { local: { ${url} }\n${models}`,
+    'line 2, column 1: not valid YAML: Flow map in block collection must be sufficiently indented and end with a }',
+  ],
+  [
+    'a colon in a value',
+    withUpstream('apiKey: sk: canary'),
+    'line 4, column 13: not valid YAML: Nested mappings are not allowed in compact mappings',
+  ],
+  [
+    'several documents',
+    `${upstreams}${models}---\n${upstreams}`,
+    'line 3, column 1: the file has several documents, which --- separates: a config is one of them',
+  ],
+  [
+    'no blank after a colon',
+    `upstreams: { local: { ${url}, apiKey:canary } }\n${models}`,
+    'upstreams.local.apiKey:…: unknown key: write a blank after the colon',
+  ],
+  [
+    'a $ after a colon without a blank',
+    `upstreams: { local: { ${url}, apiKey:canary: $x } }\n${models}`,
+    'upstreams.local.apiKey:…: unknown key: write a blank after the colon',
+  ],
+  ['an empty file', '', 'the file is empty: a config needs upstreams and models, such as\nupstreams: {'],
+  ['a file of comments', '# server: {}\n', 'the file is empty'],
+  ['a text', 'canary of a text', 'line 1: config: expected an object, not a text'],
+  ['a list', '- upstreams\n- models\n', 'line 1: config: expected an object, not a list'],
+  // Values.
+  [
+    'numbers without a unit',
+    withSection('server: { drain: 25, maxBody: 1048576 }'),
+    'line 3: server.drain: expected a duration, not a number: write 25s or 25ms',
+    'line 3: server.maxBody: expected a size, not a number: write 1MiB',
+  ],
+  [
+    'a small number as a size',
+    withSection('server: { maxBody: 10 }'),
+    'server.maxBody: expected a size, not a number: write 10MiB or 10KiB',
+  ],
+  [
+    'a unit that does not exist',
+    withSection('limits: { queueWait: 5 seconds }'),
+    'limits.queueWait: expected a duration such as 250ms, 5s or 10m',
+  ],
+  [
+    'a size of nothing',
+    withSection('server: { maxBody: 0B }'),
+    'server.maxBody: expected a size above 0 such as 64KiB or 1MiB',
+  ],
+  [
+    'timeouts as one number',
+    withUpstream('timeouts: 30'),
+    'line 4: upstreams.local.timeouts: expected an object, not a number',
+  ],
+  [
+    'a timeout of zero',
+    withUpstream('timeouts: { connect: 0s }'),
+    'upstreams.local.timeouts.connect: expected more than 0',
+  ],
+  [
+    'a price that is no number',
+    withModel(`{ ${route}, price: { input: cheap, output: "0,60" } }`),
+    'line 3: models.small.price.input: expected USD as a decimal number with at most 9 digits after the point, such as "0.15"',
+    'line 3: models.small.price.output: expected USD',
+  ],
+  [
+    'a negative price',
+    withModel(`{ ${route}, price: { input: -0.15, output: 0.6 } }`),
+    'models.small.price.input: expected USD as a decimal number',
+  ],
+  [
+    'neither a price nor free',
+    withModel(`{ ${route} }`),
+    'line 3: models.small: expected either a price or free: true',
+  ],
+  [
+    'both a price and free',
+    withModel(`{ ${route}, price: { input: 1, output: 1 }, free: true }`),
+    'line 3: models.small: expected either a price or free: true',
+  ],
+  [
+    'free: false',
+    withModel(`{ ${route}, free: false, price: { input: 1, output: 1 } }`),
+    'models.small.free: expected true: leave the key out otherwise',
+  ],
+  [
+    'a port that is a word',
+    withSection('server: { port: http }'),
+    'server.port: expected a number, not a text: write for example 8080',
+  ],
+  ['a port out of range', withSection('server: { port: 80800 }'), 'server.port: expected 65535 or less'],
+  [
+    'a switch in a text',
+    withUpstream('apiKey: true'),
+    'line 4: upstreams.local.apiKey: expected a text, not true or false: write it in quotes',
+  ],
+  [
+    'a secret of digits',
+    withUpstream('apiKey: 1234567890'),
+    'line 4: upstreams.local.apiKey: expected a text, not a number: write it in quotes',
+  ],
+  [
+    'a number in a text',
+    withModel('{ routes: [{ upstream: local, model: 4.10 }], free: true }'),
+    'models.small.routes[0].model: expected a text, not a number: write it in quotes, "4.1"',
+  ],
+  [
+    'a key without a value',
+    withUpstream('apiKey:'),
+    'line 4: upstreams.local.apiKey: expected a text, not null: write for example "${OPENAI_API_KEY}"',
+  ],
+  [
+    'a word for a list',
+    withUpstream('dialects: anthropic'),
+    'line 4: upstreams.local.dialects: expected a list, not a text: write for example [ chat ]',
+  ],
+  [
+    'an unknown dialect',
+    withUpstream('dialects: [openai]'),
+    'upstreams.local.dialects[0]: expected "chat" or "responses" or "anthropic" or "gemini"',
+  ],
+  [
+    'an address in place of an upstream',
+    `upstreams: { local: "http://x/v1" }\n${models}`,
+    'line 1: upstreams.local: expected an object, not a text: write for example { url: http://127.0.0.1:8000/v1 }',
+  ],
+  [
+    'a name in place of routes',
+    withModel('{ routes: local, free: true }'),
+    'models.small.routes: expected a list, not a text: write for example [ { upstream: local, model: qwen3-0.6b } ]',
+  ],
+  [
+    'a short admin token',
+    withSection('admin: { token: canary }'),
+    'admin.token: expected 16 characters or more',
+  ],
+  [
+    'the same header twice',
+    withUpstream('headers: { X-Org: a, x-org: b }'),
+    'line 4: upstreams.local.headers.x-org: expected each header only once',
+  ],
+  // Names.
+  [
+    'misspelt keys',
+    withSection('server: { prot: 1 }\nlimit: {}'),
+    "line 3: server.prot: unknown key; did you mean 'port'?",
+    "line 4: limit: unknown key; did you mean 'limits'?",
+  ],
+  [
+    'a misspelt price',
+    withModel(`{ ${route}, price: { inptu: 1, output: 1 } }`),
+    'models.small.price.input: missing: expected USD as a decimal string, for example "0.15"',
+    "models.small.price.inptu: unknown key; did you mean 'input'?",
+  ],
+  [
+    'a misspelt upstream',
+    `${upstreams}models: { from: lokal }`,
+    "line 2: models.from: no upstream has this name; did you mean 'local'?",
+  ],
+  ['no models', upstreams, 'line 1: models: missing: expected an object, for example { small: {'],
+  // Addresses.
+  [
+    'an endpoint in an address',
+    withUrl('http://x/v1/chat/completions'),
+    'line 3: upstreams.local.url: expected the base address, without an endpoint: leave out /chat/completions',
+  ],
+  [
+    'an endpoint of Gemini',
+    withUrl('https://x/v1beta/models/canary:generateContent'),
+    'upstreams.local.url: expected the base address, without an endpoint: leave out /models/<model>:generateContent',
+  ],
+  [
+    'an address without a scheme',
+    withUrl('localhost:8000/v1'),
+    'line 3: upstreams.local.url: expected http:// or https:// before the host',
+  ],
+  [
+    'an address of another scheme',
+    withUrl('ws://canary/v1'),
+    'upstreams.local.url: expected an address such as http://127.0.0.1:8000/v1, with http:// or https:// at its beginning',
+  ],
+  [
+    'blanks in an address',
+    withUrl('http://127.0.0.1:8000/v1 # canary'),
+    'upstreams.local.url: expected an address such as http://127.0.0.1:8000/v1, without blanks',
+  ],
+  [
+    'a password in an address',
+    withUrl('http://me:canary@x/v1'),
+    'upstreams.local.url: expected an address without a user and password: write the key of the upstream into apiKey',
+  ],
+  [
+    'a port in a host',
+    withSection('server: { host: "0.0.0.0:8080" }'),
+    'line 3: server.host: expected a host name or an IP address, such as 127.0.0.1 or 0.0.0.0: write the port into port',
+  ],
+  [
+    'a socket as a host',
+    withSection('server: { host: "unix:/run/canary" }'),
+    'line 3: server.host: expected a host name or an IP address, such as 127.0.0.1 or 0.0.0.0: sockets in files are not supported',
+  ],
+  [
+    'a scheme in a host',
+    withSection('admin: { host: "http://127.0.0.1" }'),
+    'line 3: admin.host: expected a host name or an IP address, such as 127.0.0.1 or 0.0.0.0: leave out the scheme',
+  ],
+  [
+    'brackets around a host',
+    withSection('server: { host: "[::1]" }'),
+    'server.host: expected an IPv6 address without brackets, such as ::1',
+  ],
+  [
+    'two listeners on one port',
+    withSection('server: { port: 9000 }\nadmin: { host: 0.0.0.0, port: 9000 }'),
+    'line 4: admin.port: the same port as that of the listener for clients: write another one, such as 8081',
+  ],
+  [
+    'a port that the other listener has by default',
+    withSection('server: { port: 8081 }'),
+    'admin.port: the same port as that of the listener for clients: write another one, such as 8082',
+  ],
+];
+
+describe('a config file', () => {
+  test.each(mistakes)('with %s is refused by its cause and what to write', (_name, yaml, ...expected) => {
+    const problems = problemsOf(() => loadYaml(yaml, environment));
+    expect(problems).toEqual(expected.map((text) => expect.stringContaining(text)));
+    expect(problems.join('\n')).not.toMatch(/canary|1234567890/);
+  });
+
+  test('is refused with all of its problems in the order of its lines', () => {
+    const yaml = `${models}limits: { queueWait: 5 }\nupstreams:\n  local:\n    ${url}\n    apiKey: $KEY\nsever: {}\n`;
+    const lines = problemsOf(() => loadYaml(yaml, environment)).map((problem) => problem.split(':')[0]);
+    expect(lines).toEqual(['line 2', 'line 6', 'line 7']);
+  });
+});
+
+describe('the config of createGateway', () => {
+  test.each(['${OPENAI_API_KEY}', '$OPENAI_API_KEY', ' ${KEY:-none}'])(
+    'with the key %s is refused, because references are replaced in files only',
+    (apiKey) => {
+      const input: ConfigInput = {
+        upstreams: { local: { url: 'http://127.0.0.1:8000/v1', apiKey } },
+        models: { from: 'local' },
+      };
+      expect(problemsOf(() => createGateway(input))).toEqual([
+        'upstreams.local.apiKey: a reference, which is replaced in config files only: write the value itself',
+      ]);
+    },
+  );
+
+  test('with a number as a price is refused by what to write', () => {
+    const input: unknown = {
+      upstreams: { local: { url: 'http://127.0.0.1:8000/v1' } },
+      models: { small: { routes: [{ upstream: 'local', model: 'm' }], price: { input: 1e-7, output: 0.6 } } },
+    };
+    expect(problemsOf(() => createGateway(input as ConfigInput))).toEqual([
+      'models.small.price.input: expected USD as a decimal string, not a number: write "0.0000001", because a number can lose digits',
+      'models.small.price.output: expected USD as a decimal string, not a number: write "0.6", because a number can lose digits',
+    ]);
+  });
+});

@@ -1,0 +1,162 @@
+import { describe, expect, test } from 'vitest';
+import { createSanitiser } from '../../../../src/protocol/upstream/words/sanitise.ts';
+
+const prompt = 'Please summarise the merger of Acme and Globex.\nSay "nothing" to the Ünïon.';
+
+function sanitise(
+  message: string,
+  turns: readonly string[] = [prompt, 'hunter2', '你好世界今天好'],
+): string | null {
+  return createSanitiser({
+    turns: turns.map((text) => ({ role: 'user', text })),
+    clientKey: 'Bearer old-client/key!',
+    upstream: () => ({ keys: ['odd Key!77', 'my-own-local-key-1'], hosts: ['vllm:8000', 'inference.mine'] }),
+    names: ['gpt-4o-2024-08-06', 'accounts/fireworks/models/llama-v3', '10.0.0.9'],
+  })(message);
+}
+
+describe('what an upstream says', () => {
+  test.each([
+    'max_tokens is too large: 99999. This model supports at most 4096',
+    'CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 23.69 GiB total capacity)',
+    "This model's maximum context length is 8192 tokens. However, you requested 12345678 tokens (9 in the messages).",
+    "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+    'The model `gpt-9` does not exist or you do not have access to it.',
+    "Invalid 'messages[0].content': string too long, role 'user'.",
+    'ContextWindowExceededError: litellm.BadRequestError: AnthropicException - response_format.json_schema',
+    'meta-llama/Llama-3.1-8B-Instruct, claude-3-5-sonnet-20241022, Qwen/Qwen2.5-Coder-32B-Instruct-AWQ, text/event-stream',
+    'gpt-4o-2024-08-06 or accounts/fireworks/models/llama-v3 at 10.0.0.9 is overloaded',
+    'Use /v1/chat/completions. API key is not valid. Bearer token required; the account must be verified.',
+    'tokens: 4096, limit:4096, max_tokens=5, v1.2.3 at 12:30:45 on 2026-11-22, 50% of 0.25',
+    'The project was archived and the organization is over its quota, in 2.5s.',
+  ])('is kept where it is of use: %s', (message) => {
+    expect(sanitise(message, [])).toBe(message);
+  });
+
+  test.each([
+    [
+      'Incorrect API key provided: sk-proj-abc***********wxyz. See https://x.example/y?z=1.',
+      'Incorrect API key provided: [key]. See [url].',
+    ],
+    [
+      'keys sk-ant-api03-x AIzaSyD-abc gsk_12 xai-9 AKIAIOSFODNN7EXAMPLE hf_x',
+      'keys [key] [key] [key] [key] [key] [key]',
+    ],
+    ['jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.abc, Bearer abcdefghijklmnopqrs', 'jwt [key], Bearer [key]'],
+    [
+      'sk-…abcd and key ending in wxyz; api_key=zzzz; password: correct',
+      '[key] and key ending in [key]; api_key=[key]; password: [key]',
+    ],
+    ['deadbeefdeadbeefdeadbeef QWxhZGRpbjpvcGVuIHNlc2FtZQ9 aaaaaaaaaaaaaaaaaaaaaaaa', '[key] [key] [key]'],
+    ['the odd Key!77 old-client/key! local-key-1 mylocalkey', 'the [key] [key] local-key-1 mylocalkey'],
+    ['own-local-key-1', '[key]'],
+    [
+      'at vllm:8000, inference.mine, api.foo.com/v1/x, 10.2.3.4:80, [2001:db8::1]:443, db-1:5432',
+      'at [host], [host], [host], [host], [[host]]:443, [host]',
+    ],
+    [
+      'connect to redis:6379 or localhost:11434 or a.b-1.svc.cluster.local',
+      'connect to [host] or [host] or [host]',
+    ],
+    ['{"api_key":"abc","organization_id":"acme"}', '{"api_key":"[key]","organization_id":"[id]"}'],
+    ['Organization: Acme, to gpu-node.lab', 'Organization: [id], to [host]'],
+    ['joe.doe+x@example.com', '[email]'],
+    [
+      'File "/usr/lib/x/engine.py", line 10; C:\\Users\\joe\\x ~/.ssh/id src/app/x.py',
+      'File "[path]", line 10; [path] [path] [path]',
+    ],
+    [
+      'in organization org-AbCdEf12 project proj_123456 of account 12345 (123456789012)',
+      'in organization [id] project [id] of account [id] ([id])',
+    ],
+    [
+      'request id: 9f8e7d6c, req_011CSHoEeq, 123e4567-e89b-12d3-a456-426614174000',
+      'request id: [id], [id], [id]',
+    ],
+    [
+      "deployment 'my-gpt4' of arn:aws:bedrock:us-east-1::model/x or projects/12/locations/us",
+      "deployment '[id]' of [id] or [id]",
+    ],
+    ['Ray ID: 8a9b0c1d2e3f4a5b, Request id: req-abc', 'Ray ID: [id], Request id: [id]'],
+    [
+      'getaddrinfo ENOTFOUND inference, connect ECONNREFUSED ::1:8000',
+      'getaddrinfo ENOTFOUND [host], connect ECONNREFUSED [host]',
+    ],
+    ['C:\\My Files\\secret.txt abcd**efgh', '[path] [path] [key]'],
+  ])('hides secrets: %s', (message, shown) => {
+    expect(sanitise(message, [])).toBe(shown);
+  });
+
+  test.each([
+    ['as it is', 'bad: summarise the merger of Acme!', 'bad: [text]!'],
+    ['in capitals and other white space', 'bad: SUMMARISE\n  THE MERGER   of acme', 'bad: [text]'],
+    ['escaped as JSON', String.raw`it: Globex.\nSay \"nothing\" to the \u00dcn\u00efon`, 'it: [text]'],
+    ['escaped twice', String.raw`it: Globex.\\nSay \\\"nothing\\\" to the \\u00dcn\\u00efon`, 'it: [text]'],
+    ['escaped as HTML', 'it: Globex. Say &quot;nothing&quot; to the &#220;n&#xef;on', 'it: [text]'],
+    ['without its accents', 'it: Globex say nothing to the Union', 'it: [text]'],
+    ['cut off in quotation marks', "bad: 'Please sum", "bad: '[text]"],
+    ['in parts', 'bad: "Please summarise the merger ... nothing to the Ünïon."', 'bad: "[text]."'],
+    ['short, in quotation marks', 'bad: "hunter2", Acme', 'bad: "[text]", Acme'],
+    ['short, as a whole turn', 'bad: HUNTER2 given', 'bad: [text] given'],
+    ['a few ideographs', 'bad: 好世界今天好了', 'bad: [text]'],
+  ])('hides the request, quoted %s', (_how, message, shown) => {
+    expect(sanitise(message)).toBe(shown);
+  });
+
+  test('hides even one letter, if that is the whole request and in quotation marks', () => {
+    expect(sanitise("invalid character 'x' in the box", ['x'])).toBe("invalid character '[text]' in the box");
+  });
+
+  test('keeps phrases that a request shares by chance, and names of fields that it mentions', () => {
+    const asked = "My model says that max_tokens is too large. It supports the role 'user'.";
+    expect(sanitise("'max_tokens' is too big for the role 'user'", [asked])).toBe(
+      "'max_tokens' is too big for the role 'user'",
+    );
+  });
+
+  test('drops the last word of a long text, which may be the beginning of a key', () => {
+    const secret = 'sk-'.padEnd(60, 'a1');
+    const text = `${secret} `.repeat(200);
+    expect(sanitise(text, [])).toMatch(/^(\[key\] ?)*…?$/);
+    expect(sanitise('a'.repeat(10_000), [])).toBeNull();
+  });
+
+  test('shows nothing if the request is too long to be searched', () => {
+    expect(sanitise('no', ['x'.repeat(2_097_153)])).toBeNull();
+  });
+});
+
+/** Texts that make a careless pattern try every way to divide them. Each is as long as is read of a message. */
+const hostile = [
+  'a',
+  'A',
+  'x',
+  'aA1-',
+  'a.',
+  'a/',
+  ':',
+  '://',
+  '"\'',
+  'key: ',
+  '\\',
+  '&#',
+  '@',
+  '%',
+  'sk-',
+  ' ',
+  '1',
+  '***',
+  '=',
+  'id ',
+  "'a ",
+].map((part) => part.repeat(4_096).slice(0, 4_095));
+
+test.each(hostile.map((text) => [text.slice(0, 8), text]))(
+  'takes time in proportion to the text and the request, even for %j repeated',
+  (_name, text) => {
+    const long = text.repeat(500);
+    expect(sanitise('no', [long])).toBe('no');
+    // A search that compares each place of the message with each of the request would not end within the test's limit.
+    expect(sanitise(`${text}!`, [long])?.length ?? 0).toBeLessThanOrEqual(400);
+  },
+);
