@@ -21,6 +21,7 @@ const floors: Readonly<Record<string, number>> = {
   tokens: 3,
   pipeline: 2,
   operations: 2,
+  doctor: 2,
   background: 2,
   models: 2,
   protocol: 1,
@@ -34,6 +35,7 @@ const drawnArrows = new Set([
   'background > operations',
   'main.ts > cli',
   'cli > gateway.ts',
+  'cli > composition',
   'gateway.ts > composition',
 ]);
 
@@ -55,7 +57,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     'node:net',
     'node:crypto',
   ],
-  transport: ['undici', 'node:http', 'node:https', 'node:net', 'node:dns'],
+  transport: ['undici', 'node:http', 'node:https', 'node:net', 'node:tls', 'node:dns'],
   storage: [
     'lru-cache',
     'node:crypto',

@@ -7,7 +7,7 @@ export interface Json {
 }
 
 /** The longest line of texts for people, in characters. */
-const maxColumns = 100;
+export const maxColumns = 100;
 
 /** Runs a command's work; a failure becomes one line on standard error and a non-zero exit. */
 export async function report(work: () => Promise<string>): Promise<void> {
@@ -50,15 +50,10 @@ export function writeFields(fields: readonly (readonly [label: string, text: str
 }
 
 /** Breaks a text into lines; a word that is longer than a line is broken, too. */
-function wrap(text: string, columns: number): readonly string[] {
+export function wrap(text: string, columns: number): readonly string[] {
   return (
     text.match(new RegExp(`.{1,${columns}}(?=\\s|$)|.{1,${columns}}`, 'gu'))?.map((line) => line.trim()) ?? [
       '',
     ]
   );
-}
-
-/** Writes a number with its noun, which is in the plural for all numbers but 1. */
-export function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }

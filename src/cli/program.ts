@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { addBackupCommand } from './commands/backup.ts';
 import { addCompletionCommand } from './commands/completion.ts';
 import { addConfigCommands } from './commands/config.ts';
+import { addDoctorCommand } from './commands/doctor.ts';
 import { addHealthCommand } from './commands/health.ts';
 import { addKeysCommands } from './commands/keys.ts';
 import { addRecordsCommands } from './commands/records.ts';
@@ -37,6 +38,7 @@ function createProgram(): Command {
   addServeCommand(program);
   addHealthCommand(program);
   addConfigCommands(program);
+  addDoctorCommand(program);
   addKeysCommands(program);
   addRecordsCommands(program);
   addRequestCommands(program);

@@ -2,7 +2,8 @@ import { AdminRefusal, callAdmin, readList } from './admin-client.ts';
 import { findRequestId } from './find-request.ts';
 import { ageOf, readKey } from './in-flight.ts';
 import type { RunningObject } from './in-flight.ts';
-import { count, writeFields } from './output.ts';
+import { count } from '../shared/count.ts';
+import { writeFields } from './output.ts';
 import type { Json } from './output.ts';
 
 interface UsageObject {

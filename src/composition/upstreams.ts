@@ -185,7 +185,7 @@ export function composeModels(
 }
 
 /** How a model is called at an upstream, in the first of its dialects. The config's check guarantees that both exist. */
-function sourceOf(
+export function sourceOf(
   name: string,
   upstreams: Config['upstreams'],
   { nameSettings, keys }: SourceDetails,

@@ -66,16 +66,22 @@ export function openConnection({ origin }: URL, options: ConnectionOptions): Cli
   return new TrackedClient(new URL(origin), options);
 }
 
+/** Opens sockets to upstreams: within a time, with verified certificates, and never to a refused address. */
+export function createConnector({
+  connectMs,
+  allowLinkLocal,
+  lookup = systemLookup,
+}: ConnectionOptions): ReturnType<typeof buildConnector> {
+  return buildConnector({ timeout: connectMs, lookup: allowLinkLocal ? lookup : refusingLookup(lookup) });
+}
+
 /** A client with one connection at a time, which it hands to every call. */
 class TrackedClient extends Client {
   readonly #connection: UpstreamConnection;
 
-  constructor(origin: URL, { connectMs, allowLinkLocal, lookup = systemLookup }: ConnectionOptions) {
+  constructor(origin: URL, options: ConnectionOptions) {
     const connection = new UpstreamConnection();
-    const connect = buildConnector({
-      timeout: connectMs,
-      lookup: allowLinkLocal ? lookup : refusingLookup(lookup),
-    });
+    const connect = createConnector(options);
     super(origin, {
       allowH2: false,
       headersTimeout: 0,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { count, writeFields, writeTable } from '../../src/cli/output.ts';
+import { writeFields, writeTable } from '../../src/cli/output.ts';
 
 test('a table escapes control characters, and stays aligned', () => {
   const table = writeTable(
@@ -32,8 +32,4 @@ test('labelled texts are wrapped between words at 100 characters, and a longer w
     `       ${'x'.repeat(57)}`,
     String.raw`       a\u{1b}[2J`,
   ]);
-});
-
-test('a count has its noun in the plural for all numbers but 1', () => {
-  expect([0, 1, 2].map((number) => count(number, 'record'))).toEqual(['0 records', '1 record', '2 records']);
 });

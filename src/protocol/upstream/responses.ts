@@ -92,7 +92,8 @@ class ResponsesFrameReader implements FrameReader {
       case 'error':
         return answer.failAsReported(frame['error'] ?? frame);
       default:
-        if (isPlainObject(frame['error'])) answer.failAsReported(frame['error']);
+        // An error event may have the error itself as its data, whose type is that of the error.
+        if (isPlainObject(frame['error']) || name === 'error') answer.failAsReported(frame['error'] ?? frame);
     }
   }
 

@@ -1,0 +1,105 @@
+import { readVariable } from '../config/environment.ts';
+import { checkConfig, environmentConfig, loadConfigFile } from '../config/load.ts';
+import type { Config } from '../config/schema.ts';
+import { namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
+import { examineUpstreams } from '../composition/doctor.ts';
+import type { UpstreamReport } from '../doctor/report.ts';
+import type { SettingNames } from '../domain/call-target.ts';
+import type { DialectName } from '../protocol/upstream/dialects.ts';
+import { parseDuration } from '../shared/duration.ts';
+import { describeError } from './describe-error.ts';
+import { writeBlock, writeJson, writeSummary } from './doctor-table.ts';
+import type { Json } from './output.ts';
+
+/** The options of `doctor`, as commander names them. */
+export interface DoctorOptions extends Json {
+  readonly config?: string;
+  readonly key?: string;
+  readonly keyEnv?: string;
+  readonly model?: string;
+  readonly dialect?: DialectName;
+  readonly timeout?: string;
+  readonly wrongKey?: true;
+}
+
+/** The exit codes of the command. */
+const exitCodes = { clean: 0, fault: 1, wrongUsage: 2 } as const;
+
+/** How long one call may take without `--timeout`. */
+const defaultTimeout = '30s';
+
+/** Examines the upstreams of a URL, a config file or the environment, and prints what is found of each. */
+export async function runDoctor(url: string | undefined, options: DoctorOptions): Promise<void> {
+  try {
+    const { config, nameSettings } = readTargets(url, options);
+    const examination = {
+      model: options.model ?? null,
+      callMs: readTimeout(options.timeout ?? defaultTimeout),
+      triesWrongKey: options.wrongKey === true,
+      triesResponses: url !== undefined && options.dialect === undefined,
+      nameSettings,
+    };
+    const reports: UpstreamReport[] = [];
+    for await (const report of examineUpstreams(config, examination)) {
+      reports.push(report);
+      if (options.json !== true) console.log(writeBlock(report));
+    }
+    console.log(options.json === true ? writeJson(reports) : writeSummary(reports));
+    const hasFault = reports.some(({ status }) => status === 'fault');
+    process.exitCode = hasFault ? exitCodes.fault : exitCodes.clean;
+  } catch (error) {
+    console.error(`textgate: ${describeError(error)}`);
+    process.exitCode = exitCodes.wrongUsage;
+  }
+}
+
+function readTimeout(text: string): number {
+  const timeoutMs = parseDuration(text);
+  if (timeoutMs === null || timeoutMs <= 0) throw new Error('--timeout: expected a duration such as 30s');
+  return timeoutMs;
+}
+
+/** The upstreams to check, and how their settings are called where the operator has written them. */
+interface Targets {
+  readonly config: Config;
+  readonly nameSettings: (upstream: string) => SettingNames;
+}
+
+function readTargets(url: string | undefined, options: DoctorOptions): Targets {
+  if (url !== undefined) return { config: urlConfig(url, options), nameSettings: () => optionNames };
+  if (options.key !== undefined || options.keyEnv !== undefined || options.dialect !== undefined)
+    throw new Error('--key, --key-env and --dialect go with a URL');
+  const file = options.config ?? readVariable(process.env, 'TEXTGATE_CONFIG');
+  return file === undefined
+    ? { config: environmentConfig(process.env), nameSettings: namesInEnvironment }
+    : { config: loadConfigFile(file, process.env), nameSettings: namesInConfig };
+}
+
+function readKey({ key, keyEnv }: DoctorOptions): string | undefined {
+  if (keyEnv === undefined) return key;
+  if (key !== undefined) throw new Error('give either --key or --key-env');
+  const found = readVariable(process.env, keyEnv);
+  if (found === undefined) throw new Error(`the environment variable ${keyEnv} is not set`);
+  return found;
+}
+
+/** The config of an upstream that is given by its URL, and named after its host. */
+function urlConfig(url: string, options: DoctorOptions): Config {
+  if (options.config !== undefined) throw new Error('give either a URL or --config');
+  const name = URL.parse(url)?.host || 'url';
+  const upstream = { url, apiKey: readKey(options), dialects: [options.dialect ?? 'chat'] };
+  try {
+    return checkConfig({ upstreams: { [name]: upstream }, models: { from: name } }, 'the command line');
+  } catch (error) {
+    const named = describeError(error)
+      .replaceAll(`upstreams.${name}.url`, optionNames.url)
+      .replaceAll(`upstreams.${name}.apiKey`, optionNames.apiKey);
+    throw new Error(named, { cause: error });
+  }
+}
+
+const optionNames: SettingNames = {
+  url: 'the URL',
+  apiKey: '--key',
+  allowLinkLocal: 'allowLinkLocal in a config file',
+};

@@ -1,0 +1,91 @@
+import { isDiscovered } from '../config/schema.ts';
+import type { Config } from '../config/schema.ts';
+import { examine } from '../doctor/examine.ts';
+import type { UpstreamReport } from '../doctor/report.ts';
+import type { Target } from '../doctor/target.ts';
+import { withoutSecrets } from '../doctor/without-secrets.ts';
+import { createNetwork } from '../transport/network.ts';
+import { systemClock } from './clock.ts';
+import { followUpstreamKeys } from './upstream-keys.ts';
+import type { UpstreamKeys } from './upstream-keys.ts';
+import { composeUpstreams, sourceOf } from './upstreams.ts';
+import type { NameSettings } from './upstreams.ts';
+
+/** What to examine, and how. */
+export interface DoctorOptions {
+  /** The model to ask; `null` for that of the first route to each upstream, or the first one in its list. */
+  readonly model: string | null;
+  /** How long one call may take, in milliseconds. */
+  readonly callMs: number;
+  /** Whether it is checked that a wrong key is refused. */
+  readonly triesWrongKey: boolean;
+  /** Whether the Responses API is tested at every upstream that has it, whatever the config says. */
+  readonly triesResponses: boolean;
+  /** The names of an upstream's settings for the operator. */
+  readonly nameSettings: NameSettings;
+}
+
+/** Examines the upstreams of a config one after the other, so that their times do not disturb each other. */
+export async function* examineUpstreams(
+  config: Config,
+  options: DoctorOptions,
+): AsyncGenerator<UpstreamReport> {
+  const keys = followUpstreamKeys(config, systemClock, unlogged);
+  const upstreams = composeUpstreams(config, keys, systemClock);
+  const upstreamsWithWrongKey = options.triesWrongKey
+    ? composeUpstreams(config, { keyOf: () => wrongKey }, systemClock)
+    : null;
+  try {
+    for (const [name, { allowLinkLocal, timeouts }] of Object.entries(config.upstreams)) {
+      const connectMs = Math.min(timeouts.connect, options.callMs);
+      const network = createNetwork({ connectMs, allowLinkLocal });
+      const { callMs } = options;
+      const target = targetOf(name, config, options, keys);
+      const report = await examine(target, {
+        upstreams,
+        upstreamsWithWrongKey,
+        network,
+        clock: systemClock,
+        callMs,
+      });
+      yield withoutSecrets(report, target.source.secrets().keys);
+    }
+  } finally {
+    keys.stop();
+    await upstreams.close();
+    await upstreamsWithWrongKey?.close();
+  }
+}
+
+/** A key that no server has. */
+const wrongKey = 'textgate-doctor-wrong-key';
+
+/** A key's file that can't be read again within one examination changes nothing in it. */
+const unlogged = { fault() {}, notice() {} };
+
+function targetOf(
+  name: string,
+  { upstreams, models }: Config,
+  { model, triesResponses, nameSettings }: DoctorOptions,
+  keys: UpstreamKeys,
+): Target {
+  const upstream = upstreams[name];
+  const [dialect, ...others] = upstream?.dialects ?? [];
+  if (upstream === undefined || dialect === undefined) throw new Error('an upstream without a dialect');
+  const isDiscovery = isDiscovered(models);
+  const routed = isDiscovery
+    ? []
+    : Object.values(models).flatMap(({ routes }) =>
+        routes.filter((route) => route.upstream === name).map(({ model }) => model),
+      );
+  return {
+    name,
+    url: upstream.url,
+    source: sourceOf(name, upstreams, { nameSettings, keys }),
+    dialect,
+    triesResponses: dialect !== 'responses' && (triesResponses || others.includes('responses')),
+    model: model ?? routed[0] ?? null,
+    routed,
+    allow: isDiscovery && models.from === name ? models.allow : ['*'],
+  };
+}

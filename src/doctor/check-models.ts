@@ -1,0 +1,83 @@
+import { count } from '../shared/count.ts';
+import { matchName } from '../shared/name-pattern.ts';
+import { nearestName } from '../shared/nearest-name.ts';
+import { classifyStatus } from '../protocol/upstream/classify-error.ts';
+import { readModels } from '../protocol/upstream/read-models.ts';
+import { createSanitiser } from '../protocol/upstream/words/sanitise.ts';
+import { callUpstream, readText } from './ask.ts';
+import { failedCall } from './explain.ts';
+import { quote } from './quote.ts';
+import { ok, warning } from './report.ts';
+import type { Check } from './report.ts';
+import type { DoctorPorts, Target } from './target.ts';
+import { wordsOf } from './words.ts';
+
+/** An upstream's list of models, and what its checks found. */
+export interface CheckedModels {
+  readonly checks: readonly Check[];
+  /** The model to ask; `null` if none is known. */
+  readonly model: string | null;
+  /** The status of the list's answer; `null` without one. */
+  readonly status: number | null;
+}
+
+/** Fetches the list of models, and looks up those that are asked or that the config's routes name. */
+export async function checkModels(target: Target, ports: DoctorPorts): Promise<CheckedModels> {
+  const { upstream, dialect } = target.source;
+  const call = { upstream, method: 'GET', path: dialect.modelsPath, body: null, stream: false } as const;
+  const startedMs = ports.clock.monotonicMs();
+  const answer = await callUpstream(call, ports);
+  const text = answer.kind === 'answer' ? ((await readText(answer)) ?? '') : '';
+  const listed = answer.kind === 'answer' && answer.status === 200 ? readModels(text) : null;
+  const ms = ports.clock.monotonicMs() - startedMs;
+  if (answer.kind === 'answer') answer.release();
+  const status = answer.kind === 'answer' ? answer.status : null;
+  if (listed !== null) {
+    const names = listed.map(({ name }) => name);
+    return { ...findModels(target, names, ms), status };
+  }
+  const check = failedCall('models', call, answer, target, ports);
+  const failed = { ...check, detail: check.detail + wordsIn(text, status, target), ms };
+  // Many servers have no list, and need none if the models are named.
+  const isNeeded = target.model === null || status === null;
+  return { checks: [isNeeded ? failed : { ...failed, status: 'warning' }], model: target.model, status };
+}
+
+/** What an error body says. */
+function wordsIn(body: string, status: number | null, { source }: Target): string {
+  if (status === null || status < 300) return '';
+  const sanitise = createSanitiser({ turns: [], clientKey: '', upstream: source.secrets, names: [] });
+  return wordsOf(classifyStatus(status, body, null, sanitise));
+}
+
+function findModels(
+  { model, routed, allow }: Target,
+  names: readonly string[],
+  ms: number,
+): Omit<CheckedModels, 'status'> {
+  const offered = names.find((name) => allow.some((pattern) => matchName(pattern, name) !== null));
+  const asked = model ?? offered ?? null;
+  const wanted = [...new Set([...(model === null ? [] : [model]), ...routed])];
+  const known = new Set(names);
+  const missing = wanted.filter((name) => !known.has(name.replace(/^models\//, '')));
+  const list =
+    names.length === 0
+      ? warning('models', 'the list of models is empty', 'Load a model in the server.', ms)
+      : ok('models', `${count(names.length, 'model')} listed${askedFrom(asked, model)}`, ms);
+  return { checks: [list, ...missing.map((name) => missingModel(name, names))], model: asked };
+}
+
+function askedFrom(asked: string | null, chosen: string | null): string {
+  if (asked === null) return ', none of them allowed';
+  return chosen === null ? `; the first one is asked: ${quote(asked)}` : `; ${quote(asked)} is asked`;
+}
+
+function missingModel(name: string, names: readonly string[]): Check {
+  const nearest = nearestName(name, names);
+  const hint = nearest === null ? '' : ` (did you mean ${quote(nearest)}?)`;
+  return warning(
+    'model',
+    `${quote(name)} is not in the list of models${hint}`,
+    'Correct the name of the model, or check that the server has it.',
+  );
+}

@@ -1,0 +1,19 @@
+import type { UpstreamFault } from './upstreams.ts';
+
+/** What was agreed on a TLS connection. */
+export interface TlsSession {
+  /** The protocol's name, such as `TLSv1.3`. */
+  readonly version: string;
+  /** When the certificate expires, in milliseconds since 1970. */
+  readonly expiresMs: number;
+}
+
+/** Opens connections to an upstream's origin without sending anything on them, and closes them. */
+export interface Network {
+  /** The addresses of the URL's host; a link-local one is a fault unless it is allowed. */
+  resolve(url: URL): Promise<readonly string[] | UpstreamFault>;
+  /** Opens a TCP connection; returns the address that accepted it. */
+  connect(url: URL): Promise<string | UpstreamFault>;
+  /** Opens a TLS connection and verifies the certificate. */
+  secure(url: URL): Promise<TlsSession | UpstreamFault>;
+}

@@ -1,0 +1,153 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createResponsesStreamWriter } from '../../src/protocol/responses/write-stream.ts';
+import { createResponsesResultWriter } from '../../src/protocol/responses/write-result.ts';
+import { identity, noExtras, plainUsage } from '../support/answers.ts';
+import { checkNamed, examineUrl, findings, playProvider, sendEvents } from '../support/examine.ts';
+import { cut, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+let upstream: ScriptedUpstream;
+beforeAll(async () => void (upstream = await startUpstream()));
+afterAll(() => upstream.close());
+
+/** The events of our own answer, which are the model of a well-behaved one. */
+const writer = createResponsesStreamWriter(identity, noExtras);
+const finished = { kind: 'finished', reason: 'stop', rawReason: 'stop', usage: plainUsage } as const;
+const good = writer.delta('Hi') + writer.delta(' there') + writer.finish(finished, 1_800_000_001);
+const events = good.split('\n\n').map((event) => `${event}\n\n`);
+const failing = createResponsesStreamWriter(identity, noExtras);
+const opened = failing.delta('Hi');
+const error = { message: 'CUDA out of memory', type: 'server_error', param: null, code: null };
+const event = (type: string, fields: object): string =>
+  `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
+const failed = event('response.failed', { response: { status: 'failed', error } });
+
+const bodyWriter = createResponsesResultWriter(identity, noExtras);
+const body = bodyWriter.delta('Hi there') + bodyWriter.finish(finished, 1_800_000_001);
+
+/** Examines a provider of both protocols with this Responses stream. */
+async function examineResponses(stream: string, whole = body) {
+  playProvider(upstream, {
+    elsewhere: (response, path, asked) => {
+      if (path !== '/v1/responses') return sendJson(response, 404, '{}');
+      if (asked.stream === true) sendEvents(response, stream);
+      else sendJson(response, 200, whole);
+    },
+  });
+  return examineUrl(upstream.url, { triesResponses: true });
+}
+
+describe('the Responses API is tested beside Chat Completions', () => {
+  test('with no finding for answers like our own, [DONE] or not', async () => {
+    expect(findings(await examineResponses(good))).toEqual([]);
+    const report = await examineResponses(`${good}data: [DONE]\n\n`);
+    expect(findings(report)).toEqual([]);
+    expect(report.checks.map(({ id }) => id)).toContain('responses.usage');
+  });
+
+  test('and skipped where it is missing', async () => {
+    playProvider(upstream);
+    const report = await examineUrl(upstream.url, { triesResponses: true });
+    expect(findings(report)).toEqual([]);
+    expect(checkNamed(report, 'responses.stream')).toMatchObject({
+      status: 'skipped',
+      detail: 'there is no Responses API at this URL (status 404)',
+    });
+  });
+
+  test('only if the config names it', async () => {
+    playProvider(upstream);
+    upstream.seen.splice(0);
+    await examineUrl(upstream.url);
+    expect(upstream.seen.map(({ path }) => path)).not.toContain('/v1/responses');
+    await examineUrl(upstream.url, { upstream: { dialects: ['chat', 'responses'] } });
+    expect(upstream.seen.map(({ path }) => path)).toContain('/v1/responses');
+  });
+});
+
+describe('a fault of a Responses stream is named', () => {
+  test.each<[string, string, string]>([
+    ['response.failed alone', opened + failed, 'error_in_answer'],
+    ['a flat error', opened + event('error', { ...error, type: 'error' }), 'error_in_answer'],
+    ['a bare error', opened + event('error', error), 'error_in_answer'],
+    ['a nested error', opened + event('error', { error }), 'error_in_answer'],
+    ['an error, then response.failed', opened + event('error', { error }) + failed, 'error_in_answer'],
+    ['no terminal event', events.slice(0, -2).join(''), 'cut_off'],
+    [
+      'a terminal event without its status',
+      opened + event('response.incomplete', { response: {} }),
+      'error_in_answer',
+    ],
+    [
+      'a text that differs from its deltas',
+      good.replaceAll('"text":"Hi there"', '"text":"Ho there"'),
+      'invalid',
+    ],
+  ])('%s', async (_name, stream, rule) => {
+    const report = await examineResponses(stream);
+    expect(report.status).toBe('fault');
+    expect(checkNamed(report, `responses.stream.${rule}`).status).toBe('fault');
+    expect(checkNamed(report, 'chat.stream').status).toBe('ok');
+  });
+
+  test('a connection that breaks', async () => {
+    playProvider(upstream, {
+      elsewhere: (response, _path, asked) => {
+        if (asked.stream !== true) return sendJson(response, 200, body);
+        sendStream(response, [opened]);
+        setTimeout(() => cut(response, 'rst'), 20);
+      },
+    });
+    const report = await examineUrl(upstream.url, { triesResponses: true });
+    expect(checkNamed(report, 'responses.stream.broken').status).toBe('fault');
+  });
+
+  test.each<[string, string, string]>([
+    [
+      'a gap in the sequence numbers',
+      good.replace('"sequence_number":5', '"sequence_number":6'),
+      'sequence_numbers',
+    ],
+    [
+      'no response.created',
+      events
+        .slice(1)
+        .join('')
+        .replaceAll(/"sequence_number":(\d+)/g, (_all, n) => `"sequence_number":${Number(n) - 1}`),
+      'first_event',
+    ],
+    ['an id that changes', good.replace('"item_id":"msg_', '"item_id":"other_'), 'changing_id'],
+    [
+      'event lines that are wrong',
+      good.replace('event: response.in_progress', 'event: message'),
+      'event_names',
+    ],
+    [
+      'an item that is not closed',
+      good.replaceAll('response.output_item.done', 'response.output_item.other'),
+      'unclosed_item',
+    ],
+    [
+      'no text in the last object',
+      good.replace(/"output":\[\{[^]*?\],"parallel/, '"output":[],"parallel'),
+      'text_differs',
+    ],
+    [
+      'no closing text',
+      good.replaceAll('response.output_text.done', 'response.output_text.other'),
+      'text_differs',
+    ],
+    ['an object without its fields', good.replaceAll('"tool_choice":"auto",', ''), 'missing_fields'],
+    ['events after the end', good + events[5], 'duplicate_terminal'],
+  ])('%s is a warning', async (_name, stream, rule) => {
+    const report = await examineResponses(stream);
+    expect(checkNamed(report, `responses.stream.${rule}`).status).toBe('warning');
+    expect(report.status).toBe('warning');
+  });
+
+  test('a whole answer without its fields is a warning', async () => {
+    const report = await examineResponses(good, body.replace('"metadata":{}', '"other":{}'));
+    expect(findings(report)).toEqual([{ id: 'responses.whole.missing_fields', status: 'warning' }]);
+    expect(checkNamed(report, 'responses.whole.missing_fields').detail).toMatch(/lacks metadata/);
+  });
+});
