@@ -66,7 +66,7 @@ const unlogged = { fault() {}, notice() {} };
 function targetOf(
   name: string,
   { upstreams, models }: Config,
-  { model, triesResponses, nameSettings }: DoctorOptions,
+  { model: wanted, triesResponses, nameSettings }: DoctorOptions,
   keys: UpstreamKeys,
 ): Target {
   const upstream = upstreams[name];
@@ -84,7 +84,7 @@ function targetOf(
     source: sourceOf(name, upstreams, { nameSettings, keys }),
     dialect,
     triesResponses: dialect !== 'responses' && (triesResponses || others.includes('responses')),
-    model: model ?? routed[0] ?? null,
+    model: wanted ?? routed[0] ?? null,
     routed,
     allow: isDiscovery && models.from === name ? models.allow : ['*'],
   };

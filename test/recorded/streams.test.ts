@@ -74,8 +74,8 @@ const codes: Readonly<Record<number, string>> = {
 
 function codeOf({ status, bytes }: Recording): string | undefined {
   const text = bytes.toString('utf8');
-  if (/API key not valid|"message": "[^"]*location is not supported/.test(text)) return 'upstream_auth';
-  if (status === 404) return /models?\b/.test(text) ? 'model_not_found' : 'upstream_error';
+  if (/API key not valid|location is not supported/.test(text)) return 'upstream_auth';
+  if (status === 404 && /model/i.test(text)) return 'model_not_found';
   const isTooLong = /prompt is too long|token count .* exceeds/.test(text) && status === 400;
   return isTooLong ? 'context_length_exceeded' : codes[status];
 }
