@@ -3,7 +3,6 @@ import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
 import { defaultAdminPort, defaultHost } from '../config/default-addresses.ts';
 import { ConfigError } from '../config/load.ts';
 import { readLogSettings } from '../config/log-settings.ts';
-import { namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
 import type { Config } from '../config/schema.ts';
 import type { ComposedGateway, Gateway } from '../gateway.ts';
 import type { FetchedModelList } from '../models/model-discovery.ts';
@@ -11,7 +10,7 @@ import { openStandardStream } from '../telemetry/log-destination.ts';
 import type { LogDestination } from '../telemetry/log-destination.ts';
 import { describeError } from './describe-error.ts';
 import { describeStartError } from './describe-start-error.ts';
-import { loadServeConfig } from './serve-config.ts';
+import { loadServeConfig, settingNamesFor } from './serve-config.ts';
 import type { ServeOptions } from './serve-config.ts';
 import { reachable } from './reachable.ts';
 import { serveCommand } from './serve-command.ts';
@@ -35,7 +34,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const gateway = composeGateway(
       config,
       { adminToken, ...readLogSettings(process.env) },
-      options.config === undefined ? namesInEnvironment : namesInConfig,
+      settingNamesFor(options),
     );
     isShuttingDown = endOnSignalOrFault(gateway, stderr);
     for (const signal of endingSignals) process.off(signal, exitAtOnce);

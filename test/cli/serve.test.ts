@@ -222,6 +222,19 @@ describe('textgate', () => {
     expect(stderr).toContain('does not answer on http://127.0.0.1:1');
   });
 
+  test('reports that another server answers at the admin address', async () => {
+    const other = await startUpstream();
+    other.play((response) => void response.end('<html>'));
+    const environment = { TEXTGATE_ADMIN_URL: other.url, TEXTGATE_ADMIN_TOKEN: 'x' };
+    const { code, stderr } = await startTextgate(['keys', 'list'], makeTemporaryFolder(), environment)
+      .finished;
+    expect([code, stderr]).toEqual([
+      1,
+      `textgate: ${other.url} is not the admin listener of a gateway: set TEXTGATE_ADMIN_URL to its address\n`,
+    ]);
+    await other.close();
+  });
+
   test('prints help, and suggests a command for a misspelled one', async () => {
     const folder = makeTemporaryFolder();
     expect(await startTextgate(['--help'], folder).finished).toMatchObject({ code: 0 });
