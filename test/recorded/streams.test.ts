@@ -68,6 +68,7 @@ const codes: Readonly<Record<number, string>> = {
   400: 'invalid_value',
   401: 'upstream_auth',
   403: 'upstream_auth',
+  404: 'upstream_error',
   429: 'upstream_rate_limited',
   500: 'upstream_error',
 };
