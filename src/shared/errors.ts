@@ -132,12 +132,15 @@ export interface ErrorBody {
   readonly upstream?: UpstreamError;
 }
 
-/** Text in the form of an API key of ours; its hyphens may be percent-encoded, as in a path. */
-const keys = /sk(?:-|%2d)tg(?:-|%2d)[\w%-]*/gi;
+/**
+ * Text in the form of an API key: of ours, or of an older gateway that is declared here, as far as those begin with `sk-`.
+ * Hyphens may be percent-encoded, as in a path.
+ */
+const keys = /sk(?:-|%2d)(tg)(?:-|%2d)[\w%-]*|(?<![a-z0-9])sk(?:-|%2d)[\w%-]{16,}/gi;
 
 /** Masks keys: a refusal may quote a path or a name that contains one by mistake, and clients log and display refusals. */
 function withoutKeys(text: string): string {
-  return text.replace(keys, 'sk-tg-…');
+  return text.replace(keys, (_key, ours?: string) => (ours === undefined ? 'sk-…' : 'sk-tg-…'));
 }
 
 /** The `error` object that clients of either protocol get, in an HTTP body or in a stream's failure frame. */

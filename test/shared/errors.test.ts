@@ -87,6 +87,16 @@ describe('an error body', () => {
     expect(body).toMatchObject({ message: shown, param: 'sk-tg-…' });
   });
 
+  test.each([
+    ['at /v1/sk-Yq3vT9LmW0zKc7Rb1/more', 'at /v1/sk-…/more'],
+    ["The model 'sk-proj-Yq3vT9LmW0zKc7Rb1'", "The model 'sk-…'"],
+    ['at /v1/sk%2DYq3vT9LmW0zKc7Rb1', 'at /v1/sk-…'],
+    ['Unknown parameter: risk-assessment-threshold', 'Unknown parameter: risk-assessment-threshold'],
+    ["The model 'sk-small'", "The model 'sk-small'"],
+  ])('masks an API key of an older gateway: %s', (message, shown) => {
+    expect(errorBody(refuse('unknown_parameter', message)).message).toBe(shown);
+  });
+
   test('has exactly the four fields of the envelope, in order', () => {
     const body = errorBody(refuse('invalid_type', 'wrong', { param: 'messages[0]' }));
     expect(JSON.stringify(body)).toBe(
