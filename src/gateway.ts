@@ -1,31 +1,38 @@
 import { randomUUID } from 'node:crypto';
-import { Router } from 'express';
 import { createActiveServices } from './composition/active-services.ts';
 import { systemClock } from './composition/clock.ts';
 import { createListeners } from './composition/listeners.ts';
+import { createManagement } from './composition/management.ts';
+import type { Management } from './composition/management.ts';
 import { createProcessServices } from './composition/process-services.ts';
 import { readTracingSettings } from './config/environment.ts';
 import { checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema.ts';
-import type { KeySettings } from './domain/api-key.ts';
 import type { Clock } from './domain/ports/clock.ts';
-import type { IssuedKey } from './operations/manage-keys.ts';
+import { answerFetch } from './http/answer-fetch.ts';
+import { createNodeHandler } from './http/standalone.ts';
+import type { NodeHandler, RunRoutes } from './http/standalone.ts';
 import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts';
 import { isRefusal } from './shared/errors.ts';
 import { createLog } from './telemetry/logger.ts';
 
-export type { ConfigInput } from './config/schema.ts';
-
-/** A running gateway. Its routers can be mounted in any Express 5 app; `listen` opens servers for them. */
-export interface Gateway {
-  /** The paths under `/v1`. */
-  readonly router: Router;
+/**
+ * A running gateway: `router` and `fetch` serve its paths inside an app, `listen` opens servers for them. The methods of
+ * `Management` do from code what the admin API does.
+ */
+export interface Gateway extends Management {
+  /** The paths under `/v1` and the passthrough paths; other requests go to `next`. */
+  readonly router: NodeHandler;
   /** `/metrics`, the health probes and `/admin`: for operators, not for the public. */
-  readonly admin: Router;
+  readonly admin: NodeHandler;
+  /**
+   * Serves the paths of `router` for hosts with the Fetch API, such as Hono and Next; every other path is a 404.
+   * Resolves with the head of the answer; a body that breaks off is an error of its stream. The client counts as
+   * disconnected when `request.signal` is raised or the body is cancelled.
+   */
+  readonly fetch: (request: Request) => Promise<Response>;
   /** Opens both listeners of the config; resolves with their addresses once the database is open. */
   listen(): Promise<{ readonly url: string; readonly adminUrl: string }>;
-  /** Creates a key. Clients present its `secret`, which is returned only here. */
-  createKey(name: string, settings?: KeySettings): Promise<IssuedKey>;
   /** Whether any key exists. */
   hasKeys(): Promise<boolean>;
   /** The names of the models on offer; none until the upstream that lists them has answered. */
@@ -82,14 +89,15 @@ export function composeGateway(config: Config, options: GatewayOptions): Compose
   const clock = options.clock ?? systemClock;
   const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination);
   const processServices = createProcessServices(config, readTracingSettings(), clock, log);
-  const { storage, keyManagement, inFlight, tokens } = processServices;
+  const { storage, inFlight, tokens } = processServices;
   const { metrics } = processServices.observability;
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
   const active = createActiveServices(config, processServices, adminToken);
 
-  const router = Router().use((...call) => active.current.router(...call));
-  const admin = Router().use((...call) => active.current.admin(...call));
-  const listeners = createListeners(router, admin, processServices, () => active.current.config);
+  const publicRoutes: RunRoutes = (...call) => active.current.router(...call);
+  const adminRoutes: RunRoutes = (...call) => active.current.admin(...call);
+  const listeners = createListeners(publicRoutes, adminRoutes, processServices, () => active.current.config);
+  const router = createNodeHandler(publicRoutes, processServices.prepare);
 
   let closing: Promise<void> | null = null;
   const close = async (endRequests: () => Promise<void>): Promise<void> => {
@@ -113,10 +121,11 @@ export function composeGateway(config: Config, options: GatewayOptions): Compose
   };
 
   return {
+    ...createManagement(() => active.current),
     router,
-    admin,
+    admin: createNodeHandler(adminRoutes, processServices.prepare),
+    fetch: (request) => answerFetch(request, router),
     failed: storage.engine.lost,
-    createKey: (name, settings) => keyManagement.issue(name, settings),
     hasKeys: async () => (await storage.store.countKeys()) > 0,
     async modelNames() {
       const offered = await active.current.models.catalogue.list();

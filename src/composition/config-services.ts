@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Router } from 'express';
 import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { isDiscovered } from '../config/schema.ts';
 import type { Config } from '../config/schema.ts';
@@ -9,6 +8,7 @@ import { createAdminRouter } from '../http/admin-router.ts';
 import type { AdminPorts } from '../http/admin-router.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';
 import { createPublicRouter } from '../http/public-router.ts';
+import type { RunRoutes } from '../http/standalone.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { ActiveConfig, ProcessServices } from './process-services.ts';
@@ -19,9 +19,11 @@ import type { PreviousModels, Models } from './upstreams.ts';
 export interface ConfigServices extends ActiveConfig {
   readonly config: Config;
   /** The public paths. */
-  readonly router: Router;
+  readonly router: RunRoutes;
   /** The operators' paths. */
-  readonly admin: Router;
+  readonly admin: RunRoutes;
+  /** What operators may do with keys and requests. */
+  readonly administration: Pick<AdminPorts, 'keys' | 'records'>;
   readonly models: Models;
   /** Stops its probes, because another config is in force. Requests that run over it go on. */
   stopBackgroundWork(): void;
@@ -52,9 +54,13 @@ export function createConfigServices(
   const isCooling = (name: string): boolean => health.coolingMs(name) > 0;
   const readStates = <State>(read: (name: string) => State): Readonly<Record<string, State>> =>
     Object.fromEntries(Object.keys(config.upstreams).map((name) => [name, read(name)]));
+  const adminPorts = composeAdminPorts(ports, processServices, adminToken, () =>
+    readStates((name) => (isCooling(name) ? 'asked for a pause' : shownStates[health.state(name)])),
+  );
   return {
     config,
     models,
+    administration: adminPorts,
     lowBalanceNanos: config.limits.lowBalance,
     upstreamStates: () => readStates((name) => (isCooling(name) ? 'open' : health.state(name))),
     router: createPublicRouter(
@@ -64,11 +70,7 @@ export function createConfigServices(
       processServices.prepare,
       config.server.maxBody,
     ),
-    admin: createAdminRouter(
-      composeAdminPorts(ports, processServices, adminToken, () =>
-        readStates((name) => (isCooling(name) ? 'asked for a pause' : shownStates[health.state(name)])),
-      ),
-    ),
+    admin: createAdminRouter(adminPorts),
     stopBackgroundWork: stopProbes,
     async close() {
       stopProbes();
@@ -142,6 +144,7 @@ function composeAdminPorts(
     },
     records: {
       listRecords: (filter, limit, cursor) => storage.store.listRecords(filter, limit, cursor),
+      findRecord: (requestId, keyId) => storage.store.findRecord(requestId, keyId),
       running: inFlight,
     },
     maintenance,

@@ -1,8 +1,9 @@
-import { Router } from 'express';
 import { connectionLimits, readDescriptorLimit } from '../config/connection-limits.ts';
 import type { Config } from '../config/schema.ts';
 import { createPageGuard } from '../http/page-guard.ts';
+import { createRouter } from '../http/router.ts';
 import { createHttpServer, startListening } from '../http/server.ts';
+import type { RunRoutes } from '../http/standalone.ts';
 import { nextId } from './next-id.ts';
 import type { ProcessServices } from './process-services.ts';
 
@@ -20,8 +21,8 @@ export interface Listeners {
 
 /** Creates both listeners, not yet open. `config` reads the config in force, whose connection limits apply at once. */
 export function createListeners(
-  router: Router,
-  admin: Router,
+  router: RunRoutes,
+  admin: RunRoutes,
   { prepare, clock, observability }: ProcessServices,
   config: () => Config,
 ): Listeners {
@@ -29,7 +30,7 @@ export function createListeners(
   const limits = () => connectionLimits(config().server, descriptors);
   const shared = { nextId, clock, prepare, onRefused: observability.onConnectionRefused };
   const publicServer = createHttpServer(router, { ...shared, limits: () => limits().public });
-  const adminServer = createHttpServer(Router().use(createPageGuard(config().admin.host), admin), {
+  const adminServer = createHttpServer(createRouter().use(createPageGuard(config().admin.host), admin), {
     ...shared,
     limits: () => limits().admin,
   });

@@ -1,8 +1,10 @@
-import type { ErrorRequestHandler, Request, RequestHandler } from 'express';
 import { refuse } from '../shared/errors.ts';
+import { isWellFormed } from '../domain/api-key.ts';
 import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
+import { readBearer } from '../pipeline/authenticate.ts';
 import { sendRefusal } from './respond.ts';
+import type { ErrorRequestHandler, Request, RequestHandler } from './router.ts';
 
 /** How much of a method and of a path an error message quotes, in characters. */
 const maxQuotedMethod = 16;
@@ -21,11 +23,31 @@ const knownBelowV1 = /^\/(chat\/completions|responses|models|key)(\/|$)/;
 
 /** Answers 404 on an unknown path. */
 export const unknownUrl: RequestHandler = (request, response) => {
-  const path = shortenPath(request);
-  const advice = knownBelowV1.test(path) ? `Did you mean /v1${path}?` : 'Check the path for typos.';
-  const message = `Unknown request URL: ${shortenMethod(request)} ${path}. ${advice}`;
+  const corrected = pathWithV1(request);
+  const advice = corrected === null ? 'Check the path for typos.' : `Did you mean ${corrected}?`;
+  const message = `Unknown request URL: ${shortenMethod(request)} ${shortenPath(request.originalUrl)}. ${advice}`;
   sendRefusal(response, refuse('unknown_url', message));
 };
+
+/**
+ * Answers 404 to a client of the gateway that left out the `/v1`, which would get a page of the surrounding app
+ * otherwise. The app may have a path of the same name: only a request with a key of the gateway is answered here.
+ */
+export function suggestV1(prepare: RequestHandler): RequestHandler {
+  return (request, response, next) => {
+    const isClient = isWellFormed(readBearer(request.headers.authorization) ?? '');
+    if (!isClient || pathWithV1(request) === null) return next();
+    prepare(request, response, () => unknownUrl(request, response, next));
+  };
+}
+
+/** The path with the `/v1` that it lacks, below the path where the router is mounted; `null` for any other path. */
+function pathWithV1({ url, originalUrl }: Request): string | null {
+  const path = shortenPath(url);
+  const whole = shortenPath(originalUrl);
+  const mount = whole.endsWith(path) ? whole.slice(0, -path.length) : '';
+  return knownBelowV1.test(path) && !mount.endsWith('/v1') ? `${mount}/v1${path}` : null;
+}
 
 /** Answers an error that a route threw: a path that can't be decoded, a storage error, or a fault of the gateway. */
 export function refuseFaults(onFault: ReportFault): ErrorRequestHandler {
@@ -45,6 +67,6 @@ function shortenMethod({ method }: Request): string {
 }
 
 /** Without the query, which may hold secrets. */
-function shortenPath({ originalUrl }: Request): string {
-  return (originalUrl.split('?', 1)[0] ?? '').slice(0, maxQuotedPath);
+function shortenPath(url: string): string {
+  return (url.split('?', 1)[0] ?? '').slice(0, maxQuotedPath);
 }

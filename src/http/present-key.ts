@@ -12,7 +12,7 @@ export interface KeyDefaults {
 }
 
 /** A key as JSON for operators and its holder: with defaults filled in, and never with its secret. */
-export function presentKey(key: ApiKey, account: Account, inFlight: number, defaults: KeyDefaults): object {
+export function presentKey(key: ApiKey, account: Account, inFlight: number, defaults: KeyDefaults) {
   const { concurrency, requestsPerMinute, queueWaitMs } = { ...defaults.limits, ...key.limits };
   return {
     id: key.id,
@@ -29,7 +29,7 @@ export function presentKey(key: ApiKey, account: Account, inFlight: number, defa
 }
 
 /** A key's account as JSON, in USD. */
-export function presentAccount({ balanceNanos, heldNanos, spentNanos }: Account): object {
+export function presentAccount({ balanceNanos, heldNanos, spentNanos }: Account) {
   return {
     balance: balanceNanos === null ? null : formatUsd(balanceNanos),
     held: formatUsd(heldNanos),

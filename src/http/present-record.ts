@@ -5,7 +5,7 @@ import type { Usage } from '../protocol/text.ts';
 import { isoTime } from './iso-time.ts';
 
 /** A consumption record as JSON for operators and the key's holder: the receipt of one request. */
-export function presentRecord(record: ConsumptionRecord): object {
+export function presentRecord(record: ConsumptionRecord) {
   const { usage, price } = record;
   return {
     request_id: record.requestId,
@@ -39,7 +39,10 @@ export function presentRecord(record: ConsumptionRecord): object {
   };
 }
 
-function presentUsage(usage: Usage | null): object | null {
+/** A consumption record as JSON. */
+export type PresentedRecord = ReturnType<typeof presentRecord>;
+
+function presentUsage(usage: Usage | null) {
   if (usage === null) return null;
   return {
     input_tokens: usage.inputTokens,

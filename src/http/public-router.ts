@@ -1,5 +1,3 @@
-import { Router } from 'express';
-import type { Request, RequestHandler, Response } from 'express';
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Protocol } from '../protocol/text.ts';
@@ -13,9 +11,11 @@ import type { OwnKeyPorts } from './own-key-routes.ts';
 import { HttpClientConnection, authenticateRequest } from './http-client-connection.ts';
 import { createPassthroughRouter } from './passthrough.ts';
 import type { Passthrough, PassthroughMiddlewares } from './passthrough.ts';
-import { methodNotAllowed, refuseFaults, unknownUrl } from './fallback-handlers.ts';
+import { methodNotAllowed, refuseFaults, suggestV1, unknownUrl } from './fallback-handlers.ts';
 import { requestIdOf } from './request-id.ts';
 import { sendAnswer } from './respond.ts';
+import { createRouter } from './router.ts';
+import type { Request, RequestHandler, Response, Router } from './router.ts';
 
 /** Creates the routes under `/v1` and the passthrough paths. All other paths are left to the surrounding app. */
 export function createPublicRouter(
@@ -25,7 +25,7 @@ export function createPublicRouter(
   prepare: RequestHandler,
   maxBodyBytes: number,
 ): Router {
-  const router = Router({ caseSensitive: true });
+  const router = createRouter({ caseSensitive: true });
   router.use(
     createPassthroughRouter(passthrough.paths, passthrough.middlewares, ports, prepare, maxBodyBytes),
   );
@@ -49,6 +49,7 @@ export function createPublicRouter(
   router.all('/v1/models/*id', methodNotAllowed('GET, HEAD'));
   router.use(createOwnKeyRoutes(ownKey));
   router.use('/v1', unknownUrl);
+  router.use(suggestV1(prepare));
   router.use(refuseFaults(ports.telemetry.fault));
   return router;
 }

@@ -36,9 +36,11 @@ export function selectRecords(filter: RecordFilter, limit: number, before: Recor
   };
 }
 
-/** One record of one key. */
-export function selectRecord(requestId: string, keyId: string): Statement {
-  return { sql: 'SELECT * FROM records WHERE request_id = ? AND key_id = ?', values: [requestId, keyId] };
+/** One record, of one key or of any. */
+export function selectRecord(requestId: string, keyId: string | null): Statement {
+  const sql = 'SELECT * FROM records WHERE request_id = ?';
+  if (keyId === null) return { sql, values: [requestId] };
+  return { sql: `${sql} AND key_id = ?`, values: [requestId, keyId] };
 }
 
 export function readRecord(row: Row): ConsumptionRecord {
