@@ -16,9 +16,10 @@ type HeaderValues = Readonly<Record<string, string | number | readonly string[] 
 type Written = (error?: Error | null) => void;
 
 /**
- * The part of Node's `ServerResponse` that the routes use, over a `Response` of the Fetch API. A write is done when the
- * reader of the body has taken its bytes, so a reader that stops pauses the upstream, and nothing that was written is
- * lost when the answer is torn down behind it. An answer that breaks off is an error of the body, never its end.
+ * The part of Node's `ServerResponse` that the routes use, over a `Response` of the Fetch API. Before the end, a write is
+ * done when the reader of the body has taken its bytes: so a reader that stops pauses the upstream, and nothing that was
+ * written is lost when the answer is torn down behind it. An answer that breaks off is an error of the body, never its
+ * end.
  */
 export class FetchResponse extends Writable {
   readonly req: IncomingMessage;
@@ -77,6 +78,13 @@ export class FetchResponse extends Writable {
     this.#opening.resolve(new Response(body, { status, headers: this.#headers }));
   }
 
+  /** Ends the answer without a wait for its reader, as a socket would: an ended body keeps what is queued. */
+  override end(...last: readonly unknown[]): this {
+    super.end(...(last as []));
+    this.#deliverWaiting?.();
+    return this;
+  }
+
   override _write(chunk: Buffer, _encoding: BufferEncoding, written: Written): void {
     this.#deliver(chunk, written);
   }
@@ -128,6 +136,6 @@ export class FetchResponse extends Writable {
       body.enqueue(new Uint8Array(bytes));
       written();
     };
-    if (this.#isPulled) this.#deliverWaiting();
+    if (this.#isPulled || this.writableEnded) this.#deliverWaiting();
   }
 }
