@@ -15,7 +15,7 @@ export async function answerFetch(source: Request, serve: NodeHandler): Promise<
   // The routes see by the state of the request that its body was consumed before them.
   if (source.bodyUsed) await once(request.resume(), 'end');
   const response = new FetchResponse(request);
-  const leave = (): void => void response.destroy();
+  const leave = (): void => void response.destroy(signal.reason instanceof Error ? signal.reason : undefined);
   signal.addEventListener('abort', leave);
   response.once('close', () => {
     signal.removeEventListener('abort', leave);

@@ -99,10 +99,11 @@ export class FetchResponse extends Writable {
     finished();
   }
 
-  override _destroy(_error: Error | null, destroyed: Written): void {
+  /** An error is the reason of a client that left; the gateway breaks off without one. */
+  override _destroy(reason: Error | null, destroyed: Written): void {
     this.#deliverWaiting = null;
     if (!this.writableFinished) {
-      const broken = new Error('The answer broke off before its end.');
+      const broken = reason ?? new Error('The answer broke off before its end.');
       this.#body?.error(broken);
       if (!this.#isOpen) this.#opening.reject(broken);
     }

@@ -68,7 +68,7 @@ describe('from code', () => {
     const running = await own.inFlight();
     expect(running.data).toHaveLength(1);
     expect(running).toEqual(await readAdmin('/in-flight'));
-    const [{ request_id: id = '' } = {}] = running.data;
+    const id = String(running.data[0]?.request_id);
     expect(await own.cancel(id)).toEqual({ request_id: id, cancelled: true });
     await (await answer).text();
     await eventually('it is settled', async () => (await own.records.get(id)).outcome === 'cancelled');

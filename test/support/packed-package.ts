@@ -1,8 +1,9 @@
 import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { makeTemporaryFolder } from './temporary-folder.ts';
@@ -26,10 +27,12 @@ export interface InstalledPackage {
   /** The paths in the package. */
   readonly files: readonly string[];
   write(file: string, text: string): void;
-  /** Type-checks files under strict rules; rejects with the compiler's output. */
-  typeCheck(files: readonly string[], options: object): Promise<void>;
+  /** Type-checks files under strict rules; resolves with the compiler's complaints. */
+  typeCheck(files: readonly string[], options: object): Promise<string>;
   /** Runs a file that opens a server on port 3000, but on a free port; its gateway is `gateway.ts`, or its own export. */
   serve(file: string): Promise<ServedHost>;
+  /** Deletes the folder. */
+  remove(): void;
 }
 
 export interface ServedHost {
@@ -49,7 +52,7 @@ process.send(key);
 
 /** Packs the package and installs it with its hosts; needs a package registry. */
 export async function installPackage(): Promise<InstalledPackage> {
-  const folder = makeTemporaryFolder();
+  const folder = mkdtempSync(join(tmpdir(), 'textgate-package-'));
   const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: root });
   const [{ filename, files }] = JSON.parse(stdout.slice(stdout.indexOf('['))) as [
     { readonly filename: string; readonly files: readonly { readonly path: string }[] },
@@ -88,11 +91,13 @@ export async function installPackage(): Promise<InstalledPackage> {
         ...options,
       };
       write('tsconfig.json', JSON.stringify({ compilerOptions, files: checked }));
-      await run(join(root, 'node_modules/.bin/tsc'), [], { cwd: folder }).catch((error: unknown) => {
-        throw new Error((error as { readonly stdout: string }).stdout, { cause: error });
-      });
+      return run(join(root, 'node_modules/.bin/tsc'), [], { cwd: folder }).then(
+        ({ stdout: complaints }) => complaints,
+        (error: unknown) => (error as { readonly stdout: string }).stdout,
+      );
     },
     serve: (file) => serve(folder, file),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }
 
