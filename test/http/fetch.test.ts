@@ -204,6 +204,23 @@ describe('gateway.fetch', () => {
     },
   );
 
+  test('keeps the text and the frame that explains its break-off for a reader that comes late', async () => {
+    upstream.play((response) => {
+      sendStream(response, chatFrames(['some text']).slice(0, 2));
+      setTimeout(() => cut(response, 'fin'), 50);
+    });
+    const answer = askStream();
+    await answer;
+    const { records } = gateway.gateway;
+    await eventually('the request is settled', async () =>
+      (await records.list()).data.some(({ outcome }) => outcome === 'upstream_truncated'),
+    );
+    const late = readLive(answer);
+    await late.ended;
+    expect(late).toMatchObject({ broken: true, text: expect.stringContaining('some text') as string });
+    expect(late.text).toContain('"code":"upstream_truncated"');
+  });
+
   test.each(['the signal', 'the body'] as const)(
     'stops the upstream and frees the slot when the client leaves by %s',
     async (by) => {

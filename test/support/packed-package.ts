@@ -108,13 +108,15 @@ async function serve(folder: string, file: string): Promise<ServedHost> {
   const child = fork(join(folder, 'start.ts'), [`./${onPort}`], {
     cwd: makeTemporaryFolder(),
     execArgv: [],
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
+  let complaints = '';
+  child.stderr?.on('data', (chunk: Buffer) => (complaints += chunk.toString('utf8')));
   const ended = once(child, 'exit');
   const [key] = (await Promise.race([
     once(child, 'message'),
     ended.then(() => {
-      throw new Error(`${file} ended before it served`);
+      throw new Error(`${file} ended before it served: ${complaints}`);
     }),
   ])) as [string];
   return {
