@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import OpenAI from 'openai';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
@@ -215,6 +216,8 @@ describe('gateway.fetch', () => {
     await eventually('the request is settled', async () =>
       (await records.list()).data.some(({ outcome }) => outcome === 'upstream_truncated'),
     );
+    // The end follows the settlement; an end that discarded the text would do so now.
+    for (let turn = 0; turn < 100; turn++) await setImmediate();
     const late = readLive(answer);
     await late.ended;
     expect(late).toMatchObject({ broken: true, text: expect.stringContaining('some text') as string });
