@@ -1,37 +1,44 @@
-// oxlint-disable-next-line import/no-unassigned-import -- it has to run before the other imports
-import './shared/require-node.ts';
 import { randomUUID } from 'node:crypto';
-import { Router } from 'express';
 import { createActiveServices } from './composition/active-services.ts';
 import { systemClock } from './composition/clock.ts';
 import { createListeners } from './composition/listeners.ts';
+import { createManagement } from './composition/management.ts';
+import type { Management } from './composition/management.ts';
 import { createProcessServices } from './composition/process-services.ts';
 import { readTracingSettings } from './config/environment.ts';
 import type { NameSettings } from './composition/upstreams.ts';
 import { checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema.ts';
 import { namesInConfig } from './config/setting-names.ts';
-import type { KeySettings } from './domain/api-key.ts';
 import type { Clock } from './domain/ports/clock.ts';
-import type { IssuedKey } from './operations/manage-keys.ts';
 import type { FetchedModelList } from './models/model-discovery.ts';
+import { answerFetch } from './http/answer-fetch.ts';
+import type { RequestHandler } from './http/router.ts';
+import { createNodeHandler } from './http/standalone.ts';
+import { unknownOperatorsUrl, unknownUrl } from './http/unknown-url.ts';
+import type { NodeHandler, RunRoutes } from './http/standalone.ts';
 import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts';
 import { isRefusal } from './shared/errors.ts';
 import { createLog } from './telemetry/logger.ts';
 import type { LogFormat, LogLevel } from './telemetry/logger.ts';
 
-export type { ConfigInput } from './config/schema.ts';
-
-/** A running gateway. Its routers can be mounted in any Express 5 app; `listen` opens servers for them. */
-export interface Gateway {
-  /** The paths under `/v1`. */
-  readonly router: Router;
+/**
+ * A running gateway: `router` and `fetch` serve its paths inside an app, `listen` opens servers for them. The methods of
+ * `Management` do from code what the admin API does.
+ */
+export interface Gateway extends Management {
+  /** The paths under `/v1` and the passthrough paths; other requests go to `next`. */
+  readonly router: NodeHandler;
   /** `/metrics`, the health probes and `/admin`: for operators, not for the public. */
-  readonly admin: Router;
+  readonly admin: NodeHandler;
+  /**
+   * Serves the paths of `router` for hosts with the Fetch API, such as Hono and Next; every other path is a 404.
+   * Resolves with the head of the answer; a body that breaks off is an error of its stream. The client counts as
+   * disconnected when `request.signal` is raised or the body is cancelled.
+   */
+  readonly fetch: (request: Request) => Promise<Response>;
   /** Opens both listeners of the config; resolves with their addresses once the database is open. */
   listen(): Promise<{ readonly url: string; readonly adminUrl: string }>;
-  /** Creates a key. Clients present its `secret`, which is returned only here. */
-  createKey(name: string, settings?: KeySettings): Promise<IssuedKey>;
   /** Whether any key exists or is declared. */
   hasKeys(): Promise<boolean>;
   /** The names of the models on offer; none until the upstream that lists them has answered. */
@@ -90,6 +97,17 @@ export function createGateway(input: ConfigInput, options: GatewayOptions = {}):
 /** What closing may take beside the drain time, in milliseconds: settlements, the database, traces and the log. */
 const closeGraceMs = 20_000;
 
+/** The gateway's paths as other hosts serve them. */
+function createHandlers(
+  publicRoutes: RunRoutes,
+  adminRoutes: RunRoutes,
+  prepare: RequestHandler,
+): Pick<Gateway, 'router' | 'admin' | 'fetch'> {
+  const router = createNodeHandler(publicRoutes, prepare, unknownUrl);
+  const admin = createNodeHandler(adminRoutes, prepare, unknownOperatorsUrl);
+  return { router, admin, fetch: (request) => answerFetch(request, router) };
+}
+
 /**
  * The composition root: builds the gateway of a checked config from every room. `nameSettings` names the settings of an
  * upstream in messages for the operator.
@@ -103,14 +121,14 @@ export function composeGateway(
   const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination, options.logFormat);
   const tracing = readTracingSettings();
   const processServices = createProcessServices(config, { tracing, nameSettings }, clock, log);
-  const { storage, keyManagement, inFlight, tokens } = processServices;
+  const { storage, inFlight, tokens } = processServices;
   const { metrics } = processServices.observability;
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
   const active = createActiveServices(config, processServices, adminToken);
 
-  const router = Router().use((...call) => active.current.router(...call));
-  const admin = Router().use((...call) => active.current.admin(...call));
-  const listeners = createListeners(router, admin, processServices, () => active.current.config);
+  const publicRoutes: RunRoutes = (...call) => active.current.router(...call);
+  const adminRoutes: RunRoutes = (...call) => active.current.admin(...call);
+  const listeners = createListeners(publicRoutes, adminRoutes, processServices, () => active.current.config);
 
   let closing: Promise<void> | null = null;
   const close = async (endRequests: () => Promise<void>): Promise<void> => {
@@ -134,10 +152,9 @@ export function composeGateway(
   };
 
   return {
-    router,
-    admin,
+    ...createManagement(() => active.current),
+    ...createHandlers(publicRoutes, adminRoutes, processServices.prepare),
     failed: storage.engine.lost,
-    createKey: (name, settings) => keyManagement.issue(name, settings),
     hasKeys: async () =>
       Object.keys(active.current.config.keys).length > 0 || (await storage.store.countKeys()) > 0,
     async modelNames() {

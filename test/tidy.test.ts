@@ -10,6 +10,7 @@ const maxMedianLines = 70;
 const floors: Readonly<Record<string, number>> = {
   'main.ts': 4,
   'gateway.ts': 4,
+  'index.ts': 4,
   cli: 4,
   composition: 4,
   http: 3,
@@ -37,12 +38,14 @@ const drawnArrows = new Set([
   'cli > gateway.ts',
   'cli > composition',
   'gateway.ts > composition',
+  'index.ts > gateway.ts',
+  'index.ts > composition',
 ]);
 
 /** The packages and Node modules that each room may use; nothing else may. */
 const packages: Readonly<Record<string, readonly string[]>> = {
-  'gateway.ts': ['node:crypto', 'node:util', 'express'],
-  composition: ['node:crypto', 'node:util', 'express'],
+  'gateway.ts': ['node:crypto', 'node:util'],
+  composition: ['node:crypto', 'node:util'],
   // zod: schemas of values that the config and the admin API share.
   shared: ['node:crypto', 'node:net', 'node:zlib', 'zod'],
   cli: ['commander', 'node:fs', 'node:http', 'node:https', 'node:path', 'node:stream/consumers'],
@@ -53,9 +56,11 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     'node:stream/promises',
     'zod',
     'lru-cache',
+    'node:events',
     'node:http',
     'node:net',
     'node:crypto',
+    'node:querystring',
   ],
   transport: ['undici', 'node:http', 'node:https', 'node:net', 'node:tls', 'node:dns'],
   storage: [

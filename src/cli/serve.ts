@@ -120,7 +120,9 @@ async function greeting(gateway: Gateway, started: StartedGateway): Promise<stri
   if (await gateway.hasKeys()) lines.push(`create another key with: ${where}${command} keys create <name>`);
   else {
     const [model = '<a name from /v1/models>'] = await gateway.modelNames();
-    lines.push(...firstSteps((await gateway.createKey('first key')).secret, model, reachable(started.url)));
+    lines.push(
+      ...firstSteps((await gateway.keys.create({ name: 'first key' })).key, model, reachable(started.url)),
+    );
   }
   return lines.join('\n');
 }

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Router } from 'express';
 import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { declaredKeysOf } from '../config/declared-keys.ts';
 import { isDiscovered } from '../config/schema.ts';
@@ -11,6 +10,7 @@ import type { AdminPorts } from '../http/admin-router.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';
 import { createPublicRouter } from '../http/public-router.ts';
 import { reportUpstreams } from '../operations/report-upstreams.ts';
+import type { RunRoutes } from '../http/standalone.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { ActiveConfig, ProcessServices } from './process-services.ts';
@@ -22,9 +22,11 @@ import type { Models } from './upstreams.ts';
 export interface ConfigServices extends ActiveConfig {
   readonly config: Config;
   /** The public paths. */
-  readonly router: Router;
+  readonly router: RunRoutes;
   /** The operators' paths. */
-  readonly admin: Router;
+  readonly admin: RunRoutes;
+  /** What operators may do with keys and requests. */
+  readonly administration: Pick<AdminPorts, 'keys' | 'records'>;
   readonly models: Models;
   /** Stops its probes, because another config is in force. Requests that run over it go on. */
   stopBackgroundWork(): void;
@@ -57,9 +59,13 @@ export function createConfigServices(
   const names = Object.keys(config.upstreams);
   const isCooling = (name: string): boolean => health.coolingMs(name) > 0;
   const stateOf = (name: string): UpstreamState => (isCooling(name) ? 'open' : health.state(name));
+  const adminPorts = composeAdminPorts(ports, processServices, adminToken, models, () =>
+    reportUpstreams(names, health),
+  );
   return {
     config,
     models,
+    administration: adminPorts,
     lowBalanceNanos: config.limits.lowBalance,
     declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),
@@ -78,9 +84,7 @@ export function createConfigServices(
       processServices.prepare,
       config.server.maxBody,
     ),
-    admin: createAdminRouter(
-      composeAdminPorts(ports, processServices, adminToken, models, () => reportUpstreams(names, health)),
-    ),
+    admin: createAdminRouter(adminPorts),
     stopBackgroundWork: stopProbes,
     async close() {
       stopProbes();
@@ -162,7 +166,7 @@ function composeAdminPorts(
     },
     records: {
       listRecords: (filter, limit, cursor) => storage.store.listRecords(filter, limit, cursor),
-      findRecord: (requestId) => storage.store.findRecord(requestId),
+      findRecord: (requestId, keyId) => storage.store.findRecord(requestId, keyId),
       running: inFlight,
     },
     maintenance,

@@ -1,9 +1,10 @@
-import { Router } from 'express';
 import { connectionLimits, readDescriptorLimit } from '../config/connection-limits.ts';
 import type { Config } from '../config/schema.ts';
 import { createPageGuard } from '../http/page-guard.ts';
+import { createRouter } from '../http/router.ts';
 import { createHttpServer, startListening } from '../http/server.ts';
 import { unknownOperatorsUrl, unknownUrl } from '../http/unknown-url.ts';
+import type { RunRoutes } from '../http/standalone.ts';
 import { nextId } from './next-id.ts';
 import type { ProcessServices } from './process-services.ts';
 
@@ -21,8 +22,8 @@ export interface Listeners {
 
 /** Creates both listeners, not yet open. `config` reads the config in force, whose connection limits apply at once. */
 export function createListeners(
-  router: Router,
-  admin: Router,
+  router: RunRoutes,
+  admin: RunRoutes,
   { prepare, clock, observability }: ProcessServices,
   config: () => Config,
 ): Listeners {
@@ -34,7 +35,7 @@ export function createListeners(
     unknownUrl,
     limits: () => limits().public,
   });
-  const adminServer = createHttpServer(Router().use(createPageGuard(config().admin.host), admin), {
+  const adminServer = createHttpServer(createRouter().use(createPageGuard(config().admin.host), admin), {
     ...shared,
     unknownUrl: unknownOperatorsUrl,
     limits: () => limits().admin,

@@ -1,4 +1,3 @@
-import type { RequestHandler } from 'express';
 import { keepLease } from '../background/keep-lease.ts';
 import { monitorLedger } from '../background/monitor-ledger.ts';
 import type { TracingSettings } from '../domain/tracing-settings.ts';
@@ -15,6 +14,7 @@ import { createUpstreamHealth } from '../domain/upstream-health.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { PassthroughMiddlewares } from '../http/passthrough.ts';
 import { prepareAnswers } from '../http/prepare-answers.ts';
+import type { RequestHandler } from '../http/router.ts';
 import { createUnreadWatch } from '../http/unread-watch.ts';
 import type { KeyManagement } from '../operations/manage-keys.ts';
 import { createMaintenance } from '../operations/maintenance.ts';

@@ -1,5 +1,4 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { RequestHandler } from 'express';
 import { LRUCache } from 'lru-cache';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
@@ -8,6 +7,7 @@ import { readBearer } from '../pipeline/authenticate.ts';
 import { connectionOf } from './connection.ts';
 import { originFault } from './page-guard.ts';
 import { sendRefusal } from './respond.ts';
+import type { RequestHandler } from './router.ts';
 
 /** How many wrong tokens one network may try within a window. */
 const maxFailures = 10;

@@ -1,16 +1,13 @@
-import { Router } from 'express';
-import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { duration, instant, keyName, modelsOfKey, usd } from '../shared/schema-values.ts';
 import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/compatibility.ts';
 import { ownReferences } from '../domain/account.ts';
+import type { Account } from '../domain/account.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { IssuedKey, KeyManagement } from '../operations/manage-keys.ts';
-import { check, pageQuery, pathIdOf, readChecked, unknownCursor } from './checked-input.ts';
-import { methodNotAllowed } from './fallback-handlers.ts';
-import { sendAnswer } from './respond.ts';
+import { check, pageQuery, unknownCursor } from './checked-input.ts';
 import { emptyAccount, presentAccount, presentManagedKey } from './present-key.ts';
 import type { KeyDefaults } from './present-key.ts';
 import { presentList } from './present-list.ts';
@@ -63,98 +60,96 @@ const payment = z.strictObject({
     ),
 });
 
-/** The routes under `/admin/keys`: create, list, read, change, revoke, rotate and credit keys. */
-export function createKeyRoutes(administration: KeyAdministration): Router {
-  const { keys } = administration;
-  const router = Router({ mergeParams: true });
-  const present = async (key: ApiKey | Refusal): Promise<object | Refusal> =>
-    isRefusal(key) ? key : ((await presentAll([key], administration))[0] ?? {});
-  const presentIssued = async (issued: IssuedKey | Refusal): Promise<object | Refusal> =>
-    isRefusal(issued) ? issued : { ...(await present(issued.key)), key: issued.secret };
+/** What an operator does with keys: unchecked input in, JSON as operators see it out. */
+export type KeyOperations = ReturnType<typeof createKeyOperations>;
 
-  router.get(
-    '/',
-    handle(200, (request) => listKeys(request, administration)),
-  );
-  router.post(
-    '/',
-    handle(201, async (request, response) => {
-      const body = await readChecked(request, response, newKey);
+/** The input of creating a key. */
+export type NewKey = z.input<typeof newKey>;
+
+/** Changes to a key: `null` removes a setting. */
+export type ChangedKey = z.input<typeof changedKey>;
+
+export type Rotation = z.input<typeof rotation>;
+
+export type Payment = z.input<typeof payment>;
+
+/** A key as operators see it. */
+export type PresentedKey = ReturnType<typeof presentManagedKey>;
+
+export type PresentedAccount = ReturnType<typeof presentAccount>;
+
+export function createKeyOperations(administration: KeyAdministration) {
+  const { keys } = administration;
+  const present = async (found: ApiKey | Refusal): Promise<PresentedKey | Refusal> => {
+    if (isRefusal(found)) return found;
+    const [account, inFlight] = await readUse([found.id], administration);
+    return presentOne(found, account, inFlight, administration);
+  };
+  const presentIssued = async (issued: IssuedKey | Refusal) => {
+    if (isRefusal(issued)) return issued;
+    const presented = await present(issued.key);
+    return isRefusal(presented) ? presented : { ...presented, key: issued.secret };
+  };
+  return {
+    async create(input: unknown) {
+      const body = check(input, newKey);
       if (isRefusal(body)) return body;
       const { name: given, balance: balanceNanos, queueWait: queueWaitMs, ...settings } = body;
       return presentIssued(
         await keys.issue(given, withoutAbsent({ ...settings, queueWaitMs, balanceNanos })),
       );
-    }),
-  );
-  router.all('/', methodNotAllowed('GET, POST'));
-
-  router.get(
-    '/:id',
-    handle(200, async (request) => present(await keys.show(pathIdOf(request)))),
-  );
-  router.patch(
-    '/:id',
-    handle(200, async (request, response) => {
-      const body = await readChecked(request, response, changedKey);
+    },
+    async list(query: unknown) {
+      const page = check(query, pageQuery);
+      if (isRefusal(page)) return page;
+      const found = await keys.list(page.limit, page.before ?? null);
+      if (found === null) return unknownCursor();
+      const [accounts, inFlight] = await readUse(
+        found.keys.map(({ id }) => id),
+        administration,
+      );
+      const shown = found.keys.map((key) => presentOne(key, accounts, inFlight, administration));
+      return presentList(shown, found.next);
+    },
+    get: async (id: string) => present(await keys.show(id)),
+    async update(id: string, input: unknown) {
+      const body = check(input, changedKey);
       if (isRefusal(body)) return body;
       const { queueWait: queueWaitMs, ...changes } = body;
-      return present(await keys.change(pathIdOf(request), withoutAbsent({ ...changes, queueWaitMs })));
-    }),
-  );
-  router.delete(
-    '/:id',
-    handle(200, async (request) => present(await keys.revoke(pathIdOf(request)))),
-  );
-  router.all('/:id', methodNotAllowed('GET, PATCH, DELETE'));
-
-  router.post(
-    '/:id/rotate',
-    handle(200, async (request, response) => {
-      const body = await readChecked(request, response, rotation);
-      return isRefusal(body) ? body : presentIssued(await keys.rotate(pathIdOf(request), body.grace));
-    }),
-  );
-  router.all('/:id/rotate', methodNotAllowed('POST'));
-
-  router.post(
-    '/:id/credits',
-    handle(200, async (request, response) => {
-      const body = await readChecked(request, response, payment);
+      return present(await keys.change(id, withoutAbsent({ ...changes, queueWaitMs })));
+    },
+    revoke: async (id: string) => present(await keys.revoke(id)),
+    async rotate(id: string, input: unknown) {
+      const body = check(input, rotation);
+      return isRefusal(body) ? body : presentIssued(await keys.rotate(id, body.grace));
+    },
+    async credit(id: string, input: unknown) {
+      const body = check(input, payment);
       if (isRefusal(body)) return body;
-      const keyId = pathIdOf(request);
-      const paid = await keys.credit({ keyId, nanos: body.amount, reference: body.reference });
-      return isRefusal(paid) ? paid : { id: keyId, booked: paid.booked, ...presentAccount(paid.account) };
-    }),
-  );
-  router.all('/:id/credits', methodNotAllowed('POST'));
-  return router;
+      const paid = await keys.credit({ keyId: id, nanos: body.amount, reference: body.reference });
+      return isRefusal(paid) ? paid : { id, booked: paid.booked, ...presentAccount(paid.account) };
+    },
+  };
 }
 
-async function listKeys(request: Request, administration: KeyAdministration): Promise<object | Refusal> {
-  const page = check(request.query, pageQuery);
-  if (isRefusal(page)) return page;
-  const found = await administration.keys.list(page.limit, page.before ?? null);
-  if (found === null) return unknownCursor();
-  return presentList(await presentAll(found.keys, administration), found.next);
+type Accounts = ReadonlyMap<string, Account>;
+type Counts = ReadonlyMap<string, number>;
+
+/** Reads the accounts of some keys, and how many requests each has in progress. */
+function readUse(
+  ids: readonly string[],
+  { keys, countInFlight }: KeyAdministration,
+): Promise<[Accounts, Counts]> {
+  return Promise.all([keys.accounts(ids), countInFlight(ids)]);
 }
 
-async function presentAll(
-  found: readonly ApiKey[],
-  { keys, defaults, countInFlight }: KeyAdministration,
-): Promise<readonly object[]> {
-  const ids = found.map(({ id }) => id);
-  const [accounts, inFlight] = await Promise.all([keys.accounts(ids), countInFlight(ids)]);
-  return found.map((key) =>
-    presentManagedKey(key, accounts.get(key.id) ?? emptyAccount, inFlight.get(key.id) ?? 0, defaults),
-  );
-}
-
-function handle(
-  status: number,
-  work: (request: Request, response: Response) => Promise<object | Refusal>,
-): RequestHandler {
-  return async (request, response) => sendAnswer(response, status, await work(request, response));
+function presentOne(
+  key: ApiKey,
+  accounts: Accounts,
+  inFlight: Counts,
+  { defaults }: KeyAdministration,
+): PresentedKey {
+  return presentManagedKey(key, accounts.get(key.id) ?? emptyAccount, inFlight.get(key.id) ?? 0, defaults);
 }
 
 /** Drops keys with the value `undefined`: zod keeps an absent optional key as one, which would override the default. */

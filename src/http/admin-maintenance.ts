@@ -1,14 +1,14 @@
 import { pipeline } from 'node:stream/promises';
-import { Router } from 'express';
-import type { Response } from 'express';
 import { isRefusal } from '../shared/errors.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
 import { sendAnswer, sendRefusal } from './respond.ts';
+import { createRouter } from './router.ts';
+import type { Response, Router } from './router.ts';
 
 /** The routes `/admin/ledger` and `/admin/backup`. Both may take minutes. */
 export function createMaintenanceRoutes(maintenance: Maintenance): Router {
-  const router = Router();
+  const router = createRouter();
   router.get('/ledger', async (_request, response) => {
     const disconnected = new AbortController();
     response.once('close', () => disconnected.abort());

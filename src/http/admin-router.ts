@@ -1,10 +1,9 @@
-import { Router } from 'express';
-import type { RequestHandler, Response } from 'express';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
 import type { reportUpstreams } from '../operations/report-upstreams.ts';
 import { createAdminGuard } from './admin-guard.ts';
-import { createKeyRoutes } from './admin-keys.ts';
+import { createKeyRoutes } from './admin-key-routes.ts';
+import { createKeyOperations } from './admin-keys.ts';
 import type { KeyAdministration } from './admin-keys.ts';
 import { createMaintenanceRoutes } from './admin-maintenance.ts';
 import { createRecordRoutes } from './admin-records.ts';
@@ -12,6 +11,8 @@ import type { RecordAdministration } from './admin-records.ts';
 import { refuseFaults } from './fallback-handlers.ts';
 import { sendBody } from './respond.ts';
 import { unknownOperatorsUrl } from './unknown-url.ts';
+import { createRouter } from './router.ts';
+import type { RequestHandler, Response, Router } from './router.ts';
 
 /** The dependencies of the admin listener's routes. */
 export interface AdminPorts {
@@ -31,8 +32,8 @@ export interface AdminPorts {
 
 /** Creates the admin routes: metrics and probes without a token, as scrapers expect them, and `/admin` with it. */
 export function createAdminRouter(ports: AdminPorts): Router {
-  const router = Router({ caseSensitive: true });
-  router.use(ports.prepare);
+  const router = createRouter({ caseSensitive: true });
+  router.use(['/metrics', '/healthz', '/readyz', '/admin'], ports.prepare);
   router.get('/metrics', async (_request, response) => {
     const { contentType, body } = await ports.metrics.expose();
     sendBody(response, 200, body, { 'content-type': contentType });
@@ -45,7 +46,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
     else sendStatus(response, 503, { status: 'not ready', reason, upstreams });
   });
   router.use('/admin', createAdminGuard(ports.token));
-  router.use('/admin/keys', createKeyRoutes(ports.keys));
+  router.use('/admin/keys', createKeyRoutes(createKeyOperations(ports.keys)));
   router.use('/admin', createRecordRoutes(ports.records));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
   router.use('/admin', unknownOperatorsUrl);

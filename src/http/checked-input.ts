@@ -1,4 +1,5 @@
-import type { Request, Response } from 'express';
+import type { IncomingMessage } from 'node:http';
+import { parse as parseQuery } from 'node:querystring';
 import { z } from 'zod';
 import { maxPageSize } from '../domain/page-size.ts';
 import { isRefusal, refuse } from '../shared/errors.ts';
@@ -6,6 +7,7 @@ import type { Refusal } from '../shared/errors.ts';
 import { parseJson } from '../shared/parse-json.ts';
 import { schemaMessage } from '../shared/schema-messages.ts';
 import { readBody } from './body.ts';
+import type { Request, Response } from './router.ts';
 
 const maxBodyBytes = 65_536;
 const defaultPageSize = 50;
@@ -23,6 +25,21 @@ export const pageQuery = z.object({
   before: z.string().optional(),
 });
 
+/** The input of a list. */
+export type PageQuery = z.input<typeof pageQuery>;
+
+/** The query of a request with its question mark, without a fragment, which is not meant for servers. */
+export function queryOf({ url = '/' }: IncomingMessage): string {
+  const [target = ''] = url.split('#', 1);
+  const start = target.indexOf('?');
+  return start === -1 ? '' : target.slice(start);
+}
+
+/** Reads the query here, because a surrounding app may have none of Express's parsers, or another one. */
+export function readQuery(request: Request): object {
+  return parseQuery(queryOf(request).slice(1));
+}
+
 /** The `:id` in the path of a route. */
 export function pathIdOf(request: Request): string {
   return String(request.params['id']);
@@ -33,17 +50,12 @@ export function unknownCursor(): Refusal {
   return refuse('invalid_value', "Invalid 'before': no entry of this list has this id.", { param: 'before' });
 }
 
-/** Reads a JSON body and checks it against a schema. */
-export async function readChecked<Schema extends z.ZodType>(
-  request: Request,
-  response: Response,
-  schema: Schema,
-): Promise<z.output<Schema> | Refusal> {
+/** Reads a JSON body. */
+export async function readJson(request: Request, response: Response): Promise<unknown> {
   const bytes = await readBody(request, response, maxBodyBytes);
   if (isRefusal(bytes)) return bytes;
   const body = parseJson(Buffer.from(bytes).toString('utf8'));
-  if (body === undefined) return refuse('invalid_json', 'The request body could not be parsed as JSON.');
-  return check(body, schema);
+  return body === undefined ? refuse('invalid_json', 'The request body could not be parsed as JSON.') : body;
 }
 
 /** Checks a value against a schema; the first problem becomes the refusal, which names the field. */

@@ -1,8 +1,8 @@
-import type { ErrorRequestHandler, Request, RequestHandler } from 'express';
 import { refuse } from '../shared/errors.ts';
 import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { sendRefusal } from './respond.ts';
+import type { ErrorRequestHandler, Request, RequestHandler } from './router.ts';
 
 /** How much of a method an error message quotes, in characters. */
 const maxQuotedMethod = 16;

@@ -94,7 +94,8 @@ export class HttpClientConnection implements ClientConnection {
 
   send(text: string, signal: AbortSignal): Promise<void> | undefined {
     if (text === '' || this.#response.destroyed) return undefined;
-    return this.#response.write(text) ? undefined : this.#firstOf('drain', signal);
+    // As bytes: after a text with characters of several bytes, Node 26 does not report that the client can take more.
+    return this.#response.write(Buffer.from(text)) ? undefined : this.#firstOf('drain', signal);
   }
 
   end(text: string): Promise<void> {

@@ -1,5 +1,3 @@
-import { Router } from 'express';
-import type { Request, RequestHandler, Response } from 'express';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { ApiKey } from '../domain/api-key.ts';
@@ -12,7 +10,7 @@ import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
-import { check, pageQuery, pathIdOf, unknownCursor } from './checked-input.ts';
+import { check, pageQuery, pathIdOf, readQuery, unknownCursor } from './checked-input.ts';
 import { authenticateRequest } from './http-client-connection.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
 import { emptyAccount, presentKey } from './present-key.ts';
@@ -23,6 +21,8 @@ import { presentReceipt } from './present-record.ts';
 import type { UpstreamsInReceipts } from './present-record.ts';
 import { requestIdOf } from './request-id.ts';
 import { sendAnswer } from './respond.ts';
+import { createRouter } from './router.ts';
+import type { Request, RequestHandler, Response, Router } from './router.ts';
 
 /**
  * The limits of a key's reads of its own record. They are separate from the limits of its requests, so that reads use
@@ -53,7 +53,7 @@ export interface OwnKeyPorts extends RecordPages, Pick<Accounts, 'accounts'> {
  * None of them counts against the requests per minute; all but the cancellation count against the read limits.
  */
 export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
-  const router = Router({ caseSensitive: true });
+  const router = createRouter({ caseSensitive: true });
   const handle =
     (
       work: (key: ApiKey, request: Request, response: Response) => Promise<object | Refusal>,
@@ -104,7 +104,7 @@ async function presentOwn(key: ApiKey, { accounts, inFlight, defaults }: OwnKeyP
 }
 
 async function listOwn(key: ApiKey, request: Request, ports: OwnKeyPorts): Promise<object | Refusal> {
-  const page = check(request.query, pageQuery);
+  const page = check(readQuery(request), pageQuery);
   if (isRefusal(page)) return page;
   const found = await ports.listRecords({ keyId: key.id }, page.limit, page.before ?? null);
   if (found === null) return unknownCursor();

@@ -1,8 +1,8 @@
-import type { Request, RequestHandler } from 'express';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { isLoopback } from '../shared/ip-address.ts';
 import { sendRefusal } from './respond.ts';
+import type { Request, RequestHandler } from './router.ts';
 
 const loopbackName = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 

@@ -1,6 +1,4 @@
 import type { Agent, IncomingMessage, ServerResponse } from 'node:http';
-import { Router } from 'express';
-import type { RequestHandler } from 'express';
 import { createProxyMiddleware, fixRequestBody } from 'http-proxy-middleware';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
@@ -8,12 +6,15 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { runPassthrough } from '../pipeline/run-passthrough.ts';
 import type { PassthroughTransport, PassthroughPath } from '../pipeline/run-passthrough.ts';
+import { queryOf } from './checked-input.ts';
 import { isOversized, startBody, tooLarge } from './body.ts';
 import { PassthroughCall } from './passthrough-call.ts';
 import type { PassthroughLimits } from './passthrough-call.ts';
 import { HttpClientConnection } from './http-client-connection.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
 import { requestIdOf } from './request-id.ts';
+import { createRouter } from './router.ts';
+import type { RequestHandler, Router } from './router.ts';
 
 /** A passthrough path and its upstream. */
 export interface Passthrough extends PassthroughPath {
@@ -59,7 +60,7 @@ export function createPassthroughRouter(
   prepare: RequestHandler,
   maxBodyBytes: number,
 ): Router {
-  const router = Router({ caseSensitive: true, strict: true });
+  const router = createRouter({ caseSensitive: true, strict: true });
   for (const passthrough of paths) {
     const open = createTransport(passthrough, middlewares, maxBodyBytes, ports.clock);
     router.all(passthrough.path, prepare, (request, response) => {
@@ -138,11 +139,4 @@ function findBodyFault(request: IncomingMessage, maxBodyBytes: number): Refusal 
 function findTargetFault({ url = '/' }: IncomingMessage): Refusal | null {
   if (url.startsWith('/') || URL.canParse(url)) return null;
   return refuse('invalid_value', 'The address in the request line is not a valid URL.');
-}
-
-/** The query of a request, without a fragment, which is not meant for servers. */
-function queryOf({ url = '' }: IncomingMessage): string {
-  const [target = ''] = url.split('#', 1);
-  const start = target.indexOf('?');
-  return start === -1 ? '' : target.slice(start);
 }

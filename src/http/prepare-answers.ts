@@ -1,7 +1,7 @@
-import type { RequestHandler } from 'express';
 import type { NextId } from '../domain/ports/clock.ts';
 import { assignRequestId } from './request-id.ts';
 import type { UnreadWatch } from './unread-watch.ts';
+import type { RequestHandler } from './router.ts';
 
 /** Node warns of a leak above ten listeners; a passthrough answer has a few more of its own. */
 const maxListeners = 20;

@@ -12,7 +12,7 @@ export interface KeyDefaults {
 }
 
 /** A key as JSON for operators and its holder: with defaults filled in, and never with its secret. */
-export function presentKey(key: ApiKey, account: Account, inFlight: number, defaults: KeyDefaults): object {
+export function presentKey(key: ApiKey, account: Account, inFlight: number, defaults: KeyDefaults) {
   const { concurrency, requestsPerMinute, queueWaitMs } = { ...defaults.limits, ...key.limits };
   const { sampling, unknownFields, responsesDone } = { ...defaults.compatibility, ...key.compatibility };
   return {
@@ -30,12 +30,12 @@ export function presentKey(key: ApiKey, account: Account, inFlight: number, defa
 }
 
 /** A key as JSON for operators, who also see whether the config declares it. */
-export function presentManagedKey(...shown: Parameters<typeof presentKey>): object {
+export function presentManagedKey(...shown: Parameters<typeof presentKey>) {
   return { ...presentKey(...shown), declared: shown[0].isDeclared };
 }
 
 /** A key's account as JSON, in USD. */
-export function presentAccount({ balanceNanos, heldNanos, spentNanos }: Account): object {
+export function presentAccount({ balanceNanos, heldNanos, spentNanos }: Account) {
   return {
     balance: balanceNanos === null ? null : formatUsd(balanceNanos),
     held: formatUsd(heldNanos),

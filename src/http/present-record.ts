@@ -5,7 +5,7 @@ import type { UpstreamError, Usage } from '../protocol/text.ts';
 import { isoTime } from './iso-time.ts';
 
 /** A consumption record as JSON for operators. */
-export function presentRecord(record: ConsumptionRecord): object {
+export function presentRecord(record: ConsumptionRecord) {
   const attempts = record.attempts.map((attempt) => ({
     ...presentAttempt(attempt),
     cause: attempt.cause,
@@ -13,6 +13,9 @@ export function presentRecord(record: ConsumptionRecord): object {
   }));
   return present(record, record.upstream, attempts);
 }
+
+/** A consumption record as JSON. */
+export type PresentedRecord = ReturnType<typeof presentRecord>;
 
 /** Whether the holder of a key sees which upstreams its requests went to. */
 export type UpstreamsInReceipts = 'shown' | 'hidden';
@@ -32,7 +35,7 @@ export function presentReceipt(record: ConsumptionRecord, upstreams: UpstreamsIn
   return present(record, record.upstream, attempts);
 }
 
-function present(record: ConsumptionRecord, upstream: string | null, attempts: readonly object[]): object {
+function present<Shown>(record: ConsumptionRecord, upstream: string | null, attempts: readonly Shown[]) {
   const { usage, price } = record;
   return {
     request_id: record.requestId,
@@ -60,7 +63,7 @@ function present(record: ConsumptionRecord, upstream: string | null, attempts: r
   };
 }
 
-function presentAttempt({ upstream, model, result, startedMs, durationMs, usage }: Attempt): object {
+function presentAttempt({ upstream, model, result, startedMs, durationMs, usage }: Attempt) {
   return {
     upstream,
     model,
@@ -71,11 +74,11 @@ function presentAttempt({ upstream, model, result, startedMs, durationMs, usage 
   };
 }
 
-function presentUpstreamError(error: UpstreamError | null): object | null {
+function presentUpstreamError(error: UpstreamError | null) {
   return error === null ? null : { status: error.status, code: error.code, message: error.message };
 }
 
-function presentUsage(usage: Usage | null): object | null {
+function presentUsage(usage: Usage | null) {
   if (usage === null) return null;
   return {
     input_tokens: usage.inputTokens,

@@ -1,5 +1,3 @@
-import { Router } from 'express';
-import type { Request, RequestHandler, Response } from 'express';
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Protocol } from '../protocol/text.ts';
@@ -14,9 +12,11 @@ import { HttpClientConnection, authenticateRequest } from './http-client-connect
 import { createPassthroughRouter } from './passthrough.ts';
 import type { Passthrough, PassthroughMiddlewares } from './passthrough.ts';
 import { methodNotAllowed, refuseFaults } from './fallback-handlers.ts';
+import { suggestV1, unknownUrl } from './unknown-url.ts';
 import { requestIdOf } from './request-id.ts';
 import { sendAnswer } from './respond.ts';
-import { unknownUrl } from './unknown-url.ts';
+import { createRouter } from './router.ts';
+import type { Request, RequestHandler, Response, Router } from './router.ts';
 
 /** Creates the routes under `/v1` and the passthrough paths. All other paths are left to the surrounding app. */
 export function createPublicRouter(
@@ -26,7 +26,7 @@ export function createPublicRouter(
   prepare: RequestHandler,
   maxBodyBytes: number,
 ): Router {
-  const router = Router({ caseSensitive: true });
+  const router = createRouter({ caseSensitive: true });
   router.use(
     createPassthroughRouter(passthrough.paths, passthrough.middlewares, ports, prepare, maxBodyBytes),
   );
@@ -50,6 +50,7 @@ export function createPublicRouter(
   router.all('/v1/models/*id', methodNotAllowed('GET, HEAD'));
   router.use(createOwnKeyRoutes(ownKey));
   router.use('/v1', unknownUrl);
+  router.use(suggestV1(prepare));
   router.use(refuseFaults(ports.telemetry.fault));
   return router;
 }

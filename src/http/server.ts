@@ -2,8 +2,6 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import express from 'express';
-import type { Express, RequestHandler, Router } from 'express';
 import type { ConnectionLimits } from '../domain/connection-limits.ts';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import type { Clock, NextId } from '../domain/ports/clock.ts';
@@ -12,6 +10,9 @@ import { ConnectionTable } from './connection-table.ts';
 import { connectionOf } from './connection.ts';
 import { expectationFailed, notAProxy, notHttp, refusalFor, refuseInTurn, refuseRaw } from './raw-refusal.ts';
 import type { RawRefusal } from './raw-refusal.ts';
+import type { RequestHandler } from './router.ts';
+import { createStandalone } from './standalone.ts';
+import type { RunRoutes } from './standalone.ts';
 
 /** How long a request's head, and the whole request, may take to arrive, in milliseconds. */
 const headersTimeoutMs = 10_000;
@@ -38,15 +39,12 @@ export interface ListenerPorts {
   readonly onRefused: (reason: ConnectionRefusal) => void;
 }
 
-/** An Express app as a handler of Node's own objects; it calls `otherwise` for a request that it can't route. */
-type AppHandler = (request: IncomingMessage, response: ServerResponse, otherwise: () => void) => void;
-
 /** Creates an HTTP server for a router; every path that the router leaves goes to `unknownUrl`. */
 export function createHttpServer(
-  router: Router,
+  router: RunRoutes,
   { nextId, prepare, unknownUrl, ...ports }: ListenerPorts,
 ): Server {
-  const app = createApp(router, prepare, unknownUrl) as unknown as AppHandler;
+  const app = createStandalone(router, prepare, unknownUrl);
   const connections = new ConnectionTable(ports.limits, ports.clock, ports.onRefused);
   const serve = (request: IncomingMessage, response: ServerResponse): void => {
     if (addPending(request, response)) app(request, response, () => refuseInTurn(response, notHttp, nextId));
@@ -87,17 +85,6 @@ export function createHttpServer(
     if (!isLate || connectionOf(socket)?.extendTime(late) !== true) refuse();
   });
   return server;
-}
-
-function createApp(router: Router, prepare: RequestHandler, unknownUrl: RequestHandler): Express {
-  const app = express();
-  app.disable('x-powered-by');
-  app.disable('etag');
-  app.set('query parser', 'simple');
-  app.use(prepare);
-  app.use(router);
-  app.use(unknownUrl);
-  return app;
 }
 
 /** Counts an answer as pending; false when its connection is closed, or is closed now for too many of them. */

@@ -1,8 +1,10 @@
-import type { Request, RequestHandler } from 'express';
 import { refuse } from '../shared/errors.ts';
 import { nearestName } from '../shared/nearest-name.ts';
+import { isWellFormed } from '../domain/api-key.ts';
+import { readBearer } from '../pipeline/authenticate.ts';
 import { shortenMethod } from './fallback-handlers.ts';
 import { sendRefusal } from './respond.ts';
+import type { Request, RequestHandler } from './router.ts';
 
 /** How much of a path an error message quotes, in characters. */
 const maxQuotedPath = 128;
@@ -21,7 +23,7 @@ const clientsPaths = /^\/v1(\/|$)/;
 
 /** Answers 404 on a path that clients don't have. */
 export const unknownUrl: RequestHandler = (request, response) => {
-  const mount = request.baseUrl.replace(/\/v1$/, '');
+  const mount = mountOf(request).replace(/\/v1$/, '');
   const path = shortenPath(request);
   const suggested = suggestPath(path.slice(mount.length));
   sendRefusal(
@@ -29,6 +31,27 @@ export const unknownUrl: RequestHandler = (request, response) => {
     refuseUrl(request, suggested === null ? adviseOn(path) : `Did you mean ${mount}${suggested}?`),
   );
 };
+
+/** Known paths without their `/v1`: the most common mistake in a base URL. */
+const knownBelowV1 = /^\/(chat\/completions|responses|models|key)(\/|$)/;
+
+/**
+ * Answers 404 to a client of the gateway that left out the `/v1`, which would get a page of the surrounding app
+ * otherwise. The app may have a path of the same name: only a request with a key of the gateway is answered here.
+ */
+export function suggestV1(prepare: RequestHandler): RequestHandler {
+  return (request, response, next) => {
+    const isClient = isWellFormed(readBearer(request.headers.authorization) ?? '');
+    if (!isClient || !knownBelowV1.test(request.url) || mountOf(request).endsWith('/v1')) return next();
+    prepare(request, response, () => unknownUrl(request, response, next));
+  };
+}
+
+/** The path below which the gateway is mounted, or its `/v1` there; a host need not say it in a field of its own. */
+function mountOf({ url, originalUrl }: Request): string {
+  const [whole, path] = [pathOf(originalUrl), pathOf(url)];
+  return whole.endsWith(path) ? whole.slice(0, -path.length) : whole;
+}
 
 /** Answers 404 on a path that operators don't have. */
 export const unknownOperatorsUrl: RequestHandler = (request, response) => {
@@ -58,7 +81,11 @@ function suggestPath(path: string): string | null {
   return suggested === path ? null : suggested;
 }
 
-/** Without the query, which may hold secrets. */
 function shortenPath({ originalUrl }: Request): string {
-  return (originalUrl.split('?', 1)[0] ?? '').slice(0, maxQuotedPath);
+  return pathOf(originalUrl).slice(0, maxQuotedPath);
+}
+
+/** Without the query, which may hold secrets. */
+function pathOf(url: string): string {
+  return url.split('?', 1)[0] ?? '';
 }

@@ -37,10 +37,10 @@ export function selectRecords(filter: RecordFilter, limit: number, before: Recor
   };
 }
 
-/** One record: of one key, or of any without one. */
-export function selectRecord(requestId: string, keyId: string | undefined): Statement {
+/** One record, of one key or of any. */
+export function selectRecord(requestId: string, keyId: string | null): Statement {
   const sql = 'SELECT * FROM records WHERE request_id = ?';
-  if (keyId === undefined) return { sql, values: [requestId] };
+  if (keyId === null) return { sql, values: [requestId] };
   return { sql: `${sql} AND key_id = ?`, values: [requestId, keyId] };
 }
 

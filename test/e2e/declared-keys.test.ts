@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/gateway.ts';
-import type { ConfigInput, Gateway } from '../../src/gateway.ts';
+import type { ConfigInput } from '../../src/config/schema.ts';
+import type { Gateway } from '../../src/gateway.ts';
 import { hashKey } from '../../src/shared/hash-key.ts';
 import { eventually } from '../support/eventually.ts';
 import { findCanaries, plant, readDatabaseFiles } from '../support/canaries.ts';
@@ -158,7 +159,7 @@ describe('a reload', () => {
 describe('the admin API', () => {
   test('shows which keys are declared, and changes only their balance', async () => {
     const { gateway, admin, ask } = await start({ moved: { key: older } });
-    const issued = await gateway.createKey('issued');
+    const issued = await gateway.keys.create({ name: 'issued' });
     const { data } = (await admin('GET', '')).body;
     const shown = Object.fromEntries(
       data.map((key: { name: string; declared: boolean }) => [key.name, key.declared]),
@@ -178,7 +179,7 @@ describe('the admin API', () => {
       });
     }
     expect((await ask(older)).status).toBe(200);
-    expect((await admin('DELETE', `/${issued.key.id}`)).status).toBe(200);
+    expect((await admin('DELETE', `/${issued.id}`)).status).toBe(200);
     gateway.reload(configOf({}, ':memory:'));
     const refused = async (): Promise<string> =>
       (await admin('PATCH', `/${id}`, { name: 'mine' })).body.error.message;
@@ -194,15 +195,15 @@ describe('the admin API', () => {
 
   test('issued a key that is declared later: it keeps its id, and the config decides from then on', async () => {
     const { gateway, admin, ask } = await start({});
-    const { key, secret } = await gateway.createKey('first key', { balanceNanos: 1_000_000_000 });
+    const { id, key: secret } = await gateway.keys.create({ name: 'first key', balance: '1.00' });
     gateway.reload(configOf({ bob: { key: secret, models: ['demo'] } }, ':memory:'));
     expect(JSON.parse((await ask(secret, '/v1/key')).text)).toMatchObject({
-      id: key.id,
+      id,
       name: 'bob',
       models: ['demo'],
       balance: '1.00',
     });
-    expect((await admin('DELETE', `/${key.id}`)).status).toBe(409);
+    expect((await admin('DELETE', `/${id}`)).status).toBe(409);
   });
 });
 

@@ -1,106 +1,259 @@
+import { readFileSync } from 'node:fs';
 import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, test } from 'vitest';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { readLive } from '../support/live-answer.ts';
+import { installPackage } from '../support/packed-package.ts';
+import type { InstalledPackage, ServedHost } from '../support/packed-package.ts';
+import { chatFrames, cut, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { servicesRequired } from '../support/services.ts';
-import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 const run = promisify(execFile);
-const root = join(import.meta.dirname, '..', '..');
 
-/** How long packing, installing and compiling may take, in milliseconds. */
-const timeoutMs = 180_000;
+/** How long packing and installing, and the checks of one host, may take, in milliseconds. */
+const installMs = 300_000;
+const hostMs = 60_000;
 
-/** A typed app that mounts the gateway beside its own route. */
-const app = `
-import express from 'express';
-import { createGateway } from 'textgate';
-import type { Gateway } from 'textgate';
+/** The examples of the documentation by file name, which their first line has. */
+const examples = new Map(
+  [
+    ...readFileSync(join(import.meta.dirname, '../../docs/middleware.md'), 'utf8').matchAll(
+      /```ts\n\/\/ (\S+)\n([^]*?)```/g,
+    ),
+  ].map(([, file = '', text = '']) => [file, text]),
+);
 
-const gateway: Gateway = createGateway({
-  storage: { url: 'sqlite::memory:' },
-  upstreams: { demo: { url: 'demo:' } },
-  models: { demo: { routes: [{ upstream: 'demo', model: 'demo' }], free: true } },
-});
-const app = express();
-app.get('/mine', (_request, response) => void response.send('my own route'));
-app.use('/llm', express.json(), gateway.router);
-const server = app.listen(0, '127.0.0.1', async () => {
-  const { port } = server.address() as { port: number };
-  const { secret } = await gateway.createKey('mounted');
-  const response = await fetch(\`http://127.0.0.1:\${port}/llm/v1/chat/completions\`, {
-    method: 'POST',
-    headers: { authorization: \`Bearer \${secret}\`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'demo', messages: [{ role: 'user', content: 'packed?' }] }),
-  });
-  const mine = await (await fetch(\`http://127.0.0.1:\${port}/mine\`)).text();
-  const elsewhere = await fetch(\`http://127.0.0.1:\${port}/other\`);
-  console.log(JSON.stringify({ answer: await response.json(), mine, elsewhere: elsewhere.status }));
-  server.close();
-  await gateway.close();
+const exampleOf = (file: string): string => {
+  const text = examples.get(file);
+  if (text === undefined) throw new Error(`docs/middleware.md has no example ${file}`);
+  return text;
+};
+
+const withParser = (text: string): string =>
+  text.replace("'/llm', gateway", "'/llm', express.json(), gateway");
+const withExpress4 = (text: string): string => text.replace("from 'express'", "from 'express4'");
+
+/** Serves a route file as Next does: the handler by the request's method gets a `NextRequest`. */
+const nextHost = `
+import { serve } from '@hono/node-server';
+import { NextRequest } from 'next/server.js';
+import * as route from './app/v1/[...path]/route.ts';
+
+const handlers = new Map<string, (request: Request) => Promise<Response>>(Object.entries(route));
+serve({
+  port: 3000,
+  fetch: ({ url, method, headers, body, signal }) =>
+    handlers.get(method)!(new NextRequest(url, { method, headers, body, signal, duplex: 'half' })),
 });
 `;
 
-const tsconfig = {
-  compilerOptions: {
-    module: 'nodenext',
-    target: 'es2024',
-    strict: true,
-    types: ['node'],
-    skipLibCheck: false,
-  },
-  files: ['app.ts'],
-};
+const bareRouter = `
+import { createServer } from 'node:http';
+import { gateway } from './gateway.ts';
+createServer((request, response) => {
+  gateway.router(request, response, () => response.writeHead(418).end());
+}).listen(3000);
+`;
 
-describe('the packed package', () => {
-  test.skipIf(!servicesRequired)(
-    'installs, type-checks and runs inside another Express app (needs a package registry: REQUIRE_SERVICES=1)',
-    async () => {
-      const folder = makeTemporaryFolder();
-      const { stdout: packed } = await run('npm', ['pack', '--json', '--pack-destination', folder], {
-        cwd: root,
-      });
-      const [{ filename, files }] = JSON.parse(packed.slice(packed.indexOf('['))) as [
-        { filename: string; files: { path: string }[] },
-      ];
-      expect(files.map(({ path }) => path)).toEqual(
+const commonJs = `
+const { createServer } = require('node:http');
+const { createGateway } = require('textgate');
+GATEWAY
+createServer(gateway.router).listen(3000);
+module.exports = { gateway };
+`;
+
+/** Uses every export of the package. */
+const everyExport = `
+import { ConfigError, GatewayError, createGateway } from 'textgate';
+import type {
+  Clock, ConfigInput, CreditResult, ErrorCode, Gateway, GatewayOptions, IssuedKey, Key, KeyChanges, KeySettings, Keys,
+  NodeHandler, Page, Records, RunningRequest, UsageRecord,
+} from 'textgate';
+
+export const config: ConfigInput = { upstreams: { demo: { url: 'demo:' } }, models: { from: 'demo' } };
+export const clock: Clock = { now: Date.now, monotonicMs: () => performance.now(), schedule: () => () => {} };
+export const options: GatewayOptions = { clock, logLevel: 'silent' };
+export const gateway: Gateway = createGateway(config, options);
+export const handler: NodeHandler = gateway.router;
+export const keys: Keys = gateway.keys;
+export const records: Records = gateway.records;
+const settings: KeySettings = { name: 'x', balance: '1.00', queueWait: '5s', models: ['small'] };
+const changes: KeyChanges = { concurrency: null };
+export async function use(): Promise<string | null | undefined> {
+  const issued: IssuedKey = await keys.create(settings);
+  const key: Key = await keys.update(issued.id, changes);
+  const paid: CreditResult = await keys.credit(key.id, { amount: '1', reference: 'r' });
+  const page: Page<UsageRecord> = await records.list({ key: paid.id });
+  const running: Page<RunningRequest> = await gateway.inFlight();
+  return page.data[0]?.usage?.total_tokens.toFixed() ?? running.data[0]?.model ?? key.limits.queue_wait_ms.toFixed();
+}
+export const codeOf = (error: unknown): ErrorCode | readonly string[] | null =>
+  error instanceof GatewayError ? error.code : error instanceof ConfigError ? error.problems : null;
+// @ts-expect-error a misspelt setting is found
+void keys.create({ name: 'x', balence: '1' });
+`;
+
+let installed: InstalledPackage;
+let upstream: ScriptedUpstream;
+
+describe.skipIf(!servicesRequired)(
+  'the packed package (needs a package registry: REQUIRE_SERVICES=1)',
+  () => {
+    beforeAll(async () => {
+      [installed, upstream] = await Promise.all([installPackage(), startUpstream()]);
+      const gateway = exampleOf('gateway.ts').replace('http://127.0.0.1:8000/v1', upstream.url);
+      for (const [file, text] of examples) installed.write(file, text);
+      installed.write('gateway.ts', gateway);
+      installed.write('with-next.ts', bareRouter);
+      installed.write('express-with-parser.ts', withParser(exampleOf('express.ts')));
+      installed.write('express4.ts', withExpress4(exampleOf('express.ts')));
+      installed.write('express4-with-parser.ts', withExpress4(withParser(exampleOf('express.ts'))));
+      installed.write('next.ts', nextHost);
+      installed.write(
+        'common.cjs',
+        commonJs.replace('GATEWAY', gateway.replace(/^import .*$/m, '').replace('export const', 'const')),
+      );
+      installed.write('every-export.ts', everyExport);
+      installed.write('run-manage.ts', "await import('./manage.ts'); process.exit();");
+    }, installMs);
+
+    afterAll(async () => {
+      installed.remove();
+      await upstream.close();
+    });
+
+    test('has the documentation and the example config, and no sources or tests', () => {
+      expect(installed.files).toEqual(
         expect.arrayContaining([
           'README.md',
-          'docs/upstreams.md',
+          'docs/middleware.md',
           'config/textgate.example.yaml',
           'config/textgate.schema.json',
         ]),
       );
-      expect(files.filter(({ path }) => /^(src|test)\//.test(path))).toEqual([]);
+      expect(installed.files.filter((path) => /^(src|test)\//.test(path))).toEqual([]);
+    });
 
-      const { devDependencies: versions, dependencies } = JSON.parse(
-        readFileSync(join(root, 'package.json'), 'utf8'),
-      ) as Record<'devDependencies' | 'dependencies', Record<string, string>>;
-      writeFileSync(join(folder, 'package.json'), '{"name":"scratch","private":true,"type":"module"}');
-      await run(
-        'npm',
-        [
-          'install',
-          `./${filename}`,
-          `express@${dependencies['express']}`,
-          ...['typescript', '@types/node', '@types/express'].map((name) => `${name}@${versions[name]}`),
-        ],
-        { cwd: folder },
-      );
-      writeFileSync(join(folder, 'app.ts'), app);
-      writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(tsconfig));
-      await run('npx', ['tsc'], { cwd: folder });
-      const { stdout } = await run(process.execPath, ['app.js'], { cwd: folder });
-      expect(JSON.parse(stdout)).toMatchObject({
-        answer: { choices: [{ message: { content: expect.stringContaining('packed?') as string } }] },
-        mine: 'my own route',
-        elsewhere: 404,
-      });
+    test(
+      'has types that are clean under strict rules, in ES modules and CommonJS, and fit the types of every host',
+      async () => {
+        installed.write(
+          'every-export-common.cts',
+          "import textgate = require('textgate');\nexport const gateway: textgate.Gateway | null = null;\n",
+        );
+        const own = [
+          'every-export.ts',
+          'every-export-common.cts',
+          'node-http.ts',
+          'with-next.ts',
+          'express.ts',
+        ];
+        expect(await installed.typeCheck([...own, 'manage.ts', 'closing.ts'], { skipLibCheck: false })).toBe(
+          '',
+        );
+        const withHosts = ['fastify.ts', 'hono.ts', 'app/v1/[...path]/route.ts'];
+        expect(await installed.typeCheck(withHosts, { skipLibCheck: true })).toBe('');
+      },
+      hostMs,
+    );
 
-      const help = await run('npx', ['textgate', '--help'], { cwd: folder });
-      expect(help.stdout).toContain('keys');
-    },
-    timeoutMs,
-  );
-});
+    test(
+      'exports only its public names, and runs its command',
+      async () => {
+        const { folder } = installed;
+        const list = "console.log(Object.keys(await import('textgate')).toSorted().join())";
+        const { stdout } = await run(process.execPath, ['--input-type=module', '-e', list], { cwd: folder });
+        expect(stdout.trim()).toBe('ConfigError,GatewayError,createGateway');
+        expect((await run('npx', ['textgate', '--help'], { cwd: folder })).stdout).toContain('keys');
+      },
+      hostMs,
+    );
+
+    test(
+      'does from code what its documentation shows',
+      async () => {
+        const { stdout } = await run(process.execPath, ['run-manage.ts'], { cwd: installed.folder });
+        expect(stdout).toContain('my app 15.00 0');
+      },
+      hostMs,
+    );
+
+    test.each([
+      ['node-http.ts', '/v1', 404],
+      ['with-next.ts', '/v1', 418],
+      ['common.cjs', '/v1', 404],
+      ['express.ts', '/llm/v1', 404],
+      ['express-with-parser.ts', '/llm/v1', 404],
+      ['express4.ts', '/llm/v1', 404],
+      ['express4-with-parser.ts', '/llm/v1', 404],
+      ['fastify.ts', '/llm/v1', 404],
+      ['hono.ts', '/llm/v1', 404],
+      ['next.ts', '/v1', 404],
+    ] as const)(
+      'serves clients as %s does',
+      async (file, base, statusElsewhere) => {
+        const host = await installed.serve(file);
+        try {
+          await expectHostServes(host, base);
+          expect((await fetch(`${host.origin}/elsewhere`)).status).toBe(statusElsewhere);
+        } finally {
+          await host.close();
+        }
+      },
+      hostMs,
+    );
+  },
+);
+
+async function expectHostServes({ origin, key }: ServedHost, base: string): Promise<void> {
+  const client = new OpenAI({ baseURL: origin + base, apiKey: key, maxRetries: 0 });
+  const asked = { model: 'small', messages: [{ role: 'user' as const, content: 'hello' }] };
+  const stream = { ...asked, stream: true } as const;
+
+  upstream.play(sayTexts(['one ', 'two']));
+  const whole = await client.chat.completions.create(asked);
+  expect(whole.choices[0]?.message.content).toBe('one two');
+  expect(await readAll(await client.chat.completions.create(stream))).toBe('one two');
+
+  const stranger = new OpenAI({ baseURL: origin + base, apiKey: 'sk-wrong', maxRetries: 0 });
+  await expect(stranger.chat.completions.create(asked)).rejects.toMatchObject({
+    status: 401,
+    code: 'invalid_api_key',
+  });
+  await expect(client.get('/nothing')).rejects.toMatchObject({ status: 404, code: 'unknown_url' });
+  const withoutV1 = new OpenAI({ baseURL: origin + base.replace('/v1', ''), apiKey: key, maxRetries: 0 });
+  await expect(withoutV1.models.list()).rejects.toThrow('/v1/models?');
+
+  upstream.play((response) => {
+    sendStream(response, chatFrames(['half']).slice(0, 2));
+    setTimeout(() => cut(response, 'rst'), 50);
+  });
+  const broken = readLive(client.chat.completions.create(stream).asResponse());
+  await broken.ended;
+  expect(broken).toMatchObject({
+    broken: true,
+    text: expect.stringContaining('upstream_truncated') as string,
+  });
+
+  upstream.play((response) => void sendStream(response, chatFrames(['first']).slice(0, 2)));
+  const before = upstream.aborted;
+  for await (const chunk of await client.chat.completions.create(stream))
+    if (chunk.choices[0]?.delta.content === 'first') break;
+  await eventually('the upstream is stopped', () => upstream.aborted > before);
+  upstream.play(sayTexts(['free again']));
+  await eventually('the slot is free', async () => {
+    const answer = await client.chat.completions.create(asked).catch((error: unknown) => error);
+    return !(answer instanceof OpenAI.RateLimitError);
+  });
+}
+
+async function readAll(chunks: AsyncIterable<OpenAI.Chat.Completions.ChatCompletionChunk>): Promise<string> {
+  let text = '';
+  for await (const chunk of chunks) text += chunk.choices[0]?.delta.content ?? '';
+  return text;
+}

@@ -158,7 +158,7 @@ async function startWithEnvironment(url: string): Promise<Started> {
   );
   const { url: served, adminUrl } = await gateway.listen();
   open.push(() => gateway.close());
-  const { secret } = await gateway.createKey('test');
+  const { key: secret } = await gateway.keys.create({ name: 'test' });
   return {
     log: () => linesOf(written),
     ask: async (path, body) =>

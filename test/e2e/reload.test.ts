@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createGateway } from '../../src/gateway.ts';
-import type { ConfigInput, Gateway } from '../../src/gateway.ts';
+import { createGateway } from '../../src/index.ts';
+import type { ConfigInput, Gateway } from '../../src/index.ts';
 import { eventually } from '../support/eventually.ts';
 import { readLive } from '../support/live-answer.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
@@ -39,7 +39,7 @@ beforeEach(async () => {
   for (const upstream of upstreams) upstream.play(sayTexts(['x']));
   gateway = createGateway(configOf('u0'), { logLevel: 'silent' });
   ({ url, adminUrl } = await gateway.listen());
-  key = (await gateway.createKey('x')).secret;
+  key = (await gateway.keys.create({ name: 'x' })).key;
 });
 afterEach(async () => {
   await gateway.close();

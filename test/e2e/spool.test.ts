@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import express from 'express';
 import { expect, test } from 'vitest';
 import type { SettledRecord } from '../../src/domain/consumption.ts';
-import { createGateway } from '../../src/gateway.ts';
+import { createGateway } from '../../src/index.ts';
 import { writeSpoolLine } from '../../src/storage/spool-lines.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { askAdmin } from '../support/admin-client.ts';
@@ -108,7 +108,7 @@ test('a mounted gateway closes earlier open records before its first request, an
   const server = express().use('/llm', gateway.router).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const { secret } = await gateway.createKey('mine');
+  const { key: secret } = await gateway.keys.create({ name: 'mine' });
   const answer = await fetch(`http://127.0.0.1:${port}/llm/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },

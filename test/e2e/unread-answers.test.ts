@@ -46,6 +46,21 @@ test('a large passthrough answer that its client never reads is cut after 120 s,
   expect(data[0].outcome).toBe('client_closed');
 });
 
+test('an answer of gateway.fetch whose body is never read is cut after 30 s, and its upstream and slot are free', async () => {
+  upstream.play((response) => void response.end(large));
+  const headers = { authorization: `Bearer ${gateway.key}` };
+  const answer = await gateway.gateway.fetch(new Request(`${gateway.url}/download`, { headers }));
+  await gateway.recorded();
+  await settle();
+  clock.advance(25_000);
+  await settle();
+  expect(await inFlight()).toBe(1);
+  clock.advance(10_000);
+  await eventually('the slot is free', async () => (await inFlight()) === 0);
+  await eventually('the upstream call is over', () => upstream.running === 0);
+  await expect(answer.text()).rejects.toThrow('broke off');
+});
+
 test('lists of models that their client never reads are cut after 120 s, because they are large together', async () => {
   const names = Array.from({ length: 1_000 }, (_, index) => `${'m'.repeat(400)}-${index}`);
   upstream.play((response) => sendJson(response, 200, JSON.stringify({ data: names.map((id) => ({ id })) })));

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Router } from 'express';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import { readBody } from '../../src/http/body.ts';
+import { createRouter } from '../../src/http/router.ts';
 import { createHttpServer, startListening } from '../../src/http/server.ts';
 import { eventually } from '../support/eventually.ts';
 import { openRaw } from '../support/raw-socket.ts';
@@ -25,12 +25,12 @@ async function listen() {
     const body = await readBody(request, response, 10_000_000);
     if (body instanceof Uint8Array) response.end(`read ${body.length};`);
   };
-  const router = Router().post('/', (request, response) => void answer(request, response));
+  const router = createRouter().post('/', (request, response) => void answer(request, response));
   const server = createHttpServer(router, {
     nextId: () => '1',
     clock: systemClock,
     prepare: (_request, _response, next) => next(),
-    unknownUrl: (_request, response) => void response.status(404).end(),
+    unknownUrl: (_request, response) => void response.writeHead(404).end(),
     limits: () => ({ maxConnections: 10, maxAnonymousPerAddress: 10 }),
     onRefused: () => {},
   });

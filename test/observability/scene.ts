@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { createGateway } from '../../src/gateway.ts';
+import { createGateway } from '../../src/index.ts';
 import { chatFrames, cut, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 
@@ -7,7 +7,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 const silence = '200ms';
 
 /** Enough money for every test, in nano-USD. */
-const plentyNanos = 1_000_000_000;
+const plenty = '1';
 
 const [opening = '', text = '', ...ending] = chatFrames(['one']);
 
@@ -50,9 +50,9 @@ export async function openScene(): Promise<Scene> {
     { logLevel: 'silent' },
   );
   const { url, adminUrl } = await gateway.listen();
-  const { secret } = await gateway.createKey('main', { balanceNanos: plentyNanos });
-  const poor = await gateway.createKey('poor', { balanceNanos: 0 });
-  const slow = await gateway.createKey('slow', { requestsPerMinute: 1 });
+  const { key: secret } = await gateway.keys.create({ name: 'main', balance: plenty });
+  const poor = await gateway.keys.create({ name: 'poor', balance: '0' });
+  const slow = await gateway.keys.create({ name: 'slow', requestsPerMinute: 1 });
 
   return {
     adminUrl,
@@ -71,8 +71,8 @@ export async function openScene(): Promise<Scene> {
       chat('small', 'length', { stream });
       ask('/v1/responses', { model: 'small', input: 'say', stream });
       await settled();
-      chat('small', 'say', {}, poor.secret);
-      for (let start = 0; start < 2; start++) chat('small', 'say', {}, slow.secret);
+      chat('small', 'say', {}, poor.key);
+      for (let start = 0; start < 2; start++) chat('small', 'say', {}, slow.key);
       chat('small', 'say', {}, 'sk-wrong');
       await settled();
       chat('small', 'say', { n: 2 });

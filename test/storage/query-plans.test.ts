@@ -108,7 +108,10 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
   settle: (store) => store.settle(settled),
   isSettled: (store) => store.isSettled(settled),
   listRecords: listAllWays,
-  findRecord: (store) => store.findRecord(opened.requestId, key.id),
+  async findRecord(store) {
+    await store.findRecord(opened.requestId, key.id);
+    await store.findRecord(opened.requestId, null);
+  },
   countLowBalances: (store) => store.countLowBalances(5, 1),
   closeLostRecords: (store) => store.closeLostRecords(),
   checkWrites: (store) => store.checkWrites(),

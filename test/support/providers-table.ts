@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { loadConfigFile } from '../../src/config/load.ts';
-import type { ConfigInput } from '../../src/gateway.ts';
+import type { ConfigInput } from '../../src/index.ts';
 
 const page = join(import.meta.dirname, '..', '..', 'docs', 'upstreams.md');
 

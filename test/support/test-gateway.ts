@@ -1,14 +1,22 @@
 import { setImmediate } from 'node:timers/promises';
 import OpenAI from 'openai';
-import type { ConfigInput, Gateway, GatewayOptions } from '../../src/gateway.ts';
-import { createGateway } from '../../src/gateway.ts';
+import type { ConfigInput, Gateway, GatewayOptions, Key } from '../../src/index.ts';
+import { createGateway } from '../../src/index.ts';
 import { findCanaries, plant, plantPrompts, readDatabaseFiles } from './canaries.ts';
+import type { KeySettings } from '../../src/domain/api-key.ts';
 import type { Limits } from '../../src/domain/limits.ts';
 import type { DialectName } from '../../src/protocol/upstream/dialects.ts';
+import { formatUsd } from '../../src/shared/money.ts';
+
+/** Creates a key with settings in the gateway's own units; its secret is looked for wherever it must not be. */
+type CreateKey = (
+  name: string,
+  settings?: KeySettings,
+) => Promise<{ readonly key: Key; readonly secret: string }>;
 
 /** A gateway on free loopback ports with a database in memory and one key. */
 export interface TestGateway {
-  readonly gateway: Gateway;
+  readonly gateway: Gateway & { readonly createKey: CreateKey };
   readonly url: string;
   readonly adminUrl: string;
   readonly adminToken: string;
@@ -100,21 +108,14 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     : { ...shared, models: { small } };
   let written = '';
   const logDestination = { write: (line: string) => void (written += line) };
-  const gateway = createGateway(config, { logLevel: 'info', logDestination, ...rest });
+  const gateway: Gateway = createGateway(config, { logLevel: 'info', logDestination, ...rest });
   plant(adminToken, ...Object.values(config.upstreams).map(({ apiKey }) => apiKey));
   const { url, adminUrl } = await gateway.listen();
-  const { secret: key } = await gateway.createKey('test');
-  plant(key);
+  const createKey = creatorOf(gateway);
+  const { secret: key } = await createKey('test');
   const refused: Promise<string>[] = [];
   return {
-    gateway: {
-      ...gateway,
-      async createKey(...settings) {
-        const issued = await gateway.createKey(...settings);
-        plant(issued.secret);
-        return issued;
-      },
-    },
+    gateway: { ...gateway, createKey },
     url,
     adminUrl,
     adminToken,
@@ -133,7 +134,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     },
     async recorded() {
       // Writes are committed in order; one turn later the requests have continued, too.
-      await gateway.createKey('written after the records');
+      await createKey('written after the records');
       await setImmediate();
     },
     async close() {
@@ -148,5 +149,20 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
       );
       findCanaries({ 'the log': written, metrics, database, 'an error': errors.join('\n') });
     },
+  };
+}
+
+function creatorOf({ keys }: Gateway): CreateKey {
+  return async (name, { balanceNanos, queueWaitMs, expiresAt, models, ...settings } = {}) => {
+    const { key: secret, ...key } = await keys.create({
+      ...settings,
+      name,
+      models: models === undefined ? undefined : [...models],
+      balance: balanceNanos === undefined ? undefined : formatUsd(balanceNanos),
+      queueWait: queueWaitMs === undefined ? undefined : `${queueWaitMs}ms`,
+      expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
+    });
+    plant(secret);
+    return { key, secret };
   };
 }

@@ -1,0 +1,120 @@
+import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
+import { createKeyOperations } from '../http/admin-keys.ts';
+import type {
+  ChangedKey,
+  NewKey,
+  Payment,
+  PresentedAccount,
+  PresentedKey,
+  Rotation,
+} from '../http/admin-keys.ts';
+import {
+  cancelRequest,
+  presentRecordPage,
+  readRecord,
+  readRecordPage,
+  readRunning,
+} from '../http/admin-records.ts';
+import type { PresentedRunning, RecordQuery } from '../http/admin-records.ts';
+import type { PageQuery } from '../http/checked-input.ts';
+import type { PresentedRecord } from '../http/present-record.ts';
+import { GatewayError } from '../shared/gateway-error.ts';
+import { isRefusal } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+import type { ConfigServices } from './config-services.ts';
+
+/** The input of `keys.create`: durations such as `5s`, USD as decimal strings, times in ISO 8601. */
+export type KeySettings = NewKey;
+
+/** The input of `keys.update`: `null` removes a setting, and a missing field leaves it as it is. */
+export type KeyChanges = ChangedKey;
+
+/** A key as `/admin/keys` shows it: defaults filled in, times in ISO 8601, USD as decimal strings. */
+export type Key = PresentedKey;
+
+/** A key just made or rotated; `key` is what clients present, and is returned only here. */
+export type IssuedKey = Key & { readonly key: string };
+
+/** The account of a key after a payment; `booked` is false for a reference that was booked before. */
+export type CreditResult = PresentedAccount & { readonly id: string; readonly booked: boolean };
+
+/** The record of one request, as `/admin/records` shows it. */
+export type UsageRecord = PresentedRecord;
+
+/** A request in progress, as `/admin/in-flight` shows it. */
+export type RunningRequest = PresentedRunning;
+
+/** A page of a list; `next` is the `before` of the following page, and `null` on the last one. */
+export interface Page<Entry> {
+  readonly object: 'list';
+  readonly data: readonly Entry[];
+  readonly next: string | null;
+}
+
+/** The keys of a gateway. Methods reject with `GatewayError`: for example `key_not_found`, or `invalid_value`. */
+export interface Keys {
+  create(settings: KeySettings): Promise<IssuedKey>;
+  /** Newest first. */
+  list(query?: PageQuery): Promise<Page<Key>>;
+  get(id: string): Promise<Key>;
+  update(id: string, changes: KeyChanges): Promise<Key>;
+  /** Revokes a key: none of its requests begins from then on; those in progress go on to their end. */
+  revoke(id: string): Promise<Key>;
+  /** Makes a new secret; the old one stays valid for `grace`, by default not at all. */
+  rotate(id: string, options?: Rotation): Promise<IssuedKey>;
+  /** Books a payment; the same reference is booked once. */
+  credit(id: string, payment: Payment): Promise<CreditResult>;
+}
+
+/** The usage record of a gateway. Methods reject with `GatewayError`. */
+export interface Records {
+  /** Newest first. */
+  list(query?: RecordQuery): Promise<Page<UsageRecord>>;
+  /** Rejects with `request_not_found` for a request that was never recorded. */
+  get(requestId: string): Promise<UsageRecord>;
+}
+
+/** What an operator does, from code: the results are the JSON of the admin API. */
+export interface Management {
+  readonly keys: Keys;
+  readonly records: Records;
+  /** The requests in progress, in the order of their arrival. */
+  inFlight(): Promise<Page<RunningRequest>>;
+  /** Cancels a request in progress; rejects with `request_not_found` if it is not running. */
+  cancel(requestId: string): Promise<{ readonly request_id: string; readonly cancelled: true }>;
+}
+
+/** Builds the methods over the config in force, which has the defaults of keys. */
+export function createManagement(current: () => ConfigServices): Management {
+  const keys = () => createKeyOperations(current().administration.keys);
+  const records = () => current().administration.records;
+  return {
+    keys: {
+      create: (settings) => orThrow(keys().create(settings)),
+      list: (query = {}) => orThrow(keys().list(query)),
+      get: (id) => orThrow(keys().get(id)),
+      update: (id, changes) => orThrow(keys().update(id, changes)),
+      revoke: (id) => orThrow(keys().revoke(id)),
+      rotate: (id, options = {}) => orThrow(keys().rotate(id, options)),
+      credit: (id, payment) => orThrow(keys().credit(id, payment)),
+    },
+    records: {
+      async list(query = {}) {
+        return presentRecordPage(await orThrow(readRecordPage(query, records())));
+      },
+      get: (requestId) => orThrow(readRecord(requestId, records())),
+    },
+    inFlight: () => readRunning(records()),
+    cancel: (requestId) => orThrow(cancelRequest(requestId, records())),
+  };
+}
+
+/** Turns a refusal, and a database that is away, into the error that a caller catches. */
+async function orThrow<Result extends object>(work: Promise<Result | Refusal>): Promise<Result> {
+  const result = await work.catch((error: unknown) => {
+    if (error instanceof StorageError) throw new GatewayError(storageUnavailable(), { cause: error });
+    throw error;
+  });
+  if (isRefusal(result)) throw new GatewayError(result);
+  return result;
+}

@@ -1,0 +1,23 @@
+/** The public names of the package. */
+// oxlint-disable-next-line import/no-unassigned-import -- it has to run before the other imports
+import './shared/require-node.ts';
+export { createGateway } from './gateway.ts';
+export type { Gateway, GatewayOptions } from './gateway.ts';
+export { ConfigError } from './config/load.ts';
+export type { ConfigInput } from './config/schema.ts';
+export type {
+  CreditResult,
+  IssuedKey,
+  Key,
+  KeyChanges,
+  Keys,
+  KeySettings,
+  Page,
+  Records,
+  RunningRequest,
+  UsageRecord,
+} from './composition/management.ts';
+export type { Clock } from './domain/ports/clock.ts';
+export type { NodeHandler } from './http/standalone.ts';
+export type { ErrorCode } from './shared/errors.ts';
+export { GatewayError } from './shared/gateway-error.ts';
