@@ -32,7 +32,7 @@ export interface Gateway {
   listen(): Promise<{ readonly url: string; readonly adminUrl: string }>;
   /** Creates a key. Clients present its `secret`, which is returned only here. */
   createKey(name: string, settings?: KeySettings): Promise<IssuedKey>;
-  /** Whether any key exists. */
+  /** Whether any key exists or is declared. */
   hasKeys(): Promise<boolean>;
   /** The names of the models on offer; none until the upstream that lists them has answered. */
   modelNames(): Promise<readonly string[]>;
@@ -138,7 +138,8 @@ export function composeGateway(
     admin,
     failed: storage.engine.lost,
     createKey: (name, settings) => keyManagement.issue(name, settings),
-    hasKeys: async () => (await storage.store.countKeys()) > 0,
+    hasKeys: async () =>
+      Object.keys(active.current.config.keys).length > 0 || (await storage.store.countKeys()) > 0,
     async modelNames() {
       const offered = await active.current.models.catalogue.list();
       return isRefusal(offered) ? [] : offered.map(({ id }) => id);

@@ -29,7 +29,9 @@ export async function callAdmin(
   });
   if (response.ok && accept === 'text/csv')
     return { csv: await response.text(), next: response.headers.get('x-textgate-next') };
-  const answer = (await response.json()) as AdminError;
+  const answer = (await response.json().catch(() => {
+    throw new Error(`${url} is not the admin listener of a gateway: set TEXTGATE_ADMIN_URL to its address`);
+  })) as AdminError;
   if (!response.ok) throw refused(response.status, answer);
   return answer;
 }

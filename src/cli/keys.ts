@@ -26,6 +26,7 @@ interface KeyObject {
   readonly held: string;
   readonly spent: string;
   readonly in_flight: number;
+  readonly declared: boolean;
   readonly key?: string;
 }
 
@@ -104,7 +105,7 @@ export async function listKeys({ json, sort = 'created' }: ListOptions): Promise
       String(key.limits.requests_per_minute),
       key.balance ?? '-',
       key.spent,
-      stateOf(key),
+      key.declared ? `${stateOf(key)}, declared` : stateOf(key),
     ]),
   );
 }
@@ -119,6 +120,7 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['id', key.id],
       ['name', key.name],
       ['state', stateOf(key)],
+      ['declared in the config', key.declared ? 'yes' : 'no'],
       ['created', key.created_at],
       ['expires', key.expires_at ?? 'never'],
       ['models', key.models?.join(', ') ?? 'all'],

@@ -2,6 +2,7 @@ import { readVariable } from '../config/environment.ts';
 import type { Environment } from '../config/environment.ts';
 import { ConfigError, environmentConfig, loadConfigFile } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
+import { namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
 
 /** The options of `serve`, as commander names them. */
 export interface ServeOptions {
@@ -38,6 +39,16 @@ export function loadServeConfig(options: ServeOptions, environment: Environment)
       ...(adminPort === undefined ? {} : { port: adminPort }),
     },
   };
+}
+
+/** How the settings of an upstream are named in messages: as the operator wrote them. */
+export function settingNamesFor({ config, upstream, upstreamKeyEnv }: ServeOptions): typeof namesInConfig {
+  if (config !== undefined) return namesInConfig;
+  const given = {
+    ...(upstream === undefined ? {} : { url: '--upstream' }),
+    ...(upstreamKeyEnv === undefined ? {} : { apiKey: upstreamKeyEnv }),
+  };
+  return () => ({ ...namesInEnvironment(), ...given });
 }
 
 /** The file, unless there are options that it would silently replace. */

@@ -3,7 +3,6 @@ import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
 import { defaultAdminPort, defaultHost } from '../config/default-addresses.ts';
 import { ConfigError } from '../config/load.ts';
 import { readLogSettings } from '../config/log-settings.ts';
-import { namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
 import type { Config } from '../config/schema.ts';
 import type { ComposedGateway, Gateway } from '../gateway.ts';
 import type { FetchedModelList } from '../models/model-discovery.ts';
@@ -11,7 +10,7 @@ import { openStandardStream } from '../telemetry/log-destination.ts';
 import type { LogDestination } from '../telemetry/log-destination.ts';
 import { describeError } from './describe-error.ts';
 import { describeStartError } from './describe-start-error.ts';
-import { loadServeConfig } from './serve-config.ts';
+import { loadServeConfig, settingNamesFor } from './serve-config.ts';
 import type { ServeOptions } from './serve-config.ts';
 import { reachable } from './reachable.ts';
 import { serveCommand } from './serve-command.ts';
@@ -35,13 +34,13 @@ export async function serve(options: ServeOptions): Promise<void> {
     const gateway = composeGateway(
       config,
       { adminToken, ...readLogSettings(process.env) },
-      options.config === undefined ? namesInEnvironment : namesInConfig,
+      settingNamesFor(options),
     );
     isShuttingDown = endOnSignalOrFault(gateway, stderr);
     for (const signal of endingSignals) process.off(signal, exitAtOnce);
     if (options.config !== undefined) reloadOnChange(gateway, options.config, options, stderr);
     const { url, adminUrl } = await gateway.listen();
-    stderr.write(`${await greeting(gateway, { url, adminUrl, tryOut: options.config === undefined })}\n`);
+    stderr.write(`${await greeting(gateway, { url, adminUrl, declared: Object.keys(config.keys) })}\n`);
     const list = await gateway.fetchModelList();
     if (list !== null) stderr.write(`${describeList(list)}\n`);
   } catch (error) {
@@ -109,16 +108,16 @@ function reloadOnChange(
 interface StartedGateway {
   readonly url: string;
   readonly adminUrl: string;
-  /** Whether the gateway was started without a config file: then its first key is created at the start. */
-  readonly tryOut: boolean;
+  /** The names of the keys that the config and the environment declare. */
+  readonly declared: readonly string[];
 }
 
 async function greeting(gateway: Gateway, started: StartedGateway): Promise<string> {
   const lines = [`textgate serves ${started.url}/v1 (admin: ${started.adminUrl})`];
   const usual = `http://${defaultHost}:${defaultAdminPort}`;
   const where = started.adminUrl === usual ? '' : `TEXTGATE_ADMIN_URL=${reachable(started.adminUrl)} `;
+  if (started.declared.length > 0) lines.push(`keys declared: ${started.declared.join(', ')}`);
   if (await gateway.hasKeys()) lines.push(`create another key with: ${where}${command} keys create <name>`);
-  else if (!started.tryOut) lines.push(`create the first key with: ${where}${command} keys create <name>`);
   else {
     const [model = '<a name from /v1/models>'] = await gateway.modelNames();
     lines.push(...firstSteps((await gateway.createKey('first key')).secret, model, reachable(started.url)));

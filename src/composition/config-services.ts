@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Router } from 'express';
 import { probeUpstreams } from '../background/probe-upstreams.ts';
+import { declaredKeysOf } from '../config/declared-keys.ts';
 import { isDiscovered } from '../config/schema.ts';
 import type { Config } from '../config/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
@@ -13,6 +14,7 @@ import { reportUpstreams } from '../operations/report-upstreams.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { ActiveConfig, ProcessServices } from './process-services.ts';
+import { followUpstreamKeys } from './upstream-keys.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
 import type { Models } from './upstreams.ts';
 
@@ -38,7 +40,8 @@ export function createConfigServices(
   previous: ConfigServices | null,
 ): ConfigServices {
   const { clock, health, log, nameSettings } = processServices;
-  const upstreams = composeUpstreams(config, clock);
+  const upstreamKeys = followUpstreamKeys(config, clock, log);
+  const upstreams = composeUpstreams(config, upstreamKeys, clock);
   const calling = { upstreams, clock, health };
   const stopProbes = probeUpstreams(composeProbes(config, nameSettings), {
     ...calling,
@@ -47,7 +50,7 @@ export function createConfigServices(
   const models = composeModels(
     config,
     { ...calling, onChange: reportTo(log, 'model discovery failed', 'model discovery succeeds again') },
-    nameSettings,
+    { nameSettings, keys: upstreamKeys },
     lastGoodOf(config, previous),
   );
   const ports = composePorts(config, processServices, upstreams, models);
@@ -58,6 +61,7 @@ export function createConfigServices(
     config,
     models,
     lowBalanceNanos: config.limits.lowBalance,
+    declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),
     modelAvailability: () =>
       [...models.offered()].map(({ id, routes }) => [
@@ -67,7 +71,10 @@ export function createConfigServices(
     router: createPublicRouter(
       ports,
       composeOwnKeyPorts(ports, config, processServices),
-      { paths: composePassthrough(config), middlewares: processServices.passthroughMiddlewares },
+      {
+        paths: composePassthrough(config, upstreamKeys),
+        middlewares: processServices.passthroughMiddlewares,
+      },
       processServices.prepare,
       config.server.maxBody,
     ),
@@ -78,6 +85,7 @@ export function createConfigServices(
     async close() {
       stopProbes();
       models.close();
+      upstreamKeys.stop();
       await upstreams.close();
     },
   };

@@ -6,6 +6,8 @@ import type { Target } from '../doctor/target.ts';
 import { withoutSecrets } from '../doctor/without-secrets.ts';
 import { createNetwork } from '../transport/network.ts';
 import { systemClock } from './clock.ts';
+import { followUpstreamKeys } from './upstream-keys.ts';
+import type { UpstreamKeys } from './upstream-keys.ts';
 import { composeUpstreams, sourceOf } from './upstreams.ts';
 import type { NameSettings } from './upstreams.ts';
 
@@ -28,16 +30,17 @@ export async function* examineUpstreams(
   config: Config,
   options: DoctorOptions,
 ): AsyncGenerator<UpstreamReport> {
-  const upstreams = composeUpstreams(config, systemClock);
+  const keys = followUpstreamKeys(config, systemClock, { fault: ignore, notice: ignore });
+  const upstreams = composeUpstreams(config, keys, systemClock);
   const upstreamsWithWrongKey = options.triesWrongKey
-    ? composeUpstreams(withKey(config, wrongKey), systemClock)
+    ? composeUpstreams(config, { keyOf: () => wrongKey, stop: ignore }, systemClock)
     : null;
   try {
     for (const [name, { allowLinkLocal, timeouts }] of Object.entries(config.upstreams)) {
       const connectMs = Math.min(timeouts.connect, options.callMs);
       const network = createNetwork({ connectMs, allowLinkLocal });
       const { callMs } = options;
-      const target = targetOf(name, config, options);
+      const target = targetOf(name, config, keys, options);
       const report = await examine(target, {
         upstreams,
         upstreamsWithWrongKey,
@@ -48,6 +51,7 @@ export async function* examineUpstreams(
       yield withoutSecrets(report, target.source.secrets().keys);
     }
   } finally {
+    keys.stop();
     await upstreams.close();
     await upstreamsWithWrongKey?.close();
   }
@@ -56,13 +60,16 @@ export async function* examineUpstreams(
 /** A key that no server has. */
 const wrongKey = 'textgate-doctor-wrong-key';
 
-/** The config with another key at each upstream. */
-function withKey(config: Config, apiKey: string): Config {
-  const entries = Object.entries(config.upstreams).map(([name, upstream]) => [name, { ...upstream, apiKey }]);
-  return { ...config, upstreams: Object.fromEntries(entries) as Config['upstreams'] };
-}
+/** Reports of key files that change are of no use to a command that ends soon. */
+function ignore(): void {}
 
-function targetOf(name: string, { upstreams, models }: Config, options: DoctorOptions): Target {
+function targetOf(
+  name: string,
+  { upstreams, models }: Config,
+  keys: UpstreamKeys,
+  options: DoctorOptions,
+): Target {
+  const { nameSettings } = options;
   const upstream = upstreams[name];
   const [dialect, ...others] = upstream?.dialects ?? [];
   if (upstream === undefined || dialect === undefined) throw new Error('an upstream without a dialect');
@@ -75,7 +82,7 @@ function targetOf(name: string, { upstreams, models }: Config, options: DoctorOp
   return {
     name,
     url: upstream.url,
-    source: sourceOf(name, upstreams, options.nameSettings),
+    source: sourceOf(name, upstreams, { nameSettings, keys }),
     dialect,
     triesResponses: dialect !== 'responses' && (options.triesResponses || others.includes('responses')),
     model: options.model ?? routed[0] ?? null,

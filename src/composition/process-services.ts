@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import { keepLease } from '../background/keep-lease.ts';
 import { monitorLedger } from '../background/monitor-ledger.ts';
@@ -6,6 +5,7 @@ import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { Config } from '../config/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
+import type { DeclaredKey } from '../domain/declared-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { TokenCounter } from '../domain/ports/tokens.ts';
@@ -16,15 +16,14 @@ import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { PassthroughMiddlewares } from '../http/passthrough.ts';
 import { prepareAnswers } from '../http/prepare-answers.ts';
 import { createUnreadWatch } from '../http/unread-watch.ts';
-import { createKeyManagement } from '../operations/manage-keys.ts';
 import type { KeyManagement } from '../operations/manage-keys.ts';
 import { createMaintenance } from '../operations/maintenance.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
 import { createInFlight } from '../pipeline/in-flight.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
-import { hashKey } from '../storage/key-directory.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
+import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { nextId } from './next-id.ts';
 import { openStorage } from './storage-services.ts';
 import type { StorageServices } from './storage-services.ts';
@@ -36,6 +35,8 @@ import type { Observability } from './observability.ts';
 export interface ActiveConfig {
   /** The balance below which a key counts as low, in nano-USD. */
   readonly lowBalanceNanos: number;
+  /** The keys that the config declares. */
+  readonly declaredKeys: readonly DeclaredKey[];
   /** The circuit state of every configured upstream; one that asked for a pause counts as open. */
   upstreamStates(): Readonly<Record<string, UpstreamState>>;
   /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
@@ -71,7 +72,7 @@ export interface ProcessServices {
   readonly passthroughMiddlewares: PassthroughMiddlewares;
   /** The first handler of every HTTP request. */
   readonly prepare: RequestHandler;
-  /** Sets the config that metrics and the ledger monitor read from now on. */
+  /** Sets the config whose keys are declared, and that metrics and the ledger monitor read, from now on. */
   attach(active: ActiveConfig): void;
   /** Resolves when requests can be taken. Rejects with the reason when the database or the spool can't be opened. */
   ready(): Promise<void>;
@@ -81,7 +82,7 @@ export interface ProcessServices {
 
 /** What is read while no config is in force yet. */
 function nothingActive(lowBalanceNanos: number): ActiveConfig {
-  return { lowBalanceNanos, upstreamStates: () => ({}), modelAvailability: () => [] };
+  return { lowBalanceNanos, declaredKeys: [], upstreamStates: () => ({}), modelAvailability: () => [] };
 }
 
 /** Settings of a process beside its config. */
@@ -101,7 +102,7 @@ export function createProcessServices(
   const observability = createObservability(tracing, clock, log);
   const { metrics, tracer } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
-  const { engine, store, records, keyDirectory, ledgerAudit } = storage;
+  const { engine, store, records, ledgerAudit } = storage;
   const inFlight = createInFlight();
   const limiter = createMemoryLimiter(clock);
   const readLimiter = createMemoryLimiter(clock);
@@ -113,6 +114,7 @@ export function createProcessServices(
     onExpired: (count) => metrics.holdsExpired(count),
     onFault: log.fault,
   });
+  const declarations = keepDeclaredKeys(storage, clock, log);
   metrics.attach({
     upstreamStates: () => active.upstreamStates(),
     modelAvailability: () => active.modelAvailability(),
@@ -125,13 +127,7 @@ export function createProcessServices(
     log,
     nameSettings,
     storage,
-    keyManagement: createKeyManagement({
-      clock,
-      randomBytes,
-      hash: hashKey,
-      forgetKeys: () => keyDirectory.forgetAll(),
-      store,
-    }),
+    keyManagement: composeKeyManagement(storage, clock),
     maintenance: createMaintenance(ledgerAudit, () => engine.copy(), clock),
     inFlight,
     limiter,
@@ -144,10 +140,17 @@ export function createProcessServices(
     observability,
     passthroughMiddlewares: new Map(),
     prepare: prepareAnswers(nextId, createUnreadWatch(clock)),
-    attach: (next) => void (active = next),
-    ready: async () => void (await Promise.all([storage.recovered, tracer.ready])),
+    attach(next) {
+      active = next;
+      declarations.declare(next.declaredKeys);
+    },
+    async ready() {
+      await Promise.all([storage.recovered, tracer.ready]);
+      await declarations.stored();
+    },
     async close() {
       const tracesSent = observability.close();
+      declarations.stop();
       limiter.close();
       readLimiter.close();
       await Promise.all([ledgerMonitor.stop(), lease.stop()]);

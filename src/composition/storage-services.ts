@@ -4,10 +4,10 @@ import { retrySettlements } from '../background/retry-settlements.ts';
 import type { KeptSettlements } from '../background/retry-settlements.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
 import type { Engine } from '../storage/engine.ts';
 import { createKeyDirectory } from '../storage/key-directory.ts';
+import type { ManagedKeyDirectory } from '../storage/key-directory.ts';
 import { createLedgerAudit } from '../storage/ledger-audit.ts';
 import { makeFilesPrivate, realDatabasePath } from '../storage/private-files.ts';
 import { createSettlementSpool } from '../storage/settlement-spool.ts';
@@ -26,7 +26,7 @@ export interface StorageServices {
   readonly records: KeptSettlements;
   /** Whether the database accepts writes, for the readiness probe. */
   readonly writeCheck: WriteCheck;
-  readonly keyDirectory: KeyDirectory & { forgetAll(): void };
+  readonly keyDirectory: ManagedKeyDirectory;
   readonly ledgerAudit: LedgerAudit;
   /**
    * Resolves when the database is open, the settlements that an earlier process left in the spool are made, and its open

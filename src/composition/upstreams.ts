@@ -21,16 +21,17 @@ import { createModelDiscovery } from '../models/model-discovery.ts';
 import type { DiscoveryPorts, FetchedModelList, ModelDiscovery } from '../models/model-discovery.ts';
 import { createUpstreams } from '../transport/upstreams.ts';
 import type { Upstream } from '../transport/upstreams.ts';
+import type { UpstreamKeys } from './upstream-keys.ts';
 
 type UpstreamConfig = Config['upstreams'][string];
 
 /** A client for every upstream of the config. */
-export function composeUpstreams({ upstreams }: Config, clock: Clock): Upstream {
+export function composeUpstreams({ upstreams }: Config, keys: UpstreamKeys, clock: Clock): Upstream {
   const byName = Object.entries(upstreams).map(([name, config]) => {
     const { url, allowLinkLocal, timeouts } = config;
     const { connect: connectMs, firstByte: firstByteMs, idle: idleMs, total: totalMs } = timeouts;
     const deadlines = { firstByteMs, idleMs, totalMs };
-    const headers = headersOf(config);
+    const headers = headersOf(config, () => keys.keyOf(name));
     const upstream =
       url.protocol === 'demo:'
         ? createDemoUpstream(deadlines, clock)
@@ -40,29 +41,24 @@ export function composeUpstreams({ upstreams }: Config, clock: Clock): Upstream 
   return createUpstreams(new Map(byName));
 }
 
-/** The headers of every call: the dialect's own, the API key in the dialect's scheme, and those of the config. */
-function headersOf({
-  apiKey,
-  authHeader,
-  headers: added,
-  dialects: [dialect],
-}: UpstreamConfig): Record<string, string> {
+/** Reads the headers of a call: the dialect's own, the API key in the dialect's scheme, and those of the config. */
+function headersOf(
+  { authHeader, headers: added, dialects: [dialect] }: UpstreamConfig,
+  readKey: () => string | null,
+): () => Record<string, string> {
   if (dialect === undefined) throw new Error('upstream without a dialect');
   const { auth, headers = {} } = dialects[dialect];
-  if (apiKey === undefined) return { ...headers, ...added };
   const { header, prefix } =
     authHeader === undefined || authHeader === auth.header ? auth : authSchemeFor(authHeader);
-  return { ...headers, ...added, [header]: prefix + apiKey };
+  return () => {
+    const key = readKey();
+    return { ...headers, ...added, ...(key === null ? {} : { [header]: prefix + key }) };
+  };
 }
 
 /** What the upstream's own messages must not show. */
-function secretsOf(config: UpstreamConfig): UpstreamSecrets {
-  const { url, apiKey, headers: added } = config;
-  const keys = [
-    ...(apiKey === undefined ? [] : [apiKey]),
-    ...Object.values(added),
-    ...url.searchParams.values(),
-  ];
+function secretsOf({ url, headers: added }: UpstreamConfig, key: string | null): UpstreamSecrets {
+  const keys = [...(key === null ? [] : [key]), ...Object.values(added), ...url.searchParams.values()];
   return { keys, hosts: url.host === '' ? [] : [url.host, url.hostname] };
 }
 
@@ -94,7 +90,10 @@ export function composeProbes({ upstreams }: Config, nameSettings: NameSettings)
 }
 
 /** The passthrough paths of the config, with their upstreams' addresses, headers and deadlines. */
-export function composePassthrough({ passthrough, upstreams }: Config): readonly Passthrough[] {
+export function composePassthrough(
+  { passthrough, upstreams }: Config,
+  keys: UpstreamKeys,
+): readonly Passthrough[] {
   return passthrough.flatMap(({ path, upstream, price, free: isFree }) => {
     const config = upstreams[upstream];
     if (config === undefined) return [];
@@ -108,7 +107,7 @@ export function composePassthrough({ passthrough, upstreams }: Config): readonly
         upstream,
         price: price === undefined && isFree === undefined ? null : { ...free, request: price?.request ?? 0 },
         origin: url.origin,
-        headers: headersOf(config),
+        headers: headersOf(config, () => keys.keyOf(upstream)),
         isGuarded: !allowLinkLocal,
         agent,
         deadlines,
@@ -132,6 +131,12 @@ export interface Models {
   close(): void;
 }
 
+/** What the sources of models have beside the config. */
+interface SourceDetails {
+  readonly nameSettings: NameSettings;
+  readonly keys: UpstreamKeys;
+}
+
 /**
  * The catalogue of the config: its own models, or those that one of its upstreams lists. `lastGood` is a list of the
  * previous config that stays valid, because its source is unchanged; `null` if there is none.
@@ -139,12 +144,12 @@ export interface Models {
 export function composeModels(
   { models, upstreams: configs }: Config,
   ports: DiscoveryPorts,
-  nameSettings: NameSettings,
+  details: SourceDetails,
   lastGood: ModelDiscovery['lastGood'],
 ): Models {
   if (isDiscovered(models)) {
     const { from, allow, rename, price = free, holdTokens } = models;
-    const source = sourceOf(from, configs, nameSettings);
+    const source = sourceOf(from, configs, details);
     const listPath = source.dialect.modelsPath;
     const offer = { source, listPath, allow, rename, price, holdTokens };
     const catalogue = createModelDiscovery(offer, ports, lastGood);
@@ -164,7 +169,7 @@ export function composeModels(
     price,
     holdTokens,
     routes: routes.map(({ upstream, model, weight = null }) => ({
-      ...sourceOf(upstream, configs, nameSettings),
+      ...sourceOf(upstream, configs, details),
       model,
       weight,
     })),
@@ -183,7 +188,7 @@ export function composeModels(
 export function sourceOf(
   name: string,
   upstreams: Config['upstreams'],
-  nameSettings: NameSettings,
+  { nameSettings, keys }: SourceDetails,
 ): ModelSource {
   const config = upstreams[name];
   const [spoken] = config?.dialects ?? [];
@@ -197,6 +202,6 @@ export function sourceOf(
     finishReason,
     onDisconnect,
     totalMs: config.timeouts.total,
-    secrets: () => secretsOf(config),
+    secrets: () => secretsOf(config, keys.keyOf(name)),
   };
 }

@@ -4,6 +4,7 @@ import { formatByteSize } from '../shared/byte-size.ts';
 import { plainDecimal } from '../shared/money.ts';
 import { nearestName } from '../shared/nearest-name.ts';
 import type { ValueKind } from '../shared/schema-values.ts';
+import { whyNotDeclared } from './declared-keys.ts';
 import type { Problem } from './problem.ts';
 import { kindOf, knownKeys, schemaAt, unwrap } from './schema-walk.ts';
 
@@ -14,6 +15,10 @@ export function describeIssue(
   input: unknown,
 ): readonly Problem[] {
   const { path } = issue;
+  if (issue.code === 'invalid_union')
+    return meantOption(issue).flatMap((inner) =>
+      describeIssue({ ...inner, path: [...path, ...inner.path] }, schema, input),
+    );
   if (issue.code === 'invalid_key') return issue.issues.map(({ message }) => ({ path, message }));
   if (issue.code === 'unrecognized_keys') {
     const known = knownKeys(schema, path);
@@ -24,8 +29,20 @@ export function describeIssue(
   return [{ path, message }];
 }
 
+/** The issues of the form that was meant: the one whose type a value has, or else the first. */
+function meantOption({ errors }: z.core.$ZodIssueInvalidUnion): readonly z.core.$ZodIssue[] {
+  return errors.find((issues) => !issues.some(isOfValueItself)) ?? errors[0] ?? [];
+}
+
+/** Whether an issue says that the value itself has another type. */
+function isOfValueItself({ code, path }: z.core.$ZodIssue): boolean {
+  return code === 'invalid_type' && path.length === 0;
+}
+
 /** Without a blank after its colon, a value is a part of the key, which is not quoted then: it may be a secret. */
 function describeUnknownKey(path: readonly PropertyKey[], key: string, known: readonly string[]): Problem {
+  const reason = whyNotDeclared(path, key);
+  if (reason !== null) return { path: [...path, key], message: reason };
   const [name = '', value] = key.split(':', 2);
   return value === undefined
     ? { path: [...path, key], message: `unknown key${suggestion(key, known)}` }
@@ -45,6 +62,8 @@ const nouns: Readonly<Record<ValueKind, string>> = {
   usd: 'USD as a decimal string',
   url: 'an address',
   secret: 'a text',
+  key: 'a text',
+  instant: 'a time',
 };
 
 /** Completes the message of a value with a wrong type by what to write instead. No text is quoted. */
@@ -61,7 +80,7 @@ function describeType(message: string, schema: z.ZodType, value: unknown): strin
 
 /** What to write instead of a number or switch. It is quoted, unless the value is a secret. */
 function replacementOf(value: number | boolean, kind: ValueKind | undefined, isText: boolean): string | null {
-  if (kind === 'secret') return 'it in quotes';
+  if (kind === 'secret' || kind === 'key') return 'it in quotes';
   if (typeof value === 'boolean') return isText ? `it in quotes, "${value}"` : null;
   if (kind === 'duration') return `${value}s or ${value}ms`;
   if (kind === 'size') return sizeOf(value);

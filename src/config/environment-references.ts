@@ -55,7 +55,7 @@ function mapTexts(
 export function unreplacedReferences(schema: z.ZodType, input: unknown): readonly Problem[] {
   const problems: Problem[] = [];
   mapValues(schema, input, (value, kind, path) => {
-    const isMeant = kind === 'secret' || kind === 'url';
+    const isMeant = kind === 'secret' || kind === 'key' || kind === 'url';
     if (isMeant && typeof value === 'string' && wholeReference.test(value.trim()))
       problems.push({
         path,

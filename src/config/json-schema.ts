@@ -13,6 +13,7 @@ const reference = String.raw`\$\{`;
 const kindSchemas: Readonly<Partial<Record<ValueKind, JsonSchema>>> = {
   duration: { type: 'string', pattern: String.raw`^\d+(\.\d+)?(ms|s|m|h|d)$|${reference}` },
   size: { type: 'string', pattern: String.raw`^\d+ ?(B|KiB|MiB|GiB)$|${reference}` },
+  instant: { type: 'string', pattern: String.raw`^\d{4}-\d{2}-\d{2}(T.+)?$|${reference}` },
   usd: {
     type: ['string', 'number'] as unknown as 'string',
     minimum: 0,

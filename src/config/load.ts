@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { plainDecimal } from '../shared/money.ts';
+import { withEnvironmentKey } from './environment-key.ts';
 import { resolveReferences, unreplacedReferences } from './environment-references.ts';
 import { readVariable } from './environment.ts';
 import type { Environment } from './environment.ts';
@@ -27,7 +28,7 @@ export class ConfigError extends Error {
 
 /** Reads a YAML file, with `${NAME}` replaced by the environment's values. Throws `ConfigError`. */
 export function loadConfigFile(file: string, environment: Environment): Config {
-  return loadFile(file, environment, (input) => input);
+  return loadFile(file, environment, (input) => input, withEnvironmentKey);
 }
 
 /**
@@ -35,7 +36,7 @@ export function loadConfigFile(file: string, environment: Environment): Config {
  * config when its file gets some, and its admin listener is where it was. Throws `ConfigError`.
  */
 export function loadAdminSection(file: string, environment: Environment): Config['admin'] {
-  return loadFile(file, environment, adminOnly).admin;
+  return loadFile(file, environment, adminOnly, (input) => ({ input, problems: [] })).admin;
 }
 
 function adminOnly(input: unknown): unknown {
@@ -43,19 +44,25 @@ function adminOnly(input: unknown): unknown {
   return { admin, upstreams: {}, models: {} };
 }
 
-/** Reads what is selected of a YAML file. */
-function loadFile(file: string, environment: Environment, select: (input: unknown) => unknown): Config {
+/** Reads what is selected of a YAML file, with the key that the environment declares. */
+function loadFile(
+  file: string,
+  environment: Environment,
+  select: (input: unknown) => unknown,
+  declare: typeof withEnvironmentKey,
+): Config {
   const yaml = parseYaml(readText(file), new Set(allKeys(anyConfig)));
   if (yaml.kind === 'faults') throw new ConfigError(file, yaml.faults);
   const { places } = yaml;
   const written = writtenPrices(select(yaml.value), places);
   const { value, problems: misspelt } = resolveReferences(written, environment);
-  const read = readConfig(withListeners(value, environment));
-  if (read.kind === 'config' && misspelt.length === 0) return read.config;
+  const declared = declare(value, environment);
+  const read = readConfig(withListeners(declared.input, environment));
+  if (read.kind === 'config' && misspelt.length === 0 && declared.problems.length === 0) return read.config;
   // What is under an unknown key has no problems of its own: its path could be a secret after a colon without a blank.
   const known = misspelt.filter(({ path }) => schemaAt(schemaOf(value), path) !== null);
   const problems = withoutRepeated(known, read.kind === 'problems' ? read.problems : []);
-  throw new ConfigError(file, placeProblems(problems, places, environment));
+  throw new ConfigError(file, [...placeProblems(problems, places, environment), ...declared.problems]);
 }
 
 /** Takes prices that are written as numbers from the text of the file: as numbers they would lose digits. */
@@ -101,7 +108,10 @@ export function environmentConfig(environment: Environment): Config {
           upstreams: { [name]: { url, ...(apiKey === undefined ? {} : { apiKey }) } },
           models: { from: name },
         };
-  return namingVariables(name, () => checkConfig(withListeners(input, environment), 'the environment'));
+  const declared = withEnvironmentKey(input, environment);
+  return namingVariables(name, () =>
+    checkConfig(withListeners(declared.input, environment), 'the environment', declared.problems),
+  );
 }
 
 /** The name of the upstream of the environment: its host, with the port unless it is the scheme's own. */
@@ -116,6 +126,7 @@ const variables: readonly (readonly [path: string, variable: string])[] = [
   ['admin.host', 'TEXTGATE_ADMIN_HOST'],
   ['admin.port', 'TEXTGATE_ADMIN_PORT'],
   ['admin.token', 'TEXTGATE_ADMIN_TOKEN'],
+  ['keys.environment.key', 'TEXTGATE_KEY'],
 ];
 
 /** Names the environment variables in problems, instead of config paths that the operator has not written. */
@@ -137,13 +148,13 @@ function namingVariables(upstream: string, load: () => Config): Config {
   }
 }
 
-/** Checks a config given as an object. Throws `ConfigError` with all of its problems. */
-export function checkConfig(input: unknown, source: string): Config {
+/** Checks a config given as an object. Throws `ConfigError` with its problems and those that are `known` already. */
+export function checkConfig(input: unknown, source: string, known: readonly string[] = []): Config {
   const read = readConfig(input);
   const references = unreplacedReferences(schemaOf(input), input);
-  if (read.kind === 'config' && references.length === 0) return read.config;
+  if (read.kind === 'config' && references.length === 0 && known.length === 0) return read.config;
   const others = read.kind === 'problems' ? read.problems : [];
-  throw new ConfigError(source, withoutRepeated(references, others).map(writeProblem));
+  throw new ConfigError(source, [...known, ...withoutRepeated(references, others).map(writeProblem)]);
 }
 
 /** Problems of two checks: one value has one problem, and that of its reference explains the others. */

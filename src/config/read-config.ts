@@ -2,7 +2,7 @@ import { schemaMessage } from '../shared/schema-messages.ts';
 import { describeIssue } from './describe-issue.ts';
 import { listenerConflicts } from './listener-conflicts.ts';
 import type { Problem } from './problem.ts';
-import { usesDiscovery, unknownUpstreams } from './references.ts';
+import { unknownModels, unknownUpstreams, usesDiscovery } from './references.ts';
 import { discovering, listing } from './schema.ts';
 import type { Config } from './schema.ts';
 
@@ -16,7 +16,12 @@ export function readConfig(input: unknown): ConfigReading {
   const schema = schemaOf(input);
   const read = schema.safeParse(input, { error: schemaMessage });
   const faults = read.error?.issues.flatMap((issue) => describeIssue(issue, schema, input)) ?? [];
-  const problems = [...faults, ...unknownUpstreams(input), ...listenerConflicts(input)];
+  const problems = [
+    ...faults,
+    ...unknownUpstreams(input),
+    ...unknownModels(input),
+    ...listenerConflicts(input),
+  ];
   return read.success && problems.length === 0
     ? { kind: 'config', config: read.data }
     : { kind: 'problems', problems };

@@ -6,6 +6,7 @@ interface UncheckedConfig {
   readonly upstreams?: Readonly<Record<string, unknown>>;
   readonly models?: Readonly<Record<string, unknown>>;
   readonly passthrough?: unknown;
+  readonly keys?: unknown;
 }
 
 function routesOf(entry: unknown): readonly ({ readonly upstream?: unknown } | null)[] {
@@ -51,4 +52,28 @@ export function unknownUpstreams(input: unknown): readonly Problem[] {
 function isDemo(upstream: unknown): boolean {
   const { url } = (upstream ?? {}) as { readonly url?: unknown };
   return typeof url === 'string' && url.startsWith('demo:');
+}
+
+/** The problems of declared keys that name a model which is not offered; none where the models are discovered. */
+export function unknownModels(input: unknown): readonly Problem[] {
+  const { models: offered, keys } = (input ?? {}) as UncheckedConfig;
+  if (usesDiscovery(input) || !isObject(offered) || !isObject(keys)) return [];
+  const known = Object.keys(offered);
+  return Object.entries(keys).flatMap(([name, entry]) => {
+    const named = isObject(entry) ? entry['models'] : null;
+    return (Array.isArray(named) ? named : []).flatMap((model: unknown, index) =>
+      typeof model !== 'string' || known.includes(model)
+        ? []
+        : [
+            {
+              path: ['keys', name, 'models', index],
+              message: `no model has this name${suggestion(model, known)}`,
+            },
+          ],
+    );
+  });
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
 }

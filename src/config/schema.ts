@@ -7,6 +7,7 @@ import {
 import { duration, usd, valueKinds } from '../shared/schema-values.ts';
 import { listenHost } from './address-values.ts';
 import { minTokenLength } from './admin-token.ts';
+import { declaredKeys } from './declared-keys.ts';
 import { defaultAdminPort, defaultHost, defaultPort } from './default-addresses.ts';
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
 import { upstream } from './upstream-schema.ts';
@@ -123,6 +124,11 @@ const sections = {
   compatibility: compatibility
     .prefault({})
     .describe('How the parameters of requests are read; a key may differ.'),
+  keys: declaredKeys.default({}).meta({
+    description:
+      'The API keys of clients, by name: they are created, changed and revoked as this list says. Others are issued by the admin API.',
+    examples: [{ bob: { key: '${BOBS_KEY}', requestsPerMinute: 120 } }],
+  }),
   receipts: receipts.prefault({}).describe("What the receipts of a key's own requests show."),
   upstreams: z.record(z.string().min(1), upstream).meta({
     description: 'The providers that are called, by a name of your choice.',

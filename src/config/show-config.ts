@@ -45,5 +45,6 @@ function writeValue(value: unknown, kind: PlaceKind): unknown {
   if (typeof value !== 'number') return value;
   if (kind === 'duration') return formatDuration(value);
   if (kind === 'size') return formatByteSize(value);
+  if (kind === 'instant') return new Date(value).toISOString();
   return kind === 'usd' ? formatUsd(value) : value;
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { isLinkLocal } from '../shared/link-local.ts';
 import { duration } from '../shared/schema-values.ts';
 import { headerName, upstreamHeaders, upstreamUrl } from './address-values.ts';
+import { readSecretFile } from './secret-file.ts';
 import { positiveDuration, secret, trueOrFalse } from './values.ts';
 
 /** How often an upstream is probed; more often than once a second would be a load on it. */
@@ -27,6 +28,25 @@ const timeouts = z.strictObject({
   total: positiveDuration.prefault('10m').describe('The longest time of a whole call, its answer included.'),
 });
 
+/** The file of an API key that another program replaces from time to time. */
+const keyFile = z.strictObject({
+  file: z
+    .string()
+    .min(1)
+    .superRefine((file, context) => {
+      try {
+        readSecretFile(file);
+      } catch (error) {
+        context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : String(error) });
+      }
+    })
+    .meta({
+      description:
+        'The path of the file, relative to the working directory. It is read again every 2 s, so that a token may be replaced.',
+      examples: ['/var/run/secrets/token'],
+    }),
+});
+
 /** An upstream: how it is called, what it can do, and how long it may take. */
 export const upstream = z
   .strictObject({
@@ -35,10 +55,14 @@ export const upstream = z
         'The base address of the API, version included, without an endpoint such as `/chat/completions`. A query is sent with every call. `demo:` is the built-in demo.',
       examples: ['http://127.0.0.1:8000/v1', 'https://api.openai.com/v1'],
     }),
-    apiKey: secret.optional().meta({
-      description: 'The API key of the provider, usually a reference to an environment variable.',
-      examples: ['${OPENAI_API_KEY}'],
-    }),
+    apiKey: z
+      .union([secret, keyFile])
+      .optional()
+      .meta({
+        description:
+          'The API key of the provider, usually a reference to an environment variable; or the file that holds it.',
+        examples: ['${OPENAI_API_KEY}', { file: '/var/run/secrets/token' }],
+      }),
     authHeader: headerName.optional().meta({
       description: 'The header that carries the API key; default: the one of the dialect.',
       examples: ['api-key'],

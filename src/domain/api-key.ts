@@ -43,6 +43,8 @@ export interface ApiKey {
   readonly hasBalance: boolean;
   /** This key's own compatibility settings, which override the service's defaults. */
   readonly compatibility: Partial<Compatibility>;
+  /** Whether the config declares the key, or did until the key was revoked: it is changed there alone. */
+  readonly isDeclared: boolean;
 }
 
 /** The settings that a key may get when it is created. */
@@ -74,10 +76,15 @@ export function isUsable({ revokedAtMs: revokedAt, expiresAt }: ApiKey, now: num
 /** Derives a key's public id and its full text from random bytes. */
 export function mintKey(entropy: Uint8Array): { readonly id: string; readonly secret: string } {
   if (entropy.length !== keyEntropyBytes) throw new RangeError(`a key takes ${keyEntropyBytes} random bytes`);
-  let name = '';
-  for (const byte of entropy.subarray(0, publicLength)) name += publicAlphabet[byte % publicAlphabet.length];
-  const id = `key_${name}`;
+  const id = idFrom(entropy);
   return { id, secret: mintSecret(id, entropy.subarray(publicLength)) };
+}
+
+/** The id of a key, from bytes of which the first twelve count. */
+export function idFrom(bytes: Uint8Array): string {
+  let name = '';
+  for (const byte of bytes.subarray(0, publicLength)) name += publicAlphabet[byte % publicAlphabet.length];
+  return `key_${name}`;
 }
 
 /** Derives a new full text for an existing key. Its public part stays, so that people still recognise the key. */

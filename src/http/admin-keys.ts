@@ -3,15 +3,15 @@ import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import { duration, usd } from '../shared/schema-values.ts';
+import { duration, instant, keyName, modelsOfKey, usd } from '../shared/schema-values.ts';
 import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/compatibility.ts';
 import { ownReferences } from '../domain/account.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { IssuedKey, KeyManagement } from '../operations/manage-keys.ts';
-import { check, instant, pageQuery, pathIdOf, readChecked, unknownCursor } from './checked-input.ts';
+import { check, pageQuery, pathIdOf, readChecked, unknownCursor } from './checked-input.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
 import { sendAnswer } from './respond.ts';
-import { emptyAccount, presentAccount, presentKey } from './present-key.ts';
+import { emptyAccount, presentAccount, presentManagedKey } from './present-key.ts';
 import type { KeyDefaults } from './present-key.ts';
 import { presentList } from './present-list.ts';
 
@@ -23,38 +23,30 @@ export interface KeyAdministration {
   readonly countInFlight: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
 }
 
-const maxNameLength = 100;
 const maxReferenceLength = 200;
-const maxModels = 1_000;
 
-const name = z
-  .string()
-  .min(1)
-  .max(maxNameLength)
-  .regex(/^[^\p{Cc}]*$/u, 'expected a name without control characters');
 const atLeastOne = z.int().min(1);
-const models = z.array(z.string().min(1)).min(1).max(maxModels);
 const compatibility = z.strictObject({
   sampling: z.enum(samplingPolicies).optional(),
   unknownFields: z.enum(unknownFieldPolicies).optional(),
   responsesDone: z.boolean().optional(),
 });
 const newKey = z.strictObject({
-  name,
+  name: keyName,
   concurrency: atLeastOne.optional(),
   requestsPerMinute: atLeastOne.optional(),
   queueWait: duration.optional(),
   balance: usd.optional(),
-  models: models.nullish().transform((list) => list ?? undefined),
+  models: modelsOfKey.nullish().transform((list) => list ?? undefined),
   expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
   compatibility: compatibility.optional(),
 });
 const changedKey = z.strictObject({
-  name: name.optional(),
+  name: keyName.optional(),
   concurrency: atLeastOne.nullish(),
   requestsPerMinute: atLeastOne.nullish(),
   queueWait: duration.nullish(),
-  models: models.nullish(),
+  models: modelsOfKey.nullish(),
   expiresAt: instant.nullish(),
   compatibility: compatibility.optional(),
 });
@@ -154,7 +146,7 @@ async function presentAll(
   const ids = found.map(({ id }) => id);
   const [accounts, inFlight] = await Promise.all([keys.accounts(ids), countInFlight(ids)]);
   return found.map((key) =>
-    presentKey(key, accounts.get(key.id) ?? emptyAccount, inFlight.get(key.id) ?? 0, defaults),
+    presentManagedKey(key, accounts.get(key.id) ?? emptyAccount, inFlight.get(key.id) ?? 0, defaults),
   );
 }
 

@@ -1,9 +1,10 @@
 import { Router } from 'express';
 import { z } from 'zod';
 import { isRefusal, refuse } from '../shared/errors.ts';
+import { instant } from '../shared/schema-values.ts';
 import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { RunningRequest, RunningRequests } from '../domain/ports/running-requests.ts';
-import { check, instant, pageQuery, pathIdOf, unknownCursor } from './checked-input.ts';
+import { check, pageQuery, pathIdOf, unknownCursor } from './checked-input.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
 import { isoTime } from './iso-time.ts';
 import { presentCancellation } from './present-cancellation.ts';

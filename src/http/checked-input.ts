@@ -63,11 +63,3 @@ function firstProblem(error: z.ZodError): Refusal {
     param: param === '' ? null : param,
   });
 }
-
-/** An instant, read into milliseconds since 1970: ISO 8601 with an offset, or a day, which begins at midnight UTC. */
-export const instant = z
-  .union(
-    [z.iso.datetime({ offset: true }), z.iso.date()],
-    'expected a time such as 2030-01-01T00:00:00Z, or a day',
-  )
-  .transform((text) => Date.parse(text));

@@ -19,8 +19,8 @@ import { requestIdOf } from './request-id.ts';
 export interface Passthrough extends PassthroughPath {
   /** The upstream's address without a path: the client's path is appended. */
   readonly origin: string;
-  /** The headers of every call, above all the upstream's key. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** Reads the headers of a call, above all the upstream's key, which may be replaced while the service runs. */
+  readonly headers: () => Readonly<Record<string, string>>;
   /** Whether link-local addresses are refused. */
   readonly isGuarded: boolean;
   readonly agent: Agent;
@@ -112,7 +112,7 @@ function createTransport(
     requestFault: findTargetFault(request) ?? findBodyFault(request, maxBodyBytes),
     forward: (trace, signal, onHead) =>
       new Promise((resolve) => {
-        const sent = { 'accept-encoding': 'identity', 'user-agent': 'textgate', ...headers, ...trace };
+        const sent = { 'accept-encoding': 'identity', 'user-agent': 'textgate', ...headers(), ...trace };
         middleware.calls.set(
           request,
           new PassthroughCall(response, { headers: sent, limits, clock, signal, onHead, resolve }),

@@ -29,6 +29,11 @@ export function presentKey(key: ApiKey, account: Account, inFlight: number, defa
   };
 }
 
+/** A key as JSON for operators, who also see whether the config declares it. */
+export function presentManagedKey(...shown: Parameters<typeof presentKey>): object {
+  return { ...presentKey(...shown), declared: shown[0].isDeclared };
+}
+
 /** A key's account as JSON, in USD. */
 export function presentAccount({ balanceNanos, heldNanos, spentNanos }: Account): object {
   return {

@@ -23,7 +23,7 @@ export interface KeyManagementPorts {
   readonly store: KeyStore & Accounts;
 }
 
-/** What an operator does with keys. Rejects only when the database fails. */
+/** What an operator does with keys. A declared key is not changed here. Rejects only when the database fails. */
 export interface KeyManagement {
   issue(name: string, settings?: KeySettings): Promise<IssuedKey>;
   /** `null` when `before` names no key. */
@@ -48,7 +48,8 @@ export function createKeyManagement({
 }: KeyManagementPorts): KeyManagement {
   /** Changes a key that exists, and returns the changed key. */
   const alter = async (id: string, work: () => Promise<void>): Promise<ApiKey | Refusal> => {
-    if ((await store.findKeyById(id)) === null) return unknownKey();
+    const found = await findChangeable(id, store);
+    if (isRefusal(found)) return found;
     await work();
     forgetKeys();
     return (await store.findKeyById(id)) ?? unknownKey();
@@ -66,6 +67,7 @@ export function createKeyManagement({
         revokedAtMs: null,
         hasBalance: balanceNanos !== undefined,
         compatibility,
+        isDeclared: false,
       };
       await store.createKey(key, hash(secret), balanceNanos ?? null);
       return { key, secret };
@@ -73,14 +75,16 @@ export function createKeyManagement({
     list: (limit, before) => store.listKeys(limit, before),
     show: async (id) => (await store.findKeyById(id)) ?? unknownKey(),
     async change(id, changes) {
+      const found = await findChangeable(id, store);
+      if (isRefusal(found)) return found;
       const changed = await store.updateKey(id, changes);
       forgetKeys();
       return changed ?? unknownKey();
     },
     revoke: (id) => alter(id, () => store.revokeKey(id, clock.now())),
     async rotate(id, graceMs) {
-      const found = await store.findKeyById(id);
-      if (found === null) return unknownKey();
+      const found = await findChangeable(id, store);
+      if (isRefusal(found)) return found;
       if (found.revokedAtMs !== null)
         return refuse('invalid_value', "This key is revoked and can't be rotated. Create a new key.");
       const secret = mintSecret(id, randomBytes(secretEntropyBytes));
@@ -103,6 +107,23 @@ export function createKeyManagement({
     },
     accounts: (keyIds) => store.accounts(keyIds),
   };
+}
+
+/** Finds a key that may be changed here. */
+async function findChangeable(id: string, store: KeyStore): Promise<ApiKey | Refusal> {
+  const found = await store.findKeyById(id);
+  if (found === null) return unknownKey();
+  return found.isDeclared ? declaredKey(found) : found;
+}
+
+/** Refuses to change a declared key: the next start or reload would undo the change. */
+function declaredKey({ revokedAtMs }: ApiKey): Refusal {
+  return refuse(
+    'key_is_declared',
+    revokedAtMs === null
+      ? 'This key is declared in the config: change it there. Only its balance is changed here, by credits.'
+      : 'This key was declared in the config, and revoked when it was removed there. Declare its name again to use it.',
+  );
 }
 
 function unknownKey(): Refusal {

@@ -29,6 +29,7 @@ const errorTable = {
   unknown_url: { status: 404, type: 'invalid_request_error', retryable: false },
   method_not_allowed: { status: 405, type: 'invalid_request_error', retryable: false },
   request_timeout: { status: 408, type: 'invalid_request_error', retryable: true },
+  key_is_declared: { status: 409, type: 'invalid_request_error', retryable: false },
   request_too_large: { status: 413, type: 'invalid_request_error', retryable: false },
   unsupported_content_type: { status: 415, type: 'invalid_request_error', retryable: false },
   concurrency_limit_exceeded: { status: 429, type: 'rate_limit_error', retryable: true },

@@ -6,7 +6,7 @@ import { parseUsd } from './money.ts';
 const maxDurationMs = 2_147_483_647;
 
 /** What the value of a schema is read from, and how it is written: a number alone does not say its unit. */
-export type ValueKind = 'duration' | 'size' | 'usd' | 'url' | 'secret';
+export type ValueKind = 'duration' | 'size' | 'usd' | 'url' | 'secret' | 'key' | 'instant';
 
 /** The kind of every schema whose value is written otherwise than it is kept. */
 export const valueKinds = z.registry<{ readonly kind: ValueKind }>();
@@ -40,3 +40,33 @@ export const usd = z
     return z.NEVER;
   })
   .register(valueKinds, { kind: 'usd' });
+
+const isoInstant = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
+
+/** An instant, read into milliseconds since 1970: ISO 8601 with an offset, or a day, which begins at midnight UTC. */
+export const instant = z
+  .string()
+  .transform((text, context) => {
+    if (isoInstant.safeParse(text).success) return Date.parse(text);
+    context.issues.push({
+      code: 'custom',
+      input: text,
+      message: 'expected a time such as 2030-01-01T00:00:00Z, or a day',
+    });
+    return z.NEVER;
+  })
+  .register(valueKinds, { kind: 'instant' });
+
+const maxKeyNameLength = 100;
+
+/** The name of a key. */
+export const keyName = z
+  .string()
+  .min(1)
+  .max(maxKeyNameLength)
+  .regex(/^[^\p{Cc}]*$/u, 'expected a name without control characters');
+
+const maxModelsOfKey = 1_000;
+
+/** The models that a key may use. */
+export const modelsOfKey = z.array(z.string().min(1)).min(1).max(maxModelsOfKey);

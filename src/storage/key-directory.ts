@@ -1,12 +1,12 @@
-import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
+import { hashKey } from '../shared/hash-key.ts';
 import { isUsable, isWellFormed } from '../domain/api-key.ts';
 import type { ApiKey } from '../domain/api-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { KeyLookUp } from '../domain/ports/key-store.ts';
-import type { KeyDirectory } from '../domain/ports/keys.ts';
+import type { DeclaredHashes, KeyDirectory } from '../domain/ports/keys.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { storageUnavailable } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
@@ -26,6 +26,14 @@ const maxUnknownLookUps = 64;
 /** The retry-after of a request whose key was not looked up, in milliseconds. */
 const retryMs = 1_000;
 
+/** The directory, with what changes its view of the stored keys. */
+export interface ManagedKeyDirectory extends KeyDirectory {
+  /** Empties the cache, so that a change of the stored keys counts from the next request on. */
+  forgetAll(): void;
+  /** Replaces the declared keys: those of before are refused from now on, whatever is stored. */
+  declare(declared: DeclaredHashes): void;
+}
+
 /** What the directory reports to. */
 export interface DirectoryReports {
   readonly onFault: ReportFault;
@@ -37,39 +45,54 @@ export interface DirectoryReports {
  * Finds usable keys in a cache, and in the store by the hash of the text presented, which itself is not kept. Look-ups of
  * keys that this process has not seen valid are bounded apart from all others, so that a flood of guesses locks no paying
  * client out. Wrong keys are not cached, so that guesses can't fill the cache.
+ *
+ * A key in a form of its own is looked up only if the config declares it, which its hash shows: guesses in other forms
+ * cost no look-up at all. Comparing hashes leaks no secret by its timing, because a caller can't choose their bytes.
  */
 export function createKeyDirectory(
   store: KeyLookUp,
   clock: Clock,
   { onFault, onShed }: DirectoryReports,
-): KeyDirectory & { forgetAll(): void } {
+): ManagedKeyDirectory {
   const cache = new LRUCache<string, ApiKey>({ max: maxCachedKeys, ttl: cacheMs });
   const known = new LRUCache<string, true>({ max: maxKnownKeys });
   /** The look-ups under way, by hash: identical ones are shared. */
   const underWay = new Map<string, Promise<ApiKey | null | Refusal>>();
   const readFailed = sumFaults('keys could not be read', onFault, clock);
+  let declared: DeclaredHashes = { hashes: new Set(), stored: Promise.resolve(true) };
   let unknownLookUps = 0;
   /** Counts the calls of `forgetAll`: a key that was read before the last call may be out of date. */
   let generation = 0;
 
   return {
     async find(presented) {
-      if (!isWellFormed(presented)) return null;
       const hash = hashKey(presented);
+      if (!declared.hashes.has(hash) && !isWellFormed(presented)) return null;
       const cached = cache.get(hash);
       if (cached !== undefined) return isUsable(cached, clock.now()) ? cached : null;
       return underWay.get(hash) ?? startLookUp(hash);
     },
-    forgetAll() {
-      generation++;
-      cache.clear();
-      // A request after a revocation must not join a look-up from before it.
-      underWay.clear();
+    forgetAll,
+    declare(next) {
+      declared = next;
+      forgetAll();
     },
   };
 
+  function forgetAll(): void {
+    generation++;
+    cache.clear();
+    // A request after a revocation must not join a look-up from before it.
+    underWay.clear();
+  }
+
+  /** Whether the secret with this hash stands for this key: those of declared keys are the config's decision alone. */
+  function isCurrent(key: ApiKey, hash: string): boolean {
+    return (!key.isDeclared || declared.hashes.has(hash)) && isUsable(key, clock.now());
+  }
+
   function startLookUp(hash: string): Promise<ApiKey | null | Refusal> | Refusal {
-    const isUnknown = !known.has(hash);
+    const isUnknown = !known.has(hash) && !declared.hashes.has(hash);
     if (isUnknown && unknownLookUps >= maxUnknownLookUps) {
       onShed();
       return tooManyLookUps();
@@ -85,12 +108,13 @@ export function createKeyDirectory(
 
   async function lookUp(hash: string): Promise<ApiKey | null | Refusal> {
     try {
+      if (declared.hashes.has(hash) && !(await declared.stored)) return storageUnavailable();
       const startedIn = generation;
       let key = await store.findKeyByHash(hash);
       // The key may have been read before a revocation: reads do not queue behind writes.
       const isOutdated = generation !== startedIn;
       if (isOutdated) key = await store.findKeyByHash(hash);
-      if (key === null || !isUsable(key, clock.now())) {
+      if (key === null || !isCurrent(key, hash)) {
         known.delete(hash);
         return null;
       }
@@ -108,9 +132,4 @@ function tooManyLookUps(): Refusal {
   return refuse('overloaded', 'Too many unknown API keys are being checked right now. Try again shortly.', {
     retryAfterMs: retryMs,
   });
-}
-
-/** The hash of a secret that is stored: SHA-256 suffices for a secret of 256 random bits. */
-export function hashKey(presented: string): string {
-  return createHash('sha256').update(presented).digest('hex');
 }

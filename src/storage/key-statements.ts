@@ -3,7 +3,7 @@ import type { Limits } from '../domain/limits.ts';
 import type { Row, Statement } from './engine.ts';
 
 const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, models, expires_at, revoked_at,
-  compatibility, balance IS NOT NULL AS has_balance`;
+  compatibility, declared, balance IS NOT NULL AS has_balance`;
 const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
 
 /** Inserts a key, with an account that has no balance yet. */
@@ -13,7 +13,7 @@ export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
       sql: `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms, models,
               expires_at, compatibility)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      values: [key.id, hash, key.createdAtMs, ...settingsOf(key)],
+      values: [key.id, hash, key.createdAtMs, key.name, ...settingsOf(key)],
     },
     { sql: 'INSERT INTO accounts (key_id) VALUES (?)', values: [key.id] },
   ];
@@ -77,6 +77,14 @@ export function selectKeyByHash(hash: string, now: number): Statement {
   };
 }
 
+/** Reads the keys that the config declares or has declared, each with its hash. */
+export function selectDeclaredKeys(): Statement {
+  return {
+    sql: `SELECT ${columns}, hash FROM api_keys JOIN accounts ON accounts.key_id = id WHERE declared = 1`,
+    values: [],
+  };
+}
+
 export function selectKeyById(id: string): Statement {
   return { sql: `${selectKey} WHERE id = ?`, values: [id] };
 }
@@ -107,13 +115,21 @@ export function readKey(row: Row): ApiKey {
     revokedAtMs: row['revoked_at'] === null ? null : Number(row['revoked_at']),
     hasBalance: row['has_balance'] === 1,
     compatibility: JSON.parse(String(row['compatibility'])) as ApiKey['compatibility'],
+    isDeclared: row['declared'] === 1,
   };
 }
 
-/** The values of a new key's settings, in the order of its columns. */
-function settingsOf({ name, limits, models, expiresAt, compatibility }: ApiKey): Statement['values'] {
+/** The settings of a key that are stored in columns. */
+type StoredSettings = Pick<ApiKey, 'limits' | 'models' | 'expiresAt' | 'compatibility'>;
+
+/** The values of a key's settings, in the order of their columns in `insertKey`. */
+export function settingsOf({
+  limits,
+  models,
+  expiresAt,
+  compatibility,
+}: StoredSettings): Statement['values'] {
   return [
-    name,
     limits.concurrency ?? null,
     limits.requestsPerMinute ?? null,
     limits.queueWaitMs ?? null,

@@ -1,7 +1,7 @@
 import { openingReference } from '../domain/account.ts';
 import type { Accounts } from '../domain/ports/accounts.ts';
 import type { NextId } from '../domain/ports/clock.ts';
-import type { KeyLookUp, KeyStore } from '../domain/ports/key-store.ts';
+import type { DeclarationStore, KeyLookUp, KeyStore } from '../domain/ports/key-store.ts';
 import {
   bookCredit,
   countLowBalances,
@@ -9,12 +9,14 @@ import {
   readBookedCredit,
   selectAccounts,
 } from './account-statements.ts';
+import { storeDeclarations } from './declaration-statements.ts';
 import type { Engine } from './engine.ts';
 import {
   insertKey,
   readKey,
   revokeKey,
   rotateKey,
+  selectDeclaredKeys,
   selectKeyByHash,
   selectKeyById,
   selectKeys,
@@ -57,6 +59,19 @@ export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => numb
       return { keys, next: found.length > limit ? (keys.at(-1)?.id ?? null) : null };
     },
     countKeys: () => readCount(engine, { sql: 'SELECT count(*) AS count FROM api_keys', values: [] }),
+  };
+}
+
+/** Stores the declared keys over any engine. */
+export function createDeclarationStore(engine: Engine): DeclarationStore {
+  return {
+    async listDeclarations() {
+      const rows = await readRows(engine, selectDeclaredKeys());
+      return rows.map((row) => ({ key: readKey(row), hash: String(row['hash']) }));
+    },
+    async storeDeclarations(changes, nowMs) {
+      await engine.run(storeDeclarations(changes, nowMs));
+    },
   };
 }
 

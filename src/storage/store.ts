@@ -1,15 +1,23 @@
 import type { Accounts } from '../domain/ports/accounts.ts';
-import type { KeyLookUp, KeyStore } from '../domain/ports/key-store.ts';
+import type { DeclarationStore, KeyLookUp, KeyStore } from '../domain/ports/key-store.ts';
 import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { OpenRecords, RecordLeases, RecoverableRecords } from '../domain/ports/records.ts';
 import type { Engine } from './engine.ts';
-import { createAccounts, createKeyStore } from './key-store.ts';
+import { createAccounts, createDeclarationStore, createKeyStore } from './key-store.ts';
 import { createRecordLeases, createRecordPages, createRecordStore } from './record-store.ts';
 import type { RecordStoreOptions } from './record-store.ts';
 
 /** Everything that the service stores. */
 export interface Store
-  extends KeyLookUp, KeyStore, Accounts, RecoverableRecords, OpenRecords, RecordLeases, RecordPages {}
+  extends
+    KeyLookUp,
+    KeyStore,
+    DeclarationStore,
+    Accounts,
+    RecoverableRecords,
+    OpenRecords,
+    RecordLeases,
+    RecordPages {}
 
 /**
  * The statements, written once for every engine: as units that are whole or not at all, and as reads that no unit has to
@@ -21,6 +29,7 @@ export function createStore(engine: Engine, options: Omit<RecordStoreOptions, 'o
   const owner = nextId();
   return {
     ...createKeyStore(engine, nextId, now),
+    ...createDeclarationStore(engine),
     ...createAccounts(engine, nextId, now),
     ...createRecordStore(engine, { ...options, owner }),
     ...createRecordPages(engine),

@@ -10,8 +10,8 @@ import type { Upstream } from './upstreams.ts';
 export interface HttpUpstreamOptions extends ConnectionOptions {
   /** The base URL, version included: `https://host/v1`. Its query is sent with every call. */
   readonly url: URL;
-  /** Headers of every call, the API key included. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** Reads the headers of a call, the API key included: a key may be replaced while the service runs. */
+  readonly headers: () => Readonly<Record<string, string>>;
   readonly deadlines: Deadlines;
 }
 
@@ -23,7 +23,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
   const { url, deadlines } = options;
   const pool = openConnections(url.origin, options);
   const basePath = url.pathname.replace(/\/+$/, '');
-  const headers = { 'accept-encoding': 'identity', 'user-agent': 'textgate', ...options.headers };
+  const headers = { 'accept-encoding': 'identity', 'user-agent': 'textgate' };
   return {
     call(call, signal) {
       if (signal.aborted) return Promise.resolve({ kind: 'fault', fault: 'interrupted' });
@@ -37,6 +37,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
             body: call.body,
             headers: {
               ...headers,
+              ...options.headers(),
               accept: call.stream ? 'text/event-stream' : 'application/json',
               ...(call.body === null ? {} : { 'content-type': 'application/json' }),
               ...call.trace,

@@ -280,7 +280,7 @@ describe('a database that does not answer', () => {
       revokedAtMs: null,
     };
     const key = { id: 'key_a', name: 'a', createdAtMs: 1, limits, models, expiresAt, revokedAtMs };
-    await store.createKey({ ...key, hasBalance: true, compatibility: {} }, 'hash', 1_000);
+    await store.createKey({ ...key, hasBalance: true, compatibility: {}, isDeclared: false }, 'hash', 1_000);
     const answered = Promise.withResolvers<void>();
     const late = { ...store, open: (one: OpenedRecord) => answered.promise.then(() => store.open(one)) };
     const clock = createFakeClock();

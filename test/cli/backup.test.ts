@@ -71,7 +71,7 @@ describe('textgate backup', () => {
       const verified = await run(['ledger', 'verify'], next.environment);
       expect(verified).toMatchObject({
         code: 0,
-        stdout: expect.stringMatching(/^the ledger balances: 4 accounts, /) as string,
+        stdout: expect.stringMatching(/^the ledger balances: 5 accounts, /) as string,
       });
       for (const { key } of [payer, ...others]) expect(await ask(next, key)).toBe(200);
     },

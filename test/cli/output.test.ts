@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { writeTable } from '../../src/cli/output.ts';
+import { writeFields, writeTable } from '../../src/cli/output.ts';
 
 test('a table escapes control characters, and stays aligned', () => {
   const table = writeTable(
@@ -10,4 +10,26 @@ test('a table escapes control characters, and stays aligned', () => {
     ],
   );
   expect(table).toBe(['MODEL          N', String.raw`a\u{1b}[2J\nb  1`, 'plain          2'].join('\n'));
+});
+
+test('labelled texts are wrapped between words at 100 characters, and a longer word is broken', () => {
+  const words = Array.from({ length: 30 }, (_, index) => `word${index}`).join(' ');
+  const lines = writeFields([
+    ['first', words],
+    ['no', 'x'.repeat(150)],
+    ['', 'a\u001b[2J'],
+  ]).split('\n');
+  expect(Math.max(...lines.map((line) => line.length))).toBe(100);
+  expect(lines[0]).toMatch(/^first {2}word0 .* word\d+$/);
+  expect(
+    lines
+      .slice(0, 3)
+      .map((line) => line.slice(7))
+      .join(' '),
+  ).toBe(words);
+  expect(lines.slice(3)).toEqual([
+    `no     ${'x'.repeat(93)}`,
+    `       ${'x'.repeat(57)}`,
+    String.raw`       a\u{1b}[2J`,
+  ]);
 });

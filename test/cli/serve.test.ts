@@ -113,14 +113,15 @@ upstreams: { demo: { url: "demo:" } }
 models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
 `;
 
-  test('starts without creating a key, and manages keys by commands', async () => {
+  test('prints a first key, as without a config, and manages keys by commands', async () => {
     const folder = makeTemporaryFolder();
     writeFileSync(join(folder, 'textgate.yaml'), config);
     const environment = { TOKEN: 'a-token-from-the-environment' };
     const server = startTextgate(['serve', '--config', 'textgate.yaml'], folder, environment);
     const [, url = '', adminUrl = ''] = await server.printed(/serves (\S+) \(admin: (\S+)\)/);
-    await server.printed(/create the first key with/);
-    expect(server.output()).not.toContain('sk-tg-');
+    const [, first = ''] = await server.printed(/This is your first key.*\n {2}(sk-tg-\S+)\n/);
+    const own = await fetch(`${url}/key`, { headers: { authorization: `Bearer ${first}` } });
+    expect(await own.json()).toMatchObject({ name: 'first key' });
 
     const cli = { TEXTGATE_ADMIN_URL: adminUrl, TEXTGATE_ADMIN_TOKEN: environment.TOKEN };
     const options = [
@@ -146,6 +147,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
     const json = await startTextgate(['keys', 'list', '--json'], folder, cli).finished;
     expect(JSON.parse(json.stdout)).toMatchObject([
       { name: 'bob', limits: { concurrency: 5 }, compatibility: { sampling: 'strict' } },
+      { name: 'first key' },
     ]);
 
     const [id = ''] = listed.stdout.match(/key_\w{12}/) ?? [];
@@ -176,7 +178,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
       new RegExp(`\\nreq_\\w+ +${id} +\\S+ +words +completed +1 `),
     );
     expect(await textgate('records', '--csv')).toMatch(/^request_id,[^]*\nreq_\w+,[^]*words/);
-    expect(await textgate('ledger', 'verify')).toBe('the ledger balances: 1 account, 1 record\n');
+    expect(await textgate('ledger', 'verify')).toBe('the ledger balances: 2 accounts, 1 record\n');
     expect(await textgate('keys', 'revoke', id)).toContain('is revoked');
     expect(await textgate('keys', 'list')).toMatch(/robert .* revoked\n/);
 
@@ -218,6 +220,19 @@ describe('textgate', () => {
       .finished;
     expect(code).toBe(1);
     expect(stderr).toContain('does not answer on http://127.0.0.1:1');
+  });
+
+  test('reports that another server answers at the admin address', async () => {
+    const other = await startUpstream();
+    other.play((response) => void response.end('<html>'));
+    const environment = { TEXTGATE_ADMIN_URL: other.url, TEXTGATE_ADMIN_TOKEN: 'x' };
+    const { code, stderr } = await startTextgate(['keys', 'list'], makeTemporaryFolder(), environment)
+      .finished;
+    expect([code, stderr]).toEqual([
+      1,
+      `textgate: ${other.url} is not the admin listener of a gateway: set TEXTGATE_ADMIN_URL to its address\n`,
+    ]);
+    await other.close();
   });
 
   test('prints help, and suggests a command for a misspelled one', async () => {

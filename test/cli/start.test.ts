@@ -48,6 +48,17 @@ describe('the options of serve', () => {
     await upstream.close();
   });
 
+  test('are named when the upstream does not accept its key', async () => {
+    const upstream = await startUpstream();
+    upstream.play((response) => void response.writeHead(401).end('{}'));
+    const options = ['--upstream', upstream.url, '--upstream-key-env', 'MY_KEY', '--port', '0'];
+    const environment = { MY_KEY: 'sk-up', TEXTGATE_ADMIN_PORT: '0' };
+    const server = startTextgate(options, makeTemporaryFolder(), environment);
+    await server.printed(/MY_KEY/);
+    expect(server.output()).not.toContain('TEXTGATE_UPSTREAM');
+    await upstream.close();
+  });
+
   test('have precedence over the config file, at its reload, too', async () => {
     const folder = folderWith(config.replace('server: { port: 0 }', 'server: { port: 1, host: 10.9.8.7 }'));
     const options = ['--config', 'textgate.yaml', '--port', '0', '--host', '127.0.0.1'];

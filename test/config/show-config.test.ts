@@ -92,6 +92,17 @@ const model = fc.oneof(
   fc.record({ routes: fc.array(route, { minLength: 1, maxLength: 2 }), price }),
 );
 
+const declaredKey = fc.record(
+  {
+    key: fc.constantFrom('sk-canary-Yq3vT9LmW0zKc7Rb1', `sha256:${'0a'.repeat(32)}`),
+    concurrency: count,
+    queueWait: duration,
+    expiresAt: fc.constantFrom('2030-01-01', '2030-01-01T12:00:00.250+02:00'),
+    compatibility: fc.record({ sampling: fc.constantFrom('strip', 'strict') }, { requiredKeys: [] }),
+  },
+  { requiredKeys: ['key'] },
+);
+
 const configs = fc.record(
   {
     server: fc.record(
@@ -102,6 +113,7 @@ const configs = fc.record(
     storage: fc.record({ url: fc.constantFrom('sqlite:a$b.db', 'sqlite::memory:') }),
     limits: fc.record({ queueWait: duration, lowBalance: usd, concurrency: count }, { requiredKeys: [] }),
     compatibility: fc.record({ responsesDone: fc.boolean() }),
+    keys: fc.dictionary(fc.constantFrom('bob', 'b$', 'e: e'), declaredKey, { maxKeys: 1 }),
     upstreams: upstream.map((mine) => ({ mine, other: { url: 'http://127.0.0.1:1/v1' } })),
     passthrough: fc.constantFrom(
       [],

@@ -4,6 +4,7 @@ import { onTestFinished } from 'vitest';
 import type { Engine } from '../../src/storage/engine.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
+import { describeDeclarations } from './declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
 import { describeStore } from './store.ts';
 
@@ -41,6 +42,7 @@ describeEngine('SQLite in a file', {
 });
 
 describeStore('SQLite in a file', open);
+describeDeclarations('SQLite in a file', open);
 
 describeStore('SQLite in memory', async () => {
   const engine = openTestEngine(':memory:');

@@ -29,6 +29,7 @@ const key: ApiKey = {
   revokedAtMs: null,
   hasBalance: true,
   compatibility: {},
+  isDeclared: false,
 };
 
 function opened(requestId: string, holdNanos = 0, leastNanos = 1): OpenedRecord {

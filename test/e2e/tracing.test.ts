@@ -255,7 +255,7 @@ describe('the trace of a request', () => {
   });
 
   test('contains no prompt, answer, key or address', async () => {
-    upstream.play((response) => void response.writeHead(500).end('{"error":{"message":"canary words"}}'));
+    upstream.play((response) => void response.writeHead(500).end('{"error":{"message":"canary-error"}}'));
     await start({
       upstreams: { spare: { url: second.url, apiKey: 'sk-canary' } },
       routes: [

@@ -164,6 +164,20 @@ const mutations: readonly Mutation[] = [
       '{ const { id } = stage.key; setTimeout(() => void ports.limiter.release(id, exchange.requestId), 100); }',
     tests: ['test/e2e/limits.test.ts', 'test/pipeline/injected-faults.test.ts'],
   },
+  {
+    name: 'an upstream’s error that quotes the request',
+    file: 'src/protocol/upstream/words/sanitise.ts',
+    find: '...findPrompt(message, (prompt ??= foldPrompt(turns))),',
+    replace: '',
+    tests: ['test/protocol/upstream/words/leaks.property.test.ts', 'test/e2e/canaries.test.ts'],
+  },
+  {
+    name: 'an upstream’s error that shows secrets by their shape',
+    file: 'src/protocol/upstream/words/sanitise.ts',
+    find: '...findSecrets(message, new Set(names)),',
+    replace: '',
+    tests: ['test/protocol/upstream/words/leaks.property.test.ts', 'test/e2e/canaries.test.ts'],
+  },
 ];
 
 const root = join(import.meta.dirname, '..', '..');

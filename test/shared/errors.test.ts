@@ -18,6 +18,7 @@ const surface: readonly (readonly [ErrorCode, number, string, boolean])[] = [
   ['key_not_found', 404, 'invalid_request_error', false],
   ['model_not_found', 404, 'invalid_request_error', false],
   ['unknown_url', 404, 'invalid_request_error', false],
+  ['key_is_declared', 409, 'invalid_request_error', false],
   ['request_too_large', 413, 'invalid_request_error', false],
   ['concurrency_limit_exceeded', 429, 'rate_limit_error', true],
   ['rate_limit_exceeded', 429, 'rate_limit_error', true],

@@ -1,8 +1,10 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { mintKey } from '../../src/domain/api-key.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
-import { createKeyDirectory, hashKey } from '../../src/storage/key-directory.ts';
+import { hashKey } from '../../src/shared/hash-key.ts';
+import { createKeyDirectory } from '../../src/storage/key-directory.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 /** The bound of look-ups of unknown keys, as docs/operating.md and the code have it. */
@@ -32,7 +34,7 @@ function startDirectory() {
     clock,
     { onFault: (message) => void faults.push(message), onShed: () => void shed++ },
   );
-  const add = (secret: string): void => {
+  const add = (secret: string, isDeclared = false): void => {
     const limits = {};
     const key: ApiKey = {
       id: `key_${secret.slice(6, 18)}`,
@@ -44,6 +46,7 @@ function startDirectory() {
       revokedAtMs: null,
       hasBalance: false,
       compatibility: {},
+      isDeclared,
     };
     keys.set(hashKey(secret), key);
   };
@@ -119,6 +122,61 @@ describe('a key', () => {
     for (const answer of answers) answer();
     expect([await found, await after]).toEqual([null, null]);
     expect(await directory.find(secret)).toBeNull();
+  });
+});
+
+describe('a declared key', () => {
+  const secret = 'sk-Yq3vT9LmW0zKc7Rb1';
+  const stored = Promise.resolve(true);
+
+  test('is found in whatever form it has; other keys in such a form are refused without a look-up', async () => {
+    const { directory, add, lookedUp } = startDirectory();
+    add(secret, true);
+    directory.declare({ hashes: new Set([hashKey(secret)]), stored });
+    expect(await directory.find(secret)).toMatchObject({ isDeclared: true });
+    for (let number = 0; number < 1_000; number++)
+      expect(await directory.find(`sk-Yq3vT9LmW0zKc7Rb${number}0`)).toBeNull();
+    expect(lookedUp).toEqual([hashKey(secret)]);
+  });
+
+  test('is not kept out by a flood of guesses, even before it was ever used', async () => {
+    const { directory, add, state, answers } = startDirectory();
+    add(secret, true);
+    directory.declare({ hashes: new Set([hashKey(secret)]), stored });
+    state.holdsBack = true;
+    for (let number = 0; number < 1_000; number++) void directory.find(made(number).secret);
+    const found = directory.find(secret);
+    await setImmediate();
+    for (const answer of answers) answer();
+    expect(await found).toMatchObject({ isDeclared: true });
+  });
+
+  test('is looked up only once it is stored', async () => {
+    const { directory, add, lookedUp } = startDirectory();
+    const writing = Promise.withResolvers<boolean>();
+    directory.declare({ hashes: new Set([hashKey(secret)]), stored: writing.promise });
+    const found = directory.find(secret);
+    await setImmediate();
+    expect(lookedUp).toEqual([]);
+    add(secret, true);
+    writing.resolve(true);
+    expect(await found).toMatchObject({ isDeclared: true });
+  });
+
+  test('is a 503, not a 401, while it can not be stored', async () => {
+    const { directory } = startDirectory();
+    directory.declare({ hashes: new Set([hashKey(secret)]), stored: Promise.resolve(false) });
+    expect(await directory.find(secret)).toMatchObject({ code: 'storage_unavailable' });
+  });
+
+  test('is refused as soon as it is declared no more, whatever is cached and stored', async () => {
+    const { directory, add } = startDirectory();
+    const ours = made(1).secret;
+    add(ours, true);
+    directory.declare({ hashes: new Set([hashKey(ours)]), stored });
+    expect(await directory.find(ours)).toMatchObject({ isDeclared: true });
+    directory.declare({ hashes: new Set(), stored: new Promise(() => {}) });
+    expect(await directory.find(ours)).toBeNull();
   });
 });
 

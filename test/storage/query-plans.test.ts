@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { ApiKey } from '../../src/domain/api-key.ts';
+import type { DeclaredKey } from '../../src/domain/declared-key.ts';
 import type { OpenedRecord, RecordFilter, SettledRecord } from '../../src/domain/consumption.ts';
 import { free } from '../../src/domain/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
@@ -22,6 +23,7 @@ const meantScans = new Set([
   'SCAN accounts',
   'SCAN owners',
   'SCAN api_keys USING COVERING INDEX sqlite_autoindex_api_keys_2',
+  'SCAN api_keys USING INDEX api_keys_declared',
 ]);
 
 /** The rows of a page come in the index's order, and no more of them are read than the page has. */
@@ -35,6 +37,14 @@ const findsOne =
   /INDEX (sqlite_autoindex_(records|ledger)_1|records_pending)\b|sqlite_autoindex_ledger_2 \(key_id=\? AND reference=\?\)/;
 
 const key: ApiKey = { ...payingKey, id: 'key_new' };
+const declared: DeclaredKey = {
+  name: 'declared',
+  hash: 'declared hash',
+  limits: {},
+  models: null,
+  expiresAt: null,
+  compatibility: {},
+};
 const opened: OpenedRecord = { ...openedRecord, requestId: 'req_new', keyId: key.id };
 const settled: SettledRecord = {
   requestId: 'req_new',
@@ -85,6 +95,9 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
     await store.credit({ keyId: key.id, nanos: 5, reference: 'r' });
     await store.credit({ keyId: 'none', nanos: 5, reference: 'r' });
   },
+  listDeclarations: (store) => store.listDeclarations(),
+  storeDeclarations: (store) =>
+    store.storeDeclarations({ changed: [{ id: 'key_declared', declared }], removed: ['gone'] }, 1),
   accounts: (store) => store.accounts([keyIdOf(1), keyIdOf(2)]),
   open: (store) => store.open(opened),
   listClosable: (store) => store.listClosable(9_999_999_999_999),

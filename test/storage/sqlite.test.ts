@@ -98,6 +98,7 @@ describe('a database', () => {
       revokedAtMs: null,
       hasBalance: false,
       compatibility: {},
+      isDeclared: false,
     });
   });
 

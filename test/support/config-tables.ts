@@ -11,6 +11,8 @@ const kindNames: Readonly<Record<ValueKind, string>> = {
   usd: 'USD',
   url: 'address',
   secret: 'secret',
+  key: 'secret, or its hash',
+  instant: 'time',
 };
 
 /** The keys that are objects with the same keys as another one, which has the rows. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
-import { hashKey } from '../../src/storage/key-directory.ts';
+import { hashKey } from '../../src/shared/hash-key.ts';
 
 /** The size of a database, and the balance of its keys. */
 interface Filling {

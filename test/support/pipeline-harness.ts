@@ -152,6 +152,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
         revokedAtMs: null,
         hasBalance: balanceNanos !== null,
         compatibility: {},
+        isDeclared: false,
       };
       await store.createKey(key, id, balanceNanos);
       keys.set(id, key);

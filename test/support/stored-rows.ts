@@ -13,6 +13,7 @@ export const payingKey: ApiKey = {
   revokedAtMs: null,
   hasBalance: true,
   compatibility: {},
+  isDeclared: false,
 };
 
 /** A record of that key's, as it begins, with a hold of 5 nano-USD. */

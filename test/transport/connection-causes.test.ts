@@ -23,7 +23,13 @@ async function portOf(server: Server): Promise<number> {
 /** Calls an address over real sockets; resolves with the diagnosis. */
 async function diagnoseCall(url: string, lookup?: LookupFunction): Promise<string> {
   const deadlines = { firstByteMs: 60_000, idleMs: 60_000, totalMs: 60_000 };
-  const options = { url: new URL(url), headers: {}, connectMs: 200, allowLinkLocal: false, deadlines };
+  const options = {
+    url: new URL(url),
+    headers: () => ({}),
+    connectMs: 200,
+    allowLinkLocal: false,
+    deadlines,
+  };
   const upstream = createHttpUpstream(
     { ...options, ...(lookup === undefined ? {} : { lookup }) },
     systemClock,

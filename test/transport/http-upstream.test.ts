@@ -32,7 +32,7 @@ function connect(url: string, options: Partial<HttpUpstreamOptions> = {}): Upstr
   const upstream = createHttpUpstream(
     {
       url: new URL(url),
-      headers: {},
+      headers: () => ({}),
       connectMs: 1_000,
       allowLinkLocal: false,
       deadlines: { firstByteMs: 2_000, idleMs: 2_000, totalMs: 2_000 },
@@ -156,7 +156,7 @@ describe('a call', () => {
       response.end('ok');
     });
     const base = `http://127.0.0.1:${portOf(server)}/openai/deployments/d?api-version=2024-10-21`;
-    await call(connect(base, { headers: { 'api-key': 'secret' } }));
+    await call(connect(base, { headers: () => ({ 'api-key': 'secret' }) }));
     expect(seen).toEqual([
       '/openai/deployments/d/x?api-version=2024-10-21',
       {

@@ -12,6 +12,7 @@ An option has precedence over the config file, and the file over the environment
   TEXTGATE_HOST, TEXTGATE_PORT               the address for clients, like --host and --port
   TEXTGATE_ADMIN_HOST, _ADMIN_PORT           the address for operators, like --admin-host and --admin-port
   TEXTGATE_ADMIN_TOKEN                       the admin token; default: generated in ${adminTokenFile}
+  TEXTGATE_KEY, TEXTGATE_KEY_FILE            an API key for clients, or the file that holds it; default: one is generated
   TEXTGATE_LOG                               silent, warn, info (default) or debug
   TEXTGATE_LOG_FORMAT                        json, or text: aligned lines, the default on a terminal
 `;

@@ -1,4 +1,5 @@
 import type { ApiKey, KeyChanges } from '../api-key.ts';
+import type { DeclarationChanges, StoredDeclaration } from '../declared-key.ts';
 
 /** A page of keys, newest first; `next` is the cursor of the following page. */
 export interface KeyPage {
@@ -25,4 +26,15 @@ export interface KeyStore {
   /** Replaces the secret; the one before stays valid until a time (milliseconds since 1970). */
   rotateKey(id: string, hash: string, oldValidUntilMs: number): Promise<void>;
   countKeys(): Promise<number>;
+}
+
+/** The keys that the config declares, as they are stored. */
+export interface DeclarationStore {
+  /** All keys that the config declares or has declared. */
+  listDeclarations(): Promise<readonly StoredDeclaration[]>;
+  /**
+   * Stores changed declarations and revokes removed ones, whole or not at all. A key that is not declared and has the
+   * secret of a declared one becomes that one, or is revoked if that one exists already.
+   */
+  storeDeclarations(changes: DeclarationChanges, nowMs: number): Promise<void>;
 }

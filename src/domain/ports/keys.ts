@@ -6,3 +6,11 @@ export interface KeyDirectory {
   /** `null` for every kind of wrong key; a refusal when the store can't be read. */
   find(presented: string): Promise<ApiKey | null | Refusal>;
 }
+
+/** The declared keys of the config in force, for a directory. */
+export interface DeclaredHashes {
+  /** The hashes of the declared keys. */
+  readonly hashes: ReadonlySet<string>;
+  /** Resolves with whether the keys are stored, within a limited time; until then a declared key can't be looked up. */
+  readonly stored: Promise<boolean>;
+}

@@ -142,4 +142,12 @@ export const migrations: readonly Migration[] = [
       `UPDATE accounts SET postings = (SELECT count(*) FROM ledger WHERE ledger.key_id = accounts.key_id)`,
     ],
   },
+  {
+    number: 9,
+    name: 'keys that the config declares, by their names',
+    statements: [
+      `ALTER TABLE api_keys ADD COLUMN declared INTEGER NOT NULL DEFAULT 0`,
+      `CREATE UNIQUE INDEX api_keys_declared ON api_keys (name) WHERE declared = 1`,
+    ],
+  },
 ];

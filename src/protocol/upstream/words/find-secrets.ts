@@ -25,7 +25,6 @@ const urls = /[a-z][a-z0-9+.-]{1,20}:\/\/[^\s"'`<>“”‘’«»]+/gi;
 
 const words = /[^\s"'`“”‘’«»()[\]{}<>,;|=&]+/g;
 const quotes = /["'`“‘«]/;
-const punctuationBehind = /[.:!?]+$/;
 
 const secretNames =
   /^(?:keys?|api-?_?keys?|apikey|x-(?:api|goog-api)-key|tokens?|(?:access|auth|refresh|id)_?token|secrets?|client_secret|passw(?:or)?d|pwd|credentials?|authorization|bearer|basic)$/i;
@@ -66,7 +65,7 @@ const fieldName = /^[a-z]+(?:[-_.][a-z]+)+$/;
 export function findSecrets(message: string, names: ReadonlySet<string>): readonly Span[] {
   const spans: Span[] = [...message.matchAll(urls)].map(({ 0: text, index }) => ({
     start: index,
-    end: index + text.replace(/[.,;:!?)\]}]+$/, '').length,
+    end: index + withoutTail(text, '.,;:!?)]}').length,
     mark: '[url]',
   }));
   let expected: Expectation | null = null;
@@ -94,7 +93,7 @@ export function findSecrets(message: string, names: ReadonlySet<string>): readon
 
 function* splitWords(message: string): Generator<Word> {
   for (const { 0: found, index } of message.matchAll(words)) {
-    const text = found.replace(punctuationBehind, '');
+    const text = withoutTail(found, '.:!?');
     if (text === '') continue;
     const behind = found.slice(text.length) + message.slice(index + found.length, index + found.length + 3);
     yield {
@@ -105,6 +104,13 @@ function* splitWords(message: string): Generator<Word> {
       endsSentence: /^[.!?]/.test(behind),
     };
   }
+}
+
+/** A text without the characters of `tail` at its end. A pattern would try each run of them from each of its characters. */
+function withoutTail(text: string, tail: string): string {
+  let end = text.length;
+  while (end > 0 && tail.includes(text[end - 1] ?? '')) end--;
+  return text.slice(0, end);
 }
 
 /** Whether a word is the name of a host because of the word before it. */
@@ -125,7 +131,15 @@ function markOfWord({ text }: Word, before: Word | null): Mark | null {
     const found = markOfShape(part);
     if (found !== null) return found;
   }
-  if (values.every((value) => plainWord.test(value) || isAmount(value))) return null;
+  const named = nameOf(name);
+  if (named === null) return null;
+  const isValue = (value: string): boolean =>
+    !plainWord.test(value) && (!isAmount(value, named) || joinedIds.test(name));
+  return values.some(isValue) ? named : null;
+}
+
+/** What a value is by its name. */
+function nameOf(name: string): '[key]' | '[id]' | null {
   if (secretNames.test(name)) return '[key]';
   return accountNames.test(name) || joinedIds.test(name) ? '[id]' : null;
 }
@@ -133,12 +147,12 @@ function markOfWord({ text }: Word, before: Word | null): Mark | null {
 /** What a word makes of those behind it. */
 function expectationOf(word: Word, before: Word | null): Expectation | null {
   const { text, isNamed } = word;
-  if (secretNames.test(text)) {
+  if (nameOf(text) === '[key]') {
     const isCertain = isNamed && (certainNames.test(text) || /^api$/i.test(before?.text ?? ''));
     return { mark: '[key]', isCertain, takesNumbers: isCertain || !/^tokens?$/i.test(text) };
   }
   const isId = /^(?:id|#)$/i.test(text) && countedNames.test(before?.text ?? '');
-  if (!isId && !accountNames.test(text) && !joinedIds.test(text)) return null;
+  if (!isId && nameOf(text) === null) return null;
   return { mark: '[id]', isCertain: false, takesNumbers: isId || isNamed || joinedIds.test(text) };
 }
 
@@ -159,12 +173,13 @@ function markAsExpected(word: Word, expected: Expectation | null): Mark | null {
   const { mark, isCertain, takesNumbers } = expected;
   const { text, isQuoted } = word;
   if (isCertain) return mark;
-  if (isAmount(text)) return takesNumbers || (mark === '[id]' && /^\d{5}/.test(text)) ? mark : null;
+  if (isAmount(text, mark)) return takesNumbers ? mark : null;
   if (mark === '[id]' && (isQuoted || (takesNumbers && /^[A-Z]/.test(text)))) return mark;
   if (plainWord.test(text) || text.startsWith('/')) return null;
   return fieldName.test(text) && !(mark === '[id]' && takesNumbers) ? null : mark;
 }
 
-function isAmount(text: string): boolean {
-  return /^[\d.,%]+$/.test(text);
+/** Whether a number counts something, rather than naming an account: those have five digits or more. */
+function isAmount(text: string, mark: Mark): boolean {
+  return /^[\d.,%]+$/.test(text) && !(mark === '[id]' && /^\d{5}/.test(text));
 }

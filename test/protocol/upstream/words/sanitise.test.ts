@@ -77,6 +77,7 @@ describe('what an upstream says', () => {
       "deployment 'my-gpt4' of arn:aws:bedrock:us-east-1::model/x or projects/12/locations/us",
       "deployment '[id]' of [id] or [id]",
     ],
+    ['account:12345 user_id:42 api_key:abc9 tokens:12345', '[id] [id] [key] tokens:12345'],
     ['Ray ID: 8a9b0c1d2e3f4a5b, Request id: req-abc', 'Ray ID: [id], Request id: [id]'],
     [
       'getaddrinfo ENOTFOUND inference, connect ECONNREFUSED ::1:8000',

@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto';
+import { keepDeclarations } from '../background/keep-declarations.ts';
+import type { Declarations } from '../background/keep-declarations.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import { declareKeys } from '../operations/declare-keys.ts';
+import { createKeyManagement } from '../operations/manage-keys.ts';
+import type { KeyManagement } from '../operations/manage-keys.ts';
+import { hashKey } from '../shared/hash-key.ts';
+import type { Log } from '../telemetry/logger.ts';
+import type { StorageServices } from './storage-services.ts';
+
+/** What operators do with issued keys. */
+export function composeKeyManagement({ store, keyDirectory }: StorageServices, clock: Clock): KeyManagement {
+  const forgetKeys = (): void => keyDirectory.forgetAll();
+  return createKeyManagement({ clock, randomBytes, hash: hashKey, forgetKeys, store });
+}
+
+/** Keeps the keys that the config in force declares. */
+export function keepDeclaredKeys(
+  { store, keyDirectory, recovered }: StorageServices,
+  clock: Clock,
+  { fault, notice }: Pick<Log, 'fault' | 'notice'>,
+): Declarations {
+  const ports = { store, hash: hashKey, now: () => clock.now() };
+  return keepDeclarations({
+    clock,
+    directory: keyDirectory,
+    store: (keys) => declareKeys(keys, ports),
+    ready: recovered,
+    onFault: fault,
+    notice,
+  });
+}

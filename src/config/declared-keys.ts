@@ -1,0 +1,149 @@
+import { z } from 'zod';
+import { isWellFormed } from '../domain/api-key.ts';
+import { maxDeclaredKeys } from '../domain/declared-key.ts';
+import type { DeclaredKey } from '../domain/declared-key.ts';
+import { isGuessable, maxKeyLength, minKeyLength } from '../domain/guessable-key.ts';
+import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/compatibility.ts';
+import { hashKey } from '../shared/hash-key.ts';
+import { duration, instant, keyName, modelsOfKey, valueKinds } from '../shared/schema-values.ts';
+import { trueOrFalse, wholeNumber } from './values.ts';
+
+/** The prefix of a key that is declared by its hash. */
+const hashPrefix = 'sha256:';
+
+/** A key in the form of those that the gateway issues, whether its checksum is right or not. */
+const issuedForm = /^sk-tg-[A-Za-z0-9]{12}-[A-Za-z0-9_-]{43,49}$/;
+
+/** The hashes of no text and of a line feed, which a shell makes of a variable that is not set. */
+const hashesOfNothing = new Set(['', '\n'].map(hashKey));
+
+/** A declared key: its text, or `sha256:` and its hash. Read into the latter, so that no text of a key is kept. */
+export const declaredSecret = z
+  .string()
+  .trim()
+  .transform((text, context) => {
+    const problem = findProblem(text);
+    if (problem === null)
+      return text.startsWith(hashPrefix) ? text.toLowerCase() : `${hashPrefix}${hashKey(text)}`;
+    context.issues.push({ code: 'custom', input: text, message: problem });
+    return z.NEVER;
+  })
+  .register(valueKinds, { kind: 'key' });
+
+/** Why a text can't be a key, in words that don't quote it; `null` if it can. */
+function findProblem(text: string): string | null {
+  if (text.startsWith(hashPrefix)) return findProblemOfHash(text.slice(hashPrefix.length).toLowerCase());
+  if (text.length < minKeyLength)
+    return `expected ${minKeyLength} characters or more: a shorter key can be guessed`;
+  if (text.length > maxKeyLength) return `expected ${maxKeyLength} characters or less`;
+  if (!/^[\x21-\x7e]*$/.test(text)) return 'expected printable ASCII without blanks';
+  if (issuedForm.test(text) && !isWellFormed(text))
+    return 'a textgate key with a typing error: its last characters are a checksum, which does not match';
+  return isGuessable(text)
+    ? 'can be guessed: expected a random key, such as one made by: openssl rand -hex 32'
+    : null;
+}
+
+function findProblemOfHash(hash: string): string | null {
+  if (!/^[0-9a-f]{64}$/.test(hash)) return `expected ${hashPrefix} and 64 hexadecimal digits`;
+  return hashesOfNothing.has(hash) ? 'the hash of an empty text: was a variable not set?' : null;
+}
+
+const declaredKey = z.strictObject({
+  key: declaredSecret.meta({
+    description: `The key, usually a reference to an environment variable: any random text of ${minKeyLength} characters or more; or \`${hashPrefix}\` and its hash.`,
+    examples: ['${BOBS_KEY}', `${hashPrefix}${hashKey('an example')}`],
+  }),
+  concurrency: wholeNumber(1)
+    .optional()
+    .meta({
+      description: 'The requests that the key may have in progress at a time; default: that of `limits`.',
+      examples: [4],
+    }),
+  requestsPerMinute: wholeNumber(1)
+    .optional()
+    .meta({
+      description: 'The requests that the key may start in any 60 seconds; default: that of `limits`.',
+      examples: [120],
+    }),
+  queueWait: duration.optional().meta({
+    description: 'How long a request may wait for a slot of the key; default: that of `limits`.',
+    examples: ['5s'],
+  }),
+  models: modelsOfKey.optional().meta({
+    description: 'The models that the key may use; default: all.',
+    examples: [['small']],
+  }),
+  expiresAt: instant.optional().meta({
+    description: 'When the key expires: a time, or a day in UTC; default: never.',
+    examples: ['2030-01-01T00:00:00Z'],
+  }),
+  compatibility: z
+    .strictObject({
+      sampling: z
+        .enum(samplingPolicies)
+        .optional()
+        .meta({ description: 'How sampling parameters are read.', examples: ['strict'] }),
+      unknownFields: z
+        .enum(unknownFieldPolicies)
+        .optional()
+        .meta({ description: 'How unknown parameters are read.', examples: ['ignore'] }),
+      responsesDone: trueOrFalse.optional().meta({
+        description: 'Ends streams of the Responses protocol with `data: [DONE]`.',
+        examples: [true],
+      }),
+    })
+    .optional()
+    .describe('How the parameters of requests are read, where it differs from the section `compatibility`.'),
+});
+
+/** The keys that the config declares, by name. */
+export const declaredKeys = z.record(keyName, declaredKey).superRefine((keys, context) => {
+  const entries = Object.entries(keys);
+  if (entries.length > maxDeclaredKeys)
+    context.addIssue({ code: 'custom', message: `expected ${maxDeclaredKeys} keys or less` });
+  const names = new Map<string, string>();
+  for (const [name, { key }] of entries) {
+    const other = names.get(key);
+    if (other === undefined) names.set(key, name);
+    else
+      context.addIssue({
+        code: 'custom',
+        path: [name, 'key'],
+        message: `the same key as that of ${other}: each name needs a key of its own`,
+      });
+  }
+});
+
+/** Why a setting of a key that the admin API has is not declared; `null` for any other. */
+export function whyNotDeclared(path: readonly PropertyKey[], key: string): string | null {
+  if (path.length !== 2 || path[0] !== 'keys' || key !== 'balance') return null;
+  return 'a balance is not declared, because each start would pay it again: give it by credits, which are booked once per reference (textgate keys credit)';
+}
+
+/** The declared keys of a checked config. */
+export function declaredKeysOf(keys: z.output<typeof declaredKeys>): readonly DeclaredKey[] {
+  return Object.entries(keys).map(([name, declared]) => ({
+    name,
+    hash: declared.key.slice(hashPrefix.length),
+    limits: limitsOf(declared),
+    models: declared.models ?? null,
+    expiresAt: declared.expiresAt ?? null,
+    compatibility: withoutAbsent(declared.compatibility ?? {}),
+  }));
+}
+
+function limitsOf({
+  concurrency,
+  requestsPerMinute,
+  queueWait: queueWaitMs,
+}: z.output<typeof declaredKey>): DeclaredKey['limits'] {
+  return withoutAbsent({ concurrency, requestsPerMinute, queueWaitMs });
+}
+
+/** Settings without those that are `undefined`, which would override a default. */
+function withoutAbsent<Settings extends object>(
+  settings: Settings,
+): { [Name in keyof Settings]?: Exclude<Settings[Name], undefined> } {
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)) as never;
+}

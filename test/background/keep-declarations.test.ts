@@ -1,0 +1,121 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { keepDeclarations } from '../../src/background/keep-declarations.ts';
+import type { DeclaredKey } from '../../src/domain/declared-key.ts';
+import type { DeclaredHashes } from '../../src/domain/ports/keys.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+function keyOf(name: string): DeclaredKey {
+  return { name, hash: `hash of ${name}`, limits: {}, models: null, expiresAt: null, compatibility: {} };
+}
+
+const retryMs = 5_000;
+const storeLimitMs = 10_000;
+
+/** Declarations over a store whose writes the test ends, and what the directory and the log got. */
+function start(ready: Promise<void> = Promise.resolve()) {
+  const clock = createFakeClock();
+  const writes: { readonly names: readonly string[]; readonly end: PromiseWithResolvers<void> }[] = [];
+  const log: string[] = [];
+  let given: DeclaredHashes | null = null;
+  const declarations = keepDeclarations({
+    clock,
+    ready,
+    directory: { declare: (declared) => (given = declared) },
+    async store(keys) {
+      const end = Promise.withResolvers<void>();
+      writes.push({ names: keys.map(({ name }) => name), end });
+      await end.promise;
+      return { changed: keys.map((declared) => ({ id: 'key_x', declared })), removed: ['gone'] };
+    },
+    onFault: (message, error) => void log.push(`${message}: ${String(error)}`),
+    notice: (message, { count }) => void log.push(`${message}: ${count}`),
+  });
+  const lastGiven = (): DeclaredHashes => {
+    if (given === null) throw new Error('nothing was declared');
+    return given;
+  };
+  return { clock, declarations, writes, log, lastGiven };
+}
+
+/** Lets promises that are settled already have their effects. */
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 5; turn++) await setImmediate();
+}
+
+describe('declared keys', () => {
+  test('are declared at once, and are stored when the database is open', async () => {
+    const open = Promise.withResolvers<void>();
+    const { declarations, writes, log, lastGiven } = start(open.promise);
+    declarations.declare([keyOf('bob')]);
+    expect([...lastGiven().hashes]).toEqual(['hash of bob']);
+    await turns();
+    expect(writes).toEqual([]);
+    open.resolve();
+    await turns();
+    expect(writes.map(({ names }) => names)).toEqual([['bob']]);
+    writes[0]?.end.resolve();
+    await declarations.stored();
+    expect(await lastGiven().stored).toBe(true);
+    expect(log).toEqual([
+      'declared keys created or changed: 1',
+      'keys revoked that the config does not declare any more: 1',
+    ]);
+  });
+
+  test('of a later config are stored after those of an earlier one, and those in between not at all', async () => {
+    const { declarations, writes } = start();
+    declarations.declare([keyOf('first')]);
+    await turns();
+    declarations.declare([keyOf('second')]);
+    declarations.declare([keyOf('third')]);
+    await turns();
+    expect(writes.map(({ names }) => names)).toEqual([['first']]);
+    writes[0]?.end.resolve();
+    await turns();
+    expect(writes.map(({ names }) => names)).toEqual([['first'], ['third']]);
+  });
+
+  test('that can not be stored are tried again, until they are', async () => {
+    const { clock, declarations, writes, log, lastGiven } = start();
+    declarations.declare([keyOf('bob')]);
+    await turns();
+    writes[0]?.end.reject(new Error('disk full'));
+    await expect(declarations.stored()).rejects.toThrow('disk full');
+    expect(await lastGiven().stored).toBe(false);
+    expect(log).toEqual(['declared keys could not be stored: Error: disk full']);
+    clock.advance(retryMs);
+    await turns();
+    writes[1]?.end.resolve();
+    await turns();
+    expect(await lastGiven().stored).toBe(true);
+    expect(clock.scheduled).toBe(0);
+  });
+
+  test('do not keep requests waiting for a database that hangs, and are found when it answers late', async () => {
+    const { clock, declarations, writes, lastGiven } = start();
+    declarations.declare([keyOf('bob')]);
+    await turns();
+    clock.advance(storeLimitMs);
+    expect(await lastGiven().stored).toBe(false);
+    writes[0]?.end.resolve();
+    await turns();
+    expect(await lastGiven().stored).toBe(true);
+  });
+
+  test('are not tried again after the end, nor where the database could not be opened', async () => {
+    const ended = start();
+    ended.declarations.declare([keyOf('bob')]);
+    await turns();
+    ended.declarations.stop();
+    ended.writes[0]?.end.reject(new Error('closed'));
+    await turns();
+    expect([ended.clock.scheduled, ended.log]).toEqual([0, []]);
+
+    const unopened = start(Promise.reject(new Error('not a database')));
+    unopened.declarations.declare([keyOf('bob')]);
+    await expect(unopened.declarations.stored()).rejects.toThrow('not a database');
+    await turns();
+    expect([unopened.clock.scheduled, unopened.log]).toEqual([0, []]);
+  });
+});

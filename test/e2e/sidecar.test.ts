@@ -1,0 +1,152 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import OpenAI from 'openai';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { checkConfig } from '../../src/config/load.ts';
+import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { freePorts, startTextgate } from '../support/textgate-process.ts';
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, '..', '..');
+const text = readFileSync(join(root, 'config', 'compose', 'sidecar.yml'), 'utf8');
+const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
+
+interface Service {
+  readonly command?: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly ports?: readonly string[];
+  readonly restart?: string;
+  readonly read_only?: boolean;
+  readonly cap_drop?: readonly string[];
+  readonly volumes?: readonly string[];
+  readonly healthcheck?: { readonly test: readonly string[] };
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+}
+
+/** The services, with variables replaced as compose does: `:?` requires one, and `:-` has a default. */
+function readServices(environment: Readonly<Record<string, string>>): Record<'app' | 'textgate', Service> {
+  const replaced = text.replaceAll(
+    /\$\{(\w+):([?-])([^}]*)\}/g,
+    (_whole, name: string, operator: string, rest: string) => {
+      const value = environment[name] ?? '';
+      if (value === '' && operator === '?') throw new Error(`${name}: ${rest}`);
+      return value === '' ? (operator === '-' ? rest : '') : value;
+    },
+  );
+  return (parse(replaced) as { services: Record<'app' | 'textgate', Service> }).services;
+}
+
+/** The arguments of the image's command, and the variables that it sets. */
+const [, written = '[]'] = /^CMD (\[.*\])$/m.exec(dockerfile) ?? [];
+const imageCommand = JSON.parse(written) as readonly string[];
+const imageEnvironment = Object.fromEntries(
+  [...dockerfile.matchAll(/^ENV (\w+)=(\S+)$/gm)].map(([, name = '', value = '']) => [name, value]),
+);
+
+const key = randomBytes(32).toString('hex');
+let upstream: ScriptedUpstream;
+beforeEach(async () => {
+  upstream = await startUpstream();
+  const say = sayTexts(['Hello from the sidecar']);
+  upstream.play((response, request) =>
+    request.body === '' ? void response.end('{"data":[{"id":"tiny"}]}') : say(response, request),
+  );
+});
+afterEach(() => upstream.close());
+
+describe('the sidecar of the compose file', () => {
+  test('serves the app with the key of the environment, without a hand in between', async () => {
+    const { app, textgate } = readServices({ TEXTGATE_KEY: key, TEXTGATE_UPSTREAM_URL: upstream.url });
+    expect(imageCommand.slice(0, 2)).toEqual(['node', 'dist/main.js']);
+    const server = startTextgate(imageCommand.slice(2), makeTemporaryFolder(), {
+      ...imageEnvironment,
+      ...textgate.environment,
+      ...freePorts,
+    });
+    const [, port = '', adminPort = ''] = await server.printed(
+      /serves http:\/\/0\.0\.0\.0:(\d+)\/v1 \(admin: \S+:(\d+)\)/,
+    );
+    expect(server.output()).not.toContain('This is your first key');
+
+    // The ports and the host name of the network of services are those of this machine here.
+    const { server: ours, admin } = checkConfig({ upstreams: {}, models: {} }, 'nothing');
+    const [program = '', ...check] = textgate.healthcheck?.test.slice(1) ?? [];
+    expect(program).toBe('node');
+    expect(check.join(' ')).toContain(`127.0.0.1:${admin.port}/`);
+    await run(
+      process.execPath,
+      check.map((part) => part.replace(String(admin.port), adminPort)),
+    );
+
+    const environment: Record<string, string> = {
+      ...app.environment,
+      OPENAI_BASE_URL:
+        app.environment['OPENAI_BASE_URL']?.replace(`textgate:${ours.port}`, `127.0.0.1:${port}`) ?? '',
+    };
+    expect(environment['OPENAI_BASE_URL']).toBe(`http://127.0.0.1:${port}/v1`);
+    const client = new OpenAI({
+      baseURL: environment['OPENAI_BASE_URL'] ?? '',
+      apiKey: environment['OPENAI_API_KEY'] ?? '',
+    });
+    const answer = await client.chat.completions.create({
+      model: 'tiny',
+      messages: [{ role: 'user', content: 'x' }],
+    });
+    expect(answer.choices[0]?.message.content).toBe('Hello from the sidecar');
+
+    const [node, ...args] = app.command ?? [];
+    expect(node).toBe('node');
+    const { stdout } = await run(process.execPath, args, { env: environment });
+    expect(stdout).toBe('Hello from the sidecar\n');
+  });
+
+  test('does not start without a key', () => {
+    expect(() => readServices({})).toThrow('TEXTGATE_KEY: set it to a random text');
+  });
+
+  test('is reached by the services of its file only, and has few rights', () => {
+    const { app, textgate } = readServices({ TEXTGATE_KEY: key });
+    expect([app.ports, textgate.ports]).toEqual([undefined, undefined]);
+    expect(textgate).toMatchObject({ restart: 'unless-stopped', read_only: true, cap_drop: ['ALL'] });
+    expect(textgate.volumes).toEqual(['textgate-data:/app/data']);
+    expect(dockerfile).toMatch(/^VOLUME \/app\/data$/m);
+    expect(app.depends_on).toEqual({ textgate: { condition: 'service_healthy' } });
+  });
+});
+
+test('the pod in the documentation has the ports, the folder and the user of the image', () => {
+  const page = readFileSync(join(root, 'docs', 'sidecar.md'), 'utf8');
+  const [, block = ''] = /```yaml\n(spec:[^`]*)```/.exec(page) ?? [];
+  const { spec } = parse(block) as {
+    spec: {
+      initContainers: [
+        {
+          restartPolicy: string;
+          env: { name: string; value: string }[];
+          startupProbe: object;
+          livenessProbe: object;
+          volumeMounts: { mountPath: string }[];
+        },
+      ];
+      containers: [{ env: { name: string; value: string }[] }];
+      securityContext: { fsGroup: number };
+    };
+  };
+  const [sidecar] = spec.initContainers;
+  const { server, admin } = checkConfig({ upstreams: {}, models: {} }, 'nothing');
+  expect(sidecar.restartPolicy).toBe('Always');
+  expect(sidecar.startupProbe).toMatchObject({ httpGet: { path: '/readyz', port: admin.port } });
+  expect(sidecar.livenessProbe).toMatchObject({ httpGet: { path: '/healthz', port: admin.port } });
+  expect(sidecar.volumeMounts[0]?.mountPath).toBe('/app/data');
+  expect(dockerfile).toMatch(new RegExp(`^USER ${spec.securityContext.fsGroup}$`, 'm'));
+  const address = spec.containers[0].env.find(({ name }) => name === 'OPENAI_BASE_URL')?.value;
+  expect(address).toBe(`http://127.0.0.1:${server.port}/v1`);
+  const file = sidecar.env.find(({ name }) => name === 'TEXTGATE_KEY_FILE')?.value ?? '';
+  expect(sidecar.volumeMounts.some(({ mountPath }) => file.startsWith(`${mountPath}/`))).toBe(true);
+});
