@@ -30,17 +30,17 @@ export async function* examineUpstreams(
   config: Config,
   options: DoctorOptions,
 ): AsyncGenerator<UpstreamReport> {
-  const keys = followUpstreamKeys(config, systemClock, { fault: ignore, notice: ignore });
+  const keys = followUpstreamKeys(config, systemClock, unlogged);
   const upstreams = composeUpstreams(config, keys, systemClock);
   const upstreamsWithWrongKey = options.triesWrongKey
-    ? composeUpstreams(config, { keyOf: () => wrongKey, stop: ignore }, systemClock)
+    ? composeUpstreams(config, { keyOf: () => wrongKey }, systemClock)
     : null;
   try {
     for (const [name, { allowLinkLocal, timeouts }] of Object.entries(config.upstreams)) {
       const connectMs = Math.min(timeouts.connect, options.callMs);
       const network = createNetwork({ connectMs, allowLinkLocal });
       const { callMs } = options;
-      const target = targetOf(name, config, keys, options);
+      const target = targetOf(name, config, options, keys);
       const report = await examine(target, {
         upstreams,
         upstreamsWithWrongKey,
@@ -60,16 +60,15 @@ export async function* examineUpstreams(
 /** A key that no server has. */
 const wrongKey = 'textgate-doctor-wrong-key';
 
-/** Reports of key files that change are of no use to a command that ends soon. */
-function ignore(): void {}
+/** A key's file that can't be read again within one examination changes nothing in it. */
+const unlogged = { fault() {}, notice() {} };
 
 function targetOf(
   name: string,
   { upstreams, models }: Config,
+  { model: wanted, triesResponses, nameSettings }: DoctorOptions,
   keys: UpstreamKeys,
-  options: DoctorOptions,
 ): Target {
-  const { nameSettings } = options;
   const upstream = upstreams[name];
   const [dialect, ...others] = upstream?.dialects ?? [];
   if (upstream === undefined || dialect === undefined) throw new Error('an upstream without a dialect');
@@ -84,8 +83,8 @@ function targetOf(
     url: upstream.url,
     source: sourceOf(name, upstreams, { nameSettings, keys }),
     dialect,
-    triesResponses: dialect !== 'responses' && (options.triesResponses || others.includes('responses')),
-    model: options.model ?? routed[0] ?? null,
+    triesResponses: dialect !== 'responses' && (triesResponses || others.includes('responses')),
+    model: wanted ?? routed[0] ?? null,
     routed,
     allow: isDiscovery && models.from === name ? models.allow : ['*'],
   };

@@ -8,6 +8,10 @@ import type { Log } from '../telemetry/logger.ts';
 export interface UpstreamKeys {
   /** The key of an upstream at this moment; `null` for one that needs none. */
   keyOf(upstream: string): string | null;
+}
+
+/** Keys whose files are read again and again. */
+export interface FollowedKeys extends UpstreamKeys {
   /** Stops reading files. */
   stop(): void;
 }
@@ -17,7 +21,7 @@ export function followUpstreamKeys(
   { upstreams }: Config,
   clock: Clock,
   { fault, notice }: Pick<Log, 'fault' | 'notice'>,
-): UpstreamKeys {
+): FollowedKeys {
   const keys = Object.entries(upstreams).map(([upstream, { apiKey }]) => {
     if (typeof apiKey !== 'object') return [upstream, { current: apiKey ?? null, stop() {} }] as const;
     const { file } = apiKey;

@@ -64,7 +64,8 @@ describe('the sidecar of the compose file', () => {
   test('serves the app with the key of the environment, without a hand in between', async () => {
     const { app, textgate } = readServices({ TEXTGATE_KEY: key, TEXTGATE_UPSTREAM_URL: upstream.url });
     expect(imageCommand.slice(0, 2)).toEqual(['node', 'dist/main.js']);
-    const server = startTextgate(imageCommand.slice(2), makeTemporaryFolder(), {
+    const folder = makeTemporaryFolder();
+    const server = startTextgate(imageCommand.slice(2), folder, {
       ...imageEnvironment,
       ...textgate.environment,
       ...freePorts,
@@ -74,16 +75,14 @@ describe('the sidecar of the compose file', () => {
     );
     expect(server.output()).not.toContain('This is your first key');
 
-    // The ports and the host name of the network of services are those of this machine here.
-    const { server: ours, admin } = checkConfig({ upstreams: {}, models: {} }, 'nothing');
-    const [program = '', ...check] = textgate.healthcheck?.test.slice(1) ?? [];
-    expect(program).toBe('node');
-    expect(check.join(' ')).toContain(`127.0.0.1:${admin.port}/`);
-    await run(
-      process.execPath,
-      check.map((part) => part.replace(String(admin.port), adminPort)),
-    );
+    const [kind, program, ...check] = textgate.healthcheck?.test ?? [];
+    expect([kind, program]).toEqual(['CMD', 'textgate']);
+    const ports = { TEXTGATE_ADMIN_PORT: adminPort };
+    const { code } = await startTextgate(check, folder, { ...textgate.environment, ...ports }).finished;
+    expect(code).toBe(0);
 
+    // The host name and the port of the network of services are those of this machine here.
+    const { server: ours } = checkConfig({ upstreams: {}, models: {} }, 'nothing');
     const environment: Record<string, string> = {
       ...app.environment,
       OPENAI_BASE_URL:

@@ -68,14 +68,15 @@ const codes: Readonly<Record<number, string>> = {
   400: 'invalid_value',
   401: 'upstream_auth',
   403: 'upstream_auth',
+  404: 'upstream_error',
   429: 'upstream_rate_limited',
   500: 'upstream_error',
 };
 
 function codeOf({ status, bytes }: Recording): string | undefined {
   const text = bytes.toString('utf8');
-  if (/API key not valid|"message": "[^"]*location is not supported/.test(text)) return 'upstream_auth';
-  if (status === 404) return /models?\b/.test(text) ? 'model_not_found' : 'upstream_error';
+  if (/API key not valid|location is not supported/.test(text)) return 'upstream_auth';
+  if (status === 404 && /model/i.test(text)) return 'model_not_found';
   const isTooLong = /prompt is too long|token count .* exceeds/.test(text) && status === 400;
   return isTooLong ? 'context_length_exceeded' : codes[status];
 }

@@ -33,8 +33,11 @@ export function classifyStatus(
   retryAfterMs: number | null,
   sanitise: Sanitise,
 ): Failure {
-  const upstreamError = showWords(readErrorBodyWords(body), status, sanitise);
-  return classifyWords(status, body, retryAfterMs, upstreamError);
+  const words = readErrorBodyWords(body);
+  const upstreamError = showWords(words, status, sanitise);
+  // A request that the upstream quotes in the details of its error must not decide what kind of error it is.
+  const isOperators = words.hint !== '' && operatorsFault.test(sanitise(words.hint) ?? '');
+  return classifyWords(status, body, retryAfterMs, upstreamError, isOperators);
 }
 
 /** `body` is only searched, never quoted. */
@@ -43,6 +46,7 @@ function classifyWords(
   body: string,
   retryAfterMs: number | null,
   upstreamError: UpstreamError | null,
+  isOperators = false,
 ): Failure {
   const detail = `status ${status}`;
   const build = (kind: FailureKind): Failure =>
@@ -54,7 +58,7 @@ function classifyWords(
     case 400:
     case 413:
     case 422:
-      if (operatorsFault.test(shown)) return build('auth');
+      if (isOperators || operatorsFault.test(shown)) return build('auth');
       return build(contextTooLong.test(body) ? 'context_too_long' : 'rejected');
     case 404:
       return build(modelUnknown.test(shown) ? 'model_unknown' : 'unserved');

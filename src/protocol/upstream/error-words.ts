@@ -9,9 +9,11 @@ export interface ErrorWords {
   /** The status that an error inside an answer has; `null` without one. */
   readonly status: number | null;
   readonly message: string | null;
+  /** What the error's details say beside the message: it tells what kind of error this is, and is not shown. */
+  readonly hint: string;
 }
 
-const noWords: ErrorWords = { codes: [], status: null, message: null };
+const noWords: ErrorWords = { codes: [], status: null, message: null, hint: '' };
 
 /** How many of the faults that a body lists are read, and how far errors within errors are. */
 const maxListed = 3;
@@ -59,6 +61,7 @@ export function readErrorWords(error: unknown, depth = maxDepth): ErrorWords {
     codes: [...(found?.codes ?? []), ...own.codes],
     status: found?.status ?? own.status,
     message: said === null ? null : placeOf(error) + said,
+    hint: found?.hint || hintOf(error),
   };
 }
 
@@ -70,6 +73,7 @@ function readList(errors: readonly unknown[], depth: number): ErrorWords {
     codes: read.flatMap(({ codes }) => codes),
     status: read.find(({ status }) => status !== null)?.status ?? null,
     message: messages.length === 0 ? null : messages.join('; '),
+    hint: read.map(({ hint }) => hint).join(' '),
   };
 }
 
@@ -95,6 +99,11 @@ function codesOf(error: Readonly<Record<string, unknown>>): Pick<ErrorWords, 'co
     (code) => typeof code === 'string' && code !== 'error' && Number.isNaN(Number(code)),
   );
   return { codes: codes as string[], status: status ?? null };
+}
+
+function hintOf({ details }: Readonly<Record<string, unknown>>): string {
+  const listed = (Array.isArray(details) ? details : []).slice(0, maxListed).filter(isPlainObject);
+  return listed.map((detail) => firstText(detail, messageFields) ?? '').join(' ');
 }
 
 function isErrorStatus(status: number): boolean {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { refusalOf } from '../../../src/domain/failure.ts';
 import type { Refusal } from '../../../src/shared/errors.ts';
 import { classifyReported, classifyStatus } from '../../../src/protocol/upstream/classify-error.ts';
+import { createSanitiser } from '../../../src/protocol/upstream/words/sanitise.ts';
 import { plainSanitiser } from '../../support/sanitiser.ts';
 
 function readUpstreamError(status: number, body: string, retryAfterMs: number | null): Refusal {
@@ -52,6 +53,29 @@ describe('an upstream’s error status', () => {
   test('400 for an API key that Google rejects becomes upstream_auth', () => {
     const body = '{"error":{"code":400,"details":[{"reason":"API_KEY_INVALID"}]}}';
     expect(readUpstreamError(400, body, null).code).toBe('upstream_auth');
+  });
+
+  test('400 whose details name the operator’s location becomes upstream_auth', () => {
+    const details = [{ detail: '[ORIGINAL ERROR] generic: User location is not supported for the API use.' }];
+    const body = JSON.stringify({ error: { code: 400, message: '$grpcMessage', details } });
+    expect(readUpstreamError(400, body, null).code).toBe('upstream_auth');
+  });
+
+  test('a quoted request about API keys and billing is not taken for the operator’s fault', () => {
+    const asked = 'Why is my API key not valid, and where is the billing page?';
+    const sanitise = createSanitiser({
+      turns: [{ role: 'user', text: asked }],
+      clientKey: '',
+      upstream: () => ({ keys: [], hosts: [] }),
+      names: [],
+    });
+    const details = [{ detail: asked }];
+    for (const error of [
+      { message: `bad: "${asked}"` },
+      { message: 'bad', details },
+      { message: 'bad', input: asked },
+    ])
+      expect(classifyStatus(422, JSON.stringify({ error }), null, sanitise).kind).toBe('rejected');
   });
 
   test.each([401, 429, 500])('%i is not searched for a context length error', (status) => {
