@@ -81,6 +81,18 @@ models:
     expect(upstream.seen.at(-1)?.headers.authorization).toBe('Bearer k-of-own');
   });
 
+  test('reads a key from its file', async () => {
+    playProvider(upstream);
+    const file = `${makeTemporaryFolder()}/key`;
+    writeFileSync(file, 'key-in-a-file\n');
+    const config = `
+upstreams: { own: { url: "${upstream.url}", apiKey: { file: "${file}" } } }
+models: { from: own }
+`;
+    expect((await run(['--config', 'textgate.yaml'], {}, config)).code).toBe(0);
+    expect(upstream.seen.at(-1)?.headers.authorization).toBe('Bearer key-in-a-file');
+  });
+
   test('prints JSON with a stable shape', async () => {
     playProvider(upstream);
     const { stdout } = await run([upstream.url, '--json']);
