@@ -147,7 +147,12 @@ function failuresOf({ attempts, cause }: LineFields): readonly string[] {
 
 function causeOf({ cause, result, upstreamError }: AttemptFields): string {
   const words = [upstreamError?.code ?? '', upstreamError?.message ?? ''].filter((word) => word !== '');
-  return (cause ?? result) + (words.length === 0 ? '' : ` (${words.join(': ')})`);
+  return firstSentence(cause ?? result) + (words.length === 0 ? '' : ` (${words.join(': ')})`);
+}
+
+/** The cause without the advice behind it, which is the same for every request; `textgate show` and the JSON log have it. */
+function firstSentence(text: string): string {
+  return text.split('. ', 1)[0] ?? '';
 }
 
 /** A duration in milliseconds as a cell, right-aligned: `291ms`, `1.45s`, `123s`. */

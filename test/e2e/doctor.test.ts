@@ -131,7 +131,7 @@ models:
 }
 
 /** The first and last line of the README's extract: what is most worth reading. */
-const extract = [/^ {2}fault +chat\.stream\.missing_finish/, /→ Set finishReason/] as const;
+const extract = [/^own: /, /^ {2}ok +chat\.unknown_model/] as const;
 
 test('the documentation shows the real output, and the README an extract of it', async () => {
   const output = await runDocumented();
