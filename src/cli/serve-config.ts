@@ -1,5 +1,6 @@
 import { readVariable } from '../config/environment.ts';
 import type { Environment } from '../config/environment.ts';
+import { listenerConflicts } from '../config/listener-conflicts.ts';
 import { ConfigError, environmentConfig, loadConfigFile } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
@@ -26,7 +27,7 @@ export function loadServeConfig(options: ServeOptions, environment: Environment)
     file === undefined
       ? configWithoutFile(options, environment)
       : loadConfigFile(withoutUpstreamOptions(file, options), environment);
-  return {
+  const chosen = {
     ...config,
     server: {
       ...config.server,
@@ -39,6 +40,10 @@ export function loadServeConfig(options: ServeOptions, environment: Environment)
       ...(adminPort === undefined ? {} : { port: adminPort }),
     },
   };
+  const [conflict] = listenerConflicts(chosen);
+  if (conflict !== undefined)
+    throw new ConfigError('the command line', [`--admin-port: ${conflict.message}`]);
+  return chosen;
 }
 
 /** How the settings of an upstream are named in messages: as the operator wrote them. */

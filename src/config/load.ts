@@ -107,6 +107,8 @@ export function environmentConfig(environment: Environment): Config {
       : {
           upstreams: { [name]: { url, ...(apiKey === undefined ? {} : { apiKey }) } },
           models: { from: name },
+          // The upstream is named after its address, which is not for the holders of keys.
+          receipts: { upstreams: 'hidden' },
         };
   const declared = withEnvironmentKey(input, environment);
   return namingVariables(name, () =>

@@ -120,6 +120,17 @@ describe('a start that fails', () => {
     );
   });
 
+  test('because both listeners would have one port says so before it takes it', async () => {
+    const folder = makeTemporaryFolder();
+    const options = ['serve', '--port', '8080', '--admin-port', '8080'];
+    const { code, stderr } = await startTextgate(options, folder, freePorts).finished;
+    expect([code, stderr]).toEqual([
+      1,
+      "the command line can't be used:\n" +
+        '  - --admin-port: the same port as that of the listener for clients: write another one, such as 8081\n',
+    ]);
+  });
+
   test('because of its address says which setting is wrong', async () => {
     expect(await failing(['--host', '192.0.2.1', '--port', '0'])).toContain(
       'server.host: this machine has no address 192.0.2.1. Use one of its own, or 0.0.0.0',

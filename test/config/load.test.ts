@@ -164,6 +164,12 @@ describe('a start without a file', () => {
     expect(offered).toMatchObject({ from: name });
   });
 
+  test('shows the address of the upstream in the environment in no receipt', () => {
+    const { receipts } = environmentConfig({ TEXTGATE_UPSTREAM_URL: 'http://10.0.0.1:8000/v1' });
+    expect(receipts.upstreams).toBe('hidden');
+    expect(environmentConfig({}).receipts.upstreams).toBe('shown');
+  });
+
   test.each(['http://user:password@model.example.com:8000/v1', 'http://169.254.169.254/v1'])(
     'reports a problem of the address %s by the name of its variable',
     (url) => {

@@ -43,6 +43,12 @@ async function loadedPackages(variables: Record<string, string>): Promise<string
 
 const collector = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' };
 
+test('a gateway runs in `node -e` of ES modules, whose option no thread accepts', async () => {
+  const work = serveOnce.replaceAll('require(', 'process.getBuiltinModule(');
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', work]);
+  expect(stdout).toContain('loaded');
+});
+
 describe('OpenTelemetry', () => {
   test('is not loaded without a collector', async () => {
     expect(await loadedPackages({})).toEqual([]);

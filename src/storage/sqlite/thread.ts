@@ -137,7 +137,12 @@ function settle(waiting: Map<number, Waiting>, result: UnitResult): void {
 }
 
 function startWorker(options: ThreadOptions): ThreadPort {
-  return new Worker(workerFile(), { workerData: options, name: `textgate-sqlite-${options.role}` });
+  return new Worker(workerFile(), {
+    workerData: options,
+    name: `textgate-sqlite-${options.role}`,
+    // Not the app's own: Node refuses to start a worker with some of them, such as `--input-type` of `node -e`.
+    execArgv: [],
+  });
 }
 
 /** The worker runs from source as TypeScript, and as JavaScript from the packed package. */
