@@ -4,7 +4,7 @@ import './shared/require-node.ts';
 export { createGateway } from './gateway.ts';
 export type { Gateway, GatewayOptions } from './gateway.ts';
 export { ConfigError } from './config/load.ts';
-export type { ConfigInput } from './config/schema.ts';
+export type { ConfigInput } from './config/schema/schema.ts';
 export type {
   CreditResult,
   IssuedKey,

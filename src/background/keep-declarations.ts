@@ -1,4 +1,4 @@
-import type { DeclarationChanges, DeclaredKey } from '../domain/declared-key.ts';
+import type { DeclarationChanges, DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { DeclaredHashes } from '../domain/ports/keys.ts';
 import type { LogFields, ReportFault } from '../domain/ports/telemetry.ts';

@@ -1,6 +1,6 @@
-import type { CallTarget } from '../domain/call-target.ts';
-import { reportChanges } from '../domain/changed-fault.ts';
-import { diagnose, sentencesOf } from '../domain/diagnosis.ts';
+import type { CallTarget } from '../domain/diagnosis/call-target.ts';
+import { reportChanges } from '../domain/diagnosis/changed-fault.ts';
+import { diagnose, sentencesOf } from '../domain/diagnosis/diagnose.ts';
 import { getCall } from '../domain/get-call.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';

@@ -1,4 +1,4 @@
-import { configSchema } from '../config/json-schema.ts';
+import { configSchema } from '../config/schema/json-schema.ts';
 import { loadConfigFile } from '../config/load.ts';
 import { redactedConfig, showConfig } from '../config/show-config.ts';
 import type { Json } from './output.ts';

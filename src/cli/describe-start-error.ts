@@ -1,4 +1,4 @@
-import type { Config } from '../config/schema.ts';
+import type { Config } from '../config/schema/schema.ts';
 import { describeError, isSystemError } from './describe-error.ts';
 import type { SystemError } from './describe-error.ts';
 import type { ServeOptions } from './serve-config.ts';

@@ -1,10 +1,10 @@
 import { readVariable } from '../config/environment.ts';
 import { checkConfig, environmentConfig, loadConfigFile } from '../config/load.ts';
-import type { Config } from '../config/schema.ts';
+import type { Config } from '../config/schema/schema.ts';
 import { namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
 import { examineUpstreams } from '../composition/doctor.ts';
 import type { UpstreamReport } from '../doctor/report.ts';
-import type { SettingNames } from '../domain/call-target.ts';
+import type { SettingNames } from '../domain/diagnosis/call-target.ts';
 import type { DialectName } from '../protocol/upstream/dialects.ts';
 import { parseDuration } from '../shared/duration.ts';
 import { describeError } from './describe-error.ts';

@@ -2,7 +2,7 @@ import { readVariable } from '../config/environment.ts';
 import type { Environment } from '../config/environment.ts';
 import { listenerConflicts } from '../config/listener-conflicts.ts';
 import { ConfigError, environmentConfig, loadConfigFile } from '../config/load.ts';
-import type { Config } from '../config/schema.ts';
+import type { Config } from '../config/schema/schema.ts';
 import { namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
 
 /** The options of `serve`, as commander names them. */

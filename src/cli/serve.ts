@@ -3,7 +3,7 @@ import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
 import { defaultAdminPort, defaultHost } from '../config/default-addresses.ts';
 import { ConfigError } from '../config/load.ts';
 import { readLogSettings } from '../config/log-settings.ts';
-import type { Config } from '../config/schema.ts';
+import type { Config } from '../config/schema/schema.ts';
 import type { ComposedGateway, Gateway } from '../gateway.ts';
 import type { FetchedModelList } from '../models/model-discovery.ts';
 import { openStandardStream } from '../telemetry/log-destination.ts';

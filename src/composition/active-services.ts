@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Config } from '../config/schema.ts';
+import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import { createConfigServices } from './config-services.ts';
 import type { ConfigServices } from './config-services.ts';

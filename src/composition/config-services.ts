@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { declaredKeysOf } from '../config/declared-keys.ts';
-import { isDiscovered } from '../config/schema.ts';
-import type { Config } from '../config/schema.ts';
+import { isDiscovered } from '../config/schema/schema.ts';
+import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
-import { createAdminRouter } from '../http/admin-router.ts';
-import type { AdminPorts } from '../http/admin-router.ts';
+import { createAdminRouter } from '../http/admin/router.ts';
+import type { AdminPorts } from '../http/admin/router.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';
 import { createPublicRouter } from '../http/public-router.ts';
 import { reportUpstreams } from '../operations/report-upstreams.ts';

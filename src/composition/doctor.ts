@@ -1,5 +1,5 @@
-import { isDiscovered } from '../config/schema.ts';
-import type { Config } from '../config/schema.ts';
+import { isDiscovered } from '../config/schema/schema.ts';
+import type { Config } from '../config/schema/schema.ts';
 import { examine } from '../doctor/examine.ts';
 import type { UpstreamReport } from '../doctor/report.ts';
 import type { Target } from '../doctor/target.ts';

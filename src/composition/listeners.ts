@@ -1,5 +1,5 @@
 import { connectionLimits, readDescriptorLimit } from '../config/connection-limits.ts';
-import type { Config } from '../config/schema.ts';
+import type { Config } from '../config/schema/schema.ts';
 import { createPageGuard } from '../http/page-guard.ts';
 import { createRouter } from '../http/router.ts';
 import { createHttpServer, startListening } from '../http/server.ts';

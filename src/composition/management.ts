@@ -1,5 +1,5 @@
 import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
-import { createKeyOperations } from '../http/admin-keys.ts';
+import { createKeyOperations } from '../http/admin/keys.ts';
 import type {
   ChangedKey,
   NewKey,
@@ -7,17 +7,17 @@ import type {
   PresentedAccount,
   PresentedKey,
   Rotation,
-} from '../http/admin-keys.ts';
+} from '../http/admin/keys.ts';
 import {
   cancelRequest,
   presentRecordPage,
   readRecord,
   readRecordPage,
   readRunning,
-} from '../http/admin-records.ts';
-import type { PresentedRunning, RecordQuery } from '../http/admin-records.ts';
+} from '../http/admin/records.ts';
+import type { PresentedRunning, RecordQuery } from '../http/admin/records.ts';
 import type { PageQuery } from '../http/checked-input.ts';
-import type { PresentedRecord } from '../http/present-record.ts';
+import type { PresentedRecord } from '../http/present/record.ts';
 import { GatewayError } from '../shared/gateway-error.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';

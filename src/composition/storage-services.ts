@@ -2,7 +2,7 @@ import { createWriteCheck } from '../background/check-writes.ts';
 import type { WriteCheck } from '../background/check-writes.ts';
 import { retrySettlements } from '../background/retry-settlements.ts';
 import type { KeptSettlements } from '../background/retry-settlements.ts';
-import type { Config } from '../config/schema.ts';
+import type { Config } from '../config/schema/schema.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
 import type { Engine } from '../storage/engine.ts';

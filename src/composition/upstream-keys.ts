@@ -1,5 +1,5 @@
 import { followSecret } from '../background/follow-secret.ts';
-import type { Config } from '../config/schema.ts';
+import type { Config } from '../config/schema/schema.ts';
 import { readSecretFile, readSecretFileAgain } from '../config/secret-file.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Log } from '../telemetry/logger.ts';

@@ -1,10 +1,10 @@
-import { isDiscovered } from '../config/schema.ts';
-import type { Config } from '../config/schema.ts';
+import { isDiscovered } from '../config/schema/schema.ts';
+import type { Config } from '../config/schema/schema.ts';
 import { createModelList } from '../models/model-list.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { ModelCatalogue } from '../domain/ports/models.ts';
-import { describeTarget } from '../domain/call-target.ts';
-import type { CallTarget, SettingNames } from '../domain/call-target.ts';
+import { describeTarget } from '../domain/diagnosis/call-target.ts';
+import type { CallTarget, SettingNames } from '../domain/diagnosis/call-target.ts';
 import { free } from '../domain/pricing.ts';
 import { unknownCreation } from '../domain/routing.ts';
 import type { ModelSource, OfferedModel } from '../domain/routing.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { ConnectionLimits } from '../domain/connection-limits.ts';
-import type { Config } from './schema.ts';
+import type { Config } from './schema/schema.ts';
 
 /** The assumed limit of open files and sockets on systems that do not report one: the usual default. */
 const usualDescriptors = 1_024;

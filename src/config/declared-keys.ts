@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { isWellFormed } from '../domain/api-key.ts';
-import { maxDeclaredKeys } from '../domain/declared-key.ts';
-import type { DeclaredKey } from '../domain/declared-key.ts';
-import { isGuessable, maxKeyLength, minKeyLength } from '../domain/guessable-key.ts';
+import { isWellFormed } from '../domain/keys/api-key.ts';
+import { maxDeclaredKeys } from '../domain/keys/declared-key.ts';
+import type { DeclaredKey } from '../domain/keys/declared-key.ts';
+import { isGuessable, maxKeyLength, minKeyLength } from '../domain/keys/guessable-key.ts';
 import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/compatibility.ts';
 import { hashKey } from '../shared/hash-key.ts';
 import { duration, instant, keyName, modelsOfKey, valueKinds } from '../shared/schema-values.ts';
-import { trueOrFalse, wholeNumber } from './values.ts';
+import { trueOrFalse, wholeNumber } from './schema/values.ts';
 
 /** The prefix of a key that is declared by its hash. */
 const hashPrefix = 'sha256:';

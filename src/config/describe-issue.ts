@@ -6,7 +6,7 @@ import { nearestName } from '../shared/nearest-name.ts';
 import type { ValueKind } from '../shared/schema-values.ts';
 import { whyNotDeclared } from './declared-keys.ts';
 import type { Problem } from './problem.ts';
-import { kindOf, knownKeys, schemaAt, unwrap } from './schema-walk.ts';
+import { kindOf, knownKeys, schemaAt, unwrap } from './schema/schema-walk.ts';
 
 /** Describes an issue of the schema for the author of a config: its path, what is expected there, and what to write. */
 export function describeIssue(

@@ -1,18 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { plainDecimal } from '../shared/money.ts';
 import { withEnvironmentKey } from './environment-key.ts';
-import { resolveReferences, unreplacedReferences } from './environment-references.ts';
+import { resolveReferences, unreplacedReferences } from './file/environment-references.ts';
 import { readVariable } from './environment.ts';
 import type { Environment } from './environment.ts';
 import { namesInConfig, namesInEnvironment } from './setting-names.ts';
 import { writePath, writeProblem } from './problem.ts';
 import type { Problem } from './problem.ts';
 import { readConfig, schemaOf } from './read-config.ts';
-import { allKeys, mapValues, schemaAt } from './schema-walk.ts';
-import { anyConfig } from './schema.ts';
-import type { Config } from './schema.ts';
-import { parseYaml } from './yaml-file.ts';
-import type { YamlPlaces } from './yaml-file.ts';
+import { allKeys, mapValues, schemaAt } from './schema/schema-walk.ts';
+import { anyConfig } from './schema/schema.ts';
+import type { Config } from './schema/schema.ts';
+import { parseYaml } from './file/yaml-file.ts';
+import type { YamlPlaces } from './file/yaml-file.ts';
 
 /** A config that can't be used, with all of its problems. */
 export class ConfigError extends Error {

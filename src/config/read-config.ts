@@ -3,8 +3,8 @@ import { describeIssue } from './describe-issue.ts';
 import { listenerConflicts } from './listener-conflicts.ts';
 import type { Problem } from './problem.ts';
 import { unknownModels, unknownUpstreams, usesDiscovery } from './references.ts';
-import { discovering, listing } from './schema.ts';
-import type { Config } from './schema.ts';
+import { discovering, listing } from './schema/schema.ts';
+import type { Config } from './schema/schema.ts';
 
 /** A checked config, or every problem that it has. */
 export type ConfigReading =

@@ -1,6 +1,6 @@
 import { promises, readFileSync, statSync } from 'node:fs';
 import type { Stats } from 'node:fs';
-import { secret } from './values.ts';
+import { secret } from './schema/values.ts';
 
 /** The largest file of a secret, in bytes: servers accept no larger header. */
 const maxSecretBytes = 16_384;

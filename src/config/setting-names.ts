@@ -1,4 +1,4 @@
-import type { SettingNames } from '../domain/call-target.ts';
+import type { SettingNames } from '../domain/diagnosis/call-target.ts';
 
 /** Names the settings of an upstream in a config. */
 export function namesInConfig(upstream: string): SettingNames {

@@ -3,9 +3,9 @@ import { formatByteSize } from '../shared/byte-size.ts';
 import { formatDuration } from '../shared/duration.ts';
 import { formatUsd } from '../shared/money.ts';
 import { schemaOf } from './read-config.ts';
-import { mapValues } from './schema-walk.ts';
-import type { PlaceKind } from './schema-walk.ts';
-import type { Config } from './schema.ts';
+import { mapValues } from './schema/schema-walk.ts';
+import type { PlaceKind } from './schema/schema-walk.ts';
+import type { Config } from './schema/schema.ts';
 
 /** The text that replaces a secret. It is long enough for every kind of secret, so that what is shown is valid. */
 const hidden = '(hidden-by-config-show)';

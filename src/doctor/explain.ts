@@ -1,5 +1,5 @@
-import { diagnose } from '../domain/diagnosis.ts';
-import type { FailedCall } from '../domain/diagnosis.ts';
+import { diagnose } from '../domain/diagnosis/diagnose.ts';
+import type { FailedCall } from '../domain/diagnosis/diagnose.ts';
 import { fault } from './report.ts';
 import type { Check } from './report.ts';
 import type { DoctorPorts, Target } from './target.ts';

@@ -2,7 +2,7 @@ import type { ModelPrice } from './pricing.ts';
 import type { FinishReasonRule } from '../protocol/text.ts';
 import type { Dialect, DialectQuirks } from '../protocol/upstream/dialect.ts';
 import type { UpstreamSecrets } from '../protocol/upstream/words/sanitise.ts';
-import type { CallTarget } from './call-target.ts';
+import type { CallTarget } from './diagnosis/call-target.ts';
 
 /** The charging rule for a client that disconnects before the end of an answer; `settlement.ts` has the table. */
 export type OnDisconnect = 'estimate' | 'drain' | 'free';

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import { connectionOf } from './connection.ts';
+import { connectionOf } from './connections/connection.ts';
 
 /** A request whose body a parser of the surrounding app may have read already. */
 type MaybeParsed = IncomingMessage & { readonly body?: unknown };

@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { ApiKey } from '../domain/api-key.ts';
+import type { ApiKey } from '../domain/keys/api-key.ts';
 import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { RequestHead } from '../domain/ports/telemetry.ts';
 import { authenticate } from '../pipeline/authenticate.ts';
 import type { AnswerHead, ClientConnection } from '../pipeline/client-connection.ts';
 import { answerHeaders } from './answer-headers.ts';
 import { readBody } from './body.ts';
-import { connectionOf } from './connection.ts';
-import { announceClose, lingerAfter, whenChunkIsRead } from './lingering-close.ts';
+import { connectionOf } from './connections/connection.ts';
+import { announceClose, lingerAfter, whenChunkIsRead } from './connections/lingering-close.ts';
 
 /** Headers of which Node keeps the first value and drops others, so that a proxy could read another one than we do. */
 const singleHeaders = ['authorization', 'content-type'] as const;

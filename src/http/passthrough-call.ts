@@ -6,7 +6,7 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamFault } from '../domain/ports/upstreams.ts';
 import { withheldStatuses } from '../protocol/upstream/classify-error.ts';
 import { tooLarge } from './body.ts';
-import { announceClose } from './lingering-close.ts';
+import { announceClose } from './connections/lingering-close.ts';
 
 /** The limits of a passthrough call. */
 export interface PassthroughLimits {

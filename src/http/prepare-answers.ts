@@ -1,6 +1,6 @@
 import type { NextId } from '../domain/ports/clock.ts';
 import { assignRequestId } from './request-id.ts';
-import type { UnreadWatch } from './unread-watch.ts';
+import type { UnreadWatch } from './connections/unread-watch.ts';
 import type { RequestHandler } from './router.ts';
 
 /** Node warns of a leak above ten listeners; a passthrough answer has a few more of its own. */

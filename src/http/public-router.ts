@@ -1,7 +1,7 @@
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Protocol } from '../protocol/text.ts';
-import type { ApiKey } from '../domain/api-key.ts';
+import type { ApiKey } from '../domain/keys/api-key.ts';
 import type { OfferedModel } from '../domain/routing.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { findModel, mayUse } from '../pipeline/route.ts';

@@ -3,7 +3,7 @@ import type { Refusal } from '../shared/errors.ts';
 import { jsonType } from '../protocol/answer-writer.ts';
 import { writeRefusal } from '../protocol/write-refusal.ts';
 import { refusalHeaders } from './answer-headers.ts';
-import { announceClose, lingerAfter, whenChunkIsRead } from './lingering-close.ts';
+import { announceClose, lingerAfter, whenChunkIsRead } from './connections/lingering-close.ts';
 import type { Response } from './router.ts';
 
 /** Sends a whole body: every answer outside the pipeline goes out here. JSON, unless the headers name another type. */

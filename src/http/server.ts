@@ -6,10 +6,17 @@ import type { ConnectionLimits } from '../domain/connection-limits.ts';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import type { Clock, NextId } from '../domain/ports/clock.ts';
 import { holdContinue } from './body.ts';
-import { ConnectionTable } from './connection-table.ts';
-import { connectionOf } from './connection.ts';
-import { expectationFailed, notAProxy, notHttp, refusalFor, refuseInTurn, refuseRaw } from './raw-refusal.ts';
-import type { RawRefusal } from './raw-refusal.ts';
+import { ConnectionTable } from './connections/connection-table.ts';
+import { connectionOf } from './connections/connection.ts';
+import {
+  expectationFailed,
+  notAProxy,
+  notHttp,
+  refusalFor,
+  refuseInTurn,
+  refuseRaw,
+} from './connections/raw-refusal.ts';
+import type { RawRefusal } from './connections/raw-refusal.ts';
 import type { RequestHandler } from './router.ts';
 import { createStandalone } from './standalone.ts';
 import type { RunRoutes } from './standalone.ts';

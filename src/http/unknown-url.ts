@@ -1,6 +1,6 @@
 import { refuse } from '../shared/errors.ts';
 import { nearestName } from '../shared/nearest-name.ts';
-import { isWellFormed } from '../domain/api-key.ts';
+import { isWellFormed } from '../domain/keys/api-key.ts';
 import { readBearer } from '../pipeline/authenticate.ts';
 import { shortenMethod } from './fallback-handlers.ts';
 import { sendRefusal } from './respond.ts';

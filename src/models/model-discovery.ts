@@ -1,6 +1,6 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import { reportChanges } from '../domain/changed-fault.ts';
+import { reportChanges } from '../domain/diagnosis/changed-fault.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { ModelCatalogue } from '../domain/ports/models.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';

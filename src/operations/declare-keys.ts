@@ -1,6 +1,6 @@
-import { compareDeclarations } from '../domain/declared-key.ts';
-import type { DeclarationChanges, DeclaredKey } from '../domain/declared-key.ts';
-import { idFrom } from '../domain/api-key.ts';
+import { compareDeclarations } from '../domain/keys/declared-key.ts';
+import type { DeclarationChanges, DeclaredKey } from '../domain/keys/declared-key.ts';
+import { idFrom } from '../domain/keys/api-key.ts';
 import type { DeclarationStore } from '../domain/ports/key-store.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 

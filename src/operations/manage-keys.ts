@@ -1,8 +1,8 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Account, Credit } from '../domain/account.ts';
-import { keyEntropyBytes, mintKey, mintSecret, secretEntropyBytes } from '../domain/api-key.ts';
-import type { ApiKey, KeyChanges, KeySettings } from '../domain/api-key.ts';
+import { keyEntropyBytes, mintKey, mintSecret, secretEntropyBytes } from '../domain/keys/api-key.ts';
+import type { ApiKey, KeyChanges, KeySettings } from '../domain/keys/api-key.ts';
 import type { Accounts } from '../domain/ports/accounts.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { KeyPage, KeyStore } from '../domain/ports/key-store.ts';

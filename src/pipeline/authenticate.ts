@@ -1,6 +1,6 @@
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { ApiKey } from '../domain/api-key.ts';
+import type { ApiKey } from '../domain/keys/api-key.ts';
 import type { KeyDirectory } from '../domain/ports/keys.ts';
 
 const bearer = /^Bearer +(\S+)$/i;

@@ -1,6 +1,6 @@
 import type { Refusal } from '../shared/errors.ts';
 import type { TextRequest } from '../protocol/text.ts';
-import type { ApiKey } from '../domain/api-key.ts';
+import type { ApiKey } from '../domain/keys/api-key.ts';
 import type { Reservation } from '../domain/consumption.ts';
 import type { LimitDecision, Limits } from '../domain/limits.ts';
 import type { Price } from '../domain/pricing.ts';

@@ -1,4 +1,4 @@
-import type { DeclarationChanges, DeclaredKey } from '../domain/declared-key.ts';
+import type { DeclarationChanges, DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Statement } from './engine.ts';
 import { settingsOf } from './key-statements.ts';
 

@@ -1,4 +1,4 @@
-import type { ApiKey, KeyChanges } from '../domain/api-key.ts';
+import type { ApiKey, KeyChanges } from '../domain/keys/api-key.ts';
 import type { Limits } from '../domain/limits.ts';
 import type { Row, Statement } from './engine.ts';
 

@@ -1,6 +1,6 @@
 import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
-import { linkLocalRefused } from '../domain/fault-explanations.ts';
+import { linkLocalRefused } from '../domain/diagnosis/fault-explanations.ts';
 import { isLinkLocal } from '../shared/link-local.ts';
 
 /** Resolves host names with `lookup`, but fails for one that resolves to a link-local address. */

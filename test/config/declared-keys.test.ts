@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import { declaredKeysOf } from '../../src/config/declared-keys.ts';
 import { writeProblem } from '../../src/config/problem.ts';
 import { readConfig } from '../../src/config/read-config.ts';
-import { mintKey } from '../../src/domain/api-key.ts';
+import { mintKey } from '../../src/domain/keys/api-key.ts';
 
 const key = 'sk-Yq3vT9LmW0zKc7Rb1';
 const hash = createHash('sha256').update(key).digest('hex');

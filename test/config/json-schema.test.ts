@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { configSchema } from '../../src/config/json-schema.ts';
+import { configSchema } from '../../src/config/schema/json-schema.ts';
 import { generatedFile } from '../support/generated-file.ts';
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createGateway } from '../../src/gateway.ts';
-import type { ConfigInput } from '../../src/config/schema.ts';
+import type { ConfigInput } from '../../src/config/schema/schema.ts';
 import { loadYaml, problemsOf } from '../support/config-file.ts';
 
 /** The environment of every file; its values are secrets that no problem may quote. */

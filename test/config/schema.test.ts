@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { writeProblem } from '../../src/config/problem.ts';
 import { readConfig } from '../../src/config/read-config.ts';
-import { isDiscovered } from '../../src/config/schema.ts';
+import { isDiscovered } from '../../src/config/schema/schema.ts';
 
 const route = { upstream: 'local', model: 'tiny' };
 const upstreams = { local: { url: 'http://127.0.0.1:8000/v1' } };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { checkConfig } from '../../src/config/load.ts';
-import type { ConfigInput } from '../../src/config/schema.ts';
+import type { ConfigInput } from '../../src/config/schema/schema.ts';
 import { redactedConfig, showConfig } from '../../src/config/show-config.ts';
 import { loadYaml } from '../support/config-file.ts';
 import { propertyRun } from '../support/property-run.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { DeclarationChanges, DeclaredKey } from '../../src/domain/declared-key.ts';
+import type { DeclarationChanges, DeclaredKey } from '../../src/domain/keys/declared-key.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';

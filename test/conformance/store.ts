@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { keepLease } from '../../src/background/keep-lease.ts';
 import { sweepOrphans } from '../../src/background/sweep-orphans.ts';
 import type { Account } from '../../src/domain/account.ts';
-import type { ApiKey } from '../../src/domain/api-key.ts';
+import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import type { OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
 import { free, noTokens } from '../../src/domain/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isWellFormed, keyEntropyBytes, mintKey, mintSecret } from '../../src/domain/api-key.ts';
+import { isWellFormed, keyEntropyBytes, mintKey, mintSecret } from '../../src/domain/keys/api-key.ts';
 import { propertyRun } from '../support/property-run.ts';
 
 const entropy = fc.uint8Array({ minLength: keyEntropyBytes, maxLength: keyEntropyBytes });

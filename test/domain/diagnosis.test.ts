@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { describeTarget } from '../../src/domain/call-target.ts';
-import { diagnose, sentencesOf } from '../../src/domain/diagnosis.ts';
-import type { FailedCall } from '../../src/domain/diagnosis.ts';
+import { describeTarget } from '../../src/domain/diagnosis/call-target.ts';
+import { diagnose, sentencesOf } from '../../src/domain/diagnosis/diagnose.ts';
+import type { FailedCall } from '../../src/domain/diagnosis/diagnose.ts';
 import { localTarget } from '../support/call-target.ts';
 
 /** The sentences about a failed `GET /models`. */

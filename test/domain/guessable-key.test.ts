@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isGuessable } from '../../src/domain/guessable-key.ts';
+import { isGuessable } from '../../src/domain/keys/guessable-key.ts';
 import { randomNumbers } from '../support/random-numbers.ts';
 
 describe('a key is guessable', () => {

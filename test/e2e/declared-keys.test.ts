@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/gateway.ts';
-import type { ConfigInput } from '../../src/config/schema.ts';
+import type { ConfigInput } from '../../src/config/schema/schema.ts';
 import type { Gateway } from '../../src/gateway.ts';
 import { hashKey } from '../../src/shared/hash-key.ts';
 import { eventually } from '../support/eventually.ts';

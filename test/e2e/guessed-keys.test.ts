@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { mintKey } from '../../src/domain/api-key.ts';
+import { mintKey } from '../../src/domain/keys/api-key.ts';
 import type * as storage from '../../src/storage/store.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { startGateway } from '../support/test-gateway.ts';

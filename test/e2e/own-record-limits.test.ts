@@ -5,7 +5,7 @@ import express from 'express';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createMemoryLimiter } from '../../src/coordination/memory-limiter.ts';
 import { createTurnQueue } from '../../src/domain/turn-queue.ts';
-import type { ApiKey } from '../../src/domain/api-key.ts';
+import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import { createOwnKeyRoutes } from '../../src/http/own-key-routes.ts';
 import type { OwnKeyPorts } from '../../src/http/own-key-routes.ts';
 import { prepareAnswers } from '../../src/http/prepare-answers.ts';

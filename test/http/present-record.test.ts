@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { presentRecordsAsCsv } from '../../src/http/present-record.ts';
+import { presentRecordsAsCsv } from '../../src/http/present/record.ts';
 import { free } from '../../src/domain/pricing.ts';
 import type { ConsumptionRecord } from '../../src/domain/consumption.ts';
 

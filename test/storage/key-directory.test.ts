@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { mintKey } from '../../src/domain/api-key.ts';
-import type { ApiKey } from '../../src/domain/api-key.ts';
+import { mintKey } from '../../src/domain/keys/api-key.ts';
+import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { hashKey } from '../../src/shared/hash-key.ts';
 import { createKeyDirectory } from '../../src/storage/key-directory.ts';

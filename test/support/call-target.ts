@@ -1,5 +1,5 @@
-import { describeTarget } from '../../src/domain/call-target.ts';
-import type { CallTarget } from '../../src/domain/call-target.ts';
+import { describeTarget } from '../../src/domain/diagnosis/call-target.ts';
+import type { CallTarget } from '../../src/domain/diagnosis/call-target.ts';
 
 /** The target of an upstream named `local` in a config. */
 export function localTarget(url = 'http://127.0.0.1:8000/v1', hasKey = true): CallTarget {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError, loadConfigFile } from '../../src/config/load.ts';
 import type { Environment } from '../../src/config/environment.ts';
-import type { Config } from '../../src/config/schema.ts';
+import type { Config } from '../../src/config/schema/schema.ts';
 import { makeTemporaryFolder } from './temporary-folder.ts';
 
 /** Reads a config file with this content. Throws `ConfigError`. */

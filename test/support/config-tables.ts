@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import { kindOf, unwrap } from '../../src/config/schema-walk.ts';
-import { anyConfig } from '../../src/config/schema.ts';
+import { kindOf, unwrap } from '../../src/config/schema/schema-walk.ts';
+import { anyConfig } from '../../src/config/schema/schema.ts';
 import type { ValueKind } from '../../src/shared/schema-values.ts';
 
 /** How the documentation names the values that have a form of their own. */

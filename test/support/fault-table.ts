@@ -1,5 +1,5 @@
-import { diagnose } from '../../src/domain/diagnosis.ts';
-import type { FailedCall } from '../../src/domain/diagnosis.ts';
+import { diagnose } from '../../src/domain/diagnosis/diagnose.ts';
+import type { FailedCall } from '../../src/domain/diagnosis/diagnose.ts';
 import { localTarget } from './call-target.ts';
 
 const fault = (code: string): FailedCall => ({ kind: 'fault', fault: 'unreachable', code });

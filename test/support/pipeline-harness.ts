@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { createMemoryLimiter } from '../../src/coordination/memory-limiter.ts';
-import { isUsable } from '../../src/domain/api-key.ts';
-import type { ApiKey } from '../../src/domain/api-key.ts';
+import { isUsable } from '../../src/domain/keys/api-key.ts';
+import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports/upstreams.ts';
 import type { ModelPrice } from '../../src/domain/pricing.ts';
 import type { OnDisconnect } from '../../src/domain/routing.ts';

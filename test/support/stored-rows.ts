@@ -1,4 +1,4 @@
-import type { ApiKey } from '../../src/domain/api-key.ts';
+import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import type { Attempt, OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
 import { free } from '../../src/domain/pricing.ts';
 

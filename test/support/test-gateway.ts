@@ -3,7 +3,7 @@ import OpenAI from 'openai';
 import type { ConfigInput, Gateway, GatewayOptions, Key } from '../../src/index.ts';
 import { createGateway } from '../../src/index.ts';
 import { findCanaries, plant, plantPrompts, readDatabaseFiles } from './canaries.ts';
-import type { KeySettings } from '../../src/domain/api-key.ts';
+import type { KeySettings } from '../../src/domain/keys/api-key.ts';
 import type { Limits } from '../../src/domain/limits.ts';
 import type { DialectName } from '../../src/protocol/upstream/dialects.ts';
 import { formatUsd } from '../../src/shared/money.ts';

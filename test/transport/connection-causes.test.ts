@@ -3,7 +3,7 @@ import { createServer as createSocketServer } from 'node:net';
 import type { AddressInfo, LookupFunction, Server } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
-import { diagnose, sentencesOf } from '../../src/domain/diagnosis.ts';
+import { diagnose, sentencesOf } from '../../src/domain/diagnosis/diagnose.ts';
 import { describeError } from '../../src/transport/describe-error.ts';
 import { createHttpUpstream } from '../../src/transport/http-upstream.ts';
 import { localTarget } from '../support/call-target.ts';

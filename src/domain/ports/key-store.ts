@@ -1,5 +1,5 @@
-import type { ApiKey, KeyChanges } from '../api-key.ts';
-import type { DeclarationChanges, StoredDeclaration } from '../declared-key.ts';
+import type { ApiKey, KeyChanges } from '../keys/api-key.ts';
+import type { DeclarationChanges, StoredDeclaration } from '../keys/declared-key.ts';
 
 /** A page of keys, newest first; `next` is the cursor of the following page. */
 export interface KeyPage {

@@ -1,4 +1,4 @@
-import type { ApiKey } from '../api-key.ts';
+import type { ApiKey } from '../keys/api-key.ts';
 import type { Refusal } from '../../shared/errors.ts';
 
 /** Finds keys by the credential that a caller presents. */

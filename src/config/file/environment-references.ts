@@ -1,0 +1,163 @@
+import type { z } from 'zod';
+import { nearestName } from '../../shared/nearest-name.ts';
+import type { Environment } from '../environment.ts';
+import type { Problem } from '../problem.ts';
+import { mapValues } from '../schema/schema-walk.ts';
+
+/** A `$` in a value: `$$`, `${NAME}`, `${NAME:-default}`, or anything else, which is a mistake. */
+const dollars = /\$(?:(\$)|\{([A-Za-z_]\w*)(?::-([^${}]*))?\})?/g;
+
+/** A text that is one reference, with or without braces. */
+const wholeReference = /^\$(?:\{[A-Za-z_]\w*(?::-[^${}]*)?\}|[A-Z_][A-Z0-9_]+)$/;
+
+/** The shortest misspelt name for which the nearest variable is suggested: fewer characters resemble anything. */
+const minSuggestedLength = 4;
+
+/**
+ * Replaces `${NAME}` and `${NAME:-default}` in every text of a parsed file, and `$$` by `$`. It does so after parsing and
+ * once, so that a variable's value can neither change the file's structure nor refer to other variables. Every other `$`
+ * is a problem: a misspelt reference would be sent to the provider as the API key. No problem quotes a value.
+ */
+export function resolveReferences(
+  input: unknown,
+  environment: Environment,
+): { readonly value: unknown; readonly problems: readonly Problem[] } {
+  const problems = keysWithReferences(input).map((path) => ({
+    path,
+    message: 'references are replaced in values only: write the name itself',
+  }));
+  const value = mapTexts(input, (text, path) => {
+    const resolved = resolveText(text, environment);
+    problems.push(...resolved.faults.map((message) => ({ path, message })));
+    return resolved.text;
+  });
+  return { value, problems };
+}
+
+/** A copy of a parsed file in which every text is changed. */
+function mapTexts(
+  value: unknown,
+  change: (text: string, path: readonly PropertyKey[]) => string,
+  path: readonly PropertyKey[] = [],
+): unknown {
+  if (typeof value === 'string') return change(value, path);
+  if (Array.isArray(value)) return value.map((item, index) => mapTexts(item, change, [...path, index]));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, mapTexts(item, change, [...path, key])]),
+  );
+}
+
+/**
+ * The secrets and addresses of an object or of variables that are references: nothing replaces them there, for example
+ * in an env file of a container, so that they would be sent to the provider as they are.
+ */
+export function unreplacedReferences(schema: z.ZodType, input: unknown): readonly Problem[] {
+  const problems: Problem[] = [];
+  mapValues(schema, input, (value, kind, path) => {
+    const isMeant = kind === 'secret' || kind === 'key' || kind === 'url';
+    if (isMeant && typeof value === 'string' && wholeReference.test(value.trim()))
+      problems.push({
+        path,
+        message: 'a reference, which is replaced in config files only: write the value itself',
+      });
+    return value;
+  });
+  return problems;
+}
+
+function resolveText(
+  text: string,
+  environment: Environment,
+): { readonly text: string; readonly faults: readonly string[] } {
+  const misspelt: string[] = [];
+  const missing: string[] = [];
+  const resolved = text.replace(
+    dollars,
+    (
+      whole,
+      escaped: string | undefined,
+      name: string | undefined,
+      fallback: string | undefined,
+      at: number,
+    ) => {
+      if (escaped !== undefined) return '$';
+      if (name === undefined) {
+        misspelt.push(describeDollar(text, at, environment));
+        return whole;
+      }
+      const found = environment[name];
+      const isBlank = found === undefined || found.trim() === '';
+      if (isBlank && fallback === undefined) missing.push(describeMissing(name, environment));
+      return isBlank ? (fallback ?? whole) : found;
+    },
+  );
+  // What follows a misspelt reference may be a part of it.
+  return { text: resolved, faults: misspelt.length > 0 ? misspelt.slice(0, 1) : missing };
+}
+
+function describeMissing(name: string, environment: Environment): string {
+  if (environment[name] !== undefined)
+    return `the environment variable ${name} is set but empty: give it a value, or write \${${name}:-default}`;
+  if (!canQuote(name, environment)) return 'the environment variable in these braces is not set';
+  const nearest = name.length < minSuggestedLength ? null : nearestName(name, Object.keys(environment));
+  const hint = nearest === null ? '' : `; did you mean ${nearest}?`;
+  return `the environment variable ${name} is not set${hint}`;
+}
+
+/** The paths of keys with a reference. A key is taken as it is: the reference would become the name of a model. */
+function keysWithReferences(
+  value: unknown,
+  path: readonly PropertyKey[] = [],
+): readonly (readonly PropertyKey[])[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const isList = Array.isArray(value);
+  const inner = Object.entries(value).map(
+    ([key, item]) => [[...path, isList ? Number(key) : key], item] as const,
+  );
+  return [
+    ...inner.map(([here]) => here).filter((here) => String(here.at(-1)).includes('${')),
+    ...inner.flatMap(([here, item]) => keysWithReferences(item, here)),
+  ];
+}
+
+/** What is wrong with the `$` at an index of a text, and how a reference is written. */
+function describeDollar(text: string, at: number, environment: Environment): string {
+  const rest = text.slice(at);
+  const operated = nameBeforeOperator(rest);
+  if (operated !== null && canQuote(operated, environment))
+    return `not a reference: write \${${operated}}, or \${${operated}:-default} with a default without $, { and }`;
+  const name = misspeltName(rest) ?? bareName(text, rest, environment);
+  return name === null || !canQuote(name, environment)
+    ? 'a $ that begins no reference: write ${NAME} for an environment variable, or $$ for a $ itself'
+    : `a $ that begins no reference: did you mean \${${name}}? Write $$ for a $ itself`;
+}
+
+/** The name in `${KEY-default}` or `${KEY:?text}`, as other programs write defaults; `null` for `${MY-KEY}`. */
+function nameBeforeOperator(rest: string): string | null {
+  const [, name, operator, operand = ''] = /^\$\{([A-Za-z_]\w*)(:?[-?+=]|:)([^{}]*)/.exec(rest) ?? [];
+  if (name === undefined) return null;
+  const words = name + operand;
+  const isOneName = /^[\w-]+$/.test(operand) && [words.toUpperCase(), words.toLowerCase()].includes(words);
+  return operator === '-' && isOneName && !/^\d+$/.test(operand) ? null : name;
+}
+
+/** The name in `${MY-KEY}`, `${ KEY }`, `$ {KEY}`, `$(KEY)` or `${KEY`, as a variable's name can be written. */
+function misspeltName(rest: string): string | null {
+  const [, inBraces, inParentheses] =
+    /^\$\s?(?:\{\s*([A-Za-z_][\w .-]*?)\s*(?:\}|$)|\(\s*([A-Za-z_][\w .-]*?)\s*\))/.exec(rest) ?? [];
+  return (inBraces ?? inParentheses)?.replaceAll(/[ .-]/g, '_') ?? null;
+}
+
+/** The name in `$KEY` if it is one for sure: the whole text, or the name of a variable; `null` for a part of a secret. */
+function bareName(text: string, rest: string, environment: Environment): string | null {
+  const [, name = null] = /^\$([A-Za-z_]\w*)/.exec(rest) ?? [];
+  if (name === null) return null;
+  const isWhole = /^(?:[Bb]earer )?\$[A-Z_][A-Z0-9_]*$/.test(text.trim());
+  return isWhole || environment[name] !== undefined ? name : null;
+}
+
+/** Whether a name may be in a message: not if it could be a secret that was put between the braces itself. */
+function canQuote(name: string, environment: Environment): boolean {
+  return environment[name] !== undefined || /^(?:[A-Z_][A-Z0-9_]*|[A-Za-z_]{1,40})$/.test(name);
+}

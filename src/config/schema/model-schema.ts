@@ -1,0 +1,126 @@
+import { z } from 'zod';
+import { usd } from '../../shared/schema-values.ts';
+import { price } from './price-schema.ts';
+import { namePattern, onlyTrue, wholeNumber } from './values.ts';
+
+/** How many output tokens the hold of a request without a limit of its own covers. */
+const defaultHoldTokens = 1_024;
+
+/** The gateway's own paths, which can't be passthrough paths. */
+const ownPaths = /^\/v1\/(chat\/completions|responses|models|key)(\/|$)/;
+
+const holdTokens = wholeNumber(1)
+  .default(defaultHoldTokens)
+  .describe('The output tokens that the hold of a request covers if the request has no cap.');
+
+const route = z
+  .strictObject({
+    upstream: z
+      .string()
+      .meta({ description: 'The name of an upstream of this config.', examples: ['local'] }),
+    model: z
+      .string()
+      .min(1)
+      .meta({ description: "The upstream's name of the model.", examples: ['qwen3-0.6b'] }),
+    weight: wholeNumber(1)
+      .optional()
+      .meta({
+        description:
+          'The share of the requests that this route gets among adjacent routes with weights; default: none.',
+        examples: [3],
+      }),
+  })
+  .meta({ examples: [{ upstream: 'local', model: 'qwen3-0.6b' }] });
+
+const model = z
+  .strictObject({
+    routes: z
+      .array(route)
+      .min(1)
+      .meta({
+        description: 'Where the model is served; tried in this order.',
+        examples: [[{ upstream: 'local', model: 'qwen3-0.6b' }]],
+      }),
+    price: price.optional().meta({
+      description: 'The price, in USD per million tokens. A model has either a price or `free: true`.',
+      examples: [{ input: '0.15', output: '0.60' }],
+    }),
+    free: onlyTrue.optional().meta({ description: 'Requests cost nothing.', examples: [true] }),
+    holdTokens,
+  })
+  .refine(({ price: set, free }) => (set === undefined) !== (free === undefined), {
+    message: 'expected either a price or free: true',
+  })
+  .meta({ examples: [{ routes: [{ upstream: 'local', model: 'qwen3-0.6b' }], free: true }] });
+
+/** Models by name. */
+export const models = z.record(z.string().min(1), model);
+
+/** `models: { from: <upstream> }`, which offers the models that the upstream lists. */
+export const discoveredModels = z.strictObject({
+  from: z
+    .string()
+    .meta({ description: 'The upstream whose list of models is offered.', examples: ['local'] }),
+  allow: z
+    .array(namePattern)
+    .min(1)
+    .default(['*'])
+    .meta({
+      description: "The models that are offered, by the upstream's names; one `*` matches any text.",
+      examples: [['qwen*']],
+    }),
+  rename: z
+    .record(namePattern, namePattern)
+    .default({})
+    .meta({
+      description:
+        "The upstream's names, each with the name that clients use; `*` stands for the same text in both.",
+      examples: [{ 'org/*': '*' }],
+    }),
+  price: price.optional().meta({
+    description: 'The price of all these models, in USD per million tokens; default: they are free.',
+    examples: [{ input: '0.15', output: '0.60' }],
+  }),
+  holdTokens,
+});
+
+/** A path whose requests go to an upstream unchanged. */
+const passthroughPath = z
+  .strictObject({
+    path: z
+      .string()
+      .regex(
+        /^(\/(?!\.\.?(\/|$))[A-Za-z0-9._~-]+)+$/,
+        "expected a path such as /tokenize, without patterns and without '.' or '..' as a segment",
+      )
+      .refine((path) => !ownPaths.test(path), 'this path belongs to the gateway itself')
+      .meta({
+        description: 'The path here and at the upstream, directly below its host.',
+        examples: ['/tokenize'],
+      }),
+    upstream: z
+      .string()
+      .meta({ description: 'The name of an upstream of this config.', examples: ['local'] }),
+    price: z
+      .strictObject({
+        request: usd.meta({ description: 'USD per request.', examples: ['0.001'] }),
+      })
+      .optional()
+      .meta({
+        description:
+          'The price. Without a price and without `free: true`, keys with a balance may not use the path.',
+        examples: [{ request: '0.001' }],
+      }),
+    free: onlyTrue.optional().meta({ description: 'Requests cost nothing.', examples: [true] }),
+  })
+  .refine(({ price: set, free }) => set === undefined || free === undefined, {
+    message: 'expected either a price or free: true',
+  });
+
+/** The paths that are passed on unchanged. */
+export const passthroughPaths = z
+  .array(passthroughPath)
+  .refine(
+    (paths) => new Set(paths.map(({ path }) => path)).size === paths.length,
+    'expected each path only once',
+  );

@@ -1,0 +1,174 @@
+import { z } from 'zod';
+import {
+  defaultCompatibility,
+  samplingPolicies,
+  unknownFieldPolicies,
+} from '../../protocol/contract/compatibility.ts';
+import { duration, usd, valueKinds } from '../../shared/schema-values.ts';
+import { listenHost } from './address-values.ts';
+import { minTokenLength } from '../admin-token.ts';
+import { declaredKeys } from '../declared-keys.ts';
+import { defaultAdminPort, defaultHost, defaultPort } from '../default-addresses.ts';
+import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
+import { upstream } from './upstream-schema.ts';
+import { byteSize, port, trueOrFalse, wholeNumber } from './values.ts';
+
+/** The admin token: blanks around it come from a mounted secret; a Bearer header can't hold blanks within it. */
+const bearerToken = z
+  .string()
+  .trim()
+  .min(minTokenLength)
+  .regex(/^[\x21-\x7e]*$/, 'expected printable ASCII without blanks')
+  .register(valueKinds, { kind: 'secret' });
+
+const storageUrl = z
+  .string()
+  .regex(/^sqlite:.+$/, 'expected sqlite: and a file, such as sqlite:data/textgate.db');
+
+const server = z.strictObject({
+  host: listenHost
+    .default(defaultHost)
+    .describe('The address of the listener for clients; `0.0.0.0` is every network of the machine.'),
+  port: port
+    .default(defaultPort)
+    .describe('The port of the listener for clients; the system chooses one for 0.'),
+  maxBody: byteSize.prefault('1MiB').describe('The largest body of a request.'),
+  drain: duration
+    .prefault('25s')
+    .describe('How long running requests may take to finish when the service shuts down.'),
+  maxConnections: wholeNumber(1)
+    .optional()
+    .meta({
+      description: "The most open connections; default: derived from the process's limit of open files.",
+      examples: [1_000],
+    }),
+  maxAnonymousPerAddress: wholeNumber(1)
+    .optional()
+    .meta({
+      description:
+        'The most connections of one address on which no valid key was presented; default: half of `maxConnections`, from 16 to 1024.',
+      examples: [64],
+    }),
+});
+
+const admin = z.strictObject({
+  host: listenHost
+    .default(defaultHost)
+    .describe('The address of the listener for operators: metrics, probes and the admin API.'),
+  port: port
+    .default(defaultAdminPort)
+    .describe('The port of the listener for operators; the system chooses one for 0.'),
+  token: bearerToken.optional().meta({
+    description: `The Bearer token of the admin API, of ${minTokenLength} characters or more; default: generated in \`data/admin-token\`.`,
+    examples: ['${ADMIN_TOKEN}'],
+  }),
+});
+
+const storage = z.strictObject({
+  url: storageUrl
+    .default('sqlite:data/textgate.db')
+    .describe('The database: `sqlite:` and a file, relative to the working directory.'),
+  durability: z
+    .enum(['normal', 'full'])
+    .default('full')
+    .describe(
+      'With `full` every commit survives a power failure; with `normal` it survives a crash of the process.',
+    ),
+});
+
+const limits = z.strictObject({
+  concurrency: wholeNumber(1).default(2).describe('The requests that a key may have in progress at a time.'),
+  requestsPerMinute: wholeNumber(1)
+    .default(60)
+    .describe('The requests that a key may start in any 60 seconds.'),
+  queueWait: duration
+    .prefault('0s')
+    .describe('How long a request may wait for a slot of its key before it is refused.'),
+  balanceMode: z
+    .enum(['soft', 'strict'])
+    .default('soft')
+    .describe(
+      'With `soft` a request may start while any money is free; with `strict` the most that it can cost must be free.',
+    ),
+  lowBalance: usd.prefault('1.00').describe('Metrics count the keys with a balance below this, in USD.'),
+});
+
+const compatibility = z.strictObject({
+  sampling: z
+    .enum(samplingPolicies)
+    .default(defaultCompatibility.sampling)
+    .describe(
+      'Sampling parameters are dropped (`strip`), or refused unless they have a usual value (`strict`).',
+    ),
+  unknownFields: z
+    .enum(unknownFieldPolicies)
+    .default(defaultCompatibility.unknownFields)
+    .describe('Unknown parameters are refused (`reject`), or dropped (`ignore`).'),
+  responsesDone: trueOrFalse
+    .default(defaultCompatibility.responsesDone)
+    .describe('Ends streams of the Responses protocol with `data: [DONE]`.'),
+});
+
+const receipts = z.strictObject({
+  upstreams: z
+    .enum(['shown', 'hidden'])
+    .default('shown')
+    .describe("Whether a key's receipts name the upstreams that served it (`shown`) or not (`hidden`)."),
+});
+
+const sections = {
+  server: server.prefault({}).describe('The listener for clients.'),
+  admin: admin.prefault({}).describe('The listener for operators: metrics, probes and the admin API.'),
+  storage: storage.prefault({}).describe('The database of keys, balances and the usage record.'),
+  limits: limits.prefault({}).describe('The limits of keys that have none of their own.'),
+  compatibility: compatibility
+    .prefault({})
+    .describe('How the parameters of requests are read; a key may differ.'),
+  keys: declaredKeys.default({}).meta({
+    description:
+      'The API keys of clients, by name: they are created, changed and revoked as this list says. Others are issued by the admin API.',
+    examples: [{ bob: { key: '${BOBS_KEY}', requestsPerMinute: 120 } }],
+  }),
+  receipts: receipts.prefault({}).describe("What the receipts of a key's own requests show."),
+  upstreams: z.record(z.string().min(1), upstream).meta({
+    description: 'The providers that are called, by a name of your choice.',
+    examples: [{ local: { url: 'http://127.0.0.1:8000/v1' } }],
+  }),
+  passthrough: passthroughPaths.default([]).meta({
+    description: 'Paths whose requests go to an upstream unchanged, with a key and its limits.',
+    examples: [[{ path: '/tokenize', upstream: 'local' }]],
+  }),
+};
+
+/** The texts of `models` in both forms. */
+const modelsMeta = {
+  description:
+    'The models on offer, by the names that clients use; or `from`, to offer those that an upstream lists.',
+  examples: [
+    { small: { routes: [{ upstream: 'local', model: 'qwen3-0.6b' }], free: true } },
+    { from: 'local' },
+  ],
+};
+
+/** A config that lists its models. */
+export const listing = z.strictObject({ ...sections, models: models.meta(modelsMeta) });
+
+/** A config that discovers its models from an upstream. */
+export const discovering = z.strictObject({ ...sections, models: discoveredModels.meta(modelsMeta) });
+
+/** A config of either kind, as the JSON Schema has it; a config is read by one of the two above, for better messages. */
+export const anyConfig = z.strictObject({
+  ...sections,
+  models: z.union([discoveredModels, models]).meta(modelsMeta),
+});
+
+/** A config as its author writes it: the argument of `createGateway`, and the content of a YAML file. */
+export type ConfigInput = z.input<typeof listing> | z.input<typeof discovering>;
+
+/** A checked config: defaults filled in, durations in milliseconds, sizes in bytes. */
+export type Config = z.output<typeof listing> | z.output<typeof discovering>;
+
+/** Whether a config discovers its models from an upstream. */
+export function isDiscovered(config: Config['models']): config is z.output<typeof discoveredModels> {
+  return typeof config['from'] === 'string';
+}

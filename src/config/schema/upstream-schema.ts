@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import { isLinkLocal } from '../../shared/link-local.ts';
+import { duration } from '../../shared/schema-values.ts';
+import { headerName, upstreamHeaders, upstreamUrl } from './address-values.ts';
+import { readSecretFile } from '../secret-file.ts';
+import { positiveDuration, secret, trueOrFalse } from './values.ts';
+
+/** How often an upstream is probed; more often than once a second would be a load on it. */
+const probeInterval = duration.refine((milliseconds) => milliseconds >= 1_000, 'expected 1s or more');
+
+/** Requests that find out by themselves whether an upstream answers. */
+const probe = z.strictObject({
+  path: z
+    .string()
+    .regex(/^\//, 'expected a path such as /models')
+    .default('/models')
+    .describe('The path below `url` that a probe requests.'),
+  interval: probeInterval.prefault('10s').describe('The time between two probes: `1s` or more.'),
+});
+
+/** How long the parts of a call may take. */
+const timeouts = z.strictObject({
+  connect: positiveDuration.prefault('5s').describe('The longest time to open a connection.'),
+  firstByte: positiveDuration
+    .prefault('120s')
+    .describe('The longest wait for the first byte of a streamed answer.'),
+  idle: positiveDuration.prefault('60s').describe('The longest silence within a streamed answer.'),
+  total: positiveDuration.prefault('10m').describe('The longest time of a whole call, its answer included.'),
+});
+
+/** The file of an API key that another program replaces from time to time. */
+const keyFile = z.strictObject({
+  file: z
+    .string()
+    .min(1)
+    .superRefine((file, context) => {
+      try {
+        readSecretFile(file);
+      } catch (error) {
+        context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : String(error) });
+      }
+    })
+    .meta({
+      description:
+        'The path of the file, relative to the working directory. It is read again every 2 s, so that a token may be replaced.',
+      examples: ['/var/run/secrets/token'],
+    }),
+});
+
+/** An upstream: how it is called, what it can do, and how long it may take. */
+export const upstream = z
+  .strictObject({
+    url: upstreamUrl.meta({
+      description:
+        'The base address of the API, version included, without an endpoint such as `/chat/completions`. A query is sent with every call. `demo:` is the built-in demo.',
+      examples: ['http://127.0.0.1:8000/v1', 'https://api.openai.com/v1'],
+    }),
+    apiKey: z
+      .union([secret, keyFile])
+      .optional()
+      .meta({
+        description:
+          'The API key of the provider, usually a reference to an environment variable; or the file that holds it.',
+        examples: ['${OPENAI_API_KEY}', { file: '/var/run/secrets/token' }],
+      }),
+    authHeader: headerName.optional().meta({
+      description: 'The header that carries the API key; default: the one of the dialect.',
+      examples: ['api-key'],
+    }),
+    headers: upstreamHeaders.default({}).meta({
+      description: 'Further headers of every call, by name.',
+      examples: [{ 'OpenAI-Organization': '${OPENAI_ORGANIZATION}' }],
+    }),
+    allowLinkLocal: trueOrFalse
+      .default(false)
+      .describe('Allows addresses where clouds serve the credentials of a machine, such as 169.254.169.254.'),
+    systemRole: z
+      .enum(['system', 'developer'])
+      .default('system')
+      .describe('The role under which instructions are sent in Chat Completions.'),
+    maxTokensField: z
+      .enum(['max_tokens', 'max_completion_tokens'])
+      .default('max_tokens')
+      .describe('The field of Chat Completions in which the output cap is sent.'),
+    streamUsage: z
+      .enum(['ask', 'given'])
+      .default('ask')
+      .describe(
+        '`ask` requests the usage of streams with `stream_options`; `given` leaves it out, for upstreams that refuse it.',
+      ),
+    dialects: z
+      .array(z.enum(['chat', 'responses', 'anthropic', 'gemini']))
+      .min(1)
+      .default(['chat'])
+      .describe('The protocols that the upstream offers; the first one is used.'),
+    finishReason: z
+      .enum(['required', 'optional'])
+      .default('required')
+      .describe(
+        '`optional` accepts `[DONE]` as a complete end, for upstreams that never send a finish reason.',
+      ),
+    onDisconnect: z
+      .enum(['estimate', 'drain', 'free'])
+      .default('estimate')
+      .describe(
+        'When a client disconnects: `estimate` its usage, `drain` the answer to learn its usage, or charge nothing (`free`).',
+      ),
+    probe: probe.optional().meta({
+      description: 'Requests that check the health of the upstream periodically; default: none.',
+      examples: [{ path: '/models', interval: '10s' }],
+    }),
+    timeouts: timeouts.prefault({}).describe('How long the parts of a call may take.'),
+  })
+  .refine(({ url, allowLinkLocal }) => allowLinkLocal || !isLinkLocal(url.hostname), {
+    path: ['url'],
+    message:
+      "a link-local address, where clouds serve a machine's credentials: set allowLinkLocal: true to allow it",
+  })
+  .meta({ examples: [{ url: 'http://127.0.0.1:8000/v1' }] });

@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { formatByteSize, parseByteSize } from '../../shared/byte-size.ts';
+import { duration, valueKinds } from '../../shared/schema-values.ts';
+
+/** A size above zero such as `64KiB`, read into bytes. */
+export const byteSize = z
+  .string()
+  .transform((text, context) => {
+    const bytes = parseByteSize(text);
+    if (bytes !== null && bytes > 0) return bytes;
+    context.issues.push({
+      code: 'custom',
+      input: text,
+      message: `expected a size above 0 such as 64KiB or ${formatByteSize(1_048_576)}`,
+    });
+    return z.NEVER;
+  })
+  .register(valueKinds, { kind: 'size' });
+
+/** A whole number. A string of digits counts as one, because a value from the environment is text. */
+export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) {
+  return z.preprocess(readDigits, z.int().min(min).max(max)) as unknown as z.ZodType<number, number>;
+}
+
+function readDigits(value: unknown): unknown {
+  return typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+}
+
+/** A switch. The texts `true` and `false` count as one, because a value from the environment is text. */
+export const trueOrFalse = z.preprocess(readSwitch, z.boolean()) as unknown as z.ZodType<boolean, boolean>;
+
+/** A switch that can only be on: left out, it is off. */
+export const onlyTrue = z.preprocess(
+  readSwitch,
+  z.literal(true, 'expected true: leave the key out otherwise'),
+) as unknown as z.ZodType<true, true>;
+
+function readSwitch(value: unknown): unknown {
+  return value === 'true' ? true : value === 'false' ? false : value;
+}
+
+/** A TCP port; the system chooses one for 0. */
+export const port = wholeNumber(0, 65_535);
+
+/** The name of a model, in which one `*` matches any text. */
+export const namePattern = z
+  .string()
+  .regex(/^[^*]*\*?[^*]*$/, "expected a name with at most one '*'")
+  .min(1);
+
+/** A duration above zero; a zero timeout would fail every call. */
+export const positiveDuration = duration.refine((milliseconds) => milliseconds > 0, 'expected more than 0');
+
+/** A secret that is sent in a header. A mounted secret often ends with a line feed, which is trimmed. */
+export const secret = z
+  .string()
+  .trim()
+  .min(1)
+  .regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII')
+  .register(valueKinds, { kind: 'secret' });

@@ -1,0 +1,83 @@
+import type { DiagnosedCall, Diagnosis, SettingNames } from './call-target.ts';
+import type { UpstreamAnswer } from '../ports/upstreams.ts';
+
+type Row = (names: SettingNames, call: DiagnosedCall) => Diagnosis;
+
+const slow: Row = () => ({ cause: 'timeout at the provider', advice: 'Check the load of the server.' });
+
+const busy: Row = () => ({
+  cause: 'not ready or overloaded',
+  advice: 'Wait: a server that loads a model may answer so until it is ready.',
+});
+
+/** Explanations of single statuses. */
+const rows: Readonly<Record<number, Row>> = {
+  401: ({ apiKey }, { target }) =>
+    target.hasKey
+      ? { cause: 'the API key is not accepted', advice: `Correct ${apiKey}.` }
+      : { cause: 'an API key is required', advice: `Set ${apiKey}.` },
+  402: ({ apiKey }) => ({
+    cause: 'payment is required',
+    advice: `Top up the account of the key in ${apiKey}.`,
+  }),
+  403: ({ apiKey }) => ({
+    cause: 'the API key has no permission',
+    advice: `Permit it at the provider, or put another key into ${apiKey}.`,
+  }),
+  404: (_names, call) => ({ cause: 'not found', advice: checkPath(call) }),
+  405: (_names, call) => ({ cause: `${call.method} is not allowed there`, advice: checkPath(call) }),
+  408: slow,
+  429: ({ apiKey }) => ({
+    cause: 'too many requests, or no quota left',
+    advice: `Wait, or raise the limits of the account of the key in ${apiKey}.`,
+  }),
+  503: busy,
+  504: slow,
+  529: busy,
+};
+
+/** Explanations of all other statuses, by their first digit. */
+const rowsByClass: Readonly<Record<number, Row>> = {
+  3: ({ url }) => ({
+    cause: 'a redirect, which is not followed',
+    advice: `Write the address to which it leads into ${url}.`,
+  }),
+  4: ({ url, apiKey }, { method }) => ({
+    cause: 'the request is refused',
+    advice:
+      method === 'GET'
+        ? `Check ${url} and ${apiKey}.`
+        : 'The fault is most likely in the request: see what the provider said of it.',
+  }),
+  5: () => ({ cause: 'the server failed', advice: 'Check its log, or the status page of the provider.' }),
+};
+
+/**
+ * Explains an answer with an error status, or with something else than what was asked for: the cause without its call, and the
+ * advice.
+ */
+export function explainStatus(
+  { status, contentType }: Pick<UpstreamAnswer, 'status' | 'contentType'>,
+  call: DiagnosedCall,
+): Diagnosis {
+  const row = rows[status] ?? rowsByClass[Math.floor(status / 100)];
+  if (row === undefined) return { cause: unexpectedContent(call, contentType), advice: checkPath(call) };
+  const { cause, advice } = row(call.target.names, call);
+  return { cause: `${cause} (status ${status})`, advice };
+}
+
+function unexpectedContent({ method }: DiagnosedCall, contentType: string): string {
+  if (contentType.includes('html')) return 'a web page instead of JSON';
+  return method === 'GET'
+    ? 'the answer is not a list of models'
+    : 'the answer is not in the format of the dialect';
+}
+
+/** A path that names a version of an API: `/v1`, `/openai/v1`, `/v1beta`. */
+const versionSegment = /\/v\d+((alpha|beta)\d*)?(\/|$)/;
+
+function checkPath({ method, target: { base, names } }: Pick<DiagnosedCall, 'method' | 'target'>): string {
+  if (!versionSegment.test(new URL(base).pathname)) return `Is /v1 missing at the end of ${names.url}?`;
+  const other = method === 'GET' ? 'name the models in a config' : 'the name of the model';
+  return `Check the path of ${names.url}, or ${other}.`;
+}

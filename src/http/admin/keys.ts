@@ -1,0 +1,158 @@
+import { z } from 'zod';
+import { isRefusal } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import { duration, instant, keyName, modelsOfKey, usd } from '../../shared/schema-values.ts';
+import { samplingPolicies, unknownFieldPolicies } from '../../protocol/contract/compatibility.ts';
+import { ownReferences } from '../../domain/account.ts';
+import type { Account } from '../../domain/account.ts';
+import type { ApiKey } from '../../domain/keys/api-key.ts';
+import type { IssuedKey, KeyManagement } from '../../operations/manage-keys.ts';
+import { check, pageQuery, unknownCursor } from '../checked-input.ts';
+import { emptyAccount, presentAccount, presentManagedKey } from '../present/key.ts';
+import type { KeyDefaults } from '../present/key.ts';
+import { presentList } from '../present/list.ts';
+
+/** The dependencies of the key routes. */
+export interface KeyAdministration {
+  readonly defaults: KeyDefaults;
+  readonly keys: KeyManagement;
+  /** How many requests some keys have in progress, by the keys' ids. */
+  readonly countInFlight: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
+}
+
+const maxReferenceLength = 200;
+
+const atLeastOne = z.int().min(1);
+const compatibility = z.strictObject({
+  sampling: z.enum(samplingPolicies).optional(),
+  unknownFields: z.enum(unknownFieldPolicies).optional(),
+  responsesDone: z.boolean().optional(),
+});
+const newKey = z.strictObject({
+  name: keyName,
+  concurrency: atLeastOne.optional(),
+  requestsPerMinute: atLeastOne.optional(),
+  queueWait: duration.optional(),
+  balance: usd.optional(),
+  models: modelsOfKey.nullish().transform((list) => list ?? undefined),
+  expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
+  compatibility: compatibility.optional(),
+});
+const changedKey = z.strictObject({
+  name: keyName.optional(),
+  concurrency: atLeastOne.nullish(),
+  requestsPerMinute: atLeastOne.nullish(),
+  queueWait: duration.nullish(),
+  models: modelsOfKey.nullish(),
+  expiresAt: instant.nullish(),
+  compatibility: compatibility.optional(),
+});
+const rotation = z.strictObject({ grace: duration.default(0) });
+const payment = z.strictObject({
+  amount: usd.refine((nanos) => nanos > 0, 'expected more than 0'),
+  reference: z
+    .string()
+    .min(1)
+    .max(maxReferenceLength)
+    .refine(
+      (text) => !text.startsWith(ownReferences),
+      `expected a reference that does not begin with ${ownReferences}`,
+    ),
+});
+
+/** What an operator does with keys: unchecked input in, JSON as operators see it out. */
+export type KeyOperations = ReturnType<typeof createKeyOperations>;
+
+/** The input of creating a key. */
+export type NewKey = z.input<typeof newKey>;
+
+/** Changes to a key: `null` removes a setting. */
+export type ChangedKey = z.input<typeof changedKey>;
+
+export type Rotation = z.input<typeof rotation>;
+
+export type Payment = z.input<typeof payment>;
+
+/** A key as operators see it. */
+export type PresentedKey = ReturnType<typeof presentManagedKey>;
+
+export type PresentedAccount = ReturnType<typeof presentAccount>;
+
+export function createKeyOperations(administration: KeyAdministration) {
+  const { keys } = administration;
+  const present = async (found: ApiKey | Refusal): Promise<PresentedKey | Refusal> => {
+    if (isRefusal(found)) return found;
+    const [account, inFlight] = await readUse([found.id], administration);
+    return presentOne(found, account, inFlight, administration);
+  };
+  const presentIssued = async (issued: IssuedKey | Refusal) => {
+    if (isRefusal(issued)) return issued;
+    const presented = await present(issued.key);
+    return isRefusal(presented) ? presented : { ...presented, key: issued.secret };
+  };
+  return {
+    async create(input: unknown) {
+      const body = check(input, newKey);
+      if (isRefusal(body)) return body;
+      const { name: given, balance: balanceNanos, queueWait: queueWaitMs, ...settings } = body;
+      return presentIssued(
+        await keys.issue(given, withoutAbsent({ ...settings, queueWaitMs, balanceNanos })),
+      );
+    },
+    async list(query: unknown) {
+      const page = check(query, pageQuery);
+      if (isRefusal(page)) return page;
+      const found = await keys.list(page.limit, page.before ?? null);
+      if (found === null) return unknownCursor();
+      const [accounts, inFlight] = await readUse(
+        found.keys.map(({ id }) => id),
+        administration,
+      );
+      const shown = found.keys.map((key) => presentOne(key, accounts, inFlight, administration));
+      return presentList(shown, found.next);
+    },
+    get: async (id: string) => present(await keys.show(id)),
+    async update(id: string, input: unknown) {
+      const body = check(input, changedKey);
+      if (isRefusal(body)) return body;
+      const { queueWait: queueWaitMs, ...changes } = body;
+      return present(await keys.change(id, withoutAbsent({ ...changes, queueWaitMs })));
+    },
+    revoke: async (id: string) => present(await keys.revoke(id)),
+    async rotate(id: string, input: unknown) {
+      const body = check(input, rotation);
+      return isRefusal(body) ? body : presentIssued(await keys.rotate(id, body.grace));
+    },
+    async credit(id: string, input: unknown) {
+      const body = check(input, payment);
+      if (isRefusal(body)) return body;
+      const paid = await keys.credit({ keyId: id, nanos: body.amount, reference: body.reference });
+      return isRefusal(paid) ? paid : { id, booked: paid.booked, ...presentAccount(paid.account) };
+    },
+  };
+}
+
+type Accounts = ReadonlyMap<string, Account>;
+type Counts = ReadonlyMap<string, number>;
+
+/** Reads the accounts of some keys, and how many requests each has in progress. */
+function readUse(
+  ids: readonly string[],
+  { keys, countInFlight }: KeyAdministration,
+): Promise<[Accounts, Counts]> {
+  return Promise.all([keys.accounts(ids), countInFlight(ids)]);
+}
+
+function presentOne(
+  key: ApiKey,
+  accounts: Accounts,
+  inFlight: Counts,
+  { defaults }: KeyAdministration,
+): PresentedKey {
+  return presentManagedKey(key, accounts.get(key.id) ?? emptyAccount, inFlight.get(key.id) ?? 0, defaults);
+}
+
+/** Drops keys with the value `undefined`: zod keeps an absent optional key as one, which would override the default. */
+function withoutAbsent(settings: object): object {
+  return JSON.parse(JSON.stringify(settings)) as object;
+}

@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { isRefusal, refuse } from '../../shared/errors.ts';
+import { instant } from '../../shared/schema-values.ts';
+import type { RecordPages } from '../../domain/ports/record-pages.ts';
+import type { RunningRequest, RunningRequests } from '../../domain/ports/running-requests.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import type { RecordPage } from '../../domain/consumption.ts';
+import { check, pageQuery, pathIdOf, readQuery, unknownCursor } from '../checked-input.ts';
+import { methodNotAllowed } from '../fallback-handlers.ts';
+import { isoTime } from '../present/iso-time.ts';
+import { presentCancellation } from '../present/cancellation.ts';
+import { presentList } from '../present/list.ts';
+import { presentRecord, presentRecordsAsCsv } from '../present/record.ts';
+import { sendAnswer, sendBody } from '../respond.ts';
+import { createRouter, prefers } from '../router.ts';
+import type { Router } from '../router.ts';
+
+/** The dependencies of the routes about past and running requests. */
+export interface RecordAdministration extends RecordPages {
+  readonly running: Pick<RunningRequests, 'list' | 'cancel'>;
+}
+
+const recordQuery = pageQuery.extend({
+  key: z.string().optional(),
+  model: z.string().optional(),
+  from: instant.optional(),
+  to: instant.optional(),
+});
+
+/** The input of a list of records. */
+export type RecordQuery = z.input<typeof recordQuery>;
+
+/** Reads a page of the usage record, newest first. */
+export async function readRecordPage(
+  input: unknown,
+  administration: RecordAdministration,
+): Promise<RecordPage | Refusal> {
+  const query = check(input, recordQuery);
+  if (isRefusal(query)) return query;
+  const { key: keyId, model, from, to, limit, before = null } = query;
+  const page = await administration.listRecords({ keyId, model, from, to }, limit, before);
+  return page ?? unknownCursor();
+}
+
+/** A page of the usage record as JSON. */
+export function presentRecordPage({ records, next }: RecordPage) {
+  return presentList(records.map(presentRecord), next);
+}
+
+/** Reads one record as JSON. */
+export async function readRecord(requestId: string, administration: RecordAdministration) {
+  const record = await administration.findRecord(requestId, null);
+  return record === null ? refuse('request_not_found', 'No request has this id.') : presentRecord(record);
+}
+
+/** The requests in progress as JSON. */
+export async function readRunning({ running }: RecordAdministration) {
+  return presentList((await running.list()).map(presentRunning), null);
+}
+
+/** Cancels a request in progress. */
+export async function cancelRequest(requestId: string, { running }: RecordAdministration) {
+  return presentCancellation(requestId, await running.cancel(requestId));
+}
+
+/** The routes `/admin/records` and `/admin/in-flight`. */
+export function createRecordRoutes(administration: RecordAdministration): Router {
+  const router = createRouter();
+  router.get('/records', async (request, response) => {
+    const page = await readRecordPage(readQuery(request), administration);
+    if (isRefusal(page) || !prefers(request, 'csv', 'json'))
+      return sendAnswer(response, 200, isRefusal(page) ? page : presentRecordPage(page));
+    sendBody(response, 200, presentRecordsAsCsv(page.records), {
+      'content-type': 'text/csv; charset=utf-8',
+      ...(page.next === null ? {} : { 'x-textgate-next': page.next }),
+    });
+  });
+  router.all('/records', methodNotAllowed('GET'));
+  router.get('/records/:id', async (request, response) => {
+    sendAnswer(response, 200, await readRecord(pathIdOf(request), administration));
+  });
+  router.all('/records/:id', methodNotAllowed('GET'));
+  router.get('/in-flight', async (_request, response) => {
+    sendAnswer(response, 200, await readRunning(administration));
+  });
+  router.all('/in-flight', methodNotAllowed('GET'));
+  router.post('/in-flight/:id/cancel', async (request, response) => {
+    sendAnswer(response, 200, await cancelRequest(pathIdOf(request), administration));
+  });
+  router.all('/in-flight/:id/cancel', methodNotAllowed('POST'));
+  return router;
+}
+
+/** A request in progress as JSON. */
+export type PresentedRunning = ReturnType<typeof presentRunning>;
+
+function presentRunning({ requestId, protocol, createdAtMs, keyId, mode, model }: RunningRequest) {
+  return {
+    request_id: requestId,
+    key_id: keyId,
+    created_at: isoTime(createdAtMs),
+    protocol,
+    mode,
+    model,
+  };
+}

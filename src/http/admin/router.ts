@@ -1,0 +1,59 @@
+import type { ReportFault } from '../../domain/ports/telemetry.ts';
+import type { Maintenance } from '../../operations/maintenance.ts';
+import type { reportUpstreams } from '../../operations/report-upstreams.ts';
+import { createAdminGuard } from './guard.ts';
+import { createKeyRoutes } from './key-routes.ts';
+import { createKeyOperations } from './keys.ts';
+import type { KeyAdministration } from './keys.ts';
+import { createMaintenanceRoutes } from './maintenance.ts';
+import { createRecordRoutes } from './records.ts';
+import type { RecordAdministration } from './records.ts';
+import { refuseFaults } from '../fallback-handlers.ts';
+import { sendBody } from '../respond.ts';
+import { unknownOperatorsUrl } from '../unknown-url.ts';
+import { createRouter } from '../router.ts';
+import type { RequestHandler, Response, Router } from '../router.ts';
+
+/** The dependencies of the admin listener's routes. */
+export interface AdminPorts {
+  readonly token: string;
+  /** The first handler of every request. */
+  readonly prepare: RequestHandler;
+  readonly keys: KeyAdministration;
+  readonly records: RecordAdministration;
+  readonly maintenance: Maintenance;
+  readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
+  readonly onFault: ReportFault;
+  /** The report on each upstream by name. It does not affect readiness: other replicas have the same upstreams. */
+  readonly upstreamReports: () => ReturnType<typeof reportUpstreams>;
+  /** The reason why the service can't take requests now; `null` when it can. */
+  notReady(): Promise<string | null>;
+}
+
+/** Creates the admin routes: metrics and probes without a token, as scrapers expect them, and `/admin` with it. */
+export function createAdminRouter(ports: AdminPorts): Router {
+  const router = createRouter({ caseSensitive: true });
+  router.use(['/metrics', '/healthz', '/readyz', '/admin'], ports.prepare);
+  router.get('/metrics', async (_request, response) => {
+    const { contentType, body } = await ports.metrics.expose();
+    sendBody(response, 200, body, { 'content-type': contentType });
+  });
+  router.get('/healthz', (_request, response) => sendStatus(response, 200, { status: 'ok' }));
+  router.get('/readyz', async (_request, response) => {
+    const reason = await ports.notReady();
+    const upstreams = ports.upstreamReports();
+    if (reason === null) sendStatus(response, 200, { status: 'ready', upstreams });
+    else sendStatus(response, 503, { status: 'not ready', reason, upstreams });
+  });
+  router.use('/admin', createAdminGuard(ports.token));
+  router.use('/admin/keys', createKeyRoutes(createKeyOperations(ports.keys)));
+  router.use('/admin', createRecordRoutes(ports.records));
+  router.use('/admin', createMaintenanceRoutes(ports.maintenance));
+  router.use('/admin', unknownOperatorsUrl);
+  router.use(refuseFaults(ports.onFault));
+  return router;
+}
+
+function sendStatus(response: Response, status: number, body: object): void {
+  sendBody(response, status, JSON.stringify(body));
+}

@@ -1,0 +1,203 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { skipRestOfChunk } from '../skip-chunk.ts';
+
+/** How many answers may be pending on a connection before reading from it stops. */
+const maxPendingWhileReading = 8;
+
+/**
+ * How many pending answers close a connection, with a known key and without. To stop reading is not enough: Node parses
+ * all of a chunk that has arrived.
+ */
+const maxPendingOfKnown = 64;
+const maxPendingOfAnonymous = 16;
+
+/** How long a client's connection may stay idle, in milliseconds: longer than the 60 s of load balancers. */
+const clientKeepAliveMs = 65_000;
+
+/** How much longer it stays open than announced, in milliseconds: a request sent at the last moment is not lost. */
+const keepAliveSlackMs = 1_000;
+
+/** A request that has not arrived within Node's time limit. */
+interface LateRequest {
+  /** How long the client may take for the rest of the request once it is read again, in milliseconds. */
+  readonly restMs: number;
+  readonly refuse: () => void;
+}
+
+/** The side of the connection table that a connection calls. */
+export interface ConnectionEvents {
+  /** The connection became busy, idle, known or closed. */
+  readonly changed: (connection: Connection) => void;
+  /** The connection was closed for too many pending answers. */
+  readonly overrun: (connection: Connection) => void;
+  /** Whether a valid key is in use at the connection's address, or was lately: it may be a proxy for many clients. */
+  readonly isClientAddress: (connection: Connection) => boolean;
+}
+
+const connections = new WeakMap<Socket, Connection>();
+
+/** The connection of a socket of our own servers; `undefined` for a socket of an app that mounts the router. */
+export function connectionOf(socket: Socket): Connection | undefined {
+  return connections.get(socket);
+}
+
+/**
+ * One TCP connection of our own listeners, which may carry many requests: its pending answers, whether it is read, and
+ * whether a valid key was presented on it. The client's side of a single request is `HttpClientConnection`.
+ */
+export class Connection {
+  readonly socket: Socket;
+  readonly #events: ConnectionEvents;
+  readonly #pending = new Set<ServerResponse>();
+  #latest: IncomingMessage | null = null;
+  #isKnown = false;
+  #isReadingStopped = false;
+  /** When reading the latest request's body began, in milliseconds; `null` before that. */
+  #bodyStartMs: number | null = null;
+  /** When reading last resumed after too many pending answers, in milliseconds. */
+  #resumedMs = -Infinity;
+  /** A late request whose time to arrive starts when it is read again; `null` without one. */
+  #extended: LateRequest | null = null;
+
+  constructor(socket: Socket, events: ConnectionEvents) {
+    this.socket = socket;
+    this.#events = events;
+    connections.set(socket, this);
+    // Node removes its own listener before it hands a socket out (`connect`); then an error would end the process.
+    socket.on('error', () => {});
+    socket.on('close', () => events.changed(this));
+    // Node resumes a socket after every message, including one in the same chunk as the message that stopped reading.
+    socket.on('resume', () => {
+      if (this.#isReadingStopped) socket.pause();
+    });
+  }
+
+  get isOpen(): boolean {
+    return !this.socket.destroyed;
+  }
+
+  get isKnown(): boolean {
+    return this.#isKnown;
+  }
+
+  /** Whether no answer is pending: between two requests, or before the first one has arrived. */
+  get isIdle(): boolean {
+    return this.#pending.size === 0;
+  }
+
+  /**
+   * Whether a refusal may be written to the socket itself: no answer is pending, or only the answer to the request that
+   * can't be read to its end, and nothing of it has been sent.
+   */
+  get mayTakeRawRefusal(): boolean {
+    const [first, ...others] = this.#pending;
+    if (first === undefined) return true;
+    return others.length === 0 && !first.headersSent && !first.req.complete;
+  }
+
+  /** Marks the connection as a client's, after a valid key: it is kept open as long as clients expect. */
+  recognize(): void {
+    if (this.#isKnown) return;
+    this.#isKnown = true;
+    this.#events.changed(this);
+    for (const response of this.#pending) this.#announceKeepAlive(response);
+  }
+
+  /**
+   * Counts the answer to a new request as pending. Returns false, and closes the connection, when there are too many:
+   * Node parses all of a chunk at once, so if reading only stopped, two thousand requests could still run.
+   */
+  addPending(request: IncomingMessage, response: ServerResponse): boolean {
+    if (!this.isOpen) return false;
+    if (this.#pending.size >= (this.#isKnown ? maxPendingOfKnown : maxPendingOfAnonymous)) {
+      skipRestOfChunk(this.socket);
+      this.destroy();
+      this.#events.overrun(this);
+      return false;
+    }
+    this.#pending.add(response);
+    this.#latest = request;
+    this.#bodyStartMs = null;
+    this.#announceKeepAlive(response);
+    response.once('close', () => this.#removePending(response));
+    this.#events.changed(this);
+    // After the chunk, because it may hold the rest of this request: a body that has begun must be read to its end.
+    if (this.#pending.size >= maxPendingWhileReading) setImmediate(() => this.#stopReading());
+    return true;
+  }
+
+  /** Notes that reading a request's body begins, perhaps after the request waited for a slot. */
+  startBody(request: IncomingMessage): void {
+    if (request !== this.#latest) return;
+    this.#bodyStartMs = performance.now();
+    this.#startRestTimer();
+  }
+
+  /**
+   * Gives a late request more time if the gateway itself delayed it: a connection is not read while too many answers
+   * are pending, nor a body while its request waits for a slot. The client then has `restMs` from when reading resumes;
+   * after that this class refuses the request, because Node reports a late request only once. Returns whether it did.
+   */
+  extendTime(late: LateRequest): boolean {
+    const isBody = this.#latest?.complete === false;
+    if (isBody ? this.#bodyStartMs === null && !this.isIdle : this.#isReadingStopped) {
+      this.#extended = late;
+      return true;
+    }
+    const sinceMs = isBody ? (this.#bodyStartMs ?? -Infinity) : this.#resumedMs;
+    const leftMs = sinceMs + late.restMs - performance.now();
+    if (leftMs > 0) this.#refuseIn(leftMs, late);
+    return leftMs > 0;
+  }
+
+  /** Destroys the connection and its pending answers: after a `connect` Node would never end them. */
+  destroy(): void {
+    this.socket.destroy();
+    for (const response of this.#pending) response.destroy();
+  }
+
+  #removePending(response: ServerResponse): void {
+    this.#pending.delete(response);
+    if (this.#isReadingStopped && this.#pending.size < maxPendingWhileReading) {
+      this.#isReadingStopped = false;
+      this.#resumedMs = performance.now();
+      this.#startRestTimer();
+      this.socket.resume();
+    }
+    if (this.#pending.size === 0 && this.#isClient)
+      this.socket.setTimeout(clientKeepAliveMs + keepAliveSlackMs);
+    this.#events.changed(this);
+  }
+
+  #startRestTimer(): void {
+    if (this.#extended !== null) this.#refuseIn(this.#extended.restMs, this.#extended);
+    this.#extended = null;
+  }
+
+  /** Refuses a late request after `delayMs`, unless it has arrived by then. */
+  #refuseIn(delayMs: number, { refuse }: LateRequest): void {
+    const latest = this.#latest;
+    const isHead = latest === null || latest.complete;
+    const timer = setTimeout(() => {
+      if (this.#latest === latest && (isHead || !latest.complete)) refuse();
+    }, delayMs);
+    this.socket.once('close', () => clearTimeout(timer));
+  }
+
+  #stopReading(): void {
+    if (this.#pending.size < maxPendingWhileReading || this.#latest?.complete !== true) return;
+    this.#isReadingStopped = true;
+    this.socket.pause();
+  }
+
+  get #isClient(): boolean {
+    return this.#isKnown || this.#events.isClientAddress(this);
+  }
+
+  /** Announces the longer keep-alive of clients; Node's own header has the short one for anonymous connections. */
+  #announceKeepAlive(response: ServerResponse): void {
+    if (this.#isClient && response.shouldKeepAlive && !response.headersSent)
+      response.setHeader('keep-alive', `timeout=${clientKeepAliveMs / 1_000}`);
+  }
+}

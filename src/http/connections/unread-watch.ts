@@ -1,0 +1,79 @@
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Clock } from '../../domain/ports/clock.ts';
+
+/** How long a client may leave written bytes unread, in milliseconds. */
+const maxUnreadMs = 30_000;
+
+/**
+ * The longer limit in milliseconds, and from how many bytes sent on a connection it applies: the system accepts more
+ * bytes only when a good part of its buffer, which grows to megabytes, is read.
+ */
+const largeSentBytes = 1_000_000;
+const maxUnreadOfLargeMs = 120_000;
+
+/** How often open answers are checked, in milliseconds: an unread one is cut this much too late at most. */
+const checkMs = 5_000;
+
+/** Watches an answer until it ends. */
+export type UnreadWatch = (response: ServerResponse) => void;
+
+/** How far the client had read an answer, and since when it has not read on. */
+interface Progress {
+  readonly sentBytes: number;
+  readonly sinceMs: number;
+}
+
+/**
+ * Closes the connection of a client that leaves written bytes unread: they are held in memory, and a request that waits
+ * for them keeps its slot and its upstream. One timer serves all answers, and runs only while there are any.
+ */
+export function createUnreadWatch(clock: Clock): UnreadWatch {
+  const watched = new Map<ServerResponse, Progress>();
+  let cancel: (() => void) | null = null;
+
+  const check = (): void => {
+    const nowMs = clock.monotonicMs();
+    for (const [response, before] of watched) {
+      const sentBytes = countSent(response.socket);
+      const isUnread = response.socket !== null && response.socket.writableLength > 0;
+      if (!isUnread || sentBytes !== before.sentBytes) watched.set(response, { sentBytes, sinceMs: nowMs });
+      else if (nowMs - before.sinceMs >= limitOf(sentBytes)) response.destroy();
+    }
+    cancel = clock.schedule(checkMs, check);
+  };
+
+  return (response) => {
+    if (response.destroyed) return;
+    watched.set(response, { sentBytes: countSent(response.socket), sinceMs: clock.monotonicMs() });
+    cancel ??= clock.schedule(checkMs, check);
+    response.once('close', () => {
+      watched.delete(response);
+      if (watched.size > 0) return;
+      cancel?.();
+      cancel = null;
+    });
+  };
+}
+
+function limitOf(sentBytes: number): number {
+  return sentBytes < largeSentBytes ? maxUnreadMs : maxUnreadOfLargeMs;
+}
+
+/** The fields of a socket's handle that Node's own idle timeout reads. */
+interface Handle {
+  readonly bytesWritten?: number;
+  readonly writeQueueSize?: number;
+}
+
+/**
+ * How many of the written bytes the system has accepted. A socket's public figures count a write only when all of it is
+ * sent, so a client that reads one large answer slowly would seem to read nothing.
+ */
+function countSent(socket: Socket | null): number {
+  if (socket === null) return 0;
+  const { _handle: handle } = socket as { readonly _handle?: Handle | null };
+  if (handle?.bytesWritten === undefined || handle.writeQueueSize === undefined)
+    return socket.bytesWritten - socket.writableLength;
+  return handle.bytesWritten - handle.writeQueueSize;
+}

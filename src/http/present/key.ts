@@ -1,0 +1,47 @@
+import { formatUsd } from '../../shared/money.ts';
+import type { Account } from '../../domain/account.ts';
+import type { ApiKey } from '../../domain/keys/api-key.ts';
+import type { Limits } from '../../domain/limits.ts';
+import type { Compatibility } from '../../protocol/contract/compatibility.ts';
+import { isoTime } from './iso-time.ts';
+
+/** The settings of a key that has none of its own. */
+export interface KeyDefaults {
+  readonly limits: Limits;
+  readonly compatibility: Compatibility;
+}
+
+/** A key as JSON for operators and its holder: with defaults filled in, and never with its secret. */
+export function presentKey(key: ApiKey, account: Account, inFlight: number, defaults: KeyDefaults) {
+  const { concurrency, requestsPerMinute, queueWaitMs } = { ...defaults.limits, ...key.limits };
+  const { sampling, unknownFields, responsesDone } = { ...defaults.compatibility, ...key.compatibility };
+  return {
+    id: key.id,
+    name: key.name,
+    created_at: isoTime(key.createdAtMs),
+    limits: { concurrency, requests_per_minute: requestsPerMinute, queue_wait_ms: queueWaitMs },
+    models: key.models,
+    expires_at: isoTime(key.expiresAt),
+    revoked_at: isoTime(key.revokedAtMs),
+    compatibility: { sampling, unknown_fields: unknownFields, responses_done: responsesDone },
+    ...presentAccount(account),
+    in_flight: inFlight,
+  };
+}
+
+/** A key as JSON for operators, who also see whether the config declares it. */
+export function presentManagedKey(...shown: Parameters<typeof presentKey>) {
+  return { ...presentKey(...shown), declared: shown[0].isDeclared };
+}
+
+/** A key's account as JSON, in USD. */
+export function presentAccount({ balanceNanos, heldNanos, spentNanos }: Account) {
+  return {
+    balance: balanceNanos === null ? null : formatUsd(balanceNanos),
+    held: formatUsd(heldNanos),
+    spent: formatUsd(spentNanos),
+  };
+}
+
+/** The account of a key without payments or requests. */
+export const emptyAccount: Account = { balanceNanos: null, heldNanos: 0, spentNanos: 0 };

@@ -1,0 +1,135 @@
+import { escapeControlCharacters } from '../../shared/control-characters.ts';
+import { formatUsd } from '../../shared/money.ts';
+import type { Attempt, ConsumptionRecord } from '../../domain/consumption.ts';
+import type { UpstreamError, Usage } from '../../protocol/text.ts';
+import { isoTime } from './iso-time.ts';
+
+/** A consumption record as JSON for operators. */
+export function presentRecord(record: ConsumptionRecord) {
+  const attempts = record.attempts.map((attempt) => ({
+    ...presentAttempt(attempt),
+    cause: attempt.cause,
+    upstream_error: presentUpstreamError(attempt.upstreamError),
+  }));
+  return present(record, record.upstream, attempts);
+}
+
+/** A consumption record as JSON. */
+export type PresentedRecord = ReturnType<typeof presentRecord>;
+
+/** Whether the holder of a key sees which upstreams its requests went to. */
+export type UpstreamsInReceipts = 'shown' | 'hidden';
+
+/**
+ * The receipt of one request, as JSON for the holder of its key. Causes are the operator's, as are the upstream's words,
+ * unless the request was at fault.
+ */
+export function presentReceipt(record: ConsumptionRecord, upstreams: UpstreamsInReceipts): object {
+  if (upstreams === 'hidden') return present(record, null, []);
+  const attempts = record.attempts.map((attempt) => ({
+    ...presentAttempt(attempt),
+    ...(attempt.result === 'refused' && attempt.upstreamError !== null
+      ? { upstream_error: presentUpstreamError(attempt.upstreamError) }
+      : {}),
+  }));
+  return present(record, record.upstream, attempts);
+}
+
+function present<Shown>(record: ConsumptionRecord, upstream: string | null, attempts: readonly Shown[]) {
+  const { usage, price } = record;
+  return {
+    request_id: record.requestId,
+    key_id: record.keyId,
+    created_at: isoTime(record.createdAtMs),
+    protocol: record.protocol,
+    mode: record.mode,
+    model: record.model,
+    upstream,
+    outcome: record.outcome,
+    status: record.status,
+    usage: presentUsage(usage),
+    usage_source: record.usageSource,
+    price: {
+      input: formatUsd(price.input),
+      cached_input: formatUsd(price.cachedInput),
+      cache_write: formatUsd(price.cacheWrite),
+      output: formatUsd(price.output),
+      request: formatUsd(price.request),
+    },
+    hold: formatUsd(record.holdNanos),
+    charge: formatUsd(record.chargeNanos),
+    timings: { queued_ms: record.queuedMs, first_byte_ms: record.firstTextMs, total_ms: record.totalMs },
+    attempts,
+  };
+}
+
+function presentAttempt({ upstream, model, result, startedMs, durationMs, usage }: Attempt) {
+  return {
+    upstream,
+    model,
+    result,
+    started_ms: startedMs,
+    duration_ms: durationMs,
+    usage: presentUsage(usage),
+  };
+}
+
+function presentUpstreamError(error: UpstreamError | null) {
+  return error === null ? null : { status: error.status, code: error.code, message: error.message };
+}
+
+function presentUsage(usage: Usage | null) {
+  if (usage === null) return null;
+  return {
+    input_tokens: usage.inputTokens,
+    cached_input_tokens: usage.cachedInputTokens,
+    cache_write_tokens: usage.cacheWriteTokens,
+    output_tokens: usage.outputTokens,
+    reasoning_tokens: usage.reasoningTokens,
+    total_tokens: usage.totalTokens,
+  };
+}
+
+const csvColumns: readonly (readonly [string, (record: ConsumptionRecord) => string | number | null])[] = [
+  ['request_id', ({ requestId }) => requestId],
+  ['key_id', ({ keyId }) => keyId],
+  ['created_at', ({ createdAtMs }) => isoTime(createdAtMs)],
+  ['protocol', ({ protocol }) => protocol],
+  ['mode', ({ mode }) => mode],
+  ['model', ({ model }) => model],
+  ['upstream', ({ upstream }) => upstream],
+  ['outcome', ({ outcome }) => outcome],
+  ['status', ({ status }) => status],
+  ['input_tokens', ({ usage }) => usage?.inputTokens ?? null],
+  ['cached_input_tokens', ({ usage }) => usage?.cachedInputTokens ?? null],
+  ['cache_write_tokens', ({ usage }) => usage?.cacheWriteTokens ?? null],
+  ['output_tokens', ({ usage }) => usage?.outputTokens ?? null],
+  ['reasoning_tokens', ({ usage }) => usage?.reasoningTokens ?? null],
+  ['usage_source', ({ usageSource }) => usageSource],
+  ['price_input', ({ price }) => formatUsd(price.input)],
+  ['price_cached_input', ({ price }) => formatUsd(price.cachedInput)],
+  ['price_cache_write', ({ price }) => formatUsd(price.cacheWrite)],
+  ['price_output', ({ price }) => formatUsd(price.output)],
+  ['price_request', ({ price }) => formatUsd(price.request)],
+  ['attempts', ({ attempts }) => attempts.length],
+  ['hold', ({ holdNanos }) => formatUsd(holdNanos)],
+  ['charge', ({ chargeNanos }) => formatUsd(chargeNanos)],
+  ['queued_ms', ({ queuedMs }) => queuedMs],
+  ['first_byte_ms', ({ firstTextMs }) => firstTextMs],
+  ['total_ms', ({ totalMs }) => totalMs],
+];
+
+/** Records as CSV (RFC 4180) with a header line. */
+export function presentRecordsAsCsv(records: readonly ConsumptionRecord[]): string {
+  const lines = records.map((record) => csvColumns.map(([, read]) => csvCell(read(record))).join(','));
+  return [csvColumns.map(([name]) => name).join(','), ...lines].map((line) => `${line}\r\n`).join('');
+}
+
+/** Quotes a cell where CSV requires it, escapes control characters, and turns spreadsheet formulas into text. */
+function csvCell(value: string | number | null): string {
+  if (value === null) return '';
+  if (typeof value === 'number') return String(value);
+  const escaped = escapeControlCharacters(value);
+  const text = /^[=+\-@]/.test(escaped) && !/^-?\d/.test(escaped) ? `'${escaped}` : escaped;
+  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
