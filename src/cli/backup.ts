@@ -9,6 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { databaseOf } from '../storage/private-files.ts';
 import { whyDamaged } from '../storage/sqlite/check-file.ts';
 import { openAdmin } from './admin-client.ts';
 import { describeError } from './describe-error.ts';
@@ -24,6 +25,11 @@ const syncBytes = 4_194_304;
  * is a usable backup, and a failed copy leaves the previous one unchanged.
  */
 export async function backUp(file: string, force: boolean): Promise<string> {
+  const database = databaseOf(file);
+  if (database !== null)
+    throw new Error(
+      `${file} belongs to the database ${database} of a gateway: choose another file. If no gateway uses it any more, delete ${database}-owner first`,
+    );
   if (existsSync(file) && !force) throw new Error(`${file} exists: choose another file, or use --force`);
   const answer = await openAdmin('/admin/backup');
   const partial = `${file}.partial-${process.pid}`;

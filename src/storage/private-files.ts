@@ -1,8 +1,24 @@
-import { chmodSync, closeSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
+/** The end of the name of the file that a gateway locks while it uses a database. */
+const ownerEnd = '-owner';
+
 /** The ends of the names of a database's files. */
-const ends = ['', '-wal', '-shm', '-owner', '-settlements'];
+const ends = ['', '-wal', '-shm', ownerEnd, '-settlements'];
+
+/**
+ * The database of a gateway that a file belongs to, as its log files do; `null` for any other file, which need not exist.
+ * Whoever replaced such a file would take the database from under the gateway.
+ */
+export function databaseOf(file: string): string | null {
+  const path = existsSync(file) ? realpathSync(file) : file;
+  const owned = ends
+    .filter((end) => path.endsWith(end))
+    .map((end) => path.slice(0, path.length - end.length))
+    .find((database) => existsSync(database + ownerEnd));
+  return owned ?? null;
+}
 
 /**
  * Makes the files of a database that this user owns readable for their owner alone: they hold key hashes, records and

@@ -94,6 +94,23 @@ describe('textgate backup', () => {
     patienceMs,
   );
 
+  test(
+    'replaces no file of a gateway’s database, even with --force',
+    async () => {
+      const gateway = await serveFolder(folder, upstream.url);
+      for (const end of ['', '-wal', '-owner', '-settlements']) {
+        const { code, stderr } = await run(
+          ['backup', `data/textgate.db${end}`, '--force'],
+          gateway.environment,
+        );
+        expect([code, stderr]).toEqual([1, expect.stringContaining('of a gateway: choose another file')]);
+      }
+      const { key } = await gateway.ask('POST', '/keys', { name: 'a' });
+      expect(await ask(gateway, key)).toBe(200);
+    },
+    patienceMs,
+  );
+
   test.each([
     [
       'is interrupted',

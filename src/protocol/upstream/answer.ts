@@ -23,6 +23,9 @@ interface Reason {
   readonly unified: FinishReason;
 }
 
+/** How much a finish reason says of missing text: of several, the one that says most is true. */
+const missing: Readonly<Record<FinishReason, number>> = { stop: 0, length: 1, content_filter: 2 };
+
 /** The reason of an answer whose upstream marked the end without giving a finish reason. */
 const unsaid: Reason = { raw: '', unified: 'stop' };
 
@@ -116,12 +119,16 @@ export class Answer {
     return null;
   }
 
-  /** Takes a finish reason as the upstream wrote it. An unknown one fails the answer: it may not be complete. */
+  /**
+   * Takes a finish reason as the upstream wrote it. An unknown one fails the answer: it may not be complete. Some upstreams
+   * send `stop` on every frame, and the true reason first or last: so a reason that says that text is missing stands.
+   */
   finishWith(raw: string): void {
     const unified = readFinishReason(raw);
     if (unified === 'tool') this.fail(toolCalled());
     else if (unified === 'unknown') this.failAsReported(null);
-    else this.#reason = { raw, unified };
+    else if (this.#reason === null || missing[unified] >= missing[this.#reason.unified])
+      this.#reason = { raw, unified };
   }
 
   /**

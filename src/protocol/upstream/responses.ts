@@ -3,7 +3,7 @@ import type { UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
 import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
-import { invalidAnswer, toolCalled } from './failures.ts';
+import { failure, invalidAnswer, toolCalled } from './failures.ts';
 import { readFinishReason } from './finish-reasons.ts';
 import type { UsageNames } from './token-counts.ts';
 
@@ -115,12 +115,20 @@ class ResponsesFrameReader implements FrameReader {
     for (const item of Array.isArray(output) ? output : []) readItem(item, answer);
     if (answer.thoughts.chars === 0) answer.think(textOf(output, 'reasoning'));
     this.#sayRest(textOf(output, 'message'), this.#said, answer);
-    if (status === 'completed') answer.finishWith('stop');
+    if (status === 'completed') this.#complete(response, answer);
     else if (status === 'incomplete') answer.finishWith(incompleteReason(response));
     else if (status === null) answer.fail(invalidAnswer('an object that is no answer'));
     else if (readFinishReason(status) === 'content_filter') answer.finishWith(status);
     else if (failedStatuses.has(status)) answer.failAsReported(error);
     else answer.fail(invalidAnswer('a response whose status is not that of an ended one'));
+  }
+
+  /** Ends a response that calls itself completed, unless its own fields say that it was cut off. */
+  #complete(response: Frame, answer: Answer): void {
+    const { output } = response;
+    if (isPlainObject(response['incomplete_details'])) answer.finishWith(incompleteReason(response));
+    else if (Array.isArray(output) && output.some(isCutOff)) answer.fail(failure('truncated'));
+    else answer.finishWith('stop');
   }
 
   #say(delta: unknown, answer: Answer): void {
@@ -148,6 +156,10 @@ function readItem(item: unknown, answer: Answer): void {
   if (!isPlainObject(item)) return;
   const { type } = item;
   if (typeof type === 'string' && type !== 'message' && !silentItems.has(type)) answer.fail(toolCalled());
+}
+
+function isCutOff(item: unknown): boolean {
+  return isPlainObject(item) && item['type'] === 'message' && item['status'] === 'incomplete';
 }
 
 function statusOf({ status }: Frame): string | null {

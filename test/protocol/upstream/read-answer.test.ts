@@ -96,6 +96,18 @@ describe('the reader of an answer', () => {
   });
 });
 
+describe('a chat stream with several finish reasons', () => {
+  test.each([
+    [['stop', 'stop'], 'stop'],
+    [['stop', 'length'], 'length'],
+    [['length', 'stop'], 'length'],
+    [['content_filter', 'length', 'stop'], 'content_filter'],
+  ])('%j ends by the one that says that text is missing: %s', (reasons, ending) => {
+    const frames = reasons.map((reason) => chunk('x', reason)).join('');
+    expect(summarize(readUpstream(streamReader(chatDialect), [frames + done])).ending).toBe(ending);
+  });
+});
+
 describe('a chat stream of an upstream whose finish reason is optional', () => {
   const outcome = (text: string) => {
     const reader = streamReader(chatDialect, 'optional');

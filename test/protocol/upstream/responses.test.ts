@@ -52,6 +52,18 @@ describe('a Responses stream', () => {
     });
   });
 
+  test('is not complete if its response says that it was cut off, although it calls itself completed', () => {
+    const cut = { incomplete_details: { reason: 'max_output_tokens' } };
+    expect(outcome(delta('x'), completed('x', cut))).toEqual(['x', 'length']);
+    const output = [{ ...message('x'), status: 'incomplete' }];
+    expect(outcome(delta('x'), completed('x', { output }))).toEqual(['x', 'upstream_truncated']);
+    const whole = [{ ...message('x'), status: 'completed' }];
+    expect(outcome(delta('x'), completed('x', { incomplete_details: null, output: whole }))).toEqual([
+      'x',
+      'stop',
+    ]);
+  });
+
   test.each<[string, string[], string, string]>([
     [
       'without event names',
