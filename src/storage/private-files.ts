@@ -9,7 +9,7 @@ const ends = ['', '-wal', '-shm', ownerEnd, '-settlements'];
 
 /**
  * The database of a gateway that a file belongs to, as its log files do; `null` for any other file, which need not exist.
- * Whoever replaced such a file would take the database from under the gateway.
+ * A gateway whose file is replaced loses its database.
  */
 export function databaseOf(file: string): string | null {
   const path = existsSync(file) ? realpathSync(file) : file;
