@@ -5,6 +5,12 @@ import type { Sanitise } from './words/sanitise.ts';
 /** How much of a message's beginning is compared with the fixed sentences of providers, in UTF-16 code units. */
 const maxOpeningChars = 256;
 
+/**
+ * How much of a long message's end is read beside its beginning, in UTF-16 code units: many end with what is wrong, behind
+ * what they quote.
+ */
+const tailChars = 400;
+
 /** The longest name of an error, in UTF-16 code units, and how many of an error's names are read. */
 const maxCodeChars = 64;
 const maxCodes = 16;
@@ -21,7 +27,7 @@ export interface SaidWords {
   readonly codes: readonly string[];
   /** The beginning of the message as the upstream wrote it, for sentences that a request may have, too. */
   readonly opening: string;
-  /** The message and the details, sanitised, so that no quotation of the request is left. */
+  /** The message's beginning and end and the details, sanitised, so that no quotation of the request is left. */
   readonly shown: string;
   /** The message, if it is one word in the form of a name; otherwise `null`. */
   readonly name: string | null;
@@ -37,10 +43,12 @@ export function readSaidWords(
 ): SaidWords {
   const shownMessage = upstreamError?.message ?? null;
   const details = hint === '' ? null : sanitise(hint);
+  const isLong = message !== null && message.length > tailChars;
+  const tail = isLong ? sanitise(message.slice(-tailChars)) : null;
   return {
     codes: codes.filter(({ length }) => length <= maxCodeChars).slice(0, maxCodes),
     opening: (message ?? '').slice(0, maxOpeningChars).trimStart(),
-    shown: [shownMessage, details].filter((text) => text !== null).join('\n'),
+    shown: [shownMessage, tail, details].filter((text) => text !== null).join('\n'),
     name: shownMessage !== null && codeForm.test(shownMessage) ? shownMessage : null,
     isHidden: message !== null && shownMessage === null,
   };

@@ -25,7 +25,7 @@ describe('the words that decide what kind of error it is', () => {
     expect(said.codes.length).toBeLessThanOrEqual(16);
     expect(Math.max(0, ...said.codes.map(({ length }) => length))).toBeLessThanOrEqual(64);
     expect(said.opening.length).toBeLessThanOrEqual(256);
-    expect(said.shown.length).toBeLessThanOrEqual(1_024);
+    expect(said.shown.length).toBeLessThanOrEqual(1_300);
     expect(classifyReported(error, sanitise).kind).toBe('reported_error');
     const body = JSON.stringify({ error });
     for (const status of [400, 403, 404]) {
@@ -95,6 +95,16 @@ describe('a request that an upstream quotes', () => {
     expect(classifyStatus(403, message, null, sanitise).kind).toBe('content_filtered');
     expect(classifyReported({ message }, sanitise).kind).toBe('content_filtered');
   });
+});
+
+test.each([
+  ['its beginning', `This violates our usage policy. ${'and so on '.repeat(1_000)}`],
+  ['its end', `${'and so on '.repeat(1_000)} This violates our usage policy.`],
+])('a long message refuses a text by %s', (_name, message) => {
+  expect(classifyReported({ message }, quoting('x')).kind).toBe('content_filtered');
+  expect(classifyStatus(403, message, null, quoting('x')).kind).toBe('content_filtered');
+  const quoted = quoting('what is: This violates our usage policy.');
+  expect(classifyReported({ message }, quoted).kind).toBe('reported_error');
 });
 
 test('a 403 whose words can’t be compared with a long request is not taken for the operator’s key', () => {
