@@ -57,6 +57,7 @@ function unanswered(
   const { totalMs: ms } = result;
   if (result.kind === 'unanswered') return { ...failedCall(id, call, result.fault, target, ports), ms };
   const { status, contentType, failure } = result;
-  const check = failedCall(id, call, { kind: 'answer', status, contentType }, target, ports);
+  const failed = { ...call, failed: failure.kind };
+  const check = failedCall(id, failed, { kind: 'answer', status, contentType }, target, ports);
   return { ...check, detail: check.detail + wordsOf(failure), ms };
 }

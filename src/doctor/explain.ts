@@ -1,13 +1,18 @@
+import type { DiagnosedCall } from '../domain/diagnosis/call-target.ts';
 import { diagnose } from '../domain/diagnosis/diagnose.ts';
 import type { FailedCall } from '../domain/diagnosis/diagnose.ts';
+import type { FailureKind } from '../protocol/text.ts';
 import { fault } from './report.ts';
 import type { Check } from './report.ts';
 import type { DoctorPorts, Target } from './target.ts';
 
-/** The check of a call that got no answer, or an answer with an error status: its cause and what to do. */
+/**
+ * The check of a call that got no answer, or an answer with an error status: its cause and what to do. `failed` is the
+ * kind of failure that the answer's words show.
+ */
 export function failedCall(
   id: string,
-  call: { readonly method: 'GET' | 'POST'; readonly path: string },
+  { failed, ...call }: Pick<DiagnosedCall, 'method' | 'path'> & { readonly failed?: FailureKind },
   result: FailedCall,
   { source }: Target,
   { callMs }: DoctorPorts,
@@ -15,6 +20,7 @@ export function failedCall(
   const { cause, advice } = diagnose(
     { ...call, target: source.target, limitMs: Math.min(callMs, source.totalMs) },
     result,
+    failed,
   );
   return fault(id, cause, advice);
 }

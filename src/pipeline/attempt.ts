@@ -3,7 +3,7 @@ import type { UpstreamReader } from '../protocol/upstream/dialect.ts';
 import { createReader } from '../protocol/upstream/read-answer.ts';
 import { createSanitiser } from '../protocol/upstream/words/sanitise.ts';
 import type { Sanitise } from '../protocol/upstream/words/sanitise.ts';
-import type { UpstreamRequest } from '../protocol/text.ts';
+import type { FailureKind, UpstreamRequest } from '../protocol/text.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
 import { diagnose, sentencesOf } from '../domain/diagnosis/diagnose.ts';
 import type { FailedCall } from '../domain/diagnosis/diagnose.ts';
@@ -67,8 +67,8 @@ export async function attempt(
   const { path, body } = dialect.writeRequest(request, route.model, quirks);
   const { stream } = request;
   const sanitise = sanitiserOf(request, route, exchange);
-  const explain = (result: FailedCall): string =>
-    sentencesOf(diagnose({ method: 'POST', path, target: route.target }, result));
+  const explain = (result: FailedCall, kind?: FailureKind): string =>
+    sentencesOf(diagnose({ method: 'POST', path, target: route.target }, result, kind));
   received.reset();
   const onSent = (): void => void (stream || received.awaitWhole());
   const answer = await ports.upstreams.call(
@@ -202,7 +202,7 @@ function fail(watch: AttemptWatch, ending: FailedEnding): FailedAttempt {
 
 /** What is said of a failed call: the cause with its address, for the operator, and the upstream's own words. */
 interface Words {
-  readonly explain: (result: FailedCall) => string;
+  readonly explain: (result: FailedCall, kind?: FailureKind) => string;
   readonly sanitise: Sanitise;
 }
 
@@ -216,6 +216,7 @@ async function readErrorAnswer(
   const text = await readErrorBody(answer, clock, statusesWithTellingBody.has(status));
   answer.release();
   if (typeof text !== 'string') return endingOfFault({ ...text, cause: explain(text) }, signal, null);
-  const failure = { ...classifyStatus(status, text, retryAfterMs, sanitise), cause: explain(answer) };
+  const classified = classifyStatus(status, text, retryAfterMs, sanitise);
+  const failure = { ...classified, cause: explain(answer, classified.kind) };
   return { kind: 'failed', failure, usage: null };
 }

@@ -60,6 +60,8 @@ function judge(
 ): { readonly result: AttemptResult; readonly sign: HealthSign } {
   if (ending.kind === 'finished') return { result: 'ok', sign: 'success' };
   if (ending.kind === 'interrupted') return { result: 'interrupted', sign: 'unknown' };
-  const { result, health } = failures[ending.failure.kind];
-  return { result, sign: ending.failure.kind === 'total_timeout' && hasLessTime ? 'unknown' : health };
+  const { kind, fromMessage } = ending.failure;
+  const { result, health } = failures[kind];
+  if (fromMessage === true) return { result, sign: 'nothing' };
+  return { result, sign: kind === 'total_timeout' && hasLessTime ? 'unknown' : health };
 }

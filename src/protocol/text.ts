@@ -131,14 +131,22 @@ export type FailureKind =
 /** A failed attempt, classified where the failure was detected. */
 export interface Failure {
   readonly kind: FailureKind;
-  /** The detail that the client's message names, such as a status. Never quotes the upstream; may be empty. */
+  /** The detail that the client's message names: a status, or how an answer is invalid. Never quotes the upstream; may be empty. */
   readonly detail: string;
   /** The pause that the upstream asked for, in milliseconds; `null` without one. */
   readonly retryAfterMs: number | null;
-  /** For the operator alone: an error's code and message, never a key. */
+  /**
+   * For the operator alone, `null` if the kind says it all: the failed call's address, cause and advice, or what was wrong
+   * with the answer. Holds no key and no words of the upstream.
+   */
   readonly cause: string | null;
   /** What the upstream said of it; `null` if it said nothing. Clients get it only if their request was at fault. */
   readonly upstreamError: UpstreamError | null;
+  /**
+   * Set if only the words of the upstream's message say that the failure is of this kind. They may quote the request, so
+   * they count neither for nor against the upstream's health.
+   */
+  readonly fromMessage?: true;
 }
 
 /** A request as it is sent upstream. */

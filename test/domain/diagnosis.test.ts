@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { describeTarget } from '../../src/domain/diagnosis/call-target.ts';
 import { diagnose, sentencesOf } from '../../src/domain/diagnosis/diagnose.ts';
 import type { FailedCall } from '../../src/domain/diagnosis/diagnose.ts';
+import type { FailureKind } from '../../src/protocol/text.ts';
 import { localTarget } from '../support/call-target.ts';
 
 /** The sentences about a failed `GET /models`. */
@@ -153,6 +154,24 @@ describe('the diagnosis of a failed call', () => {
       expect(diagnose(call, status(code)).advice).toBe(
         'The fault is most likely in the request: see what the provider said of it.',
       );
+  });
+
+  test.each<[status: number, kind: FailureKind, cause: string, advice: string]>([
+    [400, 'auth', 'the API key or its account is not accepted', 'Correct upstreams.local.apiKey, or check'],
+    [401, 'auth', 'the API key is not accepted', 'Correct upstreams.local.apiKey.'],
+    [403, 'auth', 'the API key has no permission', 'put another key into upstreams.local.apiKey.'],
+    [404, 'model_unknown', 'the model is not known there', 'Correct the name of the model'],
+    [403, 'content_filtered', 'the text is refused because of its content', 'The upstream is not at fault'],
+    [500, 'content_filtered', 'the text is refused because of its content', 'The upstream is not at fault'],
+    [400, 'context_too_long', 'the text is longer than the context of the model', 'Shorten the text'],
+    [400, 'rejected', 'the request is refused', 'The fault is most likely in the request'],
+    [500, 'server_error', 'the server failed', 'Check its log'],
+  ])('of a %i that is classified as %s agrees with it', (code, kind, cause, advice) => {
+    const call = { method: 'POST', path: '/chat/completions', target: localTarget('http://a.test') } as const;
+    const diagnosis = diagnose(call, status(code), kind);
+    expect(diagnosis.cause).toMatch(new RegExp(`: ${cause} \\(status ${code}\\)$`));
+    expect(diagnosis.advice).toContain(advice);
+    expect(diagnosis.advice).not.toContain('/v1');
   });
 
   test('asks for the name of the model where an answer was not found', () => {

@@ -99,6 +99,15 @@ describe('a text that a provider refuses with an error', () => {
     },
   };
   const anthropic = { type: 'invalid_request_error', message: 'Output blocked by content filtering policy' };
+  const flagged = {
+    error: {
+      message: 'Your chosen model requires moderation and your input was flagged',
+      code: 403,
+      metadata: { reasons: ['x'], flagged_input: 'My bank account was suspended, and I was banned.' },
+    },
+  };
+  const warning =
+    'Your prompt was flagged as potentially violating our usage policy. Repeated requests may result in your account being banned.';
   const status =
     (code: number, body: object) =>
     (response: ServerResponse): void =>
@@ -112,6 +121,15 @@ describe('a text that a provider refuses with an error', () => {
     ['chat', 'Azure, 400', status(400, azure)],
     ['responses', 'Azure, 400', status(400, azure)],
     ['chat', 'OpenRouter, 403', status(403, { error: { code: 403, metadata: { flagged_input: '…' } } })],
+    ['chat', 'OpenRouter, 403, quoting the text', status(403, flagged)],
+    ['chat', 'OpenRouter, in an answer', (response) => sendJson(response, 200, JSON.stringify(flagged))],
+    ['chat', 'OpenRouter, in a stream', stream(flagged)],
+    ['chat', 'OpenAI, 403 with a warning', status(403, { error: { message: warning } })],
+    ['chat', 'a code of Gemini, 500', status(500, { error: { status: 'PROHIBITED_CONTENT' } })],
+    ['chat', 'a code of Gemini, in a stream', stream({ error: { code: 'SAFETY' } })],
+    ['chat', 'a guardrail, 403', status(403, { error: { code: 'guardrail_intervened' } })],
+    ['chat', 'a legal reason, 451', status(451, { error: { code: 'content_filter' } })],
+    ['responses', 'OpenAI, in its stream', stream({ type: 'error', code: 'invalid_prompt', message: 'x' })],
     ['chat', 'DeepSeek, 400', status(400, { error: { message: 'Content Exists Risk', code: 'x' } })],
     ['chat', 'Alibaba, 400', status(400, { error: { code: 'data_inspection_failed' } })],
     ['chat', 'an error in a stream', stream({ error: { code: 'content_policy_violation' } })],
@@ -145,5 +163,47 @@ describe('a text that a provider refuses with an error', () => {
     await readAnswer(gateways.chat, 'chat', true);
     expect(second.seen).toHaveLength(1);
     second.seen.length = 0;
+  });
+});
+
+describe('a request that its provider quotes in an error', () => {
+  const question = 'Tell me what is content_filter';
+  const near = JSON.stringify({ error: { code: 'server_error', message: `failed at "${question}"` } });
+
+  test.each([200, 403, 500])('goes to the next provider, as the %i demands', async (status) => {
+    first.play((response) => sendJson(response, status, near));
+    second.seen.length = 0;
+    const answer = await readAnswer(gateways.chat, 'chat', false, question);
+    expect(answer).toMatchObject({ ending: 'stop', text: 'from the next provider' });
+    expect(second.seen).toHaveLength(1);
+    second.seen.length = 0;
+  });
+});
+
+describe('an error that only the words of its message explain', () => {
+  const message = (text: string) => JSON.stringify({ error: { message: text } });
+  const opened: { close(): Promise<void> }[] = [];
+  afterAll(async () => {
+    for (const gateway of opened) await gateway.close();
+  });
+
+  test.each([
+    [
+      'a text that is refused inside an answer',
+      200,
+      message('We find that this violates our usage policy.'),
+      'unknown',
+    ],
+    ['the same with a code', 200, JSON.stringify({ error: { code: 'content_filter' } }), 'ok'],
+    ['a text that is too long inside an answer', 200, message('over the context window'), 'unknown'],
+    ['an account without credit', 400, message('Sorry: the credit balance is too low.'), 'unknown'],
+    ['the same in the words of the provider', 400, message('Your credit balance is too low.'), 'failing'],
+  ])('says nothing of the upstream’s health: %s', async (_name, status, body, state) => {
+    first.play((response) => sendJson(response, status, body));
+    const gateway = await startGateway({ upstreamUrl: first.url });
+    opened.push(gateway);
+    for (let asked = 0; asked < 6; asked++) await readAnswer(gateway, 'chat', false);
+    const ready = await fetch(`${gateway.adminUrl}/readyz`);
+    expect(await ready.json()).toMatchObject({ upstreams: { local: { state } } });
   });
 });

@@ -42,11 +42,11 @@ interface Fault {
   readonly provider: () => Promise<string>;
   readonly cause: string;
   readonly advice: (names: { readonly url: string; readonly apiKey: string }) => string;
-  /** The advice about a client's request, if it is another one. */
-  readonly adviceOnRequest?: string;
+  /** The cause and the advice for a client's request, as far as they are others. */
+  readonly onRequest?: { readonly cause?: string; readonly advice: string };
 }
 
-const inTheRequest = 'The fault is most likely in the request';
+const inTheRequest = { advice: 'The fault is most likely in the request' };
 
 const faults: Readonly<Record<string, Fault>> = {
   refused: {
@@ -88,19 +88,46 @@ const faults: Readonly<Record<string, Fault>> = {
     provider: () => answering(400, words('max_tokens is too large')),
     cause: 'the request is refused (status 400)',
     advice: ({ url, apiKey }) => `Check ${url} and ${apiKey}.`,
-    adviceOnRequest: inTheRequest,
+    onRequest: inTheRequest,
+  },
+  '400 about the key': {
+    provider: () => answering(400, JSON.stringify({ error: { details: [{ reason: 'API_KEY_INVALID' }] } })),
+    cause: 'the request is refused (status 400)',
+    advice: ({ url, apiKey }) => `Check ${url} and ${apiKey}.`,
+    onRequest: {
+      cause: 'the API key or its account is not accepted (status 400)',
+      advice: 'Correct upstreams.local.apiKey, or check its account at the provider.',
+    },
+  },
+  '403 about the text': {
+    provider: () => answering(403, JSON.stringify({ error: { metadata: { flagged_input: 'x' } } })),
+    cause: 'the API key has no permission (status 403)',
+    advice: ({ apiKey }) => `put another key into ${apiKey}.`,
+    onRequest: {
+      cause: 'the text is refused because of its content (status 403)',
+      advice: 'The upstream is not at fault',
+    },
+  },
+  '404 about the model': {
+    provider: () => answering(404, JSON.stringify({ error: { code: 'model_not_found' } })),
+    cause: 'not found (status 404)',
+    advice: ({ url }) => `Check the path of ${url}`,
+    onRequest: {
+      cause: 'the model is not known there (status 404)',
+      advice: 'Correct the name of the model',
+    },
   },
   413: {
     provider: () => answering(413),
     cause: 'the request is refused (status 413)',
     advice: ({ url }) => `Check ${url}`,
-    adviceOnRequest: inTheRequest,
+    onRequest: inTheRequest,
   },
   422: {
     provider: () => answering(422),
     cause: 'the request is refused (status 422)',
     advice: ({ url }) => `Check ${url}`,
-    adviceOnRequest: inTheRequest,
+    onRequest: inTheRequest,
   },
   429: {
     provider: () => answering(429),
@@ -228,15 +255,15 @@ describe('with a model of a config', () => {
   const names = { url: 'upstreams.local.url', apiKey: 'upstreams.local.apiKey' };
   test.each(Object.entries(faults))(
     'a request fails by %s: the attempt in the log names the cause and what to do',
-    async (_name, { provider, cause, advice, adviceOnRequest }) => {
+    async (_name, { provider, cause, advice, onRequest }) => {
       const url = await provider();
       const gateway = await startWithConfig(url, false);
       expect((await gateway.ready()).upstreams).toEqual({ local: { state: 'unknown' } });
       expectNoAddress(await gateway.ask('/v1/chat/completions', body), url);
       const line = gateway.log().find(({ msg }) => msg === 'request');
       const sentences = String(line?.['cause']);
-      expect(sentences.startsWith(`POST ${url}/chat/completions: ${cause}`)).toBe(true);
-      expect(sentences).toContain(adviceOnRequest ?? advice(names));
+      expect(sentences.startsWith(`POST ${url}/chat/completions: ${onRequest?.cause ?? cause}`)).toBe(true);
+      expect(sentences).toContain(onRequest?.advice ?? advice(names));
     },
   );
 });

@@ -1,3 +1,4 @@
+import type { FailureKind } from '../../protocol/text.ts';
 import type { DiagnosedCall, Diagnosis, SettingNames } from './call-target.ts';
 import type { UpstreamAnswer } from '../ports/upstreams.ts';
 
@@ -8,6 +9,28 @@ const slow: Row = () => ({ cause: 'timeout at the provider', advice: 'Check the 
 const busy: Row = () => ({
   cause: 'not ready or overloaded',
   advice: 'Wait: a server that loads a model may answer so until it is ready.',
+});
+
+/** Explanations of what an answer's words show: they say more than its status. */
+const rowsByKind: Partial<Readonly<Record<FailureKind, Row>>> = {
+  model_unknown: () => ({
+    cause: 'the model is not known there',
+    advice: 'Correct the name of the model (some providers expect that of a deployment), or load the model.',
+  }),
+  content_filtered: () => ({
+    cause: 'the text is refused because of its content',
+    advice: 'The upstream is not at fault: see what the provider said of the text.',
+  }),
+  context_too_long: () => ({
+    cause: 'the text is longer than the context of the model',
+    advice: 'Shorten the text, or use a model with a longer context.',
+  }),
+};
+
+/** The same for a key or an account that is refused with a status that does not say so. */
+const accountRefused: Row = ({ apiKey }) => ({
+  cause: 'the API key or its account is not accepted',
+  advice: `Correct ${apiKey}, or check its account at the provider.`,
 });
 
 /** Explanations of single statuses. */
@@ -54,13 +77,16 @@ const rowsByClass: Readonly<Record<number, Row>> = {
 
 /**
  * Explains an answer with an error status, or with something else than what was asked for: the cause without its call, and the
- * advice.
+ * advice. `kind` is the kind of failure that the answer's words show, if they were read.
  */
 export function explainStatus(
   { status, contentType }: Pick<UpstreamAnswer, 'status' | 'contentType'>,
   call: DiagnosedCall,
+  kind?: FailureKind,
 ): Diagnosis {
-  const row = rows[status] ?? rowsByClass[Math.floor(status / 100)];
+  const rowOfKind = kind === undefined ? undefined : rowsByKind[kind];
+  const rowOfAccount = kind === 'auth' ? accountRefused : undefined;
+  const row = rowOfKind ?? rows[status] ?? rowOfAccount ?? rowsByClass[Math.floor(status / 100)];
   if (row === undefined) return { cause: unexpectedContent(call, contentType), advice: checkPath(call) };
   const { cause, advice } = row(call.target.names, call);
   return { cause: `${cause} (status ${status})`, advice };

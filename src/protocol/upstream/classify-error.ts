@@ -1,32 +1,34 @@
-import type { Failure, FailureKind, UpstreamError } from '../text.ts';
+import type { Failure, FailureKind } from '../text.ts';
 import { readErrorBodyWords, readErrorWords, showWords } from './error-words.ts';
 import type { ErrorWords } from './error-words.ts';
 import { failure } from './failures.ts';
+import { isOperatorsCode, opensAsOperatorsFault, saysOperatorsFault } from './operators-fault.ts';
+import { isRefusalCode, opensAsRefusal, refusesText, textRefusals } from './refused-text.ts';
+import { readSaidWords } from './said-words.ts';
+import type { SaidWords } from './said-words.ts';
 import type { Sanitise } from './words/sanitise.ts';
-import { refusesText, textRefusals } from './refused-text.ts';
 
 /** Statuses about the gateway's own key or account. Clients never get their bodies, which may quote the key. */
 export const withheldStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
 
-/** Phrases in a provider's 400 that mean: the text is too long for the model. */
+/** Phrases that mean: the text is too long for the model. */
 const contextTooLong =
   /context_length_exceeded|maximum (?:context|prompt length|model length)|context (?:length|size|window|limit)|exceed_context_size|prompt is too long|input token count/i;
-
-/**
- * Phrases in a provider's 400 that mean: the operator's key, account or location is not accepted. They are looked for in
- * sanitised words, so that a request that the upstream quotes can't pass for one.
- */
-const operatorsFault =
-  /API_KEY_INVALID|API key not valid|(?:incorrect|invalid)[ _]api[ _]key|credit balance|billing|insufficient_quota|exceeded your current quota|account_?(?:deactivated| is not active)|organization must be verified|location is not supported/i;
 
 /** What a 404 says of a model, rather than of the path: its code or its message. */
 const modelUnknown =
   /model_?not_?found|DeploymentNotFound|no such model|unknown model|no endpoints found|not_found_error model:|models?\b.{0,200}\b(?:not (?:found|exist|available|supported|loaded|deployed|served)|no longer)/is;
 
 /** Statuses whose words decide what kind of failure they are. */
-export const statusesWithTellingBody: ReadonlySet<number> = new Set([400, 403, 404, 413, 422]);
+export const statusesWithTellingBody: ReadonlySet<number> = new Set([400, 403, 404, 413, 422, 451]);
 
-/** Classifies an upstream's error status by its number and, for some statuses, by its body. */
+/** A kind of failure, and whether nothing but the words of a message says so. */
+interface Verdict {
+  readonly kind: FailureKind;
+  readonly fromMessage?: true;
+}
+
+/** Classifies an upstream's error status by its number and, for some statuses, by what its body says. */
 export function classifyStatus(
   status: number,
   body: string,
@@ -35,45 +37,69 @@ export function classifyStatus(
 ): Failure {
   const words = readErrorBodyWords(body);
   const upstreamError = showWords(words, status, sanitise);
-  // A request that the upstream quotes in the details of its error must not decide what kind of error it is.
-  const isOperators = words.hint !== '' && operatorsFault.test(sanitise(words.hint) ?? '');
-  return classifyWords(status, body, retryAfterMs, upstreamError, isOperators);
+  const said = readSaidWords(words, upstreamError, sanitise);
+  const verdict = judgeRefusal(said, textRefusals.has(status)) ?? judgeStatus(status, said);
+  const detail = `status ${status}`;
+  return failure(verdict.kind, { ...verdict, detail, retryAfterMs, cause: detail, upstreamError });
 }
 
-/** `body` is only searched, never quoted. */
-function classifyWords(
-  status: number,
-  body: string,
-  retryAfterMs: number | null,
-  upstreamError: UpstreamError | null,
-  isOperators = false,
-): Failure {
-  const detail = `status ${status}`;
-  const build = (kind: FailureKind): Failure =>
-    failure(kind, { detail, retryAfterMs, cause: detail, upstreamError });
-  if (textRefusals.has(status) && refusesText(body)) return build('content_filtered');
-  if (withheldStatuses.has(status)) return build('auth');
-  const shown = `${upstreamError?.code} ${upstreamError?.message}`;
+/**
+ * Whether the upstream refuses the text of the request: the names of the error say so with any status, its message only
+ * where `wordsCount`. `null` if it does not.
+ */
+function judgeRefusal(said: SaidWords, wordsCount: boolean): Verdict | null {
+  if (said.codes.some(isRefusalCode)) return { kind: 'content_filtered' };
+  if (!wordsCount || !(opensAsRefusal(said.opening) || refusesText(said))) return null;
+  return { kind: 'content_filtered', fromMessage: true };
+}
+
+function judgeStatus(status: number, said: SaidWords): Verdict {
   switch (status) {
+    case 401:
+    case 402:
+      return { kind: 'auth' };
+    case 403:
+      return judgeForbidden(said);
     case 400:
     case 413:
     case 422:
-      if (isOperators || operatorsFault.test(shown)) return build('auth');
-      return build(contextTooLong.test(body) ? 'context_too_long' : 'rejected');
+      return judgeRequestFault(said);
     case 404:
-      return build(modelUnknown.test(shown) ? 'model_unknown' : 'unserved');
+      return {
+        kind: modelUnknown.test([...said.codes, said.shown].join(' ')) ? 'model_unknown' : 'unserved',
+      };
     case 408:
     case 504:
-      return build('timed_out_itself');
+      return { kind: 'timed_out_itself' };
     case 429:
-      return build('rate_limited');
+      return { kind: 'rate_limited' };
     case 503:
-      return build('unavailable');
+      return { kind: 'unavailable' };
     case 529:
-      return build('overloaded');
+      return { kind: 'overloaded' };
     default:
-      return build(status >= 500 ? 'server_error' : 'unserved');
+      return { kind: status >= 500 ? 'server_error' : 'unserved' };
   }
+}
+
+/** A message that can't be compared with the request may refuse its text, which then must not go to another provider. */
+function judgeForbidden({ codes, isHidden }: SaidWords): Verdict {
+  return isHidden && !codes.some(isOperatorsCode)
+    ? { kind: 'rejected', fromMessage: true }
+    : { kind: 'auth' };
+}
+
+/** A fault of the request, unless the provider means the operator's key or account. */
+function judgeRequestFault(said: SaidWords): Verdict {
+  const { codes, opening, shown } = said;
+  if (codes.some(isOperatorsCode)) return { kind: 'auth' };
+  // A sentence that the request has, too, is hidden in what is shown.
+  if (opensAsOperatorsFault(opening))
+    return opensAsOperatorsFault(shown) ? { kind: 'auth' } : { kind: 'auth', fromMessage: true };
+  if (saysOperatorsFault(said)) return { kind: 'auth', fromMessage: true };
+  if (codes.some((code) => contextTooLong.test(code))) return { kind: 'context_too_long' };
+  if (contextTooLong.test(shown)) return { kind: 'context_too_long', fromMessage: true };
+  return { kind: 'rejected' };
 }
 
 /** The HTTP status that the code, type or status of an error inside an answer corresponds to. */
@@ -94,26 +120,28 @@ const errorInside = 'the upstream reported an error inside its answer';
 /** Classifies an error that the upstream reported inside an answer. */
 export function classifyReported(error: unknown, sanitise: Sanitise): Failure {
   const words = readErrorWords(error);
-  const { codes, message } = words;
-  const hasWords = codes.length > 0 || message !== null || words.status !== null;
+  const hasWords = words.codes.length > 0 || words.message !== null || words.status !== null;
   const upstreamError = hasWords ? showWords(words, null, sanitise) : null;
-  const build = (kind: FailureKind): Failure => failure(kind, { cause: errorInside, upstreamError });
-  if ([...codes, message].some((word) => word !== null && refusesText(word)))
-    return build('content_filtered');
-  if (codes.some((code) => contextTooLong.test(code))) return build('context_too_long');
-  const status = statusMeantBy(words);
-  if (status !== null) return reportedAs(status, message ?? '', upstreamError);
-  return build(message !== null && contextTooLong.test(message) ? 'context_too_long' : 'reported_error');
+  const said = readSaidWords(words, upstreamError, sanitise);
+  const status = statusMeantBy(said.codes, words);
+  const wordsCount = status === null || textRefusals.has(status);
+  const verdict = judgeRefusal(said, wordsCount) ?? judgeReported(status, said);
+  const detail = status === null ? '' : `status ${status}`;
+  return failure(verdict.kind, { ...verdict, detail, cause: errorInside, upstreamError });
 }
 
-/** An upstream that is answering is not down, so a reported 503 means that it is overloaded. */
-function reportedAs(status: number, message: string, upstreamError: UpstreamError | null): Failure {
-  const meant = classifyWords(status, message, null, upstreamError);
-  const kind = meant.kind === 'unavailable' ? 'overloaded' : meant.kind;
-  return { ...meant, kind, cause: errorInside };
+function judgeReported(status: number | null, said: SaidWords): Verdict {
+  if (said.codes.some((code) => contextTooLong.test(code))) return { kind: 'context_too_long' };
+  if (status !== null) {
+    const verdict = judgeStatus(status, said);
+    // An upstream that is answering is not down, so a reported 503 means that it is overloaded.
+    return verdict.kind === 'unavailable' ? { kind: 'overloaded' } : verdict;
+  }
+  if (contextTooLong.test(said.shown)) return { kind: 'context_too_long', fromMessage: true };
+  return { kind: 'reported_error' };
 }
 
-function statusMeantBy({ codes, status }: ErrorWords): number | null {
+function statusMeantBy(codes: readonly string[], { status }: ErrorWords): number | null {
   if (status !== null && tellingStatuses.has(status)) return status;
   for (const code of codes) {
     const meant = statusByWord.find(([pattern]) => pattern.test(code));

@@ -88,11 +88,17 @@ function readRelayed(error: Readonly<Record<string, unknown>>, depth: number): E
 }
 
 function codesOf(error: Readonly<Record<string, unknown>>): Pick<ErrorWords, 'codes' | 'status'> {
-  const { details } = error;
+  const { details, metadata } = error;
   const reasons = (Array.isArray(details) ? details : []).map((detail) =>
     isPlainObject(detail) ? detail['reason'] : null,
   );
-  const named = [...reasons, ...codeFields.map((name) => error[name])];
+  // OpenRouter names a refused text by quoting it: the field is the name, and its value is not read.
+  const isFlagged = isPlainObject(metadata) && metadata['flagged_input'] !== undefined;
+  const named = [
+    ...(isFlagged ? ['flagged_input'] : []),
+    ...reasons,
+    ...codeFields.map((name) => error[name]),
+  ];
   const status = [error['code'], error['status'], error['status_code']].map(Number).find(isErrorStatus);
   // `"object":"error"` and `"type":"error"` are envelopes, and a number only repeats the status.
   const codes = named.filter(

@@ -8,9 +8,11 @@ export function failure(
     retryAfterMs = null,
     cause = null,
     upstreamError = null,
+    fromMessage,
   }: Partial<Omit<Failure, 'kind'>> = {},
 ): Failure {
-  return { kind, detail, retryAfterMs, cause, upstreamError };
+  const built = { kind, detail, retryAfterMs, cause, upstreamError };
+  return fromMessage === undefined ? built : { ...built, fromMessage };
 }
 
 /** `what` names the fault without quoting the upstream: its bodies may hold prompts or addresses. */

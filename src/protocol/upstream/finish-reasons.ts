@@ -50,13 +50,20 @@ const toolReasons = new Set([
   'MALFORMED_FUNCTION_CALL',
 ]);
 
-/** Words in the names of finish reasons that mean: the provider withholds the text, because of what it says. */
-const blockingWords =
-  /block(?:ed|list)?(?![a-z])|filter|safety|unsafe|prohibit|guard|armou?r|violat|moderat|polic(?:y|ies)|refus|sensitiv|toxic|harmful|jailbreak|injection|flagged|recitation|copyright|censor|abus/i;
+/** Words that mean, whatever else the name says: the provider withholds the text, because of what it says. */
+const certainWords =
+  /content[ _-]?filter|safety|unsafe|prohibit|moderat|toxic|harmful|nsfw|inappropriate|jailbreak|recitation|copyright|censor|armou?r|(?:content|usage)[ _-]?polic|(?<!security[ _-]?)polic(?:y|ies)[ _-]?violat|blocked[ _-]by[ _-]\w{0,20}polic/i;
 
-/** Words that show a technical cause, whatever else the name says: `connection_refused` blocks no text. */
+/** Words that mean the same, unless the name has a technical word, too. */
+const ambiguousWords =
+  /block(?:ed|list)?(?![a-z])|filter|guard|violat|polic(?:y|ies)|refus|sensitiv|injection|flagged|abus/i;
+
+/** Words of technical causes, and of the operator's key or account: `connection_refused` blocks no text. */
 const technicalWords =
-  /connect|network|socket|proxy|protocol|schema|grammar|json|tool|function|quota|limit|capacity|timeout|auth|memory|cache|schedul|preempt/i;
+  /conn|network|socket|proxy|protocol|schema|grammar|json|tool|function|quota|limit|capacity|timeout|auth|memory|cache|schedul|preempt|refused_stream|firewall|address|referrer|api_?key|account|organi[sz]ation|billing|credential|permission|location|country|region|security_?polic|constraint|unique|foreign|null|access/i;
+
+/** How much of a name is looked at, in UTF-16 code units. */
+const maxNameChars = 128;
 
 /**
  * What a finish reason means:
@@ -69,5 +76,7 @@ export function readFinishReason(raw: string): FinishReason | 'tool' | 'unknown'
   const reason = unified.get(raw);
   if (reason !== undefined) return reason;
   if (toolReasons.has(raw)) return 'tool';
-  return blockingWords.test(raw) && !technicalWords.test(raw) ? 'content_filter' : 'unknown';
+  const name = raw.slice(0, maxNameChars);
+  const isBlocked = certainWords.test(name) || (ambiguousWords.test(name) && !technicalWords.test(name));
+  return isBlocked ? 'content_filter' : 'unknown';
 }

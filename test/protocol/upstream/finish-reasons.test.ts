@@ -25,10 +25,21 @@ describe('a finish reason', () => {
       'model_armour',
     ),
     ...reasons('content_filter', 'output_filter', 'flagged', 'data_policy', 'Safety Violation', 'censored'),
+    // Unlisted ones of a blocked kind, with a technical word beside it.
+    ...reasons('content_filter', 'content_filter_tool_calls', 'safety_limit', 'moderation_timeout', 'nsfw'),
+    ...reasons('content_filter', 'policy_violation_tool', 'blocked_by_auth_policy', 'input_moderation_json'),
+    ...reasons('content_filter', 'inappropriate', 'INAPPROPRIATE_CONTENT', 'usage_policy_limit'),
     // Unlisted ones of another kind: the answer may not be complete.
     ...reasons('unknown', 'error', 'abort', 'OTHER', 'MALFORMED_RESPONSE', 'MISSING_THOUGHT_SIGNATURE', ''),
     ...reasons('unknown', 'NO_IMAGE', 'pause_turn', 'network_error', 'cancelled', 'repetition', 'NOVELTY'),
     ...reasons('unknown', 'connection_refused', 'protocol_violation', 'schema_violation', 'no_free_blocks'),
+    ...reasons(
+      'unknown',
+      'ECONNREFUSED',
+      'API_KEY_SERVICE_BLOCKED',
+      'SECURITY_POLICY_VIOLATED',
+      'unique_violation',
+    ),
     ...reasons('unknown', 'rate_limit_policy', 'quota_policy', 'harmony_error', 'cache_policy', 'preempted'),
   ])('%s means %s', (name, expected) => {
     expect(readFinishReason(name)).toBe(expected);
