@@ -238,6 +238,7 @@ describe('the models', () => {
     });
     const report = await examineUrl(upstream.url, { callMs: 300 });
     expect(findings(report)).toEqual([{ id: 'key', status: 'fault' }]);
+    expect(checkNamed(report, 'key').detail).toMatch(/an API key is required \(status 401\)$/);
   });
 
   test('an upstream that no model is routed to is only connected to, unless a model is named', async () => {
