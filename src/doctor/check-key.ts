@@ -35,7 +35,7 @@ export async function checkWrongKey(
   const id = 'wrong_key';
   if (isDemo(target)) return [skipped(id, 'the built-in demo has no keys')];
   // A key in a header of the config would be sent beside the wrong one.
-  if (!target.hasApiKey) return [skipped(id, 'no apiKey is set')];
+  if (!target.hasApiKey) return [skipped(id, `${source.target.names.apiKey} is not set`)];
   const question = { model, text: 'Say hi.', stream: false, maxOutputTokens: 16 };
   const answer = await ask(question, source, { ...ports, upstreams });
   if (answer.kind === 'unanswered') return [skipped(id, 'no answer')];

@@ -1,5 +1,6 @@
 import type { Failure, FailureKind } from '../protocol/text.ts';
 import type { ReadAnswer } from './ask.ts';
+import { unknownFinishReason } from './inspect-chat.ts';
 
 /** Failures in which the upstream does not say what is wrong: it may have accepted the question. */
 const wordlessKinds: ReadonlySet<FailureKind> = new Set([
@@ -15,8 +16,9 @@ const wordlessKinds: ReadonlySet<FailureKind> = new Set([
 ]);
 
 /** The error that an answer with a good status holds in place of text; `null` without one. */
-export function errorInside({ deltas, ending }: ReadAnswer): Failure | null {
-  if (ending.kind === 'finished' || deltas.length > 0) return null;
+export function errorInside(read: ReadAnswer): Failure | null {
+  const { ending } = read;
+  if (ending.kind === 'finished' || isAnswered(read) || unknownFinishReason(read) !== null) return null;
   return wordlessKinds.has(ending.failure.kind) ? null : ending.failure;
 }
 

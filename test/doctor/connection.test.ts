@@ -114,6 +114,7 @@ describe('a wrong key', () => {
       'warning',
     ],
     ['answered with something else is not judged', '{"hello":1}', 'skipped'],
+    ['answered with an unknown finish reason is not judged', wholeBody('Hi', 'banana'), 'skipped'],
   ])('that is %s', async (_name, body, expected) => {
     playProvider(upstream, {
       whole: (response) => {
@@ -132,7 +133,7 @@ describe('a wrong key', () => {
       expect(findings(report)).toEqual([]);
       expect(checkNamed(report, 'wrong_key')).toMatchObject({
         status: 'skipped',
-        detail: 'no apiKey is set',
+        detail: 'upstreams.mine.apiKey is not set',
       });
       expect(checkNamed(report, 'key').detail).toMatch(
         /^none is set, and none is required beside the headers/,
