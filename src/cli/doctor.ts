@@ -23,13 +23,21 @@ export interface DoctorOptions extends Json {
 }
 
 /** The exit codes of the command. */
-const exitCodes = { clean: 0, fault: 1, wrongUsage: 2 } as const;
+const exitCodes = { clean: 0, fault: 1, wrongUsage: 2, unfinished: 3 } as const;
 
 /** How long one call may take without `--timeout`. */
 const defaultTimeout = '30s';
 
-/** Examines the upstreams of a URL, a config file or the environment, and prints what is found of each. */
-export async function runDoctor(url: string | undefined, options: DoctorOptions): Promise<void> {
+/**
+ * Examines the upstreams of a URL, a config file or the environment, and prints what is found of each. `examine` makes
+ * the examination.
+ */
+export async function runDoctor(
+  url: string | undefined,
+  options: DoctorOptions,
+  examine: typeof examineUpstreams = examineUpstreams,
+): Promise<void> {
+  let failing: number = exitCodes.wrongUsage;
   try {
     const { config, nameSettings } = readTargets(url, options);
     const examination = {
@@ -39,8 +47,10 @@ export async function runDoctor(url: string | undefined, options: DoctorOptions)
       triesResponses: url !== undefined && options.dialect === undefined,
       nameSettings,
     };
+    // From here on, what the operator wrote is not at fault.
+    failing = exitCodes.unfinished;
     const reports: UpstreamReport[] = [];
-    for await (const report of examineUpstreams(config, examination)) {
+    for await (const report of examine(config, examination)) {
       reports.push(report);
       if (options.json !== true) console.log(writeBlock(report));
     }
@@ -49,7 +59,7 @@ export async function runDoctor(url: string | undefined, options: DoctorOptions)
     process.exitCode = hasFault ? exitCodes.fault : exitCodes.clean;
   } catch (error) {
     console.error(`textgate: ${describeError(error)}`);
-    process.exitCode = exitCodes.wrongUsage;
+    process.exitCode = failing;
   }
 }
 
@@ -93,7 +103,8 @@ function urlConfig(url: string, options: DoctorOptions): Config {
   } catch (error) {
     const named = describeError(error)
       .replaceAll(`upstreams.${name}.url`, optionNames.url)
-      .replaceAll(`upstreams.${name}.apiKey`, optionNames.apiKey);
+      .replaceAll(`upstreams.${name}.apiKey`, optionNames.apiKey)
+      .replaceAll(`upstreams.${name}.dialects`, '--dialect');
     throw new Error(named, { cause: error });
   }
 }

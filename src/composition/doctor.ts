@@ -4,6 +4,7 @@ import { examine } from '../doctor/examine.ts';
 import type { UpstreamReport } from '../doctor/report.ts';
 import type { Target } from '../doctor/target.ts';
 import { withoutSecrets } from '../doctor/without-secrets.ts';
+import type { DialectName } from '../protocol/upstream/dialects.ts';
 import { createNetwork } from '../transport/network.ts';
 import { systemClock } from './clock.ts';
 import { followUpstreamKeys } from './upstream-keys.ts';
@@ -83,9 +84,22 @@ function targetOf(
     url: upstream.url,
     source: sourceOf(name, upstreams, { nameSettings, keys }),
     dialect,
-    triesResponses: dialect !== 'responses' && (triesResponses || others.includes('responses')),
+    hasApiKey: upstream.apiKey !== undefined,
+    hasModels: wanted !== null || routed.length > 0 || (isDiscovery && models.from === name),
+    responses: responsesIn(dialect, others, triesResponses),
     model: wanted ?? routed[0] ?? null,
     routed,
     allow: isDiscovery && models.from === name ? models.allow : ['*'],
   };
+}
+
+/** Whether the Responses API is tested beside the dialect in use. */
+function responsesIn(
+  dialect: DialectName,
+  others: readonly DialectName[],
+  isLookedFor: boolean,
+): Target['responses'] {
+  if (dialect === 'responses') return 'left_out';
+  if (others.includes('responses')) return 'named';
+  return isLookedFor ? 'looked_for' : 'left_out';
 }

@@ -56,6 +56,7 @@ export interface RefusedAnswer {
 /** An answer as the gateway reads it, and its bytes for further checks. */
 export interface ReadAnswer {
   readonly kind: 'read';
+  readonly status: number;
   readonly contentType: string;
   readonly bytes: Uint8Array;
   readonly terms: AnswerTerms;
@@ -90,7 +91,8 @@ export async function ask(
   if (answer.kind === 'fault') return { kind: 'unanswered', path, fault: answer, totalMs: totalMs() };
   const { status, contentType, retryAfterMs } = answer;
   if (status < 200 || status >= 300) {
-    const refusal = (await readText(answer)) ?? '';
+    const read = await readText(answer);
+    const refusal = typeof read === 'string' ? read : '';
     const failed = classifyStatus(status, refusal, retryAfterMs, sanitise);
     return { kind: 'refused', path, status, contentType, body: refusal, failure: failed, totalMs: totalMs() };
   }
@@ -143,6 +145,7 @@ async function readAnswer(
   const bytes = Buffer.concat([...chunks, ...late]);
   return {
     kind: 'read',
+    status: answer.status,
     contentType: terms.contentType,
     bytes,
     terms,
@@ -206,15 +209,15 @@ async function readLate(answer: UpstreamAnswer, clock: DoctorPorts['clock']): Pr
   return chunks;
 }
 
-/** Reads a body as text; `null` if it breaks off or is over 1 MiB. */
-export async function readText(answer: UpstreamAnswer): Promise<string | null> {
+/** Reads a body as text: the fault that broke it off, if one did, and `null` if it is over 1 MiB. */
+export async function readText(answer: UpstreamAnswer): Promise<string | UpstreamFault | null> {
   const decoder = new TextDecoder();
   let text = '';
   let size = 0;
   while (size <= maxAnswerBytes) {
     const part = await answer.read();
     if (part === null) return text + decoder.decode();
-    if (!(part instanceof Uint8Array)) break;
+    if (!(part instanceof Uint8Array)) return part;
     size += part.length;
     text += decoder.decode(part, { stream: true });
   }

@@ -1,5 +1,5 @@
 import { ask } from './ask.ts';
-import type { Asked, Question, ReadAnswer, RefusedAnswer, Unanswered } from './ask.ts';
+import type { Asked, Observation, Question, ReadAnswer, RefusedAnswer, Unanswered } from './ask.ts';
 import { failedCall } from './explain.ts';
 import { judgeAnswer } from './judge-answer.ts';
 import { otherSettings } from './other-settings.ts';
@@ -28,10 +28,9 @@ export async function checkAnswer(
   ports: DoctorPorts,
 ): Promise<CheckedAnswer> {
   const first = await ask(question, asked.source, ports);
-  if (first.kind === 'read')
-    return { checks: judgeAnswer(id, first, asked), read: first, asked, refused: null };
-  if (first.kind === 'unanswered')
-    return { checks: [unanswered(id, first, target, ports)], read: null, asked, refused: null };
+  const checks = judgeObservation(id, first, asked, target, ports);
+  if (first.kind === 'read') return { checks, read: first, asked, refused: null };
+  if (first.kind === 'unanswered') return { checks, read: null, asked, refused: null };
   for (const { line, asked: other } of otherSettings(first, asked, question.stream)) {
     const second = await ask(question, other.source, ports);
     if (second.kind !== 'read' || second.ending.kind !== 'finished') continue;
@@ -44,7 +43,18 @@ export async function checkAnswer(
     const [, ...rules] = judgeAnswer(id, second, other);
     return { checks: [changed, ...rules], read: second, asked: other, refused: first };
   }
-  return { checks: [unanswered(id, first, target, ports)], read: null, asked, refused: first };
+  return { checks, read: null, asked, refused: first };
+}
+
+/** Judges what came of a question: an answer by its rules, a refusal or a fault by its cause. */
+export function judgeObservation(
+  id: string,
+  result: Observation,
+  asked: Asked,
+  target: Target,
+  ports: DoctorPorts,
+): readonly Check[] {
+  return result.kind === 'read' ? judgeAnswer(id, result, asked) : [unanswered(id, result, target, ports)];
 }
 
 function unanswered(

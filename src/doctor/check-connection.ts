@@ -3,6 +3,7 @@ import type { UpstreamFault } from '../domain/ports/upstreams.ts';
 import { failedCall } from './explain.ts';
 import { ok, skipped, warning } from './report.ts';
 import type { Check } from './report.ts';
+import { isDemo } from './target.ts';
 import type { DoctorPorts, Target } from './target.ts';
 
 const dayMs = 86_400_000;
@@ -14,7 +15,7 @@ const leastDays = 14;
 export async function checkConnection(target: Target, ports: DoctorPorts): Promise<readonly Check[]> {
   const { url } = target;
   const { network, clock } = ports;
-  if (url.protocol === 'demo:') return [skipped('connection', 'the built-in demo has no connection')];
+  if (isDemo(target)) return [skipped('connection', 'the built-in demo has no connection')];
   const timed = async <Result>(
     id: string,
     work: Promise<Result | UpstreamFault>,

@@ -1,13 +1,16 @@
 import { count } from '../shared/count.ts';
 import { matchName } from '../shared/name-pattern.ts';
 import { nearestName } from '../shared/nearest-name.ts';
+import type { ModelSource } from '../domain/routing.ts';
 import { classifyStatus } from '../protocol/upstream/classify-error.ts';
 import { readModels } from '../protocol/upstream/read-models.ts';
 import { createSanitiser } from '../protocol/upstream/words/sanitise.ts';
+import { addressOf } from '../domain/diagnosis/call-target.ts';
+import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
 import { callUpstream, readText } from './ask.ts';
 import { failedCall } from './explain.ts';
 import { quote } from './quote.ts';
-import { ok, warning } from './report.ts';
+import { fault, ok, warning } from './report.ts';
 import type { Check } from './report.ts';
 import type { DoctorPorts, Target } from './target.ts';
 import { wordsOf } from './words.ts';
@@ -27,31 +30,51 @@ export async function checkModels(target: Target, ports: DoctorPorts): Promise<C
   const call = { upstream, method: 'GET', path: dialect.modelsPath, body: null, stream: false } as const;
   const startedMs = ports.clock.monotonicMs();
   const answer = await callUpstream(call, ports);
-  const text = answer.kind === 'answer' ? ((await readText(answer)) ?? '') : '';
-  const listed = answer.kind === 'answer' && answer.status === 200 ? readModels(text) : null;
+  const body = answer.kind === 'answer' ? await readText(answer) : answer;
   const ms = ports.clock.monotonicMs() - startedMs;
-  if (answer.kind === 'answer') answer.release();
   const status = answer.kind === 'answer' ? answer.status : null;
+  const listed = status === 200 && typeof body === 'string' ? readModels(body) : null;
   if (listed !== null) {
     const names = listed.map(({ name }) => name);
     return { ...findModels(target, names, ms), status };
   }
-  const check = failedCall('models', call, answer, target, ports);
-  const failed = { ...check, detail: check.detail + wordsIn(text, status, target), ms };
+  const failed = { ...failedList(call.path, answer, body, target, ports), ms };
   // Many servers have no list, and need none if the models are named.
   const isNeeded = target.model === null || status === null;
   return { checks: [isNeeded ? failed : { ...failed, status: 'warning' }], model: target.model, status };
 }
 
+/** The check of a call that brought no list: no answer, an error status, or a body that is none, whole or not. */
+function failedList(
+  path: string,
+  answer: UpstreamAnswer | UpstreamFault,
+  body: string | UpstreamFault | null,
+  target: Target,
+  ports: DoctorPorts,
+): Check {
+  const call = { method: 'GET', path } as const;
+  const isGood = answer.kind === 'answer' && answer.status === 200;
+  if (isGood && body === null)
+    return fault(
+      'models',
+      `GET ${addressOf(target.source.target, path)}: the list is over 1 MiB, and is not read`,
+      'Name the models in a config.',
+    );
+  const result = isGood && body !== null && typeof body !== 'string' ? body : answer;
+  const check = failedCall('models', call, result, target, ports);
+  const words = answer.kind === 'answer' && typeof body === 'string' ? wordsIn(body, answer, target) : '';
+  return { ...check, detail: check.detail + words };
+}
+
 /** What an error body says. */
-function wordsIn(body: string, status: number | null, { source }: Target): string {
-  if (status === null || status < 300) return '';
+function wordsIn(body: string, { status }: UpstreamAnswer, { source }: Target): string {
+  if (status < 300) return '';
   const sanitise = createSanitiser({ turns: [], clientKey: '', upstream: source.secrets, names: [] });
   return wordsOf(classifyStatus(status, body, null, sanitise));
 }
 
 function findModels(
-  { model, routed, allow }: Target,
+  { model, routed, allow, source }: Target,
   names: readonly string[],
   ms: number,
 ): Omit<CheckedModels, 'status'> {
@@ -63,21 +86,22 @@ function findModels(
   const list =
     names.length === 0
       ? warning('models', 'the list of models is empty', 'Load a model in the server.', ms)
-      : ok('models', `${count(names.length, 'model')} listed${askedFrom(asked, model)}`, ms);
-  return { checks: [list, ...missing.map((name) => missingModel(name, names))], model: asked };
+      : ok('models', `${count(names.length, 'model')} listed${askedFrom(asked, model, source)}`, ms);
+  return { checks: [list, ...missing.map((name) => missingModel(name, names, source))], model: asked };
 }
 
-function askedFrom(asked: string | null, chosen: string | null): string {
+function askedFrom(asked: string | null, chosen: string | null, source: ModelSource): string {
   if (asked === null) return ', none of them allowed';
-  return chosen === null ? `; the first one is asked: ${quote(asked)}` : `; ${quote(asked)} is asked`;
+  const quoted = quote(asked, source);
+  return chosen === null ? `; the first one is asked: ${quoted}` : `; ${quoted} is asked`;
 }
 
-function missingModel(name: string, names: readonly string[]): Check {
+function missingModel(name: string, names: readonly string[], source: ModelSource): Check {
   const nearest = nearestName(name, names);
-  const hint = nearest === null ? '' : ` (did you mean ${quote(nearest)}?)`;
+  const hint = nearest === null ? '' : ` (did you mean ${quote(nearest, source)}?)`;
   return warning(
     'model',
-    `${quote(name)} is not in the list of models${hint}`,
+    `${quote(name, source)} is not in the list of models${hint}`,
     'Correct the name of the model, or check that the server has it.',
   );
 }

@@ -1,23 +1,21 @@
-import type { Asked } from './ask.ts';
 import { checkAnswer } from './check-answers.ts';
 import type { CheckedAnswer } from './check-answers.ts';
+import type { Asked } from './ask.ts';
 import { checkConnection } from './check-connection.ts';
 import { checkKey, checkWrongKey, keyStatuses } from './check-key.ts';
 import { checkLength } from './check-length.ts';
 import { checkModels } from './check-models.ts';
+import { checkResponses } from './check-responses.ts';
 import { checkUnknownModel } from './check-unknown-model.ts';
 import { checkUsage } from './check-usage.ts';
-import { dialects } from '../protocol/upstream/dialects.ts';
 import { skipped, worstOf } from './report.ts';
 import type { Check, UpstreamReport } from './report.ts';
+import { isDemo } from './target.ts';
 import type { DoctorPorts, Target } from './target.ts';
 
 /** The question, and its output cap in tokens: enough for a model that thinks a little before it answers. */
 const shortText = 'Say hi.';
 const shortCap = 256;
-
-/** Statuses that mean: there is no Responses API at this URL. */
-const noResponses = new Set([404, 405, 501]);
 
 /**
  * Examines one upstream by sending it what the gateway would send: at most fifteen calls, each within `callMs`, and a few
@@ -31,14 +29,18 @@ export async function examine(target: Target, ports: DoctorPorts): Promise<Upstr
 }
 
 async function checkCalls(target: Target, ports: DoctorPorts): Promise<readonly Check[]> {
+  if (!target.hasModels) return [skipped('answers', 'no model is routed to it: name one with --model')];
   const { checks, model, status } = await checkModels(target, ports);
   if (model === null) {
     if (keyStatuses.has(status ?? 0)) return checks.map((check) => ({ ...check, id: 'key' }));
     return [...checks, skipped('answers', 'no model is known: name one with --model')];
   }
   const main = await checkProtocol(model, target, ports);
-  const both = target.triesResponses && main.dialect !== null && main.dialect !== 'responses';
-  return [...checks, ...main.checks, ...(both ? await checkResponses(model, target, ports) : [])];
+  const isChat = main.dialect !== null && main.dialect !== 'responses';
+  // The demo has Chat Completions only.
+  const both = isChat && target.responses !== 'left_out' && !isDemo(target);
+  const question = { text: shortText, maxOutputTokens: shortCap };
+  return [...checks, ...main.checks, ...(both ? await checkResponses(question, model, target, ports) : [])];
 }
 
 /** The checks of one protocol. */
@@ -56,10 +58,12 @@ async function checkProtocol(model: string, target: Target, ports: DoctorPorts):
   const { asked } = whole;
   const { dialect } = asked;
   if (whole.read === null) return { checks: whole.checks, dialect };
+  const key = checkKey(whole.read, target);
+  if (key.status === 'fault') return { checks: [key, ...whole.checks], dialect: null };
   const stream = await askShortly(`${dialect}.stream`, model, true, asked, target, ports);
   const checks = [
-    checkKey(whole.read, target),
-    ...(await checkWrongKey(model, asked, ports)),
+    key,
+    ...(await checkWrongKey(model, asked, target, ports)),
     ...whole.checks,
     ...stream.checks,
     ...checkUsage(`${dialect}.usage`, { whole: whole.read, stream: stream.read }, stream.asked),
@@ -68,19 +72,6 @@ async function checkProtocol(model: string, target: Target, ports: DoctorPorts):
     ...(isDemo(target) ? [] : [await checkUnknownModel(`${dialect}.unknown_model`, asked, ports)]),
   ];
   return { checks, dialect };
-}
-
-/** Tests the Responses API beside another protocol, if the upstream has it. */
-async function checkResponses(model: string, target: Target, ports: DoctorPorts): Promise<readonly Check[]> {
-  const asked: Asked = { dialect: 'responses', source: { ...target.source, dialect: dialects.responses } };
-  const stream = await askShortly('responses.stream', model, true, asked, target, ports);
-  const status = stream.refused?.status ?? null;
-  if (status !== null && noResponses.has(status))
-    return [skipped('responses.stream', `there is no Responses API at this URL (status ${status})`)];
-  const whole = await askShortly('responses.whole', model, false, asked, target, ports);
-  const usage = checkUsage('responses.usage', { whole: whole.read, stream: stream.read }, asked);
-  const length = whole.read === null ? [] : [await checkLength('responses.length', model, asked, ports)];
-  return [...whole.checks, ...stream.checks, ...usage, ...length];
 }
 
 async function askShortly(
@@ -92,8 +83,4 @@ async function askShortly(
   ports: DoctorPorts,
 ): Promise<CheckedAnswer> {
   return checkAnswer(id, { model, text: shortText, stream, maxOutputTokens: shortCap }, asked, target, ports);
-}
-
-function isDemo({ url }: Target): boolean {
-  return url.protocol === 'demo:';
 }

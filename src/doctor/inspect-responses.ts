@@ -1,5 +1,6 @@
 import { isPlainObject, parseJson } from '../shared/parse-json.ts';
 import type { SseEvent } from '../protocol/sse.ts';
+import { readEvents } from './inspect-chat.ts';
 import { listNames, mendedRule } from './rules.ts';
 import type { BrokenRule } from './rules.ts';
 
@@ -14,7 +15,9 @@ interface TypedEvent {
 
 const terminal = new Set(['response.completed', 'response.incomplete', 'response.failed']);
 
-/** What opens an item or part, and what has to close it. */
+const textDelta = 'response.output_text.delta';
+
+/** What opens an item or part, and what has to close it; an answer without text, such as thoughts alone, may have none. */
 const pairs = [
   ['response.output_item.added', 'response.output_item.done'],
   ['response.content_part.added', 'response.content_part.done'],
@@ -49,6 +52,7 @@ export function inspectResponsesStream(events: readonly SseEvent[]): readonly Br
   const types = typed.map(({ type }) => type);
   const last = types.findIndex((type) => terminal.has(type));
   const isFinished = last !== -1 && types[last] !== 'response.failed';
+  const hasText = types.includes(textDelta);
   return [
     ...mendedRule('first_event', types[0] !== 'response.created', 'the first event is not response.created'),
     ...mendedRule(
@@ -69,7 +73,10 @@ export function inspectResponsesStream(events: readonly SseEvent[]): readonly Br
     ...mendedRule(
       'unclosed_item',
       isFinished &&
-        pairs.some(([open, close]) => count(types, open) === 0 || count(types, open) !== count(types, close)),
+        pairs.some(([open, close]) => {
+          const opened = count(types, open);
+          return opened !== count(types, close) || (hasText && opened === 0);
+        }),
       'an item or a part is not opened and closed once',
     ),
     ...mendedRule(
@@ -81,6 +88,15 @@ export function inspectResponsesStream(events: readonly SseEvent[]): readonly Br
       typed.flatMap(({ frame }) => (isPlainObject(frame['response']) ? [frame['response']] : [])),
     ),
   ];
+}
+
+/** Whether a body has anything of the Responses API: a typed event, or a response object. */
+export function isOfResponses(bytes: Uint8Array): boolean {
+  const whole = parseJson(new TextDecoder().decode(bytes));
+  if (isPlainObject(whole)) return whole['object'] === 'response';
+  return readEvents(bytes)
+    .flatMap(readTyped)
+    .some(({ type }) => type === 'error' || type.startsWith('response.'));
 }
 
 /** Finds what a whole response object lacks. */
@@ -127,7 +143,7 @@ function isSameText(typed: readonly TypedEvent[]): boolean {
       .filter((event) => event.type === type)
       .map(({ frame }) => (typeof frame[key] === 'string' ? frame[key] : ''))
       .join('');
-  const said = all('response.output_text.delta', 'delta');
+  const said = all(textDelta, 'delta');
   const final = typed.find(({ type }) => terminal.has(type))?.frame['response'];
   return all('response.output_text.done', 'text') === said && textOf(final) === said;
 }

@@ -6,6 +6,7 @@ import { fault, ok, warning } from './report.ts';
 import type { Check } from './report.ts';
 import { mendedRule } from './rules.ts';
 import type { BrokenRule } from './rules.ts';
+import { hideSecrets } from './without-secrets.ts';
 import { describeAnswer } from './words.ts';
 
 /** From which duration on, in milliseconds, text that all arrives at the end shows that something holds it back. */
@@ -22,13 +23,13 @@ export function judgeAnswer(id: string, read: ReadAnswer, asked: Asked): readonl
   const { ending, totalMs } = read;
   const inspected = inspect(read, asked.dialect);
   if (ending.kind === 'failed') {
-    const found = [...inspected, ...engineRules(read), failureRule(read, ending.failure, asked)];
+    const found = [...inspected, ...engineRules(read, asked), failureRule(read, ending.failure, asked)];
     const chars = read.deltas.join('').length;
     const detail =
       chars === 0 ? 'the answer fails before any text' : `the answer fails after ${chars} characters of text`;
     return [fault(id, detail, null, totalMs), ...found.map((rule) => checkOf(id, rule))];
   }
-  const found = [...inspected, ...engineRules(read), ...finishedRules(read, asked)];
+  const found = [...inspected, ...engineRules(read, asked), ...finishedRules(read, asked)];
   return [mainCheck(id, read), ...found.map((rule) => checkOf(id, rule))];
 }
 
@@ -56,7 +57,10 @@ function inspect({ bytes, contentType, terms }: ReadAnswer, dialect: string): re
 }
 
 /** The violations that the gateway's reader noted and that an answer may survive. */
-function engineRules({ violations, terms, contentType, ending }: ReadAnswer): readonly BrokenRule[] {
+function engineRules(
+  { violations, terms, contentType, ending }: ReadAnswer,
+  { source }: Asked,
+): readonly BrokenRule[] {
   const isRead =
     contentType.startsWith('text/event-stream') || contentType.includes('json') || contentType === '';
   const wanted = terms.streamAsked ? 'text/event-stream' : 'application/json';
@@ -64,7 +68,7 @@ function engineRules({ violations, terms, contentType, ending }: ReadAnswer): re
     ...mendedRule(
       'wrong_content_type',
       violations.has('wrong_content_type') && (isRead || ending.kind === 'finished'),
-      `the content type is ${contentType === '' ? 'missing' : typeOf(contentType)}, not ${wanted}`,
+      `the content type is ${contentType === '' ? 'missing' : typeOf(hideSecrets(contentType, source.secrets().keys))}, not ${wanted}`,
     ),
     ...mendedRule(
       'duplicate_terminal',

@@ -25,7 +25,7 @@ export function failureRule(read: ReadAnswer, failed: Failure, asked: Asked): Br
   if (unknown !== null)
     return faultRule(
       'unknown_finish_reason',
-      `the finish reason ${quote(unknown)} is not in the gateway's table`,
+      `the finish reason ${quote(unknown, asked.source)} is not in the gateway's table`,
       'Report it to textgate: the answer fails, because it may not be complete.',
     );
   if (kind === 'broken')

@@ -12,14 +12,26 @@ export interface Target {
   /** How the gateway calls it. */
   readonly source: ModelSource;
   readonly dialect: DialectName;
-  /** Whether the Responses API is tested, too, if the upstream has it. */
-  readonly triesResponses: boolean;
+  /** Whether `apiKey` is set: further headers may hold a key, or none. */
+  readonly hasApiKey: boolean;
+  /** Whether a model may be asked: passthrough paths alone need none. */
+  readonly hasModels: boolean;
+  /**
+   * Whether the Responses API is tested beside `dialect`: if the config names it, or for finding out whether the upstream
+   * has it.
+   */
+  readonly responses: 'named' | 'looked_for' | 'left_out';
   /** The model to ask; `null` for the first one in the upstream's list. */
   readonly model: string | null;
   /** The names that the config's routes have for its models. */
   readonly routed: readonly string[];
   /** Patterns of the listed models that are offered. */
   readonly allow: readonly string[];
+}
+
+/** Whether a target is the built-in demo: it has neither a connection nor keys, and answers for any model. */
+export function isDemo({ url }: Pick<Target, 'url'>): boolean {
+  return url.protocol === 'demo:';
 }
 
 /** What an examination needs of the outside. */

@@ -1,3 +1,4 @@
+import { wordsOfSecret } from '../protocol/upstream/words/sanitise.ts';
 import type { UpstreamReport } from './report.ts';
 
 /** The shortest text that is masked, in characters: a shorter one would mask parts of words. */
@@ -7,19 +8,37 @@ const mask = '(hidden)';
 
 /**
  * Masks an upstream's key and header values wherever they stand in its report: an upstream chooses the names of its
- * models and finish reasons, and might quote what it was sent.
+ * models and finish reasons, and might quote what it was sent. A text that is cut has to be masked before, by
+ * `hideSecrets`: the beginning of a secret is not recognised as one.
  */
 export function withoutSecrets(report: UpstreamReport, secrets: readonly string[]): UpstreamReport {
-  const hidden = secrets.filter((secret) => secret.length >= leastSecretChars);
-  const clean = (text: string): string =>
-    hidden.reduce((cleaned: string, secret) => cleaned.replaceAll(secret, mask), text);
   return {
     ...report,
-    url: clean(report.url),
+    url: hideSecrets(report.url, secrets),
     checks: report.checks.map((check) => ({
       ...check,
-      detail: clean(check.detail),
-      advice: check.advice === null ? null : clean(check.advice),
+      detail: hideSecrets(check.detail, secrets),
+      advice: check.advice === null ? null : hideSecrets(check.advice, secrets),
     })),
   };
+}
+
+/**
+ * Masks secrets in a text: as they are, in another case, as in a media type, and encoded, as in a path. A header's value
+ * such as `Bearer KEY` is also masked without its scheme.
+ */
+export function hideSecrets(text: string, secrets: readonly string[]): string {
+  const forms = secrets
+    .flatMap(wordsOfSecret)
+    .flatMap((secret) => [secret, encodeURIComponent(secret.toWellFormed())])
+    .filter((secret) => secret.length >= leastSecretChars)
+    // The longest first: of a secret that begins with another one, the rest would be left.
+    .toSorted((a, b) => b.length - a.length);
+  if (forms.length === 0) return text;
+  return text.replaceAll(new RegExp(forms.map(escapeForm).join('|'), 'gi'), mask);
+}
+
+/** The pattern of a text that stands for itself. */
+function escapeForm(form: string): string {
+  return form.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`);
 }

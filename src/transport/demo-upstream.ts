@@ -36,10 +36,12 @@ function answerCall(
   deadlines: Deadlines,
   clock: Clock,
 ): UpstreamAnswer {
+  // Read before the queue is made: a body that can't be read must not leave its deadlines behind.
+  const pieces = piecesOf(call);
   const interrupt = (): void => queue.stop({ kind: 'fault', fault: 'interrupted' });
   const queue = new BodyQueue(clock, deadlines, () => signal.removeEventListener('abort', interrupt));
   signal.addEventListener('abort', interrupt, { once: true });
-  play(piecesOf(call), queue, clock);
+  play(pieces, queue, clock);
   return {
     kind: 'answer',
     status: 200,

@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:tls';
 import type { TLSSocket } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { runDoctor } from '../../src/cli/doctor.ts';
 import { notFound, playProvider, sendEvents, wholeBody } from '../support/examine.ts';
 import type { AskedBody } from '../support/examine.ts';
 import { chatFrames, sendJson, startUpstream } from '../support/scripted-upstream.ts';
@@ -130,6 +131,26 @@ models: { from: own }
     expect(stdout).toMatch(/\n1 upstream: 1 ok/);
   });
 
+  test('checks the built-in demo by its URL, and ends', async () => {
+    const { code, stdout, stderr } = await run(['demo:']);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(/\n1 upstream: 1 ok/);
+  });
+
+  test('exits with 3 if it fails itself, which is neither a fault of an upstream nor wrong usage', async () => {
+    const printed = vi.spyOn(console, 'error').mockImplementation(() => {});
+    const codeBefore = process.exitCode;
+    onTestFinished(() => {
+      printed.mockRestore();
+      process.exitCode = codeBefore;
+    });
+    await runDoctor('demo:', {}, () => {
+      throw new Error('a defect');
+    });
+    expect(process.exitCode).toBe(3);
+    expect(printed.mock.calls).toEqual([['textgate: a defect']]);
+  });
+
   test('accepts a certificate of a known authority, and warns before it ends', async () => {
     playProvider(upstream);
     const server = await startTlsServer((request, response) => {
@@ -174,6 +195,7 @@ describe('wrong usage exits with 2 and one line', () => {
       /Allowed choices are chat/,
     ],
     ['a time limit without a unit', ['--timeout', '5'], /a duration such as 30s/],
+    ['a dialect that the demo has not', ['demo:', '--dialect', 'gemini'], /--dialect: the built-in demo/],
     ['a URL that is none', ['nowhere'], /the URL: expected an address/],
     ['a link-local URL', ['http://169.254.169.254/v1'], /the URL: a link-local address/],
     [

@@ -79,6 +79,10 @@ const upstream = fc.record(
   { requiredKeys: ['url'] },
 );
 
+/** The built-in demo has Chat Completions only. */
+const isUsable = ({ url, dialects = [] }: { url: string; dialects?: readonly string[] }): boolean =>
+  url !== 'demo:' || !dialects.includes('gemini');
+
 const route = fc.record(
   { upstream: fc.constant('mine'), model: text, weight: count },
   { requiredKeys: ['upstream', 'model'] },
@@ -114,7 +118,7 @@ const configs = fc.record(
     limits: fc.record({ queueWait: duration, lowBalance: usd, concurrency: count }, { requiredKeys: [] }),
     compatibility: fc.record({ responsesDone: fc.boolean() }),
     keys: fc.dictionary(fc.constantFrom('bob', 'b$', 'e: e'), declaredKey, { maxKeys: 1 }),
-    upstreams: upstream.map((mine) => ({ mine, other: { url: 'http://127.0.0.1:1/v1' } })),
+    upstreams: upstream.filter(isUsable).map((mine) => ({ mine, other: { url: 'http://127.0.0.1:1/v1' } })),
     passthrough: fc.constantFrom(
       [],
       [

@@ -73,6 +73,14 @@ describe('the address of an upstream', () => {
   });
 });
 
+test('the built-in demo has no dialect but chat', () => {
+  expect(problemsWith({ url: 'demo:', dialects: ['chat'] })).toEqual([]);
+  for (const dialects of [['responses'], ['chat', 'responses'], ['gemini']])
+    expect(problemsWith({ url: 'demo:', dialects })).toEqual([
+      'upstreams.local.dialects: the built-in demo has Chat Completions only: leave it out',
+    ]);
+});
+
 describe('the headers of an upstream', () => {
   test.each([
     [{ 'x y': '1' }, 'a header name'],

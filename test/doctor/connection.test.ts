@@ -1,8 +1,9 @@
+import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { checkNamed, examineUrl, findings, playProvider, wholeBody } from '../support/examine.ts';
-import { sendJson, startUpstream } from '../support/scripted-upstream.ts';
+import { cut, sendJson, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startTlsServer } from '../support/tls-server.ts';
 
@@ -76,6 +77,7 @@ describe('the key', () => {
     });
     const report = await examineUrl(upstream.url, { upstream: { apiKey: 'a-key-for-tests' } });
     expect(checkNamed(report, 'key').status).toBe('fault');
+    expect(report.checks.at(-1)?.id).toBe('chat.whole.error_in_answer');
   });
 
   test('that is accepted, or not needed', async () => {
@@ -103,6 +105,49 @@ describe('a wrong key', () => {
     });
     const report = await examineWrongKey('a-key-for-tests');
     expect([checkNamed(report, 'wrong_key').status, report.status]).toEqual([expected, expected]);
+  });
+
+  test.each<[string, string, string]>([
+    [
+      'refused with an error under status 200 is a warning',
+      '{"error":{"message":"wrong","code":"invalid_api_key"}}',
+      'warning',
+    ],
+    ['answered with something else is not judged', '{"hello":1}', 'skipped'],
+    ['answered with an unknown finish reason is not judged', wholeBody('Hi', 'banana'), 'skipped'],
+  ])('that is %s', async (_name, body, expected) => {
+    playProvider(upstream, {
+      whole: (response) => {
+        const isWrong = upstream.seen.at(-1)?.headers.authorization !== 'Bearer a-key-for-tests';
+        sendJson(response, 200, isWrong ? body : wholeBody());
+      },
+    });
+    expect(checkNamed(await examineWrongKey('a-key-for-tests'), 'wrong_key').status).toBe(expected);
+  });
+
+  test.each([{ 'x-my-key': 'a-key-for-tests' }, { 'x-title': 'my app' }])(
+    'is not tried where only headers are set, which may hold a key: %j',
+    async (headers) => {
+      playProvider(upstream);
+      const report = await examineUrl(upstream.url, { upstream: { headers }, triesWrongKey: true });
+      expect(findings(report)).toEqual([]);
+      expect(checkNamed(report, 'wrong_key')).toMatchObject({
+        status: 'skipped',
+        detail: 'upstreams.mine.apiKey is not set',
+      });
+      expect(checkNamed(report, 'key').detail).toMatch(
+        /^none is set, and none is required beside the headers/,
+      );
+    },
+  );
+
+  test('is not tried at the built-in demo', async () => {
+    const report = await examineUrl('demo:', {
+      upstream: { apiKey: 'a-key-for-tests' },
+      triesWrongKey: true,
+    });
+    expect(findings(report)).toEqual([]);
+    expect(checkNamed(report, 'wrong_key').status).toBe('skipped');
   });
 
   test('is not tried at an upstream without a key, nor unless that is wanted', async () => {
@@ -149,6 +194,73 @@ describe('the models', () => {
     expect(checkNamed(report, 'models').detail).toBe("2 models listed; the first one is asked: 'tiny'");
     const empty = await examineUrl(upstream.url, { models: { from: 'mine', allow: ['none'] } });
     expect(checkNamed(empty, 'models').detail).toMatch(/none of them allowed/);
+  });
+
+  test.each<[string, (response: ServerResponse) => void, RegExp, RegExp]>([
+    [
+      'stalls',
+      (response) => void response.writeHead(200).write('{"data":['),
+      /no answer within 0\.3 s$/,
+      /load of the server/,
+    ],
+    [
+      'breaks off',
+      (response) => {
+        response.writeHead(200).write('{"data":[');
+        setTimeout(() => cut(response, 'rst'), 20);
+      },
+      /the connection broke in the middle of the answer$/,
+      /proxies/,
+    ],
+    [
+      'is over 1 MiB',
+      (response) =>
+        sendJson(response, 200, JSON.stringify({ data: [{ id: 'tiny' }], x: 'x'.repeat(1_100_000) })),
+      /v1\/models: the list is over 1 MiB, and is not read$/,
+      /Name the models/,
+    ],
+    [
+      'is something else',
+      (response) => sendJson(response, 200, '{"hello":1}'),
+      /the answer is not a list of models$/,
+      /path of/,
+    ],
+  ])('a list that %s is a fault with that cause', async (_name, models, detail, advice) => {
+    playProvider(upstream, { models });
+    const report = await examineUrl(upstream.url, { callMs: 300 });
+    expect(findings(report)).toEqual([{ id: 'models', status: 'fault' }]);
+    expect(checkNamed(report, 'models').detail).toMatch(detail);
+    expect(checkNamed(report, 'models').advice).toMatch(advice);
+  });
+
+  test('an error status of the list counts although its body stalls', async () => {
+    playProvider(upstream, {
+      models: (response) => void response.writeHead(401, { 'content-length': '9' }).write('{'),
+    });
+    const report = await examineUrl(upstream.url, { callMs: 300 });
+    expect(findings(report)).toEqual([{ id: 'key', status: 'fault' }]);
+    expect(checkNamed(report, 'key').detail).toMatch(/an API key is required \(status 401\)$/);
+  });
+
+  test('an upstream that no model is routed to is only connected to, unless a model is named', async () => {
+    playProvider(upstream, { models: (response) => sendJson(response, 404, '{}') });
+    const settings = {
+      models: { small: { routes: [{ upstream: 'mine', model: 'tiny' }], free: true } },
+      passthrough: [{ path: '/tokenize', upstream: 'mine', free: true }],
+    };
+    const unrouted = { ...settings, models: {} };
+    upstream.seen.splice(0);
+    const report = await examineUrl(upstream.url, unrouted);
+    expect(report.checks.map(({ id, status }) => [id, status])).toEqual([
+      ['address', 'ok'],
+      ['connection', 'ok'],
+      ['tls', 'skipped'],
+      ['answers', 'skipped'],
+    ]);
+    expect(upstream.seen).toEqual([]);
+    expect(report.status).toBe('ok');
+    for (const asked of [settings, { ...unrouted, model: 'tiny' }])
+      expect(checkNamed(await examineUrl(upstream.url, asked), 'chat.stream').status).toBe('ok');
   });
 
   test('an empty list is a warning', async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createResponsesStreamWriter } from '../../src/protocol/responses/write-stream.ts';
 import { createResponsesResultWriter } from '../../src/protocol/responses/write-result.ts';
 import { identity, noExtras, plainUsage } from '../support/answers.ts';
-import { checkNamed, examineUrl, findings, playProvider, sendEvents } from '../support/examine.ts';
+import { checkNamed, examineUrl, findings, playProvider, sendEvents, wholeBody } from '../support/examine.ts';
 import { cut, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 
@@ -53,6 +53,47 @@ describe('the Responses API is tested beside Chat Completions', () => {
       status: 'skipped',
       detail: 'there is no Responses API at this URL (status 404)',
     });
+  });
+
+  test.each<[string, number, string, RegExp]>([
+    [
+      'an error under status 200',
+      200,
+      '{"error":"Unexpected endpoint or method. (POST /v1/responses)"}',
+      /status 200 with another body/,
+    ],
+    ['a Chat Completions answer', 200, wholeBody(), /status 200 with another body/],
+    ['status 400', 400, '{"error":{"message":"no"}}', /status 400/],
+    ['status 500', 500, 'oops', /status 500/],
+  ])('and skipped at a server that answers unknown paths with %s', async (_name, status, answer, detail) => {
+    playProvider(upstream, { elsewhere: (response) => sendJson(response, status, answer) });
+    upstream.seen.splice(0);
+    const report = await examineUrl(upstream.url, { triesResponses: true });
+    expect(findings(report)).toEqual([]);
+    expect(checkNamed(report, 'responses.stream').status).toBe('skipped');
+    expect(checkNamed(report, 'responses.stream').detail).toMatch(detail);
+    expect(upstream.seen.at(-1)?.path).toBe('/v1/responses');
+    expect(upstream.seen.filter(({ path }) => path === '/v1/responses')).toHaveLength(1);
+    const named = await examineUrl(upstream.url, { upstream: { dialects: ['chat', 'responses'] } });
+    expect(named.status).toBe('fault');
+  });
+
+  test('and skipped at a server that does not answer it at all', async () => {
+    playProvider(upstream, { elsewhere: (response) => cut(response, 'rst') });
+    const report = await examineUrl(upstream.url, { triesResponses: true });
+    expect(findings(report)).toEqual([]);
+    expect(checkNamed(report, 'responses.stream').detail).toMatch(/no answer/);
+  });
+
+  test('but examined if its only event is an error', async () => {
+    const report = await examineResponses(event('error', { error }));
+    expect(checkNamed(report, 'responses.stream.error_in_answer').status).toBe('fault');
+  });
+
+  test('and skipped at the built-in demo, which has Chat Completions only', async () => {
+    const report = await examineUrl('demo:', { triesResponses: true });
+    expect(findings(report)).toEqual([]);
+    expect(report.checks.map(({ id }) => id).join(' ')).not.toMatch(/responses/);
   });
 
   test('only if the config names it', async () => {
@@ -143,6 +184,31 @@ describe('a fault of a Responses stream is named', () => {
     const report = await examineResponses(stream);
     expect(checkNamed(report, `responses.stream.${rule}`).status).toBe('warning');
     expect(report.status).toBe('warning');
+  });
+
+  test('an answer that was cut within its thoughts has no finding but the missing text', async () => {
+    const item = { type: 'reasoning', id: 'rs_1', summary: [] };
+    const [created = ''] = events;
+    const { response } = JSON.parse(created.slice(created.indexOf('{'))) as { response: object };
+    const cutOff = {
+      ...response,
+      status: 'incomplete',
+      incomplete_details: { reason: 'max_output_tokens' },
+      output: [item],
+    };
+    const thoughts = [
+      event('response.created', { sequence_number: 0, response }),
+      event('response.output_item.added', { sequence_number: 1, output_index: 0, item }),
+      event('response.output_item.done', { sequence_number: 2, output_index: 0, item }),
+      event('response.incomplete', { sequence_number: 3, response: cutOff }),
+    ];
+    const only = (stream: readonly string[]) =>
+      examineResponses(stream.join('')).then((report) =>
+        findings(report).filter(({ id }) => id.startsWith('responses.stream.')),
+      );
+    expect(await only(thoughts)).toEqual([]);
+    const unclosed = thoughts.map((text) => text.replaceAll('output_item.done', 'output_item.other'));
+    expect(await only(unclosed)).toEqual([{ id: 'responses.stream.unclosed_item', status: 'warning' }]);
   });
 
   test('a whole answer without its fields is a warning', async () => {

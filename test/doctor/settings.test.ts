@@ -113,6 +113,39 @@ describe('a model that does not exist', () => {
   });
 });
 
+describe('an error under status 200 for a model that does not exist', () => {
+  test.each<[string, string, string, string]>([
+    [
+      'is ok if it refuses the request',
+      '{"error":{"message":"no","code":"invalid_request_error"}}',
+      'ok',
+      'refused with an error under status 200',
+    ],
+    [
+      'is a warning if it does not say why',
+      '{"error":{"message":"no"}}',
+      'warning',
+      'a model that does not exist is refused with an error under status 200, not 404',
+    ],
+    [
+      'is not judged if the upstream is busy',
+      '{"error":{"message":"no","code":429}}',
+      'skipped',
+      'the upstream is busy (an error under status 200)',
+    ],
+    [
+      'is not judged if there is none',
+      '{"hello":1}',
+      'skipped',
+      'the answer fails without an error of the server',
+    ],
+  ])('%s', async (_name, body, status, detail) => {
+    playProvider(upstream, { unknown: (response) => sendJson(response, 200, body) });
+    const report = await examineUrl(upstream.url);
+    expect(checkNamed(report, 'chat.unknown_model')).toMatchObject({ status, detail });
+  });
+});
+
 test('a busy upstream is not judged by a model that does not exist', async () => {
   playProvider(upstream, { unknown: (response) => sendJson(response, 429, notFound) });
   expect(checkNamed(await examineUrl(upstream.url), 'chat.unknown_model').status).toBe('skipped');

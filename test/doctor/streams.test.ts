@@ -267,6 +267,7 @@ describe('what the gateway mends is a warning', () => {
     const read = {
       kind: 'read',
       contentType: 'text/event-stream',
+      status: 200,
       bytes: Buffer.from(good),
       terms: {
         contentType: 'text/event-stream',

@@ -10,6 +10,7 @@ import { chatFrames, sendJson } from './scripted-upstream.ts';
 interface ExamineSettings {
   readonly upstream?: object;
   readonly models?: object;
+  readonly passthrough?: readonly object[];
   readonly model?: string;
   readonly callMs?: number;
   readonly triesResponses?: boolean;
@@ -19,7 +20,8 @@ interface ExamineSettings {
 /** Examines one upstream at a URL as `textgate doctor` does, with a config in which it is named `mine`. */
 export async function examineUrl(url: string, settings: ExamineSettings = {}): Promise<UpstreamReport> {
   const { upstream = {}, models = { from: 'mine' }, model = null, callMs = 10_000 } = settings;
-  const config = checkConfig({ upstreams: { mine: { url, ...upstream } }, models }, 'the test');
+  const { passthrough = [] } = settings;
+  const config = checkConfig({ upstreams: { mine: { url, ...upstream } }, models, passthrough }, 'the test');
   const reports = examineUpstreams(config, {
     model,
     callMs,

@@ -116,4 +116,8 @@ export const upstream = z
     message:
       "a link-local address, where clouds serve a machine's credentials: set allowLinkLocal: true to allow it",
   })
+  .refine(({ url, dialects }) => url.protocol !== 'demo:' || dialects.every((name) => name === 'chat'), {
+    path: ['dialects'],
+    message: 'the built-in demo has Chat Completions only: leave it out',
+  })
   .meta({ examples: [{ url: 'http://127.0.0.1:8000/v1' }] });

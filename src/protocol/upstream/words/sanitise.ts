@@ -79,12 +79,15 @@ function tidy(text: string): string {
     : plain.slice(0, Math.max(0, plain.lastIndexOf(' ', plain.length - droppedChars)));
 }
 
+/** A secret, and its words but the first one of several: that is the scheme, such as `Bearer`. */
+export function wordsOfSecret(secret: string): readonly string[] {
+  return [secret, ...secret.split(/\s+/).slice(1)];
+}
+
 /** A known secret: as a whole, or a long part of it. */
 function findSecret(message: string, secret: string): readonly Span[] {
   const mark: Mark = '[key]';
-  // The first word of several is the scheme, such as `Bearer`.
-  const parts = [secret, ...secret.split(/\s+/).slice(1)];
-  const spans = parts.flatMap((part) => findWhole(message, part, mark));
+  const spans = wordsOfSecret(secret).flatMap((part) => findWhole(message, part, mark));
   const folded = foldMessage(message);
   for (const [start, end] of findSharedRuns(folded.units, minSecretRun, foldMessage(secret).units)) {
     const first = folded.origins[start] ?? 0;
