@@ -1,5 +1,7 @@
 import { readVariable } from '../config/environment.ts';
 import { checkConfig, environmentConfig, loadConfigFile } from '../config/load.ts';
+import { writePath } from '../config/problem.ts';
+import { describeUnset } from '../config/quotable.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
 import { examineUpstreams } from '../composition/doctor.ts';
@@ -89,7 +91,7 @@ function readKey({ key, keyEnv }: DoctorOptions): string | undefined {
   if (keyEnv === undefined) return key;
   if (key !== undefined) throw new Error('give either --key or --key-env');
   const found = readVariable(process.env, keyEnv);
-  if (found === undefined) throw new Error(`the environment variable ${keyEnv} is not set`);
+  if (found === undefined) throw new Error(`--key-env: ${describeUnset(keyEnv, process.env)}`);
   return found;
 }
 
@@ -102,9 +104,9 @@ function urlConfig(url: string, options: DoctorOptions): Config {
     return checkConfig({ upstreams: { [name]: upstream }, models: { from: name } }, 'the command line');
   } catch (error) {
     const named = describeError(error)
-      .replaceAll(`upstreams.${name}.url`, optionNames.url)
-      .replaceAll(`upstreams.${name}.apiKey`, optionNames.apiKey)
-      .replaceAll(`upstreams.${name}.dialects`, '--dialect');
+      .replaceAll(writePath(['upstreams', name, 'url']), optionNames.url)
+      .replaceAll(writePath(['upstreams', name, 'apiKey']), optionNames.apiKey)
+      .replaceAll(writePath(['upstreams', name, 'dialects']), '--dialect');
     throw new Error(named, { cause: error });
   }
 }

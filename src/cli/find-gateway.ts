@@ -19,7 +19,7 @@ export async function findAdminListener(configFile?: string): Promise<AdminListe
   const { env } = process;
   const token = readVariable(env, 'TEXTGATE_ADMIN_TOKEN') ?? null;
   const url = readVariable(env, 'TEXTGATE_ADMIN_URL');
-  if (configFile === undefined && url !== undefined) return { url: url.replace(/\/+$/, ''), token };
+  if (configFile === undefined && url !== undefined) return { url: checkedUrl(url), token };
   const file = configFile ?? readVariable(env, 'TEXTGATE_CONFIG');
   if (file === undefined) {
     const host = readVariable(env, 'TEXTGATE_ADMIN_HOST') ?? defaultHost;
@@ -38,7 +38,21 @@ export async function findGateway(): Promise<{ readonly url: string; readonly to
     throw new Error(
       `no admin token: set TEXTGATE_ADMIN_TOKEN, or run this command in the folder with ${adminTokenFile}`,
     );
+  // It could not be sent in a header, and the call would fail as if there were no gateway.
+  if (!/^[\x21-\x7e]+$/.test(found))
+    throw new Error(
+      `the admin token in ${token === null ? adminTokenFile : 'TEXTGATE_ADMIN_TOKEN'} is not valid: expected printable ASCII without blanks`,
+    );
   return { url, token: found };
+}
+
+/** The address in `TEXTGATE_ADMIN_URL`, without slashes at its end. Throws if it is none; it is not quoted. */
+function checkedUrl(text: string): string {
+  const { protocol } = URL.parse(text) ?? {};
+  if (protocol === 'http:' || protocol === 'https:') return text.replace(/\/+$/, '');
+  throw new Error(
+    `TEXTGATE_ADMIN_URL: expected an address such as http://${defaultHost}:${defaultAdminPort}`,
+  );
 }
 
 function addressOf(host: string, port: number | string): string {

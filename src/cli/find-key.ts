@@ -1,7 +1,7 @@
 import { nearestName } from '../shared/nearest-name.ts';
 import { AdminRefusal, callAdmin, readList } from './admin-client.ts';
 
-/** Among how many keys a name is searched; with more, commands need the id. */
+/** Among how many keys a name is searched; with as many, older ones may have it, too, and commands need the id. */
 const maxSearchedKeys = 10_000;
 
 /** What a key is found by. */
@@ -18,23 +18,27 @@ export function keyPath(id: string): string {
 
 /**
  * The id of the key that has this id, or else this name. Throws if no key has it, with the nearest name, and if several
- * keys have the name, with their ids: a command must not choose whose balance it changes.
+ * keys have the name, or may have it because there are too many keys, with their ids: a command must not choose whose
+ * balance it changes.
  */
 export async function findKeyId(idOrName: string): Promise<string> {
   if (await hasKey(idOrName)) return idOrName;
   const keys = (await readList('/admin/keys', '', maxSearchedKeys)) as NamedKey[];
   const named = keys.filter(({ name }) => name === idOrName);
   const [only, another] = named;
-  if (only !== undefined && another === undefined) return only.id;
-  if (only !== undefined)
-    throw new Error(
-      `${named.length} keys are named ${idOrName}; give the id of one of them: ${named.map(describeKey).join(', ')}`,
-    );
+  const isComplete = keys.length < maxSearchedKeys;
+  if (only !== undefined && another === undefined && isComplete) return only.id;
+  if (only !== undefined) {
+    const found = isComplete
+      ? `${named.length} keys are named ${idOrName}`
+      : `only the newest ${maxSearchedKeys} keys were searched, and older ones may be named ${idOrName}, too`;
+    throw new Error(`${found}; give the id of one of them: ${named.map(describeKey).join(', ')}`);
+  }
   const nearest = nearestName(
     idOrName,
     keys.flatMap(({ id, name }) => [name, id]),
   );
-  const searched = keys.length < maxSearchedKeys ? '' : ` among the newest ${maxSearchedKeys}`;
+  const searched = isComplete ? '' : ` among the newest ${maxSearchedKeys}`;
   throw new Error(
     `no key${searched} has the id or name ${idOrName}${nearest === null ? '' : `; did you mean ${nearest}?`}`,
   );

@@ -9,6 +9,7 @@ import { addKeysCommands } from './commands/keys.ts';
 import { addRecordsCommands } from './commands/records.ts';
 import { addRequestCommands } from './commands/requests.ts';
 import { addServeCommand } from './commands/serve.ts';
+import { isServing } from './early-signals.ts';
 
 const examples = `
 Examples:
@@ -17,14 +18,10 @@ Examples:
   textgate serve --config textgate.yaml
 `;
 
-/** The options of `textgate` itself; any other option without a command belongs to `serve`. */
-const ownOptions = new Set(['-h', '--help', '-V', '--version']);
-
 /** Runs `textgate` with its arguments. The process's exit code says how it ended. */
 export async function runProgram(args: readonly string[]): Promise<void> {
-  const [first = ''] = args;
-  const isServing = first.startsWith('-') && !ownOptions.has(first);
-  await createProgram().parseAsync(isServing ? ['serve', ...args] : args, { from: 'user' });
+  const isWithoutCommand = isServing(args) && args[0] !== 'serve';
+  await createProgram().parseAsync(isWithoutCommand ? ['serve', ...args] : args, { from: 'user' });
 }
 
 /** The `textgate` command. Its actions load their code when they run, so that `--help` and `--version` are quick. */

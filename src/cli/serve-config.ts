@@ -1,20 +1,17 @@
 import { readVariable } from '../config/environment.ts';
 import type { Environment } from '../config/environment.ts';
-import { listenerConflicts } from '../config/listener-conflicts.ts';
+import type { ListenerOptions } from '../config/listener-settings.ts';
 import { ConfigError, environmentConfig, loadConfigFile } from '../config/load.ts';
+import { describeUnset } from '../config/quotable.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
 
 /** The options of `serve`, as commander names them. */
-export interface ServeOptions {
+export interface ServeOptions extends ListenerOptions {
   readonly config?: string;
   readonly upstream?: string;
   /** The name of the variable with the upstream's key. */
   readonly upstreamKeyEnv?: string;
-  readonly host?: string;
-  readonly port?: number;
-  readonly adminHost?: string;
-  readonly adminPort?: number;
 }
 
 /**
@@ -22,28 +19,16 @@ export interface ServeOptions {
  * instead of theirs. Throws `ConfigError`.
  */
 export function loadServeConfig(options: ServeOptions, environment: Environment): Config {
-  const { config: file, host, port, adminHost, adminPort } = options;
-  const config =
-    file === undefined
+  const { config: file } = options;
+  try {
+    return file === undefined
       ? configWithoutFile(options, environment)
-      : loadConfigFile(withoutUpstreamOptions(file, options), environment);
-  const chosen = {
-    ...config,
-    server: {
-      ...config.server,
-      ...(host === undefined ? {} : { host }),
-      ...(port === undefined ? {} : { port }),
-    },
-    admin: {
-      ...config.admin,
-      ...(adminHost === undefined ? {} : { host: adminHost }),
-      ...(adminPort === undefined ? {} : { port: adminPort }),
-    },
-  };
-  const [conflict] = listenerConflicts(chosen);
-  if (conflict !== undefined)
-    throw new ConfigError('the command line', [`--admin-port: ${conflict.message}`]);
-  return chosen;
+      : loadConfigFile(withoutUpstreamOptions(file, options), environment, options);
+  } catch (error) {
+    const isOfOptions =
+      error instanceof ConfigError && error.problems.every((problem) => problem.startsWith('--'));
+    throw isOfOptions ? new ConfigError('the command line', error.problems) : error;
+  }
 }
 
 /** How the settings of an upstream are named in messages: as the operator wrote them. */
@@ -68,18 +53,19 @@ function withoutUpstreamOptions(file: string, { upstream, upstreamKeyEnv }: Serv
   ]);
 }
 
-function configWithoutFile({ upstream, upstreamKeyEnv }: ServeOptions, environment: Environment): Config {
+function configWithoutFile(options: ServeOptions, environment: Environment): Config {
+  const { upstream, upstreamKeyEnv } = options;
   const key = upstreamKeyEnv === undefined ? undefined : readVariable(environment, upstreamKeyEnv);
   if (upstreamKeyEnv !== undefined && key === undefined)
     throw new ConfigError('the command line', [
-      `--upstream-key-env: the environment variable ${upstreamKeyEnv} is not set`,
+      `--upstream-key-env: ${describeUnset(upstreamKeyEnv, environment)}`,
     ]);
   const given = {
     ...(upstream === undefined ? {} : { TEXTGATE_UPSTREAM_URL: upstream }),
     ...(key === undefined ? {} : { TEXTGATE_UPSTREAM_API_KEY: key }),
   };
   try {
-    return environmentConfig({ ...environment, ...given });
+    return environmentConfig({ ...environment, ...given }, options);
   } catch (error) {
     if (!(error instanceof ConfigError) || upstream === undefined) throw error;
     const problems = error.problems.map((problem) => problem.replace('TEXTGATE_UPSTREAM_URL', '--upstream'));

@@ -10,6 +10,7 @@ import { openStandardStream } from '../telemetry/log-destination.ts';
 import type { LogDestination } from '../telemetry/log-destination.ts';
 import { describeError } from './describe-error.ts';
 import { describeStartError } from './describe-start-error.ts';
+import { stopEndingOnEarlySignal } from './early-signals.ts';
 import { loadServeConfig, settingNamesFor } from './serve-config.ts';
 import type { ServeOptions } from './serve-config.ts';
 import { reachable } from './reachable.ts';
@@ -18,7 +19,6 @@ import { endOnSignalOrFault } from './shutdown.ts';
 
 /** Starts the gateway, which then runs until a signal; exits with 1 if it can't start. */
 export async function serve(options: ServeOptions): Promise<void> {
-  for (const signal of endingSignals) process.once(signal, exitAtOnce);
   const stderr = openStandardStream(
     process.stderr,
     (lines) => `textgate: ${lines} lines of standard error were dropped\n`,
@@ -37,7 +37,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       settingNamesFor(options),
     );
     isShuttingDown = endOnSignalOrFault(gateway, stderr);
-    for (const signal of endingSignals) process.off(signal, exitAtOnce);
+    stopEndingOnEarlySignal();
     if (options.config !== undefined) reloadOnChange(gateway, options.config, options, stderr);
     const { url, adminUrl } = await gateway.listen();
     stderr.write(`${await greeting(gateway, { url, adminUrl, declared: Object.keys(config.keys) })}\n`);
@@ -50,14 +50,6 @@ export async function serve(options: ServeOptions): Promise<void> {
     await stderr.flush(lastLinesMs);
     process.exit(1);
   }
-}
-
-/** The signals that end the process. */
-const endingSignals = ['SIGTERM', 'SIGINT'] as const;
-
-/** Ends the process while there is no gateway yet, so that nothing has to be finished. */
-function exitAtOnce(): void {
-  process.exit(0);
 }
 
 function startFailure(error: unknown, config: Config | null, options: ServeOptions): string {

@@ -6,6 +6,7 @@ import { isGuessable, maxKeyLength, minKeyLength } from '../domain/keys/guessabl
 import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/compatibility.ts';
 import { hashKey } from '../shared/hash-key.ts';
 import { duration, instant, keyName, modelsOfKey, valueKinds } from '../shared/schema-values.ts';
+import { writeFreeName } from './quotable.ts';
 import { trueOrFalse, wholeNumber } from './schema/values.ts';
 
 /** The prefix of a key that is declared by its hash. */
@@ -23,16 +24,24 @@ export const declaredSecret = z
   .trim()
   .transform((text, context) => {
     const problem = findProblem(text);
-    if (problem === null)
-      return text.startsWith(hashPrefix) ? text.toLowerCase() : `${hashPrefix}${hashKey(text)}`;
+    if (problem === null) return isHash(text) ? text.toLowerCase() : `${hashPrefix}${hashKey(text)}`;
     context.issues.push({ code: 'custom', input: text, message: problem });
     return z.NEVER;
   })
   .register(valueKinds, { kind: 'key' });
 
+const expectedHash = `expected ${hashPrefix} and 64 hexadecimal digits`;
+
+/** Whether a text declares a key by its hash; the prefix may be written in capitals. */
+function isHash(text: string): boolean {
+  return text.toLowerCase().startsWith(hashPrefix);
+}
+
 /** Why a text can't be a key, in words that don't quote it; `null` if it can. */
 function findProblem(text: string): string | null {
-  if (text.startsWith(hashPrefix)) return findProblemOfHash(text.slice(hashPrefix.length).toLowerCase());
+  if (isHash(text)) return findProblemOfHash(text.slice(hashPrefix.length).toLowerCase());
+  // Taken as the text of a key, the hash would be the key, and the key that was hashed would not.
+  if (/^sha[-_]?256\W/i.test(text)) return expectedHash;
   if (text.length < minKeyLength)
     return `expected ${minKeyLength} characters or more: a shorter key can be guessed`;
   if (text.length > maxKeyLength) return `expected ${maxKeyLength} characters or less`;
@@ -45,7 +54,7 @@ function findProblem(text: string): string | null {
 }
 
 function findProblemOfHash(hash: string): string | null {
-  if (!/^[0-9a-f]{64}$/.test(hash)) return `expected ${hashPrefix} and 64 hexadecimal digits`;
+  if (!/^[0-9a-f]{64}$/.test(hash)) return expectedHash;
   return hashesOfNothing.has(hash) ? 'the hash of an empty text: was a variable not set?' : null;
 }
 
@@ -110,7 +119,7 @@ export const declaredKeys = z.record(keyName, declaredKey).superRefine((keys, co
       context.addIssue({
         code: 'custom',
         path: [name, 'key'],
-        message: `the same key as that of ${other}: each name needs a key of its own`,
+        message: `the same key as that of ${writeFreeName(other)}: each name needs a key of its own`,
       });
   }
 });

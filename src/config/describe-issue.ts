@@ -6,6 +6,7 @@ import { nearestName } from '../shared/nearest-name.ts';
 import type { ValueKind } from '../shared/schema-values.ts';
 import { whyNotDeclared } from './declared-keys.ts';
 import type { Problem } from './problem.ts';
+import { writeFreeName } from './quotable.ts';
 import { kindOf, knownKeys, schemaAt, unwrap } from './schema/schema-walk.ts';
 
 /** Describes an issue of the schema for the author of a config: its path, what is expected there, and what to write. */
@@ -39,20 +40,24 @@ function isOfValueItself({ code, path }: z.core.$ZodIssue): boolean {
   return code === 'invalid_type' && path.length === 0;
 }
 
-/** Without a blank after its colon, a value is a part of the key, which is not quoted then: it may be a secret. */
+/** What is wrong with an unknown key. Without a blank after its colon, or with another sign, a value is a part of the key. */
 function describeUnknownKey(path: readonly PropertyKey[], key: string, known: readonly string[]): Problem {
+  const here = [...path, key];
   const reason = whyNotDeclared(path, key);
-  if (reason !== null) return { path: [...path, key], message: reason };
-  const [name = '', value] = key.split(':', 2);
-  return value === undefined
-    ? { path: [...path, key], message: `unknown key${suggestion(key, known)}` }
-    : { path: [...path, `${name}:…`], message: 'unknown key: write a blank after the colon' };
+  if (reason !== null) return { path: here, message: reason };
+  if (key.includes(':')) return { path: here, message: 'unknown key: write a blank after the colon' };
+  const [first = '', rest] = key.split(/[= ]/, 2);
+  return rest !== undefined && known.includes(first)
+    ? { path: here, message: 'unknown key: write a colon and a blank before the value' }
+    : { path: here, message: `unknown key${suggestion(key, known)}` };
 }
 
 /** Suggests the most similar known name for an unknown one, or lists all known names. */
 export function suggestion(wrong: string, known: readonly string[]): string {
   const nearest = nearestName(wrong, known);
-  return nearest === null ? `; known names: ${known.join(', ')}` : `; did you mean '${nearest}'?`;
+  return nearest === null
+    ? `; known names: ${known.map(writeFreeName).join(', ')}`
+    : `; did you mean '${writeFreeName(nearest)}'?`;
 }
 
 /** What is expected where a text with a unit or a form of its own is wanted. */

@@ -1,8 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { schemaMessage } from '../shared/schema-messages.ts';
 import { declaredSecret } from './declared-keys.ts';
 import { readVariable } from './environment.ts';
 import type { Environment } from './environment.ts';
+import { isReference, unreplaced } from './file/environment-references.ts';
+import { readSecretFile } from './secret-file.ts';
 
 /** The name of the key that the environment declares. */
 const environmentKey = 'environment';
@@ -31,10 +32,19 @@ export function withEnvironmentKey(input: unknown, environment: Environment): Wi
   if (file === undefined) return { input, problems: [] };
   const inFile = (problem: string): WithEnvironmentKey => refuse('TEXTGATE_KEY_FILE', problem);
   try {
-    return declare(input, readFileSync(file, 'utf8'), inFile);
+    return declare(input, readSecretFile(file), inFile);
   } catch (error) {
     return inFile(error instanceof Error ? error.message : String(error));
   }
+}
+
+/** The variable from which the declared key at a path comes that is not in the file; `null` for any other path. */
+export function sourceOfKey(
+  [section, name, key]: readonly PropertyKey[],
+  environment: Environment,
+): string | null {
+  if (section !== 'keys' || name !== environmentKey || key !== 'key') return null;
+  return readVariable(environment, 'TEXTGATE_KEY') === undefined ? 'TEXTGATE_KEY_FILE' : 'TEXTGATE_KEY';
 }
 
 function declare(
@@ -42,6 +52,8 @@ function declare(
   text: string,
   refuse: (problem: string) => WithEnvironmentKey,
 ): WithEnvironmentKey {
+  // Its hash would be stored, and the name of the variable would be a key that can be guessed.
+  if (isReference(text)) return refuse(unreplaced);
   const read = declaredSecret.safeParse(text, { error: schemaMessage });
   if (!read.success) return refuse(read.error.issues.map(({ message }) => message).join('; '));
   const declared = isObject(input) ? (input['keys'] ?? {}) : null;

@@ -8,17 +8,20 @@ const wildcards = new Set<unknown>(['0.0.0.0', '::']);
 const loopbacks = new Set<unknown>(['127.0.0.1', 'localhost', '::1']);
 
 /**
- * The problem of two listeners with one port, on hosts where only one of them can have it. Reads the unchecked config, so
- * that it is reported with all others.
+ * The problem of two listeners with one port, on hosts where only one of them can have it. It is found at the port of
+ * the listener that is `blamed`. Reads the unchecked config, so that it is reported with all others.
  */
-export function listenerConflicts(input: unknown): readonly Problem[] {
+export function listenerConflicts(input: unknown, blamed: 'server' | 'admin' = 'admin'): readonly Problem[] {
   const server = addressIn(input, 'server', defaultPort);
   const admin = addressIn(input, 'admin', defaultAdminPort);
   if (server.port !== admin.port || server.port === 0 || !overlap(server.host, admin.host)) return [];
+  const [other, usual] =
+    blamed === 'admin' ? ['clients', defaultAdminPort] : (['operators', defaultPort] as const);
+  const free = server.port === usual ? usual + 1 : usual;
   return [
     {
-      path: ['admin', 'port'],
-      message: `the same port as that of the listener for clients: write another one, such as ${server.port === defaultAdminPort ? defaultAdminPort + 1 : defaultAdminPort}`,
+      path: [blamed, 'port'],
+      message: `the same port as that of the listener for ${other}: write another one, such as ${free}`,
     },
   ];
 }

@@ -1,3 +1,5 @@
+import { writeFreeName, writeKnownWord } from './quotable.ts';
+
 /** Something wrong in a config: where it is, and how to mend it. The message never quotes a text: it may be a secret. */
 export interface Problem {
   readonly path: readonly PropertyKey[];
@@ -9,13 +11,22 @@ export function writeProblem({ path, message }: Problem): string {
   return `${writePath(path)}: ${message}`;
 }
 
-/** A path as its author would write it: `models.small.routes[0].model`, or `config` for the whole config. */
+/**
+ * A path as its author would write it: `models.small.routes[0].model`, or `config` for the whole config. A part that may
+ * be a secret is shortened to `…`: without a blank after its colon, for example, a value is a part of the key.
+ */
 export function writePath(path: readonly PropertyKey[]): string {
-  const written = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${writeKey(String(part))}`));
+  const written = path.map((part, index) =>
+    typeof part === 'number' ? `[${part}]` : `.${writePart(path, index)}`,
+  );
   return path.length === 0 ? 'config' : written.join('').replace(/^\./, '');
 }
 
-/** A key that is refused for its `${` may be a key and its value without a blank between them: a secret. */
-function writeKey(key: string): string {
-  return key.includes('${') ? key.replace(/[:$].*$/s, '…') : key;
+/** The sections whose keys are names of the author's choice. */
+const namingSections = new Set<unknown>(['upstreams', 'models', 'keys']);
+
+/** Any other key is one of the schema, the name of a header, or a mistake. */
+function writePart(path: readonly PropertyKey[], index: number): string {
+  const part = String(path[index]);
+  return index === 1 && namingSections.has(path[0]) ? writeFreeName(part) : writeKnownWord(part);
 }

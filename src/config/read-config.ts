@@ -3,6 +3,7 @@ import { describeIssue } from './describe-issue.ts';
 import { listenerConflicts } from './listener-conflicts.ts';
 import type { Problem } from './problem.ts';
 import { unknownModels, unknownUpstreams, usesDiscovery } from './references.ts';
+import { reservedNames } from './reserved-names.ts';
 import { discovering, listing } from './schema/schema.ts';
 import type { Config } from './schema/schema.ts';
 
@@ -11,16 +12,17 @@ export type ConfigReading =
   | { readonly kind: 'config'; readonly config: Config }
   | { readonly kind: 'problems'; readonly problems: readonly Problem[] };
 
-/** Checks a config; reports all of its problems at once. */
-export function readConfig(input: unknown): ConfigReading {
+/** Checks a config; reports all of its problems at once. A conflict of its listeners is found at the one that is `blamed`. */
+export function readConfig(input: unknown, blamed: 'server' | 'admin' = 'admin'): ConfigReading {
   const schema = schemaOf(input);
   const read = schema.safeParse(input, { error: schemaMessage });
   const faults = read.error?.issues.flatMap((issue) => describeIssue(issue, schema, input)) ?? [];
   const problems = [
     ...faults,
+    ...reservedNames(input),
     ...unknownUpstreams(input),
     ...unknownModels(input),
-    ...listenerConflicts(input),
+    ...listenerConflicts(input, blamed),
   ];
   return read.success && problems.length === 0
     ? { kind: 'config', config: read.data }

@@ -41,17 +41,25 @@ export const usd = z
   })
   .register(valueKinds, { kind: 'usd' });
 
+/** The first and the last instant that ISO 8601 writes with four digits of the year. An offset may lead beyond them. */
+const firstInstantMs = Date.parse('0000-01-01T00:00:00.000Z');
+const lastInstantMs = Date.parse('9999-12-31T23:59:59.999Z');
+
 const isoInstant = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
 
 /** An instant, read into milliseconds since 1970: ISO 8601 with an offset, or a day, which begins at midnight UTC. */
 export const instant = z
   .string()
   .transform((text, context) => {
-    if (isoInstant.safeParse(text).success) return Date.parse(text);
+    const isWellFormed = isoInstant.safeParse(text).success;
+    const milliseconds = Date.parse(text);
+    if (isWellFormed && milliseconds >= firstInstantMs && milliseconds <= lastInstantMs) return milliseconds;
     context.issues.push({
       code: 'custom',
       input: text,
-      message: 'expected a time such as 2030-01-01T00:00:00Z, or a day',
+      message: isWellFormed
+        ? 'expected a time whose year in UTC is from 0000 to 9999'
+        : 'expected a time such as 2030-01-01T00:00:00Z, or a day',
     });
     return z.NEVER;
   })

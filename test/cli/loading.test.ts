@@ -44,6 +44,7 @@ test.each(['--version', '--help', 'keys --help', 'serve --help'])(
     expect(packages).toEqual(['commander']);
     expect(sources.toSorted()).toEqual([
       'src/cli/describe-error.ts',
+      'src/cli/early-signals.ts',
       'src/cli/output.ts',
       'src/cli/program.ts',
       'src/config/admin-token.ts',

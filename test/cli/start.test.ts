@@ -160,6 +160,21 @@ describe('a start that fails', () => {
 });
 
 describe('SIGTERM during the start', () => {
+  test.each([[['serve']], [['--port', '0']]])(
+    'with the arguments %j ends it before the program is loaded',
+    async (args) => {
+      const hook = `import { registerHooks } from 'node:module';
+      registerHooks({ load(url, context, next) {
+        if (url.endsWith('/cli/program.ts')) process.kill(process.pid, 'SIGTERM');
+        return next(url, context);
+      } });`;
+      const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(hook)}`;
+      const server = startTextgate(args, makeTemporaryFolder(), { ...freePorts, NODE_OPTIONS });
+      const { code, stdout } = await server.finished;
+      expect([code, stdout]).toEqual([0, '']);
+    },
+  );
+
   test.each([
     ['before the database is opened', join('data', 'admin-token')],
     ['while the database is opened', join('data', 'textgate.db-owner')],

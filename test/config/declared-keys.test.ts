@@ -1,12 +1,16 @@
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { declaredKeysOf } from '../../src/config/declared-keys.ts';
 import { writeProblem } from '../../src/config/problem.ts';
 import { readConfig } from '../../src/config/read-config.ts';
+import { environmentConfig } from '../../src/config/load.ts';
 import { mintKey } from '../../src/domain/keys/api-key.ts';
+import { loadYaml, problemsOf as problemsOfLoading } from '../support/config-file.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 const key = 'sk-Yq3vT9LmW0zKc7Rb1';
 const hash = createHash('sha256').update(key).digest('hex');
@@ -55,7 +59,8 @@ describe('declared keys', () => {
     expect(eve).toEqual([
       { name: 'eve', hash, limits: {}, models: null, expiresAt: null, compatibility: {} },
     ]);
-    expect(declarationsOf({ eve: { key: `sha256:${hash.toUpperCase()}` } })).toEqual(eve);
+    for (const prefix of ['sha256:', 'SHA256:', ' Sha256:'])
+      expect(declarationsOf({ eve: { key: `${prefix}${hash.toUpperCase()}` } })).toEqual(eve);
     expect(JSON.stringify(read({ eve: { key } }))).not.toContain(key);
   });
 
@@ -89,6 +94,16 @@ describe('declared keys', () => {
       { key: misspelt },
       'key: a textgate key with a typing error: its last characters are a checksum, which does not match',
     ],
+    [
+      'a hash after a misspelt prefix',
+      { key: `sha-256:${hash}` },
+      'key: expected sha256: and 64 hexadecimal digits',
+    ],
+    [
+      'a hash after an equals sign',
+      { key: `SHA256=${hash}` },
+      'key: expected sha256: and 64 hexadecimal digits',
+    ],
     ['a short hash', { key: 'sha256:abc' }, 'key: expected sha256: and 64 hexadecimal digits'],
     [
       'the hash of nothing',
@@ -110,6 +125,16 @@ describe('declared keys', () => {
       'a time in words',
       { key, expiresAt: 'soon' },
       'expiresAt: expected a time such as 2030-01-01T00:00:00Z, or a day',
+    ],
+    [
+      'a time that has no year of four digits in UTC',
+      { key, expiresAt: '9999-12-31T23:59:59-14:00' },
+      'expiresAt: expected a time whose year in UTC is from 0000 to 9999',
+    ],
+    [
+      'a time before all years of four digits in UTC',
+      { key, expiresAt: '0000-01-01T00:00:00+01:00' },
+      'expiresAt: expected a time whose year in UTC is from 0000 to 9999',
     ],
     ['a limit of zero', { key, concurrency: 0 }, 'concurrency: expected 1 or more'],
   ])('are refused with %s, which is not quoted', (_what, declared, problem) => {
@@ -138,6 +163,80 @@ describe('declared keys', () => {
     expect(problemsOf(Object.fromEntries(many))).toEqual(['keys: expected 1000 keys or less']);
     expect(problemsOf(Object.fromEntries(many.slice(1)))).toEqual([]);
   });
+});
+
+describe('names that the schema would leave out in silence', () => {
+  const demo = { url: 'demo:' };
+  test.each<[string, object, string]>([
+    ['a key', { keys: JSON.parse(`{"__proto__":{"key":"${key}"}}`) as object }, 'keys.__proto__'],
+    ['an upstream', { upstreams: { demo, ['__proto__']: demo } }, 'upstreams.__proto__'],
+    ['a model', { models: { ['__proto__']: { routes: [], free: true } } }, 'models.__proto__'],
+    [
+      'a header',
+      { upstreams: { demo: { ...demo, headers: { ['__proto__']: 'x' } } } },
+      'upstreams.demo.headers.__proto__',
+    ],
+  ])('are refused for %s', (_what, sections, path) => {
+    const found = readConfig({ upstreams: { demo }, models: { from: 'demo' }, ...sections });
+    const problems = found.kind === 'problems' ? found.problems.map(writeProblem) : [];
+    expect(problems).toEqual([`${path}: this name is reserved: choose another one`]);
+  });
+});
+
+describe('the key of the environment', () => {
+  const yaml = (keys: string) => `upstreams: { demo: { url: "demo:" } }\nmodels: { from: demo }\n${keys}`;
+  function fileWith(text: string): string {
+    const file = join(makeTemporaryFolder(), 'key');
+    writeFileSync(file, text);
+    return file;
+  }
+
+  test.each([
+    '${PRODUCTION_SERVICE_CREDENTIAL}',
+    '$BILLING_TEAM_CREDENTIAL_STRING',
+    '${A_NAME:-and a default}',
+  ])(
+    'is refused where it is the reference %s, which nothing has replaced, in the variable and in the file',
+    (reference) => {
+      const problem = 'a reference, which is replaced in config files only: write the value itself';
+      expect(problemsOfLoading(() => loadYaml(yaml(''), { TEXTGATE_KEY: reference }))).toEqual([
+        `TEXTGATE_KEY: ${problem}`,
+      ]);
+      const environment = { TEXTGATE_KEY_FILE: fileWith(`${reference}\n`) };
+      expect(problemsOfLoading(() => environmentConfig(environment))).toEqual([
+        `TEXTGATE_KEY_FILE: ${problem}`,
+      ]);
+    },
+  );
+
+  test('is refused by the name of its variable where the config declares the same key', () => {
+    const file = yaml(`keys: { bob: { key: ${key} } }\n`);
+    const problem = 'the same key as that of bob: each name needs a key of its own';
+    expect(problemsOfLoading(() => loadYaml(file, { TEXTGATE_KEY: key }))).toEqual([
+      `TEXTGATE_KEY: ${problem}`,
+    ]);
+    const environment = { TEXTGATE_KEY_FILE: fileWith(key) };
+    expect(problemsOfLoading(() => loadYaml(file, environment))).toEqual([`TEXTGATE_KEY_FILE: ${problem}`]);
+  });
+
+  test.each([
+    ['a device', () => '/dev/zero', 'this is no regular file'],
+    ['a pipe', makePipe, 'this is no regular file'],
+    ['a large file', () => fileWith(key.repeat(1_000)), 'the file has more than 16384 bytes'],
+    ['a key instead of a path', () => key, 'there is no such file'],
+  ])('is refused where TEXTGATE_KEY_FILE names %s, which is not quoted', (_what, make, problem) => {
+    const environment = { TEXTGATE_KEY_FILE: make() };
+    expect(problemsOfLoading(() => environmentConfig(environment))).toEqual([
+      `TEXTGATE_KEY_FILE: ${problem}`,
+    ]);
+  });
+
+  /** A pipe that nothing is written into, which reading would wait for. */
+  function makePipe(): string {
+    const pipe = join(makeTemporaryFolder(), 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    return pipe;
+  }
 });
 
 test('the documentation of keys has a section that is valid', () => {

@@ -1,8 +1,10 @@
+import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { checkConfig, environmentConfig, loadConfigFile } from '../../src/config/load.ts';
+import { checkConfig, environmentConfig, loadAdminSection, loadConfigFile } from '../../src/config/load.ts';
 import { loadYaml as load, problemsOf } from '../support/config-file.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 const head = 'upstreams: { local: { url: "http://127.0.0.1:8000/v1", apiKey: "${KEY}" } }\n';
 const models = 'models: { from: local }\n';
@@ -125,6 +127,13 @@ describe('a config file', () => {
       admin: { host: '10.0.0.2', port: 8_081, token: 'a-token-that-is-long-enough' },
     });
   });
+});
+
+test('the admin section of a file is read whatever its other sections and the variables of the other listener say', () => {
+  const file = join(makeTemporaryFolder(), 'textgate.yaml');
+  writeFileSync(file, 'server: { port: 19090 }\nadmin: { port: 8080 }\nsurprise: 1\n');
+  const environment = { TEXTGATE_HOST: 'a b', TEXTGATE_PORT: '8080' };
+  expect(loadAdminSection(file, environment)).toMatchObject({ host: '127.0.0.1', port: 8_080 });
 });
 
 describe('a start without a file', () => {

@@ -261,7 +261,7 @@ describe('textgate serve', () => {
       'TEXTGATE_KEY: expected 20 characters or more: a shorter key can be guessed',
     ],
     ['guessable', { TEXTGATE_KEY: 'changeme-changeme-changeme' }, 'TEXTGATE_KEY: can be guessed'],
-    ['missing', { TEXTGATE_KEY_FILE: '/nowhere/key' }, 'TEXTGATE_KEY_FILE: ENOENT'],
+    ['missing', { TEXTGATE_KEY_FILE: '/nowhere/key' }, 'TEXTGATE_KEY_FILE: there is no such file'],
     ['given twice', { TEXTGATE_KEY: older, TEXTGATE_KEY_FILE: '/nowhere/key' }, 'set one of them'],
   ])('does not start with a key that is %s, and does not print it', async (_what, environment, problem) => {
     const { code, stderr } = await serve(environment).finished;

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { nearestName } from '../../shared/nearest-name.ts';
 import type { Environment } from '../environment.ts';
 import type { Problem } from '../problem.ts';
+import { canQuoteVariable } from '../quotable.ts';
 import { mapValues } from '../schema/schema-walk.ts';
 
 /** A `$` in a value: `$$`, `${NAME}`, `${NAME:-default}`, or anything else, which is a mistake. */
@@ -56,15 +57,20 @@ export function unreplacedReferences(schema: z.ZodType, input: unknown): readonl
   const problems: Problem[] = [];
   mapValues(schema, input, (value, kind, path) => {
     const isMeant = kind === 'secret' || kind === 'key' || kind === 'url';
-    if (isMeant && typeof value === 'string' && wholeReference.test(value.trim()))
-      problems.push({
-        path,
-        message: 'a reference, which is replaced in config files only: write the value itself',
-      });
+    if (isMeant && typeof value === 'string' && isReference(value))
+      problems.push({ path, message: unreplaced });
     return value;
   });
   return problems;
 }
+
+/** Whether a text is a reference and nothing else. */
+export function isReference(text: string): boolean {
+  return wholeReference.test(text.trim());
+}
+
+/** What is wrong with a reference outside a config file. */
+export const unreplaced = 'a reference, which is replaced in config files only: write the value itself';
 
 function resolveText(
   text: string,
@@ -99,7 +105,7 @@ function resolveText(
 function describeMissing(name: string, environment: Environment): string {
   if (environment[name] !== undefined)
     return `the environment variable ${name} is set but empty: give it a value, or write \${${name}:-default}`;
-  if (!canQuote(name, environment)) return 'the environment variable in these braces is not set';
+  if (!canQuoteVariable(name, environment)) return 'the environment variable in these braces is not set';
   const nearest = name.length < minSuggestedLength ? null : nearestName(name, Object.keys(environment));
   const hint = nearest === null ? '' : `; did you mean ${nearest}?`;
   return `the environment variable ${name} is not set${hint}`;
@@ -125,10 +131,12 @@ function keysWithReferences(
 function describeDollar(text: string, at: number, environment: Environment): string {
   const rest = text.slice(at);
   const operated = nameBeforeOperator(rest);
-  if (operated !== null && canQuote(operated, environment))
+  // In small letters, it could be the beginning of a secret with a hyphen.
+  const isName = operated !== null && (operated in environment || operated === operated.toUpperCase());
+  if (isName && canQuoteVariable(operated, environment))
     return `not a reference: write \${${operated}}, or \${${operated}:-default} with a default without $, { and }`;
   const name = misspeltName(rest) ?? bareName(text, rest, environment);
-  return name === null || !canQuote(name, environment)
+  return name === null || !canQuoteVariable(name, environment)
     ? 'a $ that begins no reference: write ${NAME} for an environment variable, or $$ for a $ itself'
     : `a $ that begins no reference: did you mean \${${name}}? Write $$ for a $ itself`;
 }
@@ -155,9 +163,4 @@ function bareName(text: string, rest: string, environment: Environment): string 
   if (name === null) return null;
   const isWhole = /^(?:[Bb]earer )?\$[A-Z_][A-Z0-9_]*$/.test(text.trim());
   return isWhole || environment[name] !== undefined ? name : null;
-}
-
-/** Whether a name may be in a message: not if it could be a secret that was put between the braces itself. */
-function canQuote(name: string, environment: Environment): boolean {
-  return environment[name] !== undefined || /^(?:[A-Z_][A-Z0-9_]*|[A-Za-z_]{1,40})$/.test(name);
 }

@@ -77,6 +77,9 @@ const usualMistakes: Readonly<Partial<Record<YAMLError['code'], string>>> = {
     'a value that begins with ! is a tag, and there are none: write ${NAME} for an environment variable, or put the value in quotes',
   BAD_SCALAR_START: "a value can't begin with this character: put it in quotes",
   TAB_AS_INDENT: 'tabs are not allowed as indentation: write blanks',
+  BAD_DQ_ESCAPE:
+    'a backslash in double quotes begins an escape sequence, and there is none like this: write two backslashes, or single quotes around the value',
+  BAD_DIRECTIVE: 'a line that begins with % is a directive, and there are none: put a value in quotes',
   DUPLICATE_KEY: 'the same key twice in one object: leave one of them out',
 };
 
