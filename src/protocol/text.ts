@@ -131,11 +131,14 @@ export type FailureKind =
 /** A failed attempt, classified where the failure was detected. */
 export interface Failure {
   readonly kind: FailureKind;
-  /** The detail that the client's message names, such as a status. Never quotes the upstream; may be empty. */
+  /** What the client's message names for some kinds, such as a status: no words of the upstream; empty for none. */
   readonly detail: string;
   /** The pause that the upstream asked for, in milliseconds; `null` without one. */
   readonly retryAfterMs: number | null;
-  /** For the operator alone: an error's code and message, never a key. */
+  /**
+   * What happened, in a sentence for the operator alone: it may have the call's address, but no key and no words of the
+   * upstream; `null` where the kind says it all.
+   */
   readonly cause: string | null;
   /** What the upstream said of it; `null` if it said nothing. Clients get it only if their request was at fault. */
   readonly upstreamError: UpstreamError | null;
