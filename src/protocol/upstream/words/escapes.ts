@@ -45,7 +45,7 @@ const letterEntities = byName(
 /** Entities of signs that count when a message is searched: around quotations, and in addresses and keys. */
 const signs = byName(
   '& amp < lt > gt " quot \' apos ‘ lsquo ’ rsquo “ ldquo ” rdquo « laquo » raquo … hellip : colon / sol \\ bsol ' +
-    '@ commat . period _ lowbar = equals ? quest - hyphen + plus * ast # num % percnt',
+    '@ commat . period _ lowbar = equals ? quest - hyphen + plus * ast # num % percnt ! excl $ dollar , comma',
 );
 
 /** Entities of all other signs. */
@@ -53,7 +53,7 @@ const otherSigns = new Set(
   (
     'nbsp ensp emsp thinsp shy zwj zwnj lrm rlm ndash mdash bull middot sbquo bdquo lsaquo rsaquo copy reg trade euro pound ' +
     'yen cent curren sect para deg times divide plusmn iexcl iquest not macr acute uml cedil brvbar larr rarr uarr darr ' +
-    'harr infin ne le ge asymp dagger permil dollar lpar rpar lsqb rsqb lcub rcub semi comma excl newline tab grave'
+    'harr infin ne le ge asymp dagger permil lpar rpar lsqb rsqb lcub rcub semi newline tab grave'
   ).split(' '),
 );
 
@@ -121,12 +121,15 @@ function readUnit(text: string, at: number): (Escape & { readonly point: number 
   return found === null ? null : { point: Number.parseInt(found[1] ?? '', 16), end: at + found[0].length };
 }
 
+/** What a backslash stands before without being a part of the text; before a letter it may divide a path. */
+const escapedSigns = `"'/\`$`;
+
 /** Backslashes, and the letter behind them if it stands for white space. */
 function readBackslash(text: string, at: number): Escape {
   const end = at + (matchAt(backslashes, text, at)?.[0].length ?? 1);
   const letter = text[end] ?? '';
   if (letter !== '' && 'nrtbfv0'.includes(letter)) return { point: blank, end: end + 1 };
-  return { point: null, end };
+  return { point: letter === '' || escapedSigns.includes(letter) ? null : backslash, end };
 }
 
 function readEntity(text: string, at: number): Escape {

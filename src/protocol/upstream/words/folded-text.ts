@@ -64,8 +64,9 @@ function append(point: number, start: number, end: number, { units, places }: Fo
     places?.ends.push(end);
     return;
   }
-  for (const unit of foldOther(point)) {
-    units.push(unit);
+  const folded = foldOther(point);
+  for (let at = 0; at < folded.length; at++) {
+    units.push(folded.charCodeAt(at));
     places?.starts.push(start);
     places?.ends.push(end);
   }
@@ -78,18 +79,25 @@ function foldAscii(unit: number): number {
   return unit >= 0x41 && unit <= 0x5a ? unit + 0x20 : 0;
 }
 
-/** What other characters fold to, kept because folding one costs much more than finding it. */
-const folds = new Map<number, readonly number[]>();
+/** What characters fold to, kept because folding one costs much more than finding it: at most 135,168 of them. */
+const folds = new Map<number, string>();
 
-/** How many of them are kept: a client could send every character there is. All of common scripts are fewer. */
-const maxFolds = 65_536;
+/** From here on all letters are ideographs, which fold to themselves, but for a few that are forms of others. */
+const firstRareIdeograph = 0x20000;
+const firstForm = 0x2f000;
+const firstBehindForms = 0x30000;
 
-function foldOther(point: number): readonly number[] {
+/** From here on there are no letters. */
+const firstBehindLetters = 0x40000;
+
+function foldOther(point: number): string {
+  if (point >= firstBehindLetters) return '';
+  if (point >= firstRareIdeograph && (point < firstForm || point >= firstBehindForms))
+    return String.fromCodePoint(point);
   const known = folds.get(point);
   if (known !== undefined) return known;
   const parts = String.fromCodePoint(point).normalize('NFKD').toLowerCase();
   const kept = parts.replaceAll(/[^\p{L}\p{N}]/gu, '');
-  const units = Array.from({ length: kept.length }, (_, at) => kept.charCodeAt(at));
-  if (folds.size < maxFolds) folds.set(point, units);
-  return units;
+  folds.set(point, kept);
+  return kept;
 }
