@@ -66,16 +66,18 @@ test('of all the names of an error only a few are sanitised, and each of them on
     sanitised.push(text);
     return null;
   };
-  const codes = Array.from({ length: 2_000 }, (_, at) => ({
-    code: `code_${'abc'[at % 3]}`,
-    type: `type-${at}`,
-  }));
-  const nested = codes.map((error) => ({ errors: [error, error, error] }));
-  classifyStatus(500, JSON.stringify({ errors: [{ errors: nested }, ...codes] }), null, sanitise);
+  const fields = ['code', 'type', 'status', 'error_type', 'errorType', '__type'];
+  const errors = Array.from({ length: 2_000 }, (_, at) =>
+    Object.fromEntries(fields.map((field) => [field, `${field.replaceAll('_', '')}-${at >> 1}`])),
+  );
+  classifyStatus(500, JSON.stringify({ errors }), null, sanitise);
+  expect(sanitised.length).toBeGreaterThan(6);
   expect(new Set(sanitised).size).toBe(sanitised.length);
-  expect(sanitised.length).toBeLessThanOrEqual(8);
+  // Eight names, and the details.
+  expect(sanitised.length).toBeLessThanOrEqual(9);
   sanitised.length = 0;
-  classifyStatus(500, detailsOf(codes.map(({ type }) => type)), null, sanitise);
+  const reasons = errors.map((_, at) => `type-${at}`);
+  classifyStatus(500, detailsOf(reasons), null, sanitise);
   expect(sanitised.slice(0, 3)).toEqual(['type-0', 'type-1', 'type-2']);
   expect(sanitised.length).toBeLessThanOrEqual(4);
 });

@@ -145,6 +145,7 @@ describe('what an upstream says', () => {
   test.each([
     ['at https%3A%2F%2Fapi.foo.com%3A8443%2Fv1 for joe%40example.com', 'at [url] for [email]'],
     [String.raw`at {"url":"https:\/\/api.foo.com\/v1"}`, 'at {"url":"[path]"}'],
+    [String.raw`as \u0026#x2F;usr\u0026#x2F;lib`, 'as [path]'],
     ['File &quot;&#x2F;usr&#x2F;lib&#x2F;engine.py&quot;', 'File &quot;[path]&quot;'],
     ['the odd%20Key%2177 and odd&nbsp;Key&excl;77, key%3Dsk%2Dabc123', 'the [key] and [key], key%3D[key]'],
   ])('hides secrets that are escaped: %s', (message, shown) => {
