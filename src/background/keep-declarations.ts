@@ -13,7 +13,7 @@ const retryMs = 5_000;
 /** What keeping declarations needs. */
 interface DeclarationTools {
   readonly clock: Clock;
-  /** Gets the declared keys of each config, at once. */
+  /** Gets the declared keys of each config at once, and again when they are stored; each time it reads all keys anew. */
   readonly directory: { declare(declared: DeclaredHashes): void };
   /** Makes the stored keys the declared ones. */
   readonly store: (declared: readonly DeclaredKey[]) => Promise<DeclarationChanges>;
@@ -27,7 +27,8 @@ interface DeclarationTools {
 export interface Declarations {
   /**
    * Declares these keys instead of those before: the others are refused at once, and these are found as soon as they are
-   * stored. Storing that fails is tried again until it succeeds or other keys are declared.
+   * stored. Storing that fails is tried again until it succeeds or other keys are declared; meanwhile requests with them
+   * are refused at once.
    */
   declare(keys: readonly DeclaredKey[]): void;
   /** Resolves when the keys declared last are stored; rejects with the reason when they could not be. */
@@ -59,9 +60,13 @@ export function keepDeclarations(tools: DeclarationTools): Declarations {
     cancelRetry?.();
     current = keys;
     const hashes = new Set(keys.map(({ hash }) => hash));
+    directory.declare({ hashes, stored: isDoneInTime(tryToStore(keys, hashes), clock) });
+  }
+
+  /** Writes the keys, and again after a pause if that fails. A retry is no new declaration: the directory would empty its cache. */
+  function tryToStore(keys: readonly DeclaredKey[], hashes: ReadonlySet<string>): Promise<void> {
     const written = write(keys, last);
     last = written;
-    directory.declare({ hashes, stored: isDoneInTime(written, clock) });
     written.then(
       () => {
         // Storing may have taken longer than requests wait for it.
@@ -71,9 +76,10 @@ export function keepDeclarations(tools: DeclarationTools): Declarations {
         // A database that can't be opened has failed the start, which reports it.
         if (!isReady || keys !== current) return;
         onFault('declared keys could not be stored', error, { count: keys.length });
-        cancelRetry = clock.schedule(retryMs, () => declare(keys));
+        cancelRetry = clock.schedule(retryMs, () => void tryToStore(keys, hashes));
       },
     );
+    return written;
   }
 
   return {

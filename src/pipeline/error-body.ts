@@ -31,7 +31,7 @@ export async function readErrorBody(
       }
       text += decoder.decode(part, { stream: true });
     }
-    return text;
+    return text.slice(0, maxErrorChars);
   } finally {
     cancel();
   }

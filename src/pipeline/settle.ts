@@ -6,7 +6,7 @@ import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
 import { outcomeOf, refusalOfResult, usageOf, wordsOf } from './results.ts';
 import type { ExchangeResult } from './results.ts';
-import { stageFacts } from './stage-views.ts';
+import { requestedModelOf, stageFacts } from './stage-views.ts';
 import type { Recorded } from './stages.ts';
 
 /** The recorded status when the client disconnected before it got one. */
@@ -63,7 +63,7 @@ async function releaseSlot(keyId: string, { requestId }: Exchange, ports: Ports)
 type Uncharged = Omit<ExchangeSummary, 'chargeNanos'>;
 
 function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): Uncharged {
-  const { stage, arrivedMs, deliveries, requestId, protocol, trace } = exchange;
+  const { stage, client, arrivedMs, deliveries, requestId, protocol, trace } = exchange;
   const [delivery] = deliveries;
   const attempts = stage.stage === 'dispatched' || stage.stage === 'recorded' ? stage.attempts : null;
   const firstTextMs = firstTextOf(exchange);
@@ -71,6 +71,7 @@ function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): U
   const refusal = refusalOfResult(result);
   return {
     ...stageFacts(stage, arrivedMs),
+    requestedModel: requestedModelOf(stage, client.authorization),
     requestId,
     protocol,
     upstream: attempts?.upstream ?? null,

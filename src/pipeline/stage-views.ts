@@ -1,23 +1,18 @@
 import { escapeControlCharacters } from '../shared/control-characters.ts';
-import { markOfShape } from '../protocol/upstream/words/secret-shapes.ts';
+import { holdsSecret } from '../protocol/upstream/words/sanitise.ts';
+import { isShownName } from '../protocol/upstream/words/secret-shapes.ts';
+import type { TextRequest } from '../protocol/text.ts';
 import type { RequestKind } from '../domain/consumption.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { RunningRequest } from '../domain/ports/running-requests.ts';
+import { readBearer } from './authenticate.ts';
 import type { HeadFacts } from './client-connection.ts';
 import type { Stage } from './stages.ts';
 
 /** The fields of a request's summary that its stage provides; `null` for those of stages not reached. */
 type StageFacts = Pick<
   ExchangeSummary,
-  | 'keyId'
-  | 'keyName'
-  | 'mode'
-  | 'model'
-  | 'requestedModel'
-  | 'stripped'
-  | 'admittedMs'
-  | 'slotWaitMs'
-  | 'queuedMs'
+  'keyId' | 'keyName' | 'mode' | 'model' | 'stripped' | 'admittedMs' | 'slotWaitMs' | 'queuedMs'
 >;
 
 const noFacts: StageFacts = {
@@ -25,7 +20,6 @@ const noFacts: StageFacts = {
   keyName: null,
   mode: 'sync',
   model: null,
-  requestedModel: null,
   stripped: [],
   admittedMs: null,
   slotWaitMs: 0,
@@ -47,34 +41,42 @@ export function stageFacts(stage: Stage, arrivedMs: number): StageFacts {
 
 function requestFacts({
   request,
-}: Pick<Extract<Stage, { readonly stage: 'asked' }>, 'request'>): Pick<
-  StageFacts,
-  'mode' | 'stripped' | 'requestedModel'
-> {
-  return {
-    mode: request.stream ? 'stream' : 'sync',
-    stripped: request.stripped,
-    requestedModel: shownModel(request.model),
-  };
+}: Pick<Extract<Stage, { readonly stage: 'asked' }>, 'request'>): Pick<StageFacts, 'mode' | 'stripped'> {
+  return { mode: request.stream ? 'stream' : 'sync', stripped: request.stripped };
 }
 
-/** The longest name of a model that is shown, in characters. */
+/** The longest name of a model that is shown, and how much of a longer one is searched for keys, in characters. */
 const maxShownModelChars = 128;
+const maxSearchedModelChars = 4_096;
 
-/** A model's name as the client wrote it, so that a misspelt one can be found; it may be anything, even a key. */
-function shownModel(name: string): string {
-  if (markOfShape(name) === '[key]') return '[key]';
-  return escapeControlCharacters(name.toWellFormed().slice(0, maxShownModelChars));
+/**
+ * The model's name as the client wrote it, so that a misspelt one can be found; `null` if it was not read. It may be
+ * anything, even a key or a part of one: `authorization` is the client's own header, and no other key can be compared.
+ */
+export function requestedModelOf(stage: Stage, authorization: string | undefined): string | null {
+  const request = requestOf(stage);
+  if (request === null) return null;
+  const name = request.model.slice(0, maxSearchedModelChars).toWellFormed();
+  const credential = readBearer(authorization) ?? '';
+  const holdsCredential = credential !== '' && (name.includes(credential) || holdsSecret(name, credential));
+  if (holdsCredential || !isShownName(name)) return '[key]';
+  return escapeControlCharacters(name.slice(0, maxShownModelChars).toWellFormed());
+}
+
+function requestOf(stage: Stage): TextRequest | null {
+  if (stage.stage === 'asked') return stage.request;
+  if (stage.stage !== 'routed' && stage.stage !== 'dispatched' && stage.stage !== 'recorded') return null;
+  return stage.work.kind === 'text' ? stage.work.request : null;
 }
 
 function workFacts({
   work,
 }: Extract<Stage, { readonly stage: 'routed' | 'dispatched' | 'recorded' }>): Pick<
   StageFacts,
-  'mode' | 'stripped' | 'model' | 'requestedModel'
+  'mode' | 'stripped' | 'model'
 > {
   // The path of a passthrough request is in its record alone: metrics are labelled by the models of the config.
-  if (work.kind === 'passthrough') return { mode: 'sync', stripped: [], model: null, requestedModel: null };
+  if (work.kind === 'passthrough') return { mode: 'sync', stripped: [], model: null };
   return { ...requestFacts(work), model: work.model.id };
 }
 

@@ -131,13 +131,13 @@ export type FailureKind =
 /** A failed attempt, classified where the failure was detected. */
 export interface Failure {
   readonly kind: FailureKind;
-  /** The detail that the client's message names: a status, or how an answer is invalid. Never quotes the upstream; may be empty. */
+  /** What the client's message names for some kinds, such as a status: no words of the upstream; empty for none. */
   readonly detail: string;
   /** The pause that the upstream asked for, in milliseconds; `null` without one. */
   readonly retryAfterMs: number | null;
   /**
-   * For the operator alone, `null` if the kind says it all: the failed call's address, cause and advice, or what was wrong
-   * with the answer. Holds no key and no words of the upstream.
+   * What happened, in a sentence for the operator alone: it may have the call's address, but no key and no words of the
+   * upstream; `null` where the kind says it all.
    */
   readonly cause: string | null;
   /** What the upstream said of it; `null` if it said nothing. Clients get it only if their request was at fault. */

@@ -17,11 +17,11 @@ function start(ready: Promise<void> = Promise.resolve()) {
   const clock = createFakeClock();
   const writes: { readonly names: readonly string[]; readonly end: PromiseWithResolvers<void> }[] = [];
   const log: string[] = [];
-  let given: DeclaredHashes | null = null;
+  const given: DeclaredHashes[] = [];
   const declarations = keepDeclarations({
     clock,
     ready,
-    directory: { declare: (declared) => (given = declared) },
+    directory: { declare: (declared) => void given.push(declared) },
     async store(keys) {
       const end = Promise.withResolvers<void>();
       writes.push({ names: keys.map(({ name }) => name), end });
@@ -32,10 +32,11 @@ function start(ready: Promise<void> = Promise.resolve()) {
     notice: (message, { count }) => void log.push(`${message}: ${count}`),
   });
   const lastGiven = (): DeclaredHashes => {
-    if (given === null) throw new Error('nothing was declared');
-    return given;
+    const last = given.at(-1);
+    if (last === undefined) throw new Error('nothing was declared');
+    return last;
   };
-  return { clock, declarations, writes, log, lastGiven };
+  return { clock, declarations, writes, log, given, lastGiven };
 }
 
 /** Lets promises that are settled already have their effects. */
@@ -90,6 +91,26 @@ describe('declared keys', () => {
     await turns();
     expect(await lastGiven().stored).toBe(true);
     expect(clock.scheduled).toBe(0);
+  });
+
+  test('leave the cache of all keys alone while the database refuses them', async () => {
+    const { clock, declarations, writes, given, lastGiven } = start();
+    declarations.declare([keyOf('bob')]);
+    for (let tries = 0; tries < 5; tries++) {
+      await turns();
+      writes[tries]?.end.reject(new Error('disk full'));
+      await turns();
+      // Each declaration empties the cache of the directory.
+      expect(given).toHaveLength(1);
+      expect(await lastGiven().stored).toBe(false);
+      clock.advance(retryMs);
+    }
+    await turns();
+    expect(writes).toHaveLength(6);
+    writes[5]?.end.resolve();
+    await turns();
+    expect(given).toHaveLength(2);
+    expect(await lastGiven().stored).toBe(true);
   });
 
   test('do not keep requests waiting for a database that hangs, and are found when it answers late', async () => {

@@ -109,6 +109,18 @@ describe('an error status of the upstream', () => {
     expect(error).toMatchObject({ upstream: { status: 400, code: null, message: null } });
   });
 
+  test('whose body repeats a request that is longer than what is read of it keeps its message', async () => {
+    const gateway = await start();
+    const content = 'a question about whales '.repeat(4_000);
+    const fault = { type: 'string_too_long', loc: ['body'], msg: 'Text should be shorter', input: content };
+    upstream.play((response) => sendJson(response, 422, JSON.stringify({ detail: [fault] })));
+    const body = { model: 'small', messages: [{ role: 'user', content }] };
+    const { error } = (await (await gateway.post('/v1/chat/completions', body)).json()) as {
+      error: Record<string, unknown>;
+    };
+    expect(error['upstream']).toEqual({ status: 422, code: null, message: 'Text should be shorter' });
+  });
+
   test('that is a web page leaves its title', async () => {
     const gateway = await start();
     const page =
@@ -354,6 +366,7 @@ describe('the log line of a refused model', () => {
     ['a\nb\u001b[2J', String.raw`a\nb\u{1b}[2J`],
     ['small-'.repeat(90), 'small-'.repeat(90).slice(0, 128)],
     ['sk-tg-abcdefghijkl-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', '[key]'],
+    ['0123456789abcdef0123456789abcdef', '[key]'],
   ])('names it: %j', async (model, shown) => {
     const gateway = await start();
     expect((await gateway.post('/v1/chat/completions', { model, messages })).status).toBe(404);

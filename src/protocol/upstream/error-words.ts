@@ -1,6 +1,7 @@
 import { isPlainObject, parseJson } from '../../shared/parse-json.ts';
 import type { UpstreamError } from '../text.ts';
 import type { Sanitise } from './words/sanitise.ts';
+import { markOfShape } from './words/secret-shapes.ts';
 
 /** What an upstream says of an error, as it said it: nothing of it may be shown. */
 export interface ErrorWords {
@@ -18,6 +19,9 @@ const noWords: ErrorWords = { codes: [], status: null, message: null, hint: '' }
 /** How many of the faults that a body lists are read, and how far errors within errors are. */
 const maxListed = 3;
 const maxDepth = 4;
+
+/** How many of the names of an error are considered for being shown: the sanitiser searches the request for each. */
+const maxCodes = 8;
 
 /** The fields that hold an error, its message, and its name, the best first. */
 const holders = ['error', 'errors', 'detail', 'fault', 'message'];
@@ -37,9 +41,31 @@ const codeFields = ['code', 'type', 'status', 'error_type', 'errorType', '__type
 export function readErrorBodyWords(body: string): ErrorWords {
   const text = body.trim();
   if (text === '') return noWords;
-  if (/^[[{"]/.test(text)) return readErrorWords(parseJson(text));
+  if (/^[[{"]/.test(text)) {
+    const parsed = parseJson(text);
+    return parsed === undefined ? { ...noWords, message: cutMessageOf(text) } : readErrorWords(parsed);
+  }
   if (!text.startsWith('<')) return { ...noWords, message: text };
   return { ...noWords, message: titleOf(text) };
+}
+
+/** How much of the message is read of a body whose end is missing, in UTF-16 code units: more than is ever shown. */
+const maxCutMessageChars = 8_192;
+
+/** A message in JSON, up to its end or that length. */
+const cutMessage = new RegExp(
+  String.raw`(?<!\\)"(?:message|msg|detail)"\s{0,16}:\s{0,16}"((?:[^"\\]|\\.){1,${maxCutMessageChars}})("?)`,
+);
+
+/**
+ * The first message of a body in JSON whose end is missing, as of an error that repeats a long request. If that message
+ * itself is cut off soon, its last word may be the beginning of a key, so nothing of it is read.
+ */
+function cutMessageOf(body: string): string | null {
+  const [, said = '', end] = cutMessage.exec(body) ?? [];
+  if (end !== '"' && said.length < maxCutMessageChars) return null;
+  const parsed = parseJson(`"${said}"`);
+  return typeof parsed === 'string' ? parsed : said;
 }
 
 /** Reads an error object, a list of them, or a text, in any of the forms in which providers send them. */
@@ -89,9 +115,7 @@ function readRelayed(error: Readonly<Record<string, unknown>>, depth: number): E
 
 function codesOf(error: Readonly<Record<string, unknown>>): Pick<ErrorWords, 'codes' | 'status'> {
   const { details, metadata } = error;
-  const reasons = (Array.isArray(details) ? details : []).map((detail) =>
-    isPlainObject(detail) ? detail['reason'] : null,
-  );
+  const reasons = listedIn(details).map((detail) => detail['reason']);
   // OpenRouter names a refused text by quoting it: the field is the name, and its value is not read.
   const isFlagged = isPlainObject(metadata) && metadata['flagged_input'] !== undefined;
   const named = [
@@ -108,8 +132,13 @@ function codesOf(error: Readonly<Record<string, unknown>>): Pick<ErrorWords, 'co
 }
 
 function hintOf({ details }: Readonly<Record<string, unknown>>): string {
-  const listed = (Array.isArray(details) ? details : []).slice(0, maxListed).filter(isPlainObject);
-  return listed.map((detail) => firstText(detail, messageFields) ?? '').join(' ');
+  return listedIn(details)
+    .map((detail) => firstText(detail, messageFields) ?? '')
+    .join(' ');
+}
+
+function listedIn(details: unknown): readonly Readonly<Record<string, unknown>>[] {
+  return (Array.isArray(details) ? details : []).slice(0, maxListed).filter(isPlainObject);
 }
 
 function isErrorStatus(status: number): boolean {
@@ -144,10 +173,11 @@ const codePattern = /^[A-Za-z][\w.:#/-]{0,63}$/;
 
 /** The words as they may be shown. A code that the sanitiser would change is left out. */
 export function showWords(words: ErrorWords, status: number | null, sanitise: Sanitise): UpstreamError {
-  const { codes, message } = words;
+  const { message } = words;
+  const codes = [...new Set(words.codes)].filter((code) => codePattern.test(code)).slice(0, maxCodes);
   return {
     status: status ?? words.status,
-    code: codes.find((code) => codePattern.test(code) && sanitise(code) === code) ?? null,
+    code: codes.find((code) => markOfShape(code) === null && sanitise(code) === code) ?? null,
     message: message === null ? null : sanitise(message),
   };
 }

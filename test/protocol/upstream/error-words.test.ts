@@ -12,6 +12,9 @@ const wordsOf = (status: number, body: string) =>
 const nameless = new Set(['FastAPI, a text', 'Ollama', 'problem details', 'a text', 'a web page']);
 const placed = new Map([['FastAPI, a list', 'body.messages.0: ']]);
 
+const detailsOf = (reasons: readonly string[]): string =>
+  JSON.stringify({ error: { details: reasons.map((reason) => ({ reason })) } });
+
 describe('the words of an error status', () => {
   test.each(Object.entries(errorBodies))('are read from the form of %s', (form, write) => {
     expect(wordsOf(400, write(said, 'BadRequestError'))).toEqual({
@@ -40,6 +43,7 @@ describe('the words of an error status', () => {
     ['a code that is no name', '{"error":{"code":"two words","type":"a_name"}}', 'a_name', null],
     ['a code that is a key', '{"error":{"code":"sk-abcdef123456","type":"a_name"}}', 'a_name', null],
     ['errors in errors', `${'{"error":'.repeat(9)}{"message":"deep"}${'}'.repeat(9)}`, null, null],
+    ['the reasons of three of many details', detailsOf(['a key', 'b key', 'c key', 'FOURTH']), null, null],
     ['three of many faults', '{"errors":["a","b","c","d"]}', null, 'a; b; c'],
     ['raw text of a relayed error', '{"error":{"message":"x","metadata":{"raw":"plain"}}}', null, 'plain'],
     ['white space and control characters', 'a\u0000\n\t b\u200b\u001b[2J c', null, 'a b[2J c'],
@@ -53,6 +57,53 @@ describe('the words of an error status', () => {
     expect(Array.from(message)).toHaveLength(400);
     expect(message.isWellFormed()).toBe(true);
     expect(wordsOf(400, 'a '.repeat(200))?.message).toHaveLength(399);
+  });
+});
+
+test('of all the names of an error only a few are sanitised, and each of them once', () => {
+  const sanitised: string[] = [];
+  const sanitise = (text: string): null => {
+    sanitised.push(text);
+    return null;
+  };
+  const fields = ['code', 'type', 'status', 'error_type', 'errorType', '__type'];
+  const errors = Array.from({ length: 2_000 }, (_, at) =>
+    Object.fromEntries(fields.map((field) => [field, `${field.replaceAll('_', '')}-${at >> 1}`])),
+  );
+  classifyStatus(500, JSON.stringify({ errors }), null, sanitise);
+  expect(sanitised.length).toBeGreaterThan(6);
+  expect(new Set(sanitised).size).toBe(sanitised.length);
+  // Eight names, and the details.
+  expect(sanitised.length).toBeLessThanOrEqual(9);
+  sanitised.length = 0;
+  const reasons = errors.map((_, at) => `type-${at}`);
+  classifyStatus(500, detailsOf(reasons), null, sanitise);
+  expect(sanitised.slice(0, 3)).toEqual(['type-0', 'type-1', 'type-2']);
+  expect(sanitised.length).toBeLessThanOrEqual(4);
+});
+
+describe('the words of a body whose end is missing', () => {
+  const echo = JSON.stringify(JSON.stringify({ message: 'an echo' })).slice(0, -1);
+  test.each([
+    [
+      'before what it repeats',
+      `{"detail":[{"type":"x","msg":"Input \\"a\\" is \\u0062ad","input":"a long`,
+      'Input "a" is bad',
+    ],
+    ['behind what it repeats', `{"input":${echo}","message" : "no\\nway","x":"y`, 'no way'],
+    ['only in what it repeats', `{"input":${echo}`, null],
+    ['cut off soon', '{"error":{"message":"my key is sk-a', null],
+    ['cut off late', `{"message":"no ${'a '.repeat(40_000)}`, `no ${'a '.repeat(200)}`.slice(0, 399) + '…'],
+    ['empty', '{"message":"","x":"y', null],
+  ])('are its message, %s', (_where, body, message) => {
+    expect(wordsOf(422, body)).toEqual({ status: 422, code: null, message });
+  });
+
+  test('are found in one pass over a body that begins many messages', () => {
+    // A pattern that went on to the end of the body from each beginning would not end within the test's limit.
+    const body = '{"a":{"message":"'.padEnd(65_536, String.raw`\"message\": \"`);
+    expect(wordsOf(422, body)?.message ?? '').toContain('message');
+    expect(wordsOf(422, '{"message"'.repeat(6_000))?.message).toBeNull();
   });
 });
 

@@ -1,7 +1,9 @@
 import type { TextTurn } from '../../text.ts';
 import { registeredName } from '../../contract/registry.ts';
 import { foldMessage, foldText } from './folded-text.ts';
-import type { FoldedMessage, FoldedText } from './folded-text.ts';
+import type { FoldedMessage } from './folded-text.ts';
+import { echoedValues, isWordAt, quotedParts } from './quoted-parts.ts';
+import type { Part } from './quoted-parts.ts';
 import { findSharedRuns, findWindows } from './shared-runs.ts';
 import type { Span } from './secret-shapes.ts';
 
@@ -22,7 +24,10 @@ const minPhrase = 4;
 const maxGap = 8;
 
 /** The longest text of a request that is searched, in UTF-16 code units. */
-export const maxSearchedChars = 2_097_152;
+const maxSearchedChars = 2_097_152;
+
+/** The most letters and digits that it may fold to: one character of Arabic may fold to eighteen. */
+const maxSearchedUnits = 4_194_304;
 
 /** Words of the protocols that a message may quote although the request has them, too. */
 const wireWords = new Set(
@@ -31,18 +36,6 @@ const wireWords = new Set(
   ),
 );
 
-const openings = new Map([
-  ['"', '"'],
-  ["'", "'"],
-  ['`', '`'],
-  ['“', '”'],
-  ['‘', '’'],
-  ['«', '»'],
-]);
-
-/** A part of the folded message, from one unit to another. */
-type Part = readonly [number, number];
-
 /** A request's text, prepared to be searched for. */
 export interface FoldedPrompt {
   readonly units: readonly number[];
@@ -50,33 +43,46 @@ export interface FoldedPrompt {
   readonly shortTurns: ReadonlySet<string>;
 }
 
-/** Prepares the text of a request. */
-export function foldPrompt(turns: readonly TextTurn[]): FoldedPrompt {
-  const whole: FoldedText = { units: [], origins: null };
+/** The prepared texts of requests: each is prepared once, however many upstreams are tried. */
+const prepared = new WeakMap<readonly TextTurn[], FoldedPrompt | null>();
+
+/** Prepares the text of a request; `null` if it is too long to be searched. */
+export function foldPrompt(turns: readonly TextTurn[]): FoldedPrompt | null {
+  const known = prepared.get(turns);
+  if (known !== undefined) return known;
+  const prompt = prepare(turns);
+  prepared.set(turns, prompt);
+  return prompt;
+}
+
+function prepare(turns: readonly TextTurn[]): FoldedPrompt | null {
+  if (turns.reduce((sum, turn) => sum + turn.text.length, 0) > maxSearchedChars) return null;
+  const units: number[] = [];
   const shortTurns = new Set<string>();
   for (const { text } of turns) {
-    const start = whole.units.length;
-    foldText(text, whole);
-    const end = whole.units.length;
-    if (end - start < minRun) shortTurns.add(textOf(whole.units, [start, end]));
+    const start = units.length;
+    if (!foldText(text, units, maxSearchedUnits)) return null;
+    const end = units.length;
+    if (end - start < minRun) shortTurns.add(textOf(units, [start, end]));
   }
-  return { units: whole.units, shortTurns };
+  return { units, shortTurns };
 }
 
 /**
  * Finds what a message quotes of a request: runs of `minRun` letters and digits, shorter texts in quotation marks, and
- * whole turns. Capitals, white space, punctuation and escapes make no difference.
+ * whole turns. Capitals, white space, punctuation and escapes make no difference. Values that a message says it got are
+ * not searched for, but always found.
  */
 export function findPrompt(message: string, { units, shortTurns }: FoldedPrompt): readonly Span[] {
   const folded = foldMessage(message);
-  if (folded.units.length === 0) return [];
+  const echoed: Span[] = echoedValues(message).map(([start, end]) => ({ start, end, mark: '[text]' }));
   const parts = [
     ...findSharedRuns(folded.units, minRun, units),
     ...findSharedRuns(folded.units, minIdeographs, units, (unit) => unit >= firstIdeograph),
     ...findQuoted(message, folded, units, shortTurns),
     ...findWholeTurns(message, folded, shortTurns),
   ];
-  return joinNear(parts).map(([start, end]) => spanOf(message, folded, [start, end]));
+  return [...echoed, ...joinNear(parts).map((part) => spanOf(message, folded, part))];
 }
 
 /** Short texts in quotation marks that the request has, too. */
@@ -119,9 +125,9 @@ function findWholeTurns(
 ): readonly Part[] {
   if (shortTurns.size === 0) return [];
   const found: Part[] = [];
-  const { units, origins } = folded;
+  const { units, starts, ends } = folded;
   const isWithin = (at: number): boolean =>
-    at > 0 && at < units.length && (origins[at] ?? 0) - (origins[at - 1] ?? 0) <= 1;
+    at > 0 && at < units.length && (starts[at] ?? 0) <= (ends[at - 1] ?? 0);
   for (let start = 0; start < units.length; start++) {
     if (isWithin(start)) continue;
     for (let end = start + minPhrase; end < start + minRun && end <= units.length; end++) {
@@ -133,40 +139,17 @@ function findWholeTurns(
   return found;
 }
 
-/** The parts of a message in quotation marks, and where parts begin whose end is cut off. */
-function quotedParts(message: string): {
-  readonly closed: readonly Part[];
-  readonly open: readonly number[];
-} {
-  const closed: Part[] = [];
-  const open = new Map<string, number>();
-  for (let at = 0; at < message.length; at++) {
-    const mark = message[at] ?? '';
-    const start = open.get(mark);
-    if (start !== undefined && !isWordAt(message, at + 1)) {
-      closed.push([start, at]);
-      open.delete(mark);
-    } else if (start === undefined && openings.has(mark) && !isWordAt(message, at - 1))
-      open.set(openings.get(mark) ?? mark, at + 1);
-  }
-  return { closed, open: [...open.values()] };
-}
-
-function isWordAt(message: string, at: number): boolean {
-  return /[\p{L}\p{N}]/u.test(message[at] ?? '');
-}
-
 function isWireWord(text: string): boolean {
   return wireWords.has(text) || registeredName(text) !== 'other';
 }
 
 /** The first unit whose character is at an index of the message or behind it. */
-function firstUnit({ origins }: FoldedMessage, index: number): number {
+function firstUnit({ starts }: FoldedMessage, index: number): number {
   let low = 0;
-  let high = origins.length;
+  let high = starts.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((origins[middle] ?? 0) < index) low = middle + 1;
+    if ((starts[middle] ?? 0) < index) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -188,12 +171,10 @@ function joinNear(parts: readonly Part[]): readonly Part[] {
 }
 
 /** The characters of a part, and the rest of the words in which it begins and ends. */
-function spanOf(message: string, { origins }: FoldedMessage, [first, behind]: Part): Span {
-  let start = origins[first] ?? 0;
-  let end = (origins[behind - 1] ?? start) + 1;
-  const next = origins[behind] ?? message.length;
+function spanOf(message: string, { starts, ends }: FoldedMessage, [first, behind]: Part): Span {
+  let start = starts[first] ?? 0;
+  let end = ends[behind - 1] ?? message.length;
   while (start > 0 && isWordAt(message, start - 1)) start--;
-  while (end < next && /[\\&#;\w]/.test(message[end] ?? '')) end++;
   while (end < message.length && isWordAt(message, end)) end++;
   return { start, end, mark: '[text]' };
 }

@@ -1,8 +1,8 @@
 import type { TextTurn } from '../../text.ts';
+import { layersOf } from './decoded-text.ts';
 import { findSecrets } from './find-secrets.ts';
 import { foldMessage } from './folded-text.ts';
-import { findPrompt, foldPrompt, maxSearchedChars } from './hide-prompt.ts';
-import type { FoldedPrompt } from './hide-prompt.ts';
+import { findPrompt, foldPrompt } from './hide-prompt.ts';
 import type { Mark, Span } from './secret-shapes.ts';
 import { findSharedRuns } from './shared-runs.ts';
 
@@ -45,24 +45,31 @@ export const sanitiseAll: Sanitise = () => null;
 
 /**
  * Creates the sanitiser of one request's messages: white space is collapsed, control characters are removed, and keys,
- * addresses, ids, paths and quotations of the request are replaced by marks such as `[key]`. At most 400 characters are
- * returned. The request is searched when the first text comes, which is only after a failure.
+ * addresses, ids, paths and quotations of the request are replaced by marks such as `[key]`, as they are and escaped. At
+ * most 400 characters are returned. The request is prepared when the first text comes, which is only after a failure.
  */
 export function createSanitiser({ turns, clientKey, upstream, names }: Withheld): Sanitise {
-  let prompt: FoldedPrompt | null = null;
+  const shownNames = new Set(names);
   return (text) => {
-    if (turns.reduce((sum, turn) => sum + turn.text.length, 0) > maxSearchedChars) return null;
+    const prompt = foldPrompt(turns);
     const message = tidy(text);
-    if (message === '') return null;
+    if (prompt === null || message === '') return null;
     const { keys, hosts } = upstream();
-    const spans = [
-      ...[clientKey, ...keys].flatMap((secret) => findSecret(message, secret)),
-      ...hosts.flatMap((host) => findWhole(message, host, '[host]')),
-      ...findSecrets(message, new Set(names)),
-      ...findPrompt(message, (prompt ??= foldPrompt(turns))),
-    ];
+    const spans = layersOf(message).flatMap((layer) =>
+      [
+        ...[clientKey, ...keys].flatMap((secret) => findSecret(layer.text, secret)),
+        ...hosts.flatMap((host) => findWhole(layer.text, host, '[host]')),
+        ...findSecrets(layer.text, shownNames),
+        ...findPrompt(layer.text, prompt),
+      ].map(layer.inMessage),
+    );
     return shorten(replace(message, spans));
   };
+}
+
+/** Whether a text has a known secret in it, or a long part of one. */
+export function holdsSecret(text: string, secret: string): boolean {
+  return findSecret(text, secret).length > 0;
 }
 
 /** One line without control characters, and not much longer than what is shown of it. */
@@ -90,9 +97,9 @@ function findSecret(message: string, secret: string): readonly Span[] {
   const spans = wordsOfSecret(secret).flatMap((part) => findWhole(message, part, mark));
   const folded = foldMessage(message);
   for (const [start, end] of findSharedRuns(folded.units, minSecretRun, foldMessage(secret).units)) {
-    const first = folded.origins[start] ?? 0;
-    const last = folded.origins[end - 1] ?? first;
-    spans.push({ ...wordAround(message, first, last + 1), mark });
+    const first = folded.starts[start] ?? 0;
+    const behind = folded.ends[end - 1] ?? first + 1;
+    spans.push({ ...wordAround(message, first, behind), mark });
   }
   return spans;
 }

@@ -61,6 +61,15 @@ export function markOfShape(word: string): Mark | null {
   return shapes.find(([, fits]) => fits(word))?.[0] ?? null;
 }
 
+/**
+ * Whether a name that a client wrote may be shown: it looks like no key, id, address of a page or e-mail address. A path or
+ * a host is shown, because names of models look like them, unless there is a key in it.
+ */
+export function isShownName(name: string): boolean {
+  const mark = markOfShape(name);
+  return mark === null || ((mark === '[path]' || mark === '[host]') && !isRandom(name));
+}
+
 function isId(word: string): boolean {
   if (arn.test(word) || uuid.test(word) || resourcePath.test(word)) return true;
   return accountId.test(word) || objectId.test(word) || hexId.test(word) || longNumber.test(word);

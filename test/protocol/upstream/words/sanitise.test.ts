@@ -100,8 +100,56 @@ describe('what an upstream says', () => {
     ['short, in quotation marks', 'bad: "hunter2", Acme', 'bad: "[text]", Acme'],
     ['short, as a whole turn', 'bad: HUNTER2 given', 'bad: [text] given'],
     ['a few ideographs', 'bad: 好世界今天好了', 'bad: [text]'],
+    [
+      'as an address has it',
+      'for /x?q=Say%20%22nothing%22+to%20the%20%C3%9Cn%c3%afon&n=1',
+      'for [path]=[text]&n=1',
+    ],
+    ['as an address within one', 'q=say%2520%2522nothing%2522%2520to%2520the%2520%25C3%259Cn', 'q=[text]'],
+    ['as bytes in Python', String.raw`b'Globex.\nSay "nothing" to the \xc3\x9cn\xc3\xafon'`, "b'[text]'"],
+    ['as bytes in C', String.raw`it: nothing" to the \303\234n\303\257on`, 'it: [text]'],
+    ['as Latin-1', String.raw`it: nothing" to the \xdcn\xefon`, 'it: [text]'],
+    ['with code points of Python and Rust', String.raw`it: nothing to the \U000000dcn\u{ef}on`, 'it: [text]'],
+    ['with named entities', 'it: nothing&quot; to the&nbsp;&Uuml;n&iuml;on', 'it: [text]'],
+    ['as HTML in HTML', 'it: nothing&amp;quot; to the &amp;Uuml;n&amp;#xef;on', 'it: [text]'],
+    ['as HTML in JSON', String.raw`it: nothing\u0026quot; to the \u0026Uuml;n\u0026iuml;on`, 'it: [text]'],
+    [
+      'short, in marks that are escaped',
+      'bad: &quot;Acme&quot;, and afterwards %22Globex%22, and afterwards &#x27;Acme&#39;',
+      'bad: &quot;[text]&quot;, and afterwards %22[text]%22, and afterwards &#x27;[text]&#39;',
+    ],
+    ['short, as bytes', "bad: b'Acme'", "bad: b'[text]'"],
+    ['in short pieces, its middle left out', "got 'Please s...e Ünïon.'", "got '[text].'"],
+    [
+      'as a value that Pydantic got',
+      "string_type, input_value='{[(;;)]} !=...<<x>> {y}', input_type=str]",
+      'string_type, input_value=[text], input_type=str]',
+    ],
+    [
+      'as an object that Pydantic got',
+      "[type=missing, input_value={'a': ['b",
+      '[type=missing, input_value=[text]',
+    ],
   ])('hides the request, quoted %s', (_how, message, shown) => {
     expect(sanitise(message)).toBe(shown);
+  });
+
+  test('keeps numbers and constants that Pydantic got', () => {
+    const said = 'Input should be greater than 0 [type=greater_than, input_value=-1, input_type=int]';
+    expect([sanitise(said), sanitise('[input_value=None, input_type=NoneType]')]).toEqual([
+      said,
+      '[input_value=None, input_type=NoneType]',
+    ]);
+  });
+
+  test.each([
+    ['at https%3A%2F%2Fapi.foo.com%3A8443%2Fv1 for joe%40example.com', 'at [url] for [email]'],
+    [String.raw`at {"url":"https:\/\/api.foo.com\/v1"}`, 'at {"url":"[path]"}'],
+    [String.raw`as \u0026#x2F;usr\u0026#x2F;lib`, 'as [path]'],
+    ['File &quot;&#x2F;usr&#x2F;lib&#x2F;engine.py&quot;', 'File &quot;[path]&quot;'],
+    ['the odd%20Key%2177 and odd&nbsp;Key&excl;77, key%3Dsk%2Dabc123', 'the [key] and [key], key%3D[key]'],
+  ])('hides secrets that are escaped: %s', (message, shown) => {
+    expect(sanitise(message, [])).toBe(shown);
   });
 
   test('hides even one letter, if that is the whole request and in quotation marks', () => {
@@ -122,8 +170,45 @@ describe('what an upstream says', () => {
     expect(sanitise('a'.repeat(10_000), [])).toBeNull();
   });
 
-  test('shows nothing if the request is too long to be searched', () => {
+  test('shows nothing if the request is too long to be searched, or folds to too many letters', () => {
     expect(sanitise('no', ['x'.repeat(2_097_153)])).toBeNull();
+    // This ligature folds to eighteen letters.
+    expect(sanitise('no', ['\ufdfa'.repeat(400_000)])).toBeNull();
+    expect(sanitise('no', ['\ufdfa'.repeat(200_000)])).toBe('no');
+  });
+
+  test.each([
+    [
+      'Hangul',
+      '\ud55c\uae00\uc740 \uae00\uc790\ub2e4',
+      '\u1112\u1161\u11ab\u1100\u1173\u11af\u110b\u1173\u11ab \uae00\uc790\ub2e4',
+    ],
+    ['ideographs of other planes', '\u{20000}\u{2f800}\u{30000}', '\u{20000}\u4e3d\u{30000}'],
+    ['letters of mathematics', 'mathematics \u{1d400}\u{1d401}', 'MATHEMATICS AB'],
+    ['emoji beside letters', 'so \u{1f600} it is, all of it', 'so it is, \u{e0041}\u{1f601}all of it'],
+  ])('compares texts with %s', (_script, asked, said) => {
+    expect(sanitise(`bad: "${said}"`, [asked])).toBe('bad: "[text]"');
+  });
+
+  test('reads the text of a request once, however many upstreams answer with errors', () => {
+    let reads = 0;
+    const turns = [
+      {
+        role: 'user' as const,
+        get text() {
+          reads++;
+          return prompt;
+        },
+      },
+    ];
+    const tell = () =>
+      createSanitiser({ turns, clientKey: '', upstream: () => ({ keys: [], hosts: [] }), names: [] })(
+        'bad: summarise the merger of Acme!',
+      );
+    expect(tell()).toBe('bad: [text]!');
+    const once = reads;
+    expect([tell(), tell()]).toEqual(['bad: [text]!', 'bad: [text]!']);
+    expect(reads).toBe(once);
   });
 });
 
@@ -150,6 +235,15 @@ const hostile = [
   '=',
   'id ',
   "'a ",
+  '%25',
+  '%c3',
+  String.raw`\xe2`,
+  String.raw`\\u`,
+  '&amp;',
+  '&amp',
+  'input_value=',
+  "'...",
+  '&#39;…',
 ].map((part) => part.repeat(4_096).slice(0, 4_095));
 
 test.each(hostile.map((text) => [text.slice(0, 8), text]))(
