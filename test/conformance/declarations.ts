@@ -132,6 +132,8 @@ function describeIdentity(start: Start): void {
     expect(await store.findKeyByHash('h1')).toMatchObject({ id: payingKey.id, revokedAtMs: null });
     expect(await store.findKeyByHash('h2')).toBeNull();
     expect(await store.findKeyByHash('h0')).toMatchObject({ expiresAt: nowMs + 9 });
+    await store.storeDeclarations(changeOf(declared('bob', 'h3')), nowMs);
+    expect(await store.findKeyByHash('h1')).toBeNull();
   });
 
   test('are the same rows when several processes store them at once', async () => {
@@ -196,7 +198,7 @@ function describeSecrets(start: Start): void {
     await store.createKey({ ...payingKey, hasBalance: false }, 'h1', null);
     await store.rotateKey(payingKey.id, 'h2', nowMs + 1_000);
     await store.storeDeclarations(changeOf(declared('bob', 'h1')), nowMs);
-    expect(await store.findKeyByHash('h1')).toMatchObject({ id: 'key_of_bob' });
+    expect(await store.findKeyByHash('h1')).toMatchObject({ id: 'key_of_bob', hasBalance: false });
     expect(await store.findKeyByHash('h2')).toMatchObject({ id: payingKey.id });
   });
 
