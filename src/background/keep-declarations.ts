@@ -1,4 +1,4 @@
-import type { DeclarationChanges, DeclaredKey } from '../domain/keys/declared-key.ts';
+import type { DeclarationReport, DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { DeclaredHashes } from '../domain/ports/keys.ts';
 import type { LogFields, ReportFault } from '../domain/ports/telemetry.ts';
@@ -10,13 +10,16 @@ const storeLimitMs = 10_000;
 /** The pause after declarations that could not be stored, in milliseconds. */
 const retryMs = 5_000;
 
+/** How many keys a line of the log names. */
+const maxNamedKeys = 20;
+
 /** What keeping declarations needs. */
 interface DeclarationTools {
   readonly clock: Clock;
   /** Gets the declared keys of each config at once, and again when they are stored; each time it reads all keys anew. */
   readonly directory: { declare(declared: DeclaredHashes): void };
   /** Makes the stored keys the declared ones. */
-  readonly store: (declared: readonly DeclaredKey[]) => Promise<DeclarationChanges>;
+  readonly store: (declared: readonly DeclaredKey[]) => Promise<DeclarationReport>;
   /** Resolves when the database can be written; rejects when it never can be. */
   readonly ready: Promise<void>;
   readonly onFault: ReportFault;
@@ -31,8 +34,8 @@ export interface Declarations {
    * are refused at once.
    */
   declare(keys: readonly DeclaredKey[]): void;
-  /** Resolves when the keys declared last are stored; rejects with the reason when they could not be. */
-  stored(): Promise<void>;
+  /** Resolves with whether the keys declared last are stored, within the time for which requests wait for that. */
+  stored(): Promise<boolean>;
   /** Stops trying. */
   stop(): void;
 }
@@ -40,9 +43,12 @@ export interface Declarations {
 /** Keeps the stored keys those that are declared. */
 export function keepDeclarations(tools: DeclarationTools): Declarations {
   const { clock, directory, ready, onFault } = tools;
-  let current: readonly DeclaredKey[] = [];
+  let current: readonly DeclaredKey[] | null = [];
   let cancelRetry: (() => void) | null = null;
+  /** The end of the last write that was begun, and of the one that stands for the keys declared last. */
+  let lastWrite: Promise<void> = ready;
   let last: Promise<void> = ready;
+  let lastInTime: Promise<boolean> = Promise.resolve(true);
   let isReady = false;
   ready.then(
     () => (isReady = true),
@@ -56,17 +62,36 @@ export function keepDeclarations(tools: DeclarationTools): Declarations {
     if (keys === current) report(await tools.store(keys), tools);
   }
 
+  /**
+   * Ends with a write, or with that of the keys declared after it: until then a request that waits for this one would
+   * not find a key that both configs declare.
+   */
+  async function untilCurrent(keys: readonly DeclaredKey[], written: Promise<void>): Promise<void> {
+    const isSuperseded = (): boolean => current !== null && keys !== current;
+    try {
+      await written;
+    } catch (error) {
+      if (!isSuperseded()) throw error;
+    }
+    if (isSuperseded()) await last;
+  }
+
   function declare(keys: readonly DeclaredKey[]): void {
     cancelRetry?.();
     current = keys;
     const hashes = new Set(keys.map(({ hash }) => hash));
-    directory.declare({ hashes, stored: isDoneInTime(tryToStore(keys, hashes), clock) });
+    directory.declare({ hashes, stored: tryToStore(keys, hashes) });
   }
 
-  /** Writes the keys, and again after a pause if that fails. A retry is no new declaration: the directory would empty its cache. */
-  function tryToStore(keys: readonly DeclaredKey[], hashes: ReadonlySet<string>): Promise<void> {
-    const written = write(keys, last);
+  /**
+   * Writes the keys, and again after a pause if that fails. A retry is no new declaration: the directory would empty its
+   * cache. Resolves with whether the keys are stored before requests stop waiting for that.
+   */
+  function tryToStore(keys: readonly DeclaredKey[], hashes: ReadonlySet<string>): Promise<boolean> {
+    lastWrite = write(keys, lastWrite);
+    const written = untilCurrent(keys, lastWrite);
     last = written;
+    lastInTime = isDoneInTime(written, clock);
     written.then(
       () => {
         // Storing may have taken longer than requests wait for it.
@@ -79,24 +104,42 @@ export function keepDeclarations(tools: DeclarationTools): Declarations {
         cancelRetry = clock.schedule(retryMs, () => void tryToStore(keys, hashes));
       },
     );
-    return written;
+    return lastInTime;
   }
 
   return {
     declare,
-    stored: () => last,
+    stored: () => lastInTime,
     stop() {
       cancelRetry?.();
-      current = [];
+      current = null;
     },
   };
 }
 
-/** Logs what a config has changed. */
-function report({ changed, removed }: DeclarationChanges, { notice }: DeclarationTools): void {
-  if (changed.length > 0) notice('declared keys created or changed', { count: changed.length });
-  if (removed.length > 0)
-    notice('keys revoked that the config does not declare any more', { count: removed.length });
+/** The lines of the log about what a config has changed. */
+const notices: Readonly<Record<Exclude<keyof DeclarationReport, 'refused'>, string>> = {
+  changed: 'declared keys created or changed',
+  removed: 'keys revoked that the config does not declare any more',
+  renamed: 'declared keys renamed, with their accounts',
+  adopted: 'issued keys are declared now, and their earlier secrets are refused even in a grace period',
+  unfunded:
+    'declared keys have a balance of 0, because their secrets were those of other keys with a balance',
+};
+
+/** Logs what a config has changed, and which of its keys are refused. */
+function report(done: DeclarationReport, { notice, onFault }: DeclarationTools): void {
+  for (const [part, message] of Object.entries(notices)) {
+    const names = done[part as keyof typeof notices];
+    if (names.length > 0) notice(message, describeNames(names));
+  }
+  if (done.refused.length > 0)
+    onFault('declared keys refused', 'their secrets were revoked or rotated', describeNames(done.refused));
+}
+
+function describeNames(names: readonly string[]): LogFields {
+  const more = names.length > maxNamedKeys ? ', …' : '';
+  return { count: names.length, keys: names.slice(0, maxNamedKeys).join(', ') + more };
 }
 
 /** Resolves with whether the keys are stored before requests stop waiting for that. */

@@ -21,7 +21,7 @@ export function keepDeclaredKeys(
   clock: Clock,
   { fault, notice }: Pick<Log, 'fault' | 'notice'>,
 ): Declarations {
-  const ports = { store, hash: hashKey, now: () => clock.now() };
+  const ports = { store, randomBytes, hash: hashKey, now: () => clock.now() };
   return keepDeclarations({
     clock,
     directory: keyDirectory,

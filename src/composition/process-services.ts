@@ -146,6 +146,7 @@ export function createProcessServices(
     },
     async ready() {
       await Promise.all([storage.recovered, tracer.ready]);
+      // Keys that can't be stored are tried again later, and refused until then: all others can be used.
       await declarations.stored();
     },
     async close() {

@@ -50,7 +50,7 @@ export function createPublicRouter(
   router.all('/v1/models/*id', methodNotAllowed('GET, HEAD'));
   router.use(createOwnKeyRoutes(ownKey));
   router.use('/v1', unknownUrl);
-  router.use(suggestV1(prepare));
+  router.use(suggestV1(prepare, ports.keys));
   router.use(refuseFaults(ports.telemetry.fault));
   return router;
 }

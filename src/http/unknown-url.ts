@@ -1,6 +1,6 @@
 import { refuse } from '../shared/errors.ts';
 import { nearestName } from '../shared/nearest-name.ts';
-import { isWellFormed } from '../domain/keys/api-key.ts';
+import type { KeyDirectory } from '../domain/ports/keys.ts';
 import { readBearer } from '../pipeline/authenticate.ts';
 import { shortenMethod } from './fallback-handlers.ts';
 import { sendRefusal } from './respond.ts';
@@ -39,10 +39,11 @@ const knownBelowV1 = /^\/(chat\/completions|responses|models|key)(\/|$)/;
  * Answers 404 to a client of the gateway that left out the `/v1`, which would get a page of the surrounding app
  * otherwise. The app may have a path of the same name: only a request with a key of the gateway is answered here.
  */
-export function suggestV1(prepare: RequestHandler): RequestHandler {
+export function suggestV1(prepare: RequestHandler, keys: Pick<KeyDirectory, 'couldBeKey'>): RequestHandler {
   return (request, response, next) => {
-    const isClient = isWellFormed(readBearer(request.headers.authorization) ?? '');
-    if (!isClient || !knownBelowV1.test(request.url) || mountOf(request).endsWith('/v1')) return next();
+    if (!knownBelowV1.test(request.url) || mountOf(request).endsWith('/v1')) return next();
+    const presented = readBearer(request.headers.authorization);
+    if (presented === null || !keys.couldBeKey(presented)) return next();
     prepare(request, response, () => unknownUrl(request, response, next));
   };
 }

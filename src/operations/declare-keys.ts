@@ -1,12 +1,13 @@
 import { compareDeclarations } from '../domain/keys/declared-key.ts';
-import type { DeclarationChanges, DeclaredKey } from '../domain/keys/declared-key.ts';
-import { idFrom } from '../domain/keys/api-key.ts';
+import type { DeclarationChanges, DeclarationReport, DeclaredKey } from '../domain/keys/declared-key.ts';
+import { idFrom, keyEntropyBytes } from '../domain/keys/api-key.ts';
 import type { DeclarationStore } from '../domain/ports/key-store.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 
 /** What storing declared keys needs. */
 export interface DeclarationPorts {
   readonly store: DeclarationStore;
+  readonly randomBytes: (count: number) => Uint8Array;
   /** A hash in hexadecimal, of 12 bytes or more. */
   readonly hash: (text: string) => string;
   readonly now: () => number;
@@ -14,20 +15,22 @@ export interface DeclarationPorts {
 
 /**
  * Makes the stored keys the declared ones: creates and changes keys, and revokes those that are declared no more. Writes
- * nothing where nothing differs. Returns what was changed. Rejects when the database fails.
+ * nothing where nothing differs. Returns what was changed, and the keys that were refused because their secret was
+ * retired: a secret that leaked must not come back without a word. Rejects when the database fails.
  */
 export async function declareKeys(
   declared: readonly DeclaredKey[],
-  { store, hash, now }: DeclarationPorts,
-): Promise<DeclarationChanges> {
-  const compare = async (): Promise<DeclarationChanges> =>
-    compareDeclarations(await store.listDeclarations(), declared, (name) => idOf(name, hash));
-  const changes = await compare();
-  if (isEmpty(changes)) return changes;
-  await store.storeDeclarations(changes, now());
+  { store, randomBytes, hash, now }: DeclarationPorts,
+): Promise<DeclarationReport> {
+  const idsOf = (name: string) => ({ id: idOf(name, hash), spareId: idFrom(randomBytes(keyEntropyBytes)) });
+  const compare = async () => compareDeclarations(await store.listDeclarations(declared), declared, idsOf);
+  const { changed, removed, refused } = await compare();
+  const report = { changed: changed.map(({ declared: { name } }) => name), removed, refused };
+  if (isEmpty({ changed, removed })) return { ...report, renamed: [], adopted: [], unfunded: [] };
+  const moved = await store.storeDeclarations({ changed, removed }, now());
   // Another process may have stored declarations of its own between the comparison and the unit.
   if (!isEmpty(await compare())) throw new StorageError('other declarations were stored at the same time');
-  return changes;
+  return { ...report, ...moved };
 }
 
 function isEmpty({ changed, removed }: DeclarationChanges): boolean {

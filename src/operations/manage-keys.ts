@@ -46,13 +46,13 @@ export function createKeyManagement({
   forgetKeys,
   store,
 }: KeyManagementPorts): KeyManagement {
-  /** Changes a key that exists, and returns the changed key. */
+  /** Changes a key that exists, and returns the changed key: a refusal if it was declared in between, and not changed. */
   const alter = async (id: string, work: () => Promise<void>): Promise<ApiKey | Refusal> => {
     const found = await findChangeable(id, store);
     if (isRefusal(found)) return found;
     await work();
     forgetKeys();
-    return (await store.findKeyById(id)) ?? unknownKey();
+    return findChangeable(id, store);
   };
   return {
     async issue(name, { balanceNanos, models, expiresAt, compatibility = {}, ...limits } = {}) {
@@ -79,7 +79,7 @@ export function createKeyManagement({
       if (isRefusal(found)) return found;
       const changed = await store.updateKey(id, changes);
       forgetKeys();
-      return changed ?? unknownKey();
+      return changeable(changed);
     },
     revoke: (id) => alter(id, () => store.revokeKey(id, clock.now())),
     async rotate(id, graceMs) {
@@ -111,7 +111,10 @@ export function createKeyManagement({
 
 /** Finds a key that may be changed here. */
 async function findChangeable(id: string, store: KeyStore): Promise<ApiKey | Refusal> {
-  const found = await store.findKeyById(id);
+  return changeable(await store.findKeyById(id));
+}
+
+function changeable(found: ApiKey | null): ApiKey | Refusal {
   if (found === null) return unknownKey();
   return found.isDeclared ? declaredKey(found) : found;
 }

@@ -65,9 +65,10 @@ export function createKeyDirectory(
   let generation = 0;
 
   return {
+    couldBeKey: (presented) => couldBeKey(presented, hashKey(presented), declared),
     async find(presented) {
       const hash = hashKey(presented);
-      if (!declared.hashes.has(hash) && !isWellFormed(presented)) return null;
+      if (!couldBeKey(presented, hash, declared)) return null;
       const cached = cache.get(hash);
       if (cached !== undefined) return isUsable(cached, clock.now()) ? cached : null;
       return underWay.get(hash) ?? startLookUp(hash);
@@ -126,6 +127,10 @@ export function createKeyDirectory(
       return storageUnavailable();
     }
   }
+}
+
+function couldBeKey(presented: string, hash: string, { hashes }: DeclaredHashes): boolean {
+  return hashes.has(hash) || isWellFormed(presented);
 }
 
 function tooManyLookUps(): Refusal {

@@ -2,7 +2,8 @@ import type { ApiKey, KeyChanges } from '../domain/keys/api-key.ts';
 import type { Limits } from '../domain/limits.ts';
 import type { Row, Statement } from './engine.ts';
 
-const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, models, expires_at, revoked_at,
+/** The columns that `readKey` reads. */
+export const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, models, expires_at, revoked_at,
   compatibility, declared, balance IS NOT NULL AS has_balance`;
 const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
 
@@ -30,7 +31,8 @@ const columnOf = {
 
 /**
  * Changes the named settings, and reads the changed key. Columns that are not named are not written, so that changes
- * made at the same time undo nothing of each other.
+ * made at the same time undo nothing of each other. This and the two changes below leave declared keys as they are: a key
+ * may have been declared since it was read.
  */
 export function updateKey(id: string, changes: KeyChanges): readonly Statement[] {
   const { models, compatibility, ...plain } = changes;
@@ -43,26 +45,34 @@ export function updateKey(id: string, changes: KeyChanges): readonly Statement[]
   if (written.length === 0) return [selectKeyById(id)];
   const assignments = written.map(([assignment]) => assignment).join(', ');
   const values = [...written.map(([, value]) => value), id];
-  return [{ sql: `UPDATE api_keys SET ${assignments} WHERE id = ?`, values }, selectKeyById(id)];
+  return [
+    { sql: `UPDATE api_keys SET ${assignments} WHERE id = ? AND declared = 0`, values },
+    selectKeyById(id),
+  ];
 }
 
 /** Revokes a key. A key that was revoked before keeps its time. */
 export function revokeKey(id: string, now: number): Statement {
-  return { sql: 'UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?', values: [now, id] };
+  return {
+    sql: 'UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE id = ? AND declared = 0',
+    values: [now, id],
+  };
 }
 
 /** Replaces a key's secret. The one before stays valid until a time, and earlier ones no longer than that. */
 export function rotateKey(id: string, hash: string, oldValidUntil: number): readonly Statement[] {
   return [
     {
-      sql: 'INSERT INTO old_secrets (hash, key_id, valid_until) SELECT hash, id, ? FROM api_keys WHERE id = ?',
+      sql: `INSERT INTO old_secrets (hash, key_id, valid_until)
+            SELECT hash, id, ? FROM api_keys WHERE id = ? AND declared = 0`,
       values: [oldValidUntil, id],
     },
     {
-      sql: 'UPDATE old_secrets SET valid_until = min(valid_until, ?) WHERE key_id = ?',
+      sql: `UPDATE old_secrets SET valid_until = min(valid_until, ?)
+            WHERE key_id = (SELECT id FROM api_keys WHERE id = ? AND declared = 0)`,
       values: [oldValidUntil, id],
     },
-    { sql: 'UPDATE api_keys SET hash = ? WHERE id = ?', values: [hash, id] },
+    { sql: 'UPDATE api_keys SET hash = ? WHERE id = ? AND declared = 0', values: [hash, id] },
   ];
 }
 
@@ -74,14 +84,6 @@ export function selectKeyByHash(hash: string, now: number): Statement {
           SELECT ${columns}, valid_until FROM old_secrets JOIN api_keys ON id = old_secrets.key_id
             JOIN accounts ON accounts.key_id = id WHERE old_secrets.hash = ? AND valid_until > ?`,
     values: [hash, hash, now],
-  };
-}
-
-/** Reads the keys that the config declares or has declared, each with its hash. */
-export function selectDeclaredKeys(): Statement {
-  return {
-    sql: `SELECT ${columns}, hash FROM api_keys JOIN accounts ON accounts.key_id = id WHERE declared = 1`,
-    values: [],
   };
 }
 

@@ -9,14 +9,14 @@ import {
   readBookedCredit,
   selectAccounts,
 } from './account-statements.ts';
-import { storeDeclarations } from './declaration-statements.ts';
+import { readDeclarations, selectDeclarations } from './declaration-reads.ts';
+import { readMovedSecrets, storeDeclarations } from './declaration-statements.ts';
 import type { Engine } from './engine.ts';
 import {
   insertKey,
   readKey,
   revokeKey,
   rotateKey,
-  selectDeclaredKeys,
   selectKeyByHash,
   selectKeyById,
   selectKeys,
@@ -63,14 +63,17 @@ export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => numb
 }
 
 /** Stores the declared keys over any engine. */
-export function createDeclarationStore(engine: Engine): DeclarationStore {
+export function createDeclarationStore(
+  engine: Engine,
+  nextId: NextId,
+  nowMs: () => number,
+): DeclarationStore {
   return {
-    async listDeclarations() {
-      const rows = await readRows(engine, selectDeclaredKeys());
-      return rows.map((row) => ({ key: readKey(row), hash: String(row['hash']) }));
+    async listDeclarations(declared) {
+      return readDeclarations(await engine.read(selectDeclarations(declared, nowMs())));
     },
-    async storeDeclarations(changes, nowMs) {
-      await engine.run(storeDeclarations(changes, nowMs));
+    async storeDeclarations(changes, changedAtMs) {
+      return readMovedSecrets(await engine.run(storeDeclarations(changes, nextId(), changedAtMs)));
     },
   };
 }

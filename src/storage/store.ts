@@ -29,7 +29,7 @@ export function createStore(engine: Engine, options: Omit<RecordStoreOptions, 'o
   const owner = nextId();
   return {
     ...createKeyStore(engine, nextId, now),
-    ...createDeclarationStore(engine),
+    ...createDeclarationStore(engine, nextId, now),
     ...createAccounts(engine, nextId, now),
     ...createRecordStore(engine, { ...options, owner }),
     ...createRecordPages(engine),

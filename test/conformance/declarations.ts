@@ -4,18 +4,24 @@ import type { DeclarationChanges, DeclaredKey } from '../../src/domain/keys/decl
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
+import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { payingKey } from '../support/stored-rows.ts';
 
 const nowMs = 1_800_000_000_000;
 
 /** A declared key without settings of its own. */
-function declared(name: string, hash: string, settings: Partial<DeclaredKey> = {}): DeclaredKey {
+export function declared(name: string, hash: string, settings: Partial<DeclaredKey> = {}): DeclaredKey {
   return { name, hash, limits: {}, models: null, expiresAt: null, compatibility: {}, ...settings };
 }
 
 /** The change that stores declared keys under ids made of their names. */
 function changeOf(...keys: readonly DeclaredKey[]): DeclarationChanges {
-  return { changed: keys.map((key) => ({ id: `key_of_${key.name}`, declared: key })), removed: [] };
+  const changed = keys.map((key) => ({
+    id: `key_of_${key.name}`,
+    spareId: `key_spare_of_${key.name}`,
+    declared: key,
+  }));
+  return { changed, removed: [] };
 }
 
 function removal(...names: readonly string[]): DeclarationChanges {
@@ -63,7 +69,7 @@ function describeIdentity(start: Start): void {
       ...settings,
     };
     expect(await store.findKeyByHash('h1')).toEqual(stored);
-    expect(await store.listDeclarations()).toEqual([{ key: stored, hash: 'h1' }]);
+    expect((await store.listDeclarations([])).keys).toEqual([{ key: stored, hash: 'h1' }]);
     expect((await store.accounts(['key_of_bob'])).get('key_of_bob')?.balanceNanos).toBeNull();
   });
 
@@ -83,15 +89,12 @@ function describeIdentity(start: Start): void {
     await store.storeDeclarations(changeOf(declared('bob', 'h1')), nowMs);
     await store.credit({ keyId: 'key_of_bob', nanos: 7, reference: 'r' });
     await store.storeDeclarations(removal('bob'), nowMs + 1);
-    expect(await store.findKeyByHash('h1')).toBeNull();
-    expect(await store.findKeyById('key_of_bob')).toMatchObject({
+    expect(await store.findKeyByHash('h1')).toMatchObject({
+      id: 'key_of_bob',
       revokedAtMs: nowMs + 1,
       isDeclared: true,
     });
-    await store.storeDeclarations(
-      { changed: [{ id: 'key_other', declared: declared('bob', 'h1') }], removed: [] },
-      nowMs + 2,
-    );
+    await store.storeDeclarations(changeOf(declared('bob', 'h1')), nowMs + 2);
     expect(await store.findKeyByHash('h1')).toMatchObject({ id: 'key_of_bob', revokedAtMs: null });
     expect((await store.accounts(['key_of_bob'])).get('key_of_bob')?.balanceNanos).toBe(7);
   });
@@ -104,13 +107,42 @@ function describeIdentity(start: Start): void {
     expect(await store.findKeyByHash('issued')).toMatchObject({ id: payingKey.id, revokedAtMs: null });
   });
 
+  test('of earlier configs are not listed, unless their names are declared again', async () => {
+    const { store } = await start();
+    await store.storeDeclarations(changeOf(declared('bob', 'h1'), declared('eve', 'h2')), nowMs);
+    await store.storeDeclarations({ ...changeOf(declared('ann', 'h3')), removed: ['bob', 'eve'] }, nowMs);
+    const { keys } = await store.listDeclarations([declared('eve', 'h4')]);
+    expect(keys.map(({ key, hash }) => [key.name, key.revokedAtMs, hash])).toEqual([
+      ['ann', null, 'h3'],
+      ['eve', nowMs, 'h2'],
+    ]);
+  });
+
+  test('are not changed, revoked or rotated as issued keys are', async () => {
+    const { store } = await start();
+    await store.createKey({ ...payingKey, hasBalance: false }, 'h0', null);
+    await store.rotateKey(payingKey.id, 'h1', nowMs + 9);
+    await store.storeDeclarations(changeOf(declared('bob', 'h1')), nowMs);
+    expect(await store.updateKey(payingKey.id, { name: 'mine', concurrency: 3 })).toMatchObject({
+      name: 'bob',
+      limits: {},
+    });
+    await store.revokeKey(payingKey.id, nowMs);
+    await store.rotateKey(payingKey.id, 'h2', nowMs + 1);
+    expect(await store.findKeyByHash('h1')).toMatchObject({ id: payingKey.id, revokedAtMs: null });
+    expect(await store.findKeyByHash('h2')).toBeNull();
+    expect(await store.findKeyByHash('h0')).toMatchObject({ expiresAt: nowMs + 9 });
+    await store.storeDeclarations(changeOf(declared('bob', 'h3')), nowMs);
+    expect(await store.findKeyByHash('h1')).toBeNull();
+  });
+
   test('are the same rows when several processes store them at once', async () => {
     const { store, engine } = await start();
     const change = changeOf(declared('bob', 'h1'), declared('eve', 'h2'));
     await Promise.all(
       [store, joinStore(engine), joinStore(engine)].map((each) => each.storeDeclarations(change, nowMs)),
     );
-    const names = (await store.listDeclarations()).map(({ key }) => key.name);
+    const names = (await store.listDeclarations([])).keys.map(({ key }) => key.name);
     expect(names.toSorted()).toEqual(['bob', 'eve']);
     expect(await store.countKeys()).toBe(2);
   });
@@ -125,7 +157,7 @@ function describeSecrets(start: Start): void {
     expect(await store.findKeyByHash('h2')).toMatchObject({ id: 'key_of_bob' });
   });
 
-  test('may be exchanged between two keys, and be passed on to a new name', async () => {
+  test('may be exchanged between two keys', async () => {
     const { store } = await start();
     await store.storeDeclarations(changeOf(declared('bob', 'h1'), declared('eve', 'h2')), nowMs);
     await store.storeDeclarations(changeOf(declared('bob', 'h2'), declared('eve', 'h1')), nowMs);
@@ -133,15 +165,13 @@ function describeSecrets(start: Start): void {
       'eve',
       'bob',
     ]);
-    await store.storeDeclarations({ ...changeOf(declared('robert', 'h2')), removed: ['bob'] }, nowMs);
-    expect(await store.findKeyByHash('h2')).toMatchObject({ id: 'key_of_robert', name: 'robert' });
   });
 
   test('make a declared key of an issued one that has the secret, with its id and its balance', async () => {
     const { store } = await start();
     await store.createKey(payingKey, 'h1', 5);
-    await store.revokeKey(payingKey.id, 1);
-    await store.storeDeclarations(changeOf(declared('bob', 'h1', { models: ['a'] })), nowMs);
+    const moved = await store.storeDeclarations(changeOf(declared('bob', 'h1', { models: ['a'] })), nowMs);
+    expect(moved).toEqual({ renamed: [], adopted: ['bob'], unfunded: [] });
     expect(await store.findKeyByHash('h1')).toEqual({
       ...payingKey,
       name: 'bob',
@@ -168,8 +198,38 @@ function describeSecrets(start: Start): void {
     await store.createKey({ ...payingKey, hasBalance: false }, 'h1', null);
     await store.rotateKey(payingKey.id, 'h2', nowMs + 1_000);
     await store.storeDeclarations(changeOf(declared('bob', 'h1')), nowMs);
-    await store.storeDeclarations(removal('bob'), nowMs);
-    expect(await store.findKeyByHash('h1')).toBeNull();
+    expect(await store.findKeyByHash('h1')).toMatchObject({ id: 'key_of_bob', hasBalance: false });
     expect(await store.findKeyByHash('h2')).toMatchObject({ id: payingKey.id });
+  });
+
+  test('are listed as retired where an issued key was revoked, or rotated and is out of its grace period', async () => {
+    const { store } = await start();
+    const issue = (id: string, hash: string): Promise<void> =>
+      store.createKey({ ...payingKey, id, hasBalance: false }, hash, null);
+    await issue('key_revoked', 'revoked');
+    await store.revokeKey('key_revoked', nowMs);
+    await issue('key_rotated', 'rotated');
+    await store.rotateKey('key_rotated', 'in grace', nowMs);
+    await store.rotateKey('key_rotated', 'in use', nowMs + 1);
+    const hashes = ['revoked', 'rotated', 'in grace', 'in use', 'never seen'];
+    const { retired } = await store.listDeclarations(hashes.map((hash) => declared(hash, hash)));
+    expect([...retired].toSorted()).toEqual(['revoked', 'rotated']);
+    await expect(store.storeDeclarations(changeOf(declared('bob', 'revoked')), nowMs)).rejects.toThrow(
+      StorageError,
+    );
+    await store.storeDeclarations(changeOf(declared('bob', 'never seen')), nowMs);
+    await expect(store.storeDeclarations(changeOf(declared('bob', 'revoked')), nowMs)).rejects.toThrow(
+      StorageError,
+    );
+  });
+
+  test('of declared keys are not listed as retired, since the config alone decides on them', async () => {
+    const { store } = await start();
+    await store.storeDeclarations(changeOf(declared('bob', 'h1')), nowMs);
+    await store.credit({ keyId: 'key_of_bob', nanos: 5, reference: 'r' });
+    await store.storeDeclarations(changeOf(declared('bob', 'h2')), nowMs);
+    await store.storeDeclarations(removal('bob'), nowMs);
+    const { retired } = await store.listDeclarations([declared('a', 'h1'), declared('b', 'h2')]);
+    expect(retired.size).toBe(0);
   });
 }

@@ -6,6 +6,7 @@ import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { describeDeclarations } from './declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
+import { describePrepaidSecrets } from './prepaid-secrets.ts';
 import { describeStore } from './store.ts';
 
 async function open(): Promise<Engine> {
@@ -43,6 +44,7 @@ describeEngine('SQLite in a file', {
 
 describeStore('SQLite in a file', open);
 describeDeclarations('SQLite in a file', open);
+describePrepaidSecrets('SQLite in a file', open);
 
 describeStore('SQLite in memory', async () => {
   const engine = openTestEngine(':memory:');

@@ -220,6 +220,24 @@ test('a request that comes before the database is open waits until its declared 
   expect((await fetch(`http://127.0.0.1:${port}/v1/key`, { headers })).status).toBe(200);
 });
 
+test('a start that can not store its declared keys serves all others, and stores them when it can', async () => {
+  const database = join(makeTemporaryFolder(), 'textgate.db');
+  const first = await start({}, database);
+  const { key: issued } = await first.gateway.keys.create({ name: 'issued' });
+  await first.gateway.close();
+  const direct = new DatabaseSync(database);
+  onTestFinished(() => direct.close());
+  direct.exec(
+    `CREATE TRIGGER full BEFORE INSERT ON api_keys BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END`,
+  );
+  const { gateway, ask, lines } = await start({ moved: { key: older } }, database);
+  expect([(await ask(issued)).status, (await ask(older)).status]).toEqual([200, 503]);
+  expect(lines.join('')).toMatch(/database or disk is full.*declared keys could not be stored/);
+  direct.exec('DROP TRIGGER full');
+  gateway.reload(configOf({ moved: { key: older } }, database));
+  expect((await ask(older)).status).toBe(200);
+});
+
 test('a gateway has keys as soon as it declares one', async () => {
   const keys = { moved: { key: older } };
   for (const [declared, expected] of [

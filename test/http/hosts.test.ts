@@ -4,6 +4,7 @@ import type { RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createGateway } from '../../src/gateway.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
 
@@ -91,6 +92,32 @@ describe('gateway.router', () => {
     expect((await fetch(`${url}/llm/models`)).status).toBe(418);
     expect((await fetch(`${url}/llm/elsewhere`, { headers: asked })).status).toBe(418);
     expect((await fetch(`${url}/llm/v1/elsewhere`)).status).toBe(404);
+  });
+
+  test('names the right path to a client with a declared key in a form of its own, too', async () => {
+    const app = express();
+    const key = 'sk-Yq3vT9LmW0zKc7Rb1';
+    const declaring = createGateway(
+      {
+        storage: { url: 'sqlite::memory:' },
+        upstreams: { demo: { url: 'demo:' } },
+        models: { demo: { routes: [{ upstream: 'demo', model: 'demo' }], free: true } },
+        keys: { bob: { key } },
+      },
+      { logLevel: 'silent' },
+    );
+    onTestFinished(() => declaring.close());
+    app.use('/llm', declaring.router);
+    app.use((_request, response) => void response.status(418).end());
+    const url = await host(app);
+    const ask = (secret: string): Promise<Response> =>
+      fetch(`${url}/llm/models`, { headers: { authorization: `Bearer ${secret}` } });
+    const refused = await ask(key);
+    expect([refused.status, await refused.text()]).toEqual([
+      404,
+      expect.stringContaining('Did you mean /llm/v1/models?'),
+    ]);
+    expect((await ask(`${key}2`)).status).toBe(418);
   });
 
   test.each([

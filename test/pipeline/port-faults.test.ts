@@ -112,6 +112,7 @@ test('a slot counts as taken while its key is looked up again after the wait', a
   const instead = {
     defaultLimits: { ...pipeline.ports.defaultLimits, queueWaitMs: 1_000 },
     keys: {
+      ...keys,
       async find(presented: string) {
         if (++lookUps === 2) await again.promise;
         return keys.find(presented);

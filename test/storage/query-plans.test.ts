@@ -95,9 +95,12 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
     await store.credit({ keyId: key.id, nanos: 5, reference: 'r' });
     await store.credit({ keyId: 'none', nanos: 5, reference: 'r' });
   },
-  listDeclarations: (store) => store.listDeclarations(),
+  listDeclarations: (store) => store.listDeclarations([declared]),
   storeDeclarations: (store) =>
-    store.storeDeclarations({ changed: [{ id: 'key_declared', declared }], removed: ['gone'] }, 1),
+    store.storeDeclarations(
+      { changed: [{ id: 'key_declared', spareId: 'key_spare', declared }], removed: ['gone'] },
+      1,
+    ),
   accounts: (store) => store.accounts([keyIdOf(1), keyIdOf(2)]),
   open: (store) => store.open(opened),
   listClosable: (store) => store.listClosable(9_999_999_999_999),

@@ -19,34 +19,73 @@ export interface DeclaredKey {
 }
 
 /** A declared key as it is stored, with the hash of its secret. */
-export interface StoredDeclaration {
+interface StoredDeclaration {
   readonly key: ApiKey;
   readonly hash: string;
 }
 
+/** What is stored that declared keys have to be compared with. */
+export interface StoredDeclarations {
+  /** The keys that are stored as declared: those in force, and revoked ones of which the name is declared again. */
+  readonly keys: readonly StoredDeclaration[];
+  /** The hashes of the declared secrets that were retired: their issued key was revoked, or rotated and out of grace. */
+  readonly retired: ReadonlySet<string>;
+}
+
+/** A declared key that is new or differs from what is stored. */
+export interface ChangedDeclaration {
+  /** The id that it gets if it is new. */
+  readonly id: string;
+  /** The id that it gets if it is new and another key has the first one, which was declared under this name before. */
+  readonly spareId: string;
+  readonly declared: DeclaredKey;
+}
+
 /** What has to be written so that exactly the declared keys are usable. */
 export interface DeclarationChanges {
-  /** The keys that are new or differ from what is stored, each with the id that it gets if it is new. */
-  readonly changed: readonly { readonly id: string; readonly declared: DeclaredKey }[];
+  readonly changed: readonly ChangedDeclaration[];
   /** The names of the keys that are stored as declared, and are declared no more. */
   readonly removed: readonly string[];
 }
 
-/** Compares the declared keys with the stored ones. `idOf` derives the id of a new key from its name. */
+/** What became of keys whose secrets were stored before, by the names that they have now. */
+export interface MovedSecrets {
+  /** Keys that keep their id and account under a new name. */
+  readonly renamed: readonly string[];
+  /** Issued keys that are declared now. Their earlier secrets are refused, even in a grace period. */
+  readonly adopted: readonly string[];
+  /** Keys that got a balance of 0, because their secret was that of another key with a balance. */
+  readonly unfunded: readonly string[];
+}
+
+/** What storing declarations did, and which it refused, by the names of the keys. */
+export interface DeclarationReport extends MovedSecrets {
+  readonly changed: readonly string[];
+  readonly removed: readonly string[];
+  /** Keys that are not stored, because their secret was retired. */
+  readonly refused: readonly string[];
+}
+
+/** Compares the declared keys with the stored ones. `idsOf` makes the ids of a new key for its name. */
 export function compareDeclarations(
-  stored: readonly StoredDeclaration[],
+  stored: StoredDeclarations,
   declared: readonly DeclaredKey[],
-  idOf: (name: string) => string,
-): DeclarationChanges {
+  idsOf: (name: string) => Pick<ChangedDeclaration, 'id' | 'spareId'>,
+): DeclarationChanges & Pick<DeclarationReport, 'refused'> {
   const names = new Set(declared.map(({ name }) => name));
-  const known = new Map(stored.map((row) => [row.key.name, row]));
+  const known = new Map(stored.keys.map((row) => [row.key.name, row]));
+  const isRetired = ({ hash }: DeclaredKey): boolean => stored.retired.has(hash);
   return {
     changed: declared
-      .filter((key) => !isStored(key, known.get(key.name)))
-      .map((key) => ({ id: known.get(key.name)?.key.id ?? idOf(key.name), declared: key })),
-    removed: stored
+      .filter((key) => !isRetired(key) && !isStored(key, known.get(key.name)))
+      .map((key) => {
+        const { id, spareId } = idsOf(key.name);
+        return { id, spareId, declared: key };
+      }),
+    removed: stored.keys
       .filter(({ key }) => key.revokedAtMs === null && !names.has(key.name))
       .map(({ key }) => key.name),
+    refused: declared.filter(isRetired).map(({ name }) => name),
   };
 }
 

@@ -1,5 +1,10 @@
 import type { ApiKey, KeyChanges } from '../keys/api-key.ts';
-import type { DeclarationChanges, StoredDeclaration } from '../keys/declared-key.ts';
+import type {
+  DeclarationChanges,
+  DeclaredKey,
+  MovedSecrets,
+  StoredDeclarations,
+} from '../keys/declared-key.ts';
 
 /** A page of keys, newest first; `next` is the cursor of the following page. */
 export interface KeyPage {
@@ -20,7 +25,10 @@ export interface KeyStore {
   findKeyById(id: string): Promise<ApiKey | null>;
   /** The keys behind the one that `before` names, newest first; `null` when it names none. */
   listKeys(limit: number, before: string | null): Promise<KeyPage | null>;
-  /** Changes the named settings alone; resolves with the changed key, `null` when there is none. */
+  /**
+   * Changes the named settings alone; resolves with the key as it is then, `null` when there is none. Like the two
+   * methods below, it changes nothing of a declared key.
+   */
   updateKey(id: string, changes: KeyChanges): Promise<ApiKey | null>;
   revokeKey(id: string, nowMs: number): Promise<void>;
   /** Replaces the secret; the one before stays valid until a time (milliseconds since 1970). */
@@ -30,11 +38,13 @@ export interface KeyStore {
 
 /** The keys that the config declares, as they are stored. */
 export interface DeclarationStore {
-  /** All keys that the config declares or has declared. */
-  listDeclarations(): Promise<readonly StoredDeclaration[]>;
+  /** What these declared keys have to be compared with: as many keys as configs can declare, and no more. */
+  listDeclarations(declared: readonly DeclaredKey[]): Promise<StoredDeclarations>;
   /**
-   * Stores changed declarations and revokes removed ones, whole or not at all. A key that is not declared and has the
-   * secret of a declared one becomes that one, or is revoked if that one exists already.
+   * Stores changed declarations and revokes removed ones, whole or not at all. A secret that another key has is taken
+   * from it: an issued key becomes the declared one, and a key that is declared no more is renamed, with its id and
+   * account, unless there is a declared key of that name already. In all other cases a secret of a key with a balance
+   * gives the account of its new key a balance of 0, so that no prepaid client goes on without paying.
    */
-  storeDeclarations(changes: DeclarationChanges, nowMs: number): Promise<void>;
+  storeDeclarations(changes: DeclarationChanges, nowMs: number): Promise<MovedSecrets>;
 }

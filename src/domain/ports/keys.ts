@@ -5,6 +5,8 @@ import type { Refusal } from '../../shared/errors.ts';
 export interface KeyDirectory {
   /** `null` for every kind of wrong key; a refusal when the store can't be read. */
   find(presented: string): Promise<ApiKey | null | Refusal>;
+  /** Whether a text has the form of an issued key, or is a declared one: without a look-up, so it may not be valid. */
+  couldBeKey(presented: string): boolean;
 }
 
 /** The declared keys of the config in force, for a directory. */

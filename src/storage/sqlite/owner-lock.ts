@@ -12,8 +12,8 @@ const busyCode = 5;
 /**
  * Locks a database file for this process. Two processes on one file would each allow a key its whole limits, and each
  * would end the other's leases. The system releases the lock when a process dies. Returns the lock: closing it releases
- * it. Throws when another process has it, with that one's id where the system shows it, or could have it under a second name of the file (a hard link has a lock file
- * of its own), and when the lock file can't be used.
+ * it. Throws when another process has it (with its process id, where the system shows that), when another process could
+ * have it under a second name of the file (a hard link has a lock file of its own), and when the lock file can't be used.
  */
 export function lockOwnership(path: string): DatabaseSync {
   const { database, lock: file } = filesOf(path);
