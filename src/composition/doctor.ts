@@ -6,7 +6,7 @@ import type { Target } from '../doctor/target.ts';
 import { withoutSecrets } from '../doctor/without-secrets.ts';
 import { createNetwork } from '../transport/network.ts';
 import { systemClock } from './clock.ts';
-import { followUpstreamKeys } from './upstream-keys.ts';
+import { followUpstreamKeys, readUpstreamKeys } from './upstream-keys.ts';
 import type { UpstreamKeys } from './upstream-keys.ts';
 import { composeUpstreams, sourceOf } from './upstreams.ts';
 import type { NameSettings } from './upstreams.ts';
@@ -30,7 +30,7 @@ export async function* examineUpstreams(
   config: Config,
   options: DoctorOptions,
 ): AsyncGenerator<UpstreamReport> {
-  const keys = followUpstreamKeys(config, systemClock, unlogged);
+  const keys = followUpstreamKeys(readUpstreamKeys(config), systemClock, unlogged);
   const upstreams = composeUpstreams(config, keys, systemClock);
   const upstreamsWithWrongKey = options.triesWrongKey
     ? composeUpstreams(config, { keyOf: () => wrongKey }, systemClock)
