@@ -340,6 +340,12 @@ describe('gateway.fetch', () => {
     },
   );
 
+  test('passes a request on without the length of a body that it does not have', async () => {
+    upstream.play((response, { headers }) => void response.end(headers['content-length'] ?? 'none'));
+    const answer = await ask('/tokenize', { method: 'POST', headers: { 'content-length': '10' } });
+    expect([answer.status, await answer.text()]).toEqual([200, '0']);
+  });
+
   test('ends a passthrough call at once, without a charge, when the request’s body breaks off', async () => {
     upstream.play((response) => void response.end('x'));
     let isBegun = false;

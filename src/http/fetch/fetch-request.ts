@@ -14,6 +14,8 @@ export class FetchRequest extends IncomingMessage {
     this.method = method;
     this.url = pathname + search;
     this.headers = Object.fromEntries(headers);
+    // An upstream would wait for a body that its head announces and that is not there.
+    if (body === null) for (const name of ['content-length', 'transfer-encoding']) delete this.headers[name];
     // A body without a length is framed as Node's server would have received it.
     if (body !== null && !headers.has('content-length')) this.headers['transfer-encoding'] = 'chunked';
     this.rawHeaders = Object.entries(this.headers).flat() as string[];
