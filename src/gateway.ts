@@ -5,6 +5,7 @@ import { createListeners } from './composition/listeners.ts';
 import { createManagement } from './composition/management.ts';
 import type { Management } from './composition/management.ts';
 import { createProcessServices } from './composition/process-services.ts';
+import { readUpstreamKeys } from './composition/upstream-keys.ts';
 import { readTracingSettings } from './config/environment.ts';
 import type { NameSettings } from './composition/upstreams.ts';
 import { checkConfig } from './config/load.ts';
@@ -118,13 +119,15 @@ export function composeGateway(
   nameSettings: NameSettings = namesInConfig,
 ): ComposedGateway {
   const clock = options.clock ?? systemClock;
+  // Before anything is opened, which would stay open if a key can't be read.
+  const firstKeys = readUpstreamKeys(config);
   const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination, options.logFormat);
   const tracing = readTracingSettings();
   const processServices = createProcessServices(config, { tracing, nameSettings }, clock, log);
   const { storage, inFlight, tokens } = processServices;
   const { metrics } = processServices.observability;
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
-  const active = createActiveServices(config, processServices, adminToken);
+  const active = createActiveServices({ config, firstKeys }, processServices, adminToken);
 
   const publicRoutes: RunRoutes = (...call) => active.current.router(...call);
   const adminRoutes: RunRoutes = (...call) => active.current.admin(...call);

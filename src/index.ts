@@ -10,9 +10,13 @@ export type {
   IssuedKey,
   Key,
   KeyChanges,
+  KeyPayment,
+  KeyQuery,
+  KeyRotation,
   Keys,
   KeySettings,
   Page,
+  RecordQuery,
   Records,
   RunningRequest,
   UsageRecord,
@@ -21,3 +25,4 @@ export type { Clock } from './domain/ports/clock.ts';
 export type { NodeHandler } from './http/standalone.ts';
 export type { ErrorCode } from './shared/errors.ts';
 export { GatewayError } from './shared/gateway-error.ts';
+export type { LogFormat, LogLevel } from './telemetry/logger.ts';

@@ -46,6 +46,17 @@ describe('the documentation', () => {
     expect(found).toBe(wanted);
   });
 
+  test('lists every option of createGateway', () => {
+    const source = readFileSync(join(root, 'src/gateway.ts'), 'utf8');
+    const [, fields = ''] = /interface GatewayOptions \{([^]*?)\n\}/.exec(source) ?? [];
+    const options = [...fields.matchAll(/readonly (\w+)\?:/g)].map(([, name]) => name);
+    const [, table = ''] =
+      /\| option \|([^]*?)\n\n/.exec(readFileSync(join(root, 'docs/middleware.md'), 'utf8')) ?? [];
+    const listed = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
+    expect(options.length).toBeGreaterThan(0);
+    expect(listed).toEqual(options);
+  });
+
   test('gives the reason for every dependency', () => {
     const text = readFileSync(join(root, 'README.md'), 'utf8');
     const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {

@@ -2,8 +2,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import { createConfigServices } from './config-services.ts';
-import type { ConfigServices } from './config-services.ts';
+import type { ConfigServices, ReadConfig } from './config-services.ts';
 import type { ProcessServices } from './process-services.ts';
+import { readUpstreamKeys } from './upstream-keys.ts';
 
 /** How long calls outside a request, such as a list of models, may still run over a replaced config, in milliseconds. */
 const retireGraceMs = 5_000;
@@ -24,21 +25,26 @@ export interface ActiveServices {
   close(): Promise<void>;
 }
 
-/** Puts `config` into force, the first one of the process. */
+/** Puts the first config of the process into force. */
 export function createActiveServices(
-  config: Config,
+  first: ReadConfig,
   processServices: ProcessServices,
   adminToken: string,
 ): ActiveServices {
   const { clock, health, inFlight } = processServices;
-  let current = createConfigServices(config, processServices, adminToken, null);
+  let current = createConfigServices(first, processServices, adminToken, null);
   processServices.attach(current);
-  const replaced = new Set<ConfigServices>();
+  /** The services of replaced configs, each with the function that cancels its wait. */
+  const replaced = new Map<ConfigServices, () => void>();
 
   const closeWhenIdle = async (services: ConfigServices): Promise<void> => {
     await Promise.all(inFlight.all().map((request) => inFlight.ended(request)));
-    await new Promise<void>((resolve) => void clock.schedule(retireGraceMs, resolve));
-    if (replaced.delete(services)) await services.close();
+    if (!replaced.has(services)) return;
+    const closeLate = (): void => {
+      replaced.delete(services);
+      void services.close();
+    };
+    replaced.set(services, clock.schedule(retireGraceMs, closeLate));
   };
   return {
     get current() {
@@ -46,17 +52,20 @@ export function createActiveServices(
     },
     replace(next) {
       const previous = current;
-      current = createConfigServices(next, processServices, adminToken, previous);
+      const read = { config: next, firstKeys: readUpstreamKeys(next) };
+      current = createConfigServices(read, processServices, adminToken, previous);
       processServices.attach(current);
       forgetHealth(health, previous.config.upstreams, next.upstreams);
       previous.stopBackgroundWork();
-      replaced.add(previous);
+      replaced.set(previous, () => {});
       void closeWhenIdle(previous);
-      return changedSettings(config, next);
+      return changedSettings(first.config, next);
     },
     async close() {
-      await Promise.all([current, ...replaced].map((services) => services.close()));
+      const all = [current, ...replaced.keys()];
+      for (const cancel of replaced.values()) cancel();
       replaced.clear();
+      await Promise.all(all.map((services) => services.close()));
     },
   };
 }

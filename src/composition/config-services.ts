@@ -15,6 +15,7 @@ import type { Ports } from '../pipeline/ports.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { ActiveConfig, ProcessServices } from './process-services.ts';
 import { followUpstreamKeys } from './upstream-keys.ts';
+import type { FirstKeys } from './upstream-keys.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
 import type { Models } from './upstreams.ts';
 
@@ -34,15 +35,21 @@ export interface ConfigServices extends ActiveConfig {
   close(): Promise<void>;
 }
 
+/** A config, and the keys of its upstreams, which were read before anything of it runs. */
+export interface ReadConfig {
+  readonly config: Config;
+  readonly firstKeys: FirstKeys;
+}
+
 /** Builds the services of one config. `previous` are those that they replace. */
 export function createConfigServices(
-  config: Config,
+  { config, firstKeys }: ReadConfig,
   processServices: ProcessServices,
   adminToken: string,
   previous: ConfigServices | null,
 ): ConfigServices {
   const { clock, health, log, nameSettings } = processServices;
-  const upstreamKeys = followUpstreamKeys(config, clock, log);
+  const upstreamKeys = followUpstreamKeys(firstKeys, clock, log);
   const upstreams = composeUpstreams(config, upstreamKeys, clock);
   const calling = { upstreams, clock, health };
   const stopProbes = probeUpstreams(composeProbes(config, nameSettings), {

@@ -7,7 +7,7 @@ import { withoutSecrets } from '../doctor/without-secrets.ts';
 import type { DialectName } from '../protocol/upstream/dialects.ts';
 import { createNetwork } from '../transport/network.ts';
 import { systemClock } from './clock.ts';
-import { followUpstreamKeys } from './upstream-keys.ts';
+import { followUpstreamKeys, readUpstreamKeys } from './upstream-keys.ts';
 import type { UpstreamKeys } from './upstream-keys.ts';
 import { composeUpstreams, sourceOf } from './upstreams.ts';
 import type { NameSettings } from './upstreams.ts';
@@ -31,7 +31,7 @@ export async function* examineUpstreams(
   config: Config,
   options: DoctorOptions,
 ): AsyncGenerator<UpstreamReport> {
-  const keys = followUpstreamKeys(config, systemClock, unlogged);
+  const keys = followUpstreamKeys(readUpstreamKeys(config), systemClock, unlogged);
   const upstreams = composeUpstreams(config, keys, systemClock);
   const upstreamsWithWrongKey = options.triesWrongKey
     ? composeUpstreams(config, { keyOf: () => wrongKey }, systemClock)

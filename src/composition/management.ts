@@ -29,6 +29,17 @@ export type KeySettings = NewKey;
 /** The input of `keys.update`: `null` removes a setting, and a missing field leaves it as it is. */
 export type KeyChanges = ChangedKey;
 
+/** The input of `keys.rotate`. */
+export type KeyRotation = Rotation;
+
+/** The input of `keys.credit`: USD as a decimal string. */
+export type KeyPayment = Payment;
+
+/** The input of `keys.list`. */
+export type KeyQuery = PageQuery;
+
+export type { RecordQuery };
+
 /** A key as `/admin/keys` shows it: defaults filled in, times in ISO 8601, USD as decimal strings. */
 export type Key = PresentedKey;
 
@@ -55,15 +66,15 @@ export interface Page<Entry> {
 export interface Keys {
   create(settings: KeySettings): Promise<IssuedKey>;
   /** Newest first. */
-  list(query?: PageQuery): Promise<Page<Key>>;
+  list(query?: KeyQuery): Promise<Page<Key>>;
   get(id: string): Promise<Key>;
   update(id: string, changes: KeyChanges): Promise<Key>;
   /** Revokes a key: none of its requests begins from then on; those in progress go on to their end. */
   revoke(id: string): Promise<Key>;
   /** Makes a new secret; the old one stays valid for `grace`, by default not at all. */
-  rotate(id: string, options?: Rotation): Promise<IssuedKey>;
+  rotate(id: string, options?: KeyRotation): Promise<IssuedKey>;
   /** Books a payment; the same reference is booked once. */
-  credit(id: string, payment: Payment): Promise<CreditResult>;
+  credit(id: string, payment: KeyPayment): Promise<CreditResult>;
 }
 
 /** The usage record of a gateway. Methods reject with `GatewayError`. */

@@ -16,16 +16,35 @@ export interface FollowedKeys extends UpstreamKeys {
   stop(): void;
 }
 
-/** Begins to follow the files that hold the keys of upstreams. Throws with the reason if one of them can't be read. */
+/** The key of an upstream as it was first read, and its file; `null` for a key that is in no file. */
+interface FirstKey {
+  readonly key: string | null;
+  readonly file: string | null;
+}
+
+/** The keys of the upstreams of one config by the names of those, as they were first read. */
+export type FirstKeys = ReadonlyMap<string, FirstKey>;
+
+/** Reads the files that hold the keys of upstreams. Throws with the reason if one of them can't be read. */
+export function readUpstreamKeys({ upstreams }: Config): FirstKeys {
+  const keys = new Map<string, FirstKey>();
+  for (const [upstream, { apiKey }] of Object.entries(upstreams)) {
+    if (typeof apiKey === 'object')
+      keys.set(upstream, { key: readSecretFile(apiKey.file), file: apiKey.file });
+    else keys.set(upstream, { key: apiKey ?? null, file: null });
+  }
+  return keys;
+}
+
+/** Begins to follow the files that hold the keys of upstreams: after all of them were read, so that nothing fails here. */
 export function followUpstreamKeys(
-  { upstreams }: Config,
+  first: FirstKeys,
   clock: Clock,
   { fault, notice }: Pick<Log, 'fault' | 'notice'>,
 ): FollowedKeys {
-  const keys = Object.entries(upstreams).map(([upstream, { apiKey }]) => {
-    if (typeof apiKey !== 'object') return [upstream, { current: apiKey ?? null, stop() {} }] as const;
-    const { file } = apiKey;
-    const followed = followSecret(readSecretFile(file), {
+  const keys = [...first].map(([upstream, { key, file }]) => {
+    if (key === null || file === null) return [upstream, { current: key, stop() {} }] as const;
+    const followed = followSecret(key, {
       read: () => readSecretFileAgain(file),
       clock,
       onFault: (error) =>

@@ -1,10 +1,15 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { stringify as writeQuery } from 'node:querystring';
+import type { ParsedUrlQueryInput } from 'node:querystring';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { connectionOf } from './connections/connection.ts';
 
 /** A request whose body a parser of the surrounding app may have read already. */
 type MaybeParsed = IncomingMessage & { readonly body?: unknown };
+
+const jsonType = /^application\/([\w.-]+\+)?json$/;
+const formType = 'application/x-www-form-urlencoded';
 
 /** Requests whose clients wait for `100 Continue` before they send the body. */
 const awaitingContinue = new WeakSet<IncomingMessage>();
@@ -22,8 +27,8 @@ export async function readBody(
 ): Promise<Uint8Array | Refusal> {
   const fault = contentFault(request) ?? lengthFault(request, maxBytes);
   if (fault !== null) return fault;
-  if (request.readableEnded) return takeParsed(request, maxBytes);
-  if (request.destroyed) return incomplete();
+  const taken = takeReadBody(request, maxBytes);
+  if (taken !== null) return taken;
   startBody(request, response);
   return readAll(request, maxBytes);
 }
@@ -40,8 +45,8 @@ export function isOversized(request: IncomingMessage, maxBytes: number): boolean
 }
 
 function contentFault({ headers }: IncomingMessage): Refusal | null {
-  const type = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  if (!/^application\/([\w.-]+\+)?json$/.test(type))
+  const type = typeOf(headers);
+  if (!jsonType.test(type))
     return refuse(
       'unsupported_content_type',
       `Unsupported content type${type === '' ? '' : ` '${type.slice(0, 64)}'`}: send the header 'Content-Type: application/json'.`,
@@ -49,6 +54,11 @@ function contentFault({ headers }: IncomingMessage): Refusal | null {
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding.toLowerCase() === 'identity') return null;
   return refuse('unsupported_content_type', 'Compressed request bodies are not accepted: send plain JSON.');
+}
+
+/** The content type without its parameters, in lower case; empty without one. */
+function typeOf(headers: IncomingHttpHeaders): string {
+  return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
 function lengthFault(request: IncomingMessage, maxBytes: number): Refusal | null {
@@ -63,21 +73,45 @@ export function tooLarge(maxBytes: number): Refusal {
   );
 }
 
-function incomplete(): Refusal {
+/** The refusal of a body that breaks off before its end. */
+export function incomplete(): Refusal {
   return refuse('request_timeout', 'The request body is incomplete.');
 }
 
-/** Turns a body that a parser of the surrounding app has read back into bytes. */
-function takeParsed(request: MaybeParsed, maxBytes: number): Uint8Array | Refusal {
-  const { body } = request;
-  if (body === undefined)
+/**
+ * Takes a body that the surrounding app has read before the gateway, as bytes; `null` if it is still to be read. A refusal
+ * if it can't be restored: without its body, a request would mean something else.
+ */
+export function takeReadBody(request: MaybeParsed, maxBytes: number): Uint8Array | Refusal | null {
+  if (!request.readableEnded) return request.destroyed ? incomplete() : null;
+  const bytes = writeBack(request) ?? (isAnnounced(request) ? null : Buffer.alloc(0));
+  if (bytes === null)
     return refuse(
       'server_error',
       'Another middleware consumed the request body. Mount the gateway before it.',
     );
-  const bytes =
-    body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
   return bytes.length > maxBytes ? tooLarge(maxBytes) : bytes;
+}
+
+/** Whether the head announces a body. */
+function isAnnounced({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** Turns what a parser has made of a body back into bytes; `null` if that is not possible without a loss. */
+function writeBack({ body, headers }: MaybeParsed): Uint8Array | null {
+  if (body === undefined || body instanceof Uint8Array) return body ?? null;
+  if (typeof body === 'string') return Buffer.from(body);
+  const type = typeOf(headers);
+  if (jsonType.test(type)) return Buffer.from(JSON.stringify(body));
+  return type === formType && isFlat(body) ? Buffer.from(writeQuery(body)) : null;
+}
+
+/** Whether a form has no nested fields, for which there are several notations. */
+function isFlat(form: unknown): form is ParsedUrlQueryInput {
+  return Object.values(form ?? {})
+    .flat()
+    .every((value) => typeof value === 'string');
 }
 
 function readAll(request: IncomingMessage, maxBytes: number): Promise<Uint8Array | Refusal> {

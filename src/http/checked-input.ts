@@ -15,9 +15,9 @@ const defaultPageSize = 50;
 const pageSizes = `expected a whole number from 1 to ${maxPageSize}`;
 
 /** The query of a list: the page size, and the id after which the page starts. */
-export const pageQuery = z.object({
+export const pageQuery = z.strictObject({
   limit: z.coerce
-    .number(pageSizes)
+    .number<number | string>(pageSizes)
     .int(pageSizes)
     .min(1, pageSizes)
     .max(maxPageSize, pageSizes)
@@ -35,9 +35,13 @@ export function queryOf({ url = '/' }: IncomingMessage): string {
   return start === -1 ? '' : target.slice(start);
 }
 
-/** Reads the query here, because a surrounding app may have none of Express's parsers, or another one. */
-export function readQuery(request: Request): object {
-  return parseQuery(queryOf(request).slice(1));
+/**
+ * Reads the fields of a schema from the query, which may have others, such as those that proxies add. Not by Express,
+ * because a surrounding app may have none of its parsers, or another one.
+ */
+export function readQuery(request: Request, { shape }: z.ZodObject): object {
+  const query = Object.entries(parseQuery(queryOf(request).slice(1)));
+  return Object.fromEntries(query.filter(([name]) => Object.hasOwn(shape, name)));
 }
 
 /** The `:id` in the path of a route. */
@@ -71,7 +75,8 @@ function firstProblem(error: z.ZodError): Refusal {
     return refuse('unknown_parameter', `Unknown parameter: '${key}'.`, { param: key });
   }
   const param = issue?.path.join('.') ?? '';
-  return refuse('invalid_value', `Invalid '${param}': ${issue?.message ?? 'not usable'}.`, {
+  const what = param === '' ? 'input' : `'${param}'`;
+  return refuse('invalid_value', `Invalid ${what}: ${issue?.message ?? 'not usable'}.`, {
     param: param === '' ? null : param,
   });
 }

@@ -104,7 +104,7 @@ async function presentOwn(key: ApiKey, { accounts, inFlight, defaults }: OwnKeyP
 }
 
 async function listOwn(key: ApiKey, request: Request, ports: OwnKeyPorts): Promise<object | Refusal> {
-  const page = check(readQuery(request), pageQuery);
+  const page = check(readQuery(request, pageQuery), pageQuery);
   if (isRefusal(page)) return page;
   const found = await ports.listRecords({ keyId: key.id }, page.limit, page.before ?? null);
   if (found === null) return unknownCursor();

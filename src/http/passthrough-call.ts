@@ -5,7 +5,7 @@ import type { Refusal } from '../shared/errors.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamFault } from '../domain/ports/upstreams.ts';
 import { withheldStatuses } from '../protocol/upstream/classify-error.ts';
-import { tooLarge } from './body.ts';
+import { incomplete, tooLarge } from './body.ts';
 import { announceClose } from './connections/lingering-close.ts';
 
 /** The limits of a passthrough call. */
@@ -38,6 +38,8 @@ const passthroughAnswerHeaders = [
 interface PassthroughCallOptions {
   /** The headers that the upstream gets beside those of the client that pass through. */
   readonly headers: Readonly<Record<string, string>>;
+  /** The client's body if the surrounding app has read it already; otherwise it follows from the request. */
+  readonly readBody: Uint8Array | null;
   readonly limits: PassthroughLimits;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -50,6 +52,7 @@ interface PassthroughCallOptions {
 export class PassthroughCall {
   readonly #response: ServerResponse;
   readonly #headers: Readonly<Record<string, string>>;
+  readonly #readBody: Uint8Array | null;
   readonly #limits: PassthroughLimits;
   readonly #onHead: (status: number) => void;
   readonly #resolve: (outcome: PassthroughOutcome) => void;
@@ -63,10 +66,11 @@ export class PassthroughCall {
 
   constructor(
     response: ServerResponse,
-    { headers, limits, clock, signal, onHead, resolve }: PassthroughCallOptions,
+    { headers, readBody, limits, clock, signal, onHead, resolve }: PassthroughCallOptions,
   ) {
     this.#response = response;
     this.#headers = headers;
+    this.#readBody = readBody;
     this.#limits = limits;
     this.#clock = clock;
     this.#onHead = onHead;
@@ -83,20 +87,32 @@ export class PassthroughCall {
     if (signal.aborted) interrupt();
   }
 
-  /**
-   * Called when the request has a connection and its body follows. The size of a chunked body is counted on the way.
-   */
+  /** Called when the request has a connection and its body follows. */
   sent(upstream: ClientRequest, body: IncomingMessage): void {
     this.#upstream = upstream;
     if (this.#over) return void upstream.destroy();
     for (const [name, value] of Object.entries(this.#headers)) upstream.setHeader(name, value);
     this.#watchForNoAnswer(upstream);
+    if (this.#readBody === null) this.#watchBody(body);
+    else upstream.write(this.#readBody);
+  }
+
+  /**
+   * Counts the size of a chunked body on the way. One that breaks off ends the call: the upstream would wait for the rest
+   * until its deadline, which would count as the upstream's silence.
+   */
+  #watchBody(body: IncomingMessage): void {
     const { maxBodyBytes } = this.#limits;
     let size = 0;
     body.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (size > maxBodyBytes) this.#stop(tooLarge(maxBodyBytes));
     });
+    const closed = (): void => {
+      if (!body.readableEnded) this.#stop(incomplete());
+    };
+    if (body.destroyed) closed();
+    else body.once('close', closed);
   }
 
   /** Ends the call when the upstream switches protocols or closes without an answer: waiting would hold the slot. */

@@ -1,13 +1,13 @@
 import type { Agent, IncomingMessage, ServerResponse } from 'node:http';
-import { createProxyMiddleware, fixRequestBody } from 'http-proxy-middleware';
-import { refuse } from '../shared/errors.ts';
+import { createProxyMiddleware } from 'http-proxy-middleware';
+import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { runPassthrough } from '../pipeline/run-passthrough.ts';
 import type { PassthroughTransport, PassthroughPath } from '../pipeline/run-passthrough.ts';
 import { queryOf } from './checked-input.ts';
-import { isOversized, startBody, tooLarge } from './body.ts';
+import { isOversized, startBody, takeReadBody, tooLarge } from './body.ts';
 import { PassthroughCall } from './passthrough-call.ts';
 import type { PassthroughLimits } from './passthrough-call.ts';
 import { HttpClientConnection } from './http-client-connection.ts';
@@ -86,10 +86,7 @@ function createMiddleware({ origin, agent }: Passthrough): PassthroughMiddleware
     agent,
     selfHandleResponse: true,
     on: {
-      proxyReq(upstream, request) {
-        calls.get(request)?.sent(upstream, request);
-        fixRequestBody(upstream, request);
-      },
+      proxyReq: (upstream, request) => calls.get(request)?.sent(upstream, request),
       proxyRes: (answer, request) => calls.get(request)?.answered(answer),
       error: (error, request) => calls.get(request)?.failed(error),
       econnreset: (error, request) => calls.get(request)?.failed(error),
@@ -109,22 +106,42 @@ function createTransport(
   const middleware = middlewares.get(upstream) ?? createMiddleware(passthrough);
   middlewares.set(upstream, middleware);
   const limits = { ...deadlines, maxBodyBytes };
-  return (request, response) => ({
-    requestFault: findTargetFault(request) ?? findBodyFault(request, maxBodyBytes),
-    forward: (trace, signal, onHead) =>
-      new Promise((resolve) => {
-        const sent = { 'accept-encoding': 'identity', 'user-agent': 'textgate', ...headers(), ...trace };
-        middleware.calls.set(
-          request,
-          new PassthroughCall(response, { headers: sent, limits, clock, signal, onHead, resolve }),
-        );
-        for (const name of Object.keys(request.headers))
-          if (!passthroughRequestHeaders.has(name)) delete request.headers[name];
-        request.url = passthrough.path + queryOf(request);
-        startBody(request, response);
-        void middleware.handle(request, response);
-      }),
-  });
+  return (request, response) => {
+    const taken = takeReadBody(request, maxBodyBytes);
+    const readBody = isRefusal(taken) ? null : taken;
+    return {
+      requestFault:
+        findTargetFault(request) ?? findBodyFault(request, maxBodyBytes) ?? (isRefusal(taken) ? taken : null),
+      forward: (trace, signal, onHead) =>
+        new Promise((resolve) => {
+          const sent = { 'accept-encoding': 'identity', 'user-agent': 'textgate', ...headers(), ...trace };
+          middleware.calls.set(
+            request,
+            new PassthroughCall(response, {
+              headers: sent,
+              readBody,
+              limits,
+              clock,
+              signal,
+              onHead,
+              resolve,
+            }),
+          );
+          keepPassthroughHeaders(request, readBody);
+          request.url = passthrough.path + queryOf(request);
+          startBody(request, response);
+          void middleware.handle(request, response);
+        }),
+    };
+  };
+}
+
+/** Removes the headers that do not pass through, and sets the length of a body that was read before. */
+function keepPassthroughHeaders({ headers }: IncomingMessage, readBody: Uint8Array | null): void {
+  for (const name of Object.keys(headers)) if (!passthroughRequestHeaders.has(name)) delete headers[name];
+  if (readBody === null) return;
+  delete headers['transfer-encoding'];
+  headers['content-length'] = String(readBody.length);
 }
 
 /** Checks the body by the head: all parsers must agree on its framing, and it must not be too large. */

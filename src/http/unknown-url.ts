@@ -9,6 +9,8 @@ import type { Request, RequestHandler } from './router.ts';
 /** How much of a path an error message quotes, in characters. */
 const maxQuotedPath = 128;
 
+/** The beginning of every path for clients. */
+const base = '/v1/';
 const paths = ['/v1/chat/completions', '/v1/responses', '/v1/models', '/v1/key'] as const;
 
 const offer =
@@ -78,8 +80,16 @@ function adviseOn(path: string): string {
 /** The known path that was probably meant; `null` if none is like this one. */
 function suggestPath(path: string): string | null {
   const [, tail] = knownTail.exec(path) ?? [];
-  const suggested = tail === undefined ? nearestName(path, paths) : `/v1/${tail}`;
+  const suggested = tail === undefined ? nearestPath(path) : `/v1/${tail}`;
   return suggested === path ? null : suggested;
+}
+
+/** The known path most like a misspelt one. Below `/v1/`, which all of them share, only the rest is compared. */
+function nearestPath(path: string): string | null {
+  if (!path.startsWith(base)) return nearestName(path, paths);
+  const rests = paths.map((known) => known.slice(base.length));
+  const rest = nearestName(path.slice(base.length), rests);
+  return rest === null ? null : base + rest;
 }
 
 function shortenPath({ originalUrl }: Request): string {

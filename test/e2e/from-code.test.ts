@@ -88,6 +88,20 @@ describe('from code', () => {
       400,
       'balence',
     ],
+    [
+      'an unknown field of a list',
+      (own) => own.keys.list({ limi: 1 } as object),
+      'unknown_parameter',
+      400,
+      'limi',
+    ],
+    [
+      'an unknown field of a list of records',
+      (own) => own.records.list({ models: 'small' } as object),
+      'unknown_parameter',
+      400,
+      'models',
+    ],
     ['an unknown cursor', (own) => own.records.list({ before: 'req_none' }), 'invalid_value', 400, 'before'],
     ['an unknown request', (own) => own.records.get('req_none'), 'request_not_found', 404, null],
   ] satisfies [string, (own: TestGateway['gateway']) => Promise<unknown>, string, number, string | null][])(
@@ -98,6 +112,20 @@ describe('from code', () => {
       expect(error).toMatchObject({ name: 'GatewayError', code, status, param });
     },
   );
+
+  test('an input that is no object is refused without the name of a field', async () => {
+    const create = gateway.gateway.keys.create(5 as never);
+    await expect(create).rejects.toThrow(/^Invalid input: expected an object, not a number\.$/);
+    await expect(create).rejects.toMatchObject({ code: 'invalid_value', param: null });
+  });
+
+  test('a query string of the admin API may have fields that the gateway does not know', async () => {
+    for (const path of ['/keys', '/records'])
+      expect((await askAdmin(gateway, 'GET', `${path}?limit=1&utm_source=x`)).status).toBe(200);
+    const headers = { authorization: `Bearer ${gateway.key}` };
+    const own = await fetch(`${gateway.url}/v1/key/requests?limit=1&utm_source=x`, { headers });
+    expect(own.status).toBe(200);
+  });
 
   test('a wrong config is a ConfigError with every problem', () => {
     const wrong = { upstreams: { a: { url: 'demo:' } }, models: {}, severs: {} };

@@ -71,13 +71,14 @@ module.exports = { gateway };
 const everyExport = `
 import { ConfigError, GatewayError, createGateway } from 'textgate';
 import type {
-  Clock, ConfigInput, CreditResult, ErrorCode, Gateway, GatewayOptions, IssuedKey, Key, KeyChanges, KeySettings, Keys,
-  NodeHandler, Page, Records, RunningRequest, UsageRecord,
+  Clock, ConfigInput, CreditResult, ErrorCode, Gateway, GatewayOptions, IssuedKey, Key, KeyChanges, KeyPayment, KeyQuery,
+  KeyRotation, KeySettings, Keys, LogFormat, LogLevel, NodeHandler, Page, RecordQuery, Records, RunningRequest, UsageRecord,
 } from 'textgate';
 
 export const config: ConfigInput = { upstreams: { demo: { url: 'demo:' } }, models: { from: 'demo' } };
 export const clock: Clock = { now: Date.now, monotonicMs: () => performance.now(), schedule: () => () => {} };
-export const options: GatewayOptions = { clock, logLevel: 'silent' };
+const [logLevel, logFormat]: [LogLevel, LogFormat] = ['silent', 'json'];
+export const options: GatewayOptions = { clock, logLevel, logFormat };
 export const gateway: Gateway = createGateway(config, options);
 export const handler: NodeHandler = gateway.router;
 export const keys: Keys = gateway.keys;
@@ -87,8 +88,13 @@ const changes: KeyChanges = { concurrency: null };
 export async function use(): Promise<string | null | undefined> {
   const issued: IssuedKey = await keys.create(settings);
   const key: Key = await keys.update(issued.id, changes);
-  const paid: CreditResult = await keys.credit(key.id, { amount: '1', reference: 'r' });
-  const page: Page<UsageRecord> = await records.list({ key: paid.id });
+  const payment: KeyPayment = { amount: '1', reference: 'r' };
+  const paid: CreditResult = await keys.credit(key.id, payment);
+  const rotation: KeyRotation = { grace: '10m' };
+  await keys.rotate(key.id, rotation);
+  const [first, one]: [KeyQuery, RecordQuery] = [{ limit: 1 }, { key: paid.id, limit: '1' }];
+  await keys.list(first);
+  const page: Page<UsageRecord> = await records.list(one);
   const running: Page<RunningRequest> = await gateway.inFlight();
   return page.data[0]?.usage?.total_tokens.toFixed() ?? running.data[0]?.model ?? key.limits.queue_wait_ms.toFixed();
 }
@@ -96,6 +102,10 @@ export const codeOf = (error: unknown): ErrorCode | readonly string[] | null =>
   error instanceof GatewayError ? error.code : error instanceof ConfigError ? error.problems : null;
 // @ts-expect-error a misspelt setting is found
 void keys.create({ name: 'x', balence: '1' });
+// @ts-expect-error a limit is a number
+void keys.list({ limit: { nonsense: true } });
+// @ts-expect-error a limit is a number, also that of records
+void records.list({ limit: true });
 `;
 
 let installed: InstalledPackage;

@@ -427,6 +427,18 @@ describe('a passthrough request that fails', () => {
   });
 });
 
+test('a client that disconnects within its body ends the passthrough call as one that left', async () => {
+  const client = openRaw(gateway.url);
+  client.socket.write(
+    `POST /tokenize HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.key}\r\nContent-Length: 100\r\n\r\nhalf`,
+  );
+  await eventually('it is in progress', async () => (await upstream.connections()) === 1);
+  client.socket.destroy();
+  await eventually('no request is in progress', async () => (await inFlight()).length === 0);
+  expect(await lastRecord()).toMatchObject({ outcome: 'client_closed' });
+  await eventually('the call is over', async () => (await upstream.connections()) === 0);
+});
+
 describe('a passthrough path used by keys with a balance', () => {
   /** A key with this balance, and functions for its requests. */
   const makeKey = async (balanceNanos: number) => {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { ConfigInput, Gateway } from '../../src/index.ts';
 import { eventually } from '../support/eventually.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
 import { readLive } from '../support/live-answer.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -90,6 +91,16 @@ describe('a reloaded config', () => {
     const moved = { ...configOf('u1'), server: { port: 1 }, storage: { url: 'sqlite:elsewhere.db' } };
     expect(gateway.reload(moved)).toEqual(['server.port', 'storage.url']);
   });
+});
+
+test('close after a reload leaves no timer that would keep the process alive', async () => {
+  const clock = createFakeClock();
+  const reloaded = createGateway(configOf('u0'), { logLevel: 'silent', clock });
+  await reloaded.listen();
+  reloaded.reload(configOf('u1'));
+  for (let turn = 0; turn < 10; turn++) await setImmediate();
+  await reloaded.close();
+  expect(clock.scheduled).toBe(0);
 });
 
 test('textgate serve reloads a changed file, on SIGHUP and by itself, and keeps the old config when the file is bad', async () => {

@@ -1,6 +1,8 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { checkConfig } from '../../src/config/load.ts';
+import { composeGateway } from '../../src/gateway.ts';
 import { plant } from '../support/canaries.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
@@ -112,6 +114,47 @@ describe('an API key in a file', () => {
     );
     await ask();
     expect(seenKeys()).toEqual([`Bearer ${first}`, first]);
+  });
+});
+
+describe('an API key in a file that disappears after the config was checked', () => {
+  const configOf = (folder: string) =>
+    checkConfig(
+      {
+        server: { port: 0 },
+        admin: { port: 0 },
+        storage: { url: `sqlite:${join(folder, 'textgate.db')}` },
+        upstreams: {
+          one: { url: upstream.url, apiKey: { file } },
+          two: { url: upstream.url, apiKey: { file: `${file}-2` } },
+        },
+        models: { from: 'one' },
+      },
+      'the config',
+    );
+
+  test('leaves no timer behind when it makes a reload fail', async () => {
+    writeFileSync(`${file}-2`, second);
+    const config = configOf(makeTemporaryFolder());
+    const reloaded = composeGateway(config, { clock, logLevel: 'silent' });
+    rmSync(`${file}-2`);
+    const before = clock.scheduled;
+    expect(() => reloaded.replaceConfig(config)).toThrow('ENOENT');
+    expect(clock.scheduled).toBe(before);
+    await reloaded.close();
+  });
+
+  test('opens neither a timer nor the database when it makes the start fail', async () => {
+    writeFileSync(`${file}-2`, second);
+    const config = configOf(makeTemporaryFolder());
+    rmSync(`${file}-2`);
+    const before = clock.scheduled;
+    expect(() => composeGateway(config, { clock, logLevel: 'silent' })).toThrow('ENOENT');
+    expect(clock.scheduled).toBe(before);
+    writeFileSync(`${file}-2`, second);
+    const started = composeGateway(config, { clock, logLevel: 'silent' });
+    await started.listen();
+    await started.close();
   });
 });
 

@@ -24,7 +24,10 @@ beforeEach(async () => {
   gateway = await startGateway({
     upstreamUrl: upstream.url,
     server: { maxBody: '100KiB' },
-    passthrough: [{ path: '/tokenize', upstream: 'local' }],
+    passthrough: [
+      { path: '/tokenize', upstream: 'local' },
+      { path: '/rerank', upstream: 'local', price: { request: '1.00' } },
+    ],
   });
 });
 
@@ -304,6 +307,61 @@ describe('gateway.fetch', () => {
     const broken = readLive(ask('/tokenize'));
     await broken.ended;
     expect(broken).toMatchObject({ text: 'half', broken: true });
+  });
+
+  test.each([
+    ['was read', {}, (request) => request.json()],
+    ['was read, with its length', { 'content-length': '7' }, (request) => request.json()],
+    ['is locked by a reader', {}, (request) => request.body?.getReader()],
+  ] satisfies [string, Readonly<Record<string, string>>, (request: Request) => unknown][])(
+    'refuses a request whose body %s before it, without a charge or a call, also on a passthrough path',
+    async (_name, headers, take) => {
+      upstream.play((response) => void response.end('x'));
+      for (const path of ['/rerank', '/v1/chat/completions']) {
+        const request = new Request(origin + path, {
+          method: 'POST',
+          body: '{"a":1}',
+          headers: {
+            authorization: `Bearer ${gateway.key}`,
+            'content-type': 'application/json',
+            ...headers,
+          },
+        });
+        await take(request);
+        const answer = await gateway.gateway.fetch(request);
+        expect([answer.status, await answer.text()]).toEqual([
+          500,
+          expect.stringContaining('consumed the request body'),
+        ]);
+      }
+      expect(upstream.seen).toEqual([]);
+      expect((await gateway.gateway.records.list()).data).toEqual([]);
+      expect(await slots()).toBe(0);
+    },
+  );
+
+  test('passes a request on without the length of a body that it does not have', async () => {
+    upstream.play((response, { headers }) => void response.end(headers['content-length'] ?? 'none'));
+    const answer = await ask('/tokenize', { method: 'POST', headers: { 'content-length': '10' } });
+    expect([answer.status, await answer.text()]).toEqual([200, '0']);
+  });
+
+  test('ends a passthrough call at once, without a charge, when the request’s body breaks off', async () => {
+    upstream.play((response) => void response.end('x'));
+    let isBegun = false;
+    const half = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        if (isBegun) return controller.error(new Error('gone'));
+        isBegun = true;
+        controller.enqueue(new Uint8Array(500));
+      },
+    });
+    const answer = await ask('/rerank', { method: 'POST', body: half, duplex: 'half' });
+    expect([answer.status, await answer.text()]).toEqual([408, expect.stringContaining('incomplete')]);
+    await eventually('the upstream has no open call', async () => (await upstream.connections()) === 0);
+    const { data } = await gateway.gateway.records.list();
+    expect(data).toMatchObject([{ outcome: 'refused', status: 408, charge: '0.00' }]);
+    expect(await slots()).toBe(0);
   });
 
   test('serves no operator', async () => {

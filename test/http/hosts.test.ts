@@ -3,8 +3,11 @@ import { createServer } from 'node:http';
 import type { RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
+import type { RequestHandler } from 'express';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/gateway.ts';
+import { startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
 
@@ -129,6 +132,71 @@ describe('gateway.router', () => {
     const answer = await outcomeOf(`${url}/v1/chat/completions`, { method: 'POST', body: chat });
     expect(answer).toEqual([200, 'chat.completion']);
   });
+});
+
+describe('a passthrough path behind the parsers of an app', () => {
+  let upstream: ScriptedUpstream;
+  let passing: TestGateway;
+
+  beforeAll(async () => {
+    upstream = await startUpstream();
+    passing = await startGateway({
+      upstreamUrl: upstream.url,
+      passthrough: [{ path: '/pass', upstream: 'local', price: { request: '1.00' } }],
+    });
+    upstream.play((response, request) => void response.end(request.body));
+  });
+
+  afterAll(async () => {
+    await passing.close();
+    await upstream.close();
+  });
+
+  /** Posts through a parser; returns the status, and the body that the upstream got. */
+  async function passThrough(parser: RequestHandler, type: string, body: string): Promise<unknown> {
+    const url = await host(express().use(parser, passing.gateway.router));
+    const headers = { authorization: `Bearer ${passing.key}`, 'content-type': type };
+    upstream.seen.length = 0;
+    const answer = await fetch(`${url}/pass`, { method: 'POST', headers, body });
+    await answer.text();
+    return [answer.status, ...upstream.seen.map((seen) => seen.body)];
+  }
+
+  const json = 'application/json';
+  const form = 'application/x-www-form-urlencoded';
+  test.each([
+    ['express.json', express.json(), json, '{"a":1}'],
+    ['express.json', express.json({ strict: false }), json, '0'],
+    ['express.text', express.text({ type: () => true }), json, '{ "a": 1 }'],
+    ['express.raw', express.raw({ type: () => true }), json, '{ "a": 1 }'],
+    ['express.raw', express.raw({ type: () => true }), 'image/png', 'pixels'],
+    ['express.urlencoded', express.urlencoded({ extended: false }), form, 'a=1&b=2&b=3'],
+    ['no parser', (_request, _response, next) => next(), 'image/png', 'pixels'],
+  ] satisfies [string, RequestHandler, string, string][])(
+    'sends the body that %s has read to the upstream (%#)',
+    async (_name, parser, type, body) => {
+      expect(await passThrough(parser, type, body)).toEqual([200, body]);
+    },
+  );
+
+  const drain: RequestHandler = (request, _response, next) => void request.resume().once('end', next);
+  const parseAnything: RequestHandler = (request, response, next) =>
+    drain(request, response, () => {
+      request.body = { a: '1' };
+      next();
+    });
+  test.each([
+    ['a middleware consumed', drain, json, '{"a":1}'],
+    ['a parser of another format replaced', parseAnything, 'multipart/form-data; boundary=b', '--b--'],
+    ['a parser gave nested fields', express.urlencoded({ extended: true }), form, 'a[b]=1'],
+  ] satisfies [string, RequestHandler, string, string][])(
+    'refuses a body that %s, without a charge',
+    async (_name, parser, type, body) => {
+      const before = await passing.gateway.records.list();
+      expect(await passThrough(parser, type, body)).toEqual([500]);
+      expect(await passing.gateway.records.list()).toEqual(before);
+    },
+  );
 });
 
 describe('gateway.admin', () => {

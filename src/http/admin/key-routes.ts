@@ -1,7 +1,7 @@
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import type { KeyOperations } from './keys.ts';
-import { pathIdOf, readJson, readQuery } from '../checked-input.ts';
+import { pageQuery, pathIdOf, readJson, readQuery } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { sendAnswer } from '../respond.ts';
 import { createRouter } from '../router.ts';
@@ -12,7 +12,7 @@ export function createKeyRoutes(keys: KeyOperations): Router {
   const router = createRouter();
   router.get(
     '/',
-    handle((request) => keys.list(readQuery(request))),
+    handle((request) => keys.list(readQuery(request, pageQuery))),
   );
   router.post(
     '/',

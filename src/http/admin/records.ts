@@ -27,7 +27,7 @@ const recordQuery = pageQuery.extend({
   to: instant.optional(),
 });
 
-/** The input of a list of records. */
+/** The input of a list of records: times in ISO 8601. */
 export type RecordQuery = z.input<typeof recordQuery>;
 
 /** Reads a page of the usage record, newest first. */
@@ -67,7 +67,7 @@ export async function cancelRequest(requestId: string, { running }: RecordAdmini
 export function createRecordRoutes(administration: RecordAdministration): Router {
   const router = createRouter();
   router.get('/records', async (request, response) => {
-    const page = await readRecordPage(readQuery(request), administration);
+    const page = await readRecordPage(readQuery(request, recordQuery), administration);
     if (isRefusal(page) || !prefers(request, 'csv', 'json'))
       return sendAnswer(response, 200, isRefusal(page) ? page : presentRecordPage(page));
     sendBody(response, 200, presentRecordsAsCsv(page.records), {

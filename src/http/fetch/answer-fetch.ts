@@ -13,7 +13,7 @@ export async function answerFetch(source: Request, serve: NodeHandler): Promise<
   signal.throwIfAborted();
   const request = new FetchRequest(source);
   // The routes see by the state of the request that its body was consumed before them.
-  if (source.bodyUsed) await once(request.resume(), 'end');
+  if (request.isBodyTaken) await once(request.resume(), 'end');
   const response = new FetchResponse(request);
   const leave = (): void => void response.destroy(signal.reason instanceof Error ? signal.reason : undefined);
   signal.addEventListener('abort', leave);

@@ -3,6 +3,8 @@ import { Socket } from 'node:net';
 
 /** A `Request` of the Fetch API as Node's HTTP server would show it. Its body is read only as far as it is needed. */
 export class FetchRequest extends IncomingMessage {
+  /** Whether the body was read, or is being read, by someone else. */
+  readonly isBodyTaken: boolean;
   #isReading = false;
   readonly #body: ReadableStreamDefaultReader<Uint8Array> | null;
 
@@ -12,12 +14,15 @@ export class FetchRequest extends IncomingMessage {
     this.method = method;
     this.url = pathname + search;
     this.headers = Object.fromEntries(headers);
+    // An upstream would wait for a body that its head announces and that is not there.
+    if (body === null) for (const name of ['content-length', 'transfer-encoding']) delete this.headers[name];
     // A body without a length is framed as Node's server would have received it.
     if (body !== null && !headers.has('content-length')) this.headers['transfer-encoding'] = 'chunked';
     this.rawHeaders = Object.entries(this.headers).flat() as string[];
     // What becomes of a body that is not read to its end is the host's concern, which has the connection.
     this.complete = true;
-    this.#body = body === null || bodyUsed ? null : body.getReader();
+    this.isBodyTaken = bodyUsed || body?.locked === true;
+    this.#body = body === null || this.isBodyTaken ? null : body.getReader();
   }
 
   override _read(): void {
