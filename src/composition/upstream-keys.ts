@@ -1,5 +1,6 @@
 import { followSecret } from '../background/follow-secret.ts';
 import type { Config } from '../config/schema/schema.ts';
+import { writePath } from '../config/problem.ts';
 import { readSecretFile, readSecretFileAgain } from '../config/secret-file.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Log } from '../telemetry/logger.ts';
@@ -30,10 +31,20 @@ export function readUpstreamKeys({ upstreams }: Config): FirstKeys {
   const keys = new Map<string, FirstKey>();
   for (const [upstream, { apiKey }] of Object.entries(upstreams)) {
     if (typeof apiKey === 'object')
-      keys.set(upstream, { key: readSecretFile(apiKey.file), file: apiKey.file });
+      keys.set(upstream, { key: readFileOf(upstream, apiKey.file), file: apiKey.file });
     else keys.set(upstream, { key: apiKey ?? null, file: null });
   }
   return keys;
+}
+
+/** Reads the file of a key again: it may have changed since the config was checked. */
+function readFileOf(upstream: string, file: string): string {
+  try {
+    return readSecretFile(file);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`${writePath(['upstreams', upstream, 'apiKey', 'file'])}: ${reason}`, { cause: error });
+  }
 }
 
 /** Begins to follow the files that hold the keys of upstreams: after all of them were read, so that nothing fails here. */
