@@ -4,6 +4,7 @@ import type { RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createGateway } from '../../src/index.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
 
@@ -38,6 +39,31 @@ async function outcomeOf(url: string, init: RequestInit = {}): Promise<readonly 
 }
 
 describe('gateway.router', () => {
+  test('refuses its own paths after gateway.close, leaves other paths to the app, and logs no error', async () => {
+    let log = '';
+    const own = createGateway(
+      {
+        upstreams: { demo: { url: 'demo:' } },
+        models: { from: 'demo' },
+        storage: { url: 'sqlite::memory:' },
+      },
+      { logLevel: 'info', logDestination: { write: (line) => void (log += line) } },
+    );
+    const app = express().use(own.router, (_request, response) => void response.status(418).json({}));
+    const [mounted, bare] = [await host(app), await host(own.router)];
+    const { key } = await own.keys.create({ name: 'a key of before' });
+    await own.close();
+    const headers = { ...asked, authorization: `Bearer ${key}` };
+    for (const url of [mounted, bare])
+      for (const [path, init] of [
+        ['/v1/models', { headers }],
+        ['/v1/chat/completions', { headers, method: 'POST', body: chat }],
+      ] as const)
+        expect(await outcomeOf(url + path, init)).toEqual([503, 'draining']);
+    expect(await outcomeOf(`${mounted}/elsewhere`)).toEqual([418, undefined]);
+    expect(log).not.toMatch(/"level":(?:40|50|60|"(?:warn|error|fatal)")/i);
+  });
+
   test('serves every route under node:http without an Express app', async () => {
     const url = await host(gateway.gateway.router);
     const post = { method: 'POST', body: chat };
