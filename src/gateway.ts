@@ -54,7 +54,10 @@ export interface Gateway extends Management {
    * on. The process should call `close`, which saves the database, and end with an error.
    */
   readonly failed: Promise<Error>;
-  /** Stops accepting requests, waits up to the drain time for running ones, then closes everything, the log last. */
+  /**
+   * Stops accepting requests, waits up to the drain time for running ones, then closes everything, the log last. Later
+   * requests and calls are refused with the code `draining`.
+   */
   close(): Promise<void>;
 }
 
@@ -155,7 +158,7 @@ export function composeGateway(
   };
 
   return {
-    ...createManagement(() => active.current),
+    ...createManagement(() => active.current, processServices.isClosed),
     ...createHandlers(publicRoutes, adminRoutes, processServices.prepare),
     failed: storage.engine.lost,
     hasKeys: async () =>

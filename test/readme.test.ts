@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { createProgram } from '../src/cli/program.ts';
 import { disconnectTable, settlementTable } from '../src/domain/settlement.ts';
 import { writeConfigTables } from './support/config-tables.ts';
 import { writeContractTables } from './support/contract-table.ts';
@@ -68,6 +69,33 @@ describe('the documentation', () => {
   test('has a README that can be read in five minutes', () => {
     const lines = readFileSync(join(root, 'README.md'), 'utf8').split('\n');
     expect(lines.length).toBeLessThanOrEqual(maxReadmeLines);
+  });
+
+  test('names the file that npm pack makes', () => {
+    const { name, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+      name: string;
+      version: string;
+    };
+    const filesIn = (page: string): ReadonlySet<string> =>
+      new Set(readFileSync(join(root, page), 'utf8').match(/[\w.-]+\.tgz/g));
+    const packed = new Set([`${name}-${version}.tgz`]);
+    expect(filesIn('README.md')).toEqual(packed);
+    expect(filesIn('docs/middleware.md')).toEqual(packed);
+  });
+
+  test('has a row for every command', () => {
+    const [, rows = ''] = readFileSync(join(root, 'docs/operating.md'), 'utf8').split('| command |', 2);
+    const [table = ''] = rows.split('\n\n', 1);
+    const missing = createProgram()
+      .commands.map((command) => command.name())
+      .filter((name) => !table.includes(`\`${name}`));
+    expect(missing).toEqual([]);
+  });
+
+  test('leads back to the README from every page', () => {
+    const pages = pageTexts().filter(([path]) => path.startsWith('docs/'));
+    expect(pages.length).toBeGreaterThan(5);
+    expect(pages.filter(([, text]) => !text.includes('](../README.md)')).map(([path]) => path)).toEqual([]);
   });
 
   test('links only to files and headings that exist', () => {

@@ -78,7 +78,8 @@ interface Targets {
 }
 
 function readTargets(url: string | undefined, options: DoctorOptions): Targets {
-  if (url !== undefined) return { config: urlConfig(url, options), nameSettings: () => optionNames };
+  if (url !== undefined)
+    return { config: urlConfig(url, options), nameSettings: () => namesOfOptions(options) };
   if (options.key !== undefined || options.keyEnv !== undefined || options.dialect !== undefined)
     throw new Error('--key, --key-env and --dialect go with a URL');
   const file = options.config ?? readVariable(process.env, 'TEXTGATE_CONFIG');
@@ -103,6 +104,7 @@ function urlConfig(url: string, options: DoctorOptions): Config {
   try {
     return checkConfig({ upstreams: { [name]: upstream }, models: { from: name } }, 'the command line');
   } catch (error) {
+    const optionNames = namesOfOptions(options);
     const named = describeError(error)
       .replaceAll(writePath(['upstreams', name, 'url']), optionNames.url)
       .replaceAll(writePath(['upstreams', name, 'apiKey']), optionNames.apiKey)
@@ -111,8 +113,12 @@ function urlConfig(url: string, options: DoctorOptions): Config {
   }
 }
 
-const optionNames: SettingNames = {
-  url: 'the URL',
-  apiKey: '--key',
-  allowLinkLocal: 'allowLinkLocal in a config file',
-};
+/** Names the settings of an upstream where the operator gave them: its key is in a variable, in `--key`, or missing. */
+function namesOfOptions({ key, keyEnv }: DoctorOptions): SettingNames {
+  const keyOption = key === undefined ? '--key-env' : '--key';
+  return {
+    url: 'the URL',
+    apiKey: keyEnv === undefined ? keyOption : `the variable ${keyEnv}`,
+    allowLinkLocal: 'allowLinkLocal in a config file',
+  };
+}

@@ -25,7 +25,7 @@ export async function runProgram(args: readonly string[]): Promise<void> {
 }
 
 /** The `textgate` command. Its actions load their code when they run, so that `--help` and `--version` are quick. */
-function createProgram(): Command {
+export function createProgram(): Command {
   const program = new Command('textgate')
     .description('A text-only LLM gateway: Chat Completions and Responses in front of any provider.')
     .version(readVersion())

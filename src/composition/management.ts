@@ -16,6 +16,7 @@ import {
   readRunning,
 } from '../http/admin/records.ts';
 import type { PresentedRunning, RecordQuery } from '../http/admin/records.ts';
+import { gatewayClosed } from '../http/prepare-answers.ts';
 import type { PageQuery } from '../http/checked-input.ts';
 import type { PresentedRecord } from '../http/present/record.ts';
 import { GatewayError } from '../shared/gateway-error.ts';
@@ -95,28 +96,32 @@ export interface Management {
   cancel(requestId: string): Promise<{ readonly request_id: string; readonly cancelled: true }>;
 }
 
-/** Builds the methods over the config in force, which has the defaults of keys. */
-export function createManagement(current: () => ConfigServices): Management {
-  const keys = () => createKeyOperations(current().administration.keys);
-  const records = () => current().administration.records;
+/** Builds the methods over the config in force, which has the defaults of keys. All reject after the gateway's end. */
+export function createManagement(current: () => ConfigServices, isClosed: () => boolean): Management {
+  const administration = () => {
+    if (isClosed()) throw new GatewayError(gatewayClosed());
+    return current().administration;
+  };
+  const keys = () => createKeyOperations(administration().keys);
+  const records = () => administration().records;
   return {
     keys: {
-      create: (settings) => orThrow(keys().create(settings)),
-      list: (query = {}) => orThrow(keys().list(query)),
-      get: (id) => orThrow(keys().get(id)),
-      update: (id, changes) => orThrow(keys().update(id, changes)),
-      revoke: (id) => orThrow(keys().revoke(id)),
-      rotate: (id, options = {}) => orThrow(keys().rotate(id, options)),
-      credit: (id, payment) => orThrow(keys().credit(id, payment)),
+      create: async (settings) => orThrow(keys().create(settings)),
+      list: async (query = {}) => orThrow(keys().list(query)),
+      get: async (id) => orThrow(keys().get(id)),
+      update: async (id, changes) => orThrow(keys().update(id, changes)),
+      revoke: async (id) => orThrow(keys().revoke(id)),
+      rotate: async (id, options = {}) => orThrow(keys().rotate(id, options)),
+      credit: async (id, payment) => orThrow(keys().credit(id, payment)),
     },
     records: {
       async list(query = {}) {
         return presentRecordPage(await orThrow(readRecordPage(query, records())));
       },
-      get: (requestId) => orThrow(readRecord(requestId, records())),
+      get: async (requestId) => orThrow(readRecord(requestId, records())),
     },
-    inFlight: () => readRunning(records()),
-    cancel: (requestId) => orThrow(cancelRequest(requestId, records())),
+    inFlight: async () => readRunning(records()),
+    cancel: async (requestId) => orThrow(cancelRequest(requestId, records())),
   };
 }
 

@@ -76,7 +76,9 @@ export interface ProcessServices {
   attach(active: ActiveConfig): void;
   /** Resolves when requests can be taken. Rejects with the reason when the database or the spool can't be opened. */
   ready(): Promise<void>;
-  /** Stops all background work, then closes storage. Throws as `StorageServices.close` does. */
+  /** Whether `close` was called: nothing can be asked of the process any more. */
+  readonly isClosed: () => boolean;
+  /** Refuses requests, stops all background work, then closes storage. Throws as `StorageServices.close` does. */
   close(): Promise<void>;
 }
 
@@ -107,6 +109,7 @@ export function createProcessServices(
   const limiter = createMemoryLimiter(clock);
   const readLimiter = createMemoryLimiter(clock);
   let active = nothingActive(config.limits.lowBalance);
+  let isClosed = false;
   const lease = keepLease(store, clock, log.fault);
   const ledgerMonitor = monitorLedger(store, ledgerAudit, clock, {
     lowBalanceNanos: () => active.lowBalanceNanos,
@@ -139,27 +142,34 @@ export function createProcessServices(
     tokens: createTokenCounter(),
     observability,
     passthroughMiddlewares: new Map(),
-    prepare: prepareAnswers(nextId, createUnreadWatch(clock)),
+    prepare: prepareAnswers(nextId, createUnreadWatch(clock), () => isClosed),
     attach(next) {
       active = next;
       declarations.declare(next.declaredKeys);
     },
+    isClosed: () => isClosed,
     async ready() {
       await Promise.all([storage.recovered, tracer.ready]);
       // Keys that can't be stored are tried again later, and refused until then: all others can be used.
       await declarations.stored();
     },
     async close() {
+      isClosed = true;
       const tracesSent = observability.close();
       declarations.stop();
       limiter.close();
       readLimiter.close();
       await Promise.all([ledgerMonitor.stop(), lease.stop()]);
-      try {
-        await storage.close();
-      } finally {
-        await tracesSent;
-      }
+      await closeStorage(storage, tracesSent);
     },
   };
+}
+
+/** Closes storage, which may fail; the last spans are sent all the same. */
+async function closeStorage(storage: StorageServices, tracesSent: Promise<void>): Promise<void> {
+  try {
+    await storage.close();
+  } finally {
+    await tracesSent;
+  }
 }

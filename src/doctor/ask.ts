@@ -21,6 +21,8 @@ const lateEventsMs = 500;
 export interface Asked {
   readonly dialect: DialectName;
   readonly source: ModelSource;
+  /** Whether the list of models was read at the base URL. */
+  readonly hasList: boolean;
 }
 
 /** A question to a model. */

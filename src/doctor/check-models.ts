@@ -10,7 +10,7 @@ import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts
 import { callUpstream, readText } from './ask.ts';
 import { failedCall } from './explain.ts';
 import { quote } from './quote.ts';
-import { fault, ok, warning } from './report.ts';
+import { fault, ok, skipped, warning } from './report.ts';
 import type { Check } from './report.ts';
 import type { DoctorPorts, Target } from './target.ts';
 import { wordsOf } from './words.ts';
@@ -22,6 +22,8 @@ export interface CheckedModels {
   readonly model: string | null;
   /** The status of the list's answer; `null` without one. */
   readonly status: number | null;
+  /** Whether the answer was a list of models. */
+  readonly hasList: boolean;
 }
 
 /** Fetches the list of models, and looks up those that are asked or that the config's routes name. */
@@ -36,13 +38,26 @@ export async function checkModels(target: Target, ports: DoctorPorts): Promise<C
   const listed = status === 200 && typeof body === 'string' ? readModels(body) : null;
   if (listed !== null) {
     const names = listed.map(({ name }) => name);
-    return { ...findModels(target, names, ms), status };
+    return { ...findModels(target, names, ms), status, hasList: true };
   }
   const failed = { ...failedList(call.path, answer, body, target, ports), ms };
   // Many servers have no list, and need none if the models are named.
   const isNeeded = target.model === null || status === null;
-  return { checks: [isNeeded ? failed : { ...failed, status: 'warning' }], model: target.model, status };
+  const check: Check = isNeeded ? failed : { ...failed, status: 'warning' };
+  return { checks: [check], model: target.model, status, hasList: false };
 }
+
+/** Names the models of the routes that are not asked: a fault of theirs stays unseen. */
+export function checkOtherModels({ routed, source }: Target, asked: string): readonly Check[] {
+  const others = [...new Set(routed)].filter((name) => name !== asked);
+  if (others.length === 0) return [];
+  const named = others.slice(0, maxNamed).map((name) => quote(name, source));
+  const rest = others.length > maxNamed ? ` and ${others.length - maxNamed} more` : '';
+  return [skipped('other_models', `not asked: ${named.join(', ')}${rest} (--model asks one of them)`)];
+}
+
+/** How many models that are not asked are named. */
+const maxNamed = 5;
 
 /** The check of a call that brought no list: no answer, an error status, or a body that is none, whole or not. */
 function failedList(
@@ -77,7 +92,7 @@ function findModels(
   { model, routed, allow, source }: Target,
   names: readonly string[],
   ms: number,
-): Omit<CheckedModels, 'status'> {
+): Pick<CheckedModels, 'checks' | 'model'> {
   const offered = names.find((name) => allow.some((pattern) => matchName(pattern, name) !== null));
   const asked = model ?? offered ?? null;
   const wanted = [...new Set([...(model === null ? [] : [model]), ...routed])];

@@ -15,11 +15,12 @@ const noResponses = new Set([404, 405, 501]);
 /** Tests the Responses API beside another protocol, if the upstream has it. */
 export async function checkResponses(
   { text, maxOutputTokens }: { readonly text: string; readonly maxOutputTokens: number },
-  model: string,
+  { model, hasList }: { readonly model: string; readonly hasList: boolean },
   target: Target,
   ports: DoctorPorts,
 ): Promise<readonly Check[]> {
-  const asked: Asked = { dialect: 'responses', source: { ...target.source, dialect: dialects.responses } };
+  const source = { ...target.source, dialect: dialects.responses };
+  const asked: Asked = { dialect: 'responses', source, hasList };
   const askIn = (stream: boolean): Promise<Observation> =>
     ask({ model, text, stream, maxOutputTokens }, asked.source, ports);
   const streamed = await askIn(true);

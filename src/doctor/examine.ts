@@ -4,7 +4,7 @@ import type { Asked } from './ask.ts';
 import { checkConnection } from './check-connection.ts';
 import { checkKey, checkWrongKey, keyStatuses } from './check-key.ts';
 import { checkLength } from './check-length.ts';
-import { checkModels } from './check-models.ts';
+import { checkModels, checkOtherModels } from './check-models.ts';
 import { checkResponses } from './check-responses.ts';
 import { checkUnknownModel } from './check-unknown-model.ts';
 import { checkUsage } from './check-usage.ts';
@@ -30,17 +30,26 @@ export async function examine(target: Target, ports: DoctorPorts): Promise<Upstr
 
 async function checkCalls(target: Target, ports: DoctorPorts): Promise<readonly Check[]> {
   if (!target.hasModels) return [skipped('answers', 'no model is routed to it: name one with --model')];
-  const { checks, model, status } = await checkModels(target, ports);
+  const { checks, model, status, hasList } = await checkModels(target, ports);
   if (model === null) {
     if (keyStatuses.has(status ?? 0)) return checks.map((check) => ({ ...check, id: 'key' }));
     return [...checks, skipped('answers', 'no model is known: name one with --model')];
   }
-  const main = await checkProtocol(model, target, ports);
+  const main = await checkProtocol(model, hasList, target, ports);
+  const isKeyAtFault = main.checks.some((check) => check.id === 'key' && check.status === 'fault');
+  // The fault of the key is reported once: the list may have failed for the same reason.
+  if (isKeyAtFault && keyStatuses.has(status ?? 0))
+    return [skipped('models', `the list needs an accepted key (status ${status})`), ...main.checks];
   const isChat = main.dialect !== null && main.dialect !== 'responses';
   // The demo has Chat Completions only.
   const both = isChat && target.responses !== 'left_out' && !isDemo(target);
   const question = { text: shortText, maxOutputTokens: shortCap };
-  return [...checks, ...main.checks, ...(both ? await checkResponses(question, model, target, ports) : [])];
+  return [
+    ...checks,
+    ...(isKeyAtFault || isDemo(target) ? [] : checkOtherModels(target, model)),
+    ...main.checks,
+    ...(both ? await checkResponses(question, { model, hasList }, target, ports) : []),
+  ];
 }
 
 /** The checks of one protocol. */
@@ -50,8 +59,13 @@ interface CheckedProtocol {
   readonly dialect: string | null;
 }
 
-async function checkProtocol(model: string, target: Target, ports: DoctorPorts): Promise<CheckedProtocol> {
-  const configured = { dialect: target.dialect, source: target.source };
+async function checkProtocol(
+  model: string,
+  hasList: boolean,
+  target: Target,
+  ports: DoctorPorts,
+): Promise<CheckedProtocol> {
+  const configured = { dialect: target.dialect, source: target.source, hasList };
   const whole = await askShortly(`${target.dialect}.whole`, model, false, configured, target, ports);
   if (keyStatuses.has(whole.refused?.status ?? 0))
     return { checks: whole.checks.map((check) => ({ ...check, id: 'key' })), dialect: null };

@@ -1,3 +1,4 @@
+import { checkPath } from '../domain/diagnosis/status-explanations.ts';
 import type { Failure, FailureKind } from '../protocol/text.ts';
 import { createReader } from '../protocol/upstream/read-answer.ts';
 import type { Asked, ReadAnswer } from './ask.ts';
@@ -12,11 +13,7 @@ export function failureRule(read: ReadAnswer, failed: Failure, asked: Asked): Br
   const { violations, contentType } = read;
   const { kind, detail } = failed;
   if (contentType.includes('html'))
-    return faultRule(
-      'wrong_content_type',
-      'a web page instead of an answer',
-      'Correct the path of url: is /v1 missing?',
-    );
+    return faultRule('wrong_content_type', 'a web page instead of an answer', adviseOnWebPage(asked));
   if (violations.has('bad_json')) return faultRule('bad_json', detail, reportToServer);
   if (violations.has('oversized_event')) return faultRule('oversized_event', detail, reportToServer);
   if (kind === 'truncated') return cutOff(read, asked);
@@ -38,6 +35,14 @@ export function failureRule(read: ReadAnswer, failed: Failure, asked: Asked): Br
     lookAtLog,
   );
 }
+
+/** A base URL that has the list of models has the right path. */
+function adviseOnWebPage({ source: { target }, hasList }: Asked): string {
+  return hasList ? pathSeemsRight : checkPath({ method: 'POST', target });
+}
+
+const pathSeemsRight =
+  'The list of models is at this URL: check the name of the model, the log of the server and the proxies before it.';
 
 /** The deadlines of the test itself. */
 const timeouts: ReadonlySet<FailureKind> = new Set(['first_byte_timeout', 'idle_timeout', 'total_timeout']);

@@ -14,7 +14,7 @@ const noSuchPath = new Set([404, 405, 501]);
 /** The settings that may help with a refusal, the likeliest first. */
 export function otherSettings(
   { failure: { kind }, status }: RefusedAnswer,
-  { dialect, source }: Asked,
+  { dialect, source, hasList }: Asked,
   isStream: boolean,
 ): readonly OtherSetting[] {
   const { quirks } = source;
@@ -29,12 +29,12 @@ export function otherSettings(
     const other = dialect === 'chat' ? 'responses' : 'chat';
     settings.push({
       line: `dialects: [${other}]`,
-      asked: { dialect: other, source: { ...source, dialect: dialects[other] } },
+      asked: { dialect: other, source: { ...source, dialect: dialects[other] }, hasList },
     });
   }
   return settings;
 
   function withQuirk(line: string, quirk: Partial<typeof quirks>): OtherSetting {
-    return { line, asked: { dialect, source: { ...source, quirks: { ...quirks, ...quirk } } } };
+    return { line, asked: { dialect, source: { ...source, quirks: { ...quirks, ...quirk } }, hasList } };
   }
 }

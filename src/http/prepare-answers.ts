@@ -1,5 +1,8 @@
+import { refuse } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
 import type { NextId } from '../domain/ports/clock.ts';
 import { assignRequestId } from './request-id.ts';
+import { sendRefusal } from './respond.ts';
 import type { UnreadWatch } from './connections/unread-watch.ts';
 import type { RequestHandler } from './router.ts';
 
@@ -8,15 +11,26 @@ const maxListeners = 20;
 
 /**
  * The first handler of every request: assigns its id before anything can fail, forbids browsers to guess the type of
- * the answer, and starts the watch for an answer that the client does not read.
+ * the answer, and starts the watch for an answer that the client does not read. An app may send requests to a gateway
+ * that it has closed: they are refused here, since the routes would report a database that can't be used.
  */
-export function prepareAnswers(nextId: NextId, watchUnread: UnreadWatch): RequestHandler {
+export function prepareAnswers(
+  nextId: NextId,
+  watchUnread: UnreadWatch,
+  isClosed: () => boolean,
+): RequestHandler {
   return (_request, response, next) => {
     if (assignRequestId(response, nextId)) {
       response.setHeader('x-content-type-options', 'nosniff');
       response.setMaxListeners(maxListeners);
       watchUnread(response);
     }
-    next();
+    if (isClosed()) sendRefusal(response, gatewayClosed());
+    else next();
   };
+}
+
+/** The refusal of whatever is asked of a gateway after its end. */
+export function gatewayClosed(): Refusal {
+  return refuse('draining', 'This gateway is closed. Try again: another instance may answer.');
 }

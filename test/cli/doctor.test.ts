@@ -125,6 +125,16 @@ models: { from: own }
     expect(stdout).toContain('→ Set TEXTGATE_UPSTREAM_API_KEY.');
   });
 
+  test.each<[string, readonly string[], string]>([
+    ['the variable of --key-env', ['--key-env', 'MY_KEY'], '→ Correct the variable MY_KEY.'],
+    ['--key', ['--key', 'a-wrong-key-for-tests'], '→ Correct --key.'],
+    ['the option that is missing', [], '→ Set --key-env.'],
+  ])('names where the key of a URL is given: %s', async (_name, options, advice) => {
+    playProvider(upstream, { models: (response) => sendJson(response, 401, '{}') });
+    const { stdout } = await run([upstream.url, ...options], { MY_KEY: 'another-wrong-key-for-tests' });
+    expect(stdout).toContain(advice);
+  });
+
   test('checks the built-in demo, which is all right', async () => {
     const { code, stdout } = await run([]);
     expect(code).toBe(0);

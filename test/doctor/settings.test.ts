@@ -100,6 +100,72 @@ describe('an answer that is cut at its output cap', () => {
   });
 });
 
+describe('the models that are asked', () => {
+  const routes = (...names: string[]): object =>
+    Object.fromEntries(
+      names.map((name) => [`m-${name}`, { routes: [{ upstream: 'mine', model: name }], free: true }]),
+    );
+
+  test('are one for each upstream; the models of its other routes are named as not asked', async () => {
+    playProvider(upstream);
+    const report = await examineUrl(upstream.url, { models: routes('tiny', 'big', 'huge') });
+    expect(checkNamed(report, 'other_models')).toMatchObject({
+      status: 'skipped',
+      detail: "not asked: 'big', 'huge' (--model asks one of them)",
+    });
+    const many = await examineUrl(upstream.url, {
+      models: routes('tiny', 'a', 'b', 'c', 'd', 'e', 'f', 'g'),
+    });
+    expect(checkNamed(many, 'other_models').detail).toMatch(/'e' and 2 more \(/);
+    const single = await examineUrl(upstream.url, { models: routes('tiny') });
+    expect(single.checks.map(({ id }) => id)).not.toContain('other_models');
+  });
+});
+
+describe('a web page instead of an answer', () => {
+  test.each<[string, boolean, string, RegExp]>([
+    [
+      'where the list of models was read is no fault of the path',
+      true,
+      '',
+      /^The list of models is at this URL/,
+    ],
+    [
+      'at a URL with a version is a fault of the path or the model',
+      false,
+      '',
+      /^Check the path of upstreams\.mine\.url/,
+    ],
+    [
+      'at a URL without a version is a missing /v1',
+      false,
+      '/v1',
+      /^Is \/v1 missing at the end of upstreams\.mine\.url/,
+    ],
+  ])('%s', async (_name, hasList, cut, advice) => {
+    upstream.play((response, { path }) =>
+      hasList && path === '/v1/models'
+        ? sendJson(response, 200, '{"data":[{"id":"tiny"}]}')
+        : void response.writeHead(200, { 'content-type': 'text/html' }).end('<html>'),
+    );
+    const report = await examineUrl(upstream.url.replace(new RegExp(`${cut}$`), ''), { model: 'tiny' });
+    expect(checkNamed(report, 'chat.whole.wrong_content_type').advice).toMatch(advice);
+  });
+});
+
+test('a wrong key is one fault with one advice, although the list of models needs it, too', async () => {
+  const wrong = '{"error":{"message":"Incorrect API key provided.","code":"invalid_api_key"}}';
+  upstream.play((response) => sendJson(response, 401, wrong));
+  const settings = { upstream: { apiKey: 'a-wrong-key-for-tests' }, model: 'tiny' };
+  const report = await examineUrl(upstream.url, settings);
+  expect(findings(report)).toEqual([{ id: 'key', status: 'fault' }]);
+  expect(checkNamed(report, 'models')).toMatchObject({
+    status: 'skipped',
+    detail: 'the list needs an accepted key (status 401)',
+  });
+  expect(report.checks.filter(({ advice }) => advice !== null)).toHaveLength(1);
+});
+
 describe('a model that does not exist', () => {
   test.each<[string, number, string, RegExp]>([
     ['that is answered for', 200, wholeBody(), /is answered for/],

@@ -178,7 +178,7 @@ describe('a fault of a stream is named, with the advice', () => {
     });
     const found = checkNamed(await examineUrl(upstream.url), 'chat.stream.wrong_content_type');
     expect([found.status, found.detail]).toEqual(['fault', 'a web page instead of an answer']);
-    expect(found.advice).toMatch(/is \/v1 missing/);
+    expect(found.advice).toMatch(/^The list of models is at this URL: check the name of the model/);
   });
 });
 
@@ -285,7 +285,9 @@ describe('what the gateway mends is a warning', () => {
       totalMs: 5_000,
     } as const;
     const judge = (changes: Partial<ReadAnswer>): readonly string[] =>
-      judgeAnswer('s', { ...read, ...changes }, { dialect: 'chat', source: localSource }).map(({ id }) => id);
+      judgeAnswer('s', { ...read, ...changes }, { dialect: 'chat', source: localSource, hasList: true }).map(
+        ({ id }) => id,
+      );
     expect(judge({})).toEqual(['s', 's.buffered']);
     expect(judge({ firstTextMs: 100 })).toEqual(['s']);
     expect(judge({ thoughtChars: 10 })).toEqual(['s']);

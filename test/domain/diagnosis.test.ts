@@ -71,6 +71,17 @@ describe('the diagnosis of a failed call', () => {
     expect(sentences).toMatch(/[^.]\. [A-Z].*\.$/);
   });
 
+  test.each<[status: number, sentences: RegExp]>([
+    [401, /an API key is required \(status 401\)\. Set upstreams\.local\.apiKey\.$/],
+    [402, /Set upstreams\.local\.apiKey: the key of an account with credit\.$/],
+    [403, /not permitted without an API key \(status 403\)\. Set upstreams\.local\.apiKey,/],
+    [429, /Wait, raise the limits of the server, or set upstreams\.local\.apiKey\.$/],
+  ])('speaks of no key or account where none is set: status %d', (code, sentences) => {
+    const said = explain(status(code), undefined, false);
+    expect(said).toMatch(sentences);
+    expect(said).not.toMatch(/[Cc]orrect|the account of the key in/);
+  });
+
   test.each<[status: number, cause: string, advice: string]>([
     [301, 'a redirect, which is not followed (status 301)', 'Write the address to which it leads into'],
     [400, 'the request is refused (status 400)', 'Check upstreams.local.url and upstreams.local.apiKey.'],

@@ -127,6 +127,24 @@ describe('from code', () => {
     expect(own.status).toBe(200);
   });
 
+  test('every method rejects after the end of the gateway, because it is closed', async () => {
+    const { gateway: own } = gateway;
+    await own.close();
+    for (const call of [
+      () => own.keys.create({ name: 'app' }),
+      () => own.keys.list(),
+      () => own.records.list(),
+      () => own.inFlight(),
+      () => own.cancel('req_none'),
+    ] satisfies (() => Promise<unknown>)[])
+      await expect(call()).rejects.toMatchObject({
+        name: 'GatewayError',
+        code: 'draining',
+        status: 503,
+        message: expect.stringMatching(/^This gateway is closed\./) as string,
+      });
+  });
+
   test('a wrong config is a ConfigError with every problem', () => {
     const wrong = { upstreams: { a: { url: 'demo:' } }, models: {}, severs: {} };
     expect(() => createGateway(wrong)).toThrow(ConfigError);

@@ -42,7 +42,11 @@ async function serveSlowRecords(): Promise<{ readonly url: string; readonly fini
     listRecords: () => finished.then(() => ({ records: [], next: null })),
   } as unknown as OwnKeyPorts);
   const app = express().use(
-    prepareAnswers(randomUUID, () => {}),
+    prepareAnswers(
+      randomUUID,
+      () => {},
+      () => false,
+    ),
     holder,
   );
   const server = app.listen(0, '127.0.0.1');

@@ -93,6 +93,16 @@ function endlessBody(): {
 }
 
 describe('gateway.fetch', () => {
+  test('says after gateway.close that the gateway is closed', async () => {
+    await gateway.gateway.close();
+    const answer = await askStream();
+    expect(answer.status).toBe(503);
+    expect(answer.headers.get('x-request-id')).toMatch(/./);
+    expect(await answer.json()).toMatchObject({
+      error: { code: 'draining', message: 'This gateway is closed. Try again: another instance may answer.' },
+    });
+  });
+
   test('answers the official client, whole and streamed', async () => {
     upstream.play(sayTexts(['one ', 'two']));
     const client = new OpenAI({

@@ -42,6 +42,31 @@ async function outcomeOf(url: string, init: RequestInit = {}): Promise<readonly 
 }
 
 describe('gateway.router', () => {
+  test('refuses its own paths after gateway.close, leaves other paths to the app, and logs no error', async () => {
+    let log = '';
+    const own = createGateway(
+      {
+        upstreams: { demo: { url: 'demo:' } },
+        models: { from: 'demo' },
+        storage: { url: 'sqlite::memory:' },
+      },
+      { logLevel: 'info', logDestination: { write: (line) => void (log += line) } },
+    );
+    const app = express().use(own.router, (_request, response) => void response.status(418).json({}));
+    const [mounted, bare] = [await host(app), await host(own.router)];
+    const { key } = await own.keys.create({ name: 'a key of before' });
+    await own.close();
+    const headers = { ...asked, authorization: `Bearer ${key}` };
+    for (const url of [mounted, bare])
+      for (const [path, init] of [
+        ['/v1/models', { headers }],
+        ['/v1/chat/completions', { headers, method: 'POST', body: chat }],
+      ] as const)
+        expect(await outcomeOf(url + path, init)).toEqual([503, 'draining']);
+    expect(await outcomeOf(`${mounted}/elsewhere`)).toEqual([418, undefined]);
+    expect(log).not.toMatch(/"level":(?:40|50|60|"(?:warn|error|fatal)")/i);
+  });
+
   test('serves every route under node:http without an Express app', async () => {
     const url = await host(gateway.gateway.router);
     const post = { method: 'POST', body: chat };

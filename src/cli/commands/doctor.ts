@@ -4,6 +4,7 @@ import type { DoctorOptions } from '../doctor.ts';
 
 const help = `
 Each upstream is called about ten times, as the gateway calls it, which costs a few hundred tokens.
+One model of each upstream is asked; --model names another one.
 Without a URL, the upstreams of the config file are checked, or that of TEXTGATE_UPSTREAM_URL.
 
 Exit codes: 0 without a fault (there may be warnings), 1 with a fault, 2 for wrong usage or a wrong config,

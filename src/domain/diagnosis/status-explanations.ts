@@ -28,31 +28,46 @@ const rowsByKind: Partial<Readonly<Record<FailureKind, Row>>> = {
 };
 
 /** The same for a key or an account that is refused with a status that does not say so. */
-const accountRefused: Row = ({ apiKey }) => ({
-  cause: 'the API key or its account is not accepted',
-  advice: `Correct ${apiKey}, or check its account at the provider.`,
-});
+const accountRefused: Row = ({ apiKey }, { target }) =>
+  target.hasKey
+    ? {
+        cause: 'the API key or its account is not accepted',
+        advice: `Correct ${apiKey}, or check its account at the provider.`,
+      }
+    : keyRequired(apiKey);
+
+/** What is said of a call without a key, which has no account to correct. */
+function keyRequired(apiKey: string): Diagnosis {
+  return { cause: 'an API key is required', advice: `Set ${apiKey}.` };
+}
 
 /** Explanations of single statuses. */
 const rows: Readonly<Record<number, Row>> = {
   401: ({ apiKey }, { target }) =>
     target.hasKey
       ? { cause: 'the API key is not accepted', advice: `Correct ${apiKey}.` }
-      : { cause: 'an API key is required', advice: `Set ${apiKey}.` },
-  402: ({ apiKey }) => ({
+      : keyRequired(apiKey),
+  402: ({ apiKey }, { target }) => ({
     cause: 'payment is required',
-    advice: `Top up the account of the key in ${apiKey}.`,
+    advice: target.hasKey
+      ? `Top up the account of the key in ${apiKey}.`
+      : `Set ${apiKey}: the key of an account with credit.`,
   }),
-  403: ({ apiKey }) => ({
-    cause: 'the API key has no permission',
-    advice: `Permit it at the provider, or put another key into ${apiKey}.`,
-  }),
+  403: ({ apiKey }, { target }) =>
+    target.hasKey
+      ? {
+          cause: 'the API key has no permission',
+          advice: `Permit it at the provider, or put another key into ${apiKey}.`,
+        }
+      : { cause: 'not permitted without an API key', advice: `Set ${apiKey}, or permit it at the server.` },
   404: (_names, call) => ({ cause: 'not found', advice: checkPath(call) }),
   405: (_names, call) => ({ cause: `${call.method} is not allowed there`, advice: checkPath(call) }),
   408: slow,
-  429: ({ apiKey }) => ({
+  429: ({ apiKey }, { target }) => ({
     cause: 'too many requests, or no quota left',
-    advice: `Wait, or raise the limits of the account of the key in ${apiKey}.`,
+    advice: target.hasKey
+      ? `Wait, or raise the limits of the account of the key in ${apiKey}.`
+      : `Wait, raise the limits of the server, or set ${apiKey}.`,
   }),
   503: busy,
   504: slow,
@@ -102,7 +117,11 @@ function unexpectedContent({ method }: DiagnosedCall, contentType: string): stri
 /** A path that names a version of an API: `/v1`, `/openai/v1`, `/v1beta`. */
 const versionSegment = /\/v\d+((alpha|beta)\d*)?(\/|$)/;
 
-function checkPath({ method, target: { base, names } }: Pick<DiagnosedCall, 'method' | 'target'>): string {
+/** Which part of an upstream's address to check, if another server than the expected one answers there. */
+export function checkPath({
+  method,
+  target: { base, names },
+}: Pick<DiagnosedCall, 'method' | 'target'>): string {
   if (!versionSegment.test(new URL(base).pathname)) return `Is /v1 missing at the end of ${names.url}?`;
   const other = method === 'GET' ? 'name the models in a config' : 'the name of the model';
   return `Check the path of ${names.url}, or ${other}.`;
