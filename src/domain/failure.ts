@@ -95,6 +95,7 @@ const requestAtFault = {
 
 const truncated = {
   code: 'upstream_truncated',
+  message: () => "The model's provider ended the answer before it was complete.",
   retryAfterMs: null,
   outcome: 'upstream_truncated',
   result: 'truncated',
@@ -185,11 +186,9 @@ export const failures: Readonly<Record<FailureKind, FailureRow>> = {
     mayGoElsewhere: true,
     health: 'failure',
   },
-  truncated: {
-    ...truncated,
-    message: () =>
-      "The model's provider ended the answer without finishing it; the text so far is not complete.",
-  },
+  truncated,
+  unfinished: truncated,
+  empty: { ...truncated, message: () => "The model's provider ended the answer before any text." },
 };
 
 /** The refusal that a client gets for a failure. */

@@ -74,7 +74,7 @@ export function outcomeOf(result: ExchangeResult): Outcome {
 
 const interruptions: Readonly<Record<Interruption, Refusal>> = {
   client_closed: refuse('server_error', 'The client disconnected before the answer was complete.'),
-  cancelled: refuse('server_error', 'The request was cancelled.'),
+  cancelled: refuse('request_cancelled', 'The request was cancelled.'),
   drained: refuse('draining', 'This server shut down before the answer was complete.'),
   crashed: refuse('server_error', 'This server failed before the answer was complete.'),
 };

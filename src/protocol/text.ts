@@ -125,8 +125,12 @@ export type FailureKind =
   | 'reported_error'
   /** The answer breaks the protocol. */
   | 'invalid'
-  /** The answer ended without a finish reason. */
-  | 'truncated';
+  /** The answer ended without a finish reason and without an end marker. */
+  | 'truncated'
+  /** The answer has an end marker, but no finish reason. */
+  | 'unfinished'
+  /** The answer ended before anything was said. */
+  | 'empty';
 
 /** A failed attempt, classified where the failure was detected. */
 export interface Failure {

@@ -35,6 +35,7 @@ const errorTable = {
   concurrency_limit_exceeded: { status: 429, type: 'rate_limit_error', retryable: true },
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error', retryable: true },
   upstream_rate_limited: { status: 429, type: 'rate_limit_error', retryable: true },
+  request_cancelled: { status: 499, type: 'invalid_request_error', retryable: false },
   server_error: { status: 500, type: 'server_error', retryable: true },
   upstream_error: { status: 502, type: 'server_error', retryable: true },
   upstream_unavailable: { status: 502, type: 'server_error', retryable: true },
