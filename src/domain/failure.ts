@@ -103,6 +103,16 @@ const truncated = {
   health: 'failure',
 } as const;
 
+const invalid = {
+  code: 'upstream_invalid',
+  message: (detail: string) => `The model's provider sent ${detail}.`,
+  retryAfterMs: null,
+  outcome: 'upstream_failed',
+  result: 'invalid',
+  mayGoElsewhere: true,
+  health: 'failure',
+} as const;
+
 /** The consequences of every kind of failure, in one table. */
 export const failures: Readonly<Record<FailureKind, FailureRow>> = {
   unreachable: { ...unreachable, result: 'unreachable', health: 'failure' },
@@ -177,15 +187,8 @@ export const failures: Readonly<Record<FailureKind, FailureRow>> = {
     result: 'error',
     health: 'failure',
   },
-  invalid: {
-    code: 'upstream_invalid',
-    message: (detail) => `The model's provider sent ${detail}.`,
-    retryAfterMs: null,
-    outcome: 'upstream_failed',
-    result: 'invalid',
-    mayGoElsewhere: true,
-    health: 'failure',
-  },
+  invalid,
+  oversized_head: { ...invalid, message: () => "The model's provider sent headers that are too large." },
   truncated,
   unfinished: truncated,
   empty: { ...truncated, message: () => "The model's provider ended the answer before any text." },

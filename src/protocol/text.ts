@@ -89,6 +89,8 @@ export type ConnectionFault =
   | 'unreachable'
   /** A kept connection was closed before the upstream answered: the request may be sent once more. */
   | 'stale'
+  /** The headers of the answer are larger than what is read of them. */
+  | 'oversized_head'
   /** The connection broke in the middle of the answer. */
   | 'broken'
   | 'first_byte_timeout'

@@ -57,6 +57,13 @@ const broken: readonly (readonly [
     'Check the path of upstreams.local.url, or the name of the model.',
   ],
   [
+    'an answer with huge headers',
+    (response) => void response.writeHead(200, { 'set-cookie': 'x'.repeat(40_000) }).end('{}'),
+    'upstream_invalid',
+    'the headers of the answer are larger than 16 KiB',
+    'Check which headers the server and the proxies before it add',
+  ],
+  [
     'an event that is not JSON',
     (response) => void sendStream(response, [opening, 'data: {"choices\n\n']).end(),
     'upstream_invalid',

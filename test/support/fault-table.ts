@@ -47,7 +47,9 @@ const brokenAnswers: readonly FailureKind[] = ['unfinished', 'truncated', 'empty
 
 /** The documentation's table of faults: what the gateway says of each, in the words of `diagnose`. */
 export function writeFaultTable(): string {
-  const answers = brokenAnswers.map((kind) => explainAnswer({ kind, detail: '' })).filter((row) => row !== null);
+  const answers = brokenAnswers
+    .map((kind) => explainAnswer({ kind, detail: '' }))
+    .filter((row) => row !== null);
   const calls = faults.map(([result, url = 'https://model.test/v1', hasKey = true]) => {
     const target = localTarget(url, hasKey);
     const { cause, advice } = diagnose({ method: 'GET', path: '/models', target }, result);
