@@ -63,8 +63,9 @@ export function tooLarge(maxBytes: number): Refusal {
   );
 }
 
+/** Of a body whose source fails: late ones are refused by their connection. */
 function incomplete(): Refusal {
-  return refuse('request_timeout', 'The request body is incomplete.');
+  return refuse('invalid_json', 'The request body broke off before its end.');
 }
 
 /** Turns a body that a parser of the surrounding app has read back into bytes. */

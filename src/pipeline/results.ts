@@ -105,6 +105,7 @@ export function usageOf(result: ExchangeResult): Usage | null {
 
 /** The cause of a failure, and what the upstream said of it, for the operator alone. */
 export function wordsOf(result: ExchangeResult): Pick<Failure, 'cause' | 'upstreamError'> {
+  if (result.kind === 'refused') return { cause: result.refusal.cause, upstreamError: null };
   if (result.kind !== 'failed') return { cause: null, upstreamError: null };
   const { cause, upstreamError } = result.failure;
   return { cause, upstreamError };

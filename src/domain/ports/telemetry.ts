@@ -5,6 +5,9 @@ import type { ExchangeSummary } from '../exchange-summary.ts';
 export interface LogFields {
   readonly upstream?: string;
   readonly count?: number;
+  readonly cause?: string | null;
+  /** How long a circuit stays open before a trial request, in milliseconds. */
+  readonly trialAfterMs?: number;
 }
 
 /** Reports a fault to operators only: a fixed message, its reason, and fields. None may contain prompts or secrets. */
