@@ -41,6 +41,8 @@ export interface LedgerMonitor {
 }
 
 interface MonitorOptions {
+  /** Resolves when the database can be read; rejects when it never can be, which is reported where it is opened. */
+  readonly ready: Promise<void>;
   readonly lowBalanceNanos: () => number;
   /** Whether a request still runs here, or its settlement waits for the database. */
   readonly isPending: (requestId: string) => boolean;
@@ -53,7 +55,7 @@ export function monitorLedger(
   records: MonitoredStore,
   ledger: LedgerAudit,
   clock: Clock,
-  { lowBalanceNanos, isPending, onExpired, onFault }: MonitorOptions,
+  { ready, lowBalanceNanos, isPending, onExpired, onFault }: MonitorOptions,
 ): LedgerMonitor {
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -89,10 +91,15 @@ export function monitorLedger(
       if (!signal.aborted) onFault('ledger check failed', error);
     }
   };
-  const tasks = [
-    repeat(check, { firstMs: 0, delayMs: sweepMs }, clock, signal),
-    repeat(audit, { firstMs: 0, delayMs: auditMs }, clock, signal),
-  ];
+  let tasks: readonly (() => Promise<void>)[] = [];
+  const start = (): void => {
+    if (signal.aborted) return;
+    tasks = [
+      repeat(check, { firstMs: 0, delayMs: sweepMs }, clock, signal),
+      repeat(audit, { firstMs: 0, delayMs: auditMs }, clock, signal),
+    ];
+  };
+  ready.then(start, () => {});
   return {
     get figures() {
       return { ...counts, imbalanceNanos };

@@ -15,6 +15,10 @@ export interface RunningObject {
   readonly protocol: string;
   readonly mode: string | null;
   readonly model: string | null;
+  /** The upstream that was called last. */
+  readonly upstream: string | null;
+  /** When the first text arrived, in milliseconds after the request. */
+  readonly first_byte_ms: number | null;
 }
 
 /** Lists the requests in progress, as a table or JSON. */
@@ -24,7 +28,7 @@ export async function listInFlight({ json }: Json): Promise<string> {
   if (running.length === 0) return 'no requests in progress';
   const names = await keyNames(running.map(({ key_id: id }) => id));
   return writeTable(
-    ['REQUEST', 'KEY', 'FOR', 'PROTOCOL', 'MODE', 'MODEL'],
+    ['REQUEST', 'KEY', 'FOR', 'PROTOCOL', 'MODE', 'MODEL', 'UPSTREAM', 'FIRST TEXT'],
     running.map((request) => [
       request.request_id,
       names.get(request.key_id) ?? request.key_id,
@@ -32,6 +36,8 @@ export async function listInFlight({ json }: Json): Promise<string> {
       request.protocol,
       request.mode ?? '-',
       request.model ?? '-',
+      request.upstream ?? '-',
+      request.first_byte_ms === null ? '-' : `${request.first_byte_ms} ms`,
     ]),
   );
 }

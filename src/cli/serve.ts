@@ -4,7 +4,7 @@ import { defaultAdminPort, defaultHost } from '../config/default-addresses.ts';
 import { ConfigError } from '../config/load.ts';
 import { readLogSettings } from '../config/log-settings.ts';
 import type { Config } from '../config/schema/schema.ts';
-import type { ComposedGateway, Gateway } from '../gateway.ts';
+import type { ComposedGateway } from '../gateway.ts';
 import type { FetchedModelList } from '../models/model-discovery.ts';
 import { openStandardStream } from '../telemetry/log-destination.ts';
 import type { LogDestination } from '../telemetry/log-destination.ts';
@@ -13,6 +13,7 @@ import { describeStartError } from './describe-start-error.ts';
 import { stopEndingOnEarlySignal } from './early-signals.ts';
 import { loadServeConfig, settingNamesFor } from './serve-config.ts';
 import type { ServeOptions } from './serve-config.ts';
+import { maxColumns, wrap } from './output.ts';
 import { reachable } from './reachable.ts';
 import { serveCommand } from './serve-command.ts';
 import { endOnSignalOrFault } from './shutdown.ts';
@@ -31,18 +32,20 @@ export async function serve(options: ServeOptions): Promise<void> {
       config.admin.token ?? ensureAdminToken(adminTokenFile, (line) => stderr.write(`${line}\n`));
     // Loaded here, so that all other commands start without the gateway's packages.
     const { composeGateway } = await import('../gateway.ts');
-    const gateway = composeGateway(
-      config,
-      { adminToken, ...readLogSettings(process.env) },
-      settingNamesFor(options),
-    );
+    const log = readLogSettings(process.env);
+    const gateway = composeGateway(config, { adminToken, ...log }, settingNamesFor(options));
     isShuttingDown = endOnSignalOrFault(gateway, stderr);
     stopEndingOnEarlySignal();
     if (options.config !== undefined) reloadOnChange(gateway, options.config, options, stderr);
     const { url, adminUrl } = await gateway.listen();
-    stderr.write(`${await greeting(gateway, { url, adminUrl, declared: Object.keys(config.keys) })}\n`);
+    const isNew = !(await gateway.hasKeys());
+    const key = isNew ? (await gateway.keys.create({ name: 'first key' })).key : null;
+    stderr.write(`${greeting({ url, adminUrl, declared: Object.keys(config.keys), key })}\n`);
+    // After the greeting: a list that can't be fetched takes a while, and its cause should be read last.
+    const [model] = await gateway.modelNames();
+    if (key !== null && model !== undefined) stderr.write(`${firstRequest(key, model, reachable(url))}\n`);
     const list = await gateway.fetchModelList();
-    if (list !== null) stderr.write(`${describeList(list)}\n`);
+    if (list !== null) stderr.write(`${describeList(list, isReadInLog(log))}\n`);
   } catch (error) {
     // A shutdown that began during the start makes the start fail, and then ends the process itself.
     if (isShuttingDown?.() === true) return;
@@ -61,7 +64,14 @@ function startFailure(error: unknown, config: Config | null, options: ServeOptio
           config,
           commandWith: (ports) => serveCommand({ ...options, ...ports }, process.env),
         });
-  return `textgate can't start: ${reason}`;
+  // The lines below the first one are commands, which are pasted whole.
+  const [first = '', ...more] = reason.split('\n');
+  return [...wrapped(`textgate can't start: ${first}`), ...more].join('\n');
+}
+
+/** A sentence on lines of at most 100 columns. */
+function wrapped(sentence: string): readonly string[] {
+  return wrap(sentence, maxColumns - 2).map((line, index) => (index === 0 ? line : `  ${line}`));
 }
 
 /** How long a failed start waits for its last lines on standard error, in milliseconds. */
@@ -96,48 +106,61 @@ function reloadOnChange(
   });
 }
 
-/** The addresses of a started gateway, for its greeting. */
+/** What the greeting of a started gateway says. */
 interface StartedGateway {
   readonly url: string;
   readonly adminUrl: string;
   /** The names of the keys that the config and the environment declare. */
   readonly declared: readonly string[];
+  /** The first key, if it was made now. */
+  readonly key: string | null;
 }
 
-async function greeting(gateway: Gateway, started: StartedGateway): Promise<string> {
-  const lines = [`textgate serves ${started.url}/v1 (admin: ${started.adminUrl})`];
+function greeting({ url, adminUrl, declared, key }: StartedGateway): string {
+  const lines = [`textgate serves ${url}/v1 (admin: ${adminUrl})`];
   const usual = `http://${defaultHost}:${defaultAdminPort}`;
-  const where = started.adminUrl === usual ? '' : `TEXTGATE_ADMIN_URL=${reachable(started.adminUrl)} `;
-  if (started.declared.length > 0) lines.push(`keys declared: ${started.declared.join(', ')}`);
-  if (await gateway.hasKeys()) lines.push(`create another key with: ${where}${command} keys create <name>`);
-  else {
-    const [model = '<a name from /v1/models>'] = await gateway.modelNames();
-    lines.push(
-      ...firstSteps((await gateway.keys.create({ name: 'first key' })).key, model, reachable(started.url)),
-    );
-  }
+  const where = adminUrl === usual ? '' : `TEXTGATE_ADMIN_URL=${reachable(adminUrl)} `;
+  if (declared.length > 0) lines.push(`keys declared: ${declared.join(', ')}`);
+  if (key === null) lines.push(`create another key with: ${where}${command} keys create <name>`);
+  else lines.push(...firstSteps(key, reachable(url)));
   return lines.join('\n');
 }
 
-/** A line about the models that the upstream lists. */
-function describeList({ upstream, count, problem }: FetchedModelList): string {
-  return problem === null ? `models: ${count} of ${upstream}` : `model list: ${problem}`;
+/** Whether the log shows a person why the list of models can't be fetched. */
+function isReadInLog({ logLevel, logFormat }: ReturnType<typeof readLogSettings>): boolean {
+  return logLevel !== 'silent' && (logFormat ?? (process.stdout.isTTY ? 'text' : 'json')) === 'text';
 }
 
-/** Commands for the first request, ready to be pasted into a shell. */
-function firstSteps(secret: string, model: string, url: string): readonly string[] {
-  const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Say hello' }] });
+/** What is said of the models that the upstream lists; `isLogged` leaves out a problem that the log shows already. */
+function describeList({ upstream, count, problem }: FetchedModelList, isLogged: boolean): string {
+  const found =
+    count > 0 || problem === null
+      ? `models: ${count} of ${upstream}`
+      : `models: none yet; the list of ${upstream} is fetched again for later requests`;
+  const why = problem === null || isLogged ? [] : wrap(problem, maxColumns - 2);
+  return [found, ...why.map((line) => `  ${line}`)].join('\n');
+}
+
+/** The first key, and how to give it to a client. */
+function firstSteps(secret: string, url: string): readonly string[] {
   return [
     '',
     'This is your first key. It is shown only once:',
     `  ${secret}`,
     '',
-    'Try it:',
-    `  curl -N ${url}/v1/chat/completions -H 'Authorization: Bearer ${secret}' -H 'Content-Type: application/json' -d '${body}'`,
-    '',
-    'Or point any OpenAI client at it:',
+    'Point any OpenAI client at it:',
     `  export OPENAI_BASE_URL=${url}/v1`,
     `  export OPENAI_API_KEY=${secret}`,
     '',
   ];
+}
+
+/** A command for the first request, ready to be pasted into a shell. */
+function firstRequest(secret: string, model: string, url: string): string {
+  const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Say hello' }] });
+  return [
+    'Or try it:',
+    `  curl -N ${url}/v1/chat/completions -H 'Authorization: Bearer ${secret}' -H 'Content-Type: application/json' -d '${body}'`,
+    '',
+  ].join('\n');
 }

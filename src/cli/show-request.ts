@@ -31,7 +31,7 @@ interface AttemptObject {
 }
 
 /** A record as the admin listener returns it. */
-interface RecordObject extends RunningObject {
+interface RecordObject extends Omit<RunningObject, 'first_byte_ms'> {
   readonly mode: string;
   readonly model: string;
   readonly upstream: string | null;
@@ -58,15 +58,26 @@ type Field = readonly [label: string, text: string];
  */
 export async function showRequest(request: string, { json }: Json): Promise<string> {
   const id = await findRequestId(request, 'running and recorded');
-  const record = await readRecord(id);
-  const found = record ?? (await findRunning(id));
+  const recorded = await readRecord(id);
+  const running = recorded === null || !isEnded(recorded) ? await findRunning(id) : null;
+  const record = recorded === null ? null : withProgress(recorded, running);
+  const found = record ?? running;
   if (found === null)
     throw new Error(
       `no request ${id} is recorded or in progress: one that was refused before it was sent to an upstream is in the log only`,
     );
   if (json) return JSON.stringify(found);
   const fields = [['request', id], ...(await keyFields(found)), ...journeyOf(found)] as const;
-  return writeFields(record === null ? fields : [...fields, ...recordFields(record)]);
+  const rest =
+    record === null ? progressFields(found.upstream, running?.first_byte_ms) : recordFields(record);
+  return writeFields([...fields, ...rest]);
+}
+
+/** An open record has what was known at its beginning: its upstream and its first text are those of the running request. */
+function withProgress(record: RecordObject, running: RunningObject | null): RecordObject {
+  if (running === null) return record;
+  const { upstream, first_byte_ms: firstTextMs } = running;
+  return { ...record, upstream, timings: { ...record.timings, first_byte_ms: firstTextMs } };
 }
 
 async function readRecord(id: string): Promise<RecordObject | null> {
@@ -83,7 +94,7 @@ async function findRunning(id: string): Promise<RunningObject | null> {
   return running.find(({ request_id: other }) => other === id) ?? null;
 }
 
-async function keyFields({ key_id: id }: RunningObject): Promise<readonly Field[]> {
+async function keyFields({ key_id: id }: Pick<RunningObject, 'key_id'>): Promise<readonly Field[]> {
   const key = await readKey(id);
   if (key === null) return [['key', id]];
   const { concurrency, requests_per_minute: perMinute, queue_wait_ms: waitMs } = key.limits;
@@ -93,7 +104,12 @@ async function keyFields({ key_id: id }: RunningObject): Promise<readonly Field[
   ];
 }
 
-function journeyOf(request: RunningObject): readonly Field[] {
+/** A request's fields that are the same in its record and while it runs. */
+type Journey = Pick<RunningObject, 'created_at' | 'protocol' | 'mode' | 'model'> & {
+  readonly outcome?: string | null;
+};
+
+function journeyOf(request: Journey): readonly Field[] {
   const { created_at: arrived, protocol, mode, model } = request;
   return [
     ['arrived', arrived],
@@ -102,8 +118,8 @@ function journeyOf(request: RunningObject): readonly Field[] {
   ];
 }
 
-function isEnded(request: RunningObject & { readonly outcome?: string | null }): boolean {
-  return typeof request.outcome === 'string';
+function isEnded({ outcome }: { readonly outcome?: string | null }): boolean {
+  return typeof outcome === 'string';
 }
 
 function recordFields(record: RecordObject): readonly Field[] {
@@ -112,12 +128,22 @@ function recordFields(record: RecordObject): readonly Field[] {
     ['sent', `${ms(timings.queued_ms)} after its arrival`],
     ['hold', `${record.hold} USD`],
     ...record.attempts.flatMap(attemptFields),
-    ['first text', ms(timings.first_byte_ms)],
+    ...(isEnded(record)
+      ? [['first text', ms(timings.first_byte_ms)] as const]
+      : progressFields(record.upstream, timings.first_byte_ms)),
     ['total', ms(timings.total_ms)],
     ['tokens', usage === null ? '-' : `${tokensOf(usage)}; source: ${record.usage_source}`],
     ['price', priceOf(price)],
     ['charge', `${record.charge} USD`],
     ['outcome', outcome === null ? 'running' : `${outcome}, status ${record.status}`],
+  ];
+}
+
+/** How far a request in progress has come. */
+function progressFields(upstream: string | null, firstTextMs: number | null = null): readonly Field[] {
+  return [
+    ['upstream', upstream ?? 'none called yet'],
+    ['first text', firstTextMs === null && upstream !== null ? 'none yet' : ms(firstTextMs)],
   ];
 }
 

@@ -5,6 +5,7 @@ import { createRouter } from '../http/router.ts';
 import { createHttpServer, startListening } from '../http/server.ts';
 import { unknownOperatorsUrl, unknownUrl } from '../http/unknown-url.ts';
 import type { RunRoutes } from '../http/standalone.ts';
+import { explainListenError } from './listen-error.ts';
 import { nextId } from './next-id.ts';
 import type { ProcessServices } from './process-services.ts';
 
@@ -42,11 +43,13 @@ export function createListeners(
   });
   return {
     async open({ server, admin: adminConfig }) {
-      const port = await startListening(publicServer, server.host, server.port);
+      const port = await startListening(publicServer, server.host, server.port).catch((error: unknown) => {
+        throw explainListenError(error, { section: 'server', ...server });
+      });
       const adminPort = await startListening(adminServer, adminConfig.host, adminConfig.port).catch(
         (error: unknown) => {
           publicServer.close();
-          throw error;
+          throw explainListenError(error, { section: 'admin', ...adminConfig });
         },
       );
       return { url: address(server.host, port), adminUrl: address(adminConfig.host, adminPort) };

@@ -3,6 +3,7 @@ import { monitorLedger } from '../background/monitor-ledger.ts';
 import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
+import { circuitOpenMs } from '../domain/circuit.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
@@ -94,6 +95,29 @@ export interface ProcessSettings {
   readonly nameSettings: NameSettings;
 }
 
+/** The circuits of all upstreams: one that opens is logged with its cause. */
+function createLoggedHealth(clock: Clock, { notice }: Pick<Log, 'notice'>): UpstreamHealth {
+  return createUpstreamHealth(clock, (upstream, state, cause) => {
+    if (state === 'open') notice('upstream circuit opened', { upstream, cause, trialAfterMs: circuitOpenMs });
+    else notice('upstream circuit closed', { upstream });
+  });
+}
+
+/**
+ * Returns a function that waits until the database can be used, and rejects with the reason if it can't be opened. An app
+ * that only mounts the routes does not call it, and finds the reason in the log.
+ */
+function followOpening({ recovered }: StorageServices, log: Log): () => Promise<void> {
+  let isAwaited = false;
+  recovered.catch((error: unknown) => {
+    if (!isAwaited) log.fault('database not opened: requests are refused', error);
+  });
+  return () => {
+    isAwaited = true;
+    return recovered;
+  };
+}
+
 /** Builds the services of a process. */
 export function createProcessServices(
   config: Config,
@@ -112,12 +136,14 @@ export function createProcessServices(
   let isClosed = false;
   const lease = keepLease(store, clock, log.fault);
   const ledgerMonitor = monitorLedger(store, ledgerAudit, clock, {
+    ready: storage.recovered,
     lowBalanceNanos: () => active.lowBalanceNanos,
     isPending: (requestId) => inFlight.has(requestId) || records.isWaiting(requestId),
     onExpired: (count) => metrics.holdsExpired(count),
     onFault: log.fault,
   });
   const declarations = keepDeclaredKeys(storage, clock, log);
+  const opened = followOpening(storage, log);
   metrics.attach({
     upstreamStates: () => active.upstreamStates(),
     modelAvailability: () => active.modelAvailability(),
@@ -136,9 +162,7 @@ export function createProcessServices(
     limiter,
     readLimiter,
     readTurns: createTurnQueue(clock),
-    health: createUpstreamHealth(clock, (upstream, state) =>
-      log.notice(state === 'open' ? 'upstream circuit opened' : 'upstream circuit closed', { upstream }),
-    ),
+    health: createLoggedHealth(clock, log),
     tokens: createTokenCounter(),
     observability,
     passthroughMiddlewares: new Map(),
@@ -149,7 +173,7 @@ export function createProcessServices(
     },
     isClosed: () => isClosed,
     async ready() {
-      await Promise.all([storage.recovered, tracer.ready]);
+      await Promise.all([opened(), tracer.ready]);
       // Keys that can't be stored are tried again later, and refused until then: all others can be used.
       await declarations.stored();
     },

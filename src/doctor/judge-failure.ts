@@ -1,6 +1,6 @@
 import { checkPath } from '../domain/diagnosis/status-explanations.ts';
+import { explainAnswer, lookAtProxies } from '../domain/diagnosis/answer-explanations.ts';
 import type { Failure, FailureKind } from '../protocol/text.ts';
-import { createReader } from '../protocol/upstream/read-answer.ts';
 import type { Asked, ReadAnswer } from './ask.ts';
 import { unknownFinishReason } from './inspect-chat.ts';
 import { quote } from './quote.ts';
@@ -11,13 +11,11 @@ import { wordsOf } from './words.ts';
 /** The rule whose breach made an answer fail. */
 export function failureRule(read: ReadAnswer, failed: Failure, asked: Asked): BrokenRule {
   const { violations, contentType } = read;
-  const { kind, detail } = failed;
+  const { kind } = failed;
   if (contentType.includes('html'))
     return faultRule('wrong_content_type', 'a web page instead of an answer', adviseOnWebPage(asked));
-  if (violations.has('bad_json')) return faultRule('bad_json', detail, reportToServer);
-  if (violations.has('oversized_event')) return faultRule('oversized_event', detail, reportToServer);
-  if (kind === 'truncated') return cutOff(read, asked);
-  if (kind === 'invalid') return faultRule('invalid', detail, reportToServer);
+  const explained = explainAnswer(failed);
+  if (explained !== null) return faultRule(ruleOf(failed, violations), explained.cause, explained.advice);
   const unknown = asked.dialect === 'chat' ? unknownFinishReason(read) : null;
   if (unknown !== null)
     return faultRule(
@@ -47,25 +45,14 @@ const pathSeemsRight =
 /** The deadlines of the test itself. */
 const timeouts: ReadonlySet<FailureKind> = new Set(['first_byte_timeout', 'idle_timeout', 'total_timeout']);
 
-const reportToServer =
-  'Report it to the makers of the server: the gateway ends such an answer as upstream_invalid.';
-const lookAtProxies = 'Check the log of the server, and the timeouts of the proxies before it.';
 const lookAtLoad = 'Check the load of the server, or allow more time with --timeout.';
 const lookAtLog = 'Check the log of the server: the gateway ends such an answer with an error, too.';
 
-/** A missing finish reason: the server's way if it marks the end all the same, else a cut-off answer. */
-function cutOff(read: ReadAnswer, { source: { dialect } }: Asked): BrokenRule {
-  const reader = createReader(dialect, { ...read.terms, finishReason: 'optional' });
-  const endings = [reader.push(read.bytes), reader.end()].map(({ ending }) => ending);
-  if (endings.some((ending) => ending?.kind === 'finished'))
-    return faultRule(
-      'missing_finish',
-      'the answer has an end marker, but no finish reason',
-      'Set finishReason: optional, if the server never gives a finish reason.',
-    );
-  return faultRule(
-    'cut_off',
-    'the answer ends without a finish reason and without an end marker',
-    lookAtProxies,
-  );
+/** The rule that an answer broke which was cut off or invalid. */
+function ruleOf({ kind }: Failure, violations: ReadAnswer['violations']): string {
+  if (kind === 'unfinished') return 'missing_finish';
+  if (kind === 'truncated' || kind === 'empty') return 'cut_off';
+  return rulesOfInvalid.find((rule) => violations.has(rule)) ?? 'invalid';
 }
+
+const rulesOfInvalid = ['bad_json', 'oversized_event'] as const;

@@ -15,7 +15,7 @@ const minAttempts = 20;
 const windowMs = 30_000;
 
 /** How long a circuit stays open before a trial request, in milliseconds. */
-const openMs = 5_000;
+export const circuitOpenMs = 5_000;
 
 /** How long a trial request may run before another is sent, in milliseconds. Bounds the trials at a hung upstream. */
 const probePatienceMs = 60_000;
@@ -58,7 +58,7 @@ export class Circuit {
 
   state(nowMs: number): UpstreamState {
     if (this.#openedMs === null) return 'closed';
-    return nowMs - this.#openedMs < openMs ? 'open' : 'half_open';
+    return nowMs - this.#openedMs < circuitOpenMs ? 'open' : 'half_open';
   }
 
   availability(nowMs: number): Availability {

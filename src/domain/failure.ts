@@ -95,9 +95,20 @@ const requestAtFault = {
 
 const truncated = {
   code: 'upstream_truncated',
+  message: () => "The model's provider ended the answer before it was complete.",
   retryAfterMs: null,
   outcome: 'upstream_truncated',
   result: 'truncated',
+  mayGoElsewhere: true,
+  health: 'failure',
+} as const;
+
+const invalid = {
+  code: 'upstream_invalid',
+  message: (detail: string) => `The model's provider sent ${detail}.`,
+  retryAfterMs: null,
+  outcome: 'upstream_failed',
+  result: 'invalid',
   mayGoElsewhere: true,
   health: 'failure',
 } as const;
@@ -176,20 +187,11 @@ export const failures: Readonly<Record<FailureKind, FailureRow>> = {
     result: 'error',
     health: 'failure',
   },
-  invalid: {
-    code: 'upstream_invalid',
-    message: (detail) => `The model's provider sent ${detail}.`,
-    retryAfterMs: null,
-    outcome: 'upstream_failed',
-    result: 'invalid',
-    mayGoElsewhere: true,
-    health: 'failure',
-  },
-  truncated: {
-    ...truncated,
-    message: () =>
-      "The model's provider ended the answer without finishing it; the text so far is not complete.",
-  },
+  invalid,
+  oversized_head: { ...invalid, message: () => "The model's provider sent headers that are too large." },
+  truncated,
+  unfinished: truncated,
+  empty: { ...truncated, message: () => "The model's provider ended the answer before any text." },
 };
 
 /** The refusal that a client gets for a failure. */

@@ -40,10 +40,13 @@ export interface UpstreamHealth {
   probed(upstream: string): HealthReport;
 }
 
-/** Judges upstreams by their attempts alone; a new upstream begins with a closed circuit. */
+/**
+ * Judges upstreams by their attempts alone; a new upstream begins with a closed circuit. `onChange` is called when one
+ * opens, with the cause of its latest failure, and when it closes.
+ */
 export function createUpstreamHealth(
   clock: Clock,
-  onChange: (upstream: string, state: UpstreamState) => void = () => {},
+  onChange: (upstream: string, state: UpstreamState, cause: string | null) => void = () => {},
 ): UpstreamHealth {
   const byRequests = new Map<string, Circuit>();
   const byProbes = new Map<string, Circuit>();
@@ -56,7 +59,8 @@ export function createUpstreamHealth(
   const noticing = (upstream: string, circuit: Circuit, work: () => void): void => {
     const before = circuit.isOpen;
     work();
-    if (circuit.isOpen !== before) onChange(upstream, circuit.isOpen ? 'open' : 'closed');
+    if (circuit.isOpen !== before)
+      onChange(upstream, circuit.isOpen ? 'open' : 'closed', contacts.get(upstream)?.cause ?? null);
   };
   const watch = (upstream: string, circuit: Circuit): HealthReport => {
     const startedMs = clock.monotonicMs();

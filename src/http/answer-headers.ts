@@ -5,8 +5,11 @@ import type { Refusal } from '../shared/errors.ts';
 import type { Limits, LimitDecision } from '../domain/limits.ts';
 import type { AnswerHead } from '../pipeline/client-connection.ts';
 
-/** Statuses below 500 that SDKs retry by default, so that a useless retry must be forbidden in a header. */
-const retriedStatuses = new Set([402, 408, 409, 429]);
+/**
+ * Statuses below 500 that client libraries retry, or may take for a fault of the server, so that a useless retry must be
+ * forbidden in a header.
+ */
+const retriedStatuses = new Set([402, 408, 409, 429, 499]);
 
 /** The longest `retry-after` that SDKs obey, in milliseconds; after a longer one they retry within seconds. */
 const longestObeyedWaitMs = 60_000;

@@ -75,7 +75,7 @@ export function tooLarge(maxBytes: number): Refusal {
 
 /** The refusal of a body that breaks off before its end. */
 export function incomplete(): Refusal {
-  return refuse('request_timeout', 'The request body is incomplete.');
+  return refuse('invalid_json', 'The request body broke off before its end.');
 }
 
 /**

@@ -82,7 +82,7 @@ export function createModelDiscovery(
   const current = async (): Promise<ReadonlyMap<string, OfferedModel> | Refusal> => {
     if (models === null) await refresh(retryMs);
     else void refresh(freshMs);
-    return models ?? unknownModels();
+    return models ?? unknownModels(problem);
   };
   return {
     get lastGood() {
@@ -115,12 +115,14 @@ function problemIn({ models, unusable }: FoundModels, { allow }: Offer): string 
   return models.size > 0 ? null : `no model of the list is allowed by ${JSON.stringify(allow)}`;
 }
 
-function unknownModels(): Refusal {
+/** `problem` is why the list could not be fetched, for the operator. */
+function unknownModels(problem: string | null): Refusal {
   return refuse(
     'upstream_unavailable',
     'The list of models is not available from the provider yet. Try again shortly.',
     {
       retryAfterMs: retryMs,
+      cause: problem === null ? null : `no list of models yet: ${problem}`,
     },
   );
 }

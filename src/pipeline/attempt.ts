@@ -3,9 +3,9 @@ import type { UpstreamReader } from '../protocol/upstream/dialect.ts';
 import { createReader } from '../protocol/upstream/read-answer.ts';
 import { createSanitiser } from '../protocol/upstream/words/sanitise.ts';
 import type { Sanitise } from '../protocol/upstream/words/sanitise.ts';
-import type { FailureKind, UpstreamRequest } from '../protocol/text.ts';
+import type { AnswerPart, Failure, FailureKind, UpstreamRequest } from '../protocol/text.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
-import { diagnose, sentencesOf } from '../domain/diagnosis/diagnose.ts';
+import { diagnose, diagnoseAnswer, sentencesOf } from '../domain/diagnosis/diagnose.ts';
 import type { FailedCall } from '../domain/diagnosis/diagnose.ts';
 import { mostTokensOf } from '../domain/pricing.ts';
 import type { Route } from '../domain/routing.ts';
@@ -67,8 +67,9 @@ export async function attempt(
   const { path, body } = dialect.writeRequest(request, route.model, quirks);
   const { stream } = request;
   const sanitise = sanitiserOf(request, route, exchange);
+  const call = { method: 'POST', path, target: route.target } as const;
   const explain = (result: FailedCall, kind?: FailureKind): string =>
-    sentencesOf(diagnose({ method: 'POST', path, target: route.target }, result, kind));
+    sentencesOf(diagnose(call, result, kind));
   received.reset();
   const onSent = (): void => void (stream || received.awaitWhole());
   const answer = await ports.upstreams.call(
@@ -88,6 +89,10 @@ export async function attempt(
         {
           signal,
           explain,
+          withCause: (failure) => {
+            const found = diagnoseAnswer(call, answer, failure);
+            return found === null ? failure : { ...failure, cause: sentencesOf(found) };
+          },
           onImplausible: (why) =>
             ports.telemetry.fault(
               'implausible usage from an upstream: counted instead',
@@ -165,6 +170,8 @@ interface ReadOptions {
   readonly signal: AbortSignal;
   /** Names the cause of a fault for the operator. */
   readonly explain: (fault: UpstreamFault) => string;
+  /** The same for a failure that the answer itself shows. */
+  readonly withCause: (failure: Failure) => Failure;
   /** Called at the end of an answer whose reported usage is implausible. */
   readonly onImplausible: (why: string) => void;
 }
@@ -172,10 +179,10 @@ interface ReadOptions {
 async function readPart(
   answer: UpstreamAnswer,
   reader: UpstreamReader,
-  { signal, explain, onImplausible }: ReadOptions,
+  { onImplausible, ...options }: ReadOptions,
 ): Promise<ReadPart> {
   const bytes = await answer.read();
-  const part = takePart(bytes, reader, { signal, explain });
+  const part = takePart(bytes, reader, options);
   if (bytes === null && part.ending === null)
     throw new Error('the body ended, but its reader returned no ending');
   if (part.ending !== null && reader.answer.implausible !== null) onImplausible(reader.answer.implausible);
@@ -185,14 +192,19 @@ async function readPart(
 function takePart(
   bytes: Uint8Array | null | UpstreamFault,
   reader: UpstreamReader,
-  { signal, explain }: Pick<ReadOptions, 'signal' | 'explain'>,
+  { signal, explain, withCause }: Omit<ReadOptions, 'onImplausible'>,
 ): ReadPart {
-  if (bytes === null) return reader.end();
-  if (bytes instanceof Uint8Array) return reader.push(bytes);
+  if (bytes === null) return explained(reader.end(), withCause);
+  if (bytes instanceof Uint8Array) return explained(reader.push(bytes), withCause);
   return {
     deltas: [],
     ending: endingOfFault({ ...bytes, cause: explain(bytes) }, signal, reader.answer.knownUsage()),
   };
+}
+
+function explained({ deltas, ending }: AnswerPart, withCause: ReadOptions['withCause']): ReadPart {
+  if (ending?.kind !== 'failed') return { deltas, ending };
+  return { deltas, ending: { ...ending, failure: withCause(ending.failure) } };
 }
 
 function fail(watch: AttemptWatch, ending: FailedEnding): FailedAttempt {

@@ -74,7 +74,7 @@ export function outcomeOf(result: ExchangeResult): Outcome {
 
 const interruptions: Readonly<Record<Interruption, Refusal>> = {
   client_closed: refuse('server_error', 'The client disconnected before the answer was complete.'),
-  cancelled: refuse('server_error', 'The request was cancelled.'),
+  cancelled: refuse('request_cancelled', 'The request was cancelled.'),
   drained: refuse('draining', 'This server shut down before the answer was complete.'),
   crashed: refuse('server_error', 'This server failed before the answer was complete.'),
 };
@@ -105,6 +105,7 @@ export function usageOf(result: ExchangeResult): Usage | null {
 
 /** The cause of a failure, and what the upstream said of it, for the operator alone. */
 export function wordsOf(result: ExchangeResult): Pick<Failure, 'cause' | 'upstreamError'> {
+  if (result.kind === 'refused') return { cause: result.refusal.cause, upstreamError: null };
   if (result.kind !== 'failed') return { cause: null, upstreamError: null };
   const { cause, upstreamError } = result.failure;
   return { cause, upstreamError };

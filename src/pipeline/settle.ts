@@ -6,7 +6,7 @@ import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
 import { outcomeOf, refusalOfResult, usageOf, wordsOf } from './results.ts';
 import type { ExchangeResult } from './results.ts';
-import { requestedModelOf, stageFacts } from './stage-views.ts';
+import { attemptsOf, firstTextOf, requestedModelOf, stageFacts } from './stage-views.ts';
 import type { Recorded } from './stages.ts';
 
 /** The recorded status when the client disconnected before it got one. */
@@ -65,8 +65,8 @@ type Uncharged = Omit<ExchangeSummary, 'chargeNanos'>;
 function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): Uncharged {
   const { stage, client, arrivedMs, deliveries, requestId, protocol, trace } = exchange;
   const [delivery] = deliveries;
-  const attempts = stage.stage === 'dispatched' || stage.stage === 'recorded' ? stage.attempts : null;
-  const firstTextMs = firstTextOf(exchange);
+  const attempts = attemptsOf(stage);
+  const firstTextMs = firstTextOf(stage);
   const outcome = outcomeOf(result);
   const refusal = refusalOfResult(result);
   return {
@@ -88,11 +88,6 @@ function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): U
     totalMs: nowMs - arrivedMs,
     traceId: trace.id,
   };
-}
-
-function firstTextOf({ stage }: Exchange): number | null {
-  const isUnderWay = stage.stage === 'dispatched' || stage.stage === 'recorded';
-  return isUnderWay && stage.work.kind === 'text' ? stage.work.received.firstTextMs : null;
 }
 
 /** The status that `conclude` is about to send. */

@@ -6,6 +6,7 @@ import type { RequestKind } from '../domain/consumption.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { RunningRequest } from '../domain/ports/running-requests.ts';
 import { readBearer } from './authenticate.ts';
+import type { AttemptLog } from './attempt-log.ts';
 import type { HeadFacts } from './client-connection.ts';
 import type { Stage } from './stages.ts';
 
@@ -89,12 +90,32 @@ export function headFactsOf(stage: Stage): HeadFacts {
   return { decision, limits, balanceNanos, stripped: stageFacts(stage, 0).stripped };
 }
 
-/** A running request, as the operator and the holder of its key see it. */
+/** What is known of a request from its arrival on; `arrivedAtMs` is since 1970, `arrivedMs` on the monotonic clock. */
+interface Arrival {
+  readonly requestId: string;
+  readonly protocol: RequestKind;
+  readonly arrivedAtMs: number;
+  readonly arrivedMs: number;
+}
+
+/** The attempts of a request; `null` before it was sent upstream. */
+export function attemptsOf(stage: Stage): AttemptLog | null {
+  return stage.stage === 'dispatched' || stage.stage === 'recorded' ? stage.attempts : null;
+}
+
+/** When the first text arrived, on the monotonic clock; `null` before that. */
+export function firstTextOf(stage: Stage): number | null {
+  const isUnderWay = stage.stage === 'dispatched' || stage.stage === 'recorded';
+  return isUnderWay && stage.work.kind === 'text' ? stage.work.received.firstTextMs : null;
+}
+
+/** A running request, as the operator sees it. */
 export function runningView(
   stage: Stage,
-  { requestId, protocol, arrivedAtMs }: { requestId: string; protocol: RequestKind; arrivedAtMs: number },
+  { requestId, protocol, arrivedAtMs, arrivedMs }: Arrival,
 ): RunningRequest {
   const { keyId, mode, model } = stageFacts(stage, 0);
+  const firstTextMs = firstTextOf(stage);
   // The body of a request that waits for a slot has not been read.
   const isRead =
     stage.stage === 'asked' ||
@@ -110,6 +131,8 @@ export function runningView(
     hasSlot,
     mode: isRead && protocol !== 'passthrough' ? mode : null,
     model,
+    upstream: attemptsOf(stage)?.upstream ?? null,
+    firstTextMs: firstTextMs === null ? null : firstTextMs - arrivedMs,
   };
 }
 

@@ -77,8 +77,13 @@ function takeBest(routes: Route[], health: UpstreamHealth): Route | null {
 
 /** The failure when every upstream asked for a pause; `retry-after` is the time until the first pause ends. */
 function allCooling(routes: readonly Route[], health: UpstreamHealth): FailedEnding {
-  const cause = 'every upstream asked for a pause that has not ended';
-  const retryAfterMs = Math.ceil(Math.min(...routes.map(({ upstream }) => health.coolingMs(upstream))));
+  const pauses = new Map(routes.map(({ upstream }) => [upstream, health.coolingMs(upstream)]));
+  const retryAfterMs = Math.ceil(Math.min(...pauses.values()));
+  const cause = [...pauses]
+    .map(
+      ([upstream, leftMs]) => `${upstream} asked for a pause, which ends in ${Math.ceil(leftMs / 1_000)} s`,
+    )
+    .join('; ');
   return {
     kind: 'failed',
     failure: { kind: 'cooling', detail: '', retryAfterMs, cause, upstreamError: null },

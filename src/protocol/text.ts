@@ -89,6 +89,8 @@ export type ConnectionFault =
   | 'unreachable'
   /** A kept connection was closed before the upstream answered: the request may be sent once more. */
   | 'stale'
+  /** The headers of the answer are larger than what is read of them. */
+  | 'oversized_head'
   /** The connection broke in the middle of the answer. */
   | 'broken'
   | 'first_byte_timeout'
@@ -125,8 +127,12 @@ export type FailureKind =
   | 'reported_error'
   /** The answer breaks the protocol. */
   | 'invalid'
-  /** The answer ended without a finish reason. */
-  | 'truncated';
+  /** The answer ended without a finish reason and without an end marker. */
+  | 'truncated'
+  /** The answer has an end marker, but no finish reason. */
+  | 'unfinished'
+  /** The answer ended before anything was said. */
+  | 'empty';
 
 /** A failed attempt, classified where the failure was detected. */
 export interface Failure {

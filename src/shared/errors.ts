@@ -35,6 +35,7 @@ const errorTable = {
   concurrency_limit_exceeded: { status: 429, type: 'rate_limit_error', retryable: true },
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error', retryable: true },
   upstream_rate_limited: { status: 429, type: 'rate_limit_error', retryable: true },
+  request_cancelled: { status: 499, type: 'invalid_request_error', retryable: false },
   server_error: { status: 500, type: 'server_error', retryable: true },
   upstream_error: { status: 502, type: 'server_error', retryable: true },
   upstream_unavailable: { status: 502, type: 'server_error', retryable: true },
@@ -84,6 +85,8 @@ export interface Refusal {
   readonly retryAfterMs: number | null;
   /** The upstream's own words, if it found the request at fault. */
   readonly upstream: UpstreamError | null;
+  /** What the operator reads of it in the log; clients never get it. */
+  readonly cause: string | null;
 }
 
 /** Optional parts of a refusal. */
@@ -92,6 +95,7 @@ interface RefusalExtras {
   readonly limit?: LimitDetail;
   readonly retryAfterMs?: number;
   readonly upstream?: UpstreamError | null;
+  readonly cause?: string | null;
 }
 
 /** Builds a refusal. `extras.limit` also sets `retryAfterMs`. */
@@ -104,6 +108,7 @@ export function refuse(code: ErrorCode, message: string, extras: RefusalExtras =
     limit: extras.limit ?? null,
     retryAfterMs: extras.retryAfterMs ?? extras.limit?.retryAfterMs ?? null,
     upstream: extras.upstream ?? null,
+    cause: extras.cause ?? null,
   };
 }
 

@@ -38,6 +38,7 @@ export interface LineFields {
   readonly keys?: string;
   readonly counts?: object;
   readonly lines?: number;
+  readonly trialAfterMs?: number;
 }
 
 /** Colours and emphasis; what the terminal can't show is left out. */
@@ -53,10 +54,15 @@ export interface Terminal {
 const minColumns = 80;
 const maxColumns = 100;
 
-/** The widths of the columns of a request's line. Route and result share what the others leave. */
+/**
+ * The widths of the columns of a request's line. Route and result share what the others leave: at 100 columns, the
+ * longest error code fits.
+ */
+const resultShare = 0.57;
+const longestResult = 26;
 const protocolColumns = 4;
 const timeColumns = 6;
-const keyColumns = 10;
+const keyColumns = 11;
 const idColumns = 8;
 const fixedColumns = 8 + 3 + protocolColumns + 2 * timeColumns + keyColumns + idColumns + 8;
 
@@ -76,15 +82,15 @@ export function terminalLine(line: LineFields, { columns, paint }: Terminal): st
 
 function requestLines(line: LineFields, { columns, paint }: Terminal): readonly string[] {
   const shared = columns - fixedColumns;
-  const routeColumns = Math.floor(shared / 2);
+  const resultColumns = Math.min(longestResult, Math.floor(shared * resultShare));
   const style = styleOf(line);
   const cells = [
     paint(style, cell(line.status ?? null, 3)),
     cell(shortProtocols.get(line.protocol ?? '') ?? line.protocol ?? null, protocolColumns),
-    cell(routeOf(line), routeColumns),
+    cell(routeOf(line), shared - resultColumns),
     duration(line.firstTextMs),
     duration(line.totalMs),
-    paint(style, cell(resultOf(line), shared - routeColumns)),
+    paint(style, cell(resultOf(line), resultColumns)),
     cell(line.keyName ?? line.keyId ?? '-', keyColumns),
     paint('dim', (line.requestId ?? '').slice(-idColumns)),
   ];
@@ -94,9 +100,10 @@ function requestLines(line: LineFields, { columns, paint }: Terminal): readonly 
 
 function messageLines(line: LineFields, { columns, paint }: Terminal): readonly string[] {
   const [name, style] = levels.get(line.level) ?? ['INFO', 'dim'];
-  const { msg, upstream, result, cause, reason, count, keys, counts, lines: lost } = line;
+  const { msg, upstream, result, cause, reason, count, keys, counts, lines: lost, trialAfterMs } = line;
+  const trial = trialAfterMs === undefined ? undefined : `tried again after ${trialAfterMs / 1_000} s`;
   const shown = counts === undefined ? undefined : JSON.stringify(counts);
-  const words = [msg, upstream, result, cause, reason, count, keys, shown, lost].filter(
+  const words = [msg, upstream, trial, result, cause, reason, count, keys, shown, lost].filter(
     (word) => word !== undefined && word !== null,
   );
   const text = words.join(': ');
@@ -143,7 +150,7 @@ function resultOf({ outcome = '', code, inputTokens, outputTokens }: LineFields)
 function failuresOf({ attempts, cause }: LineFields): readonly string[] {
   const failed = (attempts ?? []).filter(({ result }) => result !== 'ok' && result !== 'interrupted');
   const lines = failed.map((attempt) => `${attempt.upstream}: ${causeOf(attempt)}`);
-  return lines.length === 0 && typeof cause === 'string' ? [cause] : lines;
+  return lines.length === 0 && typeof cause === 'string' ? [firstSentence(cause)] : lines;
 }
 
 function causeOf({ cause, result, upstreamError }: AttemptFields): string {

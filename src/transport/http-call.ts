@@ -83,7 +83,9 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#queue.finish({ kind: 'fault', fault: this.#faultKind(), ...describeError(error) });
+    const described = describeError(error);
+    const fault = headOverflows.has(described.code) ? 'oversized_head' : this.#faultKind();
+    this.#queue.finish({ kind: 'fault', fault, ...described });
   }
 
   /** A reused connection that the upstream closed without a byte is stale, which says nothing about the upstream. */
@@ -93,6 +95,9 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     return reused && this.#connection?.receivedBytes === this.#receivedBytesBefore ? 'stale' : 'unreachable';
   }
 }
+
+/** The codes of a head that is too large, of undici's own check and of the parser. */
+const headOverflows: ReadonlySet<string> = new Set(['UND_ERR_HEADERS_OVERFLOW', 'HPE_HEADER_OVERFLOW']);
 
 /** The first value of a header: Node gives a repeated header as a list, in spite of its types. */
 function firstValue(header: string | readonly string[] | undefined): string | undefined {

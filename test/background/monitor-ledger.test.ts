@@ -35,23 +35,25 @@ const account = {
 };
 
 /** Monitors a ledger whose accounts are read by `audit`. */
-function monitor(audit: LedgerAudit['audit']) {
+async function monitor(audit: LedgerAudit['audit'], ready: Promise<void> = Promise.resolve()) {
   const clock = createFakeClock();
   const faults: string[] = [];
   const ledger: LedgerAudit = { audit, settled: async function* () {} };
   const watched: LedgerMonitor = monitorLedger(records, ledger, clock, {
+    ready,
     lowBalanceNanos: () => 5,
     isPending: () => false,
     onExpired: () => {},
     onFault: (message) => void faults.push(message),
   });
+  await ready.catch(() => {});
   return { clock, faults, watched };
 }
 
 describe('the ledger monitor', () => {
   test('shows no imbalance before an audit has succeeded, nor after one that failed', async () => {
     let broken = true;
-    const { clock, faults, watched } = monitor(async function* () {
+    const { clock, faults, watched } = await monitor(async function* () {
       if (broken) throw new Error('the disk is away');
       yield [account];
     });
@@ -69,8 +71,23 @@ describe('the ledger monitor', () => {
     await watched.stop();
   });
 
+  test('reads nothing of a database that can not be opened, and leaves the report of that to its opening', async () => {
+    let reads = 0;
+    const { clock, faults, watched } = await monitor(
+      async function* () {
+        reads++;
+        yield [account];
+      },
+      Promise.reject(new Error('the disk is away')),
+    );
+    clock.advance(auditMs);
+    await watched.stop();
+    expect(reads).toBe(0);
+    expect(faults).toEqual([]);
+  });
+
   test('counts open records while an audit is still under way', async () => {
-    const { clock, watched } = monitor(async function* (pause) {
+    const { clock, watched } = await monitor(async function* (pause) {
       await pause();
       yield [account];
     });
@@ -82,7 +99,7 @@ describe('the ledger monitor', () => {
 
   test('ends an audit between two of its reads when it is stopped, and reports no fault', async () => {
     let reads = 0;
-    const { clock, faults, watched } = monitor(async function* (pause) {
+    const { clock, faults, watched } = await monitor(async function* (pause) {
       for (;;) {
         reads++;
         yield [];

@@ -1,10 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { startUpstream } from '../support/scripted-upstream.ts';
+import { readLive } from '../support/live-answer.ts';
+import { chatFrames, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import { startServing } from '../support/serving-process.ts';
 
 interface Listed {
   readonly request_id: string;
+  readonly upstream?: string;
+  readonly first_byte_ms?: number;
 }
 
 /** A gateway with a model whose first upstream refuses connections, and a model whose upstream never answers. */
@@ -130,22 +133,56 @@ describe('textgate show, in-flight and cancel', () => {
     const [{ request_id: id } = { request_id: '' }] = await running();
 
     expect((await gateway.run('in-flight')).stdout).toMatch(
-      new RegExp(`^REQUEST +KEY +FOR +PROTOCOL +MODE +MODEL\n${id} +test +[\\d.]+ s +chat +sync +slow\n$`),
+      new RegExp(
+        `^REQUEST +KEY +FOR +PROTOCOL +MODE +MODEL +UPSTREAM +FIRST TEXT\n${id} +test +[\\d.]+ s +chat +sync +slow +silent +-\n$`,
+      ),
     );
     const shown = (await gateway.run('show', id.slice(-8))).stdout;
     expect(shown).toMatch(/^state +in progress for [\d.]+ s$/m);
     expect(shown).toMatch(/^asked for +chat, sync, model slow$/m);
+    expect(shown).toMatch(/^upstream +silent\nfirst text +none yet$/m);
 
     expect(await gateway.run('cancel', id.slice(-8))).toMatchObject({
       code: 0,
       stdout: `${id} is cancelled\n`,
     });
-    expect((await response).status).toBe(500);
+    expect((await response).status).toBe(499);
     await eventually('the upstream’s call is stopped', () => silent.running === 0);
     const again = await gateway.run('cancel', id);
     expect(again).toMatchObject({ code: 1, stdout: '' });
     expect(again.stderr).toContain('No request with this id is running.');
-    expect((await gateway.run('show', id)).stdout).toMatch(/^outcome +cancelled, status \d+$/m);
+    expect((await gateway.run('show', id)).stdout).toMatch(/^outcome +cancelled, status 499$/m);
+    await silent.close();
+  });
+
+  test('in-flight and show name the upstream of a stream in progress, and when its first text came', async () => {
+    const { gateway, silent, running } = await startGateway();
+    silent.play((response) => void sendStream(response, chatFrames(['one ']).slice(0, 2)));
+    const live = readLive(
+      gateway.post('/v1/chat/completions', {
+        model: 'slow',
+        stream: true,
+        messages: [{ role: 'user', content: 'x' }],
+      }),
+    );
+    await eventually('the first text has arrived', () => live.text.includes('one '));
+    const [{ request_id: id, upstream, first_byte_ms: firstTextMs } = { request_id: '' }] = await running();
+    expect({ upstream, firstTextMs }).toEqual({ upstream: 'silent', firstTextMs: expect.any(Number) });
+    expect((await gateway.run('in-flight')).stdout).toMatch(
+      new RegExp(` slow +silent +${firstTextMs} ms\n$`),
+    );
+    expect((await gateway.run('show', id)).stdout).toMatch(
+      new RegExp(`^upstream +silent\nfirst text +${firstTextMs} ms$`, 'm'),
+    );
+    const json = JSON.parse((await gateway.run('show', id, '--json')).stdout) as object;
+    expect(json).toMatchObject({
+      outcome: null,
+      upstream: 'silent',
+      timings: { first_byte_ms: firstTextMs },
+    });
+    await gateway.run('cancel', id);
+    await live.ended;
+    expect(live.text).toContain('"code":"request_cancelled"');
     await silent.close();
   });
 

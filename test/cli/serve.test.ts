@@ -9,6 +9,8 @@ import { freePorts, startTextgate } from '../support/textgate-process.ts';
 
 const run = promisify(execFile);
 
+const literal = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
+
 describe('textgate serve without a config', () => {
   test('prints a first key once, and a curl command that streams an answer', async () => {
     const folder = makeTemporaryFolder();
@@ -88,9 +90,15 @@ describe('textgate serve with an upstream from the environment', () => {
       `GET ${upstream.url}/models: connection refused. Start the server, or correct the host and port of ` +
       'TEXTGATE_UPSTREAM_URL (in a container, 127.0.0.1 is the container itself).';
     const [, adminUrl = ''] = await server.printed(/\(admin: (\S+)\)/);
-    await server.printed(/^model list: GET .*$/m);
-    expect(server.errors()).toContain(`\nmodel list: ${sentences}\n`);
+    await server.printed(/container itself\)\.\n/);
     const { host } = new URL(upstream.url);
+    expect(server.errors().replaceAll(/\n +/g, ' ')).toMatch(
+      new RegExp(
+        `\nmodels: none yet; the list of ${host} is fetched again for later requests ${literal(sentences)}\n$`,
+      ),
+    );
+    expect(server.errors()).not.toContain('curl');
+    for (const line of server.errors().split('\n')) expect(line.length).toBeLessThanOrEqual(100);
     expect(await (await fetch(`${adminUrl}/readyz`)).json()).toEqual({
       status: 'not ready',
       reason: `no list of models from the upstream yet: ${sentences}`,
@@ -103,6 +111,21 @@ describe('textgate serve with an upstream from the environment', () => {
     server.signal('SIGTERM');
     expect((await server.finished).code).toBe(0);
   });
+});
+
+test('a log for people names once why the models can not be listed, below the greeting', async () => {
+  const upstream = await startUpstream();
+  await upstream.close();
+  const environment = {
+    ...freePorts,
+    TEXTGATE_UPSTREAM_URL: upstream.url,
+    TEXTGATE_LOG_FORMAT: 'text',
+  };
+  const server = startTextgate(['serve'], makeTemporaryFolder(), environment);
+  await server.printed(/models: none yet/);
+  const output = server.output();
+  expect(output.split('connection refused')).toHaveLength(2);
+  expect(output.indexOf('ERROR model discovery failed')).toBeGreaterThan(output.indexOf('textgate serves'));
 });
 
 describe('textgate serve with a config file', () => {

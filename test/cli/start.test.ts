@@ -132,7 +132,7 @@ describe('a start that fails', () => {
   });
 
   test('because of its address says which setting is wrong', async () => {
-    expect(await failing(['--host', '192.0.2.1', '--port', '0'])).toContain(
+    expect((await failing(['--host', '192.0.2.1', '--port', '0'])).replaceAll('\n  ', ' ')).toContain(
       'server.host: this machine has no address 192.0.2.1. Use one of its own, or 0.0.0.0',
     );
     expect(await failing(['--admin-host', 'nosuch.invalid'])).toContain(
@@ -143,19 +143,24 @@ describe('a start that fails', () => {
   test('because of a file that it can’t use says so in a sentence', async () => {
     const folder = makeTemporaryFolder();
     writeFileSync(join(folder, 'data'), '');
-    expect(await failing(['serve'], folder)).toBe(
+    expect((await failing(['serve'], folder)).replaceAll('\n  ', ' ')).toBe(
       "textgate can't start: data: there is a file or folder of this name (mkdir). Run textgate in a folder where it can write\n",
     );
   });
 
-  test('because of a second process on its database names that process', async () => {
+  test('because of a second process on its database names that process and what to do, and nothing else', async () => {
     const folder = makeTemporaryFolder();
     const first = startTextgate(['serve'], folder, freePorts);
     await first.printed(/textgate serves/);
-    const line = await failing(['serve'], folder);
+    const { code, stdout, stderr } = await startTextgate(['serve'], folder, freePorts).finished;
     // Other systems than Linux don't say which process has a lock.
     const id = process.platform === 'linux' ? ` (process id ${first.pid})` : '';
-    expect(line).toContain(`another textgate process is using it${id}\n`);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr.replaceAll(/\n +/g, ' ')).toBe(
+      `textgate can't start: the database ${join(folder, 'data', 'textgate.db')} can't be opened: another textgate process is ` +
+        `using it${id}. Stop that process, or set another storage.url\n`,
+    );
+    for (const line of stderr.split('\n')) expect(line.length).toBeLessThanOrEqual(100);
   });
 });
 

@@ -166,6 +166,7 @@ describe.skipIf(!canMount())('a gateway on a full disk (needs the right to mount
       upstream.play((response) => void response.end('{"data":[{"id":"small"}]}'));
       const server = startTextgate(['serve'], disk.folder, environment);
       const [, url = '', key = ''] = await server.printed(/BASE_URL=(\S+)\n\s*export OPENAI_API_KEY=(\S+)/);
+      await server.printed(/^models: 1 of /m);
       const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
       const post = (wanted: object): Promise<Response> =>
         fetch(`${url}/chat/completions`, { method: 'POST', headers, body: JSON.stringify(wanted) });

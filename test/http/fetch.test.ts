@@ -196,7 +196,10 @@ describe('gateway.fetch', () => {
     ]);
     const broken = new ReadableStream({ start: (controller) => controller.error(new Error('gone')) });
     const answer = await ask('/v1/chat/completions', { method: 'POST', body: broken, duplex: 'half' });
-    expect([answer.status, await answer.text()]).toEqual([408, expect.stringContaining('incomplete')]);
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({
+      error: { code: 'invalid_json', message: 'The request body broke off before its end.' },
+    });
     expect(await slots()).toBe(0);
   });
 
@@ -367,10 +370,10 @@ describe('gateway.fetch', () => {
       },
     });
     const answer = await ask('/rerank', { method: 'POST', body: half, duplex: 'half' });
-    expect([answer.status, await answer.text()]).toEqual([408, expect.stringContaining('incomplete')]);
+    expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('broke off before its end')]);
     await eventually('the upstream has no open call', async () => (await upstream.connections()) === 0);
     const { data } = await gateway.gateway.records.list();
-    expect(data).toMatchObject([{ outcome: 'refused', status: 408, charge: '0.00' }]);
+    expect(data).toMatchObject([{ outcome: 'refused', status: 400, charge: '0.00' }]);
     expect(await slots()).toBe(0);
   });
 

@@ -23,6 +23,7 @@ const surface: readonly (readonly [ErrorCode, number, string, boolean])[] = [
   ['concurrency_limit_exceeded', 429, 'rate_limit_error', true],
   ['rate_limit_exceeded', 429, 'rate_limit_error', true],
   ['upstream_rate_limited', 429, 'rate_limit_error', true],
+  ['request_cancelled', 499, 'invalid_request_error', false],
   ['server_error', 500, 'server_error', true],
   ['upstream_error', 502, 'server_error', true],
   ['upstream_unavailable', 502, 'server_error', true],

@@ -1,5 +1,7 @@
+import { explainAnswer } from '../../src/domain/diagnosis/answer-explanations.ts';
 import { diagnose } from '../../src/domain/diagnosis/diagnose.ts';
 import type { FailedCall } from '../../src/domain/diagnosis/diagnose.ts';
+import type { FailureKind } from '../../src/protocol/text.ts';
 import { localTarget } from './call-target.ts';
 
 const fault = (code: string): FailedCall => ({ kind: 'fault', fault: 'unreachable', code });
@@ -20,6 +22,7 @@ const faults: readonly (readonly [FailedCall, url?: string, hasKey?: boolean])[]
   [fault('ECONNRESET'), 'http://model.test/v1'],
   [fault('ERR_SSL_WRONG_VERSION_NUMBER')],
   [fault('HPE_INVALID_CONSTANT'), 'http://model.test/v1'],
+  [fault('UND_ERR_HEADERS_OVERFLOW')],
   [fault('DEPTH_ZERO_SELF_SIGNED_CERT')],
   [fault('UNABLE_TO_GET_ISSUER_CERT_LOCALLY')],
   [fault('CERT_HAS_EXPIRED')],
@@ -39,13 +42,21 @@ const faults: readonly (readonly [FailedCall, url?: string, hasKey?: boolean])[]
   [status(200)],
 ];
 
+/** How answers with a good status break off. */
+const brokenAnswers: readonly FailureKind[] = ['unfinished', 'truncated', 'empty'];
+
 /** The documentation's table of faults: what the gateway says of each, in the words of `diagnose`. */
 export function writeFaultTable(): string {
-  const rows = faults.map(([result, url = 'https://model.test/v1', hasKey = true]) => {
+  const answers = brokenAnswers
+    .map((kind) => explainAnswer({ kind, detail: '' }))
+    .filter((row) => row !== null);
+  const calls = faults.map(([result, url = 'https://model.test/v1', hasKey = true]) => {
     const target = localTarget(url, hasKey);
     const { cause, advice } = diagnose({ method: 'GET', path: '/models', target }, result);
-    const row = `| ${cause.replace(`GET ${target.base}/models: `, '')} | ${advice} |`;
-    return row.replaceAll('<', '&lt;');
+    return { cause: cause.replace(`GET ${target.base}/models: `, ''), advice };
   });
+  const rows = [...calls, ...answers].map(({ cause, advice }) =>
+    `| ${cause} | ${advice} |`.replaceAll('<', '&lt;'),
+  );
   return ['| cause | what to do |', '|---|---|', ...rows].join('\n');
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { ErrorCode } from '../../src/shared/errors.ts';
 import { terminalLine } from '../../src/telemetry/terminal-line.ts';
 import stringWidth from 'string-width';
 
@@ -34,7 +35,7 @@ const show = (line: object, terminal = plain): string =>
 describe('the line of a request', () => {
   test('has the time, status, protocol, route, time to first text, total, tokens, key and short id', () => {
     expect(show({})).toBe(
-      '09:05:07 200 chat small → local            120ms  1.29s 11+7 tokens              first key  12ab34cd',
+      '09:05:07 200 chat small → local         120ms  1.29s 11+7 tokens                first key   12ab34cd',
     );
   });
 
@@ -67,9 +68,17 @@ describe('the line of a request', () => {
     const refused = { status: 404, outcome: 'refused', code: 'model_not_found', inputTokens: null };
     const unknown = { model: null, requestedModel: 'tinny', upstream: null, firstTextMs: null, attempts: [] };
     expect(show({ ...refused, ...unknown })).toBe(
-      '09:05:07 404 chat tinny                        -  1.29s model_not_found          first key  12ab34cd',
+      '09:05:07 404 chat tinny                     -  1.29s model_not_found            first key   12ab34cd',
     );
   });
+
+  test.each(['concurrency_limit_exceeded', 'missing_required_parameter'] satisfies ErrorCode[])(
+    'shows the error code %s and the key name environment whole at 100 columns',
+    (code) => {
+      const line = show({ outcome: 'refused', status: 429, code, keyName: 'environment' });
+      expect(line).toContain(` ${code} environment 12ab34cd`);
+    },
+  );
 
   test.each([
     ['completed', 200, 'green'],
@@ -96,7 +105,7 @@ describe('the line of a request', () => {
   });
 
   test('has sub-second times in milliseconds, and others in seconds', () => {
-    const timesOf = (firstTextMs: number, totalMs: number) => show({ firstTextMs, totalMs }).slice(42, 55);
+    const timesOf = (firstTextMs: number, totalMs: number) => show({ firstTextMs, totalMs }).slice(39, 52);
     expect(timesOf(0.4, 999.4).trim()).toBe('0ms  999ms');
     expect(timesOf(1_000, 599_000).trim()).toBe('1.00s   599s');
   });
@@ -105,6 +114,15 @@ describe('the line of a request', () => {
 test('any other line has its level, message and fields, with further lines indented', () => {
   expect(show({ level: 40, msg: 'upstream circuit opened', upstream: 'local' })).toBe(
     '09:05:07 WARN  upstream circuit opened: local',
+  );
+  const opened = {
+    level: 40,
+    msg: 'upstream circuit opened',
+    upstream: 'local',
+    cause: 'GET http://x: refused',
+  };
+  expect(show({ ...opened, trialAfterMs: 5_000 })).toBe(
+    '09:05:07 WARN  upstream circuit opened: local: tried again after 5 s: GET http://x: refused',
   );
   expect(show({ level: 20, msg: 'upstream attempt', result: 'rate_limited', cause: 'status 429' })).toBe(
     '09:05:07 DEBUG upstream attempt: local: rate_limited: status 429',

@@ -105,6 +105,17 @@ test('http to a server that answers with a TLS alert is diagnosed', async () => 
   );
 });
 
+test('an answer whose headers are too large is diagnosed', async () => {
+  const port = await portOf(
+    createServer({ maxHeaderSize: 1_000_000 }, (_request, response) => {
+      response.writeHead(200, { 'set-cookie': 'x'.repeat(40_000) }).end('{}');
+    }),
+  );
+  expect(await diagnoseCall(`http://127.0.0.1:${port}/v1`)).toContain(
+    '/models: the headers of the answer are larger than 16 KiB. Check which headers',
+  );
+});
+
 test('a self-signed certificate is diagnosed', async () => {
   const port = await portOf(await startTlsServer((_request, response) => response.end()));
   expect(await diagnoseCall(`https://localhost:${port}/v1`)).toContain(

@@ -1,4 +1,5 @@
-import type { FailureKind } from '../../protocol/text.ts';
+import type { Failure, FailureKind } from '../../protocol/text.ts';
+import { explainAnswer } from './answer-explanations.ts';
 import { addressOf } from './call-target.ts';
 import type { DiagnosedCall, Diagnosis } from './call-target.ts';
 import { explainFault } from './fault-explanations.ts';
@@ -15,7 +16,32 @@ export type FailedCall = UpstreamFault | Pick<UpstreamAnswer, 'kind' | 'status' 
 export function diagnose(call: DiagnosedCall, result: FailedCall, kind?: FailureKind): Diagnosis {
   const { cause, advice } =
     result.kind === 'fault' ? explainFault(result, call) : explainStatus(result, call, kind);
-  return { cause: `${call.method} ${addressOf(call.target, call.path)}: ${cause}`, advice };
+  return { cause: `${startOf(call)}: ${cause}`, advice };
+}
+
+/**
+ * Names the cause of a failure that an answer with a good status showed, and what to do; `null` if the failure's kind says
+ * it all.
+ */
+export function diagnoseAnswer(
+  call: DiagnosedCall,
+  { status, contentType }: Pick<UpstreamAnswer, 'status' | 'contentType'>,
+  failure: Pick<Failure, 'kind' | 'detail'>,
+): Diagnosis | null {
+  if (failure.kind === 'invalid' && isOther(contentType))
+    return diagnose(call, { kind: 'answer', status, contentType });
+  const explained = explainAnswer(failure);
+  return explained === null ? null : { ...explained, cause: `${startOf(call)}: ${explained.cause}` };
+}
+
+/** Whether a content type is neither that of an event stream nor that of JSON. */
+function isOther(contentType: string): boolean {
+  return contentType !== '' && !/^(text\/event-stream|application\/([\w.-]+\+)?json\b)/.test(contentType);
+}
+
+/** The method and the address of a call, with which its cause begins. */
+function startOf({ method, target, path }: DiagnosedCall): string {
+  return `${method} ${addressOf(target, path)}`;
 }
 
 /** Both sentences of a diagnosis in one line. */

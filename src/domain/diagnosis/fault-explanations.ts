@@ -69,6 +69,11 @@ const rows: readonly CodeRow[] = [
     advice: ({ names: { url } }) => `Write http:// instead of https:// in ${url}, or correct its port.`,
   },
   {
+    codes: /^(UND_ERR_HEADERS_OVERFLOW|HPE_HEADER_OVERFLOW)$/,
+    cause: () => 'the headers of the answer are larger than 16 KiB',
+    advice: () => 'Check which headers the server and the proxies before it add, such as cookies.',
+  },
+  {
     codes: /^(HPE_|HTTPParserError$)/,
     cause: () => 'the answer is not HTTP',
     advice: ({ names: { url }, isTls }) =>
@@ -145,6 +150,7 @@ export function explainFault(
       };
     case 'stale':
     case 'unreachable':
+    case 'oversized_head':
       return explainCode(code ?? '', cause, base, names);
   }
 }

@@ -11,6 +11,10 @@ export interface RunningRequest {
   readonly mode: Mode | null;
   /** A configured name. */
   readonly model: string | null;
+  /** The upstream that was called last. */
+  readonly upstream: string | null;
+  /** When the first text arrived, in milliseconds after the request. */
+  readonly firstTextMs: number | null;
 }
 
 /** The requests in progress, for operators and for the holders of keys. */

@@ -7,6 +7,9 @@ export interface LogFields {
   readonly count?: number;
   /** Names of keys, with commas between them. */
   readonly keys?: string;
+  readonly cause?: string | null;
+  /** How long a circuit stays open before a trial request, in milliseconds. */
+  readonly trialAfterMs?: number;
 }
 
 /** Reports a fault to operators only: a fixed message, its reason, and fields. None may contain prompts or secrets. */

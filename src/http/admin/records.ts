@@ -94,7 +94,8 @@ export function createRecordRoutes(administration: RecordAdministration): Router
 /** A request in progress as JSON. */
 export type PresentedRunning = ReturnType<typeof presentRunning>;
 
-function presentRunning({ requestId, protocol, createdAtMs, keyId, mode, model }: RunningRequest) {
+function presentRunning(request: RunningRequest) {
+  const { requestId, protocol, createdAtMs, keyId, mode, model, upstream, firstTextMs } = request;
   return {
     request_id: requestId,
     key_id: keyId,
@@ -102,5 +103,7 @@ function presentRunning({ requestId, protocol, createdAtMs, keyId, mode, model }
     protocol,
     mode,
     model,
+    upstream,
+    first_byte_ms: firstTextMs === null ? null : Math.round(firstTextMs),
   };
 }

@@ -2,6 +2,7 @@ import type {
   AnswerEnding,
   AnswerPart,
   Failure,
+  FailureKind,
   FinishReason,
   FinishReasonRule,
   ProtocolViolation,
@@ -139,10 +140,16 @@ export class Answer {
     if (this.#ending !== null) return;
     if (this.#reason === null) this.violations.add('missing_finish');
     const reason = this.#reason ?? (marked && this.#finishReason === 'optional' ? unsaid : null);
-    if (reason === null) return this.fail(failure('truncated'));
+    if (reason === null) return this.fail(failure(this.#cutOff(marked)));
     const usage = this.knownUsage();
     if (usage === null && this.implausible === null) this.violations.add('missing_usage');
     this.#ending = { kind: 'finished', reason: reason.unified, rawReason: reason.raw, usage };
+  }
+
+  /** How an answer without a finish reason failed. */
+  #cutOff(marked: boolean): FailureKind {
+    if (marked) return 'unfinished';
+    return !this.hasText && this.thoughts.chars === 0 ? 'empty' : 'truncated';
   }
 
   /** Ends the answer with an error that the upstream reported in it, in whatever form; `null` without any. */

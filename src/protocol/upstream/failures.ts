@@ -17,7 +17,7 @@ export function failure(
 
 /** `what` names the fault without quoting the upstream: its bodies may hold prompts or addresses. */
 export function invalidAnswer(what: string): Failure {
-  return failure('invalid', { detail: what, cause: `the upstream sent ${what}` });
+  return failure('invalid', { detail: what });
 }
 
 /** The failure of an answer that calls a tool: its text is missing or incomplete. */

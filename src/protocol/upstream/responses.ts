@@ -127,7 +127,10 @@ class ResponsesFrameReader implements FrameReader {
   #complete(response: Frame, answer: Answer): void {
     const { output } = response;
     if (isPlainObject(response['incomplete_details'])) answer.finishWith(incompleteReason(response));
-    else if (Array.isArray(output) && output.some(isCutOff)) answer.fail(failure('truncated'));
+    else if (Array.isArray(output) && output.some(isCutOff))
+      answer.fail(
+        failure('truncated', { detail: 'the answer calls itself completed, but a part of it is not' }),
+      );
     else answer.finishWith('stop');
   }
 

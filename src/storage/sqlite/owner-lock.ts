@@ -35,7 +35,8 @@ export function lockOwnership(path: string): DatabaseSync {
 
 function describeBusy(file: string): string {
   const owner = ownerOf(file);
-  return `another textgate process is using it${owner === null ? '' : ` (process id ${owner})`}`;
+  const which = owner === null ? '' : ` (process id ${owner})`;
+  return `another textgate process is using it${which}. Stop that process, or set another storage.url`;
 }
 
 /** The first byte that SQLite locks in a file. */
