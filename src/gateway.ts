@@ -17,6 +17,7 @@ import type { RequestHandler } from './http/router.ts';
 import { createNodeHandler } from './http/standalone.ts';
 import { unknownOperatorsUrl, unknownUrl } from './http/unknown-url.ts';
 import type { NodeHandler, RunRoutes } from './http/standalone.ts';
+import { hasActiveKey } from './operations/has-active-key.ts';
 import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts';
 import { isRefusal } from './shared/errors.ts';
 import { createLog } from './telemetry/logger.ts';
@@ -76,6 +77,8 @@ export interface ComposedGateway extends Gateway {
    * for later requests.
    */
   fetchModelList(): Promise<FetchedModelList | null>;
+  /** Whether any key can be used now. */
+  hasActiveKey(): Promise<boolean>;
   /** Puts a checked config into force. */
   replaceConfig(config: Config): readonly string[];
   /** Logs and counts a config that could not be put into force; the old one stays. */
@@ -157,6 +160,7 @@ export function composeGateway(
     failed: storage.engine.lost,
     hasKeys: async () =>
       Object.keys(active.current.config.keys).length > 0 || (await storage.store.countKeys()) > 0,
+    hasActiveKey: () => hasActiveKey(storage.store, clock.now()),
     async modelNames() {
       const offered = await active.current.models.catalogue.list();
       return isRefusal(offered) ? [] : offered.map(({ id }) => id);

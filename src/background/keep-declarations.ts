@@ -1,7 +1,7 @@
 import type { DeclarationChanges, DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { DeclaredHashes } from '../domain/ports/keys.ts';
-import type { LogFields, ReportFault } from '../domain/ports/telemetry.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { within } from '../domain/within.ts';
 
 /** How long requests with a declared key wait until the declarations are stored, in milliseconds. */
@@ -20,7 +20,8 @@ interface DeclarationTools {
   /** Resolves when the database can be written; rejects when it never can be. */
   readonly ready: Promise<void>;
   readonly onFault: ReportFault;
-  readonly notice: (message: string, fields: LogFields) => void;
+  /** Called with what a config has changed. */
+  readonly onChange: (changes: DeclarationChanges) => void;
 }
 
 /** The keys that the config in force declares. */
@@ -52,7 +53,7 @@ export function keepDeclarations(tools: DeclarationTools): Declarations {
     // One after the other: an earlier config must not overwrite a later one.
     await before.catch(() => {});
     await ready;
-    if (keys === current) report(await tools.store(keys), tools);
+    if (keys === current) tools.onChange(await tools.store(keys));
   }
 
   function declare(keys: readonly DeclaredKey[]): void {
@@ -84,13 +85,6 @@ export function keepDeclarations(tools: DeclarationTools): Declarations {
       current = [];
     },
   };
-}
-
-/** Logs what a config has changed. */
-function report({ changed, removed }: DeclarationChanges, { notice }: DeclarationTools): void {
-  if (changed.length > 0) notice('declared keys created or changed', { count: changed.length });
-  if (removed.length > 0)
-    notice('keys revoked that the config does not declare any more', { count: removed.length });
 }
 
 /** Resolves with whether the keys are stored before requests stop waiting for that. */

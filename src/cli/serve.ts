@@ -4,13 +4,14 @@ import { defaultAdminPort, defaultHost } from '../config/default-addresses.ts';
 import { ConfigError } from '../config/load.ts';
 import { readLogSettings } from '../config/log-settings.ts';
 import type { Config } from '../config/schema/schema.ts';
-import type { ComposedGateway, Gateway } from '../gateway.ts';
+import type { ComposedGateway } from '../gateway.ts';
 import type { FetchedModelList } from '../models/model-discovery.ts';
 import { openStandardStream } from '../telemetry/log-destination.ts';
 import type { LogDestination } from '../telemetry/log-destination.ts';
 import { describeError } from './describe-error.ts';
 import { describeStartError } from './describe-start-error.ts';
 import { stopEndingOnEarlySignal } from './early-signals.ts';
+import { maxColumns } from './output.ts';
 import { loadServeConfig, settingNamesFor } from './serve-config.ts';
 import type { ServeOptions } from './serve-config.ts';
 import { reachable } from './reachable.ts';
@@ -104,19 +105,28 @@ interface StartedGateway {
   readonly declared: readonly string[];
 }
 
-async function greeting(gateway: Gateway, started: StartedGateway): Promise<string> {
+async function greeting(gateway: ComposedGateway, started: StartedGateway): Promise<string> {
   const lines = [`textgate serves ${started.url}/v1 (admin: ${started.adminUrl})`];
   const usual = `http://${defaultHost}:${defaultAdminPort}`;
   const where = started.adminUrl === usual ? '' : `TEXTGATE_ADMIN_URL=${reachable(started.adminUrl)} `;
   if (started.declared.length > 0) lines.push(`keys declared: ${started.declared.join(', ')}`);
-  if (await gateway.hasKeys()) lines.push(`create another key with: ${where}${command} keys create <name>`);
-  else {
+  if (await gateway.hasKeys()) {
+    const purpose = (await gateway.hasActiveKey())
+      ? 'create another key with:'
+      : 'no active key is left; create one with:';
+    lines.push(withCommand(purpose, `${where}${command} keys create <name>`));
+  } else {
     const [model = '<a name from /v1/models>'] = await gateway.modelNames();
     lines.push(
       ...firstSteps((await gateway.keys.create({ name: 'first key' })).key, model, reachable(started.url)),
     );
   }
   return lines.join('\n');
+}
+
+/** A command behind its purpose, or below it where one line would be too long. */
+function withCommand(purpose: string, line: string): string {
+  return purpose.length + 1 + line.length <= maxColumns ? `${purpose} ${line}` : `${purpose}\n  ${line}`;
 }
 
 /** A line about the models that the upstream lists. */

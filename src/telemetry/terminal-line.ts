@@ -35,6 +35,7 @@ export interface LineFields {
   readonly result?: string;
   readonly reason?: string;
   readonly count?: number;
+  readonly names?: readonly string[];
   readonly counts?: object;
   readonly lines?: number;
 }
@@ -93,9 +94,9 @@ function requestLines(line: LineFields, { columns, paint }: Terminal): readonly 
 
 function messageLines(line: LineFields, { columns, paint }: Terminal): readonly string[] {
   const [name, style] = levels.get(line.level) ?? ['INFO', 'dim'];
-  const { msg, upstream, result, cause, reason, count, counts, lines: lost } = line;
+  const { msg, upstream, result, cause, reason, count, names, counts, lines: lost } = line;
   const shown = counts === undefined ? undefined : JSON.stringify(counts);
-  const words = [msg, upstream, result, cause, reason, count, shown, lost].filter(
+  const words = [msg, upstream, result, cause, reason, count, names?.join(', '), shown, lost].filter(
     (word) => word !== undefined && word !== null,
   );
   const text = words.join(': ');

@@ -27,7 +27,7 @@ describe('textgate serve without a config', () => {
 
     const second = startTextgate(['serve'], folder, freePorts);
     await second.printed(
-      /create another key with: TEXTGATE_ADMIN_URL=http:\S+ npm run textgate -- keys create <name>/,
+      /create another key with:\s+TEXTGATE_ADMIN_URL=http:\S+ npm run textgate -- keys create <name>/,
     );
     expect(second.output()).not.toContain('sk-tg-');
   });

@@ -246,6 +246,23 @@ describe('textgate serve', () => {
     expect(server.output()).not.toMatch(/first key|sk-/);
   });
 
+  test('names the key that it revokes when TEXTGATE_KEY is not set any more, and says how to create one', async () => {
+    const folder = makeTemporaryFolder();
+    const first = serve({ TEXTGATE_KEY: older }, folder);
+    await first.printed(/"level":30,.*"names":\["environment"\],"msg":"declared keys created or changed"/);
+    await first.printed(/create another key with/);
+    first.signal('SIGTERM');
+    await first.finished;
+    const second = serve({ TEXTGATE_KEY: '' }, folder);
+    await second.printed(
+      /"names":\["environment"\],"msg":"keys revoked, because neither the config nor TEXTGATE_KEY/,
+    );
+    await second.printed(
+      /no active key is left, so all requests are refused: .* textgate keys create <name>/,
+    );
+    await second.printed(/no active key is left; create one with:\s+TEXTGATE_ADMIN_URL=\S+ npm run textgate/);
+  });
+
   test('takes its first key from the file of TEXTGATE_KEY_FILE, without the line feed at its end', async () => {
     const folder = makeTemporaryFolder();
     writeFileSync(join(folder, 'key'), `${older}\n`);

@@ -5,6 +5,8 @@ import type { ExchangeSummary } from '../exchange-summary.ts';
 export interface LogFields {
   readonly upstream?: string;
   readonly count?: number;
+  /** The names of keys. */
+  readonly names?: readonly string[];
 }
 
 /** Reports a fault to operators only: a fixed message, its reason, and fields. None may contain prompts or secrets. */
