@@ -1,4 +1,4 @@
-import { watchFile } from 'node:fs';
+import { readFileSync, statSync, watchFile } from 'node:fs';
 import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
 import { defaultAdminPort, defaultHost } from '../config/default-addresses.ts';
 import { ConfigError } from '../config/load.ts';
@@ -8,7 +8,9 @@ import type { ComposedGateway } from '../gateway.ts';
 import type { FetchedModelList } from '../models/model-discovery.ts';
 import { openStandardStream } from '../telemetry/log-destination.ts';
 import type { LogDestination } from '../telemetry/log-destination.ts';
+import { escapeControlCharacters } from '../shared/control-characters.ts';
 import { describeError } from './describe-error.ts';
+import { environmentNotices } from './environment-notices.ts';
 import { describeStartError } from './describe-start-error.ts';
 import { stopEndingOnEarlySignal } from './early-signals.ts';
 import { maxColumns } from './output.ts';
@@ -27,6 +29,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   let config: Config | null = null;
   let isShuttingDown: (() => boolean) | null = null;
   try {
+    for (const notice of environmentNotices(process.env, options, textOf(options.config)))
+      stderr.write(`${notice}\n`);
     config = loadServeConfig(options, process.env);
     const adminToken =
       config.admin.token ?? ensureAdminToken(adminTokenFile, (line) => stderr.write(`${line}\n`));
@@ -41,7 +45,9 @@ export async function serve(options: ServeOptions): Promise<void> {
     stopEndingOnEarlySignal();
     if (options.config !== undefined) reloadOnChange(gateway, options.config, options, stderr);
     const { url, adminUrl } = await gateway.listen();
-    stderr.write(`${await greeting(gateway, { url, adminUrl, declared: Object.keys(config.keys) })}\n`);
+    stderr.write(
+      `${await greeting(gateway, { url, adminUrl, config, isFromFile: options.config !== undefined })}\n`,
+    );
     const list = await gateway.fetchModelList();
     if (list !== null) stderr.write(`${describeList(list)}\n`);
   } catch (error) {
@@ -101,15 +107,18 @@ function reloadOnChange(
 interface StartedGateway {
   readonly url: string;
   readonly adminUrl: string;
-  /** The names of the keys that the config and the environment declare. */
-  readonly declared: readonly string[];
+  readonly config: Config;
+  readonly isFromFile: boolean;
 }
 
 async function greeting(gateway: ComposedGateway, started: StartedGateway): Promise<string> {
   const lines = [`textgate serves ${started.url}/v1 (admin: ${started.adminUrl})`];
   const usual = `http://${defaultHost}:${defaultAdminPort}`;
   const where = started.adminUrl === usual ? '' : `TEXTGATE_ADMIN_URL=${reachable(started.adminUrl)} `;
-  if (started.declared.length > 0) lines.push(`keys declared: ${started.declared.join(', ')}`);
+  if (!started.isFromFile && isDemo(started.config))
+    lines.push('models: demo (built in); set TEXTGATE_UPSTREAM_URL for a real server');
+  const declared = Object.keys(started.config.keys).map(escapeControlCharacters);
+  if (declared.length > 0) lines.push(`keys declared: ${declared.join(', ')}`);
   if (await gateway.hasKeys()) {
     const purpose = (await gateway.hasActiveKey())
       ? 'create another key with:'
@@ -122,6 +131,19 @@ async function greeting(gateway: ComposedGateway, started: StartedGateway): Prom
     );
   }
   return lines.join('\n');
+}
+
+function isDemo({ upstreams }: Config): boolean {
+  return Object.values(upstreams).every(({ url }) => url.protocol === 'demo:');
+}
+
+/** The text of a config file; empty if it can't be read, which the start reports, or only once, as a pipe. */
+function textOf(file: string | undefined): string {
+  try {
+    return file !== undefined && statSync(file).isFile() ? readFileSync(file, 'utf8') : '';
+  } catch {
+    return '';
+  }
 }
 
 /** A command behind its purpose, or below it where one line would be too long. */

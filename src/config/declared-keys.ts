@@ -6,6 +6,7 @@ import { isGuessable, maxKeyLength, minKeyLength } from '../domain/keys/guessabl
 import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/compatibility.ts';
 import { hashKey } from '../shared/hash-key.ts';
 import { duration, instant, keyName, modelsOfKey, valueKinds } from '../shared/schema-values.ts';
+import { describeSurroundings } from './around-secret.ts';
 import { writeFreeName } from './quotable.ts';
 import { trueOrFalse, wholeNumber } from './schema/values.ts';
 
@@ -42,6 +43,8 @@ function findProblem(text: string): string | null {
   if (isHash(text)) return findProblemOfHash(text.slice(hashPrefix.length).toLowerCase());
   // Taken as the text of a key, the hash would be the key, and the key that was hashed would not.
   if (/^sha[-_]?256\W/i.test(text)) return expectedHash;
+  const surroundings = describeSurroundings(text);
+  if (surroundings !== null) return surroundings;
   if (text.length < minKeyLength)
     return `expected ${minKeyLength} characters or more: a shorter key can be guessed`;
   if (text.length > maxKeyLength) return `expected ${maxKeyLength} characters or less`;

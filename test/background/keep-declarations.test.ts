@@ -30,7 +30,9 @@ function start(ready: Promise<void> = Promise.resolve()) {
     },
     onFault: (message, error) => void log.push(`${message}: ${String(error)}`),
     onChange: ({ changed, removed }) =>
-      void log.push(`changed ${changed.map(({ declared }) => declared.name)}, removed ${removed}`),
+      void log.push(
+        `changed ${changed.map(({ declared }) => declared.name).join()}, removed ${removed.join()}`,
+      ),
   });
   const lastGiven = (): DeclaredHashes => {
     if (given === null) throw new Error('nothing was declared');

@@ -261,6 +261,7 @@ describe('textgate serve', () => {
       /no active key is left, so all requests are refused: .* textgate keys create <name>/,
     );
     await second.printed(/no active key is left; create one with:\s+TEXTGATE_ADMIN_URL=\S+ npm run textgate/);
+    expect(second.output()).not.toContain('create another key');
   });
 
   test('takes its first key from the file of TEXTGATE_KEY_FILE, without the line feed at its end', async () => {

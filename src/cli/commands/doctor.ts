@@ -18,7 +18,10 @@ export function addDoctorCommand(program: Command): void {
   program
     .command('doctor')
     .description('check upstreams: connection, key, models, whole and streamed answers')
-    .argument('[url]', 'the base URL of an upstream, version included, such as http://127.0.0.1:8000/v1')
+    .argument(
+      '[url|file]',
+      'the base URL of an upstream, version included, such as http://127.0.0.1:8000/v1; or a config file',
+    )
     .option(
       '-c, --config <file>',
       'a config file, of which all upstreams are checked; default: TEXTGATE_CONFIG',
