@@ -4,6 +4,7 @@ import { systemClock } from './composition/clock.ts';
 import { createListeners } from './composition/listeners.ts';
 import { createManagement } from './composition/management.ts';
 import type { Management } from './composition/management.ts';
+import type { Observability } from './composition/observability.ts';
 import { createProcessServices } from './composition/process-services.ts';
 import { readTracingSettings } from './config/environment.ts';
 import type { NameSettings } from './composition/upstreams.ts';
@@ -21,7 +22,7 @@ import { hasActiveKey } from './operations/has-active-key.ts';
 import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts';
 import { isRefusal } from './shared/errors.ts';
 import { createLog } from './telemetry/logger.ts';
-import type { LogFormat, LogLevel } from './telemetry/logger.ts';
+import type { Log, LogFormat, LogLevel } from './telemetry/logger.ts';
 
 /**
  * A running gateway: `router` and `fetch` serve its paths inside an app, `listen` opens servers for them. The methods of
@@ -111,6 +112,23 @@ function createHandlers(
   return { router, admin, fetch: (request) => answerFetch(request, router) };
 }
 
+/** Counts reloads of the config, and logs those that fail, and the first one that succeeds again. */
+function reportReloads(log: Log, { metrics }: Observability) {
+  let isFailing = false;
+  return {
+    succeeded(): void {
+      metrics.configReloaded('ok');
+      if (isFailing) log.notice('config reload succeeds again');
+      isFailing = false;
+    },
+    failed(error: unknown): void {
+      metrics.configReloaded('failed');
+      isFailing = true;
+      log.fault('config reload failed: the previous config stays in force', error);
+    },
+  };
+}
+
 /**
  * The composition root: builds the gateway of a checked config from every room. `nameSettings` names the settings of an
  * upstream in messages for the operator.
@@ -125,7 +143,7 @@ export function composeGateway(
   const tracing = readTracingSettings();
   const processServices = createProcessServices(config, { tracing, nameSettings }, clock, log);
   const { storage, inFlight, tokens } = processServices;
-  const { metrics } = processServices.observability;
+  const reloads = reportReloads(log, processServices.observability);
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
   const active = createActiveServices(config, processServices, adminToken);
 
@@ -150,7 +168,7 @@ export function composeGateway(
   const replaceConfig = (next: Config): readonly string[] => {
     if (closing !== null) throw new Error('the gateway is closing');
     const needRestart = active.replace(next);
-    metrics.configReloaded('ok');
+    reloads.succeeded();
     return needRestart;
   };
 
@@ -176,10 +194,7 @@ export function composeGateway(
     },
     reload: (input) => replaceConfig(checkConfig(input, 'the config')),
     replaceConfig,
-    reloadFailed(error) {
-      metrics.configReloaded('failed');
-      log.fault('config reload failed: the previous config stays in force', error);
-    },
+    reloadFailed: (error) => reloads.failed(error),
     close: () => (closing ??= close(() => drain(inFlight, active.current.config.server.drain, clock))),
     async crash(error) {
       log.crash(error);

@@ -9,6 +9,7 @@ import { addKeysCommands } from './commands/keys.ts';
 import { addRecordsCommands } from './commands/records.ts';
 import { addRequestCommands } from './commands/requests.ts';
 import { addServeCommand } from './commands/serve.ts';
+import { forTerminal } from './output.ts';
 import { isServing } from './early-signals.ts';
 
 const examples = `
@@ -29,6 +30,7 @@ function createProgram(): Command {
   const program = new Command('textgate')
     .description('A text-only LLM gateway: Chat Completions and Responses in front of any provider.')
     .version(readVersion())
+    .configureOutput({ outputError: (text, write) => write(`${forTerminal(text.trimEnd())}\n`) })
     .showHelpAfterError('(see --help)')
     .showSuggestionAfterError()
     .addHelpText('after', examples);

@@ -94,13 +94,24 @@ function reloadOnChange(
         restart.length === 0 ? '' : `; these changes count from the next start on: ${restart.join(', ')}`;
       stderr.write(`config reloaded: ${file}${later}\n`);
     } catch (error) {
-      gateway.reloadFailed(error);
+      gateway.reloadFailed(forRunningProcess(error, file));
     }
   };
   process.on('SIGHUP', reload);
   watchFile(file, { interval: watchMs, persistent: false }, (now, before) => {
     if (now.mtimeMs !== before.mtimeMs) reload();
   });
+}
+
+/** A running process never sees a variable that is set after its start. */
+function forRunningProcess(error: unknown, file: string): unknown {
+  if (!(error instanceof ConfigError)) return error;
+  const problems = error.problems.map((problem) =>
+    /environment variable .* is not set/.test(problem)
+      ? `${problem}; a running process gets no new variables: set it and restart`
+      : problem,
+  );
+  return new ConfigError(file, problems);
 }
 
 /** The addresses of a started gateway, for its greeting. */

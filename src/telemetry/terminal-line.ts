@@ -100,8 +100,17 @@ function messageLines(line: LineFields, { columns, paint }: Terminal): readonly 
     (word) => word !== undefined && word !== null,
   );
   const text = words.join(': ');
-  const [first = '', ...more] = text.split('\n').flatMap((part) => wrap(part, columns - indent.length - 6));
+  const [first = '', ...more] = text
+    .split('\n')
+    .flatMap((part) => wrapItem(part, columns - indent.length - 6));
   return [`${paint(style, name.padEnd(5))} ${first}`, ...more.map((part) => `${indent}      ${part}`)];
+}
+
+/** Wraps a line; an item of a list, or an indented line, stays behind its own beginning. */
+function wrapItem(text: string, columns: number): readonly string[] {
+  const [hanging = ''] = /^ *(?:- )?/.exec(text) ?? [];
+  const [first = '', ...rest] = wrap(text.slice(hanging.length), columns - hanging.length);
+  return [hanging + first, ...rest.map((part) => ' '.repeat(hanging.length) + part)];
 }
 
 const levels: ReadonlyMap<number, readonly [name: string, style: Style]> = new Map([

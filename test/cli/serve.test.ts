@@ -175,7 +175,9 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
     expect(asked.status).toBe(200);
     await asked.text();
     expect(await textgate('records', '--key', id)).toMatch(
-      new RegExp(`\\nreq_\\w+ +${id} +\\S+ +words +completed +1 `),
+      new RegExp(
+        `\\n${asked.headers.get('x-request-id')?.slice(-8)} +robert +\\S+ \\S+ +words +completed +1 `,
+      ),
     );
     expect(await textgate('records', '--csv')).toMatch(/^request_id,[^]*\nreq_\w+,[^]*words/);
     expect(await textgate('ledger', 'verify')).toBe('the ledger balances: 2 accounts, 1 record\n');

@@ -232,6 +232,15 @@ test('a gateway has keys as soon as it declares one', async () => {
   }
 });
 
+test('the key of the environment is changed there, and not in the config, says a refusal', async () => {
+  const { admin } = await start({ environment: { key: older } });
+  const { body } = await admin('GET', '');
+  const refused = await admin('POST', `/${body.data[0].id}/rotate`, {});
+  expect(refused.body.error.message).toContain(
+    'declared in the environment (TEXTGATE_KEY or TEXTGATE_KEY_FILE)',
+  );
+});
+
 describe('textgate serve', () => {
   const serve = (environment: Readonly<Record<string, string>>, folder = makeTemporaryFolder()) =>
     startTextgate(['serve'], folder, { ...freePorts, ...environment });
