@@ -80,7 +80,7 @@ function targetOf(
   // The config is right if it names a file: what the file holds has to be corrected.
   const names =
     typeof apiKey === 'object'
-      ? { ...inConfig, apiKey: `the key in ${apiKey.file} (${inConfig.apiKey})` }
+      ? { ...inConfig, apiKey: `the file ${apiKey.file} (${inConfig.apiKey})` }
       : inConfig;
   return describeTarget(url, apiKey !== undefined || Object.keys(headers).length > 0, names);
 }

@@ -142,7 +142,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
 
     const listed = await startTextgate(['keys', 'list'], folder, cli).finished;
     expect(listed.stdout).toMatch(
-      /ID +NAME +CREATED +CONCURRENCY +PER MINUTE +BALANCE +SPENT +STATE\nkey_\w{12} +bob +\S+ +5 +60 +2\.50 +0\.00 +active\n/,
+      /ID +NAME +CREATED +AT ONCE +PER MIN +BALANCE +SPENT +STATE\nkey_\w{12} +bob +\S+ +5 +60 +2\.50 +0\.00 +active\n/,
     );
     const json = await startTextgate(['keys', 'list', '--json'], folder, cli).finished;
     expect(JSON.parse(json.stdout)).toMatchObject([
