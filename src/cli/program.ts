@@ -14,8 +14,8 @@ import { isServing } from './early-signals.ts';
 
 const examples = `
 Examples:
-  textgate serve                                        with a built-in demo instead of a provider
-  textgate --upstream http://127.0.0.1:8000/v1          in front of a server; \`serve\` may be left out
+  textgate serve                                    with a built-in demo instead of a provider
+  textgate --upstream http://127.0.0.1:8000/v1      in front of a server; \`serve\` may be left out
   textgate serve --config textgate.yaml
 `;
 

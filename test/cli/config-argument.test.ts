@@ -21,6 +21,36 @@ const commands = [
   ['serve', ['serve'], /serves/],
 ] as const;
 
+test('the help of every command has lines of at most 100 characters', async () => {
+  const folder = makeTemporaryFolder();
+  for (const words of [
+    [],
+    ['serve'],
+    ['doctor'],
+    ['health'],
+    ['config', 'check'],
+    ['keys', 'create'],
+    ['records'],
+  ]) {
+    const { stdout } = await startTextgate([...words, '--help'], folder, { COLUMNS: '80' }).finished;
+    const long = stdout.split('\n').filter((line) => line.length > 100);
+    expect(long).toEqual([]);
+  }
+});
+
+test('control characters of arguments are escaped in errors', async () => {
+  for (const args of [
+    ['no\u001b[2Jcommand'],
+    ['cancel', 'a\u001b[2J'],
+    ['config', 'check', 'a\u001b[2J.yaml'],
+  ]) {
+    const { code, stderr } = await startTextgate(args, makeTemporaryFolder()).finished;
+    expect(code).toBe(1);
+    expect(stderr).toContain(String.raw`\u{1b}[2J`);
+    expect(stderr).not.toContain('\u001b');
+  }
+});
+
 describe('the config file is an argument, an option, or that of TEXTGATE_CONFIG', () => {
   test.each(commands)('of %s', async (_name, words, expected) => {
     const folder = folderWithConfig();

@@ -152,6 +152,11 @@ const mistakes: readonly (readonly [name: string, yaml: string, ...problems: str
     'line 3, column 1: wrong indentation: the keys of one object begin in the same column',
   ],
   [
+    'a line that is indented further than the one before it',
+    withSection('server:\n  host: 127.0.0.1\n   port: 8080'),
+    'line 4, column 9: wrong indentation: the keys of one object begin in the same column',
+  ],
+  [
     'no blank after the colon of a section',
     withSection('server:\n  port:33200'),
     'line 3: server: expected an object, not a text: write a blank after the colon',

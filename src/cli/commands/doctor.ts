@@ -6,8 +6,8 @@ const help = `
 Each upstream is called about ten times, as the gateway calls it, which costs a few hundred tokens.
 Without a URL, the upstreams of the config file are checked, or that of TEXTGATE_UPSTREAM_URL.
 
-Exit codes: 0 without a fault (there may be warnings), 1 with a fault, 2 for wrong usage or a wrong config,
-3 if the check itself fails.
+Exit codes: 0 without a fault (there may be warnings), 1 with a fault, 2 for wrong usage or a wrong
+config, 3 if the check itself fails.
 `;
 
 /** The exit code for wrong usage. */

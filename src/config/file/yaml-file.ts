@@ -100,6 +100,9 @@ function describeFault(fault: YAMLError, text: string): string {
     const [, name = 'NAME'] = /^\{\s*([A-Z_][A-Z0-9_]*)\b/.exec(text.slice(pos[0])) ?? [];
     return `a reference inside braces or brackets without quotes: put it in quotes, "\${${name}}"`;
   }
+  // A value on the line before it was read as the first line of a key.
+  const isSecondLine = code === 'BLOCK_AS_IMPLICIT_KEY' && !/^.*:/.test(text.slice(pos[0]));
+  if (isSecondLine) return indentation;
   // The same code is used for brackets that are not closed, for which the library's words are better.
   const isFlow = code === 'BAD_INDENT' && message.startsWith('Flow ');
   return (
