@@ -4,6 +4,7 @@ import { systemClock } from './composition/clock.ts';
 import { createListeners } from './composition/listeners.ts';
 import { createManagement } from './composition/management.ts';
 import type { Management } from './composition/management.ts';
+import type { Observability } from './composition/observability.ts';
 import { createProcessServices } from './composition/process-services.ts';
 import { readUpstreamKeys } from './composition/upstream-keys.ts';
 import { readTracingSettings } from './config/environment.ts';
@@ -18,10 +19,11 @@ import type { RequestHandler } from './http/router.ts';
 import { createNodeHandler } from './http/standalone.ts';
 import { unknownOperatorsUrl, unknownUrl } from './http/unknown-url.ts';
 import type { NodeHandler, RunRoutes } from './http/standalone.ts';
+import { hasActiveKey } from './operations/has-active-key.ts';
 import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts';
 import { isRefusal } from './shared/errors.ts';
 import { createLog } from './telemetry/logger.ts';
-import type { LogFormat, LogLevel } from './telemetry/logger.ts';
+import type { Log, LogFormat, LogLevel } from './telemetry/logger.ts';
 
 /**
  * A running gateway: `router` and `fetch` serve its paths inside an app, `listen` opens servers for them. The methods of
@@ -80,6 +82,8 @@ export interface ComposedGateway extends Gateway {
    * for later requests.
    */
   fetchModelList(): Promise<FetchedModelList | null>;
+  /** Whether any key can be used now. */
+  hasActiveKey(): Promise<boolean>;
   /** Puts a checked config into force. */
   replaceConfig(config: Config): readonly string[];
   /** Logs and counts a config that could not be put into force; the old one stays. */
@@ -112,6 +116,23 @@ function createHandlers(
   return { router, admin, fetch: (request) => answerFetch(request, router) };
 }
 
+/** Counts reloads of the config, and logs those that fail, and the first one that succeeds again. */
+function reportReloads(log: Log, { metrics }: Observability) {
+  let isFailing = false;
+  return {
+    succeeded(): void {
+      metrics.configReloaded('ok');
+      if (isFailing) log.notice('config reload succeeds again');
+      isFailing = false;
+    },
+    failed(error: unknown): void {
+      metrics.configReloaded('failed');
+      isFailing = true;
+      log.fault('config reload failed: the previous config stays in force', error);
+    },
+  };
+}
+
 /**
  * The composition root: builds the gateway of a checked config from every room. `nameSettings` names the settings of an
  * upstream in messages for the operator.
@@ -128,7 +149,7 @@ export function composeGateway(
   const tracing = readTracingSettings();
   const processServices = createProcessServices(config, { tracing, nameSettings }, clock, log);
   const { storage, inFlight, tokens } = processServices;
-  const { metrics } = processServices.observability;
+  const reloads = reportReloads(log, processServices.observability);
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
   const active = createActiveServices({ config, firstKeys }, processServices, adminToken);
 
@@ -153,7 +174,7 @@ export function composeGateway(
   const replaceConfig = (next: Config): readonly string[] => {
     if (closing !== null) throw new Error('the gateway is closing');
     const needRestart = active.replace(next);
-    metrics.configReloaded('ok');
+    reloads.succeeded();
     return needRestart;
   };
 
@@ -163,6 +184,7 @@ export function composeGateway(
     failed: storage.engine.lost,
     hasKeys: async () =>
       Object.keys(active.current.config.keys).length > 0 || (await storage.store.countKeys()) > 0,
+    hasActiveKey: () => hasActiveKey(storage.store, clock.now()),
     async modelNames() {
       const offered = await active.current.models.catalogue.list();
       return isRefusal(offered) ? [] : offered.map(({ id }) => id);
@@ -178,10 +200,7 @@ export function composeGateway(
     },
     reload: (input) => replaceConfig(checkConfig(input, 'the config')),
     replaceConfig,
-    reloadFailed(error) {
-      metrics.configReloaded('failed');
-      log.fault('config reload failed: the previous config stays in force', error);
-    },
+    reloadFailed: (error) => reloads.failed(error),
     close: () => (closing ??= close(() => drain(inFlight, active.current.config.server.drain, clock))),
     async crash(error) {
       log.crash(error);

@@ -1,7 +1,7 @@
 import type { DeclarationReport, DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { DeclaredHashes } from '../domain/ports/keys.ts';
-import type { LogFields, ReportFault } from '../domain/ports/telemetry.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { within } from '../domain/within.ts';
 
 /** How long requests with a declared key wait until the declarations are stored, in milliseconds. */
@@ -9,9 +9,6 @@ const storeLimitMs = 10_000;
 
 /** The pause after declarations that could not be stored, in milliseconds. */
 const retryMs = 5_000;
-
-/** How many keys a line of the log names. */
-const maxNamedKeys = 20;
 
 /** What keeping declarations needs. */
 interface DeclarationTools {
@@ -23,7 +20,8 @@ interface DeclarationTools {
   /** Resolves when the database can be written; rejects when it never can be. */
   readonly ready: Promise<void>;
   readonly onFault: ReportFault;
-  readonly notice: (message: string, fields: LogFields) => void;
+  /** Called with what a config has changed. */
+  readonly onChange: (changes: DeclarationReport) => void;
 }
 
 /** The keys that the config in force declares. */
@@ -59,7 +57,7 @@ export function keepDeclarations(tools: DeclarationTools): Declarations {
     // One after the other: an earlier config must not overwrite a later one.
     await before.catch(() => {});
     await ready;
-    if (keys === current) report(await tools.store(keys), tools);
+    if (keys === current) tools.onChange(await tools.store(keys));
   }
 
   /**
@@ -115,31 +113,6 @@ export function keepDeclarations(tools: DeclarationTools): Declarations {
       current = null;
     },
   };
-}
-
-/** The lines of the log about what a config has changed. */
-const notices: Readonly<Record<Exclude<keyof DeclarationReport, 'refused'>, string>> = {
-  changed: 'declared keys created or changed',
-  removed: 'keys revoked that the config does not declare any more',
-  renamed: 'declared keys renamed, with their accounts',
-  adopted: 'issued keys are declared now, and their earlier secrets are refused even in a grace period',
-  unfunded:
-    'declared keys have a balance of 0, because their secrets were those of other keys with a balance',
-};
-
-/** Logs what a config has changed, and which of its keys are refused. */
-function report(done: DeclarationReport, { notice, onFault }: DeclarationTools): void {
-  for (const [part, message] of Object.entries(notices)) {
-    const names = done[part as keyof typeof notices];
-    if (names.length > 0) notice(message, describeNames(names));
-  }
-  if (done.refused.length > 0)
-    onFault('declared keys refused', 'their secrets were revoked or rotated', describeNames(done.refused));
-}
-
-function describeNames(names: readonly string[]): LogFields {
-  const more = names.length > maxNamedKeys ? ', …' : '';
-  return { count: names.length, keys: names.slice(0, maxNamedKeys).join(', ') + more };
 }
 
 /** Resolves with whether the keys are stored before requests stop waiting for that. */

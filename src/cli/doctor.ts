@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readVariable } from '../config/environment.ts';
 import { checkConfig, environmentConfig, loadConfigFile } from '../config/load.ts';
 import { writePath } from '../config/problem.ts';
@@ -46,7 +47,7 @@ export async function runDoctor(
       model: options.model ?? null,
       callMs: readTimeout(options.timeout ?? defaultTimeout),
       triesWrongKey: options.wrongKey === true,
-      triesResponses: url !== undefined && options.dialect === undefined,
+      triesResponses: url !== undefined && !isFile(url) && options.dialect === undefined,
       nameSettings,
     };
     // From here on, what the operator wrote is not at fault.
@@ -78,6 +79,11 @@ interface Targets {
 }
 
 function readTargets(url: string | undefined, options: DoctorOptions): Targets {
+  if (url !== undefined && isFile(url)) {
+    if (options.config !== undefined)
+      throw new Error('give the config file once: as the argument or with --config');
+    return readTargets(undefined, { ...options, config: url });
+  }
   if (url !== undefined)
     return { config: urlConfig(url, options), nameSettings: () => namesOfOptions(options) };
   if (options.key !== undefined || options.keyEnv !== undefined || options.dialect !== undefined)
@@ -86,6 +92,11 @@ function readTargets(url: string | undefined, options: DoctorOptions): Targets {
   return file === undefined
     ? { config: environmentConfig(process.env), nameSettings: namesInEnvironment }
     : { config: loadConfigFile(file, process.env), nameSettings: namesInConfig };
+}
+
+/** Whether the argument names a config file: no URL ends like one. */
+function isFile(argument: string): boolean {
+  return !/^[a-z]+:/i.test(argument) && (/\.ya?ml$/i.test(argument) || existsSync(argument));
 }
 
 function readKey({ key, keyEnv }: DoctorOptions): string | undefined {

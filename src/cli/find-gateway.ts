@@ -51,7 +51,7 @@ function checkedUrl(text: string): string {
   const { protocol } = URL.parse(text) ?? {};
   if (protocol === 'http:' || protocol === 'https:') return text.replace(/\/+$/, '');
   throw new Error(
-    `TEXTGATE_ADMIN_URL: expected an address such as http://${defaultHost}:${defaultAdminPort}`,
+    `TEXTGATE_ADMIN_URL: expected http:// or https:// before the host, as in http://${defaultHost}:${defaultAdminPort}`,
   );
 }
 

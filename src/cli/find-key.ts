@@ -44,6 +44,12 @@ export async function findKeyId(idOrName: string): Promise<string> {
   );
 }
 
+/** How many keys have a name, among the newest 10,000; a revoked key counts, too. */
+export async function countNamed(wanted: string): Promise<number> {
+  const keys = (await readList('/admin/keys', '', maxSearchedKeys)) as NamedKey[];
+  return keys.filter(({ name }) => name === wanted).length;
+}
+
 /** Whether a key has this id. */
 async function hasKey(id: string): Promise<boolean> {
   // Only ids begin so, and a name would be a useless look-up.

@@ -54,7 +54,8 @@ export function ageOf({ created_at: createdAt }: Pick<RunningObject, 'created_at
   return `${Math.max(0, (Date.now() - Date.parse(createdAt)) / 1_000).toFixed(1)} s`;
 }
 
-async function keyNames(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+/** The names of keys by their ids; keys beyond the first 50 have none here. */
+export async function keyNames(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const names = new Map<string, string>();
   for (const id of [...new Set(ids)].slice(0, maxNamedKeys)) {
     const key = await readKey(id);

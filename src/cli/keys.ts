@@ -1,7 +1,10 @@
+import { escapeControlCharacters } from '../shared/control-characters.ts';
+import { parseDuration } from '../shared/duration.ts';
 import { parseUsd } from '../shared/money.ts';
 import { callAdmin, readList } from './admin-client.ts';
-import { findKeyId, keyPath } from './find-key.ts';
-import { writeTable } from './output.ts';
+import { withOptionNames } from './option-names.ts';
+import { countNamed, findKeyId, keyPath } from './find-key.ts';
+import { writeTable, writeTime } from './output.ts';
 import type { Json } from './output.ts';
 
 /** A key as the admin listener returns it; it has `key`, the secret, only when it was just created or rotated. */
@@ -71,7 +74,14 @@ function settingsOf(options: KeyOptions): object {
 
 /** Creates a key and prints its secret. */
 export async function createKey(name: string, options: KeyOptions): Promise<string> {
-  const made = (await callAdmin('POST', '/admin/keys', { name, ...settingsOf(options) })) as KeyObject;
+  const made = (await withOptionNames(() =>
+    callAdmin('POST', '/admin/keys', { name, ...settingsOf(options) }),
+  )) as KeyObject;
+  const same = await countNamed(name);
+  if (same > 1)
+    console.error(
+      `${same} keys are now named ${escapeControlCharacters(name)}: commands need the id of one of them`,
+    );
   return options.json ? JSON.stringify(made) : writeSecret(made);
 }
 
@@ -91,22 +101,26 @@ function nanosOf(amount: string | null): number {
   return amount.startsWith('-') ? -(parseUsd(amount.slice(1)) ?? 0) : (parseUsd(amount) ?? 0);
 }
 
+/** The length of the day in a time in ISO 8601. */
+const dayLength = 10;
+
 /** Lists all keys, as a table or JSON. */
 export async function listKeys({ json, sort = 'created' }: ListOptions): Promise<string> {
   const keys = ((await readList('/admin/keys')) as KeyObject[]).toSorted(orders[sort]);
   if (json) return JSON.stringify(keys);
   return writeTable(
-    ['ID', 'NAME', 'CREATED', 'CONCURRENCY', 'PER MINUTE', 'BALANCE', 'SPENT', 'STATE'],
+    ['ID', 'NAME', 'CREATED', 'AT ONCE', 'PER MIN', 'BALANCE', 'SPENT', 'STATE'],
     keys.map((key) => [
       key.id,
       key.name,
-      key.created_at,
+      key.created_at.slice(0, dayLength),
       String(key.limits.concurrency),
       String(key.limits.requests_per_minute),
       key.balance ?? '-',
       key.spent,
       key.declared ? `${stateOf(key)}, declared` : stateOf(key),
     ]),
+    { right: ['AT ONCE', 'PER MIN', 'BALANCE', 'SPENT'], cut: ['NAME'] },
   );
 }
 
@@ -126,7 +140,7 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['models', key.models?.join(', ') ?? 'all'],
       ['requests at once', `${key.limits.concurrency}, ${key.in_flight} of them in progress`],
       ['requests per minute', String(key.limits.requests_per_minute)],
-      ['wait for a slot', `${key.limits.queue_wait_ms / 1_000}s`],
+      ['wait for a slot', waitOf(key.limits)],
       ['sampling', key.compatibility.sampling],
       ['unknown fields', key.compatibility.unknown_fields],
       ['[DONE] in responses', String(key.compatibility.responses_done)],
@@ -143,7 +157,7 @@ export async function updateKey(idOrName: string, options: KeyOptions): Promise<
   if (Object.keys(changes).length === 0)
     throw new Error('nothing to change: give at least one option (see --help)');
   const id = await findKeyId(idOrName);
-  const changed = await callAdmin('PATCH', keyPath(id), settingsOf(options));
+  const changed = await withOptionNames(() => callAdmin('PATCH', keyPath(id), settingsOf(options)));
   return options.json
     ? JSON.stringify(changed)
     : `${id} is changed; the change applies from its next request on`;
@@ -159,7 +173,14 @@ export async function revokeKey(idOrName: string, { json }: Json): Promise<strin
 /** Gives a key another secret and prints it. */
 export async function rotateKey(idOrName: string, { grace, json }: RotateOptions): Promise<string> {
   const id = await findKeyId(idOrName);
-  const rotated = (await callAdmin('POST', `${keyPath(id)}/rotate`, { grace })) as KeyObject;
+  const rotated = (await withOptionNames(() =>
+    callAdmin('POST', `${keyPath(id)}/rotate`, { grace }),
+  )) as KeyObject;
+  const graceMs = parseDuration(grace) ?? 0;
+  if (graceMs > 0)
+    console.error(
+      `the old secret works until ${writeTime(new Date(Date.now() + graceMs).toISOString())} UTC`,
+    );
   return json ? JSON.stringify(rotated) : writeSecret(rotated);
 }
 
@@ -171,11 +192,13 @@ export async function creditKey(
 ): Promise<string> {
   if (reference === undefined)
     throw new Error(
-      '--reference is missing: give the id of the payment, such as an invoice number. The same reference is booked only once, so that the command can be repeated when its answer was lost',
+      '--reference is missing: give the id of the payment, such as an invoice number.\nA reference is booked only once, so the command can be repeated when its answer was lost.',
     );
   const id = await findKeyId(idOrName);
   const before = (await callAdmin('GET', keyPath(id))) as KeyObject;
-  const credit = (await callAdmin('POST', `${keyPath(id)}/credits`, { amount, reference })) as {
+  const credit = (await withOptionNames(() =>
+    callAdmin('POST', `${keyPath(id)}/credits`, { amount, reference }),
+  )) as {
     booked: boolean;
     balance: string;
   };
@@ -191,6 +214,11 @@ function writeSecret({ id, key }: KeyObject): string {
   // On standard error, so that a shell can capture the secret alone.
   console.error(`key id: ${id}; its secret is shown only once:`);
   return String(key);
+}
+
+/** How long a request waits for a slot of its key. */
+export function waitOf({ queue_wait_ms: waitMs }: KeyObject['limits']): string {
+  return waitMs === 0 ? 'no waiting' : `up to ${waitMs / 1_000} s`;
 }
 
 function stateOf({ revoked_at: revokedAt, expires_at: expiresAt }: KeyObject): string {

@@ -14,25 +14,52 @@ export async function report(work: () => Promise<string>): Promise<void> {
   try {
     console.log(await work());
   } catch (error) {
-    console.error(`textgate: ${describeError(error)}`);
+    console.error(forTerminal(`textgate: ${describeError(error)}`));
     process.exitCode = 1;
   }
 }
 
+/** How the columns of a table are laid out, by their titles. */
+interface TableLayout {
+  /** Columns of numbers. */
+  readonly right?: readonly string[];
+  /** Columns whose cells are cut, and end with an ellipsis, where a line would be too long. */
+  readonly cut?: readonly string[];
+}
+
+/** The width to which a column is cut at most, in characters. */
+const minCutColumns = 8;
+
 /** Formats rows as an aligned table under a header line. Control characters in a cell are escaped. */
-export function writeTable(head: readonly string[], cells: readonly (readonly string[])[]): string {
-  const rows = cells.map((row) => row.map(escapeControlCharacters));
-  const widths = head.map((title, column) =>
-    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  return [head, ...rows]
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+export function writeTable(
+  head: readonly string[],
+  cells: readonly (readonly string[])[],
+  { right = [], cut = [] }: TableLayout = {},
+): string {
+  const rows = [head, ...cells.map((row) => row.map(escapeControlCharacters))];
+  const widths = head.map((_title, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const isCut = head.map((title) => cut.includes(title));
+  fit(widths, isCut);
+  const write = (text: string, column: number): string => {
+    const width = widths[column] ?? 0;
+    const shown = text.length > width ? `${text.slice(0, width - 1)}…` : text;
+    return right.includes(head[column] ?? '') ? shown.padStart(width) : shown.padEnd(width);
+  };
+  return rows.map((row) => row.map(write).join(columnGap).trimEnd()).join('\n');
+}
+
+const columnGap = '  ';
+
+/** Makes the widest of the columns that may be cut narrower until a line is not too long. */
+function fit(widths: number[], isCut: readonly boolean[]): void {
+  const lineWidth = (): number =>
+    widths.reduce((sum, width) => sum + width + columnGap.length, -columnGap.length);
+  while (lineWidth() > maxColumns) {
+    const widest = Math.max(...widths.filter((_width, column) => isCut[column]));
+    if (widest <= minCutColumns) return;
+    const column = widths.findIndex((width, index) => isCut[index] && width === widest);
+    widths[column] = widest - 1;
+  }
 }
 
 /**
@@ -56,4 +83,21 @@ export function wrap(text: string, columns: number): readonly string[] {
       '',
     ]
   );
+}
+
+/** An error's text for standard error: control characters, as of an argument, are escaped; on a terminal, its lines are wrapped between words, and keep their indentation. */
+export function forTerminal(text: string): string {
+  const shown = text.split('\n').map(escapeControlCharacters);
+  if (!process.stderr.isTTY) return shown.join('\n');
+  const lines = shown.map((line) => {
+    const [indent = ''] = /^[ -]*/.exec(line) ?? [];
+    const wrapped = wrap(line.slice(indent.length), maxColumns - indent.length);
+    return indent + wrapped.join(`\n${' '.repeat(indent.length)}`);
+  });
+  return lines.join('\n');
+}
+
+/** A time in ISO 8601 as a day and a time in UTC, to the second: `2030-01-31 12:00:00`. */
+export function writeTime(iso: string): string {
+  return iso.slice(0, 19).replace('T', ' ');
 }

@@ -9,12 +9,13 @@ import { addKeysCommands } from './commands/keys.ts';
 import { addRecordsCommands } from './commands/records.ts';
 import { addRequestCommands } from './commands/requests.ts';
 import { addServeCommand } from './commands/serve.ts';
+import { forTerminal } from './output.ts';
 import { isServing } from './early-signals.ts';
 
 const examples = `
 Examples:
-  textgate serve                                        with a built-in demo instead of a provider
-  textgate --upstream http://127.0.0.1:8000/v1          in front of a server; \`serve\` may be left out
+  textgate serve                                    with a built-in demo instead of a provider
+  textgate --upstream http://127.0.0.1:8000/v1      in front of a server; \`serve\` may be left out
   textgate serve --config textgate.yaml
 `;
 
@@ -29,6 +30,7 @@ export function createProgram(): Command {
   const program = new Command('textgate')
     .description('A text-only LLM gateway: Chat Completions and Responses in front of any provider.')
     .version(readVersion())
+    .configureOutput({ outputError: (text, write) => write(`${forTerminal(text.trimEnd())}\n`) })
     .showHelpAfterError('(see --help)')
     .showSuggestionAfterError()
     .addHelpText('after', examples);

@@ -1,7 +1,8 @@
 import { nearestName } from '../shared/nearest-name.ts';
 import { readCsv, readList } from './admin-client.ts';
 import { findKeyId } from './find-key.ts';
-import { writeTable } from './output.ts';
+import { keyNames } from './in-flight.ts';
+import { writeTable, writeTime } from './output.ts';
 
 /** The fields of a record that the table prints. */
 interface RecordObject {
@@ -46,23 +47,28 @@ export async function listRecords({ csv, json, limit, key, ...filter }: RecordOp
   const records = (await readList('/admin/records', query, most)) as RecordObject[];
   if (json) return JSON.stringify(records);
   if (records.length === 0) return 'no records';
-  if (!isShort || records.length <= terminalRows) return tableOf(records);
-  return `${tableOf(records.slice(0, terminalRows))}\nolder records: --limit ${terminalRows * 5}, or all with --csv or --json`;
+  const names = await keyNames(records.map(({ key_id: id }) => id));
+  if (!isShort || records.length <= terminalRows) return tableOf(records, names);
+  return `${tableOf(records.slice(0, terminalRows), names)}\nolder records: --limit ${terminalRows * 5}, or all with --csv or --json`;
 }
 
-function tableOf(records: readonly RecordObject[]): string {
+/** How much of the end of a request's id is printed, as in the log on a terminal: `textgate show` finds it by that. */
+const idColumns = 8;
+
+function tableOf(records: readonly RecordObject[], names: ReadonlyMap<string, string>): string {
   return writeTable(
-    ['REQUEST', 'KEY', 'CREATED', 'MODEL', 'OUTCOME', 'IN', 'OUT', 'CHARGE'],
+    ['REQUEST', 'KEY', 'CREATED (UTC)', 'MODEL', 'OUTCOME', 'IN', 'OUT', 'CHARGE'],
     records.map(({ usage, ...record }) => [
-      record.request_id,
-      record.key_id,
-      record.created_at,
+      record.request_id.slice(-idColumns),
+      names.get(record.key_id) ?? record.key_id,
+      writeTime(record.created_at),
       record.model,
       record.outcome ?? 'running',
       String(usage?.input_tokens ?? '-'),
       String(usage?.output_tokens ?? '-'),
       record.charge,
     ]),
+    { right: ['IN', 'OUT', 'CHARGE'], cut: ['KEY', 'MODEL'] },
   );
 }
 

@@ -1,15 +1,15 @@
-import { watchFile } from 'node:fs';
+import { readFileSync, statSync, watchFile } from 'node:fs';
 import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
-import { defaultAdminPort, defaultHost } from '../config/default-addresses.ts';
 import { ConfigError } from '../config/load.ts';
 import { readLogSettings } from '../config/log-settings.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { ComposedGateway } from '../gateway.ts';
-import type { FetchedModelList } from '../models/model-discovery.ts';
 import { openStandardStream } from '../telemetry/log-destination.ts';
 import type { LogDestination } from '../telemetry/log-destination.ts';
 import { describeError } from './describe-error.ts';
+import { environmentNotices } from './environment-notices.ts';
 import { describeStartError } from './describe-start-error.ts';
+import { describeList, firstRequest, greeting, usesDemo } from './greeting.ts';
 import { stopEndingOnEarlySignal } from './early-signals.ts';
 import { loadServeConfig, settingNamesFor } from './serve-config.ts';
 import type { ServeOptions } from './serve-config.ts';
@@ -27,6 +27,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   let config: Config | null = null;
   let isShuttingDown: (() => boolean) | null = null;
   try {
+    for (const notice of environmentNotices(process.env, options, textOf(options.config)))
+      stderr.write(`${notice}\n`);
     config = loadServeConfig(options, process.env);
     const adminToken =
       config.admin.token ?? ensureAdminToken(adminTokenFile, (line) => stderr.write(`${line}\n`));
@@ -40,7 +42,11 @@ export async function serve(options: ServeOptions): Promise<void> {
     const { url, adminUrl } = await gateway.listen();
     const isNew = !(await gateway.hasKeys());
     const key = isNew ? (await gateway.keys.create({ name: 'first key' })).key : null;
-    stderr.write(`${greeting({ url, adminUrl, declared: Object.keys(config.keys), key })}\n`);
+    const hasActiveKey = isNew || (await gateway.hasActiveKey());
+    const isDemo = options.config === undefined && usesDemo(config);
+    stderr.write(
+      `${greeting({ url, adminUrl, declared: Object.keys(config.keys), key, hasActiveKey, isDemo })}\n`,
+    );
     // After the greeting: a list that can't be fetched takes a while, and its cause should be read last.
     const [model] = await gateway.modelNames();
     if (key !== null && model !== undefined) stderr.write(`${firstRequest(key, model, reachable(url))}\n`);
@@ -77,9 +83,6 @@ function wrapped(sentence: string): readonly string[] {
 /** How long a failed start waits for its last lines on standard error, in milliseconds. */
 const lastLinesMs = 1_000;
 
-/** How operators call the command: in a checkout, or from the package or image. */
-const command = import.meta.url.endsWith('.ts') ? 'npm run textgate --' : 'textgate';
-
 /** How often the config file is checked for changes, in milliseconds: polling finds every kind of replacement. */
 const watchMs = 1_000;
 
@@ -97,7 +100,7 @@ function reloadOnChange(
         restart.length === 0 ? '' : `; these changes count from the next start on: ${restart.join(', ')}`;
       stderr.write(`config reloaded: ${file}${later}\n`);
     } catch (error) {
-      gateway.reloadFailed(error);
+      gateway.reloadFailed(forRunningProcess(error, file));
     }
   };
   process.on('SIGHUP', reload);
@@ -106,61 +109,27 @@ function reloadOnChange(
   });
 }
 
-/** What the greeting of a started gateway says. */
-interface StartedGateway {
-  readonly url: string;
-  readonly adminUrl: string;
-  /** The names of the keys that the config and the environment declare. */
-  readonly declared: readonly string[];
-  /** The first key, if it was made now. */
-  readonly key: string | null;
-}
-
-function greeting({ url, adminUrl, declared, key }: StartedGateway): string {
-  const lines = [`textgate serves ${url}/v1 (admin: ${adminUrl})`];
-  const usual = `http://${defaultHost}:${defaultAdminPort}`;
-  const where = adminUrl === usual ? '' : `TEXTGATE_ADMIN_URL=${reachable(adminUrl)} `;
-  if (declared.length > 0) lines.push(`keys declared: ${declared.join(', ')}`);
-  if (key === null) lines.push(`create another key with: ${where}${command} keys create <name>`);
-  else lines.push(...firstSteps(key, reachable(url)));
-  return lines.join('\n');
-}
-
 /** Whether the log shows a person why the list of models can't be fetched. */
 function isReadInLog({ logLevel, logFormat }: ReturnType<typeof readLogSettings>): boolean {
   return logLevel !== 'silent' && (logFormat ?? (process.stdout.isTTY ? 'text' : 'json')) === 'text';
 }
 
-/** What is said of the models that the upstream lists; `isLogged` leaves out a problem that the log shows already. */
-function describeList({ upstream, count, problem }: FetchedModelList, isLogged: boolean): string {
-  const found =
-    count > 0 || problem === null
-      ? `models: ${count} of ${upstream}`
-      : `models: none yet; the list of ${upstream} is fetched again for later requests`;
-  const why = problem === null || isLogged ? [] : wrap(problem, maxColumns - 2);
-  return [found, ...why.map((line) => `  ${line}`)].join('\n');
+/** A running process never sees a variable that is set after its start. */
+function forRunningProcess(error: unknown, file: string): unknown {
+  if (!(error instanceof ConfigError)) return error;
+  const problems = error.problems.map((problem) =>
+    /environment variable .* is not set/.test(problem)
+      ? `${problem}; a running process gets no new variables: set it and restart`
+      : problem,
+  );
+  return new ConfigError(file, problems);
 }
 
-/** The first key, and how to give it to a client. */
-function firstSteps(secret: string, url: string): readonly string[] {
-  return [
-    '',
-    'This is your first key. It is shown only once:',
-    `  ${secret}`,
-    '',
-    'Point any OpenAI client at it:',
-    `  export OPENAI_BASE_URL=${url}/v1`,
-    `  export OPENAI_API_KEY=${secret}`,
-    '',
-  ];
-}
-
-/** A command for the first request, ready to be pasted into a shell. */
-function firstRequest(secret: string, model: string, url: string): string {
-  const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Say hello' }] });
-  return [
-    'Or try it:',
-    `  curl -N ${url}/v1/chat/completions -H 'Authorization: Bearer ${secret}' -H 'Content-Type: application/json' -d '${body}'`,
-    '',
-  ].join('\n');
+/** The text of a config file; empty if it can't be read, which the start reports, or only once, as a pipe. */
+function textOf(file: string | undefined): string {
+  try {
+    return file !== undefined && statSync(file).isFile() ? readFileSync(file, 'utf8') : '';
+  } catch {
+    return '';
+  }
 }

@@ -3,6 +3,7 @@ import { findRequestId } from './find-request.ts';
 import { ageOf, readKey } from './in-flight.ts';
 import type { RunningObject } from './in-flight.ts';
 import { count } from '../shared/count.ts';
+import { waitOf } from './keys.ts';
 import { writeFields } from './output.ts';
 import type { Json } from './output.ts';
 
@@ -97,10 +98,10 @@ async function findRunning(id: string): Promise<RunningObject | null> {
 async function keyFields({ key_id: id }: Pick<RunningObject, 'key_id'>): Promise<readonly Field[]> {
   const key = await readKey(id);
   if (key === null) return [['key', id]];
-  const { concurrency, requests_per_minute: perMinute, queue_wait_ms: waitMs } = key.limits;
+  const { concurrency, requests_per_minute: perMinute } = key.limits;
   return [
     ['key', `${key.name} (${id})`],
-    ['limits', `${concurrency} at once, ${perMinute} per minute, wait for a slot up to ${waitMs / 1_000} s`],
+    ['limits', `${concurrency} at once, ${perMinute} per minute, wait for a slot: ${waitOf(key.limits)}`],
   ];
 }
 

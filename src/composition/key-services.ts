@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { keepDeclarations } from '../background/keep-declarations.ts';
 import type { Declarations } from '../background/keep-declarations.ts';
+import { reportDeclarations } from '../background/report-declarations.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import { declareKeys } from '../operations/declare-keys.ts';
+import { hasActiveKey } from '../operations/has-active-key.ts';
 import { createKeyManagement } from '../operations/manage-keys.ts';
 import type { KeyManagement } from '../operations/manage-keys.ts';
 import { hashKey } from '../shared/hash-key.ts';
@@ -19,15 +21,16 @@ export function composeKeyManagement({ store, keyDirectory }: StorageServices, c
 export function keepDeclaredKeys(
   { store, keyDirectory, recovered }: StorageServices,
   clock: Clock,
-  { fault, notice }: Pick<Log, 'fault' | 'notice'>,
+  log: Pick<Log, 'fault' | 'notice' | 'info'>,
 ): Declarations {
   const ports = { store, randomBytes, hash: hashKey, now: () => clock.now() };
+  const anyActive = (): Promise<boolean> => hasActiveKey(store, clock.now());
   return keepDeclarations({
     clock,
     directory: keyDirectory,
     store: (keys) => declareKeys(keys, ports),
     ready: recovered,
-    onFault: fault,
-    notice,
+    onFault: log.fault,
+    onChange: (report) => void reportDeclarations(report, anyActive, log),
   });
 }

@@ -76,7 +76,13 @@ function targetOf(
   { url, apiKey, headers }: UpstreamConfig,
   nameSettings: NameSettings,
 ): CallTarget {
-  return describeTarget(url, apiKey !== undefined || Object.keys(headers).length > 0, nameSettings(name));
+  const inConfig = nameSettings(name);
+  // The config is right if it names a file: what the file holds has to be corrected.
+  const names =
+    typeof apiKey === 'object'
+      ? { ...inConfig, apiKey: `the file ${apiKey.file} (${inConfig.apiKey})` }
+      : inConfig;
+  return describeTarget(url, apiKey !== undefined || Object.keys(headers).length > 0, names);
 }
 
 /** The health probes of the config. */

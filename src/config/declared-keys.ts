@@ -6,6 +6,7 @@ import { isGuessable, maxKeyLength, minKeyLength } from '../domain/keys/guessabl
 import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/compatibility.ts';
 import { hashKey } from '../shared/hash-key.ts';
 import { duration, instant, keyName, modelsOfKey, valueKinds } from '../shared/schema-values.ts';
+import { describeSurroundings } from './around-secret.ts';
 import { writeFreeName } from './quotable.ts';
 import { trueOrFalse, wholeNumber } from './schema/values.ts';
 
@@ -42,6 +43,8 @@ function findProblem(text: string): string | null {
   if (isHash(text)) return findProblemOfHash(text.slice(hashPrefix.length).toLowerCase());
   // Taken as the text of a key, the hash would be the key, and the key that was hashed would not.
   if (/^sha[-_]?256\W/i.test(text)) return expectedHash;
+  const surroundings = describeSurroundings(text);
+  if (surroundings !== null) return surroundings;
   if (text.length < minKeyLength)
     return `expected ${minKeyLength} characters or more: a shorter key can be guessed`;
   if (text.length > maxKeyLength) return `expected ${maxKeyLength} characters or less`;
@@ -58,53 +61,57 @@ function findProblemOfHash(hash: string): string | null {
   return hashesOfNothing.has(hash) ? 'the hash of an empty text: was a variable not set?' : null;
 }
 
-const declaredKey = z.strictObject({
-  key: declaredSecret.meta({
-    description: `The key, usually a reference to an environment variable: any random text of ${minKeyLength} characters or more; or \`${hashPrefix}\` and its hash.`,
-    examples: ['${BOBS_KEY}', `${hashPrefix}${hashKey('an example')}`],
-  }),
-  concurrency: wholeNumber(1)
-    .optional()
-    .meta({
-      description: 'The requests that the key may have in progress at a time; default: that of `limits`.',
-      examples: [4],
+const declaredKey = z
+  .strictObject({
+    key: declaredSecret.meta({
+      description: `The key, usually a reference to an environment variable: any random text of ${minKeyLength} characters or more; or \`${hashPrefix}\` and its hash.`,
+      examples: ['${BOBS_KEY}', `${hashPrefix}${hashKey('an example')}`],
     }),
-  requestsPerMinute: wholeNumber(1)
-    .optional()
-    .meta({
-      description: 'The requests that the key may start in any 60 seconds; default: that of `limits`.',
-      examples: [120],
-    }),
-  queueWait: duration.optional().meta({
-    description: 'How long a request may wait for a slot of the key; default: that of `limits`.',
-    examples: ['5s'],
-  }),
-  models: modelsOfKey.optional().meta({
-    description: 'The models that the key may use; default: all.',
-    examples: [['small']],
-  }),
-  expiresAt: instant.optional().meta({
-    description: 'When the key expires: a time, or a day in UTC; default: never.',
-    examples: ['2030-01-01T00:00:00Z'],
-  }),
-  compatibility: z
-    .strictObject({
-      sampling: z
-        .enum(samplingPolicies)
-        .optional()
-        .meta({ description: 'How sampling parameters are read.', examples: ['strict'] }),
-      unknownFields: z
-        .enum(unknownFieldPolicies)
-        .optional()
-        .meta({ description: 'How unknown parameters are read.', examples: ['ignore'] }),
-      responsesDone: trueOrFalse.optional().meta({
-        description: 'Ends streams of the Responses protocol with `data: [DONE]`.',
-        examples: [true],
+    concurrency: wholeNumber(1)
+      .optional()
+      .meta({
+        description: 'The requests that the key may have in progress at a time; default: that of `limits`.',
+        examples: [4],
       }),
-    })
-    .optional()
-    .describe('How the parameters of requests are read, where it differs from the section `compatibility`.'),
-});
+    requestsPerMinute: wholeNumber(1)
+      .optional()
+      .meta({
+        description: 'The requests that the key may start in any 60 seconds; default: that of `limits`.',
+        examples: [120],
+      }),
+    queueWait: duration.optional().meta({
+      description: 'How long a request may wait for a slot of the key; default: that of `limits`.',
+      examples: ['5s'],
+    }),
+    models: modelsOfKey.optional().meta({
+      description: 'The models that the key may use; default: all.',
+      examples: [['small']],
+    }),
+    expiresAt: instant.optional().meta({
+      description: 'When the key expires: a time, or a day in UTC; default: never.',
+      examples: ['2030-01-01T00:00:00Z'],
+    }),
+    compatibility: z
+      .strictObject({
+        sampling: z
+          .enum(samplingPolicies)
+          .optional()
+          .meta({ description: 'How sampling parameters are read.', examples: ['strict'] }),
+        unknownFields: z
+          .enum(unknownFieldPolicies)
+          .optional()
+          .meta({ description: 'How unknown parameters are read.', examples: ['ignore'] }),
+        responsesDone: trueOrFalse.optional().meta({
+          description: 'Ends streams of the Responses protocol with `data: [DONE]`.',
+          examples: [true],
+        }),
+      })
+      .optional()
+      .describe(
+        'How the parameters of requests are read, where it differs from the section `compatibility`.',
+      ),
+  })
+  .meta({ examples: [{ key: '${BOBS_KEY}' }] });
 
 /** The keys that the config declares, by name. */
 export const declaredKeys = z.record(keyName, declaredKey).superRefine((keys, context) => {
@@ -127,7 +134,7 @@ export const declaredKeys = z.record(keyName, declaredKey).superRefine((keys, co
 /** Why a setting of a key that the admin API has is not declared; `null` for any other. */
 export function whyNotDeclared(path: readonly PropertyKey[], key: string): string | null {
   if (path.length !== 2 || path[0] !== 'keys' || key !== 'balance') return null;
-  return 'a balance is not declared, because each start would pay it again: give it by credits, which are booked once per reference (textgate keys credit)';
+  return 'a balance is not declared, because each start would pay it again:\ngive it by credits, which are booked once per reference (textgate keys credit)';
 }
 
 /** The declared keys of a checked config. */

@@ -16,8 +16,11 @@ export function describeIssue(
   input: unknown,
 ): readonly Problem[] {
   const { path } = issue;
+  const meant = issue.code === 'invalid_union' ? meantOption(issue) : [];
+  if (meant.length > 0 && isOtherObject(meant, knownKeys(schema, path)))
+    return [describeOtherObject(path, meant)];
   if (issue.code === 'invalid_union')
-    return meantOption(issue).flatMap((inner) =>
+    return meant.flatMap((inner) =>
       describeIssue({ ...inner, path: [...path, ...inner.path] }, schema, input),
     );
   if (issue.code === 'invalid_key') return issue.issues.map(({ message }) => ({ path, message }));
@@ -33,6 +36,31 @@ export function describeIssue(
 /** The issues of the form that was meant: the one whose type a value has, or else the first. */
 function meantOption({ errors }: z.core.$ZodIssueInvalidUnion): readonly z.core.$ZodIssue[] {
   return errors.find((issues) => !issues.some(isOfValueItself)) ?? errors[0] ?? [];
+}
+
+/** Whether a value that may be a text, or an object, is an object none of whose keys resembles a known one. */
+function isOtherObject(issues: readonly z.core.$ZodIssue[], known: readonly string[]): boolean {
+  const unknown = issues.flatMap((issue) => (issue.code === 'unrecognized_keys' ? issue.keys : []));
+  const isMissing = issues.some(({ code, path }) => code === 'invalid_type' && path.length === 1);
+  return isMissing && unknown.length > 0 && unknown.every((key) => nearestName(key, known) === null);
+}
+
+/** A text in braces, or a reference in the form of other template languages, is an object; none of it is quoted. */
+function describeOtherObject(path: readonly PropertyKey[], issues: readonly z.core.$ZodIssue[]): Problem {
+  const isTemplate = issues.some(
+    (issue) => issue.code === 'unrecognized_keys' && issue.keys.some(isInBraces),
+  );
+  return {
+    path,
+    message: isTemplate
+      ? 'braces make an object of it: write "${NAME}" for an environment variable'
+      : 'braces make an object of it: put a text in quotes',
+  };
+}
+
+/** `{{NAME}}` is an object with an object as its key. */
+function isInBraces(key: string): boolean {
+  return /^\{.*\}$/s.test(key);
 }
 
 /** Whether an issue says that the value itself has another type. */
@@ -69,18 +97,31 @@ const nouns: Readonly<Record<ValueKind, string>> = {
   secret: 'a text',
   key: 'a text',
   instant: 'a time',
+  path: 'a text',
 };
 
 /** Completes the message of a value with a wrong type by what to write instead. No text is quoted. */
 function describeType(message: string, schema: z.ZodType, value: unknown): string {
   const kind = kindOf(schema);
   const named = kind === undefined ? message : message.replace('expected a text', `expected ${nouns[kind]}`);
+  if (
+    typeof value === 'string' &&
+    named.startsWith('expected an object') &&
+    isKeyWithValue(value, knownKeys(schema, []))
+  )
+    return `${named}: write a blank after the colon`;
   const instead =
     typeof value === 'number' || typeof value === 'boolean'
       ? replacementOf(value, kind, unwrap(schema) instanceof z.ZodString)
       : exampleOf(schema);
   if (instead === null) return named;
   return value === undefined ? `${named}, ${instead}` : `${named}: write ${instead}`;
+}
+
+/** Whether a text is a known key and its value, without a blank after the colon. */
+function isKeyWithValue(text: string, known: readonly string[]): boolean {
+  const [, name] = /^(\w+):\S/.exec(text) ?? [];
+  return name !== undefined && known.includes(name);
 }
 
 /** What to write instead of a number or switch. It is quoted, unless the value is a secret. */

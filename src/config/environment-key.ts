@@ -1,12 +1,10 @@
+import { environmentKeyName as environmentKey } from '../domain/keys/declared-key.ts';
 import { schemaMessage } from '../shared/schema-messages.ts';
 import { declaredSecret } from './declared-keys.ts';
 import { readVariable } from './environment.ts';
 import type { Environment } from './environment.ts';
 import { isReference, unreplaced } from './file/environment-references.ts';
 import { readSecretFile } from './secret-file.ts';
-
-/** The name of the key that the environment declares. */
-const environmentKey = 'environment';
 
 /** An unchecked config with the key of the environment, and what is wrong with that key. */
 interface WithEnvironmentKey {

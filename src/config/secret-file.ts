@@ -1,5 +1,6 @@
 import { promises, readFileSync, statSync } from 'node:fs';
 import type { Stats } from 'node:fs';
+import { describeSurroundings } from './around-secret.ts';
 import { describeReadFault } from './read-fault.ts';
 import { secret } from './schema/values.ts';
 
@@ -38,6 +39,8 @@ function checkFile(stats: Stats): void {
 function checkText(text: string): string {
   const read = secret.safeParse(text);
   if (read.success) return read.data;
+  const surroundings = describeSurroundings(text);
+  if (surroundings !== null) throw new Error(surroundings);
   throw new Error(
     text.trim() === '' ? 'the file is empty' : 'the file holds more than one line of printable ASCII',
   );

@@ -29,14 +29,16 @@ export function showConfig(config: Config): string {
 
 function redact(value: unknown, kind: PlaceKind): unknown {
   if (kind === 'secret' && typeof value === 'string') return hidden;
-  return value instanceof URL ? withoutQueryValues(value) : value;
+  if (kind === 'path' && typeof value === 'string') return withoutQueryValues(value);
+  return value instanceof URL ? withoutQueryValues(value.href) : value;
 }
 
 /** Replaces the values of a query: some providers take the key there. */
-function withoutQueryValues({ href, search }: URL): string {
-  if (search === '') return href;
-  const names = [...new URLSearchParams(search).keys()].map(encodeURIComponent);
-  return `${href.slice(0, -search.length)}?${names.map((name) => `${name}=${hidden}`).join('&')}`;
+function withoutQueryValues(address: string): string {
+  const start = address.indexOf('?');
+  if (start === -1) return address;
+  const names = [...new URLSearchParams(address.slice(start)).keys()].map(encodeURIComponent);
+  return `${address.slice(0, start)}?${names.map((name) => `${name}=${hidden}`).join('&')}`;
 }
 
 /** Writes a value as it is written in a file, where `$` begins a reference. */

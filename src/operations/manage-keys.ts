@@ -2,6 +2,7 @@ import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Account, Credit } from '../domain/account.ts';
 import { keyEntropyBytes, mintKey, mintSecret, secretEntropyBytes } from '../domain/keys/api-key.ts';
+import { environmentKeyName } from '../domain/keys/declared-key.ts';
 import type { ApiKey, KeyChanges, KeySettings } from '../domain/keys/api-key.ts';
 import type { Accounts } from '../domain/ports/accounts.ts';
 import type { Clock } from '../domain/ports/clock.ts';
@@ -120,12 +121,14 @@ function changeable(found: ApiKey | null): ApiKey | Refusal {
 }
 
 /** Refuses to change a declared key: the next start or reload would undo the change. */
-function declaredKey({ revokedAtMs }: ApiKey): Refusal {
+function declaredKey({ name, revokedAtMs }: ApiKey): Refusal {
+  const place =
+    name === environmentKeyName ? 'the environment (TEXTGATE_KEY or TEXTGATE_KEY_FILE)' : 'the config';
   return refuse(
     'key_is_declared',
     revokedAtMs === null
-      ? 'This key is declared in the config: change it there. Only its balance is changed here, by credits.'
-      : 'This key was declared in the config, and revoked when it was removed there. Declare its name again to use it.',
+      ? `This key is declared in ${place}: change it there. Only its balance is changed here, by credits.`
+      : `This key was declared in ${place}, and revoked when it was removed there. Declare its name again to use it.`,
   );
 }
 

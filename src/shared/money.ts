@@ -1,5 +1,5 @@
 /** Amounts are integers of nano-USD, a billionth of a dollar, so that sums are exact. */
-const nanosPerUsd = 1_000_000_000;
+export const nanosPerUsd = 1_000_000_000;
 const decimals = 9;
 
 /** The largest amount, in nano-USD: a larger number would lose its last digits. */

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { parseDuration } from './duration.ts';
-import { parseUsd } from './money.ts';
+import { maxNanos, nanosPerUsd, parseUsd } from './money.ts';
 
 /** The longest duration that a timer can hold, in milliseconds: about 24 days. A longer one would end at once. */
 const maxDurationMs = 2_147_483_647;
 
 /** What the value of a schema is read from, and how it is written: a number alone does not say its unit. */
-export type ValueKind = 'duration' | 'size' | 'usd' | 'url' | 'secret' | 'key' | 'instant';
+export type ValueKind = 'duration' | 'size' | 'usd' | 'url' | 'secret' | 'key' | 'instant' | 'path';
 
 /** The kind of every schema whose value is written otherwise than it is kept. */
 export const valueKinds = z.registry<{ readonly kind: ValueKind }>();
@@ -35,7 +35,9 @@ export const usd = z
     context.issues.push({
       code: 'custom',
       input: text,
-      message: 'expected USD as a decimal number with at most 9 digits after the point, such as "0.15"',
+      message: /^\d+(\.\d{1,9})?$/.test(text)
+        ? `expected at most ${Math.floor(maxNanos / nanosPerUsd)} USD`
+        : 'expected USD as a decimal number with at most 9 digits after the point, such as "0.15"',
     });
     return z.NEVER;
   })
@@ -72,7 +74,9 @@ export const keyName = z
   .string()
   .min(1)
   .max(maxKeyNameLength)
-  .regex(/^[^\p{Cc}]*$/u, 'expected a name without control characters');
+  .regex(/^[^\p{Cc}]*$/u, 'expected a name without control characters')
+  .refine((name) => name === '' || /[^\s\p{Cf}]/u.test(name), 'expected a name that can be seen')
+  .refine((name) => !/^key_[A-Za-z0-9]{12}$/.test(name), 'expected a name that is not in the form of an id');
 
 const maxModelsOfKey = 1_000;
 

@@ -30,6 +30,8 @@ export interface Log {
   readonly fault: ReportFault;
   /** Logs what is not a fault of the gateway but matters to operators, at level `warn`. */
   readonly notice: (message: string, fields?: LogFields) => void;
+  /** Logs what operators asked for, at level `info`. */
+  readonly info: (message: string, fields?: LogFields) => void;
   /** Logs the connections refused or closed since the last such line, by reason. */
   readonly connectionsRefused: (counts: Readonly<Record<string, number>>) => void;
   /** Logs an uncaught error that ends the process, at level `fatal`. */
@@ -66,6 +68,7 @@ export function createLog(level: LogLevel, clock: Clock, writer?: LineWriter, fo
           logger.error({ upstream, cause, upstreamError }, 'upstream rejected its API key');
     },
     notice: (message, fields = {}) => logger.warn(fields, message),
+    info: (message, fields = {}) => logger.info(fields, message),
     connectionsRefused: (counts) => logger.warn({ counts }, 'connections refused'),
     fault: (message, error, fields = {}) =>
       logger.error({ ...fields, reason: error instanceof Error ? error.message : String(error) }, message),

@@ -35,7 +35,7 @@ export interface LineFields {
   readonly result?: string;
   readonly reason?: string;
   readonly count?: number;
-  readonly keys?: string;
+  readonly names?: readonly string[];
   readonly counts?: object;
   readonly lines?: number;
   readonly trialAfterMs?: number;
@@ -100,15 +100,24 @@ function requestLines(line: LineFields, { columns, paint }: Terminal): readonly 
 
 function messageLines(line: LineFields, { columns, paint }: Terminal): readonly string[] {
   const [name, style] = levels.get(line.level) ?? ['INFO', 'dim'];
-  const { msg, upstream, result, cause, reason, count, keys, counts, lines: lost, trialAfterMs } = line;
+  const { msg, upstream, result, cause, reason, count, names, counts, lines: lost, trialAfterMs } = line;
   const trial = trialAfterMs === undefined ? undefined : `tried again after ${trialAfterMs / 1_000} s`;
   const shown = counts === undefined ? undefined : JSON.stringify(counts);
-  const words = [msg, upstream, trial, result, cause, reason, count, keys, shown, lost].filter(
+  const words = [msg, upstream, trial, result, cause, reason, count, names?.join(', '), shown, lost].filter(
     (word) => word !== undefined && word !== null,
   );
   const text = words.join(': ');
-  const [first = '', ...more] = text.split('\n').flatMap((part) => wrap(part, columns - indent.length - 6));
+  const [first = '', ...more] = text
+    .split('\n')
+    .flatMap((part) => wrapItem(part, columns - indent.length - 6));
   return [`${paint(style, name.padEnd(5))} ${first}`, ...more.map((part) => `${indent}      ${part}`)];
+}
+
+/** Wraps a line; an item of a list, or an indented line, stays behind its own beginning. */
+function wrapItem(text: string, columns: number): readonly string[] {
+  const [hanging = ''] = /^ *(?:- )?/.exec(text) ?? [];
+  const [first = '', ...rest] = wrap(text.slice(hanging.length), columns - hanging.length);
+  return [hanging + first, ...rest.map((part) => ' '.repeat(hanging.length) + part)];
 }
 
 const levels: ReadonlyMap<number, readonly [name: string, style: Style]> = new Map([

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { keepDeclarations } from '../../src/background/keep-declarations.ts';
-import type { DeclarationReport, DeclaredKey } from '../../src/domain/keys/declared-key.ts';
+import type { DeclaredKey } from '../../src/domain/keys/declared-key.ts';
 import type { DeclaredHashes } from '../../src/domain/ports/keys.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
@@ -13,7 +13,7 @@ const retryMs = 5_000;
 const storeLimitMs = 10_000;
 
 /** Declarations over a store whose writes the test ends, and what the directory and the log got. */
-function start(ready: Promise<void> = Promise.resolve(), moved: Partial<DeclarationReport> = {}) {
+function start(ready: Promise<void> = Promise.resolve()) {
   const clock = createFakeClock();
   const writes: { readonly names: readonly string[]; readonly end: PromiseWithResolvers<void> }[] = [];
   const log: string[] = [];
@@ -27,11 +27,10 @@ function start(ready: Promise<void> = Promise.resolve(), moved: Partial<Declarat
       writes.push({ names: keys.map(({ name }) => name), end });
       await end.promise;
       const changed = keys.map(({ name }) => name);
-      return { changed, removed: ['gone'], renamed: [], adopted: [], unfunded: [], refused: [], ...moved };
+      return { changed, removed: ['gone'], renamed: [], adopted: [], unfunded: [], refused: [] };
     },
-    onFault: (message, error, { keys } = {}) =>
-      void log.push([message, String(error), ...(keys === undefined ? [] : [keys])].join(': ')),
-    notice: (message, { count, keys }) => void log.push(`${message}: ${count}: ${keys}`),
+    onFault: (message, error) => void log.push(`${message}: ${String(error)}`),
+    onChange: ({ changed, removed }) => void log.push(`changed ${changed.join()}, removed ${removed.join()}`),
   });
   const lastGiven = (): DeclaredHashes => {
     const last = given.at(-1);
@@ -60,10 +59,7 @@ describe('declared keys', () => {
     writes[0]?.end.resolve();
     expect(await declarations.stored()).toBe(true);
     expect(await lastGiven().stored).toBe(true);
-    expect(log).toEqual([
-      'declared keys created or changed: 1: bob',
-      'keys revoked that the config does not declare any more: 1: gone',
-    ]);
+    expect(log).toEqual(['changed bob, removed gone']);
   });
 
   test('of a later config are stored after those of an earlier one, and those in between not at all', async () => {
@@ -105,29 +101,6 @@ describe('declared keys', () => {
     declarations.stop();
     expect(await stored).toBe(true);
     expect(writes).toEqual([]);
-  });
-
-  test('are named in the log where they got the account of another key, no balance, or were refused', async () => {
-    const names = Array.from({ length: 21 }, (_, number) => `key${number}`);
-    const { declarations, writes, log } = start(Promise.resolve(), {
-      removed: [],
-      renamed: ['robert'],
-      adopted: ['ann'],
-      unfunded: names,
-      refused: ['eve'],
-    });
-    declarations.declare([keyOf('robert')]);
-    await turns();
-    writes[0]?.end.resolve();
-    await turns();
-    expect(log).toEqual([
-      'declared keys created or changed: 1: robert',
-      'declared keys renamed, with their accounts: 1: robert',
-      'issued keys are declared now, and their earlier secrets are refused even in a grace period: 1: ann',
-      'declared keys have a balance of 0, because their secrets were those of other keys with a balance: 21: ' +
-        `${names.slice(0, 20).join(', ')}, …`,
-      'declared keys refused: their secrets were revoked or rotated: eve',
-    ]);
   });
 
   test('that can not be stored are tried again, until they are', async () => {

@@ -18,7 +18,8 @@ describe('a command that calls the gateway', () => {
     'refuses the address %s by the name of its variable',
     async (url) => {
       setGateway(url, 'any');
-      const problem = 'TEXTGATE_ADMIN_URL: expected an address such as http://127.0.0.1:8081';
+      const problem =
+        'TEXTGATE_ADMIN_URL: expected http:// or https:// before the host, as in http://127.0.0.1:8081';
       await expect(callAdmin('GET', '/admin/keys')).rejects.toThrow(problem);
       await expect(openAdmin('/admin/backup')).rejects.toThrow(problem);
     },

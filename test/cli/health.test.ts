@@ -70,6 +70,16 @@ describe('textgate health', () => {
     });
   });
 
+  test('says that the port for clients is no admin listener', async () => {
+    const [port, adminPort] = [await findPort(), await findPort()];
+    const { folder } = await serve(`server: { port: ${port} }\nadmin: { port: ${adminPort} }\n${demo}`);
+    const { code, stderr } = await check(folder, { TEXTGATE_ADMIN_URL: `http://127.0.0.1:${port}` });
+    expect([code, stderr]).toEqual([
+      1,
+      `textgate: http://127.0.0.1:${port}/healthz: status 404: this is no admin listener; is it the port for clients?\n`,
+    ]);
+  });
+
   test('says alive, and not ready, of a gateway whose upstream has not listed its models', async () => {
     const upstream = await startUpstream();
     upstream.play((response) => void response.writeHead(500).end());

@@ -33,7 +33,9 @@ describe('a command about a key', () => {
     expect(await printed('keys', 'credit', 'bob', '2', '--reference', 'r1')).toContain('the balance is 3.00');
     expect(await printed('keys', 'update', 'bob', '--concurrency', '7')).toContain(`${id} is changed`);
     expect(await printed('records', '--key', 'bob')).toBe('no records\n');
-    expect(await printed('records', '--key', 'test')).toMatch(/\nreq_\w+ +key_\w{12} /);
+    expect(await printed('records', '--key', 'test')).toMatch(
+      /\n[0-9a-f]{8} +test +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d /,
+    );
     expect(await printed('keys', 'rotate', 'bob')).toMatch(/^sk-tg-/);
     expect(await printed('keys', 'revoke', 'bob')).toContain(`${id} is revoked`);
   });
@@ -46,6 +48,58 @@ describe('a command about a key', () => {
     expect(line).toBe(
       `textgate: 2 keys are named bob; give the id of one of them: ${ids[1]} (revoked), ${ids[0]}`,
     );
+  });
+
+  test('warns at the creation of a second key of a name, which is then ambiguous', async () => {
+    const gateway = await startServing();
+    expect((await gateway.run('keys', 'create', 'bob')).stderr).not.toContain('are now named');
+    const second = await gateway.run('keys', 'create', 'bob');
+    expect(second.code).toBe(0);
+    expect(second.stderr).toContain('2 keys are now named bob: commands need the id of one of them');
+    expect(second.stdout).toMatch(/^sk-tg-/);
+  });
+
+  test('names options and arguments, and not fields of the admin API, in what is wrong', async () => {
+    const gateway = await startServing();
+    for (const [args, problem] of [
+      [['create', 'x', '--queue-wait', '5 parsecs'], '--queue-wait: expected a duration'],
+      [['create', 'x', '--expires', 'soon'], '--expires: expected a time'],
+      [['create', ''], 'the name: expected something'],
+      [['update', 'test', '--model', ''], '--model: expected something'],
+      [['rotate', 'test', '--grace', 'x'], '--grace: expected a duration'],
+      [['credit', 'test', 'x', '--reference', 'r'], '<usd>: expected USD'],
+    ] as const)
+      expect(await failing(gateway, 'keys', ...args)).toContain(`textgate: ${problem}`);
+  });
+
+  test('keys rotate says until when the old secret works', async () => {
+    const gateway = await startServing();
+    const { stderr } = await gateway.run('keys', 'rotate', 'test', '--grace', '1h');
+    const [, until = ''] = /the old secret works until (\S+ \S+) UTC/.exec(stderr) ?? [];
+    const left = Date.parse(`${until.replace(' ', 'T')}Z`) - Date.now();
+    expect(left).toBeGreaterThan(3_000_000);
+    expect(left).toBeLessThanOrEqual(3_600_000);
+    expect((await gateway.run('keys', 'rotate', 'test')).stderr).not.toContain('old secret');
+  });
+
+  test('keys list and records have lines of at most 100 characters, also for long names', async () => {
+    const gateway = await startServing();
+    const long = 'a name of a key that is longer than its column, and would push the others out of sight';
+    const { stdout: secret } = await gateway.run('keys', 'create', long, '--balance', '123456.123456789');
+    const url = await gateway.ask().then(() => gateway.url);
+    const asked = await fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret.trim()}`, 'content-type': 'application/json' },
+      body: '{"model":"demo","messages":[{"role":"user","content":"x"}]}',
+    });
+    expect(asked.status).toBe(200);
+    await asked.text();
+    for (const command of [['keys', 'list'], ['records']]) {
+      const { stdout } = await gateway.run(...command);
+      expect(stdout).toContain('a name of');
+      expect(stdout).toContain('…');
+      expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
+    }
   });
 
   test('fails for an unknown name or id, with the nearest one', async () => {
@@ -110,7 +164,7 @@ describe('textgate records', () => {
       'textgate: no record has the model dmo; did you mean demo?',
     );
     expect(await failing(gateway, 'records', '--model', 'dmo', '--json')).toContain('did you mean demo?');
-    expect((await gateway.run('records', '--model', 'demo')).stdout).toMatch(/\nreq_/);
+    expect((await gateway.run('records', '--model', 'demo')).stdout).toMatch(/\n[0-9a-f]{8} /);
     expect((await gateway.run('records', '--model', 'demo', '--to', '2020-01-01')).stdout).toBe(
       'no records\n',
     );

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { writeFields, writeTable } from '../../src/cli/output.ts';
+import { forTerminal, writeFields, writeTable } from '../../src/cli/output.ts';
 
 test('a table escapes control characters, and stays aligned', () => {
   const table = writeTable(
@@ -10,6 +10,29 @@ test('a table escapes control characters, and stays aligned', () => {
     ],
   );
   expect(table).toBe(['MODEL          N', String.raw`a\u{1b}[2J\nb  1`, 'plain          2'].join('\n'));
+});
+
+test('a table has numbers on the right, and cuts only what may be cut', () => {
+  const table = writeTable(
+    ['ID', 'NAME', 'N'],
+    [
+      ['x'.repeat(40), 'y'.repeat(80), '1'],
+      ['b', 'c', '200'],
+    ],
+    {
+      right: ['N'],
+      cut: ['NAME'],
+    },
+  );
+  expect(table.split('\n')).toEqual([
+    `ID${' '.repeat(40)}NAME${' '.repeat(51)}  N`,
+    `${'x'.repeat(40)}  ${'y'.repeat(52)}…    1`,
+    `b${' '.repeat(41)}c${' '.repeat(54)}200`,
+  ]);
+});
+
+test('an error escapes control characters, and keeps its lines', () => {
+  expect(forTerminal('no key \u001b[2J\u202e\n  - x')).toBe('no key \\u{1b}[2J\\u{202e}\n  - x');
 });
 
 test('labelled texts are wrapped between words at 100 characters, and a longer word is broken', () => {

@@ -53,7 +53,7 @@ describe('textgate show, in-flight and cancel', () => {
     for (const line of [
       new RegExp(`^request +${id}$`, 'm'),
       /^key +test \(key_\w{12}\)$/m,
-      /^limits +5 at once, 60 per minute, wait for a slot up to 0 s$/m,
+      /^limits +5 at once, 60 per minute, wait for a slot: no waiting$/m,
       /^arrived +\d{4}-\d\d-\d\dT[\d:.]+Z$/m,
       /^asked for +chat, sync, model second$/m,
       /^sent +\d+ ms after its arrival$/m,

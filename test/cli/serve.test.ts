@@ -29,7 +29,7 @@ describe('textgate serve without a config', () => {
 
     const second = startTextgate(['serve'], folder, freePorts);
     await second.printed(
-      /create another key with: TEXTGATE_ADMIN_URL=http:\S+ npm run textgate -- keys create <name>/,
+      /create another key with:\s+TEXTGATE_ADMIN_URL=http:\S+ npm run textgate -- keys create <name>/,
     );
     expect(second.output()).not.toContain('sk-tg-');
   });
@@ -165,7 +165,7 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
 
     const listed = await startTextgate(['keys', 'list'], folder, cli).finished;
     expect(listed.stdout).toMatch(
-      /ID +NAME +CREATED +CONCURRENCY +PER MINUTE +BALANCE +SPENT +STATE\nkey_\w{12} +bob +\S+ +5 +60 +2\.50 +0\.00 +active\n/,
+      /ID +NAME +CREATED +AT ONCE +PER MIN +BALANCE +SPENT +STATE\nkey_\w{12} +bob +\S+ +5 +60 +2\.50 +0\.00 +active\n/,
     );
     const json = await startTextgate(['keys', 'list', '--json'], folder, cli).finished;
     expect(JSON.parse(json.stdout)).toMatchObject([
@@ -198,7 +198,9 @@ models: { words: { routes: [ { upstream: demo, model: demo } ], free: true } }
     expect(asked.status).toBe(200);
     await asked.text();
     expect(await textgate('records', '--key', id)).toMatch(
-      new RegExp(`\\nreq_\\w+ +${id} +\\S+ +words +completed +1 `),
+      new RegExp(
+        `\\n${asked.headers.get('x-request-id')?.slice(-8)} +robert +\\S+ \\S+ +words +completed +1 `,
+      ),
     );
     expect(await textgate('records', '--csv')).toMatch(/^request_id,[^]*\nreq_\w+,[^]*words/);
     expect(await textgate('ledger', 'verify')).toBe('the ledger balances: 2 accounts, 1 record\n');

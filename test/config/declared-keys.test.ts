@@ -113,7 +113,7 @@ describe('declared keys', () => {
     [
       'a balance',
       { key, balance: '5.00' },
-      'balance: a balance is not declared, because each start would pay it again: give it by credits, which are booked once per reference (textgate keys credit)',
+      'balance: a balance is not declared, because each start would pay it again:\ngive it by credits, which are booked once per reference (textgate keys credit)',
     ],
     ['a misspelt setting', { key, concurency: 1 }, "concurency: unknown key; did you mean 'concurrency'?"],
     [

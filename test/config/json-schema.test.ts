@@ -4,6 +4,7 @@ import { parse } from 'yaml';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { configSchema } from '../../src/config/schema/json-schema.ts';
+import type { ConfigInput } from '../../src/config/schema/schema.ts';
 import { generatedFile } from '../support/generated-file.ts';
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;
@@ -30,6 +31,12 @@ const accepts = (value: unknown): boolean => z.fromJSONSchema(schema).safeParse(
 
 const upstreams = { local: { url: 'http://127.0.0.1:8000/v1' } };
 const models = { from: 'local' };
+
+test('the first model of the example config, which the greeting names, is served by the built-in demo', () => {
+  const { models: offered, upstreams: named } = parse(example) as ConfigInput;
+  const [first] = Object.values(offered as Record<string, { routes: { upstream: string }[] }>);
+  expect(named[first?.routes[0]?.upstream ?? '']?.url).toBe('demo:');
+});
 
 describe('the JSON Schema of a config file', () => {
   test('describes every key in a sentence, and says its default or gives an example unless it is an object', () => {

@@ -149,7 +149,33 @@ const mistakes: readonly (readonly [name: string, yaml: string, ...problems: str
   [
     'uneven indentation',
     `upstreams:\n    local: { ${url} }\n  other: { ${url} }\n${models}`,
-    'line 3, column 1: not valid YAML: All mapping items must start at the same column',
+    'line 3, column 1: wrong indentation: the keys of one object begin in the same column',
+  ],
+  [
+    'a line that is indented further than the one before it',
+    withSection('server:\n  host: 127.0.0.1\n   port: 8080'),
+    'line 4, column 9: wrong indentation: the keys of one object begin in the same column',
+  ],
+  [
+    'no blank after the colon of a section',
+    withSection('server:\n  port:33200'),
+    'line 3: server: expected an object, not a text: write a blank after the colon',
+  ],
+  [
+    'a key without its settings',
+    withSection('keys: { c: "sk-canary" }'),
+    'line 3: keys.c: expected an object, not a text: write for example { key: "${BOBS_KEY}" }',
+  ],
+  [
+    'a reference in double braces',
+    withUpstream('apiKey: {{OPENAI_API_KEY}}'),
+    'line 4: upstreams.local.apiKey: braces make an object of it: write "${NAME}" for an environment variable',
+  ],
+  ['too many levels', withSection(`server: ${'{ a: '.repeat(20_000)}`), 'nested too deeply'],
+  [
+    'many levels, which can be parsed',
+    withSection(`server: ${'['.repeat(200)}${']'.repeat(200)}`),
+    'nested too deeply',
   ],
   [
     'an alias without an anchor',
@@ -214,8 +240,7 @@ const mistakes: readonly (readonly [name: string, yaml: string, ...problems: str
   [
     'a key in braces',
     withUpstream('apiKey: { sk-canary-of-the-file }'),
-    'line 4: upstreams.local.apiKey.file: missing',
-    'line 4: upstreams.local.apiKey.…: unknown key; known names: file',
+    'line 4: upstreams.local.apiKey: braces make an object of it: put a text in quotes',
   ],
   [
     'a header in one text',

@@ -146,6 +146,19 @@ const configs = fc.record(
   { requiredKeys: ['upstreams', 'models'] },
 ) as fc.Arbitrary<ConfigInput>;
 
+test('the values of a query are hidden in the path of a probe, too, as text and as JSON', () => {
+  const config = checkConfig(
+    {
+      upstreams: { up: { url: 'http://x/v1', probe: { path: '/models?key=hunter2x&all' } } },
+      models: { from: 'up' },
+    },
+    'the config',
+  );
+  const hidden = '/models?key=(hidden-by-config-show)&all=(hidden-by-config-show)';
+  expect(showConfig(config)).toContain(`path: ${hidden}`);
+  expect(JSON.stringify(redactedConfig(config))).toContain(hidden);
+});
+
 describe('a shown config', () => {
   test('is a valid file that means the same but for its secrets', () => {
     fc.assert(

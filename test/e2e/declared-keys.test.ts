@@ -250,6 +250,15 @@ test('a gateway has keys as soon as it declares one', async () => {
   }
 });
 
+test('the key of the environment is changed there, and not in the config, says a refusal', async () => {
+  const { admin } = await start({ environment: { key: older } });
+  const { body } = await admin('GET', '');
+  const refused = await admin('POST', `/${body.data[0].id}/rotate`, {});
+  expect(refused.body.error.message).toContain(
+    'declared in the environment (TEXTGATE_KEY or TEXTGATE_KEY_FILE)',
+  );
+});
+
 describe('textgate serve', () => {
   const serve = (environment: Readonly<Record<string, string>>, folder = makeTemporaryFolder()) =>
     startTextgate(['serve'], folder, { ...freePorts, ...environment });
@@ -262,6 +271,24 @@ describe('textgate serve', () => {
     await server.printed(/keys declared: environment\ncreate another key with/);
     expect(await statusOf(url, older)).toBe(200);
     expect(server.output()).not.toMatch(/first key|sk-/);
+  });
+
+  test('names the key that it revokes when TEXTGATE_KEY is not set any more, and says how to create one', async () => {
+    const folder = makeTemporaryFolder();
+    const first = serve({ TEXTGATE_KEY: older }, folder);
+    await first.printed(/"level":30,.*"names":\["environment"\],"msg":"declared keys created or changed"/);
+    await first.printed(/create another key with/);
+    first.signal('SIGTERM');
+    await first.finished;
+    const second = serve({ TEXTGATE_KEY: '' }, folder);
+    await second.printed(
+      /"names":\["environment"\],"msg":"keys revoked, because neither the config nor TEXTGATE_KEY/,
+    );
+    await second.printed(
+      /no active key is left, so all requests are refused: .* textgate keys create <name>/,
+    );
+    await second.printed(/no active key is left; create one with:\s+TEXTGATE_ADMIN_URL=\S+ npm run textgate/);
+    expect(second.output()).not.toContain('create another key');
   });
 
   test('takes its first key from the file of TEXTGATE_KEY_FILE, without the line feed at its end', async () => {

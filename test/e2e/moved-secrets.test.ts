@@ -122,10 +122,10 @@ describe('a used-up prepaid key', () => {
     }
     const logged = lines.map((line) => JSON.parse(line) as { msg: string; keys?: string });
     expect(logged).toContainEqual(
-      expect.objectContaining({ msg: expect.stringContaining('are declared now'), keys: 'bob' }),
+      expect.objectContaining({ msg: expect.stringContaining('are declared now'), names: ['bob'] }),
     );
     expect(logged).toContainEqual(
-      expect.objectContaining({ msg: 'declared keys renamed, with their accounts', keys: 'robert' }),
+      expect.objectContaining({ msg: 'declared keys renamed, with their accounts', names: ['robert'] }),
     );
     expect(await running.faults()).toEqual([]);
   });
@@ -139,7 +139,7 @@ describe('a used-up prepaid key', () => {
     declare({ bob: secret });
     expect(await ask(secret)).toBe(402);
     expect(await own(secret)).toMatchObject({ balance: '0.00' });
-    expect(lines.join('')).toMatch(/"keys":"bob","msg":"declared keys have a balance of 0/);
+    expect(lines.join('')).toMatch(/"names":\["bob"\],"msg":"declared keys have a balance of 0/);
     expect(await running.faults()).toEqual([]);
   });
 });
@@ -150,5 +150,5 @@ test('an issued key that was revoked is refused when it is declared, and the log
   await gateway.keys.revoke(id);
   declare({ bob: secret, eve: other });
   expect([await ask(other), await ask(secret)]).toEqual([200, 401]);
-  expect(lines.join('')).toMatch(/"level":50.*"keys":"bob".*"msg":"declared keys refused"/);
+  expect(lines.join('')).toMatch(/"level":50.*"names":\["bob"\].*"msg":"declared keys refused"/);
 });

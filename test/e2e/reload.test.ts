@@ -119,6 +119,16 @@ test('textgate serve reloads a changed file, on SIGHUP and by itself, and keeps 
   write('third', 'surprise: 1\n');
   server.signal('SIGHUP');
   await eventually('the problem is reported', () => server.output().includes('surprise: unknown key'));
+  write('third', 'admin: { host: "${NEW_HOST}" }\n');
+  server.signal('SIGHUP');
+  await eventually('the variable is reported', () =>
+    server
+      .output()
+      .includes('NEW_HOST is not set; a running process gets no new variables: set it and restart'),
+  );
+  write('second');
+  server.signal('SIGHUP');
+  await server.printed(/"msg":"config reload succeeds again"/);
   write('fourth', 'storage: { durability: normal }\n');
   server.signal('SIGHUP');
   await server.printed(

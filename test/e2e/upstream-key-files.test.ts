@@ -84,6 +84,13 @@ describe('an API key in a file', () => {
     expect(seenKeys()).toEqual([`Bearer ${second}`, second]);
   });
 
+  test('that the upstream refuses is to be corrected in its file, says the log', async () => {
+    upstream.play((response) => void response.writeHead(401).end());
+    await ask();
+    await eventually('it is reported', () => log.includes('upstream rejected its API key'));
+    expect(log).toContain(`Correct the file ${file} (upstreams.local.apiKey)`);
+  });
+
   test('stays in use when its file is gone or empty, which the log has once per upstream', async () => {
     rmSync(file);
     await eventually('it is reported', () => {

@@ -370,7 +370,10 @@ describe('gateway.fetch', () => {
       },
     });
     const answer = await ask('/rerank', { method: 'POST', body: half, duplex: 'half' });
-    expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('broke off before its end')]);
+    expect([answer.status, await answer.text()]).toEqual([
+      400,
+      expect.stringContaining('broke off before its end'),
+    ]);
     await eventually('the upstream has no open call', async () => (await upstream.connections()) === 0);
     const { data } = await gateway.gateway.records.list();
     expect(data).toMatchObject([{ outcome: 'refused', status: 400, charge: '0.00' }]);

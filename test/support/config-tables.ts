@@ -12,6 +12,7 @@ const kindNames: Readonly<Record<ValueKind, string>> = {
   url: 'address',
   secret: 'secret',
   key: 'secret, or its hash',
+  path: 'text',
   instant: 'time',
 };
 

@@ -132,6 +132,17 @@ test('any other line has its level, message and fields, with further lines inden
   );
 });
 
+test('a long item of a list stays behind its bullet', () => {
+  const [, ...items] = show({
+    level: 50,
+    msg: 'reload failed',
+    reason: `bad:\n  - ${'word '.repeat(40)}\n  - two`,
+  }).split('\n');
+  expect(items.length).toBeGreaterThan(3);
+  expect(items.map((line) => line.search(/\S/))).toEqual([17, ...items.slice(2).map(() => 19), 17]);
+  expect(Math.max(...items.map((line) => line.length))).toBeLessThanOrEqual(100);
+});
+
 test('control sequences and line breaks in names and causes are escaped', () => {
   const model = 'a\u001b[2Jb\n200';
   const cause = 'x\u001b]0;title\u0007\u202e\ny';

@@ -1,4 +1,6 @@
 import { InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
+import { readVariable } from '../../config/environment.ts';
 
 const maxPort = 65_535;
 
@@ -12,4 +14,21 @@ export function wholeNumber(text: string): number {
 export function portNumber(text: string): number {
   if (/^\d{1,5}$/.test(text) && Number(text) <= maxPort) return Number(text);
   throw new InvalidArgumentError(`Expected a port from 0 to ${maxPort}.`);
+}
+
+/** How commands name the option of the config file. */
+export const configOption = '-c, --config <file>';
+
+/** What commands say of the config file as their argument. */
+export const configArgument = 'the config file, like --config; default: TEXTGATE_CONFIG';
+
+/** The config file of a command: its argument, its option, or that of the environment. Ends the command if both are given. */
+export function configFileOf(
+  file: string | undefined,
+  { config }: { readonly config?: string },
+  command: Command,
+) {
+  if (file !== undefined && config !== undefined)
+    command.error('error: give the config file once: as the argument or with --config');
+  return file ?? config ?? readVariable(process.env, 'TEXTGATE_CONFIG');
 }

@@ -7,8 +7,8 @@ Each upstream is called about ten times, as the gateway calls it, which costs a 
 One model of each upstream is asked; --model names another one.
 Without a URL, the upstreams of the config file are checked, or that of TEXTGATE_UPSTREAM_URL.
 
-Exit codes: 0 without a fault (there may be warnings), 1 with a fault, 2 for wrong usage or a wrong config,
-3 if the check itself fails.
+Exit codes: 0 without a fault (there may be warnings), 1 with a fault, 2 for wrong usage or a wrong
+config, 3 if the check itself fails.
 `;
 
 /** The exit code for wrong usage. */
@@ -19,7 +19,10 @@ export function addDoctorCommand(program: Command): void {
   program
     .command('doctor')
     .description('check upstreams: connection, key, models, whole and streamed answers')
-    .argument('[url]', 'the base URL of an upstream, version included, such as http://127.0.0.1:8000/v1')
+    .argument(
+      '[url|file]',
+      'the base URL of an upstream, version included, such as http://127.0.0.1:8000/v1; or a config file',
+    )
     .option(
       '-c, --config <file>',
       'a config file, of which all upstreams are checked; default: TEXTGATE_CONFIG',

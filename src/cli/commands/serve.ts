@@ -1,20 +1,22 @@
 import type { Command } from 'commander';
 import { adminTokenFile } from '../../config/admin-token.ts';
-import { readVariable } from '../../config/environment.ts';
+import { npmAdvice, takenByNpm } from './npm-options.ts';
 import type { ServeOptions } from '../serve-config.ts';
-import { portNumber } from './arguments.ts';
+import { configFileOf, configOption, portNumber } from './arguments.ts';
 
 /** The environment variables, for the help text. */
 const environmentHelp = `
 An option has precedence over the config file, and the file over the environment:
-  TEXTGATE_CONFIG                            the config file, like --config
-  TEXTGATE_UPSTREAM_URL, _UPSTREAM_API_KEY   without a config file: the upstream and its key; default: a built-in demo
-  TEXTGATE_HOST, TEXTGATE_PORT               the address for clients, like --host and --port
-  TEXTGATE_ADMIN_HOST, _ADMIN_PORT           the address for operators, like --admin-host and --admin-port
-  TEXTGATE_ADMIN_TOKEN                       the admin token; default: generated in ${adminTokenFile}
-  TEXTGATE_KEY, TEXTGATE_KEY_FILE            an API key for clients, or the file that holds it; default: one is generated
-  TEXTGATE_LOG                               silent, warn, info (default) or debug
-  TEXTGATE_LOG_FORMAT                        json, or text: aligned lines, the default on a terminal
+  TEXTGATE_CONFIG                  the config file, like --config
+  TEXTGATE_UPSTREAM_URL            without a config file: the upstream; default: a built-in demo
+  TEXTGATE_UPSTREAM_API_KEY        the key of that upstream
+  TEXTGATE_HOST, TEXTGATE_PORT     the address for clients, like --host and --port
+  TEXTGATE_ADMIN_HOST              the address for operators, like --admin-host,
+  TEXTGATE_ADMIN_PORT              and its port, like --admin-port
+  TEXTGATE_ADMIN_TOKEN             the admin token; default: generated in ${adminTokenFile}
+  TEXTGATE_KEY, TEXTGATE_KEY_FILE  an API key for clients, or its file; default: one is generated
+  TEXTGATE_LOG                     silent, warn, info (default) or debug
+  TEXTGATE_LOG_FORMAT              json, or text: aligned lines, the default on a terminal
 `;
 
 /** Adds `textgate serve`. */
@@ -22,10 +24,10 @@ export function addServeCommand(program: Command): void {
   program
     .command('serve')
     .description('start the gateway; `textgate` with options and no command does the same')
+    .argument('[file]', 'the config file, like --config')
     .option(
-      '-c, --config <file>',
+      configOption,
       'a YAML config file; without one, options and environment variables configure the gateway',
-      readVariable(process.env, 'TEXTGATE_CONFIG'),
     )
     .option(
       '--upstream <url>',
@@ -40,5 +42,12 @@ export function addServeCommand(program: Command): void {
     .option('--admin-host <address>', 'the address for operators')
     .option('--admin-port <n>', 'the port for operators; 0 for any free one', portNumber)
     .addHelpText('after', environmentHelp)
-    .action(async (options: ServeOptions) => (await import('../serve.ts')).serve(options));
+    .allowExcessArguments(takenByNpm(process.env).length > 0)
+    .action(async (file: string | undefined, options: ServeOptions, command: Command) => {
+      const taken = takenByNpm(process.env).filter((name) => name !== 'config');
+      if (file !== undefined && taken.length > 0)
+        command.error(`error: npm took --${taken.join(' and --')} as its own option: ${npmAdvice}`);
+      const config = configFileOf(file, options, command);
+      await (await import('../serve.ts')).serve({ ...options, ...(config === undefined ? {} : { config }) });
+    });
 }

@@ -1,5 +1,6 @@
 import { LineCounter, isAlias, isMap, isScalar, isSeq, parseDocument, visit } from 'yaml';
 import type { Document, Node, YAMLError } from 'yaml';
+import { isTooDeep } from '../../protocol/json-depth.ts';
 import { maskedFrame } from './masked-frame.ts';
 
 /** The most faults of one file that are reported: after a broken line, most of the others follow from it. */
@@ -38,15 +39,19 @@ export function parseYaml(text: string, keys: ReadonlySet<string>): YamlFile {
   try {
     const value: unknown = document.toJS();
     // An alias inside its own anchor is an object that contains itself, which this refuses.
-    JSON.stringify(value);
+    const json = JSON.stringify(value);
+    if (isTooDeep(Buffer.from(json))) return { kind: 'faults', faults: [tooDeep] };
     return { kind: 'parsed', value, places: placesIn(document, lineCounter) };
-  } catch {
+  } catch (error) {
+    if (error instanceof RangeError) return { kind: 'faults', faults: [tooDeep] };
     return {
       kind: 'faults',
       faults: ['an alias (*name) is inside its own anchor (&name), or repeats too much text'],
     };
   }
 }
+
+const tooDeep = 'objects or lists are nested too deeply: no setting needs so many levels';
 
 const unknownAlias =
   'a value that begins with * is an alias, and no anchor (&name) before it has its name: put the value in quotes';
@@ -70,6 +75,9 @@ function reportedFaults(faults: readonly YAMLError[]): readonly YAMLError[] {
   return faults.filter(({ code }, index) => index === 0 || code === 'DUPLICATE_KEY').slice(0, maxFaults);
 }
 
+const indentation =
+  'wrong indentation: the keys of one object begin in the same column, and those of an object inside it further right';
+
 /** What to write in place of usual mistakes, for which the library's words are short, or quote the file. */
 const usualMistakes: Readonly<Partial<Record<YAMLError['code'], string>>> = {
   MULTIPLE_DOCS: 'the file has several documents, which --- separates: a config is one of them',
@@ -80,6 +88,8 @@ const usualMistakes: Readonly<Partial<Record<YAMLError['code'], string>>> = {
   BAD_DQ_ESCAPE:
     'a backslash in double quotes begins an escape sequence, and there is none like this: write two backslashes, or single quotes around the value',
   BAD_DIRECTIVE: 'a line that begins with % is a directive, and there are none: put a value in quotes',
+  RESOURCE_EXHAUSTION: tooDeep,
+  BAD_INDENT: indentation,
   DUPLICATE_KEY: 'the same key twice in one object: leave one of them out',
 };
 
@@ -90,7 +100,14 @@ function describeFault(fault: YAMLError, text: string): string {
     const [, name = 'NAME'] = /^\{\s*([A-Z_][A-Z0-9_]*)\b/.exec(text.slice(pos[0])) ?? [];
     return `a reference inside braces or brackets without quotes: put it in quotes, "\${${name}}"`;
   }
-  return usualMistakes[code] ?? `not valid YAML: ${message.replace(/(?<=\S): .*$/s, '')}`;
+  // A value on the line before it was read as the first line of a key.
+  const isSecondLine = code === 'BLOCK_AS_IMPLICIT_KEY' && !/^.*:/.test(text.slice(pos[0]));
+  if (isSecondLine) return indentation;
+  // The same code is used for brackets that are not closed, for which the library's words are better.
+  const isFlow = code === 'BAD_INDENT' && message.startsWith('Flow ');
+  return (
+    (isFlow ? undefined : usualMistakes[code]) ?? `not valid YAML: ${message.replace(/(?<=\S): .*$/s, '')}`
+  );
 }
 
 /** Whether a fault is at the brace of a `${`, which begins an object inside other braces. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isLinkLocal } from '../../shared/link-local.ts';
-import { duration } from '../../shared/schema-values.ts';
+import { duration, valueKinds } from '../../shared/schema-values.ts';
 import { headerName, upstreamHeaders, upstreamUrl } from './address-values.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { positiveDuration, secret, trueOrFalse } from './values.ts';
@@ -13,6 +13,7 @@ const probe = z.strictObject({
   path: z
     .string()
     .regex(/^\//, 'expected a path such as /models')
+    .register(valueKinds, { kind: 'path' })
     .default('/models')
     .describe('The path below `url` that a probe requests.'),
   interval: probeInterval.prefault('10s').describe('The time between two probes: `1s` or more.'),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { formatByteSize, parseByteSize } from '../../shared/byte-size.ts';
+import { describeSurroundings } from '../around-secret.ts';
 import { duration, valueKinds } from '../../shared/schema-values.ts';
 
 /** A size above zero such as `64KiB`, read into bytes. */
@@ -57,4 +58,8 @@ export const secret = z
   .trim()
   .min(1)
   .regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII')
+  .superRefine((text, context) => {
+    const message = describeSurroundings(text);
+    if (message !== null) context.addIssue({ code: 'custom', message });
+  })
   .register(valueKinds, { kind: 'secret' });

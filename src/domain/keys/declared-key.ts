@@ -5,6 +5,9 @@ import type { Limits } from '../limits.ts';
 /** How many keys a config may declare: all of them are compared with the stored ones at each start and reload. */
 export const maxDeclaredKeys = 1_000;
 
+/** The name of the key that the environment declares. */
+export const environmentKeyName = 'environment';
+
 /** A key as the config declares it. Its name is its identity; its secret and its settings may change. */
 export interface DeclaredKey {
   readonly name: string;

@@ -5,11 +5,11 @@ import type { ExchangeSummary } from '../exchange-summary.ts';
 export interface LogFields {
   readonly upstream?: string;
   readonly count?: number;
-  /** Names of keys, with commas between them. */
-  readonly keys?: string;
   readonly cause?: string | null;
   /** How long a circuit stays open before a trial request, in milliseconds. */
   readonly trialAfterMs?: number;
+  /** The names of keys. */
+  readonly names?: readonly string[];
 }
 
 /** Reports a fault to operators only: a fixed message, its reason, and fields. None may contain prompts or secrets. */

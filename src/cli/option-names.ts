@@ -1,0 +1,32 @@
+import { AdminRefusal } from './admin-client.ts';
+
+/** What an operator writes for a field of the admin API; other fields have the name of their argument. */
+const options: Readonly<Record<string, string>> = {
+  concurrency: '--concurrency',
+  requestsPerMinute: '--requests-per-minute',
+  queueWait: '--queue-wait',
+  balance: '--balance',
+  models: '--model',
+  expiresAt: '--expires',
+  'compatibility.sampling': '--sampling',
+  'compatibility.unknownFields': '--unknown-fields',
+  'compatibility.responsesDone': '--responses-done',
+  grace: '--grace',
+  reference: '--reference',
+  amount: '<usd>',
+  name: 'the name',
+};
+
+/** Calls the admin API; a refusal that names a field names the option or argument instead. */
+export async function withOptionNames<Result>(call: () => Promise<Result>): Promise<Result> {
+  try {
+    return await call();
+  } catch (error) {
+    if (!(error instanceof AdminRefusal)) throw error;
+    const named = error.message.replace(/^Invalid '([\w.]+)': /, (whole, field: string) => {
+      const option = options[field.replace(/\.\d+$/, '')];
+      return option === undefined ? whole : `${option}: `;
+    });
+    throw new AdminRefusal(error.status, named);
+  }
+}
