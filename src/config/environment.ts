@@ -3,10 +3,16 @@ import type { TracingSettings } from '../domain/tracing-settings.ts';
 /** The environment, as `process.env` gives it. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A variable's value; a blank one counts as not set, because compose files pass unset variables on as blank. */
+/** What Kubernetes sets `TEXTGATE_PORT` to beside a service that is named `textgate`. */
+const serviceAddress = /^(?:tcp|udp|sctp):\/\//;
+
+/**
+ * A variable's value. A blank one counts as not set, because compose files pass unset variables on as blank; and so does
+ * the address of a Kubernetes service, which no operator has set.
+ */
 export function readVariable(environment: Environment, name: string): string | undefined {
   const value = environment[name]?.trim();
-  return value === '' ? undefined : value;
+  return value === '' || (name.endsWith('_PORT') && serviceAddress.test(value ?? '')) ? undefined : value;
 }
 
 /** The tracing settings in OpenTelemetry's own variables; `null` when no endpoint is set, or the SDK is disabled. */

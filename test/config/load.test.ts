@@ -173,6 +173,12 @@ describe('a start without a file', () => {
     expect(offered).toMatchObject({ from: name });
   });
 
+  test('starts on the usual port beside a Kubernetes service named textgate, whose address is in TEXTGATE_PORT', () => {
+    const environment = { TEXTGATE_PORT: 'tcp://10.96.0.7:80', TEXTGATE_ADMIN_PORT: '9000' };
+    const { server, admin } = environmentConfig(environment);
+    expect([server.port, admin.port]).toEqual([8080, 9000]);
+  });
+
   test('shows the address of the upstream in the environment in no receipt', () => {
     const { receipts } = environmentConfig({ TEXTGATE_UPSTREAM_URL: 'http://10.0.0.1:8000/v1' });
     expect(receipts.upstreams).toBe('hidden');
