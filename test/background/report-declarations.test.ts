@@ -21,7 +21,7 @@ async function linesOf(report: Partial<typeof nothing> | object, anyActive: () =
   return lines;
 }
 
-test('changes of declared keys are logged with at most 20 names: what is wanted as info, what costs somebody as notice', async () => {
+test('changes of declared keys are logged with at most 20 names: created ones at level info, all others as notices', async () => {
   const many = Array.from({ length: 22 }, (_, number) => `key${number}`);
   const report = {
     changed: ['bob'],
