@@ -167,16 +167,30 @@ const mutations: readonly Mutation[] = [
   {
     name: 'an upstream’s error that quotes the request',
     file: 'src/protocol/upstream/words/sanitise.ts',
-    find: '...findPrompt(message, (prompt ??= foldPrompt(turns))),',
+    find: '...findPrompt(layer.text, prompt),',
     replace: '',
     tests: ['test/protocol/upstream/words/leaks.property.test.ts', 'test/e2e/canaries.test.ts'],
   },
   {
     name: 'an upstream’s error that shows secrets by their shape',
     file: 'src/protocol/upstream/words/sanitise.ts',
-    find: '...findSecrets(message, new Set(names)),',
+    find: '...findSecrets(layer.text, shownNames),',
     replace: '',
     tests: ['test/protocol/upstream/words/leaks.property.test.ts', 'test/e2e/canaries.test.ts'],
+  },
+  {
+    name: 'a refused text that goes to the next provider',
+    file: 'src/domain/failure.ts',
+    find: "  mayGoElsewhere: false,\n  health: 'success',",
+    replace: "  mayGoElsewhere: true,\n  health: 'success',",
+    tests: ['test/e2e/blocked-texts.test.ts'],
+  },
+  {
+    name: 'a finish reason stop that hides an earlier length',
+    file: 'src/protocol/upstream/answer.ts',
+    find: 'this.#reason === null || missing[unified] >= missing[this.#reason.unified]',
+    replace: 'true',
+    tests: ['test/protocol/upstream/read-answer.test.ts'],
   },
 ];
 
