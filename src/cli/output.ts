@@ -76,7 +76,10 @@ export function writeFields(fields: readonly (readonly [label: string, text: str
     .join('\n');
 }
 
-/** Breaks a text into lines; a word that is longer than a line is broken, too. */
+/**
+ * Breaks a text into lines; a word that is longer than a line is broken, too. It counts characters: the library that
+ * counts a terminal's columns for the log would be loaded by every command, `--help` included.
+ */
 export function wrap(text: string, columns: number): readonly string[] {
   return (
     text.match(new RegExp(`.{1,${columns}}(?=\\s|$)|.{1,${columns}}`, 'gu'))?.map((line) => line.trim()) ?? [
@@ -85,7 +88,10 @@ export function wrap(text: string, columns: number): readonly string[] {
   );
 }
 
-/** An error's text for standard error: control characters, as of an argument, are escaped; on a terminal, its lines are wrapped between words, and keep their indentation. */
+/**
+ * An error's text for standard error: control characters, as of an argument, are escaped; on a terminal, its lines are
+ * wrapped between words, and keep their indentation.
+ */
 export function forTerminal(text: string): string {
   const shown = text.split('\n').map(escapeControlCharacters);
   if (!process.stderr.isTTY) return shown.join('\n');
