@@ -7,7 +7,7 @@ import type { Management } from './composition/management.ts';
 import type { Observability } from './composition/observability.ts';
 import { createProcessServices } from './composition/process-services.ts';
 import { readUpstreamKeys } from './composition/upstream-keys.ts';
-import { readTracingSettings } from './config/environment.ts';
+import { readFastRoad, readTracingSettings } from './config/environment.ts';
 import type { NameSettings } from './composition/upstreams.ts';
 import { checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema/schema.ts';
@@ -146,8 +146,8 @@ export function composeGateway(
   // Before anything is opened, which would stay open if a key can't be read.
   const firstKeys = readUpstreamKeys(config);
   const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination, options.logFormat);
-  const tracing = readTracingSettings();
-  const processServices = createProcessServices(config, { tracing, nameSettings }, clock, log);
+  const settings = { tracing: readTracingSettings(), fastRoad: readFastRoad(), nameSettings };
+  const processServices = createProcessServices(config, settings, clock, log);
   const { storage, inFlight, tokens } = processServices;
   const reloads = reportReloads(log, processServices.observability);
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();

@@ -19,6 +19,7 @@ const known = [
   'TEXTGATE_KEY_FILE',
   'TEXTGATE_LOG',
   'TEXTGATE_LOG_FORMAT',
+  'TEXTGATE_FAST_ROAD',
 ];
 
 /** Set by Kubernetes in each pod beside a service of the name textgate. */

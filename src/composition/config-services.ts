@@ -123,6 +123,7 @@ function composePorts(
     tokens: processServices.tokens,
     health: processServices.health,
     random: Math.random,
+    fastRoad: processServices.fastRoad,
     defaultLimits: {
       concurrency: limits.concurrency,
       requestsPerMinute: limits.requestsPerMinute,

@@ -48,6 +48,8 @@ export interface ActiveConfig {
 export interface ProcessServices {
   readonly clock: Clock;
   readonly log: Log;
+  /** Whether streams may take the fast road. */
+  readonly fastRoad: boolean;
   /** Names the settings of upstreams for the operator. */
   readonly nameSettings: NameSettings;
   readonly storage: StorageServices;
@@ -92,6 +94,7 @@ function nothingActive(lowBalanceNanos: number): ActiveConfig {
 export interface ProcessSettings {
   /** Nothing is traced without them. */
   readonly tracing: TracingSettings | null;
+  readonly fastRoad: boolean;
   readonly nameSettings: NameSettings;
 }
 
@@ -121,7 +124,7 @@ function followOpening({ recovered }: StorageServices, log: Log): () => Promise<
 /** Builds the services of a process. */
 export function createProcessServices(
   config: Config,
-  { tracing, nameSettings }: ProcessSettings,
+  { tracing, fastRoad, nameSettings }: ProcessSettings,
   clock: Clock,
   log: Log,
 ): ProcessServices {
@@ -154,6 +157,7 @@ export function createProcessServices(
   return {
     clock,
     log,
+    fastRoad,
     nameSettings,
     storage,
     keyManagement: composeKeyManagement(storage, clock),

@@ -98,7 +98,8 @@ export async function ask(
     const failed = classifyStatus(status, refusal, retryAfterMs, sanitise);
     return { kind: 'refused', path, status, contentType, body: refusal, failure: failed, totalMs: totalMs() };
   }
-  const terms = { contentType, streamAsked: stream, finishReason, sentTokens: mostTokensOf(turns), sanitise };
+  const sentTokens = mostTokensOf(turns);
+  const terms = { contentType, streamAsked: stream, finishReason, sentTokens, sanitise, isFast: false };
   return readAnswer(answer, dialect, terms, startedMs, ports);
 }
 

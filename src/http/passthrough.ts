@@ -66,7 +66,10 @@ export function createPassthroughRouter(
     router.all(passthrough.path, prepare, (request, response) => {
       if (!passthroughMethods.has(request.method))
         return methodNotAllowed([...passthroughMethods].join(', '))(request, response, () => {});
-      const client = new HttpClientConnection(requestIdOf(response), request, response, maxBodyBytes);
+      const client = new HttpClientConnection(requestIdOf(response), request, response, {
+        maxBodyBytes,
+        isFast: false,
+      });
       void runPassthrough(passthrough, client, open(request, response), ports);
     });
   }

@@ -31,10 +31,11 @@ export function createPublicRouter(
     createPassthroughRouter(passthrough.paths, passthrough.middlewares, ports, prepare, maxBodyBytes),
   );
   router.use('/v1', prepare);
+  const streaming = { maxBodyBytes, isFast: ports.fastRoad };
   const generate =
     (protocol: Protocol): RequestHandler =>
     (request, response) => {
-      const client = new HttpClientConnection(requestIdOf(response), request, response, maxBodyBytes);
+      const client = new HttpClientConnection(requestIdOf(response), request, response, streaming);
       void runTextRequest(protocol, client, ports);
     };
 

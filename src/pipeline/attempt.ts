@@ -3,8 +3,8 @@ import type { UpstreamReader } from '../protocol/upstream/dialect.ts';
 import { createReader } from '../protocol/upstream/read-answer.ts';
 import { createSanitiser } from '../protocol/upstream/words/sanitise.ts';
 import type { Sanitise } from '../protocol/upstream/words/sanitise.ts';
-import type { AnswerPart, Failure, FailureKind, UpstreamRequest } from '../protocol/text.ts';
-import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
+import type { FailureKind, UpstreamRequest } from '../protocol/text.ts';
+import type { UpstreamAnswer } from '../domain/ports/upstreams.ts';
 import { diagnose, diagnoseAnswer, sentencesOf } from '../domain/diagnosis/diagnose.ts';
 import type { FailedCall } from '../domain/diagnosis/diagnose.ts';
 import { mostTokensOf } from '../domain/pricing.ts';
@@ -13,6 +13,8 @@ import type { AttemptLog, LoggedAttempt } from './attempt-log.ts';
 import { readErrorBody } from './error-body.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
+import { readParts } from './read-parts.ts';
+import type { PartTerms, ReadPart } from './read-parts.ts';
 import type { ReceivedAnswer } from './received-answer.ts';
 import { endingOfFault } from './results.ts';
 import type { AttemptEnding, FailedEnding } from './results.ts';
@@ -20,18 +22,15 @@ import { stageFacts } from './stage-views.ts';
 import { watchAttempt } from './watch-attempt.ts';
 import type { AttemptWatch } from './watch-attempt.ts';
 
-/** The result of one read of an answer: some of its text, and how the attempt ended; `null` while it runs. */
-interface ReadPart {
-  readonly deltas: readonly string[];
-  readonly ending: AttemptEnding | null;
-}
-
 /** An answer whose first good part has arrived. No other route is tried from here on. */
 export interface OpenedAnswer {
   readonly kind: 'opened';
   readonly first: ReadPart;
-  /** Reads the next part, which may be empty. Must not be called after an ending. */
-  next(): Promise<ReadPart>;
+  /**
+   * Reads on, and hands each part's text to `send` at the moment of its arrival. Resolves with the ending; or with `null`
+   * when `send` has returned false, because a client has to read before it gets more. Must not be called after an ending.
+   */
+  readOn(send: (deltas: readonly string[]) => boolean): Promise<AttemptEnding | null>;
   /** Drops the rest of the answer. */
   release(): void;
 }
@@ -84,7 +83,7 @@ export async function attempt(
     if (answer.status >= 200 && answer.status < 300)
       return await awaitFirstPart(
         answer,
-        openReader(answer, { route, request, sanitise, watch, received }),
+        openReader(answer, { route, request, sanitise, watch, received, isFast: ports.fastRoad }),
         watch,
         {
           signal,
@@ -125,6 +124,7 @@ interface ReaderTerms {
   readonly sanitise: Sanitise;
   readonly watch: AttemptWatch;
   readonly received: ReceivedAnswer;
+  readonly isFast: boolean;
 }
 
 function openReader({ contentType }: UpstreamAnswer, terms: ReaderTerms): UpstreamReader {
@@ -132,7 +132,14 @@ function openReader({ contentType }: UpstreamAnswer, terms: ReaderTerms): Upstre
   const { dialect, finishReason } = route;
   const { turns, stream: streamAsked } = request;
   const sentTokens = mostTokensOf(turns);
-  const reader = createReader(dialect, { contentType, streamAsked, finishReason, sentTokens, sanitise });
+  const reader = createReader(dialect, {
+    contentType,
+    streamAsked,
+    finishReason,
+    sentTokens,
+    sanitise,
+    isFast: terms.isFast,
+  });
   watch.reads(reader.answer.violations);
   received.reads(reader.answer.thoughts);
   return reader;
@@ -142,11 +149,9 @@ async function awaitFirstPart(
   answer: UpstreamAnswer,
   reader: UpstreamReader,
   watch: AttemptWatch,
-  options: ReadOptions,
+  terms: PartTerms,
 ): Promise<OpenedAnswer | FailedAttempt> {
-  const read = (): Promise<ReadPart> => readPart(answer, reader, options);
-  let first = await read();
-  while (first.deltas.length === 0 && first.ending === null) first = await read();
+  const first = await readParts(answer, reader, terms, isNothing);
   // A whole body is one part: with a bad end, none of it may be used.
   const isEmpty = first.deltas.length === 0 || reader.isWhole;
   if (isEmpty && first.ending !== null && first.ending.kind !== 'finished') {
@@ -154,57 +159,19 @@ async function awaitFirstPart(
     return fail(watch, first.ending);
   }
   watch.opened();
-  const note = (part: ReadPart): ReadPart => {
-    if (part.ending !== null) watch.ended(part.ending);
-    return part;
-  };
+  if (first.ending !== null) watch.ended(first.ending);
   return {
     kind: 'opened',
-    first: note(first),
-    next: async () => note(await read()),
+    first,
+    async readOn(send) {
+      const isSent = ({ deltas, ending }: ReadPart): boolean =>
+        (deltas.length === 0 || send(deltas)) && ending === null;
+      const { ending } = await readParts(answer, reader, terms, isSent);
+      if (ending !== null) watch.ended(ending);
+      return ending;
+    },
     release: () => answer.release(),
   };
-}
-
-interface ReadOptions {
-  readonly signal: AbortSignal;
-  /** Names the cause of a fault for the operator. */
-  readonly explain: (fault: UpstreamFault) => string;
-  /** The same for a failure that the answer itself shows. */
-  readonly withCause: (failure: Failure) => Failure;
-  /** Called at the end of an answer whose reported usage is implausible. */
-  readonly onImplausible: (why: string) => void;
-}
-
-async function readPart(
-  answer: UpstreamAnswer,
-  reader: UpstreamReader,
-  { onImplausible, ...options }: ReadOptions,
-): Promise<ReadPart> {
-  const bytes = await answer.read();
-  const part = takePart(bytes, reader, options);
-  if (bytes === null && part.ending === null)
-    throw new Error('the body ended, but its reader returned no ending');
-  if (part.ending !== null && reader.answer.implausible !== null) onImplausible(reader.answer.implausible);
-  return part;
-}
-
-function takePart(
-  bytes: Uint8Array | null | UpstreamFault,
-  reader: UpstreamReader,
-  { signal, explain, withCause }: Omit<ReadOptions, 'onImplausible'>,
-): ReadPart {
-  if (bytes === null) return explained(reader.end(), withCause);
-  if (bytes instanceof Uint8Array) return explained(reader.push(bytes), withCause);
-  return {
-    deltas: [],
-    ending: endingOfFault({ ...bytes, cause: explain(bytes) }, signal, reader.answer.knownUsage()),
-  };
-}
-
-function explained({ deltas, ending }: AnswerPart, withCause: ReadOptions['withCause']): ReadPart {
-  if (ending?.kind !== 'failed') return { deltas, ending };
-  return { deltas, ending: { ...ending, failure: withCause(ending.failure) } };
 }
 
 function fail(watch: AttemptWatch, ending: FailedEnding): FailedAttempt {
@@ -231,4 +198,8 @@ async function readErrorAnswer(
   const classified = classifyStatus(status, text, retryAfterMs, sanitise);
   const failure = { ...classified, cause: explain(answer, classified.kind) };
   return { kind: 'failed', failure, usage: null };
+}
+
+function isNothing({ deltas, ending }: ReadPart): boolean {
+  return deltas.length === 0 && ending === null;
 }

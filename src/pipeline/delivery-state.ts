@@ -1,4 +1,7 @@
+import type { Clock } from '../domain/ports/clock.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { AnswerWriter } from '../protocol/answer-writer.ts';
+import type { HeadFacts } from './client-connection.ts';
 
 /**
  * - `reading`: the request has not been read yet, so any answer is an HTTP error;
@@ -13,3 +16,15 @@ export type DeliveryState =
   | { readonly phase: 'open'; readonly writer: AnswerWriter }
   | { readonly phase: 'passing'; readonly isWhole: boolean }
   | { readonly phase: 'ended' };
+
+/** What a delivery uses beside its client. */
+export interface DeliveryTools {
+  readonly clock: Clock;
+  /** Raised when the request must stop: a write then no longer waits for a client that does not read. */
+  readonly signal: AbortSignal;
+  /** What the head of an answer says of its key and its request, from the current stage. */
+  readonly headFacts: () => HeadFacts;
+  /** Called when the first part of a stream is sent. */
+  readonly onOpened: () => void;
+  readonly onFault: ReportFault;
+}

@@ -1,25 +1,12 @@
 import { statusOf } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { Clock } from '../domain/ports/clock.ts';
-import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { jsonType } from '../protocol/answer-writer.ts';
 import type { AnswerWriter } from '../protocol/answer-writer.ts';
 import type { FinishedAnswer } from '../protocol/text.ts';
 import { writeRefusal } from '../protocol/write-refusal.ts';
-import type { AnswerHead, ClientConnection, HeadFacts } from './client-connection.ts';
-import type { DeliveryState } from './delivery-state.ts';
+import type { AnswerHead, ClientConnection } from './client-connection.ts';
+import type { DeliveryState, DeliveryTools } from './delivery-state.ts';
 import { watchSilence } from './keep-alive.ts';
-
-interface DeliveryTools {
-  readonly clock: Clock;
-  /** Raised when the request must stop: a write then no longer waits for a client that does not read. */
-  readonly signal: AbortSignal;
-  /** What the head of an answer says of its key and its request, from the current stage. */
-  readonly headFacts: () => HeadFacts;
-  /** Called when the first part of a stream is sent. */
-  readonly onOpened: () => void;
-  readonly onFault: ReportFault;
-}
 
 /**
  * One client's side of an exchange: every byte for that client is sent here. The law: at most one head; parts only
@@ -32,7 +19,8 @@ export class Delivery {
   #state: DeliveryState = { phase: 'reading' };
   #isPermitted = false;
   #hasLeft = false;
-  #isSending = false;
+  /** Set while the client has to read before it gets more. */
+  #draining: Promise<void> | null = null;
   #lastSentMs: number;
   #firstTextSentMs: number | null = null;
   #sentStatus: number | null = null;
@@ -95,15 +83,25 @@ export class Delivery {
     this.#isPermitted = true;
   }
 
-  /** Sends text as one part of a stream, or keeps it for a whole answer; waits while the client does not read. */
-  async send(deltas: readonly string[]): Promise<void> {
-    if (this.#hasLeft || deltas.length === 0) return;
+  /**
+   * Sends text as one part of a stream, or keeps it for a whole answer. Returns whether the client keeps up; if it does
+   * not, await `drained` before more is sent.
+   */
+  send(deltas: readonly string[]): boolean {
+    if (this.#hasLeft) return true;
     const writer = this.#writer();
-    const text = deltas.map((delta) => writer.delta(delta)).join('');
-    if (text === '') return;
+    let text = '';
+    for (const delta of deltas) text += writer.delta(delta);
+    if (text === '') return true;
     this.#openStream(writer);
-    this.#firstTextSentMs ??= this.#tools.clock.monotonicMs();
-    await this.#write(text);
+    this.#write(text);
+    this.#firstTextSentMs ??= this.#lastSentMs;
+    return this.#draining === null;
+  }
+
+  /** Resolves when the client has read what was sent, has disconnected, or the request must stop. */
+  async drained(): Promise<void> {
+    await this.#draining;
   }
 
   /** Sends the head of a stream that ended without text, so that a failed settlement can't change its status. */
@@ -180,28 +178,28 @@ export class Delivery {
     this.#tools.onOpened();
   }
 
-  async #write(text: string): Promise<void> {
+  #write(text: string): void {
     const full = this.#client.send(text, this.#tools.signal);
-    if (full !== undefined) {
-      this.#isSending = true;
-      await full;
-      this.#isSending = false;
-    }
     this.#lastSentMs = this.#tools.clock.monotonicMs();
+    if (full === undefined) return;
+    const drained = full.then(() => {
+      if (this.#draining !== drained) return;
+      this.#draining = null;
+      this.#lastSentMs = this.#tools.clock.monotonicMs();
+    });
+    this.#draining = drained;
   }
 
   /** A comment opens the stream, so a later failure is sent inside it. A client that does not read gets none. */
   #keepAlive(comment: string): void {
-    if (!this.#isPermitted || this.#isSending || this.#hasLeft) return;
+    if (!this.#isPermitted || this.#draining !== null || this.#hasLeft) return;
     // Opening may throw, as when an app that mounts the router has answered already: nothing may escape into the timer.
-    this.#sendComment(comment).catch((error: unknown) =>
-      this.#tools.onFault('keep-alive comment failed', error),
-    );
-  }
-
-  async #sendComment(comment: string): Promise<void> {
-    this.#openStream(this.#writer());
-    await this.#write(comment);
+    try {
+      this.#openStream(this.#writer());
+      this.#write(comment);
+    } catch (error) {
+      this.#tools.onFault('keep-alive comment failed', error);
+    }
   }
 
   #head(status: number, { contentType, isStream }: AnswerWriter): AnswerHead {

@@ -26,6 +26,8 @@ export interface Ports {
   readonly health: UpstreamHealth;
   /** Numbers from 0 up to 1, by which equal routes share their requests. */
   readonly random: () => number;
+  /** Whether streams may take the fast road, which gives the same bytes as the complete one, at a lower cost. */
+  readonly fastRoad: boolean;
   /** The limits of a key that has none of its own. */
   readonly defaultLimits: Limits;
   /** `strict`: a hold covers the most that the request may cost; `soft`: a hold takes what the balance has. */

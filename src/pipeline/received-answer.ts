@@ -41,9 +41,9 @@ export class ReceivedAnswer {
     this.#thoughts = thoughts;
   }
 
-  add(text: string, nowMs: number): void {
+  add(deltas: readonly string[], nowMs: number): void {
     this.#firstTextMs ??= nowMs;
-    this.text.add(text);
+    for (const delta of deltas) this.text.add(delta);
   }
 
   /** The progress of the answer; `isStream` is whether its text was sent as it arrived. */

@@ -5,26 +5,33 @@ import type { ReceivedAnswer } from './received-answer.ts';
 import type { AttemptEnding } from './results.ts';
 
 /**
- * Sends an answer's text to its clients as it is read, and returns how it ended. Each read becomes one write. The last
- * frames are not sent here but after the settlement.
+ * Sends an answer's text to its clients as it is read, and returns how it ended. Each read becomes one write, at the
+ * moment of its arrival while all clients keep up; the slowest of them slows the upstream. The last frames are not sent
+ * here but after the settlement.
  */
 export async function rewrite(
   answer: OpenedAnswer,
   received: ReceivedAnswer,
   { deliveries }: Pick<Exchange, 'deliveries'>,
-  { clock }: Pick<Ports, 'clock'>,
+  { clock, fastRoad }: Pick<Ports, 'clock' | 'fastRoad'>,
 ): Promise<AttemptEnding> {
-  for (let part = answer.first; ; part = await answer.next()) {
-    const { deltas, ending } = part;
+  /** Returns whether more may be sent without a wait. */
+  const send = (deltas: readonly string[]): boolean => {
     // After the last client has disconnected, the answer is read on for its usage alone.
-    if (deltas.length > 0 && deliveries.some(({ hasLeft }) => !hasLeft)) {
-      const nowMs = clock.monotonicMs();
-      for (const delta of deltas) received.add(delta, nowMs);
-      // One after the other begins at once; the slowest of them slows the upstream.
-      await Promise.all(deliveries.map((delivery) => delivery.send(deltas)));
-    }
-    if (ending === null) continue;
-    if (ending.kind === 'finished') for (const delivery of deliveries) delivery.open();
-    return ending;
+    if (deliveries.every(({ hasLeft }) => hasLeft)) return true;
+    received.add(deltas, clock.monotonicMs());
+    let keepUp = fastRoad;
+    for (const delivery of deliveries) keepUp = delivery.send(deltas) && keepUp;
+    return keepUp;
+  };
+  const { first } = answer;
+  if (first.deltas.length > 0) send(first.deltas);
+  let { ending } = first;
+  for (;;) {
+    await Promise.all(deliveries.map((delivery) => delivery.drained()));
+    if (ending !== null) break;
+    ending = await answer.readOn(send);
   }
+  if (ending.kind === 'finished') for (const delivery of deliveries) delivery.open();
+  return ending;
 }

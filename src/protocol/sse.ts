@@ -14,6 +14,8 @@ export interface SseParser {
   push(text: string): SseEvent[];
   /** Ends the stream. An event without its final blank line still counts: some servers leave it out. */
   end(): SseEvent[];
+  /** Whether nothing of an event has arrived since the last one: text from here on can be read on its own. */
+  readonly isBetweenEvents: boolean;
   /** True once an event grew over `maxEventChars`; nothing is parsed from then on. */
   readonly overflowed: boolean;
 }
@@ -33,6 +35,11 @@ class IncrementalSseParser implements SseParser {
   #data: string | null = null;
   #started = false;
   #skipLineFeed = false;
+
+  get isBetweenEvents(): boolean {
+    const hasNone = this.#line === '' && this.#data === null && this.#name === '';
+    return hasNone && this.#started && !this.#skipLineFeed && !this.overflowed;
+  }
 
   push(text: string): SseEvent[] {
     const events: SseEvent[] = [];

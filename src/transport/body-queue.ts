@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/ports/clock.ts';
-import type { UpstreamFault } from '../domain/ports/upstreams.ts';
+import type { BodyPiece, TakePiece, UpstreamFault } from '../domain/ports/upstreams.ts';
 
 /** How many unread bytes pause the upstream: the bound of memory per slow reader. */
 const highWaterBytes = 131_072;
@@ -25,7 +25,7 @@ interface Source {
 }
 
 /**
- * The unread part of an upstream's body, between a source that pushes and a reader that pulls. It enforces the call's
+ * The unread part of an upstream's body, between a source that pushes and a reader that takes. It enforces the call's
  * deadlines, and turns every end but a complete body into a fault.
  */
 export class BodyQueue {
@@ -39,7 +39,7 @@ export class BodyQueue {
   #end: null | UpstreamFault | 'open' = 'open';
   #lastActivityMs: number | null = null;
   #cancelTimer: () => void;
-  #waiting: ((part: Uint8Array | null | UpstreamFault) => void) | null = null;
+  #take: TakePiece | null = null;
   #released = false;
   #onEnd: (() => void) | null = null;
 
@@ -71,7 +71,7 @@ export class BodyQueue {
     const isFirst = this.#lastActivityMs === null;
     this.#lastActivityMs = this.#clock.monotonicMs();
     if (isFirst) this.#checkDeadlines();
-    if (this.#waiting !== null) return this.#answer(chunk);
+    if (this.#take !== null) return this.#hand(this.#take, chunk);
     this.#chunks.push(chunk);
     this.#bytes += chunk.length;
     if (this.#bytes < highWaterBytes || this.#paused) return;
@@ -85,7 +85,7 @@ export class BodyQueue {
     this.#end = fault;
     this.#cancelTimer();
     this.#onEnd?.();
-    if (this.#waiting !== null) this.#answer(fault);
+    if (this.#take !== null) this.#hand(this.#take, fault);
   }
 
   /** Ends the body from our side, and the call with it. */
@@ -95,12 +95,21 @@ export class BodyQueue {
     this.#source?.abort();
   }
 
-  /** Returns everything since the last read, or waits for more. Bytes before a fault are returned before the fault. */
-  async read(): Promise<Uint8Array | null | UpstreamFault> {
-    if (this.#end !== 'open' && this.#end?.fault === 'interrupted') return this.#end;
-    if (this.#chunks.length > 0) return this.#takeAll();
-    if (this.#end !== 'open') return this.#end;
-    return new Promise((resolve) => (this.#waiting = resolve));
+  /** Hands over everything that has arrived, then each piece as it arrives, until `take` returns false. */
+  consume(take: TakePiece): void {
+    for (let piece = this.#next(); piece !== undefined; piece = this.#next())
+      if (!take(piece) || !(piece instanceof Uint8Array)) return;
+    this.#take = take;
+  }
+
+  /** Resolves with everything since the last read, or with the next piece. */
+  read(): Promise<BodyPiece> {
+    return new Promise((resolve) =>
+      this.consume((piece) => {
+        resolve(piece);
+        return false;
+      }),
+    );
   }
 
   /** Drops the rest of the body: it may end within the grace, then the connection is closed. */
@@ -115,10 +124,18 @@ export class BodyQueue {
     if (this.#paused) this.#source?.resume();
   }
 
-  #answer(part: Uint8Array | null | UpstreamFault): void {
-    const waiting = this.#waiting;
-    this.#waiting = null;
-    waiting?.(part);
+  /** What is there to be taken: bytes before a fault come before it. `undefined` if nothing has arrived. */
+  #next(): BodyPiece | undefined {
+    const end = this.#end;
+    if (end !== 'open' && end?.fault === 'interrupted') return end;
+    if (this.#chunks.length > 0) return this.#takeAll();
+    return end === 'open' ? undefined : end;
+  }
+
+  #hand(take: TakePiece, piece: BodyPiece): void {
+    // While a piece is taken, the call may be stopped: its end must be handed over after that.
+    this.#take = null;
+    if (take(piece) && piece instanceof Uint8Array) this.consume(take);
   }
 
   #takeAll(): Uint8Array {

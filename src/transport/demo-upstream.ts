@@ -48,6 +48,7 @@ function answerCall(
     contentType: call.stream ? 'text/event-stream' : 'application/json',
     retryAfterMs: null,
     read: () => queue.read(),
+    consume: (take) => queue.consume(take),
     release: () => queue.release(),
   };
 }

@@ -68,6 +68,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
       contentType: (firstValue(headers['content-type']) ?? '').toLowerCase(),
       retryAfterMs: readRetryAfter(headers),
       read: () => queue.read(),
+      consume: (take) => queue.consume(take),
       release: () => queue.release(),
     };
     this.#answered = true;

@@ -5,6 +5,7 @@ import { createUpstreamHealth } from '../../src/domain/upstream-health.ts';
 import { probeUpstreams } from '../../src/background/probe-upstreams.ts';
 import { localTarget } from '../support/call-target.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { bodyOf } from '../support/body-of.ts';
 
 type Answer = UpstreamAnswer | UpstreamFault;
 
@@ -41,7 +42,7 @@ const answerWith = (status: number): UpstreamAnswer => ({
   status,
   contentType: '',
   retryAfterMs: null,
-  read: async () => null,
+  ...bodyOf(async () => null),
   release: () => {},
 });
 

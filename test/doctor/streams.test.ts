@@ -274,6 +274,7 @@ describe('what the gateway mends is a warning', () => {
         streamAsked: true,
         finishReason: 'required',
         sentTokens: 9,
+        isFast: true,
         sanitise: sanitiseAll,
       },
       deltas: ['a', 'b', 'c', 'd'],

@@ -7,6 +7,7 @@ import type { Offer } from '../../src/models/fetch-models.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { localSource } from '../support/model-source.ts';
+import { bodyOf } from '../support/body-of.ts';
 
 const offer: Offer = {
   source: localSource,
@@ -51,7 +52,7 @@ function answerWith(body: string, status = 200): UpstreamAnswer {
     status,
     contentType: 'application/json',
     retryAfterMs: null,
-    read: async () => parts.shift() ?? null,
+    ...bodyOf(async () => parts.shift() ?? null),
     release: () => {},
   };
 }

@@ -78,7 +78,7 @@ function recordedText(asked: Asked): Charged {
   const sampled = new TextSample();
   sampled.add(thoughts);
   received.reads(sampled);
-  for (const part of typeof text === 'string' ? [text] : text) received.add(part, 0);
+  received.add(typeof text === 'string' ? [text] : text, 0);
   const attempts = new AttemptLog();
   attempts.begin(localSource.upstream, 'tiny', 0);
   const route = {

@@ -5,6 +5,7 @@ import { openPipeline } from '../support/pipeline-harness.ts';
 import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
 import { modelPrice } from '../support/model-price.ts';
+import { bodyOf } from '../support/body-of.ts';
 
 const price = modelPrice({ input: 1_000_000_000, cachedInput: 1_000_000_000, output: 2_000_000_000 });
 const body = { model: 'small', stream: true, messages: [{ role: 'user', content: 'hello' }] };
@@ -54,13 +55,12 @@ describe('a client that disconnects while a whole answer is awaited', () => {
   const answering = (status: number): Call => {
     return async ({ onSent }, signal) => {
       onSent?.();
-      const read = () => untilAbort(signal);
       return {
         kind: 'answer',
         status,
         contentType: 'application/json',
         retryAfterMs: null,
-        read,
+        ...bodyOf(() => untilAbort(signal)),
         release: () => {},
       };
     };

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { UpstreamAnswer } from '../../src/domain/ports/upstreams.ts';
 import { readErrorBody } from '../../src/pipeline/error-body.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { bodyOf } from '../support/body-of.ts';
 
 type Part = Awaited<ReturnType<UpstreamAnswer['read']>>;
 
@@ -17,7 +18,7 @@ function answerOf(parts: readonly Part[]): UpstreamAnswer & { readonly taken: nu
     get taken() {
       return parts.length - left.length;
     },
-    read: () => (left.length > 0 ? Promise.resolve(left.shift() as Part) : new Promise(() => {})),
+    ...bodyOf(() => (left.length > 0 ? Promise.resolve(left.shift() as Part) : new Promise(() => {}))),
     release: () => {},
   };
 }

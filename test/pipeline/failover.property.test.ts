@@ -8,6 +8,7 @@ import { openPipeline } from '../support/pipeline-harness.ts';
 import { propertyRun } from '../support/property-run.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
 import { modelPrice } from '../support/model-price.ts';
+import { bodyOf } from '../support/body-of.ts';
 
 const price = modelPrice({ input: 1_000_000_000, cachedInput: 1_000_000_000, output: 2_000_000_000 });
 /** The cost of the frames' own usage: 11 tokens in, 7 out. */
@@ -134,10 +135,10 @@ function answer(
     status: statusCode,
     contentType,
     retryAfterMs: null,
-    async read() {
+    ...bodyOf(async () => {
       const part = left.shift() ?? null;
       return typeof part === 'string' ? Buffer.from(part) : part;
-    },
+    }),
     release: () => {},
   };
 }

@@ -6,6 +6,7 @@ import { openPipeline } from '../support/pipeline-harness.ts';
 import type { PipelineHarness } from '../support/pipeline-harness.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
+import { bodyOf } from '../support/body-of.ts';
 
 const price = modelPrice({ input: 1_000_000, output: 1_000_000 });
 const body = { model: 'm', stream: true, messages: [{ role: 'user', content: 'x' }] };
@@ -53,7 +54,7 @@ function upstreamAnswering(answer: Partial<UpstreamAnswer>) {
     status: 200,
     contentType: 'text/event-stream',
     retryAfterMs: null,
-    read: async () => null,
+    ...bodyOf(async () => null),
     release: () => void released++,
     ...answer,
   };
@@ -61,7 +62,11 @@ function upstreamAnswering(answer: Partial<UpstreamAnswer>) {
 }
 
 test('an upstream answer that can’t be read is released', async () => {
-  const { upstreams, released } = upstreamAnswering({ read: () => Promise.reject(new Error('a bug')) });
+  const { upstreams, released } = upstreamAnswering({
+    consume() {
+      throw new Error('a bug');
+    },
+  });
   const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { upstreams });
   await request.done;
   expect(request.sent.status).toBe(500);
@@ -72,7 +77,7 @@ test('the wait for an error body leaves no timer behind when the client disconne
   const before = pipeline.clock.scheduled;
   const { upstreams } = upstreamAnswering({
     status: 400,
-    read: async () => ({ kind: 'fault', fault: 'interrupted' }),
+    ...bodyOf(async () => ({ kind: 'fault', fault: 'interrupted' })),
   });
   const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', { upstreams });
   request.leave();

@@ -13,6 +13,7 @@ import type { Ports } from '../../src/pipeline/ports.ts';
 import { createInFlight } from '../../src/pipeline/in-flight.ts';
 import type { Protocol } from '../../src/protocol/text.ts';
 import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
+import { readFastRoad } from '../../src/config/environment.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
@@ -21,6 +22,7 @@ import { createFakeClock } from './fake-clock.ts';
 import { openTestEngine } from './test-engine.ts';
 import { localSource } from './model-source.ts';
 import type { FakeClock } from './fake-clock.ts';
+import { bodyOf } from './body-of.ts';
 
 /** An upstream call whose answer the test drives. */
 interface DrivenCall {
@@ -121,6 +123,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     inFlight: createInFlight(),
     health: createUpstreamHealth(clock),
     random: Math.random,
+    fastRoad: readFastRoad(),
     tokens: { count: async (text) => text.length },
     balanceMode: 'soft',
     defaultLimits: { concurrency: 1_000, requestsPerMinute: 1_000_000, queueWaitMs: 0 },
@@ -195,10 +198,11 @@ function driveCall(signal: AbortSignal): { readonly call: DrivenCall; readonly a
       status: 200,
       contentType: 'text/event-stream',
       retryAfterMs: null,
-      read: () =>
+      ...bodyOf(() =>
         parts.length > 0
           ? Promise.resolve(parts.shift() as Part)
           : new Promise((resolve) => (waiting = resolve)),
+      ),
       release: () => {},
     },
   };

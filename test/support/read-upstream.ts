@@ -1,3 +1,4 @@
+import { readFastRoad } from '../../src/config/environment.ts';
 import type { AnswerPart, Usage } from '../../src/protocol/text.ts';
 import type { Dialect, UpstreamReader } from '../../src/protocol/upstream/dialect.ts';
 import { createReader } from '../../src/protocol/upstream/read-answer.ts';
@@ -11,9 +12,11 @@ const encoder = new TextEncoder();
 export function streamReader(
   dialect: Dialect,
   finishReason: 'required' | 'optional' = 'required',
+  isFast = readFastRoad(),
 ): UpstreamReader {
   return createReader(dialect, {
     sentTokens: 1_000_000,
+    isFast,
     sanitise: plainSanitiser,
     contentType: 'text/event-stream',
     streamAsked: true,
@@ -28,6 +31,7 @@ export function bodyReader(
 ): UpstreamReader {
   return createReader(dialect, {
     sentTokens: 1_000_000,
+    isFast: readFastRoad(),
     sanitise: plainSanitiser,
     contentType: 'application/json',
     streamAsked: false,

@@ -1,3 +1,4 @@
+import { readFastRoad } from '../../src/config/environment.ts';
 import { createChatStreamWriter } from '../../src/protocol/chat/write-stream.ts';
 import { createResponsesStreamWriter } from '../../src/protocol/responses/write-stream.ts';
 import type { Dialect } from '../../src/protocol/upstream/dialect.ts';
@@ -13,8 +14,9 @@ export function rewriteBytes(
   dialect: Dialect,
   clientProtocol: 'chat' | 'responses',
   pieces: readonly Uint8Array[],
+  isFast = readFastRoad(),
 ): string {
-  const reader = streamReader(dialect);
+  const reader = streamReader(dialect, 'required', isFast);
   const law = createOrderLaw();
   const writer =
     clientProtocol === 'chat'

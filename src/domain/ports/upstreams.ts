@@ -31,14 +31,25 @@ export interface UpstreamFault {
   readonly cause?: string;
 }
 
+/** A piece of a body; `null` at its proper end, or the fault that ended it. */
+export type BodyPiece = Uint8Array | null | UpstreamFault;
+
+/** Takes a piece, and returns whether to go on. Must not throw. */
+export type TakePiece = (piece: BodyPiece) => boolean;
+
 /** An upstream's answer: its head, and a body that is pulled, so that a slow client slows the upstream down. */
 export interface UpstreamAnswer {
   readonly kind: 'answer';
   readonly status: number;
   readonly contentType: string;
   readonly retryAfterMs: number | null;
-  /** All bytes since the last read, waiting if there are none; `null` at a proper end. */
-  read(): Promise<Uint8Array | null | UpstreamFault>;
+  /** Resolves with all bytes since the last read, waiting if there are none. */
+  read(): Promise<BodyPiece>;
+  /**
+   * Hands over all bytes since the last read, then each piece at the moment of its arrival, until `take` returns false
+   * or the body has ended. Pieces that arrive after that are kept, up to a limit, for the next call of this or of `read`.
+   */
+  consume(take: TakePiece): void;
   /** Drops the rest of the body, and closes the connection if the body does not end soon. */
   release(): void;
 }

@@ -13,8 +13,12 @@ export function createChatStreamWriter(identity: AnswerIdentity, includeUsage: b
     `{"id":"chatcmpl-${identity.id}","object":"chat.completion.chunk","created":${identity.createdAtSeconds},` +
     `"model":${JSON.stringify(identity.model)},"system_fingerprint":null,"choices":`;
   const tail = includeUsage ? ',"usage":null}' : '}';
+  const beforeDelta = `${head}[{"index":0,"delta":`;
   const chunk = (delta: string, reason: string): string =>
-    writeDataFrame(`${head}[{"index":0,"delta":${delta},"logprobs":null,"finish_reason":${reason}}]${tail}`);
+    writeDataFrame(`${beforeDelta}${delta},"logprobs":null,"finish_reason":${reason}}]${tail}`);
+  // All frames of text are the same but for their text.
+  const beforeText = `data: ${beforeDelta}{"content":`;
+  const afterText = `},"logprobs":null,"finish_reason":null}]${tail}\n\n`;
   let opening = chunk('{"role":"assistant","content":"","refusal":null}', 'null');
   const open = (): string => {
     const first = opening;
@@ -26,7 +30,10 @@ export function createChatStreamWriter(identity: AnswerIdentity, includeUsage: b
     isStream: true,
     keepAlive: keepAliveComment,
     tearDownOnFailure: true,
-    delta: (text) => open() + chunk(`{"content":${JSON.stringify(text)}}`, 'null'),
+    delta(text) {
+      const frame = beforeText + JSON.stringify(text) + afterText;
+      return opening === '' ? frame : open() + frame;
+    },
     finish({ reason, usage }) {
       const last = chunk('{}', JSON.stringify(reason));
       const used =

@@ -48,6 +48,7 @@ export class Answer {
   #reportedIn = 0;
   #bytes = 0;
   #reason: Reason | null = null;
+  #hasReport = false;
   #chars = 0;
   #deltas: string[] = [];
   #ending: AnswerEnding | null = null;
@@ -79,6 +80,21 @@ export class Answer {
     return this.#reason !== null;
   }
 
+  /** Whether any usage was reported, true or not. */
+  get hasReport(): boolean {
+    return this.#hasReport;
+  }
+
+  /** How many pieces of text have arrived since they were last taken. */
+  get pieces(): number {
+    return this.#deltas.length;
+  }
+
+  /** The last of these pieces; empty without any. */
+  get lastPiece(): string {
+    return this.#deltas.at(-1) ?? '';
+  }
+
   /** Begins the next frame. Usage covers everything up to the end of its frame, in any order within it. */
   nextFrame(): void {
     this.#frame++;
@@ -103,6 +119,8 @@ export class Answer {
 
   /** Adds a usage report, with its dialect's field names; anything but an object is ignored. */
   report(usage: unknown, names: UsageNames): void {
+    if (usage === undefined || usage === null) return;
+    this.#hasReport = true;
     if (this.#usage.add(usage, names)) this.#reportedIn = this.#frame;
   }
 

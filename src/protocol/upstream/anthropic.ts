@@ -57,6 +57,7 @@ function textOfLast({ role, text }: SpokenTurn): string {
 
 /** Remembers the type of the open block, because a block's deltas do not name it. */
 class AnthropicFrameReader implements FrameReader {
+  readonly readsTextAlone = true;
   #block: unknown = null;
 
   readEvent(frame: Frame, name: string, answer: Answer): void {

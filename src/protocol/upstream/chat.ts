@@ -28,7 +28,7 @@ const usageNames: UsageNames = {
 };
 
 /** A stateless frame reader: `Answer` keeps all state. */
-const frameReader: FrameReader = { readEvent, readBody };
+const frameReader: FrameReader = { readsTextAlone: true, readEvent, readBody };
 
 /** The Chat Completions API of OpenAI, vLLM, llama.cpp and most others. */
 export const chatDialect: Dialect = {

@@ -1,10 +1,9 @@
 import { isPlainObject, parseJson } from '../../shared/parse-json.ts';
-import { createSseParser } from '../sse.ts';
-import type { SseEvent } from '../sse.ts';
 import type { AnswerPart, FinishReasonRule } from '../text.ts';
 import { Answer } from './answer.ts';
 import type { Dialect, Frame, UpstreamReader } from './dialect.ts';
 import { invalidAnswer } from './failures.ts';
+import { StreamReader } from './read-stream.ts';
 import type { Sanitise } from './words/sanitise.ts';
 
 /** The largest whole answer that is read, in bytes. */
@@ -30,6 +29,8 @@ export interface AnswerTerms {
   readonly sentTokens: number;
   /** Makes what the upstream reports of an error fit to be shown. */
   readonly sanitise: Sanitise;
+  /** Whether a stream's text may be taken out of its frames without parsing each of them. */
+  readonly isFast: boolean;
 }
 
 /**
@@ -37,20 +38,30 @@ export interface AnswerTerms {
  * kind than was requested, and some send no content type.
  */
 export function createReader(dialect: Dialect, terms: AnswerTerms): UpstreamReader {
-  const { contentType, streamAsked, finishReason, sentTokens, sanitise } = terms;
-  const answer = new Answer(finishReason, sentTokens, sanitise);
+  const { contentType, streamAsked, finishReason, sentTokens, sanitise, isFast } = terms;
+  const createAnswer = (): Answer => new Answer(finishReason, sentTokens, sanitise);
+  const answer = createAnswer();
+  const createStreamReader: CreateReader = () =>
+    new StreamReader(dialect, answer, isFast ? createAnswer : null);
+  const createBody: CreateReader = () => createBodyReader(dialect, answer);
   const isStream = contentType.startsWith('text/event-stream');
   const isBody = /^application\/([\w.-]+\+)?json\b/.test(contentType);
   if (!(streamAsked ? isStream : isBody)) answer.violations.add('wrong_content_type');
-  if (isStream) return createStreamReader(dialect, answer);
-  if (isBody) return createBodyReader(dialect, answer);
-  if (contentType === '') return createGuessingReader(dialect, answer);
+  if (isStream) return createStreamReader();
+  if (isBody) return createBody();
+  if (contentType === '') return createGuessingReader(answer, createStreamReader, createBody);
   answer.fail(invalidAnswer('neither JSON nor an event stream'));
-  return createBodyReader(dialect, answer);
+  return createBody();
 }
 
+type CreateReader = () => UpstreamReader;
+
 /** Reads an answer without a content type: JSON begins with a brace or a bracket, and no event stream does. */
-function createGuessingReader(dialect: Dialect, answer: Answer): UpstreamReader {
+function createGuessingReader(
+  answer: Answer,
+  createStreamReader: CreateReader,
+  createBody: CreateReader,
+): UpstreamReader {
   let reader: UpstreamReader | null = null;
   return {
     answer,
@@ -60,55 +71,11 @@ function createGuessingReader(dialect: Dialect, answer: Answer): UpstreamReader 
     push(bytes) {
       const first = bytes.find((byte) => !blanks.has(byte));
       if (reader === null && first === undefined) return nothing;
-      const create = first !== undefined && openings.has(first) ? createBodyReader : createStreamReader;
-      return (reader ??= create(dialect, answer)).push(bytes);
+      const create = first !== undefined && openings.has(first) ? createBody : createStreamReader;
+      return (reader ??= create()).push(bytes);
     },
-    end: () => (reader ?? createBodyReader(dialect, answer)).end(),
+    end: () => (reader ?? createBody()).end(),
   };
-}
-
-function createStreamReader(dialect: Dialect, answer: Answer): UpstreamReader {
-  const frames = dialect.createFrameReader();
-  const decoder = new TextDecoder();
-  const parser = createSseParser();
-
-  const read = ({ name, data }: SseEvent): void => {
-    if (data === '') return;
-    if (data.startsWith('[DONE]')) return answer.conclude(true);
-    if (answer.ending !== null) return noticeLate(answer);
-    const frame = parseJson(data);
-    answer.nextFrame();
-    if (isPlainObject(frame)) return frames.readEvent(frame, name, answer);
-    if (name === 'error') return answer.failAsReported(null);
-    answer.violations.add('bad_json');
-    answer.fail(invalidAnswer('an event that is not a JSON object'));
-  };
-  const readAll = (events: readonly SseEvent[]): void => {
-    for (const event of events) read(event);
-    if (!parser.overflowed) return;
-    answer.violations.add('oversized_event');
-    answer.fail(invalidAnswer('an event of over 1 MiB'));
-  };
-  return {
-    answer,
-    isWhole: false,
-    push(bytes) {
-      if (answer.ending === null) readAll(parser.push(decoder.decode(bytes, { stream: true })));
-      return answer.take();
-    },
-    end() {
-      if (answer.ending === null) readAll([...parser.push(decoder.decode()), ...parser.end()]);
-      if (answer.ending === null && answer.hasReason && dialect.marksEnd)
-        answer.violations.add('missing_done');
-      answer.conclude(false);
-      return answer.take();
-    },
-  };
-}
-
-/** Notes an event after the end. It is dropped, since it would be text after the end for the client. */
-function noticeLate({ ending, violations }: Answer): void {
-  if (ending === 'finished') violations.add('duplicate_terminal');
 }
 
 function createBodyReader(dialect: Dialect, answer: Answer): UpstreamReader {

@@ -65,6 +65,8 @@ function writeRequest(request: UpstreamRequest, upstreamModel: string): DialectR
  * ids change, positions are missing, items are never opened.
  */
 class ResponsesFrameReader implements FrameReader {
+  /** The whole text is compared with its pieces later. */
+  readonly readsTextAlone = false;
   #said = '';
   /** The index in `#said` at which the current part begins. */
   #partStart = 0;

@@ -178,7 +178,12 @@ describe('the usage of a chat answer', () => {
 describe('unusable usage', () => {
   const judge = (frames: readonly string[], sentTokens = 100) => {
     const terms = { contentType: 'text/event-stream', streamAsked: true, finishReason: 'required' } as const;
-    const reader = createReader(chatDialect, { ...terms, sentTokens, sanitise: plainSanitiser });
+    const reader = createReader(chatDialect, {
+      ...terms,
+      sentTokens,
+      isFast: true,
+      sanitise: plainSanitiser,
+    });
     const { usage } = summarize(readUpstream(reader, [...frames, 'data: [DONE]\n\n']));
     return [usage, ...reader.answer.violations];
   };

@@ -63,6 +63,7 @@ describe('the reader of an answer', () => {
       streamAsked,
       finishReason: 'required',
       sentTokens: 1_000_000,
+      isFast: true,
       sanitise: plainSanitiser,
     });
     const { text: said, ending } = summarize(readUpstream(reader, Array.from(text)));

@@ -262,6 +262,7 @@ const readIn =
       streamAsked: true,
       finishReason: 'required',
       sentTokens: 100,
+      isFast: true,
       sanitise,
     } as const;
     const reader = createReader(dialects[dialect], terms);

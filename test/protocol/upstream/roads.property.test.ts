@@ -1,0 +1,187 @@
+import fc from 'fast-check';
+import { describe, expect, test, vi } from 'vitest';
+import { dialects } from '../../../src/protocol/upstream/dialects.ts';
+import type { DialectName } from '../../../src/protocol/upstream/dialects.ts';
+import { streamReader } from '../../support/read-upstream.ts';
+import { rewriteBytes } from '../../support/rewrite-bytes.ts';
+import { propertyRun } from '../../support/property-run.ts';
+
+/** Texts as models write them, and what is hard to copy: escapes of every notation, and characters of several bytes. */
+const text = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.constantFrom(' the', ' quick', '\n', 'a "b"', 'C:\\', 'é', '語', '😀', '\u2028', 'content'),
+  },
+  { weight: 2, arbitrary: fc.string({ unit: 'binary', maxLength: 12 }) },
+  { weight: 1, arbitrary: fc.constantFrom('', '\ud83d', '\ude00', '\u0000', '\u001f', '\u007f') },
+);
+
+/** Notations of a JSON string. */
+const notations: readonly ((value: string) => string)[] = [
+  (value) => JSON.stringify(value),
+  (value) => JSON.stringify(value).replaceAll('/', String.raw`\/`),
+  (value) =>
+    JSON.stringify(value).replaceAll(
+      /[^\x20-\x7e]/g,
+      (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    ),
+  (value) => `${JSON.stringify(value).slice(0, -1)}\\u00zz"`,
+  // No JSON: control characters as they are.
+  (value) => `"${value}"`,
+];
+const literal = fc
+  .tuple(text, fc.constantFrom(0, 0, 0, 0, 0, 0, 1, 2, 3, 4))
+  .map(([value, notation]) => notations[notation]?.(value) ?? '""');
+
+const chatFrame = (delta: string, more = '"finish_reason":null}],"usage":null'): string =>
+  `data: {"id":"c-1","choices":[{"index":0,"delta":{${delta}},${more}}`;
+
+/** The forms of text frames. Some say more than their text, so that they must be read in full. */
+const textForms: Readonly<Record<DialectName, readonly ((literal: string) => string)[]>> = {
+  chat: [
+    (said) => chatFrame(`"content":${said}`),
+    (said) => chatFrame(`"role":"assistant","content":${said},"refusal":null`),
+    (said) => chatFrame(`"content":${said}`, '"finish_reason":"stop"}]'),
+    (said) =>
+      chatFrame(
+        `"content":${said}`,
+        '"finish_reason":null}],"usage":{"prompt_tokens":9,"completion_tokens":3}',
+      ),
+    (said) => chatFrame(`"reasoning":"hm","content":${said}`),
+    (said) => chatFrame(`"refusal":${said},"content":null`),
+    (said) => chatFrame(`"reasoning":${said}`),
+    (said) => chatFrame(`"content":${said},"refusal":${said}`),
+    (said) => chatFrame(`"content":"x","content":${said}`),
+    (said) => `:${said}\n${chatFrame(`"content":"same"`)}`,
+  ],
+  responses: [
+    (said) =>
+      `event: response.output_text.delta\ndata: {"type":"response.output_text.delta","delta":${said}}`,
+  ],
+  anthropic: [
+    (said) =>
+      `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":${said}}}`,
+  ],
+  gemini: [
+    (said) => `data: {"candidates":[{"content":{"parts":[{"text":${said}}],"role":"model"},"index":0}]}`,
+    (said) => `data: {"candidates":[{"content":{"parts":[{"text":${said},"thought":true}]},"index":0}]}`,
+  ],
+};
+const [plainChatFrame = chatFrame] = textForms.chat;
+
+/** Frames between those of text, some of which end the answer, or break its protocol. */
+const others: Readonly<Record<DialectName, readonly string[]>> = {
+  chat: [
+    'data: {"id":"c-1","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}',
+    'data: {"id":"c-1","choices":[{"index":0,"delta":{"content":"x","reasoning":"thought"},"finish_reason":null}],"usage":null}',
+    'data: {"id":"c-1","choices":[{"index":0,"delta":{"reasoning":"thought"}}]}',
+    'data: {"id":"c-1","choices":[{"index":1,"delta":{"content":"other"},"finish_reason":null}],"usage":null}',
+    'data: {"id":"c-2","choices":[{"index":0,"delta":{"content":"of another id"},"finish_reason":null}],"usage":null}',
+    'data: {"id":"c-1","choices":[{"index":0,"delta":{"content":"last"},"finish_reason":"stop"}],"usage":null}',
+    'data: {"id":"c-1","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":9,"total_tokens":18}}',
+    'data: {"id":"c-1","choices":[{"index":0,"delta":{"tool_calls":[{"id":"t"}]}}]}',
+    'data: {"error":{"message":"no","code":"server_error"}}',
+    'data: [DONE]',
+  ],
+  responses: [
+    'event: response.output_text.done\ndata: {"type":"response.output_text.done","text":"other"}',
+    'event: response.completed\ndata: {"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":9,"output_tokens":9}}}',
+  ],
+  anthropic: [
+    'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}',
+    'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}',
+    'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}',
+    'event: message_stop\ndata: {"type":"message_stop"}',
+  ],
+  gemini: [
+    'data: {"candidates":[{"index":0,"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":9}}',
+  ],
+};
+const noise = [': ping', 'id: 7', 'data: not JSON', 'event: x', 'data: {"id"', 'data:\ndata: 7'];
+const separators = ['\n\n', '\n\n', '\n\n', '\n\n', '\n\n', '\n\n', '\r\n\r\n', '\r\r', '\n\n\n', '\n'];
+
+/** A stream of mostly equal frames of text, as bytes, some of them no UTF-8; and places to cut it at. */
+const stream = fc
+  .constantFrom<DialectName>('chat', 'chat', 'responses', 'anthropic', 'gemini')
+  .chain((dialect) => fc.constantFrom(...textForms[dialect].map((form) => ({ dialect, form }))))
+  .chain(({ dialect, form }) =>
+    fc.record({
+      dialect: fc.constant(dialect),
+      bytes: fc
+        .array(
+          fc.tuple(
+            fc.oneof(
+              { weight: 24, arbitrary: literal.map(form) },
+              { weight: 2, arbitrary: fc.constantFrom(...others[dialect]) },
+              { weight: 1, arbitrary: fc.constantFrom(...noise) },
+            ),
+            fc.oneof(
+              { weight: 12, arbitrary: fc.constant('\n\n') },
+              { weight: 1, arbitrary: fc.constantFrom(...separators) },
+            ),
+          ),
+          { maxLength: 60 },
+        )
+        .map((frames) => Buffer.from(frames.flat().join(''))),
+      broken: fc.option(fc.tuple(fc.nat(), fc.constantFrom(0xff, 0xc3, 0x80, 0x22, 0x0a)), { freq: 4 }),
+      places: fc.array(fc.nat(), { maxLength: 12 }),
+    }),
+  );
+
+function piecesOf(bytes: Buffer, places: readonly number[]): Buffer[] {
+  const cuts = [0, ...places.map((place) => place % (bytes.length + 1)), bytes.length].toSorted(
+    (a, b) => a - b,
+  );
+  return cuts.slice(1).map((end, index) => bytes.subarray(cuts[index], end));
+}
+
+describe('the fast road of a stream', () => {
+  test.each(['chat', 'responses'] as const)(
+    'gives %s clients the bytes of the complete road',
+    (clientProtocol) => {
+      fc.assert(
+        fc.property(stream, ({ dialect, bytes, broken, places }) => {
+          if (broken !== null && bytes.length > 0) bytes[broken[0] % bytes.length] = broken[1];
+          const read = (isFast: boolean) => {
+            const pieces = piecesOf(bytes, places);
+            const reader = streamReader(dialects[dialect], 'required', isFast);
+            const parts = [...pieces.map((piece) => reader.push(piece)), reader.end()];
+            const { violations, thoughts, implausible } = reader.answer;
+            return {
+              parts,
+              usage: reader.answer.knownUsage(),
+              violations: [...violations],
+              thoughts: thoughts.beginning,
+              implausible,
+              sent: rewriteBytes(dialects[dialect], clientProtocol, pieces, isFast),
+            };
+          };
+          expect(read(true)).toEqual(read(false));
+        }),
+        propertyRun(1_500),
+      );
+    },
+  );
+
+  test('parses no frame whose form it has learned, in however many reads they arrive', () => {
+    const bytes = Buffer.from(
+      Array.from({ length: 400 }, (_, n) => `${plainChatFrame(`"${n}\\n"`)}\n\n`).join(''),
+    );
+    const parse = vi.spyOn(JSON, 'parse');
+    for (const pieces of [
+      [bytes],
+      piecesOf(
+        bytes,
+        Array.from({ length: 9 }, (_, n) => n * 3_001),
+      ),
+    ]) {
+      parse.mockClear();
+      const reader = streamReader(dialects.chat, 'required', true);
+      const said = pieces.flatMap((piece) => reader.push(piece).deltas);
+      expect(said).toEqual(Array.from({ length: 400 }, (_, n) => `${n}\n`));
+      const parsedFrames = parse.mock.calls.filter(([json]) => json.startsWith('{'));
+      expect(parsedFrames.length).toBeLessThan(20);
+    }
+    parse.mockRestore();
+  });
+});
