@@ -50,38 +50,59 @@ export interface ConnectionOptions {
   readonly lookup?: LookupFunction;
 }
 
+/** The connections to one origin. */
+export interface Connections {
+  /** The kept ones. */
+  readonly pool: Pool;
+  /** Opens one for a single call. */
+  readonly openOnce: () => Client;
+}
+
 /**
  * Opens a pool of connections to one origin. HTTP/2 stays off: a paused reader must not stall other streams.
  * Certificates are verified, as is undici's default.
  */
-export function openConnections(origin: string, options: ConnectionOptions): Pool {
-  return new Pool(origin, {
-    clientTtl: options.maxConnectionAgeMs ?? defaultMaxAgeMs,
-    factory: (url) => new TrackedClient(url, options),
-  });
+export function openConnections(origin: string, options: ConnectionOptions): Connections {
+  const connect = createConnector(options);
+  return {
+    pool: new Pool(origin, {
+      clientTtl: options.maxConnectionAgeMs ?? defaultMaxAgeMs,
+      factory: (url) => new TrackedClient(url, connect),
+    }),
+    openOnce: () => new TrackedClient(new URL(origin), connect),
+  };
 }
 
-/** Opens a connection for a single call. */
-export function openConnection({ origin }: URL, options: ConnectionOptions): Client {
-  return new TrackedClient(new URL(origin), options);
-}
+type Connector = ReturnType<typeof buildConnector>;
 
-/** Opens sockets to upstreams: within a time, with verified certificates, and never to a refused address. */
+/**
+ * Opens sockets to upstreams: within a time, with verified certificates, and never to a refused address. One connector
+ * serves all connections to an upstream, because it has the TLS session that saves the next one the full handshake.
+ */
 export function createConnector({
   connectMs,
   allowLinkLocal,
   lookup = systemLookup,
-}: ConnectionOptions): ReturnType<typeof buildConnector> {
-  return buildConnector({ timeout: connectMs, lookup: allowLinkLocal ? lookup : refusingLookup(lookup) });
+}: ConnectionOptions): Connector {
+  const connect = buildConnector({
+    timeout: connectMs,
+    lookup: allowLinkLocal ? lookup : refusingLookup(lookup),
+  });
+  // undici refers to its sessions weakly: without another reference they are gone before they are used.
+  const kept: { session: unknown } = { session: null };
+  return (target, callback) =>
+    connect(target, (...opened) => {
+      opened[1]?.on('session', (session) => (kept.session = session));
+      callback(...opened);
+    });
 }
 
 /** A client with one connection at a time, which it hands to every call. */
 class TrackedClient extends Client {
   readonly #connection: UpstreamConnection;
 
-  constructor(origin: URL, options: ConnectionOptions) {
+  constructor(origin: URL, connect: Connector) {
     const connection = new UpstreamConnection();
-    const connect = createConnector(options);
     super(origin, {
       allowH2: false,
       headersTimeout: 0,

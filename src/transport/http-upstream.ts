@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamCall } from '../domain/ports/upstreams.ts';
 import type { Deadlines } from './body-queue.ts';
-import { openConnection, openConnections } from './connections.ts';
+import { openConnections } from './connections.ts';
 import type { ConnectionOptions } from './connections.ts';
 import { HttpCall } from './http-call.ts';
 import type { Upstream } from './upstreams.ts';
@@ -21,7 +21,7 @@ export interface HttpUpstreamOptions extends ConnectionOptions {
  */
 export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): Upstream {
   const { url, deadlines } = options;
-  const pool = openConnections(url.origin, options);
+  const { pool, openOnce } = openConnections(url.origin, options);
   const basePath = url.pathname.replace(/\/+$/, '');
   const headers = { 'accept-encoding': 'identity', 'user-agent': 'textgate' };
   return {
@@ -29,7 +29,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
       if (signal.aborted) return Promise.resolve({ kind: 'fault', fault: 'interrupted' });
       return new Promise((resolve) => {
         const exchange = new HttpCall(resolve, clock, deadlinesOf(call, deadlines), signal, call.onSent);
-        const once = call.fresh ? openConnection(url, options) : null;
+        const once = call.fresh ? openOnce() : null;
         (once ?? pool).dispatch(
           {
             method: call.method,

@@ -6,7 +6,9 @@ import type { Server } from 'node:https';
 import { makeTemporaryFolder } from './temporary-folder.ts';
 
 /** Starts an HTTPS server on loopback with a certificate that it has signed itself, for `localhost`. */
-export async function startTlsServer(handler: RequestListener): Promise<Server> {
+export async function startTlsServer(
+  handler: RequestListener,
+): Promise<Server & { readonly certificate: string }> {
   const folder = makeTemporaryFolder();
   const [keyFile, certificateFile] = [`${folder}/key.pem`, `${folder}/certificate.pem`];
   execFileSync(
@@ -19,7 +21,8 @@ export async function startTlsServer(handler: RequestListener): Promise<Server> 
     ]),
     { stdio: 'ignore' },
   );
-  const server = createServer({ key: readFileSync(keyFile), cert: readFileSync(certificateFile) }, handler);
+  const certificate = readFileSync(certificateFile, 'utf8');
+  const server = createServer({ key: readFileSync(keyFile), cert: certificate }, handler);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return server;
+  return Object.assign(server, { certificate });
 }

@@ -2,6 +2,10 @@ import { createServer } from 'node:http';
 import type { RequestListener, Server } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports/upstreams.ts';
@@ -10,6 +14,9 @@ import type { HttpUpstreamOptions } from '../../src/transport/http-upstream.ts';
 import type { Upstream } from '../../src/transport/upstreams.ts';
 import { eventually } from '../support/eventually.ts';
 import { startTlsServer } from '../support/tls-server.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 const open: (() => Promise<unknown> | void)[] = [];
 afterEach(async () => {
@@ -180,6 +187,26 @@ describe('a call', () => {
     );
     expect(await textOf(await call(connect(`http://127.0.0.1:${portOf(server)}/v1`)))).toBe('307 moved');
     expect(elsewhere).toEqual([]);
+  });
+
+  test('resumes the TLS session of the connection before it, also after garbage was collected', async () => {
+    const resumed: boolean[] = [];
+    const server = await startTlsServer(({ socket }, response) => {
+      resumed.push((socket as TLSSocket).isSessionReused());
+      response.end('ok');
+    });
+    open.push(() => void server.close());
+    const trusted = getCACertificates('default');
+    setDefaultCACertificates([...trusted, server.certificate]);
+    open.push(() => setDefaultCACertificates(trusted));
+    const upstream = connect(`https://localhost:${portOf(server)}/v1`, { maxConnectionAgeMs: 1 });
+    for (let time = 0; time < 3; time++) {
+      expect(await textOf(await call(upstream))).toBe('200 ok');
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      collectGarbage();
+    }
+    expect(await textOf(await call(upstream, true))).toBe('200 ok');
+    expect(resumed).toEqual([false, true, true, true]);
   });
 
   test('to a server with an untrusted certificate fails', async () => {
