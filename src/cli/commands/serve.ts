@@ -17,6 +17,7 @@ An option has precedence over the config file, and the file over the environment
   TEXTGATE_KEY, TEXTGATE_KEY_FILE  an API key for clients, or its file; default: one is generated
   TEXTGATE_LOG                     silent, warn, info (default) or debug
   TEXTGATE_LOG_FORMAT              json, or text: aligned lines, the default on a terminal
+  TEXTGATE_FAST_ROAD               off has every frame of a stream parsed, to find a fault
 `;
 
 /** Adds `textgate serve`. */

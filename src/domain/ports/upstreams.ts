@@ -37,7 +37,7 @@ export type BodyPiece = Uint8Array | null | UpstreamFault;
 /** Takes a piece, and returns whether to go on. Must not throw. */
 export type TakePiece = (piece: BodyPiece) => boolean;
 
-/** An upstream's answer: its head, and a body that is pulled, so that a slow client slows the upstream down. */
+/** An upstream's answer: its head, and a body that is taken, so that a slow client slows the upstream down. */
 export interface UpstreamAnswer {
   readonly kind: 'answer';
   readonly status: number;

@@ -3,7 +3,7 @@ import type { AnswerPart, FinishReasonRule } from '../text.ts';
 import { Answer } from './answer.ts';
 import type { Dialect, Frame, UpstreamReader } from './dialect.ts';
 import { invalidAnswer } from './failures.ts';
-import { StreamReader } from './read-stream.ts';
+import { StreamReader } from './stream/stream-reader.ts';
 import type { Sanitise } from './words/sanitise.ts';
 
 /** The largest whole answer that is read, in bytes. */

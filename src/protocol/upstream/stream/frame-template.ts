@@ -1,5 +1,5 @@
-import { parseJson } from '../../shared/parse-json.ts';
-import { maxEventChars } from '../sse.ts';
+import { parseJson } from '../../../shared/parse-json.ts';
+import { maxEventChars } from '../../sse.ts';
 
 const quote = 0x22;
 const backslash = 0x5c;

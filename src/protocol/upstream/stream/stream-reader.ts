@@ -1,13 +1,13 @@
-import { isPlainObject, parseJson } from '../../shared/parse-json.ts';
-import { Utf8Decoder } from '../../shared/utf8-decoder.ts';
-import { createSseParser } from '../sse.ts';
-import type { SseEvent } from '../sse.ts';
-import type { AnswerPart } from '../text.ts';
-import type { Answer } from './answer.ts';
-import type { Dialect, FrameReader, UpstreamReader } from './dialect.ts';
-import { invalidAnswer } from './failures.ts';
+import { isPlainObject, parseJson } from '../../../shared/parse-json.ts';
+import { Utf8Decoder } from '../../../shared/utf8-decoder.ts';
+import { createSseParser } from '../../sse.ts';
+import type { SseEvent } from '../../sse.ts';
+import type { AnswerPart } from '../../text.ts';
+import type { Answer } from '../answer.ts';
+import type { Dialect, FrameReader, UpstreamReader } from '../dialect.ts';
+import { invalidAnswer } from '../failures.ts';
 import type { FrameTemplate } from './frame-template.ts';
-import { TemplateLearner } from './learn-template.ts';
+import { TemplateLearner } from './template-learner.ts';
 
 /** How most servers end an event. Streams with other line ends are read in full. */
 const frameEnd = '\n\n';

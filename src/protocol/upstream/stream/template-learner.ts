@@ -1,4 +1,4 @@
-import type { Answer } from './answer.ts';
+import type { Answer } from '../answer.ts';
 import { FrameTemplate } from './frame-template.ts';
 
 /** How many frames of text are read in full before their form is learned: short answers are not worth it. */
