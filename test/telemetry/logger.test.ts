@@ -92,7 +92,7 @@ describe('the line of a request', () => {
           expect(line).toBe(expected.replace(/"time":\d+/, `"time":${String(time)}`));
         },
       ),
-      propertyRun(),
+      propertyRun(100),
     );
   });
 
