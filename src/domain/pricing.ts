@@ -51,10 +51,11 @@ export const noTokens: PaidTokens = {
 };
 
 /** The line of a price that applies to a request with `inputTokens`. */
-export function priceFor({ above, ...base }: ModelPrice, inputTokens: number): Price {
-  if (above === null || inputTokens <= above.inputTokens) return base;
-  const { inputTokens: _threshold, ...line } = above;
-  return line;
+export function priceFor(price: ModelPrice, inputTokens: number): Price {
+  const { above } = price;
+  const line = above !== null && inputTokens > above.inputTokens ? above : price;
+  const { input, cachedInput, cacheWrite, output, request } = line;
+  return { input, cachedInput, cacheWrite, output, request };
 }
 
 /** The cost of tokens in nano-USD, exact and rounded up once. Cached and written input are parts of the input. */
@@ -91,8 +92,9 @@ export function holdFor(
     ? mostTokensOf(turns) + hiddenPromptTokens
     : Math.ceil(bytesOf(turns) / bytesPerToken) + marksOf(turns);
   const tokens = { ...noTokens, inputTokens, outputTokens: maxOutputTokens ?? holdTokens };
-  const lines = [priceFor(price, 0), priceFor(price, inputTokens)];
-  return Math.max(...lines.map((line) => costOf(tokens, { ...line, input: dearestInput(line) })));
+  const line = priceFor(price, 0);
+  const lines = price.above === null ? [line] : [line, priceFor(price, inputTokens)];
+  return Math.max(...lines.map((each) => costOf(tokens, { ...each, input: dearestInput(each) })));
 }
 
 /** The most tokens that these turns can have: a token has at least one byte. */

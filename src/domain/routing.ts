@@ -50,6 +50,7 @@ export interface OfferedModel {
  * shuffled, each coming first in proportion to its weight. `random` returns numbers from 0 up to 1.
  */
 export function orderRoutes(routes: readonly Route[], random: () => number): readonly Route[] {
+  if (routes.length < 2) return routes;
   const ordered: Route[] = [];
   let equals: Route[] = [];
   for (const route of routes) {

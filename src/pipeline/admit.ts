@@ -1,6 +1,7 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { limitRefusal } from '../domain/limits.ts';
+import type { LimitDecision, Limits } from '../domain/limits.ts';
 import { authenticate } from './authenticate.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
@@ -19,15 +20,10 @@ export async function admit(
   const { clock, inFlight, limiter } = ports;
   if (!inFlight.accepting) return draining();
   const limits = { ...ports.defaultLimits, ...key.limits };
-  const mayWait = limits.queueWaitMs > 0;
-  const { signal } = interruption;
   const askedMs = clock.monotonicMs();
-  const decision = await limiter.acquire(
-    key.id,
-    requestId,
-    limits,
-    mayWait ? AbortSignal.any([signal, inFlight.draining]) : signal,
-  );
+  const atOnce = await limiter.acquire(key.id, requestId, { ...limits, queueWaitMs: 0 }, interruption.signal);
+  const waits = atOnce.verdict === 'concurrency' && limits.queueWaitMs > 0;
+  const decision = waits ? await waitForSlot(key.id, limits, exchange, ports) : atOnce;
   const admittedMs = clock.monotonicMs();
   const admission = { limits, decision, admittedMs, slotWaitMs: admittedMs - askedMs };
   const stop = (refusal: Refusal): Limited => ({ stage: 'limited', key, admission, refusal });
@@ -35,11 +31,22 @@ export async function admit(
   const limited = limitRefusal(decision, limits);
   if (limited !== null) return stop(limited);
   const admitted: Admitted = { stage: 'admitted', key, admission };
-  if (!mayWait) return admitted;
+  if (!waits) return admitted;
   // It has its slot, which is shown, and stays true if the look-up throws.
   exchange.stage = admitted;
   const found = await authenticate(client, ports.keys);
   return isRefusal(found) ? stop(found) : { ...admitted, key: found };
+}
+
+/** Waits in line. The signal that also ends the wait of a drain is dear, and made for requests that wait alone. */
+function waitForSlot(
+  keyId: string,
+  limits: Limits,
+  { requestId, interruption }: Exchange,
+  { inFlight, limiter }: Ports,
+): Promise<LimitDecision> {
+  const signal = AbortSignal.any([interruption.signal, inFlight.draining]);
+  return limiter.acquire(keyId, requestId, limits, signal);
 }
 
 function draining(): Refusal {

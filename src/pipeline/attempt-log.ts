@@ -56,10 +56,15 @@ export class AttemptLog {
 
   /** The attempts for the consumption record. */
   recorded(): readonly Attempt[] {
-    return this.#attempts.map(({ violations: _violations, startedMs, durationMs, ...attempt }) => ({
-      ...attempt,
-      startedMs: startedMs === null ? null : Math.round(startedMs),
-      durationMs: Math.round(durationMs),
+    return this.#attempts.map((attempt) => ({
+      upstream: attempt.upstream,
+      model: attempt.model,
+      result: attempt.result,
+      startedMs: attempt.startedMs === null ? null : Math.round(attempt.startedMs),
+      durationMs: Math.round(attempt.durationMs),
+      usage: attempt.usage,
+      cause: attempt.cause,
+      upstreamError: attempt.upstreamError,
     }));
   }
 

@@ -1,7 +1,6 @@
 import { escapeControlCharacters } from '../shared/control-characters.ts';
 import { holdsSecret } from '../protocol/upstream/words/sanitise.ts';
 import { isShownName } from '../protocol/upstream/words/secret-shapes.ts';
-import type { TextRequest } from '../protocol/text.ts';
 import type { RequestKind } from '../domain/consumption.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { RunningRequest } from '../domain/ports/running-requests.ts';
@@ -51,23 +50,38 @@ const maxShownModelChars = 128;
 const maxSearchedModelChars = 4_096;
 
 /**
- * The model's name as the client wrote it, so that a misspelt one can be found; `null` if it was not read. It may be
- * anything, even a key or a part of one: `authorization` is the client's own header, and no other key can be compared.
+ * The model's name as the client wrote it, so that a misspelt one can be found; `null` if it was not read. A name that is
+ * on offer is not searched for keys: it is in the config or in an upstream's list, and the search is dear.
  */
 export function requestedModelOf(stage: Stage, authorization: string | undefined): string | null {
-  const request = requestOf(stage);
-  if (request === null) return null;
-  const name = request.model.slice(0, maxSearchedModelChars).toWellFormed();
-  const credential = readBearer(authorization) ?? '';
-  const holdsCredential = credential !== '' && (name.includes(credential) || holdsSecret(name, credential));
-  if (holdsCredential || !isShownName(name)) return '[key]';
-  return escapeControlCharacters(name.slice(0, maxShownModelChars).toWellFormed());
+  switch (stage.stage) {
+    case 'asked':
+      return shownUnlessKey(stage.request.model, authorization);
+    case 'routed':
+    case 'dispatched':
+    case 'recorded':
+      return stage.work.kind === 'text' ? shownPart(stage.work.model.id) : null;
+    case 'arrived':
+    case 'identified':
+    case 'limited':
+    case 'admitted':
+      return null;
+  }
 }
 
-function requestOf(stage: Stage): TextRequest | null {
-  if (stage.stage === 'asked') return stage.request;
-  if (stage.stage !== 'routed' && stage.stage !== 'dispatched' && stage.stage !== 'recorded') return null;
-  return stage.work.kind === 'text' ? stage.work.request : null;
+/**
+ * A name that may be anything, even a key or a part of one: `authorization` is the client's own header, and no other key
+ * can be compared.
+ */
+function shownUnlessKey(model: string, authorization: string | undefined): string {
+  const name = model.slice(0, maxSearchedModelChars).toWellFormed();
+  const credential = readBearer(authorization) ?? '';
+  const holdsCredential = credential !== '' && (name.includes(credential) || holdsSecret(name, credential));
+  return holdsCredential || !isShownName(name) ? '[key]' : shownPart(name);
+}
+
+function shownPart(name: string): string {
+  return escapeControlCharacters(name.slice(0, maxShownModelChars).toWellFormed());
 }
 
 function workFacts({

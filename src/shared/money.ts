@@ -33,9 +33,15 @@ export function plainDecimal(text: string): string {
   return `${before === '' ? '0' : before}${after === '' ? '' : `.${after}`}`;
 }
 
+/** The decimals that an amount is written with at least. */
+const leastDecimals = 2;
+const zero = 0x30;
+
 /** Writes nano-USD as a decimal string of USD, with two to nine decimals: `5.00`, `-0.000000001`. */
 export function formatUsd(nanos: number): string {
   const digits = String(Math.abs(nanos)).padStart(decimals + 1, '0');
-  const fraction = digits.slice(-decimals).replace(/0{1,7}$/, '');
-  return `${nanos < 0 ? '-' : ''}${digits.slice(0, -decimals)}.${fraction}`;
+  const point = digits.length - decimals;
+  let end = digits.length;
+  while (end > point + leastDecimals && digits.charCodeAt(end - 1) === zero) end--;
+  return `${nanos < 0 ? '-' : ''}${digits.slice(0, point)}.${digits.slice(point, end)}`;
 }

@@ -1,6 +1,8 @@
-import { Counter, Gauge, Histogram } from 'prom-client';
+import { Counter, Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
-import { cacheChildren } from './label-cache.ts';
+import { Distribution, Level, Tally } from './cells.ts';
+import { registerDistributions, registerNumbers } from './register-series.ts';
+import { Series } from './series.ts';
 
 /** OpenTelemetry's bucket bounds for the GenAI histograms, in seconds and in tokens. */
 const durationBuckets = [
@@ -15,7 +17,7 @@ const tokenBuckets = [1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 
 /** Bucket bounds for the gateway's own latency, in seconds: it should be a few milliseconds. */
 const overheadBuckets = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 
-const genAiLabels = ['gen_ai_operation_name', 'gen_ai_request_model', 'gen_ai_provider_name'];
+const genAiLabels = ['gen_ai_operation_name', 'gen_ai_request_model', 'gen_ai_provider_name'] as const;
 
 /** Every metric of the service with its help text and its labels, whose values come from closed sets. */
 export type Instruments = ReturnType<typeof createInstruments>;
@@ -31,7 +33,13 @@ export function createInstruments(registry: Registry) {
 
 type Constructors = ReturnType<typeof constructorsFor>;
 
-/** Constructors of metrics. Those with labels yield a function from label values, in declared order, to their child. */
+/** One value for each of these labels, in their order. */
+type ValuesOf<Names extends readonly string[]> = { readonly [Index in keyof Names]: string };
+
+/**
+ * Constructors of metrics. Those with labels yield a function from label values, in declared order, to the cell that
+ * requests change: its figures are plain numbers, which the registry reads at a scrape.
+ */
 function constructorsFor(registry: Registry) {
   const registers = [registry];
   const counter = (name: string, help: string) => new Counter({ name, help, registers });
@@ -40,17 +48,25 @@ function constructorsFor(registry: Registry) {
   return {
     counter,
     gauge,
-    counterBy: (labelNames: string[], name: string, help: string) => {
-      const metric = new Counter({ name, help, labelNames, registers });
-      return cacheChildren((...values) => metric.labels(...values));
+    counterBy: <const Names extends readonly string[]>(labelNames: Names, name: string, help: string) => {
+      const series = new Series(labelNames, () => new Tally());
+      registerNumbers(registry, 'counter', { name, help }, series);
+      return (...values: ValuesOf<Names>) => series.at(values);
     },
-    gaugeBy: (labelNames: string[], name: string, help: string) => {
-      const metric = gauge(name, help, labelNames);
-      return cacheChildren((...values) => metric.labels(...values));
+    gaugeBy: <const Names extends readonly string[]>(labelNames: Names, name: string, help: string) => {
+      const series = new Series(labelNames, () => new Level());
+      registerNumbers(registry, 'gauge', { name, help }, series);
+      return (...values: ValuesOf<Names>) => series.at(values);
     },
-    histogramBy: (labelNames: string[], name: string, help: string, buckets: number[]) => {
-      const metric = new Histogram({ name, help, labelNames, buckets, registers });
-      return cacheChildren((...values) => metric.labels(...values));
+    histogramBy: <const Names extends readonly string[]>(
+      labelNames: Names,
+      name: string,
+      help: string,
+      bounds: readonly number[],
+    ) => {
+      const series = new Series(labelNames, () => new Distribution(bounds));
+      registerDistributions(registry, { name, help }, bounds, series);
+      return (...values: ValuesOf<Names>) => series.at(values);
     },
   };
 }

@@ -116,7 +116,8 @@ function sinkOf(stream: StandardStream): Sink {
   if (!(stream instanceof Socket)) return writeToFile(stream.fd);
   const target = stream.isTTY === true ? openTerminal(stream) : stream;
   guardErrors(target);
-  return (chunk, done) => void target.write(chunk, (error) => done(error ?? null));
+  // A pipe takes a line at once, with a call of the system: all further lines of this turn of the loop go out in one.
+  return (chunk, done) => void target.write(chunk, (error) => setImmediate(done, error ?? null));
 }
 
 /** Streams that have an error listener: all gateways of a process may share one stream. */

@@ -1,15 +1,13 @@
 import { styleText } from 'node:util';
 import { pino } from 'pino';
-import { formatUsd } from '../shared/money.ts';
-import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { LogFields, ReportFault, Telemetry } from '../domain/ports/telemetry.ts';
 import { describeCrash } from './describe-crash.ts';
-import { codeOf } from './error-code.ts';
 import { terminalLine } from './terminal-line.ts';
 import type { LineFields, Terminal } from './terminal-line.ts';
 import { openStandardStream } from './log-destination.ts';
 import { sumKeylessRefusals } from './keyless-refusals.ts';
+import { requestLine } from './request-line.ts';
 
 /** How long closing the log waits for lines to be written, in milliseconds. */
 const closeMs = 1_000;
@@ -56,10 +54,11 @@ export function createLog(level: LogLevel, clock: Clock, writer?: LineWriter, fo
   const logger = pino({ level, base: null }, destination);
   const keyless = sumKeylessRefusals(clock, (sum) => logger.info(sum, 'requests without a valid key'));
   const isDebugging = logger.isLevelEnabled('debug');
+  const hasRequests = logger.isLevelEnabled('info');
   return {
     exchangeEnded(summary) {
       if (!isDebugging && keyless.countIfKeyless(summary)) return;
-      logger.info(requestLine(summary), 'request');
+      if (hasRequests) destination.write(requestLine(summary, Date.now()));
       const { requestId } = summary;
       if (isDebugging)
         for (const attempt of summary.attempts) logger.debug({ requestId, ...attempt }, 'upstream attempt');
@@ -131,44 +130,4 @@ function openStandardOutput(format: LogFormat = process.stdout.isTTY ? 'text' : 
 function describerOf(format: LogFormat, terminal: Terminal): (line: string) => string {
   if (format === 'json') return (line) => line;
   return (line) => terminalLine(JSON.parse(line) as LineFields, terminal);
-}
-
-/** Every field is named here: a field added to the summary must not reach the log by itself. */
-function requestLine(summary: ExchangeSummary): object {
-  return {
-    requestId: summary.requestId,
-    keyId: summary.keyId,
-    keyName: summary.keyName,
-    protocol: summary.protocol,
-    mode: summary.mode,
-    model: summary.model,
-    requestedModel: summary.requestedModel,
-    upstream: summary.upstream,
-    outcome: summary.outcome,
-    status: summary.status,
-    code: codeOf(summary),
-    cause: summary.cause,
-    upstreamError: summary.upstreamError,
-    inputTokens: summary.usage?.inputTokens ?? null,
-    cachedInputTokens: summary.usage?.cachedInputTokens ?? null,
-    cacheWriteTokens: summary.usage?.cacheWriteTokens ?? null,
-    outputTokens: summary.usage?.outputTokens ?? null,
-    charge: formatUsd(summary.chargeNanos),
-    stripped: summary.stripped,
-    attempts: summary.attempts.map((made) => ({
-      ...made,
-      startedMs: rounded(made.startedMs),
-      durationMs: rounded(made.durationMs),
-    })),
-    queuedMs: rounded(summary.queuedMs),
-    firstTextMs: rounded(summary.firstTextMs),
-    handoverMs: rounded(summary.handoverMs),
-    totalMs: rounded(summary.totalMs),
-    ...(summary.traceId === null ? {} : { traceId: summary.traceId }),
-  };
-}
-
-/** Milliseconds to one decimal, to keep the line readable. */
-function rounded(milliseconds: number | null): number | null {
-  return milliseconds === null ? null : Math.round(milliseconds * 10) / 10;
 }

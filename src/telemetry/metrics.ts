@@ -37,6 +37,14 @@ const streamEndings: Readonly<Record<Outcome, string>> = {
   server_error: 'server_error',
 };
 
+/** The types of tokens, as labels and as fields of a usage. */
+const tokenTypes = [
+  ['input', 'inputTokens'],
+  ['cached_input', 'cachedInputTokens'],
+  ['cache_write', 'cacheWriteTokens'],
+  ['output', 'outputTokens'],
+] as const;
+
 /** What gauges are read from on every scrape. */
 interface MetricSources {
   /** The circuit state of every upstream; one that asked for a pause counts as open. */
@@ -150,20 +158,14 @@ function observeAnswer(
     instruments.firstToken(operation, model, upstream).observe(firstTextMs / 1_000);
   if (chargeNanos > 0) instruments.charged(model).inc(chargeNanos);
   if (usage === null) return;
-  const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
+  const { outputTokens } = usage;
   if (mode === 'stream' && firstTextMs !== null && outputTokens > 1)
     instruments
       .perToken(operation, model, upstream)
       .observe((totalMs - firstTextMs) / 1_000 / (outputTokens - 1));
-  const amounts = {
-    input: inputTokens,
-    cached_input: cachedInputTokens,
-    cache_write: cacheWriteTokens,
-    output: outputTokens,
-  };
-  for (const [type, amount] of Object.entries(amounts)) {
-    instruments.tokens(model, type).inc(amount);
-    instruments.tokenUsage(operation, model, upstream, type).observe(amount);
+  for (const [type, field] of tokenTypes) {
+    instruments.tokens(model, type).inc(usage[field]);
+    instruments.tokenUsage(operation, model, upstream, type).observe(usage[field]);
   }
 }
 

@@ -48,4 +48,13 @@ describe('the name of a requested model', () => {
   test('is hidden if it is the key of the request, however short that is', () => {
     expect(shownOf('abc', 'abc')).toBe('[key]');
   });
+
+  test.each(['sk-proj-abcdef123456', 'a-key-of-my-own'])(
+    'is shown if it is on offer, whatever it is: %s',
+    (id) => {
+      const work = { kind: 'text', request: { model: id }, model: { id } };
+      const stages = ['routed', 'dispatched', 'recorded'].map((stage) => ({ stage, work }) as Stage);
+      expect(stages.map((stage) => requestedModelOf(stage, 'Bearer a-key-of-my-own'))).toEqual([id, id, id]);
+    },
+  );
 });

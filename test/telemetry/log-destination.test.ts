@@ -78,6 +78,23 @@ describe('a log destination', () => {
     expect(await destination.flush(1)).toBe(false);
   });
 
+  test('writes all lines of one turn of the event loop to a pipe in two writes at most', async () => {
+    const written: string[] = [];
+    const write = (chunk: string, done: () => void): void => {
+      written.push(chunk);
+      process.nextTick(done);
+    };
+    const stream = Object.assign(new Socket(), { fd: 1, write });
+    const destination = openStandardStream(stream, () => '');
+    for (const line of ['a\n', 'b\n', 'c\n', 'd\n']) {
+      destination.write(line);
+      await new Promise<void>((resolve) => process.nextTick(resolve));
+    }
+    expect(await destination.flush(60_000)).toBe(true);
+    expect(written).toEqual(['a\n', 'b\nc\nd\n']);
+    stream.destroy();
+  });
+
   test('adds one error listener to a standard stream, however many destinations share it', () => {
     const stream = Object.assign(new Socket(), { fd: 1 });
     for (let count = 0; count < 20; count++) openStandardStream(stream, () => '');

@@ -2,12 +2,15 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
+import fc from 'fast-check';
+import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { createLog } from '../../src/telemetry/logger.ts';
 import type { LogLevel } from '../../src/telemetry/logger.ts';
 import { refuse } from '../../src/shared/errors.ts';
 import { summary } from '../support/exchange-summary.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { propertyRun } from '../support/property-run.ts';
 import { plainAttempt } from '../support/stored-rows.ts';
 
 const run = promisify(execFile);
@@ -63,6 +66,34 @@ describe('the line of a request', () => {
       totalMs: 3,
       traceId: 'a'.repeat(32),
     });
+  });
+
+  test('is written as pino would write its fields, byte for byte', () => {
+    let [line, expected] = ['', ''];
+    const log = createLog('info', createFakeClock(), { write: (text) => void (line = text) });
+    const reference = pino({ base: null }, { write: (text) => void (expected = text) });
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'binary' }),
+        fc.double(),
+        fc.option(fc.string()),
+        (name, number, traceId) => {
+          const upstreamError = { status: 400, code: name, message: '\u2028"\\ \ud800' };
+          log.exchangeEnded({
+            ...summary,
+            keyName: name,
+            totalMs: number,
+            traceId,
+            upstreamError,
+            attempts: [attempt],
+          });
+          const { level: _level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
+          reference.info(fields, String(msg));
+          expect(line).toBe(expected.replace(/"time":\d+/, `"time":${String(time)}`));
+        },
+      ),
+      propertyRun(100),
+    );
   });
 
   test('has no trace id when the request is not traced', () => {
