@@ -15,6 +15,12 @@ test.each([
   ['brackets in a string', `"${'['.repeat(100)}"`, false],
   ['brackets after an escaped quote', String.raw`"\"${'['.repeat(100)}"`, false],
   ['brackets after an escaped backslash', String.raw`"\\",${'['.repeat(100)}`, true],
+  ['brackets in a long string', `"${'['.repeat(1_000)}"`, false],
+  ['brackets after a long string', `"${'text '.repeat(100)}",${'['.repeat(100)}`, true],
+  ['brackets after a late escaped quote', String.raw`"${'text '.repeat(100)}\"${'['.repeat(100)}"`, false],
+  ['brackets after a run of escaped backslashes', `"${'\\\\'.repeat(50)}",${'['.repeat(100)}`, true],
+  ['brackets after a run that escapes a quote', `"${'\\\\'.repeat(50)}\\"${'['.repeat(100)}"`, false],
+  ['brackets in a long string without an end', `"${'text ['.repeat(100)}`, false],
   ['multi-byte text', `"ü🌍${'{'.repeat(100)}"`, false],
 ])('isTooDeep judges %s', (_name, text, tooDeep) => {
   expect(isTooDeep(bytes(text))).toBe(tooDeep);
@@ -44,6 +50,11 @@ test('isTooDeep agrees with a byte-by-byte reader for any bytes', () => {
     { weight: 8, arbitrary: fc.constantFrom('[', '{', '[{', '[[[[', '{"a":[', '["x",') },
     { weight: 2, arbitrary: fc.constantFrom(']', '}', '"[[["', '""', 'x', '\\') },
     { weight: 1, arbitrary: fc.oneof(fc.constantFrom('"', '\\"', '"\\'), fc.string()) },
+    // Longer than what is read byte by byte, so that the native search finds the quotes, escaped or not.
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom('text, '.repeat(9), '\\'.repeat(41), '\\'.repeat(42), '\\n'.repeat(20)),
+    },
   );
   const mixed = fc.array(piece, { minLength: 20, maxLength: 150, size: 'max' });
   const found = { true: 0, false: 0 };
