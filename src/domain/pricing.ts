@@ -51,10 +51,11 @@ export const noTokens: PaidTokens = {
 };
 
 /** The line of a price that applies to a request with `inputTokens`. */
-export function priceFor({ above, ...base }: ModelPrice, inputTokens: number): Price {
-  if (above === null || inputTokens <= above.inputTokens) return base;
-  const { inputTokens: _threshold, ...line } = above;
-  return line;
+export function priceFor(price: ModelPrice, inputTokens: number): Price {
+  const { above } = price;
+  const line = above === null || inputTokens <= above.inputTokens ? price : above;
+  const { input, cachedInput, cacheWrite, output, request } = line;
+  return { input, cachedInput, cacheWrite, output, request };
 }
 
 /** The cost of tokens in nano-USD, exact and rounded up once. Cached and written input are parts of the input. */
@@ -90,9 +91,16 @@ export function holdFor(
   const inputTokens = strict
     ? mostTokensOf(turns) + hiddenPromptTokens
     : Math.ceil(bytesOf(turns) / bytesPerToken) + marksOf(turns);
-  const tokens = { ...noTokens, inputTokens, outputTokens: maxOutputTokens ?? holdTokens };
-  const lines = [priceFor(price, 0), priceFor(price, inputTokens)];
-  return Math.max(...lines.map((line) => costOf(tokens, { ...line, input: dearestInput(line) })));
+  const outputTokens = maxOutputTokens ?? holdTokens;
+  const tokens = { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens };
+  const usual = costAtMost(tokens, priceFor(price, 0));
+  return price.above === null ? usual : Math.max(usual, costAtMost(tokens, priceFor(price, inputTokens)));
+}
+
+/** The cost of tokens if all of the input is of the dearest kind. */
+function costAtMost(tokens: PaidTokens, { input, cachedInput, cacheWrite, output, request }: Price): number {
+  const dearest = Math.max(input, cachedInput, cacheWrite);
+  return costOf(tokens, { input: dearest, cachedInput, cacheWrite, output, request });
 }
 
 /** The most tokens that these turns can have: a token has at least one byte. */
@@ -100,12 +108,10 @@ export function mostTokensOf(turns: TextRequest['turns']): number {
   return bytesOf(turns) + marksOf(turns);
 }
 
-function dearestInput({ input, cachedInput, cacheWrite }: Price): number {
-  return Math.max(input, cachedInput, cacheWrite);
-}
-
 function bytesOf(turns: TextRequest['turns']): number {
-  return turns.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+  let bytes = 0;
+  for (const { text } of turns) bytes += Buffer.byteLength(text);
+  return bytes;
 }
 
 /** The most tokens of the delimiters around the turns, and around the answer that follows them. */
