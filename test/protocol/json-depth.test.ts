@@ -74,3 +74,21 @@ test('isTooDeep agrees with a byte-by-byte reader for any bytes', () => {
   );
   expect(Math.min(found.true, found.false)).toBeGreaterThan(100);
 });
+
+test.each([
+  ['backslashes', `"${'\\\\'.repeat(1_000)}"`],
+  ['escaped quotes', `"${'\\"'.repeat(1_000)}"`],
+  ['empty strings', '""'.repeat(1_000)],
+  ['strings without an end', `${'text '.repeat(400)}"${'text '.repeat(400)}`],
+])('isTooDeep reads each byte a few times at most, in text of nothing but %s', (_name, text) => {
+  let reads = 0;
+  const counted = new Proxy(bytes(text), {
+    get(target, name) {
+      reads++;
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+  expect(isTooDeep(counted)).toBe(false);
+  expect(reads).toBeLessThan(4 * text.length);
+});
