@@ -53,7 +53,7 @@ export const noTokens: PaidTokens = {
 /** The line of a price that applies to a request with `inputTokens`. */
 export function priceFor(price: ModelPrice, inputTokens: number): Price {
   const { above } = price;
-  const line = above !== null && inputTokens > above.inputTokens ? above : price;
+  const line = above === null || inputTokens <= above.inputTokens ? price : above;
   const { input, cachedInput, cacheWrite, output, request } = line;
   return { input, cachedInput, cacheWrite, output, request };
 }
@@ -91,10 +91,16 @@ export function holdFor(
   const inputTokens = strict
     ? mostTokensOf(turns) + hiddenPromptTokens
     : Math.ceil(bytesOf(turns) / bytesPerToken) + marksOf(turns);
-  const tokens = { ...noTokens, inputTokens, outputTokens: maxOutputTokens ?? holdTokens };
-  const line = priceFor(price, 0);
-  const lines = price.above === null ? [line] : [line, priceFor(price, inputTokens)];
-  return Math.max(...lines.map((each) => costOf(tokens, { ...each, input: dearestInput(each) })));
+  const outputTokens = maxOutputTokens ?? holdTokens;
+  const tokens = { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens };
+  const usual = costAtMost(tokens, priceFor(price, 0));
+  return price.above === null ? usual : Math.max(usual, costAtMost(tokens, priceFor(price, inputTokens)));
+}
+
+/** The cost of tokens if all of the input is of the dearest kind. */
+function costAtMost(tokens: PaidTokens, { input, cachedInput, cacheWrite, output, request }: Price): number {
+  const dearest = Math.max(input, cachedInput, cacheWrite);
+  return costOf(tokens, { input: dearest, cachedInput, cacheWrite, output, request });
 }
 
 /** The most tokens that these turns can have: a token has at least one byte. */
@@ -102,12 +108,10 @@ export function mostTokensOf(turns: TextRequest['turns']): number {
   return bytesOf(turns) + marksOf(turns);
 }
 
-function dearestInput({ input, cachedInput, cacheWrite }: Price): number {
-  return Math.max(input, cachedInput, cacheWrite);
-}
-
 function bytesOf(turns: TextRequest['turns']): number {
-  return turns.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+  let bytes = 0;
+  for (const { text } of turns) bytes += Buffer.byteLength(text);
+  return bytes;
 }
 
 /** The most tokens of the delimiters around the turns, and around the answer that follows them. */

@@ -8,19 +8,46 @@ const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
+/** How many bytes of a string are read one by one before the native search takes over, which costs more to begin. */
+const nearBytes = 16;
+
 /** Whether JSON text is nested deeper than `maxJsonDepth`; scans its bytes without parsing them. */
 export function isTooDeep(bytes: Uint8Array): boolean {
   const { length } = bytes;
   let depth = 0;
   for (let index = 0; index < length; index++) {
     const byte = bytes[index];
-    if (byte === quote) {
-      // Most of a body is text: this inner loop passes over it with two comparisons a byte.
-      for (index++; index < length && bytes[index] !== quote; index++)
-        if (bytes[index] === backslash) index++;
-    } else if (byte === openBrace || byte === openBracket) {
+    if (byte === quote) index = endOfString(bytes, index + 1);
+    else if (byte === openBrace || byte === openBracket) {
       if (++depth > maxJsonDepth) return true;
     } else if (byte === closeBrace || byte === closeBracket) depth--;
   }
   return false;
+}
+
+/** The index of the quote that ends a string, whose text begins at `start`; or the end of the bytes. */
+function endOfString(bytes: Uint8Array, start: number): number {
+  const { length } = bytes;
+  for (let index = start; ;) {
+    const near = Math.min(length, index + nearBytes);
+    for (; index < near; index++) {
+      const byte = bytes[index];
+      if (byte === quote) return index;
+      if (byte === backslash) index++;
+    }
+    const end = index < length ? bytes.indexOf(quote, index) : -1;
+    if (end === -1) return length;
+    if (!isEscaped(bytes, end, index)) return end;
+    index = end + 1;
+  }
+}
+
+/**
+ * Whether a byte of a string is escaped: an odd number of backslashes is before it. `start` is not escaped, and bounds the
+ * search: without it, text of nothing but backslashes would be counted again and again.
+ */
+function isEscaped(bytes: Uint8Array, index: number, start: number): boolean {
+  let first = index;
+  while (first > start && bytes[first - 1] === backslash) first--;
+  return (index - first) % 2 === 1;
 }

@@ -12,13 +12,14 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 export function parseBody(bytes: Uint8Array): Readonly<Record<string, unknown>> | Refusal {
   if (isTooDeep(bytes))
     return refuse('invalid_json', `The request body is nested deeper than ${maxJsonDepth} levels.`);
-  const text = isUtf16(bytes) ? null : decode(bytes);
-  if (text === null) return notUtf8(bytes);
-  if (text.trim() === '')
-    return refuse('invalid_json', 'The request body is empty. Send a JSON object with a model and its text.');
-  const body = parseJson(text);
-  if (body === undefined) return notJson(text);
+  const text = decode(bytes);
+  const body = text === null ? undefined : parseJson(text);
   if (isPlainObject(body)) return body;
+  return body === undefined ? notJson(bytes, text) : notAnObject(body);
+}
+
+/** The refusal of a JSON value that is no object. */
+function notAnObject(body: unknown): Refusal {
   const isTwice = typeof body === 'string' && isPlainObject(parseJson(body));
   const advice = isTwice ? ' It was encoded as JSON twice.' : '';
   return refuse(
@@ -27,7 +28,12 @@ export function parseBody(bytes: Uint8Array): Readonly<Record<string, unknown>> 
   );
 }
 
-function notJson(text: string): Refusal {
+/** The refusal of bytes that are no JSON; `text` is `null` if they are no UTF-8, either. */
+function notJson(bytes: Uint8Array, text: string | null): Refusal {
+  // ASCII in UTF-16 is UTF-8, too, with zero bytes in between.
+  if (text === null || isUtf16(bytes)) return notUtf8(bytes);
+  if (text.trim() === '')
+    return refuse('invalid_json', 'The request body is empty. Send a JSON object with a model and its text.');
   const fault = findJsonFault(text);
   const place = fault === null ? '' : ` Line ${fault.line}, column ${fault.column}: ${fault.what}.`;
   return refuse('invalid_json', `The request body is not valid JSON.${place}`);

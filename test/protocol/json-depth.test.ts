@@ -15,6 +15,12 @@ test.each([
   ['brackets in a string', `"${'['.repeat(100)}"`, false],
   ['brackets after an escaped quote', String.raw`"\"${'['.repeat(100)}"`, false],
   ['brackets after an escaped backslash', String.raw`"\\",${'['.repeat(100)}`, true],
+  ['brackets in a long string', `"${'['.repeat(1_000)}"`, false],
+  ['brackets after a long string', `"${'text '.repeat(100)}",${'['.repeat(100)}`, true],
+  ['brackets after a late escaped quote', String.raw`"${'text '.repeat(100)}\"${'['.repeat(100)}"`, false],
+  ['brackets after a run of escaped backslashes', `"${'\\\\'.repeat(50)}",${'['.repeat(100)}`, true],
+  ['brackets after a run that escapes a quote', `"${'\\\\'.repeat(50)}\\"${'['.repeat(100)}"`, false],
+  ['brackets in a long string without an end', `"${'text ['.repeat(100)}`, false],
   ['multi-byte text', `"ü🌍${'{'.repeat(100)}"`, false],
 ])('isTooDeep judges %s', (_name, text, tooDeep) => {
   expect(isTooDeep(bytes(text))).toBe(tooDeep);
@@ -44,6 +50,11 @@ test('isTooDeep agrees with a byte-by-byte reader for any bytes', () => {
     { weight: 8, arbitrary: fc.constantFrom('[', '{', '[{', '[[[[', '{"a":[', '["x",') },
     { weight: 2, arbitrary: fc.constantFrom(']', '}', '"[[["', '""', 'x', '\\') },
     { weight: 1, arbitrary: fc.oneof(fc.constantFrom('"', '\\"', '"\\'), fc.string()) },
+    // Longer than what is read byte by byte, so that the native search finds the quotes, escaped or not.
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom('text, '.repeat(9), '\\'.repeat(41), '\\'.repeat(42), '\\n'.repeat(20)),
+    },
   );
   const mixed = fc.array(piece, { minLength: 20, maxLength: 150, size: 'max' });
   const found = { true: 0, false: 0 };
@@ -62,4 +73,22 @@ test('isTooDeep agrees with a byte-by-byte reader for any bytes', () => {
     propertyRun(2_000),
   );
   expect(Math.min(found.true, found.false)).toBeGreaterThan(100);
+});
+
+test.each([
+  ['backslashes', `"${'\\\\'.repeat(1_000)}"`],
+  ['escaped quotes', `"${'\\"'.repeat(1_000)}"`],
+  ['empty strings', '""'.repeat(1_000)],
+  ['strings without an end', `${'text '.repeat(400)}"${'text '.repeat(400)}`],
+])('isTooDeep reads each byte a few times at most, in text of nothing but %s', (_name, text) => {
+  let reads = 0;
+  const counted = new Proxy(bytes(text), {
+    get(target, name) {
+      reads++;
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+  expect(isTooDeep(counted)).toBe(false);
+  expect(reads).toBeLessThan(4 * text.length);
 });

@@ -5,25 +5,30 @@ import type { Compatibility } from '../contract/compatibility.ts';
 import { readContent, readRole } from '../contract/content.ts';
 import type { PartKind } from '../contract/content.ts';
 import { chatParts } from '../contract/message-fields.ts';
-import { nested, nestedByType, readFields } from '../contract/read-fields.ts';
-import type { FieldReader, ReadContext } from '../contract/read-fields.ts';
+import { nested, nestedByType, objectReader } from '../contract/read-fields.ts';
+import type { ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
 import { StrippedNames } from '../contract/stripped-names.ts';
 import { emptyArray, invalidType, missingParameter, tooManyItems } from '../contract/value-type.ts';
 import type { TextRequest, TextTurn } from '../text.ts';
 
-const readers: Readonly<Record<string, FieldReader>> = {
+const readBody = objectReader(registry.chat, {
   messages: readMessages,
   stream_options: nested(registry.streamOptions),
   response_format: nestedByType(registry.responseFormat),
+});
+
+const parts: PartKind = {
+  named: "'text'",
+  types: chatParts,
+  prefix: registry.contentPart.prefix,
+  readFields: objectReader(registry.contentPart),
 };
 
-const parts: PartKind = { named: "'text'", types: chatParts, fields: registry.contentPart };
-
-const messageReaders: Readonly<Record<string, FieldReader>> = {
+const readMessageFields = objectReader(registry.message, {
   role: readRole,
   content: (content, path, context) => readContent(content, path, parts, context),
-};
+});
 
 /** Reads a parsed Chat Completions body into the neutral request, or returns the refusal for its first fault. */
 export function readChatRequest(
@@ -31,7 +36,7 @@ export function readChatRequest(
   compatibility: Compatibility,
 ): TextRequest | Refusal {
   const context: ReadContext = { compatibility, stripped: new StrippedNames() };
-  const values = readFields(registry.chat, body, '', readers, context);
+  const values = readBody(body, '', context);
   if (isRefusal(values)) return values;
   const stream = values['stream'] === true;
   const options = values['stream_options'] as { include_usage?: boolean } | undefined;
@@ -71,7 +76,7 @@ function readMessages(messages: unknown, path: string, context: ReadContext): re
 /** An assistant message that was a refusal has its text in `refusal`, and no content. */
 function readMessage(message: unknown, path: string, context: ReadContext): TextTurn | Refusal {
   if (!isPlainObject(message)) return invalidType(path, 'an object', message);
-  const values = readFields(registry.message, message, `${path}.`, messageReaders, context);
+  const values = readMessageFields(message, `${path}.`, context);
   if (isRefusal(values)) return values;
   const role = values['role'] as TextTurn['role'];
   const words = role === 'assistant' && values['refusal'] !== '' ? values['refusal'] : undefined;

@@ -28,7 +28,8 @@ export function createChatResultWriter(identity: AnswerIdentity): AnswerWriter {
             finish_reason: reason,
           },
         ],
-        ...(usage === null ? {} : { usage: chatUsage(usage) }),
+        // Left out of the JSON if it is unknown.
+        usage: usage === null ? undefined : chatUsage(usage),
         system_fingerprint: null,
       }),
     fail: () => '',

@@ -3,8 +3,7 @@ import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Role } from '../text.ts';
 import type { PartPolicy } from './message-fields.ts';
-import { readFields } from './read-fields.ts';
-import type { FieldSet, ReadContext } from './read-fields.ts';
+import type { ObjectReader, ReadContext } from './read-fields.ts';
 import { emptyArray, invalidType, invalidValue, missingParameter, tooManyItems } from './value-type.ts';
 
 /** The accepted roles, and the neutral role that each one maps to. */
@@ -15,12 +14,14 @@ const roles: ReadonlyMap<unknown, Role> = new Map([
   ['assistant', 'assistant'],
 ]);
 
-/** The content parts of one kind of message: how each type is read, and the fields that a part may have. */
+/** The content parts of one kind of message: how each type is read, and how its fields are. */
 export interface PartKind {
   /** The usual types of parts with text, for error messages. */
   readonly named: string;
   readonly types: Readonly<Record<string, PartPolicy>>;
-  readonly fields: FieldSet;
+  /** The prefix of the fields' names in the registry. */
+  readonly prefix: string;
+  readonly readFields: ObjectReader;
 }
 
 /** Reads a message's role. Tool roles are refused by name: tools are not part of the service. */
@@ -61,7 +62,7 @@ export function unsupportedValue(path: string, advice: string): Refusal {
 function readPart(
   part: unknown,
   path: string,
-  { types, fields, named }: PartKind,
+  { types, prefix, readFields, named }: PartKind,
   context: ReadContext,
 ): string | Refusal {
   if (!isPlainObject(part)) return invalidType(path, 'an object', part);
@@ -72,10 +73,10 @@ function readPart(
   if (policy === undefined)
     return unsupportedValue(`${path}.type`, `Only text is available, in parts of the type ${named}.`);
   if (policy === 'drop') {
-    context.stripped.add(fields.prefix + type);
+    context.stripped.add(prefix + type);
     return '';
   }
-  const values = readFields(fields, part, `${path}.`, {}, context);
+  const values = readFields(part, `${path}.`, context);
   if (isRefusal(values)) return values;
   const text = part[policy.textKey];
   if (text === undefined) return missingParameter(`${path}.${policy.textKey}`);

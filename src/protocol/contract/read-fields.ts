@@ -17,9 +17,6 @@ export interface FieldSet {
   /** The prefix of the fields' names in the registry, such as `messages[].`. */
   readonly prefix: string;
   readonly rules: readonly Rule[];
-  readonly byName: ReadonlyMap<string, Rule>;
-  /** The names that may be suggested for an unknown one. */
-  readonly suggested: readonly string[];
   /** Whether unknown fields follow the service's policy, or are always stripped. */
   readonly unknown: 'policy' | 'strip';
 }
@@ -30,66 +27,89 @@ export type FieldReader = (value: unknown, path: string, context: ReadContext) =
 /** The values of forwarded and echoed fields, by name, without the nulls. */
 export type FieldValues = Readonly<Record<string, unknown>>;
 
-/** Creates a field set, with its rules indexed by name. */
-export function createFieldSet(
-  prefix: string,
-  rules: readonly Rule[],
-  unknown: FieldSet['unknown'],
-): FieldSet {
-  const suggested = rules.filter(isSuggested).map(({ name }) => name);
-  return { prefix, rules, unknown, byName: new Map(rules.map((rule) => [rule.name, rule])), suggested };
+/** Reads an object of one kind. `path` is the prefix of its fields' paths, empty for the body. */
+export type ObjectReader = (body: JsonObject, path: string, context: ReadContext) => FieldValues | Refusal;
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+/** A rule, and all that does not depend on a value. */
+interface Field {
+  readonly rule: Rule;
+  readonly isRequired: boolean;
+  readonly read: FieldReader | null;
+  readonly isKept: boolean;
+  /** The name under which the field is reported as stripped; `null` for one that is used. */
+  readonly strippedAs: string | null;
+}
+
+/**
+ * Makes the reader of objects with these fields: it checks an object against its rules, and converts the values of fields
+ * that have a reader. Fields are checked in document order, each with its nested fields before the next, so the first fault
+ * in the document is the one reported; missing fields are reported last. `null` in an optional field means that the field
+ * is absent.
+ */
+export function objectReader(
+  set: FieldSet,
+  readers: Readonly<Record<string, FieldReader>> = {},
+): ObjectReader {
+  const fields = new Map(set.rules.map((rule) => [rule.name, fieldOf(rule, set.prefix, readers)]));
+  const required = set.rules.filter(isRequired).map(({ name }) => name);
+  const suggested = set.rules.filter(isSuggested).map(({ name }) => name);
+  return (body, path, context) => {
+    const names = Object.keys(body);
+    const excess = tooManyFields(path, names.length);
+    if (excess !== null) return excess;
+    // Only names of the contract are written into it, none of which every object has.
+    const values: Record<string, unknown> = {};
+    for (const name of names) {
+      const field = fields.get(name);
+      if (field === undefined) {
+        const fault = unknownFault(name, path, { set, suggested }, context);
+        if (fault !== null) return fault;
+        continue;
+      }
+      const value = body[name];
+      if (value === undefined || (value === null && !field.isRequired)) continue;
+      const read = readField(field, value, path + name, context);
+      if (isRefusal(read)) return read;
+      if (field.isKept) values[name] = read;
+      if (field.strippedAs !== null) context.stripped.add(field.strippedAs);
+    }
+    for (const name of required) if (values[name] === undefined) return missingParameter(path + name);
+    return values;
+  };
+}
+
+function fieldOf(rule: Rule, prefix: string, readers: Readonly<Record<string, FieldReader>>): Field {
+  const { kind } = rule.policy;
+  return {
+    rule,
+    isRequired: isRequired(rule),
+    read: readers[rule.name] ?? null,
+    isKept: kind === 'forward' || kind === 'echo',
+    strippedAs: kind === 'forward' ? null : prefix + rule.name,
+  };
+}
+
+function readField({ rule, read }: Field, value: unknown, path: string, context: ReadContext): unknown {
+  const fault = rule.type.check(value, path) ?? policyFault(rule, value, path, context);
+  if (fault !== null) return fault;
+  return read === null ? value : (read(value, path, context) ?? value);
 }
 
 /** A reader for a field whose value is an object with fields of its own. */
-export function nested(set: FieldSet): FieldReader {
-  return (value, path, context) => readFields(set, value as JsonObject, `${path}.`, {}, context);
+export function nested(set: FieldSet, readers?: Readonly<Record<string, FieldReader>>): FieldReader {
+  const read = objectReader(set, readers);
+  return (value, path, context) => read(value as JsonObject, `${path}.`, context);
 }
 
 /** The same for an object with a `type`. It is read first, since a fault in it explains those of the other fields. */
 export function nestedByType(set: FieldSet): FieldReader {
+  const read = nested(set);
   return (value, path, context) => {
     const object = value as JsonObject;
-    return readFields(set, { type: object['type'], ...object }, `${path}.`, {}, context);
+    return read({ type: object['type'], ...object }, path, context);
   };
-}
-
-type JsonObject = Readonly<Record<string, unknown>>;
-
-/**
- * Checks an object against its rules. Fields are checked in document order, each with its nested fields before the
- * next, so the first fault in the document is the one reported; missing fields are reported last. `null` in an optional
- * field means that the field is absent.
- */
-export function readFields(
-  set: FieldSet,
-  body: Readonly<Record<string, unknown>>,
-  path: string,
-  readers: Readonly<Record<string, FieldReader>>,
-  context: ReadContext,
-): FieldValues | Refusal {
-  const names = Object.keys(body);
-  const excess = tooManyFields(path, names.length);
-  if (excess !== null) return excess;
-  const values = Object.create(null) as Record<string, unknown>;
-  for (const name of names) {
-    const rule = set.byName.get(name);
-    if (rule === undefined) {
-      const fault = unknownFault(name, path, set, context);
-      if (fault !== null) return fault;
-      continue;
-    }
-    const value = body[name];
-    if (value === undefined || (value === null && !isRequired(rule))) continue;
-    const fieldPath = `${path}${name}`;
-    const fault = rule.type.check(value, fieldPath) ?? policyFault(rule, value, fieldPath, context);
-    if (fault !== null) return fault;
-    const read = readers[name]?.(value, fieldPath, context) ?? value;
-    if (isRefusal(read)) return read;
-    if (rule.policy.kind === 'forward' || rule.policy.kind === 'echo') values[name] = read;
-    if (rule.policy.kind !== 'forward') context.stripped.add(set.prefix + name);
-  }
-  const missing = set.rules.find((rule) => isRequired(rule) && values[rule.name] === undefined);
-  return missing === undefined ? values : missingParameter(`${path}${missing.name}`);
 }
 
 function isRequired({ policy }: Rule): boolean {
@@ -130,7 +150,7 @@ const minSuggestedChars = 4;
 function unknownFault(
   name: string,
   path: string,
-  set: FieldSet,
+  { set, suggested }: { readonly set: FieldSet; readonly suggested: readonly string[] },
   { compatibility, stripped }: ReadContext,
 ): Refusal | null {
   if (set.unknown === 'strip' || compatibility.unknownFields === 'ignore') {
@@ -138,7 +158,7 @@ function unknownFault(
     return null;
   }
   const shown = path + shorten(name);
-  const meant = nearestName(shorten(name), set.suggested);
+  const meant = nearestName(shorten(name), suggested);
   const advice = meant === null ? 'Remove it from the request.' : `Did you mean '${path}${meant}'?`;
   return refuse('unknown_parameter', `Unknown parameter: '${shown}'. ${advice}`, { param: shown });
 }

@@ -6,25 +6,28 @@ import {
   inputPartFields,
   messageFields,
 } from './message-fields.ts';
-import { createFieldSet } from './read-fields.ts';
 import type { FieldSet } from './read-fields.ts';
 import { responsesParameters, responsesStreamOptionFields, textFields } from './responses-parameters.ts';
 import { formatFields } from './shared-parameters.ts';
 
 /** The whole contract: every kind of object in a request, with the fields that it may have. */
 export const registry = {
-  chat: createFieldSet('', chatParameters, 'policy'),
-  responses: createFieldSet('', responsesParameters, 'policy'),
-  streamOptions: createFieldSet('stream_options.', streamOptionFields, 'policy'),
-  responsesStreamOptions: createFieldSet('stream_options.', responsesStreamOptionFields, 'policy'),
-  responseFormat: createFieldSet('response_format.', formatFields, 'policy'),
-  text: createFieldSet('text.', textFields, 'policy'),
-  textFormat: createFieldSet('text.format.', formatFields, 'policy'),
+  chat: { prefix: '', rules: chatParameters, unknown: 'policy' },
+  responses: { prefix: '', rules: responsesParameters, unknown: 'policy' },
+  streamOptions: { prefix: 'stream_options.', rules: streamOptionFields, unknown: 'policy' },
+  responsesStreamOptions: {
+    prefix: 'stream_options.',
+    rules: responsesStreamOptionFields,
+    unknown: 'policy',
+  },
+  responseFormat: { prefix: 'response_format.', rules: formatFields, unknown: 'policy' },
+  text: { prefix: 'text.', rules: textFields, unknown: 'policy' },
+  textFormat: { prefix: 'text.format.', rules: formatFields, unknown: 'policy' },
   // Apps replay every field that they once received in a history, so none of these is refused for its name.
-  message: createFieldSet('messages[].', messageFields, 'strip'),
-  contentPart: createFieldSet('messages[].content[].', contentPartFields, 'strip'),
-  inputMessage: createFieldSet('input[].', inputMessageFields, 'strip'),
-  inputPart: createFieldSet('input[].content[].', inputPartFields, 'strip'),
+  message: { prefix: 'messages[].', rules: messageFields, unknown: 'strip' },
+  contentPart: { prefix: 'messages[].content[].', rules: contentPartFields, unknown: 'strip' },
+  inputMessage: { prefix: 'input[].', rules: inputMessageFields, unknown: 'strip' },
+  inputPart: { prefix: 'input[].content[].', rules: inputPartFields, unknown: 'strip' },
 } as const satisfies Readonly<Record<string, FieldSet>>;
 
 const names: ReadonlySet<string> = new Set([

@@ -11,23 +11,24 @@ const other = 'other';
  * have one name for the whole list, such as `messages[].name`, so a long history adds no more names than a short one.
  */
 export class StrippedNames {
-  readonly #names = new Set<string>();
+  /** Made for the first name: most requests have none. */
+  #names: Set<string> | null = null;
   #unlisted = 0;
 
   /** Adds the name of a field in the registry. */
   add(name: string): void {
-    this.#names.add(name);
+    (this.#names ??= new Set()).add(name);
   }
 
   /** Adds a name that the client made up. Their number is bounded: they stand in a header and in the log. */
   addUnlisted(prefix: string, name: string): void {
     const full = prefix + (ordinaryName.test(name) ? name : other);
-    if (this.#names.has(full)) return;
+    if (this.#names?.has(full) === true) return;
     const isKept = this.#unlisted++ < maxUnlisted;
-    this.#names.add(isKept ? full : other);
+    this.add(isKept ? full : other);
   }
 
   list(): readonly string[] {
-    return [...this.#names];
+    return this.#names === null ? [] : [...this.#names];
   }
 }

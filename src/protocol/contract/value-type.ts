@@ -12,12 +12,14 @@ type Check = (value: unknown, path: string) => Refusal | null;
 export interface ValueType {
   /** The type with its article, for error messages. */
   readonly expected: string;
+  /** Whether a value has the type at all; `check` also judges what is in it. */
+  readonly fits: (value: unknown) => boolean;
   readonly check: Check;
   readonly samples: readonly unknown[];
   readonly wrong?: unknown;
 }
 
-export const string = typed('a string', (value) => typeof value === 'string', ['text'], 7);
+export const string = typed('a string', isString, ['text'], 7);
 export const boolean = typed('a boolean', (value) => typeof value === 'boolean', [true, false], 'true');
 export const array = typed('an array', Array.isArray, [[{}]], {});
 export const object = typed('an object', isPlainObject, [{ some: 'thing' }], []);
@@ -29,17 +31,18 @@ export function arrayOf(items: string): ValueType {
 
 function typed(
   expected: string,
-  matches: (value: unknown) => boolean,
+  fits: (value: unknown) => boolean,
   samples: readonly unknown[],
   wrong: unknown,
 ): ValueType {
-  const check: Check = (value, path) => (matches(value) ? null : invalidType(path, expected, value));
-  return { expected, check, samples, wrong };
+  const check: Check = (value, path) => (fits(value) ? null : invalidType(path, expected, value));
+  return { expected, fits, check, samples, wrong };
 }
 
 /** For fields whose policy does not depend on their value. */
 export const anything: ValueType = {
   expected: 'any value',
+  fits: () => true,
   check: () => null,
   samples: [{ some: 'thing' }],
 };
@@ -47,6 +50,7 @@ export const anything: ValueType = {
 /** String values by string keys, at most 16 of them. */
 export const stringMap: ValueType = {
   expected: 'an object',
+  fits: isPlainObject,
   check(value, path) {
     if (!isPlainObject(value)) return invalidType(path, 'an object', value);
     const entries = Object.entries(value);
@@ -63,9 +67,9 @@ export const stringMap: ValueType = {
 export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): ValueType {
   return {
     expected: 'an integer',
+    fits: isInteger,
     check(value, path) {
-      if (typeof value !== 'number' || !Number.isInteger(value))
-        return invalidType(path, 'an integer', value);
+      if (!isInteger(value)) return invalidType(path, 'an integer', value);
       if (value < min) return outOfRange('integer_below_min_value', path, `>= ${min}`, value);
       return value > max ? outOfRange('integer_above_max_value', path, `<= ${max}`, value) : null;
     },
@@ -78,8 +82,9 @@ export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): Val
 export function number(min: number, max: number): ValueType {
   return {
     expected: 'a number',
+    fits: isNumber,
     check(value, path) {
-      if (typeof value !== 'number') return invalidType(path, 'a number', value);
+      if (!isNumber(value)) return invalidType(path, 'a number', value);
       if (value < min) return outOfRange('decimal_below_min_value', path, `>= ${min}`, value);
       return value > max ? outOfRange('decimal_above_max_value', path, `<= ${max}`, value) : null;
     },
@@ -92,8 +97,9 @@ export function number(min: number, max: number): ValueType {
 export function oneOf(...values: readonly [string, ...string[]]): ValueType {
   return {
     expected: 'a string',
+    fits: isString,
     check(value, path) {
-      if (typeof value !== 'string') return invalidType(path, 'a string', value);
+      if (!isString(value)) return invalidType(path, 'a string', value);
       return values.includes(value) ? null : invalidValue(path, value, values);
     },
     samples: values,
@@ -106,16 +112,26 @@ export function either(...types: readonly [ValueType, ...ValueType[]]): ValueTyp
   const expected = types.map((type) => type.expected).join(' or ');
   return {
     expected,
+    fits: (value) => types.some(({ fits }) => fits(value)),
     check(value, path) {
-      for (const { check } of types) {
-        const fault = check(value, path);
-        if (fault === null || fault.code !== 'invalid_type' || fault.param !== path) return fault;
-      }
+      for (const { fits, check } of types) if (fits(value)) return check(value, path);
       return invalidType(path, expected, value);
     },
     samples: types.flatMap(({ samples }) => samples),
     ...(types.some(({ wrong }) => wrong === undefined) ? {} : { wrong: 7 }),
   };
+}
+
+function isString(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number';
+}
+
+function isInteger(value: unknown): value is number {
+  return Number.isInteger(value);
 }
 
 /** The refusal for a value of the wrong type. */

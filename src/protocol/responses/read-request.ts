@@ -5,8 +5,8 @@ import type { Compatibility } from '../contract/compatibility.ts';
 import { readContent, readRole, unsupportedValue } from '../contract/content.ts';
 import type { PartKind } from '../contract/content.ts';
 import { droppedItems, responsesParts } from '../contract/message-fields.ts';
-import { nested, nestedByType, readFields } from '../contract/read-fields.ts';
-import type { FieldReader, FieldValues, ReadContext } from '../contract/read-fields.ts';
+import { nested, nestedByType, objectReader } from '../contract/read-fields.ts';
+import type { FieldValues, ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
 import { neutralInclude, refusedIncludes } from '../contract/responses-parameters.ts';
 import { noLogprobs } from '../contract/shared-parameters.ts';
@@ -14,26 +14,24 @@ import { StrippedNames } from '../contract/stripped-names.ts';
 import { invalidType, invalidValue, tooManyItems } from '../contract/value-type.ts';
 import type { ResponsesExtras, TextRequest, TextTurn } from '../text.ts';
 
-const readers: Readonly<Record<string, FieldReader>> = {
+const readBody = objectReader(registry.responses, {
   input: readInput,
   include: readInclude,
   stream_options: nested(registry.responsesStreamOptions),
-  text: (text, path, context) =>
-    readFields(registry.text, text as Record<string, unknown>, `${path}.`, textReaders, context),
-};
-
-const textReaders: Readonly<Record<string, FieldReader>> = { format: nestedByType(registry.textFormat) };
+  text: nested(registry.text, { format: nestedByType(registry.textFormat) }),
+});
 
 const parts: PartKind = {
   named: "'input_text' or 'output_text'",
   types: responsesParts,
-  fields: registry.inputPart,
+  prefix: registry.inputPart.prefix,
+  readFields: objectReader(registry.inputPart),
 };
 
-const messageReaders: Readonly<Record<string, FieldReader>> = {
+const readMessageFields = objectReader(registry.inputMessage, {
   role: readRole,
   content: (content, path, context) => readContent(content, path, parts, context),
-};
+});
 
 /** Reads a parsed Responses body into the neutral request, or returns the refusal for its first fault. */
 export function readResponsesRequest(
@@ -41,7 +39,7 @@ export function readResponsesRequest(
   compatibility: Compatibility,
 ): TextRequest | Refusal {
   const context: ReadContext = { compatibility, stripped: new StrippedNames() };
-  const values = readFields(registry.responses, body, '', readers, context);
+  const values = readBody(body, '', context);
   if (isRefusal(values)) return values;
   const history = values['input'] as readonly TextTurn[];
   const responses = readExtras(values, compatibility);
@@ -120,7 +118,7 @@ function readItem(item: unknown, path: string, context: ReadContext): TextTurn |
         ? 'A part with text belongs in the content of a message.'
         : "Only items of the type 'message' are available: tool calls and stored items are not.",
     );
-  const values = readFields(registry.inputMessage, item, `${path}.`, messageReaders, context);
+  const values = readMessageFields(item, `${path}.`, context);
   if (isRefusal(values)) return values;
   return { role: values['role'] as TextTurn['role'], text: values['content'] as string };
 }

@@ -5,20 +5,20 @@ import { splitConversation } from './conversation.ts';
 import type { SpokenTurn } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import type { UsageNames } from './token-counts.ts';
+import { usageNamesOf } from './token-counts.ts';
 
 /** The output cap of a request without one, in tokens: the protocol requires a cap, and every model takes this. */
 const defaultMaxTokens = 4_096;
 
 /** `input_tokens` excludes the tokens that were read from the prompt cache or written to it. */
-const usageNames: UsageNames = {
+const usageNames = usageNamesOf({
   input: ['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'],
   output: ['output_tokens'],
   total: 'total_tokens',
   cached: [['cache_read_input_tokens']],
   cacheWrite: [['cache_creation_input_tokens']],
   reasoning: [['output_tokens_details', 'thinking_tokens']],
-};
+});
 
 /** Blocks without text that need no reaction from a client: thoughts, and tools that the provider runs itself. */
 const silentBlocks =

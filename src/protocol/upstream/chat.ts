@@ -5,10 +5,10 @@ import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader, DialectQuirks } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
 import { readFinishReason } from './finish-reasons.ts';
-import type { UsageNames } from './token-counts.ts';
+import { usageNamesOf } from './token-counts.ts';
 
 /** DeepSeek, Moonshot, SGLang, Together and Databricks report details beside the totals, not in sub-objects. */
-const usageNames: UsageNames = {
+const usageNames = usageNamesOf({
   input: ['prompt_tokens'],
   output: ['completion_tokens'],
   total: 'total_tokens',
@@ -25,7 +25,7 @@ const usageNames: UsageNames = {
     ['cache_creation_input_tokens'],
   ],
   reasoning: [['completion_tokens_details', 'reasoning_tokens'], ['reasoning_tokens']],
-};
+});
 
 /** A stateless frame reader: `Answer` keeps all state. */
 const frameReader: FrameReader = { readsTextAlone: true, readEvent, readBody };

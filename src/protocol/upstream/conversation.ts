@@ -17,25 +17,20 @@ export interface Conversation {
 }
 
 /**
- * Splits a history for such a protocol. Blank turns are left out, since one of them makes the whole request invalid. A
+ * Splits a history for such a protocol: turns of one role that follow each other are joined. Blank turns are left out, since one of them makes the whole request invalid. A
  * system prompt without other turns becomes a user turn, since a request without turns is refused. The first and the
  * last role are not changed, because that would need invented text.
  */
 export function splitConversation(history: readonly TextTurn[]): Conversation {
-  const said = history.filter(({ text }) => text.trim() !== '');
-  const system = said.filter(({ role }) => role === 'system').map(({ text }) => text);
-  const spoken = said.filter((turn): turn is SpokenTurn => turn.role !== 'system');
-  if (spoken.length > 0) return { system: system.join(joint), turns: joinNeighbours(spoken) };
-  return { system: '', turns: system.length === 0 ? [] : [{ role: 'user', text: system.join(joint) }] };
-}
-
-/** Joins turns of one role that follow each other. */
-function joinNeighbours(turns: readonly SpokenTurn[]): readonly SpokenTurn[] {
-  const joined: { role: SpokenTurn['role']; texts: string[] }[] = [];
-  for (const { role, text } of turns) {
-    const last = joined.at(-1);
-    if (last?.role === role) last.texts.push(text);
-    else joined.push({ role, texts: [text] });
+  let system = '';
+  const turns: { role: SpokenTurn['role']; text: string }[] = [];
+  for (const { role, text } of history) {
+    if (text.trim() === '') continue;
+    const last = turns.at(-1);
+    if (role === 'system') system += system === '' ? text : joint + text;
+    else if (last?.role === role) last.text += joint + text;
+    else turns.push({ role, text });
   }
-  return joined.map(({ role, texts }) => ({ role, text: texts.join(joint) }));
+  if (turns.length > 0 || system === '') return { system, turns };
+  return { system: '', turns: [{ role: 'user', text: system }] };
 }

@@ -4,17 +4,17 @@ import type { Answer } from './answer.ts';
 import { splitConversation } from './conversation.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { invalidAnswer, toolCalled } from './failures.ts';
-import type { UsageNames } from './token-counts.ts';
+import { usageNamesOf } from './token-counts.ts';
 
 /** The candidates' count excludes thoughts, and the prompt's count excludes the results of the provider's own tools. */
-const usageNames: UsageNames = {
+const usageNames = usageNamesOf({
   input: ['promptTokenCount', 'toolUsePromptTokenCount'],
   output: ['candidatesTokenCount', 'thoughtsTokenCount'],
   total: 'totalTokenCount',
   cached: [['cachedContentTokenCount']],
   cacheWrite: [],
   reasoning: [['thoughtsTokenCount']],
-};
+});
 
 /** Fields of a part beside its content. A part that has only these is empty, which is allowed. */
 const annotations = new Set(['thought', 'thoughtSignature', 'partMetadata']);

@@ -46,14 +46,15 @@ export class ReportedUsage {
   /** Adds a report; returns whether it counts any output. */
   add(usage: unknown, names: UsageNames): boolean {
     if (!isPlainObject(usage)) return false;
-    const { input, output } = readCounts(usage, names);
+    const counts = readCounts(usage, names);
+    const { input, output } = counts;
     if (input !== null || output !== null) {
       this.#isWhole = (input ?? 0) > 0 && output !== null;
       // The total of an earlier, too large estimate would count the excess as output.
-      if (this.#isWhole) delete this.#named[names.total];
+      if (this.#isWhole) this.#named[names.total] = null;
     }
-    for (const name of namesIn(names)) if ((usage[name] ?? null) !== null) this.#named[name] = usage[name];
-    this.#counts = readCounts(this.#named, names);
+    for (const name of names.fields) if ((usage[name] ?? null) !== null) this.#named[name] = usage[name];
+    this.#counts = this.#counts === null ? counts : readCounts(this.#named, names);
     this.#mostInput = Math.max(this.#mostInput, this.#counts.input ?? 0);
     this.#mostOutput = Math.max(this.#mostOutput, this.#counts.output ?? 0);
     return (output ?? 0) > 0;
@@ -79,11 +80,6 @@ export class ReportedUsage {
       return { kind: 'implausible', why: `${outputTokens} output tokens for ${receivedBytes} bytes` };
     return { kind: 'plausible', usage: usageOf(this.#counts, input, outputTokens) };
   }
-}
-
-function namesIn({ input, output, total, cached, cacheWrite, reasoning }: UsageNames): readonly string[] {
-  const parts = [...cached, ...cacheWrite, ...reasoning].flatMap(([name = '']) => name);
-  return [...input, ...output, total, ...parts];
 }
 
 /** Parts are never larger than their whole. */

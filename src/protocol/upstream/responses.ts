@@ -5,19 +5,19 @@ import { bearer } from './dialect.ts';
 import type { Dialect, DialectRequest, Frame, FrameReader } from './dialect.ts';
 import { failure, invalidAnswer, toolCalled } from './failures.ts';
 import { readFinishReason } from './finish-reasons.ts';
-import type { UsageNames } from './token-counts.ts';
+import { usageNamesOf } from './token-counts.ts';
 
 /** OpenAI refuses a smaller output cap. A cap is a hint, so a smaller one is raised rather than refused. */
 const minOutputTokens = 16;
 
-const usageNames: UsageNames = {
+const usageNames = usageNamesOf({
   input: ['input_tokens'],
   output: ['output_tokens'],
   total: 'total_tokens',
   cached: [['input_tokens_details', 'cached_tokens']],
   cacheWrite: [['input_tokens_details', 'cache_write_tokens']],
   reasoning: [['output_tokens_details', 'reasoning_tokens']],
-};
+});
 
 /** Output items without text that need no reaction from a client: thoughts, and tools that the provider runs itself. */
 const silentItems = new Set([

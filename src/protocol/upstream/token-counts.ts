@@ -1,7 +1,7 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
 
 /** A dialect's names for the counts of a usage object. */
-export interface UsageNames {
+interface NamesOfCounts {
   /** The counts that add up to the whole input, and to the whole output. */
   readonly input: readonly string[];
   readonly output: readonly string[];
@@ -10,6 +10,18 @@ export interface UsageNames {
   readonly cached: readonly (readonly string[])[];
   readonly cacheWrite: readonly (readonly string[])[];
   readonly reasoning: readonly (readonly string[])[];
+}
+
+/** The same, and the names of all fields that hold them, each once. */
+export interface UsageNames extends NamesOfCounts {
+  readonly fields: readonly string[];
+}
+
+/** Completes a dialect's names, once for all its answers. */
+export function usageNamesOf(names: NamesOfCounts): UsageNames {
+  const { input, output, total, cached, cacheWrite, reasoning } = names;
+  const details = [...cached, ...cacheWrite, ...reasoning].flatMap(([field = '']) => field);
+  return { ...names, fields: [...new Set([...input, ...output, total, ...details])] };
 }
 
 /** The counts of a usage object, in tokens; `null` for a missing one. */
@@ -42,17 +54,27 @@ export function readCounts(usage: Record<string, unknown>, names: UsageNames): T
 
 /** The sum of the named counts; `null` if all are missing. */
 function sum(usage: Record<string, unknown>, names: readonly string[]): number | null {
-  const counts = names.map((name) => count(usage[name])).filter((value) => value !== null);
-  return counts.length === 0 ? null : counts.reduce((left, right) => left + right);
+  let total: number | null = null;
+  for (const name of names) {
+    const found = count(usage[name]);
+    if (found !== null) total = (total ?? 0) + found;
+  }
+  return total;
 }
 
 /** The first count found at one of these paths; 0 if there is none. */
 function firstCount(usage: unknown, ways: readonly (readonly string[])[]): number {
-  return ways.map((way) => count(valueAt(usage, way))).find((found) => found !== null) ?? 0;
+  for (const way of ways) {
+    const found = count(valueAt(usage, way));
+    if (found !== null) return found;
+  }
+  return 0;
 }
 
 function valueAt(usage: unknown, way: readonly string[]): unknown {
-  return way.reduce<unknown>((here, name) => (isPlainObject(here) ? here[name] : undefined), usage);
+  let here = usage;
+  for (const name of way) here = isPlainObject(here) ? here[name] : undefined;
+  return here;
 }
 
 /** A token count; `null` for strings, fractions, negative numbers and integers beyond exact representation. */

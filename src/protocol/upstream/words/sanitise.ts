@@ -49,11 +49,11 @@ export const sanitiseAll: Sanitise = () => null;
  * most 400 characters are returned. The request is prepared when the first text comes, which is only after a failure.
  */
 export function createSanitiser({ turns, clientKey, upstream, names }: Withheld): Sanitise {
-  const shownNames = new Set(names);
   return (text) => {
     const prompt = foldPrompt(turns);
     const message = tidy(text);
     if (prompt === null || message === '') return null;
+    const shownNames = new Set(names);
     const { keys, hosts } = upstream();
     const spans = layersOf(message).flatMap((layer) =>
       [
