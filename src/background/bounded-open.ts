@@ -2,6 +2,8 @@ import type { OpenedRecord, Reservation } from '../domain/consumption.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Records } from '../domain/ports/records.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
+import { TimeLimit } from './time-limit.ts';
+import type { Wait } from './time-limit.ts';
 import type { WriteHealth } from './write-health.ts';
 
 /** How long a request waits for its record to be begun before it is refused, in milliseconds. */
@@ -27,26 +29,15 @@ export function boundOpens(
   open: Records['open'],
   { clock, health, recovered, isLost }: OpenTools,
 ): Records['open'] {
-  const begin = async (record: OpenedRecord, isLate: () => boolean): Promise<Reservation> => {
+  const limit = new TimeLimit(openLimitMs, clock, tooSlow);
+  const begin = async (record: OpenedRecord, wait: Wait): Promise<Reservation> => {
     await recovered;
-    if (isLate()) throw tooSlow();
+    if (wait.isOver) throw tooSlow();
     if (isLost()) throw new StorageError('the database is lost: no record is begun in it');
     if (health.isStuck && health.isWriting) throw tooSlow();
-    return health.observe(() => open(record));
+    return health.observe(open(record));
   };
-  return async (record) => {
-    let late = false;
-    const limit = Promise.withResolvers<never>();
-    const cancel = clock.schedule(openLimitMs, () => {
-      late = true;
-      limit.reject(tooSlow());
-    });
-    try {
-      return await Promise.race([begin(record, () => late), limit.promise]);
-    } finally {
-      cancel();
-    }
-  };
+  return (record) => limit.bound((wait) => begin(record, wait));
 }
 
 function tooSlow(): StorageError {

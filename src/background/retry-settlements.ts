@@ -5,9 +5,9 @@ import type { SettlementSpool } from '../domain/ports/settlement-spool.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError, describeReason } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
-import { within } from '../domain/within.ts';
 import { boundOpens } from './bounded-open.ts';
 import { SettlementQueue, isPassing } from './settlement-queue.ts';
+import { TimeLimit } from './time-limit.ts';
 import { stuckMs, watchWrites } from './write-health.ts';
 
 /** Records whose settlements are not lost while the database is full, locked or away. */
@@ -70,10 +70,12 @@ export function retrySettlements(records: RecoverableRecords, options: RetryOpti
 
   return {
     open,
-    async settle(record) {
+    settle(record) {
       const settled = settle(record);
       settling.add(settled);
-      await settled.finally(() => settling.delete(settled));
+      const end = (): void => void settling.delete(settled);
+      settled.then(end, end);
+      return settled;
     },
     get waiting() {
       return queue.size;
@@ -100,7 +102,7 @@ export function retrySettlements(records: RecoverableRecords, options: RetryOpti
         throw error;
       }
     },
-    checkWrites: () => health.observe(() => records.checkWrites()),
+    checkWrites: () => health.observe(records.checkWrites()),
     async close() {
       await Promise.allSettled(settling);
       return queue.close();
@@ -116,9 +118,15 @@ function createSettle(
 ): (record: SettledRecord) => Promise<void> {
   const message = 'the database does not take settlements: they are kept and offered again';
   const notTaken = sumFaults(message, onFault, clock);
+  // When the database has not answered for so long, it may be stuck.
+  const limit = new TimeLimit(
+    stuckMs,
+    clock,
+    () => new StorageError('the database takes too long to make a settlement', 'slow'),
+  );
   return async (record) => {
     try {
-      await inTime(queue.make(record), clock);
+      await limit.bound(() => queue.make(record));
     } catch (error) {
       if (!isPassing(error) || !queue.hasRoom) throw error;
       notTaken(error);
@@ -143,12 +151,4 @@ async function recover(
     onFault('records of an earlier process could not be closed', error);
     return 0;
   });
-}
-
-/** Rejects as the settlement does, and with `slow` when the database has not answered for so long that it may be stuck. */
-async function inTime(made: Promise<void>, clock: Clock): Promise<void> {
-  const answered = made.catch(() => {});
-  if (!(await within(answered, stuckMs, clock)))
-    throw new StorageError('the database takes too long to make a settlement', 'slow');
-  await made;
 }

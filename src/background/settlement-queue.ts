@@ -76,10 +76,10 @@ export class SettlementQueue {
   /** Makes a settlement for the first time; rejects when the database does not take it. */
   make(record: SettledRecord): Promise<void> {
     const { requestId } = record;
-    const made = this.#health
-      .observe(() => this.#records.settle(record))
-      .finally(() => this.#underWay.delete(requestId));
+    const made = this.#health.observe(this.#records.settle(record));
     this.#underWay.set(requestId, made);
+    const end = (): void => void this.#underWay.delete(requestId);
+    made.then(end, end);
     return made;
   }
 

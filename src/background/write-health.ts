@@ -13,8 +13,8 @@ export const stuckMs = 3_000;
 
 /** Whether the database takes writes, judged by the last ones. */
 export interface WriteHealth {
-  /** Makes a write, and notes how it went. */
-  observe<Result>(write: () => Promise<Result>): Promise<Result>;
+  /** Notes how a write goes that has just begun; returns it. */
+  observe<Result>(write: Promise<Result>): Promise<Result>;
   /** Why the last write failed, `slow` while one takes too long, `null` when all is well. */
   readonly fault: StorageReason | null;
   /** Whether the last write failed, or one has taken so long that it may never end. */
@@ -33,20 +33,21 @@ export function watchWrites(clock: Clock, isBroken: () => boolean): WriteHealth 
     return oldest === undefined ? 0 : clock.monotonicMs() - oldest.startedMs;
   };
   return {
-    async observe(write) {
+    observe(write) {
       const begun = { startedMs: clock.monotonicMs() };
       underWay.add(begun);
-      try {
-        const result = await write();
-        failed = null;
-        return result;
-      } catch (error) {
-        // A database that rejects a unit for its values has answered, and takes others.
-        failed = error instanceof StorageError && !error.isPermanent ? error.reason : null;
-        throw error;
-      } finally {
-        underWay.delete(begun);
-      }
+      write.then(
+        () => {
+          underWay.delete(begun);
+          failed = null;
+        },
+        (error: unknown) => {
+          underWay.delete(begun);
+          // A database that rejects a unit for its values has answered, and takes others.
+          failed = error instanceof StorageError && !error.isPermanent ? error.reason : null;
+        },
+      );
+      return write;
     },
     get fault() {
       if (isBroken()) return 'unavailable';

@@ -11,14 +11,6 @@ function lockAccount(keyId: string): Statement {
   return { sql: 'UPDATE accounts SET held = held WHERE key_id = ?', values: [keyId] };
 }
 
-/** Locks the account that a record belongs to, as `lockAccount` does. */
-export function lockAccountOf(requestId: string): Statement {
-  return {
-    sql: 'UPDATE accounts SET held = held WHERE key_id = (SELECT key_id FROM records WHERE request_id = ?)',
-    values: [requestId],
-  };
-}
-
 /**
  * Books a credit, in one unit. The first insert is the gate: a reference that is booked already keeps its own posting,
  * and the statements behind it happen only under this one's. What a key spent while it had no balance is covered with

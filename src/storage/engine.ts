@@ -1,7 +1,7 @@
 import type { DatabaseCopy } from '../operations/maintenance.ts';
 
 /** A value that a statement takes or a row holds. Times and counts are integers, keys and names text. */
-type SqlValue = string | number | null;
+export type SqlValue = string | number | null;
 
 /** One statement with `?` placeholders. */
 export interface Statement {
@@ -15,6 +15,25 @@ export type Row = Readonly<Record<string, SqlValue>>;
 export type Results = readonly (readonly Row[])[];
 
 /**
+ * A unit that is run for every request: the same statements each time, with one list of values. Every part of an engine
+ * has its text, so only the values travel; an engine may keep it as prepared statements, or as one function of the
+ * database. Its placeholders are numbered (`?1`, `?2`, …), and each statement takes as many values, from the first one
+ * on, as its highest number says. `fixed-units.ts` lists all of them.
+ */
+export interface FixedUnit {
+  readonly name: string;
+  /** Statements that change nothing: they lock rows in an order that has no deadlocks, where units run side by side. */
+  readonly locks: readonly string[];
+  /** Statements that change rows, in order. */
+  readonly changes: readonly string[];
+  /** Reads one row, which says what the changes did; no row says that there was nothing to change. */
+  readonly result: string;
+}
+
+/** The values of the one row that a fixed unit results in, in the order of its columns; `null` for no row. */
+export type ResultRow = readonly SqlValue[] | null;
+
+/**
  * A database that runs units of statements, each unit whole or not at all. Every call rejects with a `StorageError`
  * when the database fails. An engine that is the only user of its database ends the leases of all earlier owners when it
  * opens it. `test/conformance/engine.ts` has what every implementation must do.
@@ -22,6 +41,8 @@ export type Results = readonly (readonly Row[])[];
 export interface Engine {
   /** Resolves with the rows of every statement once the unit is committed. */
   run(unit: readonly Statement[]): Promise<Results>;
+  /** Runs a fixed unit, in line with those of `run`; resolves with its row once it is committed. */
+  call(unit: FixedUnit, values: readonly SqlValue[]): Promise<ResultRow>;
   /**
    * Resolves with the rows of every statement, all of them read from one snapshot that holds everything committed
    * before the call. Never delays a `run`.

@@ -1,15 +1,13 @@
 import type { Lease } from '../domain/ports/records.ts';
 import type { Row, Statement } from './engine.ts';
 
-/** Takes the lease of an owner that has none; changes nothing of a lease that exists. */
-export function takeLease(owner: string): Statement {
-  return { sql: 'INSERT INTO owners (id) VALUES (?) ON CONFLICT (id) DO NOTHING', values: [owner] };
-}
+/** Takes the lease of the owner `?1` if it has none; changes nothing of a lease that exists. */
+export const takeLease = 'INSERT INTO owners (id) VALUES (?1) ON CONFLICT (id) DO NOTHING';
 
 /** Renews a lease, taking it anew if it was ended, and reads those of all other owners. */
 export function renewLease(owner: string): readonly Statement[] {
   return [
-    takeLease(owner),
+    { sql: takeLease, values: [owner] },
     { sql: 'UPDATE owners SET renewals = renewals + 1 WHERE id = ?', values: [owner] },
     { sql: 'SELECT id, renewals FROM owners WHERE id <> ?', values: [owner] },
   ];

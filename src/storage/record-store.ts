@@ -13,6 +13,8 @@ import {
   readReservation,
   readSettlement,
   settleRecord,
+  valuesToOpen,
+  valuesToSettle,
 } from './record-statements.ts';
 
 /** How many records are closed in one unit: each is a value of its statements. */
@@ -42,10 +44,12 @@ export function createRecordStore(
 ): RecoverableRecords & OpenRecords {
   return {
     async open(record) {
-      return readReservation(await engine.run(openRecord(record, owner)));
+      return readReservation(await engine.call(openRecord, valuesToOpen(record, owner)));
     },
     async settle(record) {
-      const settled = readSettlement(await engine.run(settleRecord(record, nextId(), now())));
+      const settled = readSettlement(
+        await engine.call(settleRecord, valuesToSettle(record, nextId(), now())),
+      );
       if (settled === null) throw new Error(`no open record of ${record.requestId}`);
       if (settled.isLate) report('a record that was closed as lost was settled late', record.requestId);
       if (settled.unbookedNanos > 0)

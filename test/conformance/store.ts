@@ -176,6 +176,17 @@ function describeSettlements(setUp: (balanceNanos: number | null) => Promise<Ben
     expect(await store.isSettled(settled('a', 99))).toBe(false);
   });
 
+  test('undoes nothing of the requests that begin at once with one whose id is taken', async () => {
+    const { store, account } = await setUp(1_000);
+    const begun = await Promise.allSettled(
+      ['a', 'b', 'a', 'c'].map((requestId) => store.open(opened(requestId, 100))),
+    );
+    expect(begun.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
+    expect(await account()).toEqual({ balanceNanos: 700, heldNanos: 300, spentNanos: 0 });
+    await Promise.all(['a', 'b', 'c'].map((requestId) => store.settle(settled(requestId, 10))));
+    expect(await account()).toEqual({ balanceNanos: 970, heldNanos: 0, spentNanos: 30 });
+  });
+
   test('charges once where the same settlement is offered many times at once', async () => {
     const { store, account } = await setUp(1_000);
     await store.open(opened('a', 100));

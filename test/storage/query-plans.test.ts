@@ -9,7 +9,7 @@ import type { OpenedRecord, RecordFilter, SettledRecord } from '../../src/domain
 import { free } from '../../src/domain/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
-import type { Engine, Statement } from '../../src/storage/engine.ts';
+import type { Engine, FixedUnit, SqlValue, Statement } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
@@ -136,6 +136,7 @@ beforeAll(async () => {
   const recording: Engine = {
     ...engine,
     run: (unit) => (note(unit), engine.run(unit)),
+    call: (unit, values) => (note(statementsOf(unit, values)), engine.call(unit, values)),
     read: (statements) => (note(statements), engine.read(statements)),
   };
   const store = createStore(recording, { nextId: () => 'posting', now: () => 7, report: () => {} });
@@ -148,6 +149,17 @@ afterAll(async () => {
   await engine.close();
   rmSync(folder, { recursive: true });
 });
+
+/** The statements of a fixed unit, each with the values that it takes. */
+function statementsOf(
+  { locks, changes, result }: FixedUnit,
+  values: readonly SqlValue[],
+): readonly Statement[] {
+  return [...locks, ...changes, result].map((sql) => {
+    const takes = Math.max(...Array.from(sql.matchAll(/\?(\d+)/g), ([, number]) => Number(number)));
+    return { sql, values: values.slice(0, takes) };
+  });
+}
 
 /** What SQLite does for a statement, line by line. */
 function planOf(database: DatabaseSync, { sql, values }: Statement): readonly string[] {

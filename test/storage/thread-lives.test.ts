@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import { setImmediate } from 'node:timers/promises';
 import { createSqliteEngine } from '../../src/storage/sqlite/engine.ts';
-import type { NumberedUnit, ThreadReply, UnitResult } from '../../src/storage/sqlite/thread-messages.ts';
+import type { ThreadReply, ThreadRequest, UnitResult } from '../../src/storage/sqlite/thread-messages.ts';
 import { copyDatabase } from '../../src/storage/sqlite/copy.ts';
 import { keepReader } from '../../src/storage/sqlite/reader.ts';
 import { startDatabaseThread } from '../../src/storage/sqlite/thread.ts';
@@ -88,17 +88,67 @@ test('the end of earlier leases is offered again until the database accepts it, 
     onFault() {},
     startThread,
   });
-  const sqlOf = (request: unknown) => (request as NumberedUnit).unit.map(({ sql }) => sql);
-  const reply = async (result: UnitResult): Promise<void> => {
-    worker.emit('message', { kind: 'results', results: [result] } satisfies ThreadReply);
+  /** The units that the thread was asked to run, message by message. */
+  const asked = () =>
+    (worker.asked as ThreadRequest[]).map((request) =>
+      request.kind === 'units'
+        ? request.units.map((unit) =>
+            unit.kind === 'statements' ? unit.statements.map(({ sql }) => sql) : [],
+          )
+        : [],
+    );
+  const reply = async (first: number, result: UnitResult): Promise<void> => {
+    worker.emit('message', { kind: 'results', first, results: [result] } satisfies ThreadReply);
     await setImmediate();
   };
   const unit = [{ sql: 'SELECT 1', values: [] }];
   const leases = ['DELETE FROM owners'];
-  await reply({ kind: 'failed', id: 1, error: 'database is locked', code: 5 });
+  await setImmediate();
+  await reply(1, { kind: 'failed', error: 'database is locked', code: 5 });
   engine.run(unit).catch(() => {});
-  expect(worker.asked.map(sqlOf)).toEqual([leases, leases, ['SELECT 1']]);
-  await reply({ kind: 'done', id: 2, rows: [[]] });
+  await setImmediate();
+  expect(asked()).toEqual([[leases], [leases, ['SELECT 1']]]);
+  await reply(2, { kind: 'done', done: [[]] });
   engine.run(unit).catch(() => {});
-  expect(worker.asked.map(sqlOf).slice(3)).toEqual([['SELECT 1']]);
+  await setImmediate();
+  expect(asked().slice(2)).toEqual([[['SELECT 1']]]);
+});
+
+test('the units of one turn of the event loop travel in one message, and none before it ends', async () => {
+  const worker = new ScriptedThread();
+  const thread = startDatabaseThread(options, 3, () => worker.port);
+  const statements = [{ sql: 'SELECT 1', values: [] }];
+  const rows = Promise.all([thread.submit(statements), thread.call('open_record', ['a'])]);
+  expect(worker.asked).toEqual([]);
+  await setImmediate();
+  expect(worker.asked).toEqual([
+    {
+      kind: 'units',
+      first: 1,
+      units: [
+        { kind: 'statements', statements },
+        { kind: 'fixed', name: 'open_record', values: ['a'] },
+      ],
+    },
+  ]);
+  worker.emit('message', {
+    kind: 'results',
+    first: 1,
+    results: [
+      { kind: 'done', done: [[{ a: 1 }]] },
+      { kind: 'done', done: [2] },
+    ],
+  });
+  expect(await rows).toEqual([[[{ a: 1 }]], [2]]);
+});
+
+test('the units that were handed in before a close reach the thread before it', async () => {
+  const worker = new ScriptedThread();
+  const thread = startDatabaseThread(options, 1, () => worker.port);
+  const unit = thread.submit([]);
+  const closed = thread.close();
+  expect(worker.asked).toMatchObject([{ kind: 'units', first: 1 }, { kind: 'close' }]);
+  worker.emit('exit');
+  await expect(unit).rejects.toThrow('ended');
+  await closed;
 });

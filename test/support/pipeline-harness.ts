@@ -73,6 +73,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
   };
   const engine = Object.assign(Object.create(database) as Engine, {
     run: (...unit: Parameters<Engine['run']>) => counted(database.run(...unit)),
+    call: (...unit: Parameters<Engine['call']>) => counted(database.call(...unit)),
     read: (...statements: Parameters<Engine['read']>) => counted(database.read(...statements)),
   });
   const store = createStore(engine, {

@@ -59,15 +59,17 @@ export function createSqliteEngine(options: SqliteOptions): Engine {
   });
   ready.catch(() => {});
 
-  const run: Engine['run'] = async (unit) => {
+  const writing = (): DatabaseThread => {
     if (writer.broken !== null) throw writer.broken;
     if (!hasEndedLeases && ending === null) startEnding();
-    return writer.thread.submit(unit);
+    return writer.thread;
   };
+  const run: Engine['run'] = async (unit) => writing().submit(unit);
   return {
     ready,
     lost: lost.promise,
     run,
+    call: async ({ name }, values) => writing().call(name, values),
     async read(statements) {
       if (!isFile) return run(statements);
       await firstOpened;

@@ -150,4 +150,9 @@ export const migrations: readonly Migration[] = [
       `CREATE UNIQUE INDEX api_keys_declared ON api_keys (name) WHERE declared = 1`,
     ],
   },
+  {
+    number: 10,
+    name: 'no index of the ledger by key, by which nothing is searched',
+    statements: [`DROP INDEX ledger_by_key`],
+  },
 ];

@@ -1,4 +1,4 @@
-import type { Results, Statement } from '../engine.ts';
+import type { ResultRow, Results, SqlValue, Statement } from '../engine.ts';
 import type { FileIds } from './file-ids.ts';
 
 /** What a database thread is started with. */
@@ -15,17 +15,22 @@ export interface ThreadOptions {
   readonly target?: string;
 }
 
-/** To a thread: a unit to run. */
-export interface NumberedUnit {
-  readonly kind: 'unit';
-  /** The number by which its result is known. */
-  readonly id: number;
-  readonly unit: readonly Statement[];
+/** A unit of any statements, or a fixed unit by its name with its values. */
+export type Unit =
+  | { readonly kind: 'statements'; readonly statements: readonly Statement[] }
+  | { readonly kind: 'fixed'; readonly name: string; readonly values: readonly SqlValue[] };
+
+/** To a thread: the units of one turn of the event loop, in their order. */
+export interface UnitsRequest {
+  readonly kind: 'units';
+  /** The number of the first one; those of the others follow. */
+  readonly first: number;
+  readonly units: readonly Unit[];
 }
 
 /** To a thread. `close` ends it once everything before is done. */
 export type ThreadRequest =
-  | NumberedUnit
+  | UnitsRequest
   /** Locks the file that is at the lock's path now. */
   | { readonly kind: 'relock' }
   /** `rescue` writes the database to a new file first: its own was deleted or replaced. */
@@ -35,15 +40,19 @@ export type ThreadRequest =
 export type ThreadReply =
   | { readonly kind: 'opened'; readonly files: FileIds | null }
   | { readonly kind: 'failed'; readonly reason: string }
-  | { readonly kind: 'results'; readonly results: readonly UnitResult[] }
+  /** The results of some units that were handed in one after the other. */
+  | { readonly kind: 'results'; readonly first: number; readonly results: readonly UnitResult[] }
   /** The files as they are now, or why the lock file could not be locked. */
   | { readonly kind: 'relocked'; readonly relocked: FileIds | string }
   | { readonly kind: 'closed'; readonly rescued: string | null; readonly error: string | null };
 
+/** What a unit resulted in: the rows of its statements, or the row of a fixed unit. */
+export type UnitRows = Results | ResultRow;
+
 /** How one unit went. */
 export type UnitResult =
-  | { readonly kind: 'done'; readonly id: number; readonly rows: Results }
-  | ({ readonly kind: 'failed'; readonly id: number } & UnitFailure);
+  | { readonly kind: 'done'; readonly done: UnitRows }
+  | ({ readonly kind: 'failed' } & UnitFailure);
 
 /** Why a unit failed. */
 export interface UnitFailure {

@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads';
 import { StorageError } from '../../domain/storage-refusal.ts';
-import type { Results, Statement } from '../engine.ts';
-import { reasonOf } from './failure-reason.ts';
+import type { ResultRow, Results, SqlValue, Statement } from '../engine.ts';
 import type { FileIds } from './file-ids.ts';
-import type { ThreadOptions, ThreadReply, ThreadRequest, UnitResult } from './thread-messages.ts';
+import type { ThreadOptions, ThreadReply, ThreadRequest } from './thread-messages.ts';
+import { WaitingUnits } from './waiting-units.ts';
 
 /** The part of a worker thread that is used here. */
 type ThreadPort = Pick<Worker, 'postMessage' | 'on' | 'terminate'>;
@@ -18,6 +18,8 @@ export interface DatabaseThread {
   /** Resolves with the reason when the thread has ended, for any cause; the units that waited were rejected before. */
   readonly ended: Promise<StorageError>;
   submit(unit: readonly Statement[]): Promise<Results>;
+  /** Runs a fixed unit in line with the others. */
+  call(name: string, values: readonly SqlValue[]): Promise<ResultRow>;
   /** Locks the lock file anew; resolves with the files as they are now, or with why it could not be locked. */
   relock(): Promise<FileIds | string>;
   /**
@@ -27,34 +29,27 @@ export interface DatabaseThread {
   close(rescue?: boolean): Promise<string | null>;
 }
 
-interface Waiting {
-  readonly resolve: (rows: Results) => void;
-  readonly reject: (error: Error) => void;
-}
-
 /** Starts a thread for which at most `maxWaiting` units wait; more are refused, which bounds the memory they take. */
 export function startDatabaseThread(
   options: ThreadOptions,
   maxWaiting: number,
   start: StartThread = startWorker,
 ): DatabaseThread {
-  const waiting = new Map<number, Waiting>();
   const opened = Promise.withResolvers<FileIds | null>();
   const ended = Promise.withResolvers<StorageError>();
   const closed = Promise.withResolvers<string | null>();
   let relocked = Promise.withResolvers<FileIds | string>();
-  let lastId = 0;
   let over: StorageError | null = null;
   let rescuing = false;
 
   const worker = start(options);
   const post = (request: ThreadRequest): void => worker.postMessage(request);
+  const units = new WaitingUnits(maxWaiting, post);
   const end = (reason: string): void => {
     if (over !== null) return;
     const error = new StorageError(reason);
     over = error;
-    for (const { reject } of waiting.values()) reject(error);
-    waiting.clear();
+    units.end(error);
     opened.reject(error);
     relocked.resolve(reason);
     // The database that was to be rescued is on no disk: this close has failed.
@@ -62,7 +57,7 @@ export function startDatabaseThread(
     else closed.resolve(null);
     ended.resolve(error);
   };
-  const life: ThreadLife = { waiting, opened, closed, end, onRelocked: (files) => relocked.resolve(files) };
+  const life: ThreadLife = { units, opened, closed, end, onRelocked: (files) => relocked.resolve(files) };
   worker.on('message', (reply: ThreadReply) => receive(reply, options.name, life));
   worker.on('error', (error) => end(`the database thread failed: ${String(error)}`));
   worker.on('exit', () => end('the database thread ended'));
@@ -71,15 +66,8 @@ export function startDatabaseThread(
   return {
     opened: opened.promise,
     ended: ended.promise,
-    async submit(unit) {
-      if (over !== null) throw over;
-      if (waiting.size >= maxWaiting) throw new StorageError('too many database units are waiting');
-      const id = ++lastId;
-      return new Promise((resolve, reject) => {
-        waiting.set(id, { resolve, reject });
-        post({ kind: 'unit', id, unit });
-      });
-    },
+    submit: (statements) => units.handIn({ kind: 'statements', statements }),
+    call: (name, values) => units.handIn({ kind: 'fixed', name, values }),
     async relock() {
       if (over !== null) return over.message;
       relocked = Promise.withResolvers();
@@ -89,6 +77,7 @@ export function startDatabaseThread(
     async close(rescue = false) {
       if (over === null) {
         rescuing = rescue;
+        units.flush();
         post({ kind: 'close', rescue });
       }
       try {
@@ -102,7 +91,7 @@ export function startDatabaseThread(
 
 /** What the replies of a thread decide. */
 interface ThreadLife {
-  readonly waiting: Map<number, Waiting>;
+  readonly units: WaitingUnits;
   readonly opened: PromiseWithResolvers<FileIds | null>;
   readonly closed: PromiseWithResolvers<string | null>;
   readonly onRelocked: (relocked: FileIds | string) => void;
@@ -112,11 +101,11 @@ interface ThreadLife {
 function receive(
   reply: ThreadReply,
   name: string,
-  { waiting, opened, closed, onRelocked, end }: ThreadLife,
+  { units, opened, closed, onRelocked, end }: ThreadLife,
 ): void {
   switch (reply.kind) {
     case 'results':
-      return reply.results.forEach((result) => settle(waiting, result));
+      return units.settle(reply.first, reply.results);
     case 'opened':
       return opened.resolve(reply.files);
     case 'failed':
@@ -127,13 +116,6 @@ function receive(
       if (reply.error === null) return closed.resolve(reply.rescued);
       return closed.reject(new StorageError(`the database could not be closed: ${reply.error}`));
   }
-}
-
-function settle(waiting: Map<number, Waiting>, result: UnitResult): void {
-  const unit = waiting.get(result.id);
-  waiting.delete(result.id);
-  if (result.kind === 'done') unit?.resolve(result.rows);
-  else unit?.reject(new StorageError(result.error, reasonOf(result.code)));
 }
 
 function startWorker(options: ThreadOptions): ThreadPort {

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { idsOf } from './file-ids.ts';
 import type { FileIds } from './file-ids.ts';
-import type { NumberedUnit, ThreadOptions, ThreadReply, ThreadRequest } from './thread-messages.ts';
+import type { ThreadOptions, ThreadReply, ThreadRequest, Unit } from './thread-messages.ts';
 import { migrate } from './migrate.ts';
 import { lockOwnership } from './owner-lock.ts';
 import { rescue, writeCopy } from './rescue.ts';
@@ -33,13 +33,16 @@ let files: FileIds | null = null;
 try {
   if (role === 'writer') {
     const database = openForWriting();
-    serve(database, (runner, batch) => reply({ kind: 'results', results: runner.commit(batch) }));
+    serve(database, (runner, first, units) =>
+      reply({ kind: 'results', first, results: runner.commit(units) }),
+    );
   } else if (role === 'reader') {
     const database = new DatabaseSync(path, { readOnly: true, timeout: busyTimeoutMs });
     database.exec('SELECT 1 FROM sqlite_schema');
-    serve(database, (runner, batch) => {
+    serve(database, (runner, first, units) => {
       // Each read is answered at once: a look-up must not wait for the page behind it.
-      for (const unit of batch) reply({ kind: 'results', results: runner.read(unit) });
+      for (const [at, unit] of units.entries())
+        reply({ kind: 'results', first: first + at, results: runner.read(unit) });
     });
   } else copy();
   reply({ kind: 'opened', files });
@@ -73,24 +76,27 @@ function copy(): void {
 
 function serve(
   database: DatabaseSync,
-  work: (runner: UnitRunner, batch: readonly NumberedUnit[]) => void,
+  work: (runner: UnitRunner, first: number, units: readonly Unit[]) => void,
 ): void {
   const runner = new UnitRunner(database);
-  port?.on('message', (first: ThreadRequest) => {
-    let request: ThreadRequest | undefined = first;
+  port?.on('message', (message: ThreadRequest) => {
+    let request: ThreadRequest | undefined = message;
     while (request !== undefined) {
-      const batch: NumberedUnit[] = [];
-      while (request?.kind === 'unit' && batch.length < maxUnitsPerCommit) {
-        batch.push(request);
-        request = nextRequest();
-      }
-      if (batch.length > 0) work(runner, batch);
-      if (request === undefined) request = nextRequest();
-      else if (request.kind === 'close') return close(database, request.rescue);
-      else if (request.kind === 'relock') {
+      if (request.kind === 'close') return close(database, request.rescue);
+      if (request.kind === 'relock') {
         relock();
         request = nextRequest();
+        continue;
       }
+      const { first } = request;
+      const units: Unit[] = [];
+      while (request?.kind === 'units' && units.length < maxUnitsPerCommit) {
+        units.push(...request.units);
+        request = nextRequest();
+      }
+      for (let at = 0; at < units.length; at += maxUnitsPerCommit)
+        work(runner, first + at, units.slice(at, at + maxUnitsPerCommit));
+      request ??= nextRequest();
     }
   });
 }
