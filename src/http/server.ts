@@ -62,8 +62,9 @@ export function createHttpServer(
     if (!addPending(request, response)) return;
     const direct = findDirect?.(request);
     if (direct === undefined) app(request, response, () => refuseInTurn(response, notHttp, nextId));
-    // After the chunk: it may hold the whole body, and more requests than a connection may have.
-    else process.nextTick(direct, request, response);
+    // After the chunk, between whose requests ticks may run: it may hold the whole body, and more requests than a
+    // connection may have, none of which runs then.
+    else setImmediate(direct, request, response);
   };
   const refuseBare = (socket: Socket, refusal: RawRefusal): void => {
     const connection = connectionOf(socket);
