@@ -4,6 +4,7 @@ import { systemClock } from './composition/clock.ts';
 import { createListeners } from './composition/listeners.ts';
 import { createManagement } from './composition/management.ts';
 import type { Management } from './composition/management.ts';
+import type { Routes } from './composition/config-services.ts';
 import type { Observability } from './composition/observability.ts';
 import { createProcessServices } from './composition/process-services.ts';
 import { readUpstreamKeys } from './composition/upstream-keys.ts';
@@ -18,7 +19,7 @@ import { answerFetch } from './http/fetch/answer-fetch.ts';
 import type { RequestHandler } from './http/router.ts';
 import { createNodeHandler } from './http/standalone.ts';
 import { unknownOperatorsUrl, unknownUrl } from './http/unknown-url.ts';
-import type { NodeHandler, RunRoutes } from './http/standalone.ts';
+import type { NodeHandler } from './http/standalone.ts';
 import { hasActiveKey } from './operations/has-active-key.ts';
 import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts';
 import { isRefusal } from './shared/errors.ts';
@@ -107,12 +108,11 @@ const closeGraceMs = 20_000;
 
 /** The gateway's paths as other hosts serve them. */
 function createHandlers(
-  publicRoutes: RunRoutes,
-  adminRoutes: RunRoutes,
+  current: () => Routes,
   prepare: RequestHandler,
 ): Pick<Gateway, 'router' | 'admin' | 'fetch'> {
-  const router = createNodeHandler(publicRoutes, prepare, unknownUrl);
-  const admin = createNodeHandler(adminRoutes, prepare, unknownOperatorsUrl);
+  const router = createNodeHandler((...call) => current().router(...call), prepare, unknownUrl);
+  const admin = createNodeHandler((...call) => current().admin(...call), prepare, unknownOperatorsUrl);
   return { router, admin, fetch: (request) => answerFetch(request, router) };
 }
 
@@ -153,9 +153,7 @@ export function composeGateway(
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
   const active = createActiveServices({ config, firstKeys }, processServices, adminToken);
 
-  const publicRoutes: RunRoutes = (...call) => active.current.router(...call);
-  const adminRoutes: RunRoutes = (...call) => active.current.admin(...call);
-  const listeners = createListeners(publicRoutes, adminRoutes, processServices, () => active.current.config);
+  const listeners = createListeners(() => active.current, processServices);
 
   let closing: Promise<void> | null = null;
   const close = async (endRequests: () => Promise<void>): Promise<void> => {
@@ -180,7 +178,7 @@ export function composeGateway(
 
   return {
     ...createManagement(() => active.current, processServices.isClosed),
-    ...createHandlers(publicRoutes, adminRoutes, processServices.prepare),
+    ...createHandlers(() => active.current, processServices.prepare),
     failed: storage.engine.lost,
     hasKeys: async () =>
       Object.keys(active.current.config.keys).length > 0 || (await storage.store.countKeys()) > 0,

@@ -8,6 +8,7 @@ import type { Upstreams } from '../domain/ports/upstreams.ts';
 import { createAdminRouter } from '../http/admin/router.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';
+import type { FindDirect } from '../http/direct-routes.ts';
 import { createPublicRouter } from '../http/public-router.ts';
 import { reportUpstreams } from '../operations/report-upstreams.ts';
 import type { RunRoutes } from '../http/standalone.ts';
@@ -19,13 +20,19 @@ import type { FirstKeys } from './upstream-keys.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
 import type { Models } from './upstreams.ts';
 
-/** The services of one config: its upstreams, its models, and the routers that serve them. */
-export interface ConfigServices extends ActiveConfig {
-  readonly config: Config;
+/** The routes of one config. */
+export interface Routes {
   /** The public paths. */
   readonly router: RunRoutes;
+  /** Those of them that our own listener finds without the router. */
+  readonly findDirect: FindDirect;
   /** The operators' paths. */
   readonly admin: RunRoutes;
+}
+
+/** The services of one config: its upstreams, its models, and the routers that serve them. */
+export interface ConfigServices extends ActiveConfig, Routes {
+  readonly config: Config;
   /** What operators may do with keys and requests. */
   readonly administration: Pick<AdminPorts, 'keys' | 'records'>;
   readonly models: Models;
@@ -81,7 +88,7 @@ export function createConfigServices(
         id,
         routes.some(({ upstream }) => stateOf(upstream) === 'closed'),
       ]),
-    router: createPublicRouter(
+    ...createPublicRouter(
       ports,
       composeOwnKeyPorts(ports, config, processServices),
       {

@@ -5,6 +5,7 @@ import { createRouter } from '../http/router.ts';
 import { createHttpServer, startListening } from '../http/server.ts';
 import { unknownOperatorsUrl, unknownUrl } from '../http/unknown-url.ts';
 import type { RunRoutes } from '../http/standalone.ts';
+import type { Routes } from './config-services.ts';
 import { explainListenError } from './listen-error.ts';
 import { nextId } from './next-id.ts';
 import type { ProcessServices } from './process-services.ts';
@@ -21,22 +22,27 @@ export interface Listeners {
   close(): void;
 }
 
-/** Creates both listeners, not yet open. `config` reads the config in force, whose connection limits apply at once. */
+/**
+ * Creates both listeners, not yet open. `current` reads the services of the config in force, whose routes and connection
+ * limits apply at once.
+ */
 export function createListeners(
-  router: RunRoutes,
-  admin: RunRoutes,
+  current: () => Routes & { readonly config: Config },
   { prepare, clock, observability }: ProcessServices,
-  config: () => Config,
 ): Listeners {
   const descriptors = readDescriptorLimit();
-  const limits = () => connectionLimits(config().server, descriptors);
+  const limits = () => connectionLimits(current().config.server, descriptors);
   const shared = { nextId, clock, prepare, onRefused: observability.onConnectionRefused };
-  const publicServer = createHttpServer(router, {
+  const publicServer = createHttpServer((...call) => current().router(...call), {
     ...shared,
+    findDirect: (request) => current().findDirect(request),
     unknownUrl,
     limits: () => limits().public,
   });
-  const adminServer = createHttpServer(createRouter().use(createPageGuard(config().admin.host), admin), {
+  const guard = createPageGuard(current().config.admin.host);
+  const adminRoutes: RunRoutes = (...call) => current().admin(...call);
+  const admin = createRouter().use(guard, adminRoutes);
+  const adminServer = createHttpServer(admin, {
     ...shared,
     unknownUrl: unknownOperatorsUrl,
     limits: () => limits().admin,

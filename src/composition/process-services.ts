@@ -15,7 +15,7 @@ import { createUpstreamHealth } from '../domain/upstream-health.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { PassthroughMiddlewares } from '../http/passthrough.ts';
 import { prepareAnswers } from '../http/prepare-answers.ts';
-import type { RequestHandler } from '../http/router.ts';
+import type { Prepare } from '../http/prepare-answers.ts';
 import { createUnreadWatch } from '../http/connections/unread-watch.ts';
 import type { KeyManagement } from '../operations/manage-keys.ts';
 import { createMaintenance } from '../operations/maintenance.ts';
@@ -74,7 +74,7 @@ export interface ProcessServices {
   /** Proxies of the passthrough, by server. */
   readonly passthroughMiddlewares: PassthroughMiddlewares;
   /** The first handler of every HTTP request. */
-  readonly prepare: RequestHandler;
+  readonly prepare: Prepare;
   /** Sets the config whose keys are declared, and that metrics and the ledger monitor read, from now on. */
   attach(active: ActiveConfig): void;
   /** Resolves when requests can be taken. Rejects with the reason when the database or the spool can't be opened. */

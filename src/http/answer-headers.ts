@@ -22,16 +22,14 @@ const streamHeaders = { 'cache-control': 'no-cache, no-transform', 'x-accel-buff
 
 /** The headers of an answer, from its head. */
 export function answerHeaders(head: AnswerHead): Record<string, string> {
-  return {
-    'content-type': head.contentType,
-    ...(head.isStream ? streamHeaders : {}),
-    ...(head.decision === null || head.limits === null ? {} : limitHeaders(head.decision, head.limits)),
-    ...(head.balanceNanos === null ? {} : { 'x-textgate-balance': formatUsd(head.balanceNanos) }),
-    ...(head.stripped.length > 0
-      ? { 'x-textgate-stripped': head.stripped.slice(0, maxStrippedNames).join(',') }
-      : {}),
-    ...(head.refusal === null ? {} : refusalHeaders(head.refusal)),
-  };
+  const headers: Record<string, string> = { 'content-type': head.contentType };
+  if (head.isStream) Object.assign(headers, streamHeaders);
+  if (head.decision !== null && head.limits !== null) addLimits(headers, head.decision, head.limits);
+  if (head.balanceNanos !== null) headers['x-textgate-balance'] = formatUsd(head.balanceNanos);
+  if (head.stripped.length > 0)
+    headers['x-textgate-stripped'] = head.stripped.slice(0, maxStrippedNames).join(',');
+  if (head.refusal !== null) Object.assign(headers, refusalHeaders(head.refusal));
+  return headers;
 }
 
 /** What HTTP requires of a 401: the scheme in which a key is sent. Every key and token is a Bearer token. */
@@ -53,12 +51,10 @@ export function refusalHeaders({ code, retryAfterMs }: Refusal): Record<string, 
 }
 
 /** A key's rate limits and their use, on every answer to an admitted or limited request. */
-function limitHeaders(decision: LimitDecision, limits: Limits): Record<string, string> {
-  return {
-    'x-ratelimit-limit-requests': String(limits.requestsPerMinute),
-    'x-ratelimit-remaining-requests': String(decision.remainingStarts),
-    'x-ratelimit-reset-requests': formatResetDuration(decision.resetMs),
-    'x-textgate-concurrency-limit': String(limits.concurrency),
-    'x-textgate-concurrency-in-flight': String(decision.inFlight),
-  };
+function addLimits(headers: Record<string, string>, decision: LimitDecision, limits: Limits): void {
+  headers['x-ratelimit-limit-requests'] = String(limits.requestsPerMinute);
+  headers['x-ratelimit-remaining-requests'] = String(decision.remainingStarts);
+  headers['x-ratelimit-reset-requests'] = formatResetDuration(decision.resetMs);
+  headers['x-textgate-concurrency-limit'] = String(limits.concurrency);
+  headers['x-textgate-concurrency-in-flight'] = String(decision.inFlight);
 }

@@ -30,7 +30,7 @@ export async function readBody(
   const taken = takeReadBody(request, maxBytes);
   if (taken !== null) return taken;
   startBody(request, response);
-  return readAll(request, maxBytes);
+  return takeArrived(request) ?? readAll(request, maxBytes);
 }
 
 /** Sends `100 Continue` if the client expects it, and starts the time limit of the body. */
@@ -58,7 +58,8 @@ function contentFault({ headers }: IncomingMessage): Refusal | null {
 
 /** The content type without its parameters, in lower case; empty without one. */
 function typeOf(headers: IncomingHttpHeaders): string {
-  return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  const type = headers['content-type'] ?? '';
+  return type === 'application/json' ? type : (type.split(';', 1)[0]?.trim().toLowerCase() ?? '');
 }
 
 function lengthFault(request: IncomingMessage, maxBytes: number): Refusal | null {
@@ -114,6 +115,13 @@ function isFlat(form: unknown): form is ParsedUrlQueryInput {
     .every((value) => typeof value === 'string');
 }
 
+/** The whole body if it arrived with its head, as most do; `null` if it is still to be read. */
+function takeArrived(request: IncomingMessage): Buffer | null {
+  if (!request.complete || request.readableFlowing !== null) return null;
+  const length = Number(request.headers['content-length'] ?? 0);
+  return length > 0 && request.readableLength === length ? (request.read(length) as Buffer) : null;
+}
+
 function readAll(request: IncomingMessage, maxBytes: number): Promise<Uint8Array | Refusal> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
@@ -128,7 +136,9 @@ function readAll(request: IncomingMessage, maxBytes: number): Promise<Uint8Array
       resolve(tooLarge(maxBytes));
     };
     request.on('data', take);
-    request.on('end', () => resolve(Buffer.concat(chunks)));
+    request.on('end', () =>
+      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)),
+    );
     request.on('close', () => resolve(incomplete()));
     request.on('error', () => {});
   });

@@ -1,8 +1,9 @@
+import type { IncomingMessage } from 'node:http';
 import { refuse } from '../shared/errors.ts';
 import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { sendRefusal } from './respond.ts';
-import type { ErrorRequestHandler, Request, RequestHandler } from './router.ts';
+import type { Request, RequestHandler, Response } from './router.ts';
 
 /** How much of a method an error message quotes, in characters. */
 const maxQuotedMethod = 16;
@@ -15,8 +16,16 @@ export function methodNotAllowed(allowed: string): RequestHandler {
   };
 }
 
+/** Answers an error that a route threw, or hands it on. */
+export type AnswerFault = (
+  error: unknown,
+  request: IncomingMessage,
+  response: Response,
+  next: (error?: unknown) => void,
+) => void;
+
 /** Answers an error that a route threw: a path that can't be decoded, a storage error, or a fault of the gateway. */
-export function refuseFaults(onFault: ReportFault): ErrorRequestHandler {
+export function refuseFaults(onFault: ReportFault): AnswerFault {
   return (error: unknown, _request, response, next) => {
     if (response.headersSent) return next(error);
     if (error instanceof URIError)

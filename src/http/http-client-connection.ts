@@ -10,14 +10,17 @@ import type { AnswerHead, ClientConnection } from '../pipeline/client-connection
 import { answerHeaders } from './answer-headers.ts';
 import { readBody } from './body.ts';
 import { connectionOf } from './connections/connection.ts';
+import {
+  announceClose,
+  isBodyIncomplete,
+  lingerAfter,
+  whenChunkIsRead,
+} from './connections/lingering-close.ts';
+import { requestIdOf } from './request-id.ts';
 import { StreamOutput } from './stream-output.ts';
-import { announceClose, lingerAfter, whenChunkIsRead } from './connections/lingering-close.ts';
 
-/** Headers of which Node keeps the first value and drops others, so that a proxy could read another one than we do. */
-const singleHeaders = ['authorization', 'content-type'] as const;
-
-/** A request with the route that Express matched. */
-type RoutedRequest = IncomingMessage & { readonly route?: { readonly path: string } };
+/** Errors of an answer are those of its connection, whose end is seen by its `close`. */
+const ignoreError = (): void => {};
 
 /**
  * The client's side of one HTTP request, which the pipeline uses as its `ClientConnection`. A `Connection` is the TCP
@@ -26,33 +29,35 @@ type RoutedRequest = IncomingMessage & { readonly route?: { readonly path: strin
 export class HttpClientConnection implements ClientConnection {
   readonly id: string;
   readonly headFault: Refusal | null;
-  readonly #request: RoutedRequest;
+  readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
+  readonly #route: string;
   readonly #output: StreamOutput;
   readonly #maxBodyBytes: number;
 
-  /** With `isFast`, the parts of streams take the fast road to the socket. */
+  /** `route` is the path of the matched route; with `isFast`, the parts of streams take the fast road to the socket. */
   constructor(
-    id: string,
-    request: RoutedRequest,
+    request: IncomingMessage,
     response: ServerResponse,
+    route: string,
     { maxBodyBytes, isFast }: { readonly maxBodyBytes: number; readonly isFast: boolean },
   ) {
-    this.id = id;
+    this.id = requestIdOf(response);
     this.#request = request;
     this.#response = response;
+    this.#route = route;
     this.#output = new StreamOutput(response, isFast && connectionOf(request.socket) !== undefined);
     this.#maxBodyBytes = maxBodyBytes;
     this.headFault = findDuplicateHeader(request);
-    response.on('error', () => {});
+    response.on('error', ignoreError);
   }
 
   get head(): RequestHead {
-    const { method = '', headers, route } = this.#request;
+    const { method = '', headers } = this.#request;
     const { traceparent, tracestate } = headers;
     return {
       method,
-      route: route?.path ?? '',
+      route: this.#route,
       trace: {
         ...(typeof traceparent === 'string' ? { traceparent } : {}),
         ...(typeof tracestate === 'string' ? { tracestate } : {}),
@@ -89,10 +94,12 @@ export class HttpClientConnection implements ClientConnection {
   }
 
   async answer(head: AnswerHead, body: string): Promise<void> {
-    const length = { 'content-length': Buffer.byteLength(body) };
-    await new Promise<void>((resolve) => whenChunkIsRead(this.#response, resolve));
+    const headers = answerHeaders(head);
+    headers['content-length'] = String(Buffer.byteLength(body));
+    if (isBodyIncomplete(this.#request))
+      await new Promise<void>((resolve) => whenChunkIsRead(this.#response, resolve));
     announceClose(this.#response);
-    this.#response.writeHead(head.status, { ...answerHeaders(head), ...length });
+    this.#response.writeHead(head.status, headers);
     lingerAfter(this.#response);
     this.#response.end(body);
     return this.#sent();
@@ -164,12 +171,26 @@ function findOtherKeyHeader({ headers }: IncomingMessage): string | null {
   return otherKeyHeaders.find((name) => headers[name] !== undefined) ?? null;
 }
 
-/** Refuses duplicates, because which of two credentials counts must not depend on the parser. */
+/**
+ * Refuses duplicates of headers of which Node keeps the first value and drops others: a proxy could read another one, and
+ * which of two credentials counts must not depend on the parser.
+ */
 function findDuplicateHeader({ rawHeaders }: IncomingMessage): Refusal | null {
-  for (const name of singleHeaders) {
-    const count = rawHeaders.filter((raw, index) => index % 2 === 0 && raw.toLowerCase() === name).length;
-    if (count > 1)
-      return refuse('duplicate_header', `The header '${name}' was sent ${count} times. Send it once.`);
+  let [authorizations, contentTypes] = [0, 0];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? '';
+    if (isNamed(name, 'authorization')) authorizations++;
+    else if (isNamed(name, 'content-type')) contentTypes++;
   }
-  return null;
+  return refuseDuplicate('authorization', authorizations) ?? refuseDuplicate('content-type', contentTypes);
+}
+
+/** Whether a header has a name in lower case; most names have another length. */
+function isNamed(name: string, lowerCase: string): boolean {
+  return name.length === lowerCase.length && name.toLowerCase() === lowerCase;
+}
+
+function refuseDuplicate(name: string, count: number): Refusal | null {
+  if (count <= 1) return null;
+  return refuse('duplicate_header', `The header '${name}' was sent ${count} times. Send it once.`);
 }

@@ -12,7 +12,6 @@ import { PassthroughCall } from './passthrough-call.ts';
 import type { PassthroughLimits } from './passthrough-call.ts';
 import { HttpClientConnection } from './http-client-connection.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
-import { requestIdOf } from './request-id.ts';
 import { createRouter } from './router.ts';
 import type { RequestHandler, Router } from './router.ts';
 
@@ -66,7 +65,7 @@ export function createPassthroughRouter(
     router.all(passthrough.path, prepare, (request, response) => {
       if (!passthroughMethods.has(request.method))
         return methodNotAllowed([...passthroughMethods].join(', '))(request, response, () => {});
-      const client = new HttpClientConnection(requestIdOf(response), request, response, {
+      const client = new HttpClientConnection(request, response, passthrough.path, {
         maxBodyBytes,
         isFast: false,
       });

@@ -1,10 +1,15 @@
+import type { IncomingMessage } from 'node:http';
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { NextId } from '../domain/ports/clock.ts';
-import { assignRequestId } from './request-id.ts';
+import { OwnResponse, noSniff } from './own-response.ts';
+import { assignRequestId, presentRequestId, requestIdHeader, requestIdOf } from './request-id.ts';
 import { sendRefusal } from './respond.ts';
 import type { UnreadWatch } from './connections/unread-watch.ts';
-import type { RequestHandler } from './router.ts';
+import type { Response } from './router.ts';
+
+/** The first handler of every request, in a router and in front of one. */
+export type Prepare = (request: IncomingMessage, response: Response, next: () => void) => void;
 
 /** Node warns of a leak above ten listeners; a passthrough answer has a few more of its own. */
 const maxListeners = 20;
@@ -14,15 +19,14 @@ const maxListeners = 20;
  * the answer, and starts the watch for an answer that the client does not read. An app may send requests to a gateway
  * that it has closed: they are refused here, since the routes would report a database that can't be used.
  */
-export function prepareAnswers(
-  nextId: NextId,
-  watchUnread: UnreadWatch,
-  isClosed: () => boolean,
-): RequestHandler {
+export function prepareAnswers(nextId: NextId, watchUnread: UnreadWatch, isClosed: () => boolean): Prepare {
   return (_request, response, next) => {
     if (assignRequestId(response, nextId)) {
-      response.setHeader('x-content-type-options', 'nosniff');
       response.setMaxListeners(maxListeners);
+      if (!(response instanceof OwnResponse)) {
+        response.setHeader(requestIdHeader, presentRequestId(requestIdOf(response)));
+        response.setHeader(...noSniff);
+      }
       watchUnread(response);
     }
     if (isClosed()) sendRefusal(response, gatewayClosed());

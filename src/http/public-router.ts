@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Protocol } from '../protocol/text.ts';
@@ -8,43 +9,44 @@ import { findModel, mayUse } from '../pipeline/route.ts';
 import { runTextRequest } from '../pipeline/run-request.ts';
 import { createOwnKeyRoutes } from './own-key-routes.ts';
 import type { OwnKeyPorts } from './own-key-routes.ts';
+import { createDirectRoutes } from './direct-routes.ts';
+import type { DirectRoute, FindDirect } from './direct-routes.ts';
 import { HttpClientConnection, authenticateRequest } from './http-client-connection.ts';
 import { createPassthroughRouter } from './passthrough.ts';
 import type { Passthrough, PassthroughMiddlewares } from './passthrough.ts';
 import { methodNotAllowed, refuseFaults } from './fallback-handlers.ts';
+import type { Prepare } from './prepare-answers.ts';
 import { suggestV1, unknownUrl } from './unknown-url.ts';
-import { requestIdOf } from './request-id.ts';
 import { sendAnswer } from './respond.ts';
 import { createRouter } from './router.ts';
-import type { Request, RequestHandler, Response, Router } from './router.ts';
+import type { Request, Response, Router } from './router.ts';
+
+/** The routes for clients: as a router for any host, and those of them that our own listener finds at once. */
+export interface PublicRoutes {
+  readonly router: Router;
+  readonly findDirect: FindDirect;
+}
 
 /** Creates the routes under `/v1` and the passthrough paths. All other paths are left to the surrounding app. */
 export function createPublicRouter(
   ports: Ports,
   ownKey: OwnKeyPorts,
   passthrough: { readonly paths: readonly Passthrough[]; readonly middlewares: PassthroughMiddlewares },
-  prepare: RequestHandler,
+  prepare: Prepare,
   maxBodyBytes: number,
-): Router {
+): PublicRoutes {
   const router = createRouter({ caseSensitive: true });
   router.use(
     createPassthroughRouter(passthrough.paths, passthrough.middlewares, ports, prepare, maxBodyBytes),
   );
   router.use('/v1', prepare);
-  const streaming = { maxBodyBytes, isFast: ports.fastRoad };
-  const generate =
-    (protocol: Protocol): RequestHandler =>
-    (request, response) => {
-      const client = new HttpClientConnection(requestIdOf(response), request, response, streaming);
-      void runTextRequest(protocol, client, ports);
-    };
-
-  router.post('/v1/chat/completions', generate('chat'));
-  router.all('/v1/chat/completions', methodNotAllowed('POST'));
-  router.post('/v1/responses', generate('responses'));
-  router.all('/v1/responses', methodNotAllowed('POST'));
-  router.get('/v1/models', (request, response) => answerModels(request, response, ports, listModels));
-  router.all('/v1/models', methodNotAllowed('GET, HEAD'));
+  const onFault = refuseFaults(ports.telemetry.fault);
+  const direct = directRoutes(ports, maxBodyBytes);
+  for (const { method, path, handle } of direct) {
+    if (method === 'GET') router.get(path, handle);
+    else router.post(path, handle);
+    router.all(path, methodNotAllowed(method === 'GET' ? 'GET, HEAD' : method));
+  }
   router.get('/v1/models/*id', (request, response) =>
     answerModels(request, response, ports, (key) => readModel(modelIdOf(request), key, ports)),
   );
@@ -52,12 +54,33 @@ export function createPublicRouter(
   router.use(createOwnKeyRoutes(ownKey));
   router.use('/v1', unknownUrl);
   router.use(suggestV1(prepare, ports.keys));
-  router.use(refuseFaults(ports.telemetry.fault));
-  return router;
+  router.use(onFault);
+  return { router, findDirect: createDirectRoutes(direct, prepare, onFault) };
+}
+
+function directRoutes(ports: Ports, maxBodyBytes: number): readonly DirectRoute[] {
+  const limits = { maxBodyBytes, isFast: ports.fastRoad };
+  const generate = (protocol: Protocol, path: string): DirectRoute => ({
+    method: 'POST',
+    path,
+    handle(request, response) {
+      const client = new HttpClientConnection(request, response, path, limits);
+      void runTextRequest(protocol, client, ports);
+    },
+  });
+  return [
+    generate('chat', '/v1/chat/completions'),
+    generate('responses', '/v1/responses'),
+    {
+      method: 'GET',
+      path: '/v1/models',
+      handle: (request, response) => answerModels(request, response, ports, listModels),
+    },
+  ];
 }
 
 async function answerModels(
-  request: Request,
+  request: IncomingMessage,
   response: Response,
   ports: Ports,
   read: (key: ApiKey, ports: Ports) => Promise<object | Refusal>,

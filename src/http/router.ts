@@ -20,7 +20,7 @@ export type RequestHandler = (
   next: (error?: unknown) => void,
 ) => unknown;
 
-export type ErrorRequestHandler = (
+type ErrorRequestHandler = (
   error: unknown,
   request: Request,
   response: Response,

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ConnectionLimits } from '../domain/connection-limits.ts';
@@ -17,6 +17,9 @@ import {
   refuseRaw,
 } from './connections/raw-refusal.ts';
 import type { RawRefusal } from './connections/raw-refusal.ts';
+import type { FindDirect } from './direct-routes.ts';
+import { OwnResponse } from './own-response.ts';
+import type { Prepare } from './prepare-answers.ts';
 import type { RequestHandler } from './router.ts';
 import { createStandalone } from './standalone.ts';
 import type { RunRoutes } from './standalone.ts';
@@ -38,7 +41,9 @@ export interface ListenerPorts {
   readonly nextId: NextId;
   readonly clock: Clock;
   /** The first handler of every request. */
-  readonly prepare: RequestHandler;
+  readonly prepare: Prepare;
+  /** Finds the routes that do without the router. */
+  readonly findDirect?: FindDirect;
   /** The last handler: of every request whose path the router does not have. */
   readonly unknownUrl: RequestHandler;
   /** Read for every new connection. */
@@ -49,12 +54,17 @@ export interface ListenerPorts {
 /** Creates an HTTP server for a router; every path that the router leaves goes to `unknownUrl`. */
 export function createHttpServer(
   router: RunRoutes,
-  { nextId, prepare, unknownUrl, ...ports }: ListenerPorts,
+  { nextId, prepare, unknownUrl, findDirect, ...ports }: ListenerPorts,
 ): Server {
   const app = createStandalone(router, prepare, unknownUrl);
   const connections = new ConnectionTable(ports.limits, ports.clock, ports.onRefused);
-  const serve = (request: IncomingMessage, response: ServerResponse): void => {
-    if (addPending(request, response)) app(request, response, () => refuseInTurn(response, notHttp, nextId));
+  const serve = (request: IncomingMessage, response: OwnResponse): void => {
+    if (!addPending(request, response)) return;
+    const direct = findDirect?.(request);
+    if (direct === undefined) app(request, response, () => refuseInTurn(response, notHttp, nextId));
+    // After the chunk, between whose requests ticks may run: it may hold the whole body, and more requests than a
+    // connection may have, none of which runs then.
+    else setImmediate(direct, request, response);
   };
   const refuseBare = (socket: Socket, refusal: RawRefusal): void => {
     const connection = connectionOf(socket);
@@ -63,6 +73,7 @@ export function createHttpServer(
 
   const server = createServer(
     {
+      ServerResponse: OwnResponse,
       headersTimeout: headersTimeoutMs,
       requestTimeout: requestTimeoutMs,
       connectionsCheckingInterval: connectionsCheckMs,
@@ -72,11 +83,11 @@ export function createHttpServer(
     serve,
   );
   server.on('connection', (socket: Socket) => connections.accept(socket));
-  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+  server.on('checkContinue', (request: IncomingMessage, response: OwnResponse) => {
     holdContinue(request);
     serve(request, response);
   });
-  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+  server.on('checkExpectation', (request: IncomingMessage, response: OwnResponse) => {
     if (addPending(request, response)) refuseInTurn(response, expectationFailed, nextId);
   });
   server.on('connect', (request: IncomingMessage, stream: Duplex) => {
@@ -95,7 +106,7 @@ export function createHttpServer(
 }
 
 /** Counts an answer as pending; false when its connection is closed, or is closed now for too many of them. */
-function addPending(request: IncomingMessage, response: ServerResponse): boolean {
+function addPending(request: IncomingMessage, response: OwnResponse): boolean {
   return connectionOf(request.socket)?.addPending(request, response) === true;
 }
 

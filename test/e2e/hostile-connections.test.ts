@@ -206,6 +206,16 @@ describe('pipelined requests', () => {
     await eventually('all are answered', () => count(client.text(), '[DONE]') === 30);
   });
 
+  test('in too large a number in one piece close their connection before any of them runs', async () => {
+    upstream.play(sayTexts(['x']));
+    const before = upstream.seen.length;
+    const client = openRaw(gateway.url);
+    client.socket.write(rawPost(chat, gateway.key, streaming).repeat(20));
+    await eventually('the connection is closed', () => client.isClosed());
+    await expectAlive();
+    expect([client.text(), upstream.seen.length - before]).toEqual(['', 0]);
+  });
+
   test('in a large number close their connection', async () => {
     const client = openRaw(gateway.url, { paused: true });
     client.socket.write(models.repeat(1_000));

@@ -15,14 +15,18 @@ const tooLongMs = 2_500;
 
 const large = 'x'.repeat(1_000_000);
 
-/** Starts a listener whose route waits for a gate, like a slot, then reads the body and answers with its length. */
-async function listen() {
+/**
+ * Starts a listener whose route waits for a gate, like a slot, then reads the body, and answers with its length when
+ * `answering` resolves.
+ */
+async function listen(answering: Promise<void> = Promise.resolve()) {
   const gate = Promise.withResolvers<void>();
   let asked = 0;
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     asked++;
     await gate.promise;
     const body = await readBody(request, response, 10_000_000);
+    await answering;
     if (body instanceof Uint8Array) response.end(`read ${body.length};`);
   };
   const router = createRouter().post('/', (request, response) => void answer(request, response));
@@ -95,6 +99,23 @@ test('a listener refuses a body that does not arrive after the wait for a slot',
   await wait();
   open();
   await eventually('the request is refused', () => client.text().includes('HTTP/1.1 408'));
+});
+
+test('a listener sends an answer that takes long, although its body came late while the request waited for its slot', async () => {
+  const answering = Promise.withResolvers<void>();
+  const { client, asked, open } = await listen(answering.promise);
+  client.socket.write(post('Content-Length: 2\r\n', '{'));
+  await eventually('the request arrived', () => asked() === 1);
+  await wait();
+  client.socket.write('}');
+  // The other bytes have no signal of their own: a second request behind them does.
+  client.socket.write(post('Content-Length: 2\r\n', '{}'));
+  await eventually('the body has arrived', () => asked() === 2);
+  open();
+  await wait();
+  expect([client.text(), client.isClosed()]).toEqual(['', false]);
+  answering.resolve();
+  await eventually('both are answered', () => client.text().split('read 2;').length === 3);
 });
 
 test('a listener refuses a late head', async () => {

@@ -133,6 +133,7 @@ export class ConnectionTable {
 
   /** Ends the protection of connections that are no longer new. */
   #endProtection(): void {
+    if (this.#recent.size === 0) return;
     const nowMs = this.#clock.monotonicMs();
     for (const [connection, sinceMs] of this.#recent) {
       if (nowMs - sinceMs < protectedMs) return;
@@ -151,8 +152,9 @@ export class ConnectionTable {
       use.known++;
       this.#known++;
     }
-    if (connection.isKnown) this.#clientAddresses.set(use.address, this.#clock.monotonicMs());
     if (!connection.isOpen) {
+      // While it is open, the address has a connection with a known key.
+      if (connection.isKnown) this.#clientAddresses.set(use.address, this.#clock.monotonicMs());
       this.#open.delete(connection);
       this.#recent.delete(connection);
       if (!use.anonymous.delete(connection)) {

@@ -1,5 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import type { OwnResponse } from '../own-response.ts';
 import { skipRestOfChunk } from '../skip-chunk.ts';
 
 /** How many answers may be pending on a connection before reading from it stops. */
@@ -14,6 +15,8 @@ const maxPendingOfAnonymous = 16;
 
 /** How long a client's connection may stay idle, in milliseconds: longer than the 60 s of load balancers. */
 const clientKeepAliveMs = 65_000;
+
+const clientKeepAlive = `timeout=${clientKeepAliveMs / 1_000}`;
 
 /** How much longer it stays open than announced, in milliseconds: a request sent at the last moment is not lost. */
 const keepAliveSlackMs = 1_000;
@@ -49,8 +52,12 @@ export function connectionOf(socket: Socket): Connection | undefined {
 export class Connection {
   readonly socket: Socket;
   readonly #events: ConnectionEvents;
-  readonly #pending = new Set<ServerResponse>();
+  /** In the order of their requests. */
+  readonly #pending: OwnResponse[] = [];
+  /** The request that arrived last; `null` when nothing of it can be late, so that its memory is free. */
   #latest: IncomingMessage | null = null;
+  /** How many requests have arrived. */
+  #arrived = 0;
   #isKnown = false;
   #isReadingStopped = false;
   /** When reading the latest request's body began, in milliseconds; `null` before that. */
@@ -83,7 +90,7 @@ export class Connection {
 
   /** Whether no answer is pending: between two requests, or before the first one has arrived. */
   get isIdle(): boolean {
-    return this.#pending.size === 0;
+    return this.#pending.length === 0;
   }
 
   /**
@@ -108,28 +115,31 @@ export class Connection {
    * Counts the answer to a new request as pending. Returns false, and closes the connection, when there are too many:
    * Node parses all of a chunk at once, so if reading only stopped, two thousand requests could still run.
    */
-  addPending(request: IncomingMessage, response: ServerResponse): boolean {
+  addPending(request: IncomingMessage, response: OwnResponse): boolean {
     if (!this.isOpen) return false;
-    if (this.#pending.size >= (this.#isKnown ? maxPendingOfKnown : maxPendingOfAnonymous)) {
+    if (this.#pending.length >= (this.#isKnown ? maxPendingOfKnown : maxPendingOfAnonymous)) {
       skipRestOfChunk(this.socket);
       this.destroy();
       this.#events.overrun(this);
       return false;
     }
-    this.#pending.add(response);
+    this.#pending.push(response);
     this.#latest = request;
+    this.#arrived++;
     this.#bodyStartMs = null;
     this.#announceKeepAlive(response);
-    response.once('close', () => this.#removePending(response));
-    this.#events.changed(this);
+    response.on('close', () => this.#removePending(response));
+    if (this.#pending.length === 1) this.#events.changed(this);
     // After the chunk, because it may hold the rest of this request: a body that has begun must be read to its end.
-    if (this.#pending.size >= maxPendingWhileReading) setImmediate(() => this.#stopReading());
+    if (this.#pending.length >= maxPendingWhileReading) setImmediate(() => this.#stopReading());
     return true;
   }
 
   /** Notes that reading a request's body begins, perhaps after the request waited for a slot. */
   startBody(request: IncomingMessage): void {
     if (request !== this.#latest) return;
+    // What has arrived is not late, whatever its client was granted while it waited for a slot.
+    if (request.complete) return void (this.#extended = null);
     this.#bodyStartMs = performance.now();
     this.#startRestTimer();
   }
@@ -157,16 +167,17 @@ export class Connection {
     for (const response of this.#pending) response.destroy();
   }
 
-  #removePending(response: ServerResponse): void {
-    this.#pending.delete(response);
-    if (this.#isReadingStopped && this.#pending.size < maxPendingWhileReading) {
+  #removePending(response: OwnResponse): void {
+    this.#pending.splice(this.#pending.indexOf(response), 1);
+    if (this.#isReadingStopped && this.#pending.length < maxPendingWhileReading) {
       this.#isReadingStopped = false;
       this.#resumedMs = performance.now();
       this.#startRestTimer();
       this.socket.resume();
     }
-    if (this.#pending.size === 0 && this.#isClient)
-      this.socket.setTimeout(clientKeepAliveMs + keepAliveSlackMs);
+    if (!this.isIdle) return;
+    if (this.#latest?.complete === true) this.#latest = null;
+    if (this.#isClient) this.socket.setTimeout(clientKeepAliveMs + keepAliveSlackMs);
     this.#events.changed(this);
   }
 
@@ -177,16 +188,16 @@ export class Connection {
 
   /** Refuses a late request after `delayMs`, unless it has arrived by then. */
   #refuseIn(delayMs: number, { refuse }: LateRequest): void {
-    const latest = this.#latest;
+    const [latest, arrived] = [this.#latest, this.#arrived];
     const isHead = latest === null || latest.complete;
     const timer = setTimeout(() => {
-      if (this.#latest === latest && (isHead || !latest.complete)) refuse();
+      if (this.#arrived === arrived && (isHead || !latest.complete)) refuse();
     }, delayMs);
     this.socket.once('close', () => clearTimeout(timer));
   }
 
   #stopReading(): void {
-    if (this.#pending.size < maxPendingWhileReading || this.#latest?.complete !== true) return;
+    if (this.#pending.length < maxPendingWhileReading || this.#latest?.complete !== true) return;
     this.#isReadingStopped = true;
     this.socket.pause();
   }
@@ -196,8 +207,8 @@ export class Connection {
   }
 
   /** Announces the longer keep-alive of clients; Node's own header has the short one for anonymous connections. */
-  #announceKeepAlive(response: ServerResponse): void {
+  #announceKeepAlive(response: OwnResponse): void {
     if (this.#isClient && response.shouldKeepAlive && !response.headersSent)
-      response.setHeader('keep-alive', `timeout=${clientKeepAliveMs / 1_000}`);
+      response.keepAlive = clientKeepAlive;
   }
 }

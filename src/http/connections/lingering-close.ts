@@ -56,11 +56,11 @@ export function lingerAfter(response: ServerResponse): void {
   };
 }
 
-function isBodyIncomplete({ headers, complete }: IncomingMessage): boolean {
+/** Whether more of a request's body is to come. */
+export function isBodyIncomplete({ headers, complete }: IncomingMessage): boolean {
+  if (complete) return false;
   const length = headers['content-length'];
-  const hasBody =
-    headers['transfer-encoding'] !== undefined || (length !== undefined && Number(length) !== 0);
-  return hasBody && !complete;
+  return headers['transfer-encoding'] !== undefined || (length !== undefined && Number(length) !== 0);
 }
 
 function dropRest(source: Readable): void {

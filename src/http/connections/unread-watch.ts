@@ -47,7 +47,7 @@ export function createUnreadWatch(clock: Clock): UnreadWatch {
     if (response.destroyed) return;
     watched.set(response, { sentBytes: countSent(response.socket), sinceMs: clock.monotonicMs() });
     cancel ??= clock.schedule(checkMs, check);
-    response.once('close', () => {
+    response.on('close', () => {
       watched.delete(response);
       if (watched.size > 0) return;
       cancel?.();

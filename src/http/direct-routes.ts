@@ -1,0 +1,46 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AnswerFault } from './fallback-handlers.ts';
+import type { Prepare } from './prepare-answers.ts';
+
+/** Answers a request, as every host provides it. */
+type Handle = (request: IncomingMessage, response: ServerResponse) => unknown;
+
+/** A route that most requests take. It has neither parameters nor a query, so its handler needs nothing of a router. */
+export interface DirectRoute {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly handle: Handle;
+}
+
+/** Finds the handler of a request whose method and target are exactly those of a route; `undefined` for all others. */
+export type FindDirect = (request: IncomingMessage) => Handle | undefined;
+
+/**
+ * Puts a table of exact targets in front of a router, which walks its layers for every request and waits a turn of the
+ * event loop between two of its parts. `prepare` is the first handler, as in the router; `onFault` answers what a handler
+ * throws. No passthrough path is hidden: the config refuses those that are the gateway's own.
+ */
+export function createDirectRoutes(
+  routes: readonly DirectRoute[],
+  prepare: Prepare,
+  onFault: AnswerFault,
+): FindDirect {
+  const found = new Map(
+    routes.map(({ method, path, handle }) => {
+      const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+        try {
+          await handle(request, response);
+        } catch (error) {
+          onFault(error, request, response, () => response.destroy());
+        }
+      };
+      const run: Handle = (request, response) =>
+        prepare(request, response, () => void answer(request, response));
+      return [path, { method, run }] as const;
+    }),
+  );
+  return ({ method, url = '' }) => {
+    const route = found.get(url);
+    return route?.method === method ? route?.run : undefined;
+  };
+}
