@@ -87,7 +87,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     '@opentelemetry/resources',
     '@opentelemetry/sdk-trace',
   ],
-  tokens: ['gpt-tokenizer', 'gpt-tokenizer/encoding/o200k_base', 'node:timers/promises'],
+  tokens: ['gpt-tokenizer/encoding/o200k_base', 'node:worker_threads'],
   config: ['zod', 'yaml', 'node:fs', 'node:path', 'node:crypto'],
 };
 
