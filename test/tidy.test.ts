@@ -48,7 +48,16 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   composition: ['node:crypto', 'node:util'],
   // zod: schemas of values that the config and the admin API share.
   shared: ['node:crypto', 'node:net', 'node:zlib', 'zod'],
-  cli: ['commander', 'node:fs', 'node:http', 'node:https', 'node:path', 'node:stream/consumers'],
+  cli: [
+    'commander',
+    'node:fs',
+    'node:http',
+    'node:https',
+    'node:module',
+    'node:os',
+    'node:path',
+    'node:stream/consumers',
+  ],
   http: [
     'express',
     'http-proxy-middleware',
