@@ -57,6 +57,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     'node:os',
     'node:path',
     'node:stream/consumers',
+    'node:v8',
   ],
   http: [
     'express',
