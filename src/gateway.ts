@@ -148,7 +148,7 @@ export function composeGateway(
   const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination, options.logFormat);
   const settings = { tracing: readTracingSettings(), fastRoad: readFastRoad(), nameSettings };
   const processServices = createProcessServices(config, settings, clock, log);
-  const { storage, inFlight, tokens } = processServices;
+  const { storage, inFlight } = processServices;
   const reloads = reportReloads(log, processServices.observability);
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
   const active = createActiveServices({ config, firstKeys }, processServices, adminToken);
@@ -189,11 +189,7 @@ export function composeGateway(
     },
     fetchModelList: () => active.current.models.fetchList(),
     async listen() {
-      // The tokenizer's tables block the main thread for a third of a second: load them now, while the database opens
-      // and no request waits. A failure here stops nothing, since tokens are then estimated.
-      const tablesLoaded = tokens.count('').catch(() => {});
       await processServices.ready();
-      await tablesLoaded;
       return listeners.open(active.current.config);
     },
     reload: (input) => replaceConfig(checkConfig(input, 'the config')),

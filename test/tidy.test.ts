@@ -48,7 +48,17 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   composition: ['node:crypto', 'node:util'],
   // zod: schemas of values that the config and the admin API share.
   shared: ['node:buffer', 'node:crypto', 'node:net', 'node:zlib', 'zod'],
-  cli: ['commander', 'node:fs', 'node:http', 'node:https', 'node:path', 'node:stream/consumers'],
+  cli: [
+    'commander',
+    'node:fs',
+    'node:http',
+    'node:https',
+    'node:module',
+    'node:os',
+    'node:path',
+    'node:stream/consumers',
+    'node:v8',
+  ],
   http: [
     'express',
     'http-proxy-middleware',
@@ -87,7 +97,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     '@opentelemetry/resources',
     '@opentelemetry/sdk-trace',
   ],
-  tokens: ['gpt-tokenizer', 'gpt-tokenizer/encoding/o200k_base', 'node:timers/promises'],
+  tokens: ['gpt-tokenizer/encoding/o200k_base', 'node:worker_threads'],
   config: ['zod', 'yaml', 'node:fs', 'node:path', 'node:crypto'],
 };
 

@@ -137,6 +137,7 @@ export function createProcessServices(
   const readLimiter = createMemoryLimiter(clock);
   let active = nothingActive(config.limits.lowBalance);
   let isClosed = false;
+  const tokens = createTokenCounter(clock);
   const lease = keepLease(store, clock, log.fault);
   const ledgerMonitor = monitorLedger(store, ledgerAudit, clock, {
     ready: storage.recovered,
@@ -167,7 +168,7 @@ export function createProcessServices(
     readLimiter,
     readTurns: createTurnQueue(clock),
     health: createLoggedHealth(clock, log),
-    tokens: createTokenCounter(),
+    tokens,
     observability,
     passthroughMiddlewares: new Map(),
     prepare: prepareAnswers(nextId, createUnreadWatch(clock), () => isClosed),
@@ -187,7 +188,7 @@ export function createProcessServices(
       declarations.stop();
       limiter.close();
       readLimiter.close();
-      await Promise.all([ledgerMonitor.stop(), lease.stop()]);
+      await Promise.all([ledgerMonitor.stop(), lease.stop(), tokens.close()]);
       await closeStorage(storage, tracesSent);
     },
   };

@@ -1,5 +1,4 @@
 import type { Agent, IncomingMessage, ServerResponse } from 'node:http';
-import { createProxyMiddleware } from 'http-proxy-middleware';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Clock } from '../domain/ports/clock.ts';
@@ -47,7 +46,7 @@ export type PassthroughMiddlewares = Map<string, PassthroughMiddleware>;
 
 /** The middleware for one upstream, and the calls in progress through it. */
 interface PassthroughMiddleware {
-  readonly handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   readonly calls: WeakMap<IncomingMessage, PassthroughCall>;
 }
 
@@ -78,23 +77,34 @@ export function createPassthroughRouter(
 /**
  * http-proxy-middleware sends the request, and `PassthroughCall` the answer. The answer's end must wait for the
  * record, and an answer that breaks off must break off for the client, too: the middleware's own handler would write an
- * error into it and end it as if it were complete.
+ * error into it and end it as if it were complete. The package is loaded here, because most configs pass no path on.
  */
 function createMiddleware({ origin, agent }: Passthrough): PassthroughMiddleware {
   const calls = new WeakMap<IncomingMessage, PassthroughCall>();
-  const handle = createProxyMiddleware({
-    target: origin,
-    changeOrigin: true,
-    agent,
-    selfHandleResponse: true,
-    on: {
-      proxyReq: (upstream, request) => calls.get(request)?.sent(upstream, request),
-      proxyRes: (answer, request) => calls.get(request)?.answered(answer),
-      error: (error, request) => calls.get(request)?.failed(error),
-      econnreset: (error, request) => calls.get(request)?.failed(error),
+  const loaded = import('http-proxy-middleware').then(({ createProxyMiddleware }) =>
+    createProxyMiddleware({
+      target: origin,
+      changeOrigin: true,
+      agent,
+      selfHandleResponse: true,
+      on: {
+        proxyReq: (upstream, request) => calls.get(request)?.sent(upstream, request),
+        proxyRes: (answer, request) => calls.get(request)?.answered(answer),
+        error: (error, request) => calls.get(request)?.failed(error),
+        econnreset: (error, request) => calls.get(request)?.failed(error),
+      },
+    }),
+  );
+  // A package that can't be loaded fails each call rather than the process.
+  loaded.catch(() => {});
+  return {
+    handle(request, response) {
+      loaded
+        .then((handle) => handle(request, response))
+        .catch((error: unknown) => calls.get(request)?.failed(error));
     },
-  });
-  return { handle, calls };
+    calls,
+  };
 }
 
 function createTransport(
@@ -132,7 +142,7 @@ function createTransport(
           keepPassthroughHeaders(request, readBody);
           request.url = passthrough.path + queryOf(request);
           startBody(request, response);
-          void middleware.handle(request, response);
+          middleware.handle(request, response);
         }),
     };
   };

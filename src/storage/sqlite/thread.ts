@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { StorageError } from '../../domain/storage-refusal.ts';
+import { threadFile } from '../../shared/thread-file.ts';
 import type { ResultRow, Results, SqlValue, Statement } from '../engine.ts';
 import type { FileIds } from './file-ids.ts';
 import type { ThreadOptions, ThreadReply, ThreadRequest } from './thread-messages.ts';
@@ -119,15 +120,10 @@ function receive(
 }
 
 function startWorker(options: ThreadOptions): ThreadPort {
-  return new Worker(workerFile(), {
+  return new Worker(threadFile(import.meta.url, 'worker'), {
     workerData: options,
     name: `textgate-sqlite-${options.role}`,
     // Not the app's own: Node refuses to start a worker with some of them, such as `--input-type` of `node -e`.
     execArgv: [],
   });
-}
-
-/** The worker runs from source as TypeScript, and as JavaScript from the packed package. */
-function workerFile(): URL {
-  return new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url);
 }
