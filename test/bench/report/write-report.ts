@@ -1,0 +1,68 @@
+import { doubtsOf } from '../compare/run.ts';
+import type { BenchRun } from '../compare/run.ts';
+import { figureRows } from './figures.ts';
+import type { FigureRow } from './figures.ts';
+import { judgeGoals } from './goals.ts';
+import type { JudgedGoal } from './goals.ts';
+import type { Summary } from './statistics.ts';
+
+/** The order of the columns; what is not in a run has none. */
+const columns = ['textgate', 'textgate-before', 'nginx', 'naive', 'portkey'];
+
+/** Writes tables in Markdown: the machine, all figures, and the goals. */
+export function writeReport(runs: readonly BenchRun[]): string {
+  const rows = figureRows(runs);
+  return [writeSurroundings(runs), writeFigures(rows), writeGoals(judgeGoals(rows))]
+    .filter((part) => part !== '')
+    .join('\n\n');
+}
+
+/** The figures: medians, and in brackets the range over all rounds. */
+export function writeFigures(rows: readonly FigureRow[]): string {
+  const present = columns.filter((name) => rows.some(({ bySubject }) => bySubject.has(name)));
+  const line = ({ scenario, figure, bySubject }: FigureRow): string => {
+    const cells = present.map((name) => writeSummary(bySubject.get(name), figure.digits));
+    return `| ${scenario}: ${figure.title}, ${figure.unit} | ${cells.join(' | ')} |`;
+  };
+  return table(['', ...present], rows.map(line));
+}
+
+/** The goals, met or missed. */
+export function writeGoals(judged: readonly JudgedGoal[]): string {
+  const line = ({ row, against, bound, limit, found, isMet }: JudgedGoal): string => {
+    const { scenario, figure } = row;
+    const unit = against === null ? ` ${figure.unit}` : ` × ${against}`;
+    const value = found.toFixed(against === null ? figure.digits : 2);
+    const sign = bound === 'at most' ? '≤' : '≥';
+    const verdict = isMet ? 'met' : '**missed**';
+    return `| ${scenario}: ${figure.title} | ${sign} ${limit}${unit} | ${value}${unit} | ${verdict} |`;
+  };
+  return table(['', 'goal', 'found', ''], judged.map(line));
+}
+
+function writeSummary(summary: Summary | undefined, digits: number): string {
+  if (summary === undefined) return '–';
+  const { median, min, max } = summary;
+  return `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
+}
+
+function writeSurroundings(runs: readonly BenchRun[]): string {
+  const lines = runs.map(({ surroundings, isQuick, cells, absent }) => {
+    const { date, commit, cpu, cores, memoryBytes, system, node, nginx } = surroundings;
+    const rounds = Math.max(0, ...cells.map(({ round }) => round + 1));
+    const doubts = cells.flatMap(doubtsOf).length;
+    return [
+      `- ${date.slice(0, 16).replace('T', ' ')} UTC, commit ${commit}${isQuick ? ', a quick run' : ''}: ${rounds} rounds`,
+      `${cores} cores of ${cpu}, ${(memoryBytes / 2 ** 30).toFixed(0)} GiB, ${system}`,
+      `Node ${node}${nginx === null ? '' : `, nginx ${nginx}`}`,
+      ...Object.entries(absent).map(([name, reason]) => `without ${name}: ${reason}`),
+      ...(doubts === 0 ? [] : [`${doubts} doubts about single loads, in the raw data`]),
+    ].join('; ');
+  });
+  return lines.join('\n');
+}
+
+function table(head: readonly string[], lines: readonly string[]): string {
+  if (lines.length === 0) return '';
+  return [`| ${head.join(' | ')} |`, `|${head.map(() => '---').join('|')}|`, ...lines].join('\n');
+}
