@@ -36,6 +36,9 @@ async function main(options: Options): Promise<void> {
   if (doubts.length > 0) print(`doubtful:\n  ${doubts.join('\n  ')}`);
 }
 
+// Without this, the subjects would outlive a bench that is ended by a signal.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+
 const options = readOptions(process.argv.slice(2));
 if (options === null) process.stdout.write(help);
 else await main(options);

@@ -49,7 +49,7 @@ const plans: readonly LoadPlan[] = [
       cpuPerRequest,
       {
         name: 'memoryAfter',
-        title: 'memory after the load (all rounds so far)',
+        title: 'memory after the load',
         unit: 'MB',
         digits: 0,
         isAdded: false,
@@ -65,7 +65,7 @@ const plans: readonly LoadPlan[] = [
     name: 'settled',
     title: 'Whole answers, 64 at once',
     figures: [
-      { name: 'perSecond', title: 'requests per second', unit: '1/s', digits: 0, isAdded: false },
+      { name: 'perSecond', title: 'requests', unit: 'per second', digits: 0, isAdded: false },
       cpuPerRequest,
     ],
     fits: isProxy,

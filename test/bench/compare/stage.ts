@@ -32,7 +32,7 @@ export interface Measured {
 }
 
 /** A subject while all streams are open. */
-export interface Steady {
+interface Steady {
   readonly rssBytes: number;
   /** The share of one core. */
   readonly cpuShare: number;

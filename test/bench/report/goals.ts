@@ -16,7 +16,7 @@ const atMost = (id: string, limit: number, against: string | null = null): Goal 
   limit,
 });
 
-export const goals: readonly Goal[] = [
+const goals: readonly Goal[] = [
   atMost('whole.cpuPerRequest', 0.9, 'naive'),
   atMost('whole.cpuPerRequest', 0.2, 'portkey'),
   atMost('blast8.cpuPerEvent', 0.35, 'naive'),

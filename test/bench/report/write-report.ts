@@ -17,14 +17,24 @@ export function writeReport(runs: readonly BenchRun[]): string {
     .join('\n\n');
 }
 
-/** The figures: medians, and in brackets the range over all rounds. */
+/** The figures: medians, in brackets the range over all rounds, and the ratios of the medians. */
 export function writeFigures(rows: readonly FigureRow[]): string {
   const present = columns.filter((name) => rows.some(({ bySubject }) => bySubject.has(name)));
-  const line = ({ scenario, figure, bySubject }: FigureRow): string => {
+  const others = present.includes('textgate') ? present.filter((name) => name !== 'textgate') : [];
+  const line = (row: FigureRow): string => {
+    const { scenario, figure, bySubject } = row;
     const cells = present.map((name) => writeSummary(bySubject.get(name), figure.digits));
-    return `| ${scenario}: ${figure.title}, ${figure.unit} | ${cells.join(' | ')} |`;
+    const ratios = others.map((name) => writeRatio(row, name));
+    return `| ${[`${scenario}: ${figure.title}, ${figure.unit}`, ...cells, ...ratios].join(' | ')} |`;
   };
-  return table(['', ...present], rows.map(line));
+  return table(['', ...present, ...others.map((name) => `÷ ${name}`)], rows.map(line));
+}
+
+/** How many times the other subject's median textgate's is. Added times have no ratio: nginx adds nothing to itself. */
+function writeRatio({ figure, bySubject }: FigureRow, other: string): string {
+  const [own, base] = ['textgate', other].map((name) => bySubject.get(name)?.median);
+  if (figure.isAdded || own === undefined || base === undefined || base <= 0) return '–';
+  return (own / base).toFixed(2);
 }
 
 /** The goals, met or missed. */

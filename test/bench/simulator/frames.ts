@@ -46,6 +46,11 @@ function choice(delta: object, reason: string | null): object {
   return { index: 0, delta, logprobs: null, finish_reason: reason };
 }
 
+/** One event of a stream: some text. */
+export function textEvent(index: number): string {
+  return chunk([choice({ content: pieces[index % pieces.length] }, null)], null);
+}
+
 /** Some text as an HTTP chunk. */
 function framed(text: string): Buffer {
   const bytes = Buffer.from(text);
@@ -54,9 +59,7 @@ function framed(text: string): Buffer {
 
 function makeStream({ textEvents, perWrite }: SimulatorSettings): StreamBytes {
   const role = framed(chunk([choice({ role: 'assistant', content: '', refusal: null }, null)], null));
-  const texts = Array.from({ length: textEvents }, (_, index) =>
-    framed(chunk([choice({ content: pieces[index % pieces.length] }, null)], null)),
-  );
+  const texts = Array.from({ length: textEvents }, (_, index) => framed(textEvent(index)));
   const writes = Array.from({ length: Math.ceil(textEvents / perWrite) }, (_, index) =>
     Buffer.concat(texts.slice(index * perWrite, (index + 1) * perWrite)),
   );

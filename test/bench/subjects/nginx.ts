@@ -48,7 +48,6 @@ http {
 ${paths.map((path) => `  ${path}_temp_path temp/${path};`).join('\n')}
   keepalive_requests 1000000000;
   client_max_body_size 2m;
-  client_body_buffer_size 256k;
   upstream simulator { server 127.0.0.1:${upstreamPort}; keepalive 1024; keepalive_requests 1000000000; }
   server {
     listen 127.0.0.1:${port} backlog=4096;

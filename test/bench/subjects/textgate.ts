@@ -1,5 +1,6 @@
 import { openSync, closeSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { buildCheckout } from './build-checkout.ts';
 import { freePort, startProcess, stopProcess, untilReady } from './processes.ts';
 import type { RunningSubject, Subject, SubjectSetting } from './subject.ts';
 
@@ -21,7 +22,7 @@ async function start(checkout: string, setting: SubjectSetting): Promise<Running
   const [port, adminPort] = [await freePort(), await freePort()];
   const config = join(folder, 'textgate.yaml');
   writeFileSync(config, JSON.stringify(configOf(port, adminPort, setting)));
-  const commandLine = [join(checkout, 'src', 'main.ts')];
+  const commandLine = [await buildCheckout(checkout)];
   const log = openSync(join(folder, 'log'), 'a');
   const startedMs = performance.now();
   const child = startProcess(process.execPath, [...commandLine, 'serve', '--config', config], {
