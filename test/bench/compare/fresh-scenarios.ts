@@ -11,9 +11,8 @@ const idleMs = 1_000;
 /** How long all streams are open before memory is read, in milliseconds. */
 const steadyMs = 1_500;
 
-/** How many streams are open at once, normally and in a quick run. */
+/** How many streams are open at once. */
 const openStreams = 2_000;
-const quickOpenStreams = 500;
 
 const promptBytes = 100_000;
 
@@ -47,15 +46,14 @@ function openScenario(name: string, title: string, figures: readonly Figure[], p
     isFresh: true,
     fits: (subject) => subject.name !== 'direct',
     warmUp: async () => {},
-    async run(stage, running, { isQuick }) {
+    async run(stage, running) {
       await sleep(idleMs);
       const idleBytes = running.pid === null ? 0 : readUsage(processTree(running.pid)).rssBytes;
       await warmUp(stage, running);
-      const count = isQuick ? quickOpenStreams : openStreams;
       const settings = { textEvents: 2, held: 1, intervalMs: 500 };
       const sending = {
-        requests: count,
-        atOnce: count,
+        requests: openStreams,
+        atOnce: openStreams,
         startsPerSecond: 1_000,
         settings,
         promptBytes: prompt,
@@ -63,7 +61,7 @@ function openScenario(name: string, title: string, figures: readonly Figure[], p
       const measured = await stage.measure(running, streams(running, sending), steadyMs);
       const added = (measured.steady?.rssBytes ?? Number.NaN) - measured.rssBefore;
       return {
-        figures: { start: running.startMs, idle: idleBytes / 1e6, perStream: added / count / 1e3 },
+        figures: { start: running.startMs, idle: idleBytes / 1e6, perStream: added / openStreams / 1e3 },
         loads: [measured],
       };
     },

@@ -4,7 +4,7 @@ import { chooseSubjects } from './rounds.ts';
 import { Stage } from './stage.ts';
 
 /** Open files that a process needs besides those of its streams, which take two each. */
-const otherFiles = 1_024;
+const otherFiles = 512;
 
 /** How many streams are opened in a second, and how long all of them are open, in milliseconds. */
 const startsPerSecond = 1_000;
@@ -19,7 +19,7 @@ export async function holdStreams(
   options: Options,
   print: (line: string) => void,
 ): Promise<void> {
-  const stage = await Stage.open(2 * (count + otherFiles));
+  const stage = await Stage.open(2 * count + otherFiles);
   const chosen = options.subjects.length === 0 ? { ...options, subjects: ['textgate'] } : options;
   for (const subject of chooseSubjects(chosen)) {
     const running = await stage.start(subject);

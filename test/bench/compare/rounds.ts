@@ -19,15 +19,9 @@ export const scenarios: readonly Scenario[] = [...loadScenarios, cliScenario, ..
 
 /** The subjects that the options ask for. */
 export function chooseSubjects({ subjects, against }: Options): readonly Subject[] {
-  const all = [
-    createTextgate('textgate', ownCheckout),
-    ...(against === null ? [] : [createTextgate('textgate-before', against)]),
-    nginx,
-    naive,
-    portkey,
-    direct,
-  ];
-  return all.filter(({ name }) => subjects.length === 0 || subjects.includes(name));
+  const all = [createTextgate('textgate', ownCheckout), nginx, naive, portkey, direct];
+  const chosen = all.filter(({ name }) => subjects.length === 0 || subjects.includes(name));
+  return [...chosen, ...(against === null ? [] : [createTextgate('textgate-before', against)])];
 }
 
 /** The subjects of a round, each round beginning with another one, so that none always runs first. */

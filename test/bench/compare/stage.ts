@@ -57,7 +57,15 @@ export class Stage {
   /** Starts both; `openFiles` raises their limit of open files, and that of the subjects. */
   static async open(openFiles: number | null = null): Promise<Stage> {
     const stage = new Stage(openFiles);
-    [stage.#simulatorPort] = (await once(stage.#simulator, 'message')) as [number];
+    const [port] = (await Promise.race([
+      once(stage.#simulator, 'message'),
+      once(stage.#simulator, 'close').then(() => [null]),
+    ])) as [number | null];
+    if (port === null)
+      throw new Error(
+        `the simulator can't be started${openFiles === null ? '' : ` with ${openFiles} open files`}`,
+      );
+    stage.#simulatorPort = port;
     return stage;
   }
 

@@ -46,7 +46,7 @@ describe('the report of the bench', () => {
       [
         '|  | textgate | naive | ÷ naive |',
         '|---|---|---|---|',
-        '| Whole answers, 32 at once: CPU per request, µs | 200 (100–300) | 400 (400–500) | 0.50 |',
+        '| Whole answers, 32 at once: CPU per request, µs | 200 (100…300) | 400 (400…500) | 0.50 |',
       ].join('\n'),
     );
   });
@@ -55,7 +55,7 @@ describe('the report of the bench', () => {
     const only = runOf(cell('responses', 'textgate', 0, { cpuPerEvent: 4 }), ...costs.cells);
     const [, , ...lines] = writeFigures(figureRows([only])).split('\n');
     expect(lines).toHaveLength(2);
-    expect(lines[1]).toMatch(/\| 4\.00 \(4\.00–4\.00\) \| – \| – \|$/);
+    expect(lines[1]).toMatch(/\| 4\.00 \(4\.00…4\.00\) \| – \| – \|$/);
   });
 
   test('shows added time as the difference to nginx in the same round of the same run', () => {
@@ -91,8 +91,11 @@ describe('the report of the bench', () => {
     expect(writeGoals(judged)).toContain('| ≤ 150 µs | 200 µs | **missed** |');
   });
 
-  test('says what was left out, and why', () => {
+  test('says what was left out, and why, and how many rounds there were', () => {
     expect(writeReport([costs])).toContain('without nginx: not installed');
+    expect(writeReport([costs])).toContain('commit abc: 3 rounds;');
+    const uneven = runOf(...costs.cells, cell('slow-reader', 'naive', 0, { growth: 1 }));
+    expect(writeReport([uneven])).toContain('commit abc: 1 to 3 rounds;');
   });
 
   test('draws a bar per subject', () => {

@@ -1,5 +1,5 @@
 import { doubtsOf } from '../compare/run.ts';
-import type { BenchRun } from '../compare/run.ts';
+import type { BenchRun, Cell } from '../compare/run.ts';
 import { figureRows } from './figures.ts';
 import type { FigureRow } from './figures.ts';
 import { judgeGoals } from './goals.ts';
@@ -53,23 +53,31 @@ export function writeGoals(judged: readonly JudgedGoal[]): string {
 function writeSummary(summary: Summary | undefined, digits: number): string {
   if (summary === undefined) return '–';
   const { median, min, max } = summary;
-  return `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
+  return `${median.toFixed(digits)} (${min.toFixed(digits)}…${max.toFixed(digits)})`;
 }
 
 function writeSurroundings(runs: readonly BenchRun[]): string {
   const lines = runs.map(({ surroundings, isQuick, cells, absent }) => {
     const { date, commit, cpu, cores, memoryBytes, system, node, nginx } = surroundings;
-    const rounds = Math.max(0, ...cells.map(({ round }) => round + 1));
     const doubts = cells.flatMap(doubtsOf).length;
     return [
-      `- ${date.slice(0, 16).replace('T', ' ')} UTC, commit ${commit}${isQuick ? ', a quick run' : ''}: ${rounds} rounds`,
+      `- ${date.slice(0, 16).replace('T', ' ')} UTC, commit ${commit}${isQuick ? ', a quick run' : ''}: ${writeRounds(cells)}`,
       `${cores} cores of ${cpu}, ${(memoryBytes / 2 ** 30).toFixed(0)} GiB, ${system}`,
       `Node ${node}${nginx === null ? '' : `, nginx ${nginx}`}`,
       ...Object.entries(absent).map(([name, reason]) => `without ${name}: ${reason}`),
-      ...(doubts === 0 ? [] : [`${doubts} doubts about single loads, in the raw data`]),
+      ...(doubts === 0 ? [] : [`doubts about single loads, which are in the raw data: ${doubts}`]),
     ].join('; ');
   });
   return lines.join('\n');
+}
+
+/** How many rounds the scenarios had; those that start processes have fewer. */
+function writeRounds(cells: readonly Cell[]): string {
+  const counts = Object.values(Object.groupBy(cells, ({ scenario }) => scenario)).map(
+    (found = []) => Math.max(...found.map(({ round }) => round)) + 1,
+  );
+  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  return least === most ? `${most} rounds` : `${least} to ${most} rounds`;
 }
 
 function table(head: readonly string[], lines: readonly string[]): string {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess, StdioOptions } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { get } from 'node:http';
@@ -46,9 +47,11 @@ export function forkModule(path: string, openFiles: number | null = null): Child
   );
 }
 
-/** The command that starts another one with a limit of open files. */
+/** The command that starts another one with a limit of open files; nothing where the limit suffices, as Node uses all of it. */
 function raising(openFiles: number): readonly string[] {
-  return ['prlimit', `--nofile=${openFiles}:${openFiles}`];
+  const [, hard = ''] = /^Max open files +\d+ +(\w+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+  const suffices = hard === 'unlimited' || Number(hard) >= openFiles;
+  return suffices ? [] : ['prlimit', `--nofile=${openFiles}:${openFiles}`];
 }
 
 function registered(child: ChildProcess): ChildProcess {
