@@ -39,6 +39,11 @@ async function main(options: Options): Promise<void> {
 // Without this, the subjects would outlive a bench that is ended by a signal.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
-const options = readOptions(process.argv.slice(2));
-if (options === null) process.stdout.write(help);
-else await main(options);
+try {
+  const options = readOptions(process.argv.slice(2));
+  if (options === null) print(help);
+  else await main(options);
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+}

@@ -32,29 +32,20 @@ export function rotated<Item>(items: readonly Item[], round: number): readonly I
 
 /** Runs all chosen scenarios on all chosen subjects, in interleaved rounds. */
 export async function runRounds(options: Options, print: (line: string) => void): Promise<BenchRun> {
-  const stage = await Stage.open();
-  const absent: Record<string, string> = {};
-  const running = new Map<Subject, RunningSubject>();
-  for (const subject of chooseSubjects(options))
-    await stage.start(subject).then(
-      (started) => running.set(subject, started),
-      (error: Error) => {
-        absent[subject.name] = error.message;
-        print(`${subject.name} is left out: ${error.message}`);
-      },
-    );
+  const runner: Runner = { stage: await Stage.open(), options, print, cells: [], absent: {} };
+  const subjects = chooseSubjects(options);
   const chosen = scenarios.filter(
     ({ name }) => options.only.length === 0 || options.only.some((part) => name.startsWith(part)),
   );
-  const cells: Cell[] = [];
-  const runner = { stage, options, print, cells };
-  for (const scenario of chosen.filter(({ isFresh }) => !isFresh)) await runWarm(runner, scenario, running);
-  await Promise.all([...running.values()].map((one) => one.close()));
-  for (const scenario of chosen.filter(({ isFresh }) => isFresh))
-    await runFresh(runner, scenario, [...running.keys()]);
-  stage.close();
-  const subjects = [...running.keys()].map(({ name }) => name);
-  return { surroundings: describeSurroundings(), isQuick: options.isQuick, subjects, absent, cells };
+  await runWarm(
+    runner,
+    chosen.filter(({ isFresh }) => !isFresh),
+    subjects,
+  );
+  for (const scenario of chosen.filter(({ isFresh }) => isFresh)) await runFresh(runner, scenario, subjects);
+  runner.stage.close();
+  const { cells, absent } = runner;
+  return { surroundings: describeSurroundings(), isQuick: options.isQuick, absent, cells };
 }
 
 interface Runner {
@@ -62,25 +53,51 @@ interface Runner {
   readonly options: Options;
   readonly print: (line: string) => void;
   readonly cells: Cell[];
+  /** Subjects that could not be started, with the reason; they are not tried again. */
+  readonly absent: Record<string, string>;
 }
 
+/** Starts a subject; null if it can't be started here. */
+async function start({ stage, absent, print }: Runner, subject: Subject): Promise<RunningSubject | null> {
+  if (absent[subject.name] !== undefined) return null;
+  try {
+    return await stage.start(subject);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    absent[subject.name] = reason;
+    print(`${subject.name} is left out: ${reason}`);
+    return null;
+  }
+}
+
+/** Runs scenarios on subjects that run all the time. */
 async function runWarm(
   runner: Runner,
-  scenario: Scenario,
-  running: ReadonlyMap<Subject, RunningSubject>,
+  chosen: readonly Scenario[],
+  subjects: readonly Subject[],
 ): Promise<void> {
-  const fitting = [...running].filter(([subject]) => scenario.fits(subject));
-  for (const [, one] of fitting) await scenario.warmUp(runner.stage, one, runner.options);
-  for (let round = 0; round < runner.options.rounds; round++)
-    for (const [place, [subject, one]] of rotated(fitting, round).entries())
-      await runCell(runner, scenario, one, { subject: subject.name, round, place });
+  const running = new Map<Subject, RunningSubject>();
+  for (const subject of subjects.filter((one) => chosen.some((scenario) => scenario.fits(one)))) {
+    const started = await start(runner, subject);
+    if (started !== null) running.set(subject, started);
+  }
+  for (const scenario of chosen) {
+    const fitting = [...running].filter(([subject]) => scenario.fits(subject));
+    for (const [, one] of fitting) await scenario.warmUp(runner.stage, one, runner.options);
+    for (let round = 0; round < runner.options.rounds; round++)
+      for (const [place, [subject, one]] of rotated(fitting, round).entries())
+        await runCell(runner, scenario, one, { subject: subject.name, round, place });
+  }
+  await Promise.all([...running.values()].map((one) => one.close()));
 }
 
+/** Runs a scenario that has a process for each run, in half as many rounds. */
 async function runFresh(runner: Runner, scenario: Scenario, subjects: readonly Subject[]): Promise<void> {
   const fitting = subjects.filter((subject) => scenario.fits(subject));
   for (let round = 0; round < Math.ceil(runner.options.rounds / 2); round++)
     for (const [place, subject] of rotated(fitting, round).entries()) {
-      const one = await runner.stage.start(subject);
+      const one = await start(runner, subject);
+      if (one === null) continue;
       await runCell(runner, scenario, one, { subject: subject.name, round, place });
       await one.close();
     }

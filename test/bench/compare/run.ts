@@ -25,7 +25,6 @@ export interface Surroundings {
 export interface BenchRun {
   readonly surroundings: Surroundings;
   readonly isQuick: boolean;
-  readonly subjects: readonly string[];
   /** Subjects that could not be started, with the reason. */
   readonly absent: Readonly<Record<string, string>>;
   readonly cells: readonly Cell[];

@@ -30,7 +30,6 @@ const cell = (scenario: string, subject: string, round: number, figures: Cell['f
 const runOf = (...cells: readonly Cell[]): BenchRun => ({
   surroundings,
   isQuick: false,
-  subjects: [],
   absent: { nginx: 'not installed' },
   cells,
 });
