@@ -32,7 +32,7 @@ const figure = (name: string, title: string, unit: string, digits: number): Figu
 const perStream = figure('perStream', 'memory per open stream', 'KB', 1);
 
 /** Sends enough of both kinds that what every process allocates once is allocated. */
-async function warmUp(stage: Stage, running: RunningSubject): Promise<void> {
+export async function warmUp(stage: Stage, running: RunningSubject): Promise<void> {
   const settings = { bodyBytes: 700, textEvents: 20, intervalMs: 1 };
   await stage.measure(running, wholeAnswers(running, { requests: 500, atOnce: 32, settings }));
   await stage.measure(running, streams(running, { requests: 100, atOnce: 50, settings }));

@@ -1,3 +1,4 @@
+import { warmUp } from './fresh-scenarios.ts';
 import { streams } from './orders.ts';
 import type { Options } from './options.ts';
 import { chooseSubjects } from './rounds.ts';
@@ -7,8 +8,11 @@ import { Stage } from './stage.ts';
 const otherFiles = 512;
 
 /** How many streams are opened in a second, and how long all of them are open, in milliseconds. */
-const startsPerSecond = 1_000;
+const startsPerSecond = 500;
 const steadyMs = 10_000;
+
+/** When all is cut off, in milliseconds. */
+const deadlineMs = 180_000;
 
 /** The time between two events of a stream, in milliseconds. */
 const intervalMs = 1_000;
@@ -23,6 +27,7 @@ export async function holdStreams(
   const chosen = options.subjects.length === 0 ? { ...options, subjects: ['textgate'] } : options;
   for (const subject of chooseSubjects(chosen)) {
     const running = await stage.start(subject);
+    await warmUp(stage, running);
     const sending = {
       requests: count,
       atOnce: count,
@@ -31,7 +36,7 @@ export async function holdStreams(
     };
     const { result, steady, rssBefore, rssMax } = await stage.measure(
       running,
-      streams(running, sending),
+      { ...streams(running, sending), deadlineMs },
       steadyMs,
     );
     const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(0)} MB`;

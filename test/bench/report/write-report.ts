@@ -76,6 +76,7 @@ function writeRounds(cells: readonly Cell[]): string {
   const counts = Object.values(Object.groupBy(cells, ({ scenario }) => scenario)).map(
     (found = []) => Math.max(...found.map(({ round }) => round)) + 1,
   );
+  if (counts.length === 0) return 'no rounds';
   const [least, most] = [Math.min(...counts), Math.max(...counts)];
   return least === most ? `${most} rounds` : `${least} to ${most} rounds`;
 }

@@ -6,8 +6,8 @@ import type { SimulatorSettings } from './settings.ts';
 
 /**
  * An upstream in a process of its own, on plain sockets with bytes made in advance, so that it is not what is measured.
- * It sends Chat Completions as the prompt's settings say; every path with `/failing/` is answered with a 503. The
- * message `release` ends the streams that are held open, and all later ones at once.
+ * It sends Chat Completions as the prompt's settings say; every path with `/failing/` is answered with a 503. Any message
+ * releases the streams that are held open: they end.
  */
 
 /** The longest head and body that are read, in bytes. */

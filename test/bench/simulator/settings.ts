@@ -12,7 +12,7 @@ export interface SimulatorSettings {
   readonly roleAheadMs: number;
   /** The length of a whole answer's text, in bytes. */
   readonly bodyBytes: number;
-  /** 1: the stream goes on until the simulator is told to release its streams. */
+  /** 1: the stream goes on until the simulator releases all that it holds. */
   readonly held: number;
   /** 1: the stream never ends. */
   readonly endless: number;
