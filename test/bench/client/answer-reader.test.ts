@@ -1,0 +1,56 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { propertyRun } from '../../support/property-run.ts';
+import { failedAnswer, streamOf, wholeOf } from '../simulator/frames.ts';
+import { readSettings, writeSettings } from '../simulator/settings.ts';
+import { AnswerReader } from './answer-reader.ts';
+
+const settings = readSettings('simulate(textEvents=5,perWrite=2)');
+const { opening, writes, ending } = streamOf(settings);
+const stream = Buffer.concat([opening, ...writes, ending]);
+
+function readIn(pieces: readonly Buffer[]): AnswerReader {
+  const reader = new AnswerReader();
+  for (const piece of pieces) reader.push(piece);
+  return reader;
+}
+
+describe('the load generator', () => {
+  test('reads a stream to the same facts wherever it is cut', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(stream.length), { maxLength: 8 }), (cuts) => {
+        const ends = [...cuts.toSorted((a, b) => a - b), stream.length];
+        const pieces = ends.map((end, index) => stream.subarray(ends[index - 1] ?? 0, end));
+        expect(readIn(pieces).facts).toEqual({
+          status: 200,
+          events: 5 + 4,
+          hasText: true,
+          isComplete: true,
+          isAtEnd: true,
+          closes: false,
+        });
+      }),
+      propertyRun(),
+    );
+  });
+
+  test('does not take the role for text', () => {
+    expect(readIn([opening]).facts.hasText).toBe(false);
+    expect(readIn([opening, ...writes]).facts.hasText).toBe(true);
+  });
+
+  test('does not take a stream for complete that lacks its end mark', () => {
+    const cut = Buffer.from('5\r\ndata:\r\n0\r\n\r\n');
+    expect(readIn([opening, ...writes, cut]).facts).toMatchObject({ isAtEnd: true, isComplete: false });
+  });
+
+  test('reads whole answers and failures', () => {
+    expect(readIn([wholeOf(settings)]).facts).toMatchObject({ status: 200, hasText: true, isComplete: true });
+    expect(readIn([failedAnswer]).facts).toMatchObject({ status: 503, isAtEnd: true, isComplete: false });
+  });
+});
+
+test('a prompt carries the settings of the simulator', () => {
+  const body = JSON.stringify({ content: `${writeSettings({ textEvents: 7, held: 1 })} and more` });
+  expect(readSettings(body)).toMatchObject({ textEvents: 7, held: 1, perWrite: 1 });
+});

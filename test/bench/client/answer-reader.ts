@@ -1,0 +1,164 @@
+/** What is read of an answer so far. */
+export interface AnswerFacts {
+  status: number;
+  /** The `data:` lines of a stream. */
+  events: number;
+  /** Whether any text has arrived; a role chunk has none. */
+  hasText: boolean;
+  /** Whether the answer is complete, by its framing and by its own last words. */
+  isComplete: boolean;
+  /** Whether the framing is at its end; nothing more comes for this answer. */
+  isAtEnd: boolean;
+  /** Whether the server closes the connection after this answer. */
+  closes: boolean;
+}
+
+/** A text that is not empty, in a delta of either protocol or in a whole message. */
+const textPattern = /"(?:content|delta|text)": ?"[^"]/;
+
+/** What only a complete answer ends with: of a stream its end mark, of a whole one its finish reason or status. */
+const endPattern =
+  /data: \[DONE\]|"type":"response\.completed"|"finish_reason": ?"stop"|"status": ?"completed"/;
+
+/** How many bytes of an answer's end are kept to find its last words in. */
+const maxTailBytes = 4_096;
+
+const eventStart = Buffer.from('\ndata:');
+const lineFeed = 0x0a;
+
+/** Where the bytes are within the chunked framing. */
+type Place = 'head' | 'size' | 'data' | 'data end' | 'trailer' | 'length' | 'until close';
+
+/**
+ * Reads answers of HTTP/1.1 without making objects for them: it undoes the chunks, counts events and finds the first text
+ * and the end. Split frames, lines and marks are found all the same, wherever the network cuts them.
+ */
+export class AnswerReader {
+  facts: AnswerFacts = emptyFacts();
+  #place: Place = 'head';
+  #head = '';
+  #left = 0;
+  #sizeLine = '';
+  /** How many bytes of `eventStart` the payload so far ends with; a payload begins like a line. */
+  #matched = 1;
+  /** The payload before the first text, and its end. */
+  #tail = '';
+
+  /** Prepares for the next answer on the connection. */
+  reset(): void {
+    this.facts = emptyFacts();
+    this.#place = 'head';
+    this.#head = '';
+    this.#sizeLine = '';
+    this.#matched = 1;
+    this.#tail = '';
+  }
+
+  push(bytes: Buffer): void {
+    let at = 0;
+    if (this.#place === 'head') at = this.#readHead(bytes);
+    while (at < bytes.length && !this.facts.isAtEnd) at = this.#readBody(bytes, at);
+  }
+
+  /** The connection was closed, which is the end of some answers. */
+  closed(): void {
+    if (this.#place === 'until close') this.#finish();
+  }
+
+  #readHead(bytes: Buffer): number {
+    const before = this.#head.length;
+    this.#head += bytes.toString('latin1');
+    const end = this.#head.indexOf('\r\n\r\n');
+    if (end < 0) return bytes.length;
+    const head = this.#head.slice(0, end + 2).toLowerCase();
+    this.facts.status = Number(head.slice(9, 12));
+    this.facts.closes = head.includes('\r\nconnection: close\r\n');
+    const [, length] = /\r\ncontent-length: *(\d+)/.exec(head) ?? [];
+    this.#left = Number(length ?? 0);
+    if (head.includes('\r\ntransfer-encoding: chunked\r\n')) this.#place = 'size';
+    else this.#place = length === undefined ? 'until close' : 'length';
+    return end + 4 - before;
+  }
+
+  #readBody(bytes: Buffer, at: number): number {
+    switch (this.#place) {
+      case 'size':
+        return this.#readSize(bytes, at);
+      case 'data':
+      case 'length':
+      case 'until close':
+        return this.#readPayload(bytes, at);
+      case 'data end':
+      case 'trailer': {
+        const end = bytes.indexOf(lineFeed, at);
+        if (end < 0) return bytes.length;
+        if (this.#place === 'trailer') this.#finish();
+        else this.#place = 'size';
+        return end + 1;
+      }
+      case 'head':
+        return bytes.length;
+    }
+  }
+
+  #readSize(bytes: Buffer, at: number): number {
+    const end = bytes.indexOf(lineFeed, at);
+    this.#sizeLine += bytes.toString('latin1', at, end < 0 ? bytes.length : end);
+    if (end < 0) return bytes.length;
+    this.#left = Number.parseInt(this.#sizeLine, 16);
+    this.#sizeLine = '';
+    this.#place = this.#left === 0 ? 'trailer' : 'data';
+    return end + 1;
+  }
+
+  #readPayload(bytes: Buffer, at: number): number {
+    const isBounded = this.#place !== 'until close';
+    const end = isBounded ? Math.min(bytes.length, at + this.#left) : bytes.length;
+    this.#count(bytes, at, end);
+    const from = this.facts.hasText ? Math.max(at, end - maxTailBytes) : at;
+    this.#tail += bytes.toString('latin1', from, end);
+    if (!this.facts.hasText) this.facts.hasText = textPattern.test(this.#tail);
+    if (this.facts.hasText && this.#tail.length > 2 * maxTailBytes)
+      this.#tail = this.#tail.slice(-maxTailBytes);
+    this.#left -= end - at;
+    if (isBounded && this.#left === 0) {
+      if (this.#place === 'length') this.#finish();
+      else this.#place = 'data end';
+    }
+    return end;
+  }
+
+  #finish(): void {
+    this.facts.isAtEnd = true;
+    this.facts.isComplete = endPattern.test(this.#tail);
+  }
+
+  /** Counts the lines that begin with `data:` in a part of the payload. */
+  #count(bytes: Buffer, start: number, end: number): void {
+    let at = start;
+    while (this.#matched > 0 && at < end) {
+      if (bytes[at] !== eventStart[this.#matched]) {
+        this.#matched = 0;
+        break;
+      }
+      at++;
+      if (++this.#matched < eventStart.length) continue;
+      this.facts.events++;
+      this.#matched = 0;
+    }
+    if (this.#matched > 0) return;
+    const part = bytes.subarray(0, end);
+    for (let found = part.indexOf(eventStart, at); found >= 0; found = part.indexOf(eventStart, at)) {
+      this.facts.events++;
+      at = found + eventStart.length;
+    }
+    const lastLine = Math.max(part.lastIndexOf(lineFeed), end - eventStart.length);
+    if (lastLine >= at && bytes[lastLine] === lineFeed)
+      if (eventStart.subarray(0, end - lastLine).equals(part.subarray(lastLine)))
+        this.#matched = end - lastLine;
+  }
+}
+
+function emptyFacts(): AnswerFacts {
+  return { status: 0, events: 0, hasText: false, isComplete: false, isAtEnd: false, closes: false };
+}

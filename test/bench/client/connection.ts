@@ -1,0 +1,125 @@
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { AnswerReader } from './answer-reader.ts';
+import type { AnswerFacts } from './answer-reader.ts';
+import type { LoadOrder } from './order.ts';
+
+/** All connections read into the same memory: a read is looked at before the next one begins. */
+const readBytes = 65_536;
+const readBuffer = Buffer.allocUnsafe(readBytes);
+
+/** The most bytes of a read of a slow reader. */
+const slowReadBytes = 4_096;
+
+/** How often a connection that was closed between two answers is opened again for one request. */
+const maxReopens = 3;
+
+/** The load that a connection belongs to, and reports to. */
+export interface ConnectionOwner {
+  readonly order: LoadOrder;
+  readonly requestBytes: Buffer;
+  sawBytes(bytes: number): void;
+  /** The first text of an answer came, so long after its request. */
+  sawText(elapsedMs: number): void;
+  /** An answer has ended: well, or with what was wrong with it. */
+  ended(fault: string | null, facts: AnswerFacts, elapsedMs: number): void;
+  /** The connection is free for the next request. */
+  next(connection: Connection): void;
+}
+
+/** A connection of a load: one request after the other. */
+export class Connection {
+  readonly #load: ConnectionOwner;
+  readonly #reader = new AnswerReader();
+  #socket: Socket | null = null;
+  #sentMs = 0;
+  #isOpen = false;
+  #hadText = false;
+  #reopens = 0;
+
+  constructor(load: ConnectionOwner) {
+    this.#load = load;
+  }
+
+  send(): void {
+    this.#reader.reset();
+    this.#isOpen = true;
+    this.#hadText = false;
+    this.#reopens = 0;
+    this.#sentMs = performance.now();
+    this.#write();
+  }
+
+  /** Ends at the deadline: a slow reader has read for long enough, anything else has failed. */
+  cutOff(): void {
+    const isSlow = this.#load.order.readPauseMs !== null;
+    this.#end(isSlow && this.#hadText ? null : 'open at the deadline');
+  }
+
+  close(): void {
+    this.#isOpen = false;
+    this.#socket?.destroy();
+    this.#socket = null;
+  }
+
+  #write(): void {
+    this.#socket ??= this.#connect();
+    this.#socket.write(this.#load.requestBytes);
+  }
+
+  #connect(): Socket {
+    const { port, readPauseMs } = this.#load.order;
+    const read = (bytes: number, buffer: Buffer): boolean => {
+      this.#read(buffer.subarray(0, bytes));
+      if (readPauseMs === null) return true;
+      setTimeout(() => socket.resume(), readPauseMs);
+      return false;
+    };
+    const buffer = readPauseMs === null ? readBuffer : Buffer.allocUnsafe(slowReadBytes);
+    const onread = { buffer, callback: read as (bytes: number, buffer: Uint8Array) => boolean };
+    const socket = connect({ host: '127.0.0.1', port, noDelay: true, onread });
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => this.#closed(socket));
+    return socket;
+  }
+
+  #read(bytes: Buffer): void {
+    if (!this.#isOpen) return;
+    const { facts } = this.#reader;
+    this.#load.sawBytes(bytes.length);
+    this.#reader.push(bytes);
+    if (facts.hasText && !this.#hadText) {
+      this.#hadText = true;
+      this.#load.sawText(performance.now() - this.#sentMs);
+    }
+    if (facts.isAtEnd) this.#end(this.#faultOf());
+  }
+
+  #faultOf(): string | null {
+    const { status, events, isComplete } = this.#reader.facts;
+    const wanted = this.#load.order.events;
+    if (status !== 200) return `status ${status}`;
+    if (!isComplete) return 'not complete';
+    return wanted === null || events === wanted ? null : `${events} events`;
+  }
+
+  #closed(socket: Socket): void {
+    if (this.#socket !== socket) return;
+    this.#socket = null;
+    if (!this.#isOpen) return;
+    const { facts } = this.#reader;
+    this.#reader.closed();
+    if (facts.isAtEnd) return this.#end(this.#faultOf());
+    // A server may close an idle connection while the next request is on its way: HTTP lets it be sent again.
+    if (facts.status === 0 && this.#reopens++ < maxReopens) return this.#write();
+    this.#end('connection broken');
+  }
+
+  #end(fault: string | null): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    if (fault !== null || this.#reader.facts.closes) this.close();
+    this.#load.ended(fault, this.#reader.facts, performance.now() - this.#sentMs);
+    this.#load.next(this);
+  }
+}

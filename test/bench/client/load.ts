@@ -1,0 +1,119 @@
+import { spreadOf } from '../report/statistics.ts';
+import type { AnswerFacts } from './answer-reader.ts';
+import { Connection } from './connection.ts';
+import type { ConnectionOwner } from './connection.ts';
+import type { AllOpen, LoadOrder, LoadResult } from './order.ts';
+
+/** Sends the requests of one order, and reports when all are open at once, and at the end. */
+export class Load implements ConnectionOwner {
+  readonly order: LoadOrder;
+  readonly requestBytes: Buffer;
+  readonly #report: (report: LoadResult | AllOpen) => void;
+  readonly #startedMs = performance.now();
+  readonly #firstTextMs: number[] = [];
+  readonly #totalMs: number[] = [];
+  readonly #failures: Record<string, number> = {};
+  readonly #connections = new Set<Connection>();
+  #begun = 0;
+  #answers = 0;
+  #ended = 0;
+  #events = 0;
+  #bytes = 0;
+  #openWithText = 0;
+  #wasAllOpen = false;
+  /** The starts that were due so far. */
+  #due = 0;
+  #isOver = false;
+  /** Connections without a request. */
+  readonly #idle: Connection[] = [];
+  readonly #timers: NodeJS.Timeout[] = [];
+
+  constructor(order: LoadOrder, report: (report: LoadResult | AllOpen) => void) {
+    this.order = order;
+    this.#report = report;
+    const headers = { host: `127.0.0.1:${order.port}`, 'content-type': 'application/json', ...order.headers };
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    const head = `POST ${order.path} HTTP/1.1\r\n${lines.join('')}content-length: ${Buffer.byteLength(order.body)}\r\n\r\n`;
+    this.requestBytes = Buffer.from(head + order.body);
+    this.#timers.push(setTimeout(() => this.#cutOff(), order.deadlineMs));
+    if (order.startsPerSecond !== null) this.#timers.push(setInterval(() => this.#keepUp(), 1));
+    else while (this.#mayBegin()) this.#open();
+  }
+
+  /** A connection has finished its answer and takes the next request, or waits for one. */
+  next(connection: Connection): void {
+    if (this.order.startsPerSecond === null && this.#mayBegin()) {
+      this.#begun++;
+      return connection.send();
+    }
+    this.#idle.push(connection);
+  }
+
+  sawText(elapsedMs: number): void {
+    this.#firstTextMs.push(elapsedMs);
+    if (++this.#openWithText < this.order.atOnce || this.#wasAllOpen) return;
+    this.#wasAllOpen = true;
+    this.#report({ kind: 'all open', elapsedMs: performance.now() - this.#startedMs });
+  }
+
+  sawBytes(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
+  ended(fault: string | null, facts: AnswerFacts, elapsedMs: number): void {
+    this.#ended++;
+    this.#events += facts.events;
+    if (facts.hasText) this.#openWithText--;
+    if (fault === null) {
+      this.#answers++;
+      this.#totalMs.push(elapsedMs);
+    } else this.#failures[fault] = (this.#failures[fault] ?? 0) + 1;
+    if (this.#ended === this.order.requests) this.#finish();
+  }
+
+  #mayBegin(): boolean {
+    if (this.#isOver) return false;
+    return this.#begun < this.order.requests && this.#begun - this.#ended < this.order.atOnce;
+  }
+
+  /** Begins the requests that are due at the rate. Starts for which nothing is free are not made up for in a burst. */
+  #keepUp(): void {
+    const due = Math.floor(
+      ((performance.now() - this.#startedMs) / 1_000) * (this.order.startsPerSecond ?? 0),
+    );
+    for (; this.#due < due; this.#due++) if (this.#mayBegin()) this.#open();
+  }
+
+  #open(): void {
+    this.#begun++;
+    const connection = this.#idle.pop() ?? new Connection(this);
+    this.#connections.add(connection);
+    connection.send();
+  }
+
+  #cutOff(): void {
+    for (const connection of this.#connections) connection.cutOff();
+    this.#finish();
+  }
+
+  #finish(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    for (const connection of this.#connections) connection.close();
+    this.#connections.clear();
+    const unsent = this.order.requests - this.#begun;
+    if (unsent > 0 && this.order.readPauseMs === null)
+      this.#failures['not sent before the deadline'] = unsent;
+    this.#report({
+      kind: 'result',
+      answers: this.#answers,
+      failures: this.#failures,
+      events: this.#events,
+      bytes: this.#bytes,
+      elapsedMs: performance.now() - this.#startedMs,
+      firstText: spreadOf(this.#firstTextMs),
+      total: spreadOf(this.#totalMs),
+    });
+  }
+}

@@ -1,0 +1,46 @@
+/** Requests for the load generator to send. */
+export interface LoadOrder {
+  readonly port: number;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** How many requests are sent in all, and how many are open at once, each on a connection of its own. */
+  readonly requests: number;
+  readonly atOnce: number;
+  /** How many requests are begun in a second; null begins each as soon as a connection is free. */
+  readonly startsPerSecond: number | null;
+  /** The `data:` lines that each answer must have; null accepts any number, as whole answers have none. */
+  readonly events: number | null;
+  /** Read little at a time, with this pause in milliseconds; null reads everything at once. */
+  readonly readPauseMs: number | null;
+  /** When the load is cut off, in milliseconds: what is open by then has failed, or has been read for long enough. */
+  readonly deadlineMs: number;
+}
+
+/** How long something took in milliseconds, over all answers. */
+export interface Spread {
+  readonly p50: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
+/** The result of a load. */
+export interface LoadResult {
+  readonly kind: 'result';
+  /** Good answers: status 200, the expected events and a complete end. */
+  readonly answers: number;
+  /** What was wrong with the others, with their numbers. */
+  readonly failures: Readonly<Record<string, number>>;
+  readonly events: number;
+  readonly bytes: number;
+  readonly elapsedMs: number;
+  /** From sending a request to its first text, and to its end. */
+  readonly firstText: Spread;
+  readonly total: Spread;
+}
+
+/** Reports that as many answers have text and are still open as the order has at once. */
+export interface AllOpen {
+  readonly kind: 'all open';
+  readonly elapsedMs: number;
+}

@@ -1,0 +1,49 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { holdStreams } from './compare/hold-streams.ts';
+import { help, readOptions } from './compare/options.ts';
+import type { Options } from './compare/options.ts';
+import { canMeasure } from './compare/process-usage.ts';
+import { runRounds } from './compare/rounds.ts';
+import { doubtsOf } from './compare/run.ts';
+import type { BenchRun } from './compare/run.ts';
+import { publish } from './report/publish.ts';
+import { writeReport } from './report/write-report.ts';
+import { ownCheckout } from './subjects/textgate.ts';
+
+/**
+ * Measures the gateway beside nginx, a naive rewriter, Portkey and a direct connection, in interleaved rounds of one run.
+ * `npm run bench -- --help`; docs/performance.md has the method.
+ */
+
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
+
+async function main(options: Options): Promise<void> {
+  if (!canMeasure) throw new Error('CPU and memory are read from /proc, which only Linux has');
+  if (options.streams !== null) return holdStreams(options.streams, options, print);
+  const runs = options.from.map((path) => JSON.parse(readFileSync(path, 'utf8')) as BenchRun);
+  if (runs.length === 0) {
+    const run = await runRounds(options, print);
+    const file = options.out ?? join(ownCheckout, 'bench-results', `${run.surroundings.date}.json`);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, `${JSON.stringify(run)}\n`);
+    print(`raw data: ${file}`);
+    runs.push(run);
+  }
+  print(writeReport(runs));
+  if (options.publishes) publish(runs);
+  const doubts = runs.flatMap(({ cells }) => cells).flatMap(doubtsOf);
+  if (doubts.length > 0) print(`doubtful:\n  ${doubts.join('\n  ')}`);
+}
+
+// Without this, the subjects would outlive a bench that is ended by a signal.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+
+try {
+  const options = readOptions(process.argv.slice(2));
+  if (options === null) print(help);
+  else await main(options);
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,185 @@
+import type { Measured } from './stage.ts';
+import { failedOverAnswers, responsesStreams, streams, wholeAnswers } from './orders.ts';
+import type { Order, Sending } from './orders.ts';
+import type { Amount, Figure, Scenario } from './scenario.ts';
+import type { RunningSubject, Subject } from '../subjects/subject.ts';
+
+/** What of a normal run's requests a quick one sends. */
+const quickShare = 0.25;
+
+/** Scenarios on subjects that run all the time: one load is one run. */
+interface LoadPlan {
+  readonly name: string;
+  readonly title: string;
+  readonly figures: readonly Figure[];
+  readonly fits: (subject: Subject) => boolean;
+  readonly sending: Sending;
+  /** How many requests are sent before the first round. */
+  readonly warmUpRequests: number;
+  readonly order: (running: RunningSubject, sending: Sending) => Order;
+  readonly read: (measured: Measured) => Readonly<Record<string, number>>;
+}
+
+const isProxy = ({ name }: Subject): boolean => name !== 'direct';
+
+const cpuPerRequest: Figure = {
+  name: 'cpuPerRequest',
+  title: 'CPU per request',
+  unit: '\u00b5s',
+  digits: 0,
+  isAdded: false,
+};
+const cpuPerEvent: Figure = { ...cpuPerRequest, name: 'cpuPerEvent', title: 'CPU per event', digits: 2 };
+const latency: readonly Figure[] = [
+  { name: 'p50', title: 'added time to first text, p50', unit: 'ms', digits: 2, isAdded: true },
+  { name: 'p99', title: 'added time to first text, p99', unit: 'ms', digits: 2, isAdded: true },
+];
+
+const perRequest = ({ cpuMs, result }: Measured) => ({ cpuPerRequest: (cpuMs * 1_000) / result.answers });
+const perEvent = ({ cpuMs, result }: Measured) => ({ cpuPerEvent: (cpuMs * 1_000) / result.events });
+const firstText = ({ result: { firstText: spread } }: Measured) => ({ p50: spread.p50, p99: spread.p99 });
+
+const wholeBytes = 700;
+
+const plans: readonly LoadPlan[] = [
+  {
+    name: 'whole',
+    title: 'Whole answers, 32 at once',
+    figures: [
+      cpuPerRequest,
+      {
+        name: 'memoryAfter',
+        title: 'memory after the load',
+        unit: 'MB',
+        digits: 0,
+        isAdded: false,
+      },
+    ],
+    fits: isProxy,
+    sending: { requests: 3_000, atOnce: 32, settings: { bodyBytes: wholeBytes } },
+    warmUpRequests: 6_000,
+    order: wholeAnswers,
+    read: (measured) => ({ ...perRequest(measured), memoryAfter: measured.rssAfter / 1e6 }),
+  },
+  {
+    name: 'settled',
+    title: 'Whole answers, 64 at once',
+    figures: [
+      { name: 'perSecond', title: 'requests', unit: 'per second', digits: 0, isAdded: false },
+      cpuPerRequest,
+    ],
+    fits: isProxy,
+    sending: { requests: 3_000, atOnce: 64, settings: { bodyBytes: wholeBytes } },
+    warmUpRequests: 500,
+    order: wholeAnswers,
+    read: (measured) => ({
+      ...perRequest(measured),
+      perSecond: (measured.result.answers / measured.result.elapsedMs) * 1_000,
+    }),
+  },
+  {
+    name: 'blast8',
+    title: 'Streams as fast as they come, 8 events per upstream write',
+    figures: [cpuPerEvent],
+    fits: isProxy,
+    sending: { requests: 400, atOnce: 16, settings: { textEvents: 200, perWrite: 8 } },
+    warmUpRequests: 400,
+    order: streams,
+    read: perEvent,
+  },
+  {
+    name: 'blast1',
+    title: 'Streams as fast as they come, 1 event per upstream write',
+    figures: [cpuPerEvent],
+    fits: isProxy,
+    sending: { requests: 400, atOnce: 16, settings: { textEvents: 200, perWrite: 1 } },
+    warmUpRequests: 200,
+    order: streams,
+    read: perEvent,
+  },
+  {
+    name: 'responses',
+    title: 'Responses streams over a chat upstream, 8 events per write',
+    figures: [cpuPerEvent],
+    fits: ({ isTextgate }) => isTextgate,
+    sending: { requests: 400, atOnce: 16, settings: { textEvents: 200, perWrite: 8 } },
+    warmUpRequests: 400,
+    order: responsesStreams,
+    read: perEvent,
+  },
+  {
+    name: 'paced',
+    title: '500 streams with 20 events a second each',
+    figures: [{ ...cpuPerEvent, digits: 1 }],
+    fits: isProxy,
+    sending: {
+      requests: 500,
+      atOnce: 500,
+      startsPerSecond: 1_000,
+      settings: { textEvents: 60, intervalMs: 50, firstTextMs: 50 },
+    },
+    warmUpRequests: 100,
+    order: streams,
+    read: perEvent,
+  },
+  {
+    name: 'burst',
+    title: '400 streams opened at 1,000 a second, 50 at once',
+    figures: latency,
+    fits: () => true,
+    sending: {
+      requests: 400,
+      atOnce: 50,
+      startsPerSecond: 1_000,
+      settings: { textEvents: 20, intervalMs: 20, firstTextMs: 100, roleAheadMs: 1 },
+    },
+    warmUpRequests: 50,
+    order: streams,
+    read: firstText,
+  },
+  {
+    name: 'one',
+    title: 'One stream at a time',
+    figures: latency,
+    fits: () => true,
+    sending: {
+      requests: 80,
+      atOnce: 1,
+      settings: { textEvents: 3, intervalMs: 1, firstTextMs: 20, roleAheadMs: 1 },
+    },
+    warmUpRequests: 20,
+    order: streams,
+    read: firstText,
+  },
+  {
+    name: 'failover',
+    title: 'Whole answers over three routes of which two fail',
+    figures: [cpuPerRequest],
+    fits: ({ name, isTextgate }) => isTextgate || name === 'portkey',
+    sending: { requests: 1_000, atOnce: 32, settings: { bodyBytes: wholeBytes } },
+    warmUpRequests: 500,
+    order: failedOverAnswers,
+    read: perRequest,
+  },
+];
+
+/** The scenarios of loads, in the order in which they run. */
+export const loadScenarios: readonly Scenario[] = plans.map(scenarioOf);
+
+function scenarioOf({ sending, warmUpRequests, order, read, ...facts }: LoadPlan): Scenario {
+  const scaled = (requests: number, { isQuick }: Amount): Sending => ({
+    ...sending,
+    requests: Math.max(sending.atOnce, isQuick ? requests * quickShare : requests),
+  });
+  return {
+    ...facts,
+    isFresh: false,
+    async warmUp(stage, running, amount) {
+      await stage.measure(running, order(running, scaled(warmUpRequests, amount)));
+    },
+    async run(stage, running, amount) {
+      const measured = await stage.measure(running, order(running, scaled(sending.requests, amount)));
+      return { figures: read(measured), loads: [measured] };
+    },
+  };
+}

@@ -1,0 +1,40 @@
+import type { RunningSubject, Subject } from '../subjects/subject.ts';
+import type { Measured, Stage } from './stage.ts';
+
+/** A number that a scenario finds for every subject. */
+export interface Figure {
+  /** Its name in the raw data. */
+  readonly name: string;
+  readonly title: string;
+  readonly unit: string;
+  /** How many digits after the point are shown. */
+  readonly digits: number;
+  /** Shown as what a subject adds to nginx in the same round, rather than by itself. */
+  readonly isAdded: boolean;
+}
+
+/** What one run of a scenario found. */
+export interface Findings {
+  /** Its figures by their names. */
+  readonly figures: Readonly<Record<string, number>>;
+  /** Its loads as they were measured, for the raw data and for what was wrong. */
+  readonly loads: readonly Measured[];
+}
+
+/** How much is measured: a quick run has fewer requests, and less to say. */
+export interface Amount {
+  readonly isQuick: boolean;
+}
+
+export interface Scenario {
+  readonly name: string;
+  readonly title: string;
+  readonly figures: readonly Figure[];
+  /** Whether each run has a process of its own, because memory or the start is measured. */
+  readonly isFresh: boolean;
+  /** Whether a subject can do it at all. */
+  fits(subject: Subject): boolean;
+  /** Makes a running subject ready for all rounds. */
+  warmUp(stage: Stage, running: RunningSubject, amount: Amount): Promise<void>;
+  run(stage: Stage, running: RunningSubject, amount: Amount): Promise<Findings>;
+}

@@ -1,0 +1,65 @@
+import type { FigureRow } from './figures.ts';
+
+/** What a figure of textgate should be: at most or at least a number, or a ratio to another subject's median. */
+export interface Goal {
+  /** The figure, as `scenario.figure`. */
+  readonly id: string;
+  readonly against: string | null;
+  readonly bound: 'at most' | 'at least';
+  readonly limit: number;
+}
+
+const atMost = (id: string, limit: number, against: string | null = null): Goal => ({
+  id,
+  against,
+  bound: 'at most',
+  limit,
+});
+
+const goals: readonly Goal[] = [
+  atMost('whole.cpuPerRequest', 0.9, 'naive'),
+  atMost('whole.cpuPerRequest', 0.2, 'portkey'),
+  atMost('blast8.cpuPerEvent', 0.35, 'naive'),
+  atMost('blast8.cpuPerEvent', 0.12, 'portkey'),
+  atMost('blast8.cpuPerEvent', 4, 'nginx'),
+  atMost('paced.cpuPerEvent', 0.75, 'naive'),
+  atMost('paced.cpuPerEvent', 0.4, 'portkey'),
+  atMost('paced.cpuPerEvent', 3, 'nginx'),
+  atMost('burst.p50', 1),
+  atMost('burst.p99', 6),
+  atMost('one.p50', 0.5),
+  atMost('one.p99', 1),
+  atMost('open.perStream', 60),
+  atMost('open-long.perStream', 60),
+  atMost('open.idle', 100),
+  atMost('whole.memoryAfter', 180),
+  atMost('open.start', 500),
+  atMost('cli.version', 200),
+  atMost('cli.help', 200),
+  { id: 'settled.perSecond', against: null, bound: 'at least', limit: 3_000 },
+  atMost('slow-reader.growth', 30),
+];
+
+/** A goal held against what was found. */
+export interface JudgedGoal extends Goal {
+  readonly row: FigureRow;
+  readonly found: number;
+  readonly isMet: boolean;
+}
+
+/** Judges the goals for which there are figures. */
+export function judgeGoals(
+  rows: readonly FigureRow[],
+  wanted: readonly Goal[] = goals,
+): readonly JudgedGoal[] {
+  return wanted.flatMap((goal) => {
+    const row = rows.find(({ id }) => id === goal.id);
+    const own = row?.bySubject.get('textgate');
+    if (row === undefined || own === undefined) return [];
+    const other = goal.against === null ? null : row.bySubject.get(goal.against);
+    if (other === undefined) return [];
+    const found = other === null ? own.median : own.median / other.median;
+    const isMet = goal.bound === 'at most' ? found <= goal.limit : found >= goal.limit;
+    return [{ ...goal, row, found, isMet }];
+  });
+}

@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest';
+import { rotated } from '../compare/rounds.ts';
+import type { BenchRun, Cell } from '../compare/run.ts';
+import { drawPicture } from './draw-picture.ts';
+import { figureRows } from './figures.ts';
+import { judgeGoals } from './goals.ts';
+import { withFigures } from './publish.ts';
+import { writeFigures, writeGoals, writeReport } from './write-report.ts';
+
+const surroundings = {
+  date: '2026-01-02T03:04:05.000Z',
+  commit: 'abc',
+  cpu: 'a CPU',
+  cores: 2,
+  memoryBytes: 2 ** 32,
+  system: 'Linux 6',
+  node: 'v26.0.0',
+  nginx: null,
+};
+
+const cell = (scenario: string, subject: string, round: number, figures: Cell['figures']): Cell => ({
+  scenario,
+  subject,
+  round,
+  place: 0,
+  figures,
+  loads: [],
+});
+
+const runOf = (...cells: readonly Cell[]): BenchRun => ({
+  surroundings,
+  isQuick: false,
+  absent: { nginx: 'not installed' },
+  cells,
+});
+
+const costs = runOf(
+  ...[100, 300, 200].map((value, round) => cell('whole', 'textgate', round, { cpuPerRequest: value })),
+  ...[400, 400, 500].map((value, round) => cell('whole', 'naive', round, { cpuPerRequest: value })),
+);
+
+describe('the report of the bench', () => {
+  test('shows medians, ranges and the ratios of the medians', () => {
+    expect(writeFigures(figureRows([costs]))).toBe(
+      [
+        '|  | textgate | naive | ÷ naive |',
+        '|---|---|---|---|',
+        '| Whole answers, 32 at once: CPU per request, µs | 200 (100…300) | 400 (400…500) | 0.50 |',
+      ].join('\n'),
+    );
+  });
+
+  test('shows a subject without a figure as a dash, and leaves out figures without any', () => {
+    const only = runOf(cell('responses', 'textgate', 0, { cpuPerEvent: 4 }), ...costs.cells);
+    const [, , ...lines] = writeFigures(figureRows([only])).split('\n');
+    expect(lines).toHaveLength(2);
+    expect(lines[1]).toMatch(/\| 4\.00 \(4\.00…4\.00\) \| – \| – \|$/);
+  });
+
+  test('shows added time as the difference to nginx in the same round of the same run', () => {
+    const first = runOf(cell('one', 'textgate', 0, { p50: 21 }), cell('one', 'nginx', 0, { p50: 20 }));
+    const second = runOf(cell('one', 'textgate', 0, { p50: 33 }), cell('one', 'nginx', 0, { p50: 30 }));
+    const [row] = figureRows([first, second]);
+    expect(row?.bySubject.get('textgate')).toEqual({ median: 2, min: 1, max: 3, rounds: 2 });
+  });
+
+  test('counts added time from the direct connection where nginx is absent', () => {
+    const [row] = figureRows([
+      runOf(cell('one', 'textgate', 0, { p50: 21 }), cell('one', 'direct', 0, { p50: 18 })),
+    ]);
+    expect(row?.bySubject.get('textgate')?.median).toBe(3);
+  });
+
+  test('leaves out rounds in which nothing was measured', () => {
+    const broken = runOf(...costs.cells, cell('whole', 'textgate', 3, { cpuPerRequest: Number.NaN }));
+    expect(figureRows([broken])[0]?.bySubject.get('textgate')?.rounds).toBe(3);
+  });
+
+  test('judges goals as met or missed, missed ones included', () => {
+    const goal = { id: 'whole.cpuPerRequest', bound: 'at most' } as const;
+    const judged = judgeGoals(figureRows([costs]), [
+      { ...goal, against: 'naive', limit: 0.9 },
+      { ...goal, against: null, limit: 150 },
+      { ...goal, against: 'portkey', limit: 0.2 },
+    ]);
+    expect(judged.map(({ found, isMet }) => [found, isMet])).toEqual([
+      [0.5, true],
+      [200, false],
+    ]);
+    expect(writeGoals(judged)).toContain('| ≤ 150 µs | 200 µs | **missed** |');
+  });
+
+  test('says what was left out, and why, and how many rounds there were', () => {
+    expect(writeReport([costs])).toContain('without nginx: not installed');
+    expect(writeReport([costs])).toContain('commit abc: 3 rounds;');
+    const uneven = runOf(...costs.cells, cell('slow-reader', 'naive', 0, { growth: 1 }));
+    expect(writeReport([uneven])).toContain('commit abc: 1 to 3 rounds;');
+  });
+
+  test('draws a bar per subject', () => {
+    expect(drawPicture(figureRows([costs])).match(/<rect/g)).toHaveLength(2);
+  });
+
+  test('replaces only the figures of a page', () => {
+    const page =
+      'a\n<!-- figures: written by npm run bench -- --publish -->\nold\n<!-- end of figures -->\nb';
+    expect(withFigures(page, 'new')).toBe(page.replace('old', '\nnew\n'));
+    expect(() => withFigures('a', 'new')).toThrow('no section');
+  });
+});
+
+test('each round begins with another subject', () => {
+  const orders = [0, 1, 2, 3].map((round) => rotated(['a', 'b', 'c'], round).join(''));
+  expect(orders).toEqual(['abc', 'bca', 'cab', 'abc']);
+});

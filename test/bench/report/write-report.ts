@@ -1,0 +1,87 @@
+import { doubtsOf } from '../compare/run.ts';
+import type { BenchRun, Cell } from '../compare/run.ts';
+import { figureRows } from './figures.ts';
+import type { FigureRow } from './figures.ts';
+import { judgeGoals } from './goals.ts';
+import type { JudgedGoal } from './goals.ts';
+import type { Summary } from './statistics.ts';
+
+/** The order of the columns; what is not in a run has none. */
+const columns = ['textgate', 'textgate-before', 'nginx', 'naive', 'portkey'];
+
+/** Writes tables in Markdown: the machine, all figures, and the goals. */
+export function writeReport(runs: readonly BenchRun[]): string {
+  const rows = figureRows(runs);
+  return [writeSurroundings(runs), writeFigures(rows), writeGoals(judgeGoals(rows))]
+    .filter((part) => part !== '')
+    .join('\n\n');
+}
+
+/** The figures: medians, in brackets the range over all rounds, and the ratios of the medians. */
+export function writeFigures(rows: readonly FigureRow[]): string {
+  const present = columns.filter((name) => rows.some(({ bySubject }) => bySubject.has(name)));
+  const others = present.includes('textgate') ? present.filter((name) => name !== 'textgate') : [];
+  const line = (row: FigureRow): string => {
+    const { scenario, figure, bySubject } = row;
+    const cells = present.map((name) => writeSummary(bySubject.get(name), figure.digits));
+    const ratios = others.map((name) => writeRatio(row, name));
+    return `| ${[`${scenario}: ${figure.title}, ${figure.unit}`, ...cells, ...ratios].join(' | ')} |`;
+  };
+  return table(['', ...present, ...others.map((name) => `÷ ${name}`)], rows.map(line));
+}
+
+/** How many times the other subject's median textgate's is. Added times have no ratio: nginx adds nothing to itself. */
+function writeRatio({ figure, bySubject }: FigureRow, other: string): string {
+  const [own, base] = ['textgate', other].map((name) => bySubject.get(name)?.median);
+  if (figure.isAdded || own === undefined || base === undefined || base <= 0) return '–';
+  return (own / base).toFixed(2);
+}
+
+/** The goals, met or missed. */
+export function writeGoals(judged: readonly JudgedGoal[]): string {
+  const line = ({ row, against, bound, limit, found, isMet }: JudgedGoal): string => {
+    const { scenario, figure } = row;
+    const unit = against === null ? ` ${figure.unit}` : ` × ${against}`;
+    const value = found.toFixed(against === null ? figure.digits : 2);
+    const sign = bound === 'at most' ? '≤' : '≥';
+    const verdict = isMet ? 'met' : '**missed**';
+    return `| ${scenario}: ${figure.title} | ${sign} ${limit}${unit} | ${value}${unit} | ${verdict} |`;
+  };
+  return table(['', 'goal', 'found', ''], judged.map(line));
+}
+
+function writeSummary(summary: Summary | undefined, digits: number): string {
+  if (summary === undefined) return '–';
+  const { median, min, max } = summary;
+  return `${median.toFixed(digits)} (${min.toFixed(digits)}…${max.toFixed(digits)})`;
+}
+
+function writeSurroundings(runs: readonly BenchRun[]): string {
+  const lines = runs.map(({ surroundings, isQuick, cells, absent }) => {
+    const { date, commit, cpu, cores, memoryBytes, system, node, nginx } = surroundings;
+    const doubts = cells.flatMap(doubtsOf).length;
+    return [
+      `- ${date.slice(0, 16).replace('T', ' ')} UTC, commit ${commit}${isQuick ? ', a quick run' : ''}: ${writeRounds(cells)}`,
+      `${cores} cores of ${cpu}, ${(memoryBytes / 2 ** 30).toFixed(0)} GiB, ${system}`,
+      `Node ${node}${nginx === null ? '' : `, nginx ${nginx}`}`,
+      ...Object.entries(absent).map(([name, reason]) => `without ${name}: ${reason}`),
+      ...(doubts === 0 ? [] : [`doubts about single loads, which are in the raw data: ${doubts}`]),
+    ].join('; ');
+  });
+  return lines.join('\n');
+}
+
+/** How many rounds the scenarios had; those that start processes have fewer. */
+function writeRounds(cells: readonly Cell[]): string {
+  const counts = Object.values(Object.groupBy(cells, ({ scenario }) => scenario)).map(
+    (found = []) => Math.max(...found.map(({ round }) => round)) + 1,
+  );
+  if (counts.length === 0) return 'no rounds';
+  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  return least === most ? `${most} rounds` : `${least} to ${most} rounds`;
+}
+
+function table(head: readonly string[], lines: readonly string[]): string {
+  if (lines.length === 0) return '';
+  return [`| ${head.join(' | ')} |`, `|${head.map(() => '---').join('|')}|`, ...lines].join('\n');
+}

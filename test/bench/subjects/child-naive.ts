@@ -1,0 +1,73 @@
+import express from 'express';
+
+/**
+ * The rewriter that anyone would write first: Express reads the request as JSON, fetch sends it on, and every event of
+ * the answer is parsed, rebuilt and written by itself. It has no keys, no limits, no money and no records, and no care
+ * for anything that goes wrong. Arguments: the upstream's port, its own port.
+ */
+
+interface Frame {
+  readonly choices: readonly {
+    readonly index: number;
+    readonly delta?: { readonly role?: string; readonly content?: string };
+    readonly finish_reason: string | null;
+  }[];
+  readonly usage?: object | null;
+}
+
+const [upstreamPort = '', port = ''] = process.argv.slice(2);
+const url = `http://127.0.0.1:${upstreamPort}/v1/chat/completions`;
+
+/** Splits text into the data of its events; what is not complete yet waits for the next read. */
+function createParser(found: (data: string) => void) {
+  let rest = '';
+  return (text: string): void => {
+    const events = (rest + text).split('\n\n');
+    rest = events.pop() ?? '';
+    for (const event of events)
+      for (const line of event.split('\n')) if (line.startsWith('data: ')) found(line.slice(6));
+  };
+}
+
+function rebuilt(frame: Frame, id: string, model: string): object {
+  return {
+    id,
+    object: 'chat.completion.chunk',
+    created: 1_763_800_000,
+    model,
+    choices: frame.choices.map(({ index, delta, finish_reason }) => ({
+      index,
+      delta: { ...delta },
+      logprobs: null,
+      finish_reason,
+    })),
+    usage: frame.usage ?? null,
+  };
+}
+
+express()
+  .use(express.json({ limit: '2mb' }))
+  .post('/v1/chat/completions', async (request, response) => {
+    const body = request.body as { readonly model: string; readonly stream?: boolean };
+    const answer = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...body, model: 'simulated' }),
+    });
+    const id = `chatcmpl-${crypto.randomUUID()}`;
+    if (body.stream !== true || answer.body === null) {
+      const whole = (await answer.json()) as object;
+      response.status(answer.status).json({ ...whole, id, model: body.model });
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    const parse = createParser((data) => {
+      if (data === '[DONE]') return response.write('data: [DONE]\n\n');
+      const frame = JSON.parse(data) as Frame;
+      return response.write(`data: ${JSON.stringify(rebuilt(frame, id, body.model))}\n\n`);
+    });
+    const decoder = new TextDecoder();
+    for await (const bytes of answer.body) parse(decoder.decode(bytes, { stream: true }));
+    response.end();
+  })
+  .listen(Number(port), '127.0.0.1');

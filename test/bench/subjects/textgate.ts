@@ -1,0 +1,78 @@
+import { openSync, closeSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { buildCheckout } from './build-checkout.ts';
+import { freePort, startProcess, stopProcess, untilReady } from './processes.ts';
+import type { RunningSubject, Subject, SubjectSetting } from './subject.ts';
+
+const adminToken = 'an-admin-token-for-benches';
+
+/** The checkout that this file belongs to. */
+export const ownCheckout = join(import.meta.dirname, '..', '..', '..');
+
+/** What a request can choose by its model: one route, or three of which the first two fail. */
+export const modelNames = { plain: 'plain', failover: 'failover' } as const;
+
+/** The gateway of a checkout with all that it does by default, and a key that pays from a balance. */
+export function createTextgate(name: string, checkout: string): Subject {
+  return { name, isTextgate: true, start: (setting) => start(checkout, setting) };
+}
+
+async function start(checkout: string, setting: SubjectSetting): Promise<RunningSubject> {
+  const { folder, openFiles } = setting;
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const config = join(folder, 'textgate.yaml');
+  writeFileSync(config, JSON.stringify(configOf(port, adminPort, setting)));
+  const commandLine = [await buildCheckout(checkout)];
+  const log = openSync(join(folder, 'log'), 'a');
+  const startedMs = performance.now();
+  const child = startProcess(process.execPath, [...commandLine, 'serve', '--config', config], {
+    cwd: folder,
+    stdio: ['ignore', log, log],
+    openFiles,
+  });
+  closeSync(log);
+  await untilReady(child, adminPort, '/readyz');
+  const startMs = performance.now() - startedMs;
+  const headers = { authorization: `Bearer ${await createKey(adminPort)}` };
+  return {
+    port,
+    headers,
+    failoverHeaders: headers,
+    pid: child.pid ?? 0,
+    commandLine,
+    startMs,
+    close: () => stopProcess(child),
+  };
+}
+
+function configOf(port: number, adminPort: number, { simulatorPort, folder, openFiles }: SubjectSetting) {
+  const price = { input: '1', output: '2' };
+  const route = (upstream: string) => ({ upstream, model: 'simulated' });
+  const upstream = (path: string) => ({ url: `http://127.0.0.1:${simulatorPort}${path}/v1` });
+  return {
+    server: {
+      port,
+      ...(openFiles === null ? {} : { maxConnections: openFiles / 2, maxAnonymousPerAddress: openFiles / 2 }),
+    },
+    admin: { port: adminPort, token: adminToken },
+    storage: { url: `sqlite:${join(folder, 'textgate.db')}` },
+    limits: { concurrency: 100_000, requestsPerMinute: 10_000_000 },
+    upstreams: { good: upstream(''), first: upstream('/failing/1'), second: upstream('/failing/2') },
+    models: {
+      [modelNames.plain]: { routes: [route('good')], price },
+      [modelNames.failover]: { routes: [route('first'), route('second'), route('good')], price },
+    },
+  };
+}
+
+/** Creates a key with a balance, so that every request is held for, charged and booked. */
+async function createKey(adminPort: number): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${adminPort}/admin/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'bench', balance: '1000000' }),
+  });
+  const { key } = (await response.json()) as { readonly key?: string };
+  if (key === undefined) throw new Error(`no key was created: status ${response.status}`);
+  return key;
+}

@@ -1,0 +1,47 @@
+import { describe, expect, test } from 'vitest';
+import { readChatRequest } from '../../src/protocol/chat/read-request.ts';
+import { defaultCompatibility } from '../../src/protocol/contract/compatibility.ts';
+import { parseBody } from '../../src/protocol/parse-body.ts';
+import { isRefusal } from '../../src/shared/errors.ts';
+import { expectCostRatio } from './cost-ratio.ts';
+
+/** How many turns a request has, how long each is in bytes, and how often one measured loop reads it. */
+const bodies = [
+  { what: 'two short turns', turns: 2, bytes: 60, repeats: 500, bound: 8.5 },
+  { what: '40 turns', turns: 40, bytes: 400, repeats: 40, bound: 5 },
+  { what: 'a prompt of 100 KB', turns: 1, bytes: 100_000, repeats: 10, bound: 4 },
+] as const;
+
+function bodyOf(turns: number, bytes: number): Buffer {
+  const sentence = 'She said: "Wait for it,\nor leave." ';
+  const content = sentence.repeat(Math.ceil(bytes / sentence.length)).slice(0, bytes);
+  const messages = Array.from({ length: turns }, (_, index) => ({
+    role: index % 2 === 0 ? 'user' : 'assistant',
+    content,
+  }));
+  return Buffer.from(JSON.stringify({ model: 'small', stream: true, temperature: 0.7, messages }));
+}
+
+function read(bytes: Buffer): number {
+  const body = parseBody(bytes);
+  if (isRefusal(body)) throw new Error(body.message);
+  const request = readChatRequest(body, defaultCompatibility);
+  if (isRefusal(request)) throw new Error(request.message);
+  return request.turns.length;
+}
+
+describe('the cost of reading and checking a request, beside parsing its JSON', () => {
+  test.each(bodies)('is at most $bound times for $what', ({ turns, bytes, repeats, bound }) => {
+    const body = bodyOf(turns, bytes);
+    expect(read(body)).toBe(turns);
+    expectCostRatio(
+      () => {
+        for (let count = 0; count < repeats; count++) read(body);
+      },
+      () => {
+        for (let count = 0; count < repeats; count++) JSON.parse(body.toString());
+      },
+      bound,
+    );
+  });
+});
