@@ -47,9 +47,8 @@ export function createRecordStore(
       return readReservation(await engine.call(openRecord, valuesToOpen(record, owner)));
     },
     async settle(record) {
-      const settled = readSettlement(
-        await engine.call(settleRecord, valuesToSettle(record, nextId(), now())),
-      );
+      const values = valuesToSettle(record, nextId(), now());
+      const settled = readSettlement(await engine.call(settleRecord, values));
       if (settled === null) throw new Error(`no open record of ${record.requestId}`);
       if (settled.isLate) report('a record that was closed as lost was settled late', record.requestId);
       if (settled.unbookedNanos > 0)

@@ -53,9 +53,8 @@ const mutations: readonly Mutation[] = [
   {
     name: 'balance and ledger in two transactions',
     file: 'src/storage/record-store.ts',
-    find: 'const settled = readSettlement(await engine.call(settleRecord, valuesToSettle(record, nextId(), now())));',
+    find: 'const settled = readSettlement(await engine.call(settleRecord, values));',
     replace:
-      'const values = valuesToSettle(record, nextId(), now()); ' +
       'const unit = [...settleRecord.changes, settleRecord.result].map((sql) => ({ sql, values: values.slice(0, Math.max(...Array.from(sql.matchAll(/\\?(\\d+)/g), ([, n]) => Number(n)))) })); ' +
       'const [, , [row] = []] = await engine.run([unit[0]!, unit[1]!, unit[3]!]); await engine.run([unit[2]!]); ' +
       "const settled = readSettlement(row === undefined ? null : [row['late']!, row['unbooked']!]);",
