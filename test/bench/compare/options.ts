@@ -20,7 +20,7 @@ export interface Options {
 
 export const help = `npm run bench -- [options]
   --rounds N         rounds of each load (default 5; quick 2); each start of a process is measured in half as many
-  --quick            fewer requests and rounds, in two minutes: a direction rather than a result
+  --quick            fewer requests and rounds, in two to three minutes: a direction rather than a result
   --only NAME        only scenarios whose name begins so; may be repeated
   --subjects A,B     only these of textgate, nginx, naive, portkey, direct
   --against FOLDER   measures the checkout in this folder as well, as textgate-before

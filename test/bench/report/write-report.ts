@@ -78,7 +78,7 @@ function writeRounds(cells: readonly Cell[]): string {
   );
   if (counts.length === 0) return 'no rounds';
   const [least, most] = [Math.min(...counts), Math.max(...counts)];
-  return least === most ? `${most} rounds` : `${least} to ${most} rounds`;
+  return least === most ? `${most} ${most === 1 ? 'round' : 'rounds'}` : `${least} to ${most} rounds`;
 }
 
 function table(head: readonly string[], lines: readonly string[]): string {
