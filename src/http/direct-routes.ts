@@ -16,9 +16,9 @@ export interface DirectRoute {
 export type FindDirect = (request: IncomingMessage) => Handle | undefined;
 
 /**
- * Puts a table of exact targets in front of a router, which walks its layers for every request and waits a turn of the
- * event loop between two of its parts. `prepare` is the first handler, as in the router; `onFault` answers what a handler
- * throws. No passthrough path is hidden: the config refuses those that are the gateway's own.
+ * Puts a table of exact targets in front of a router, which walks its layers for every request. `prepare` is the first
+ * handler, as in the router; `onFault` answers what a handler throws. No passthrough path is hidden: the config refuses
+ * those that are the gateway's own.
  */
 export function createDirectRoutes(
   routes: readonly DirectRoute[],

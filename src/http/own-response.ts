@@ -8,9 +8,9 @@ type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
 export const noSniff = ['x-content-type-options', 'nosniff'] as const;
 
 /**
- * An answer of our own listeners. The headers that every answer has go out with the others, in one list: to set them one
- * by one costs more than all other work on a head. In an app that mounts a router they are set on the app's response
- * instead, where its other middleware can read them.
+ * An answer of our own listeners. The headers that every answer has are written with the others, in one list, from which
+ * Node makes the head without objects of its own for each. In an app that mounts a router they are set on the app's
+ * response instead, where its other middleware can read them.
  */
 export class OwnResponse extends ServerResponse {
   [requestId]: string | null = null;

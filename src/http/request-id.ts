@@ -3,10 +3,7 @@ import type { Response } from './router.ts';
 /** The header that carries a request's id. */
 export const requestIdHeader = 'x-request-id';
 
-/**
- * Where a response has its request's id. A field, because a `WeakMap` of responses costs the garbage collector more than
- * all else that an answer leaves behind.
- */
+/** Where a response has its request's id: a field of its own, which ends with it and needs no look-up. */
 export const requestId = Symbol('request id');
 
 type Identified = Response & { [requestId]?: string | null };
