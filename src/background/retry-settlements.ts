@@ -1,4 +1,5 @@
 import type { SettledRecord } from '../domain/consumption.ts';
+import { Roster } from '../shared/roster.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RecoverableRecords, WatchedRecords } from '../domain/ports/records.ts';
 import type { SettlementSpool } from '../domain/ports/settlement-spool.ts';
@@ -65,15 +66,15 @@ export function retrySettlements(records: RecoverableRecords, options: RetryOpti
     isLost,
   });
   const settle = createSettle(queue, clock, onFault);
-  const settling = new Set<Promise<void>>();
+  const settling = new Roster<Promise<void>>();
   let isRecovered = false;
 
   return {
     open,
     settle(record) {
       const settled = settle(record);
-      settling.add(settled);
-      const end = (): void => void settling.delete(settled);
+      const place = settling.add(settled);
+      const end = (): void => void settling.remove(place);
       settled.then(end, end);
       return settled;
     },
@@ -104,7 +105,7 @@ export function retrySettlements(records: RecoverableRecords, options: RetryOpti
     },
     checkWrites: () => health.observe(records.checkWrites()),
     async close() {
-      await Promise.allSettled(settling);
+      await Promise.allSettled(settling.all());
       return queue.close();
     },
   };

@@ -1,4 +1,5 @@
 import type { SettledRecord } from '../domain/consumption.ts';
+import { Roster } from '../shared/roster.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RecoverableRecords } from '../domain/ports/records.ts';
 import type { SettlementSpool } from '../domain/ports/settlement-spool.ts';
@@ -38,8 +39,8 @@ export class SettlementQueue {
   readonly #waiting = new Map<string, SettledRecord>();
   /** Those of them that are safe in the spool. */
   readonly #spooled = new Set<string>();
-  /** Settlements that the database has and has not answered, by request: they are not offered a second time. */
-  readonly #underWay = new Map<string, Promise<void>>();
+  /** Settlements that the database has and has not answered: they are not offered a second time. */
+  readonly #underWay = new Roster<{ readonly requestId: string; readonly made: Promise<void> }>();
   /** Whether anything was appended to the spool since it was emptied. */
   #spoolHolds = false;
   #waitingSinceMs = 0;
@@ -77,8 +78,8 @@ export class SettlementQueue {
   make(record: SettledRecord): Promise<void> {
     const { requestId } = record;
     const made = this.#health.observe(this.#records.settle(record));
-    this.#underWay.set(requestId, made);
-    const end = (): void => void this.#underWay.delete(requestId);
+    const place = this.#underWay.add({ requestId, made });
+    const end = (): void => void this.#underWay.remove(place);
     made.then(end, end);
     return made;
   }
@@ -136,8 +137,11 @@ export class SettlementQueue {
   async #offerAll(): Promise<number> {
     const offered = [...this.#waiting.values()];
     for (let at = 0; at < offered.length; at += offeredAtOnce) {
+      const underWay = new Map(this.#underWay.all().map(({ requestId, made }) => [requestId, made]));
       const done = await Promise.all(
-        offered.slice(at, at + offeredAtOnce).map((record) => this.#offer(record)),
+        offered
+          .slice(at, at + offeredAtOnce)
+          .map((record) => this.#offer(record, underWay.get(record.requestId) ?? null)),
       );
       if (!done.includes(true)) break;
     }
@@ -146,10 +150,10 @@ export class SettlementQueue {
     return this.#waiting.size;
   }
 
-  /** Resolves with whether it waits no longer. */
-  async #offer(record: SettledRecord): Promise<boolean> {
+  /** Resolves with whether it waits no longer; `underWay` is its settlement that the database has already. */
+  async #offer(record: SettledRecord, underWay: Promise<void> | null): Promise<boolean> {
     try {
-      await (this.#underWay.get(record.requestId) ?? this.make(record));
+      await (underWay ?? this.make(record));
     } catch (error) {
       if (isPassing(error)) return false;
       // A thread can die between its commit and its answer: the settlement is made then.

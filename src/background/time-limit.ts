@@ -1,4 +1,6 @@
 import type { Clock } from '../domain/ports/clock.ts';
+import { Roster } from '../shared/roster.ts';
+import type { Place } from '../shared/roster.ts';
 
 /** One answer that is waited for. */
 export interface Wait {
@@ -22,7 +24,7 @@ export class TimeLimit {
   readonly #clock: Clock;
   readonly #overdue: () => Error;
   /** In the order of their dues. */
-  readonly #waits = new Set<Waiting>();
+  readonly #waits = new Roster<Waiting>();
   #cancel: (() => void) | null = null;
 
   /** `overdue` makes the error of an answer that took longer than `limitMs`. */
@@ -36,23 +38,23 @@ export class TimeLimit {
   bound<Result>(ask: (wait: Wait) => Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       const wait: Waiting = { dueMs: this.#clock.monotonicMs() + this.#limitMs, reject, isOver: false };
-      this.#waits.add(wait);
+      const place = this.#waits.add(wait);
       this.#cancel ??= this.#clock.schedule(this.#limitMs, () => this.#rejectOverdue());
       ask(wait).then(
         (result) => {
-          this.#end(wait);
+          this.#end(place);
           resolve(result);
         },
         (error: unknown) => {
-          this.#end(wait);
+          this.#end(place);
           reject(error);
         },
       );
     });
   }
 
-  #end(wait: Waiting): void {
-    if (!this.#waits.delete(wait) || this.#waits.size > 0) return;
+  #end(place: Place<Waiting>): void {
+    if (!this.#waits.remove(place) || this.#waits.size > 0) return;
     this.#cancel?.();
     this.#cancel = null;
   }
@@ -60,12 +62,13 @@ export class TimeLimit {
   #rejectOverdue(): void {
     this.#cancel = null;
     const nowMs = this.#clock.monotonicMs();
-    for (const wait of this.#waits) {
+    for (let place = this.#waits.first; place !== null; place = this.#waits.first) {
+      const wait = place.member;
       if (wait.dueMs > nowMs) {
         this.#cancel = this.#clock.schedule(wait.dueMs - nowMs, () => this.#rejectOverdue());
         return;
       }
-      this.#waits.delete(wait);
+      this.#waits.remove(place);
       wait.isOver = true;
       wait.reject(this.#overdue());
     }

@@ -1,5 +1,6 @@
 import type { Interruption } from '../domain/interruption.ts';
 import type { RunningRequest, RunningRequests } from '../domain/ports/running-requests.ts';
+import { Roster } from '../shared/roster.ts';
 
 /** One entry of the registry: a view of a request, and a function that stops it. */
 interface Running {
@@ -14,8 +15,8 @@ export interface InFlight extends RunningRequests {
   readonly accepting: boolean;
   /** Raised when draining begins. */
   readonly draining: AbortSignal;
-  add(running: Running): void;
-  remove(running: Running): void;
+  /** Adds a request; the returned function removes it. */
+  add(running: Running): () => void;
   /** All requests, including those that wait for a slot. */
   all(): readonly Running[];
   has(requestId: string): boolean;
@@ -29,27 +30,31 @@ export interface InFlight extends RunningRequests {
 
 /** Creates an empty registry. */
 export function createInFlight(): InFlight {
-  const running = new Map<string, Running>();
+  const running = new Roster<Running>();
+  const find = (requestId: string): Running | undefined =>
+    running.all().find((request) => request.requestId === requestId);
   const awaited = new Map<string, PromiseWithResolvers<void>>();
   const draining = new AbortController();
   let empty: PromiseWithResolvers<void> | null = null;
-  const views = (): readonly RunningRequest[] => [...running.values()].map((request) => request.view());
+  const views = (): readonly RunningRequest[] => running.all().map((request) => request.view());
   return {
     get accepting() {
       return !draining.signal.aborted;
     },
     draining: draining.signal,
-    add: (request) => void running.set(request.requestId, request),
-    remove(request) {
-      running.delete(request.requestId);
-      awaited.get(request.requestId)?.resolve();
-      awaited.delete(request.requestId);
-      if (running.size === 0) empty?.resolve();
+    add(request) {
+      const place = running.add(request);
+      return () => {
+        if (!running.remove(place)) return;
+        awaited.get(request.requestId)?.resolve();
+        awaited.delete(request.requestId);
+        if (running.size === 0) empty?.resolve();
+      };
     },
-    all: () => [...running.values()],
-    has: (requestId) => running.has(requestId),
+    all: () => running.all(),
+    has: (requestId) => find(requestId) !== undefined,
     async ended({ requestId }) {
-      if (!running.has(requestId)) return;
+      if (find(requestId) === undefined) return;
       const waiting = awaited.get(requestId) ?? Promise.withResolvers<void>();
       awaited.set(requestId, waiting);
       await waiting.promise;
@@ -57,7 +62,7 @@ export function createInFlight(): InFlight {
     list: async () => views().filter(({ keyId }) => keyId !== null),
     count: async (keyIds) => countSlots(views(), keyIds),
     async cancel(requestId, keyId) {
-      const found = running.get(requestId);
+      const found = find(requestId);
       if (found === undefined || (keyId !== undefined && found.view().keyId !== keyId)) return false;
       found.interrupt('cancelled');
       return true;
@@ -69,7 +74,7 @@ export function createInFlight(): InFlight {
       await empty.promise;
     },
     interruptAll(reason) {
-      for (const request of running.values()) request.interrupt(reason);
+      for (const request of running.all()) request.interrupt(reason);
     },
   };
 }

@@ -48,7 +48,7 @@ export async function runRequest(
     view: () => runningView(exchange.stage, exchange),
     interrupt: (reason: Interruption) => exchange.interruption.abort(reason),
   };
-  inFlight.add(running);
+  const leave = inFlight.add(running);
   const unwatch = watchDisconnect(exchange, ports.clock);
   telemetry.exchangeBegan(kind);
   try {
@@ -64,7 +64,7 @@ export async function runRequest(
     await Promise.all(exchange.deliveries.map((delivery) => delivery.tearDown()));
   } finally {
     unwatch();
-    inFlight.remove(running);
+    leave();
   }
 }
 

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../domain/ports/clock.ts';
+import { Roster } from '../../shared/roster.ts';
 
 /** How long a client may leave written bytes unread, in milliseconds. */
 const maxUnreadMs = 30_000;
@@ -19,9 +20,10 @@ const checkMs = 5_000;
 export type UnreadWatch = (response: ServerResponse) => void;
 
 /** How far the client had read an answer, and since when it has not read on. */
-interface Progress {
-  readonly sentBytes: number;
-  readonly sinceMs: number;
+interface Watched {
+  readonly response: ServerResponse;
+  sentBytes: number;
+  sinceMs: number;
 }
 
 /**
@@ -29,15 +31,16 @@ interface Progress {
  * for them keeps its slot and its upstream. One timer serves all answers, and runs only while there are any.
  */
 export function createUnreadWatch(clock: Clock): UnreadWatch {
-  const watched = new Map<ServerResponse, Progress>();
+  const watched = new Roster<Watched>();
   let cancel: (() => void) | null = null;
 
   const check = (): void => {
     const nowMs = clock.monotonicMs();
-    for (const [response, before] of watched) {
+    for (const before of watched.all()) {
+      const { response } = before;
       const sentBytes = countSent(response.socket);
       const isUnread = response.socket !== null && response.socket.writableLength > 0;
-      if (!isUnread || sentBytes !== before.sentBytes) watched.set(response, { sentBytes, sinceMs: nowMs });
+      if (!isUnread || sentBytes !== before.sentBytes) Object.assign(before, { sentBytes, sinceMs: nowMs });
       else if (nowMs - before.sinceMs >= limitOf(sentBytes)) response.destroy();
     }
     cancel = clock.schedule(checkMs, check);
@@ -45,10 +48,11 @@ export function createUnreadWatch(clock: Clock): UnreadWatch {
 
   return (response) => {
     if (response.destroyed) return;
-    watched.set(response, { sentBytes: countSent(response.socket), sinceMs: clock.monotonicMs() });
+    const sentBytes = countSent(response.socket);
+    const place = watched.add({ response, sentBytes, sinceMs: clock.monotonicMs() });
     cancel ??= clock.schedule(checkMs, check);
     response.on('close', () => {
-      watched.delete(response);
+      watched.remove(place);
       if (watched.size > 0) return;
       cancel?.();
       cancel = null;

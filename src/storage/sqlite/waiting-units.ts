@@ -15,8 +15,8 @@ interface Waiting {
 export class WaitingUnits {
   readonly #most: number;
   readonly #post: (request: UnitsRequest) => void;
-  /** By their numbers. */
-  readonly #waiting = new Map<number, Waiting>();
+  /** In the order of their numbers: the thread answers in the order in which it is asked. No `Map`: see `Roster`. */
+  #waiting: Waiting[] = [];
   /** Those of this turn. */
   #units: Unit[] = [];
   #last = 0;
@@ -31,9 +31,10 @@ export class WaitingUnits {
   handIn<Done>(unit: Unit): Promise<Done> {
     return new Promise((resolve, reject) => {
       if (this.#over !== null) return reject(this.#over);
-      if (this.#waiting.size >= this.#most)
+      if (this.#waiting.length >= this.#most)
         return reject(new StorageError('too many database units are waiting'));
-      this.#waiting.set(++this.#last, { resolve, reject });
+      this.#last++;
+      this.#waiting.push({ resolve, reject });
       if (this.#units.push(unit) === 1) setImmediate(() => this.flush());
     });
   }
@@ -48,10 +49,12 @@ export class WaitingUnits {
 
   /** Settles the units from a number on with their results. */
   settle(first: number, results: readonly UnitResult[]): void {
-    let id = first;
-    for (const result of results) {
-      const unit = this.#waiting.get(id);
-      this.#waiting.delete(id++);
+    if (this.#over !== null) return;
+    const oldest = this.#last - this.#waiting.length + 1;
+    if (first !== oldest) throw new Error(`the results of unit ${first} came before those of ${oldest}`);
+    const settled = this.#waiting.splice(0, results.length);
+    for (const [at, result] of results.entries()) {
+      const unit = settled[at];
       if (result.kind === 'done') unit?.resolve(result.done as never);
       else unit?.reject(new StorageError(result.error, reasonOf(result.code)));
     }
@@ -60,8 +63,9 @@ export class WaitingUnits {
   /** Rejects all of them, whether they were posted or not, and all that come later. */
   end(error: StorageError): void {
     this.#over = error;
-    for (const { reject } of this.#waiting.values()) reject(error);
-    this.#waiting.clear();
+    const waiting = this.#waiting;
+    this.#waiting = [];
     this.#units = [];
+    for (const { reject } of waiting) reject(error);
   }
 }
