@@ -57,7 +57,6 @@ function textOfLast({ role, text }: SpokenTurn): string {
 
 /** Remembers the type of the open block, because a block's deltas do not name it. */
 class AnthropicFrameReader implements FrameReader {
-  readonly readsTextAlone = true;
   #block: unknown = null;
 
   readEvent(frame: Frame, name: string, answer: Answer): void {
@@ -80,6 +79,10 @@ class AnthropicFrameReader implements FrameReader {
       default:
         if ((frame['error'] ?? null) !== null) answer.failAsReported(frame['error']);
     }
+  }
+
+  takeText(text: string, answer: Answer): void {
+    answer.say(text);
   }
 
   readBody(body: Frame, answer: Answer): void {

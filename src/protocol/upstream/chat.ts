@@ -28,7 +28,7 @@ const usageNames = usageNamesOf({
 });
 
 /** A stateless frame reader: `Answer` keeps all state. */
-const frameReader: FrameReader = { readsTextAlone: true, readEvent, readBody };
+const frameReader: FrameReader = { readEvent, takeText: (text, answer) => answer.say(text), readBody };
 
 /** The Chat Completions API of OpenAI, vLLM, llama.cpp and most others. */
 export const chatDialect: Dialect = {

@@ -34,10 +34,10 @@ export type Frame = Readonly<Record<string, unknown>>;
 
 /** The reader of one answer in a dialect: it reads frames and reports their contents to `answer`. */
 export interface FrameReader {
-  /** Whether an event of text changes nothing but its answer, so that a form learned from it says all of it. */
-  readonly readsTextAlone: boolean;
   /** Reads one event of a stream. `name` is its SSE event name, empty when it had none. */
   readEvent(frame: Frame, name: string, answer: Answer): void;
+  /** Takes the text of an event that says nothing but this text, as `readEvent` would take it. */
+  takeText(text: string, answer: Answer): void;
   /** Reads a whole answer in one object. */
   readBody(body: Frame, answer: Answer): void;
   /** Reads a whole answer that is a list of stream events, if the protocol has such answers. */

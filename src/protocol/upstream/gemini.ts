@@ -29,7 +29,12 @@ const unsetReason = /^(?:|(?:FINISH|BLOCK|BLOCKED)_REASON_UNSPECIFIED)$/;
 const blockedReason = 'content_filter';
 
 /** A stateless frame reader: `Answer` keeps all state. */
-const frameReader: FrameReader = { readsTextAlone: true, readEvent: readFrame, readBody, readList };
+const frameReader: FrameReader = {
+  readEvent: readFrame,
+  takeText: (text, answer) => answer.say(text),
+  readBody,
+  readList,
+};
 
 /** Google's generateContent API, below a base URL such as `https://host/v1beta` (or, at Vertex, the publisher's). */
 export const geminiDialect: Dialect = {

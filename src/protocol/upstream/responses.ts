@@ -65,8 +65,6 @@ function writeRequest(request: UpstreamRequest, upstreamModel: string): DialectR
  * ids change, positions are missing, items are never opened.
  */
 class ResponsesFrameReader implements FrameReader {
-  /** The whole text is compared with its pieces later. */
-  readonly readsTextAlone = false;
   #said = '';
   /** The index in `#said` at which the current part begins. */
   #partStart = 0;
@@ -97,6 +95,10 @@ class ResponsesFrameReader implements FrameReader {
         // An error event may have the error itself as its data, whose type is that of the error.
         if (isPlainObject(frame['error']) || name === 'error') answer.failAsReported(frame['error'] ?? frame);
     }
+  }
+
+  takeText(text: string, answer: Answer): void {
+    this.#say(text, answer);
   }
 
   readBody(body: Frame, answer: Answer): void {

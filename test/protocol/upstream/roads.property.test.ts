@@ -29,16 +29,40 @@ const notations: readonly ((value: string) => string)[] = [
   // No JSON: control characters as they are.
   (value) => `"${value}"`,
 ];
-const literal = fc
-  .tuple(text, fc.constantFrom(0, 0, 0, 0, 0, 0, 1, 2, 3, 4))
-  .map(([value, notation]) => notations[notation]?.(value) ?? '""');
+const literalIn = (...chosen: readonly number[]) =>
+  fc.tuple(text, fc.constantFrom(...chosen)).map(([value, notation]) => notations[notation]?.(value) ?? '""');
+const usualLiteral = literalIn(0, 0, 0, 0, 1, 2);
+const oddLiteral = literalIn(3, 4);
 
 const chatFrame = (delta: string, more = '"finish_reason":null}],"usage":null'): string =>
   `data: {"id":"c-1","choices":[{"index":0,"delta":{${delta}},${more}}`;
 
+/** Values that differ from frame to frame and that nobody reads, most of them valid JSON. */
+interface Unread {
+  readonly count: string;
+  readonly padding: string;
+}
+const usualUnread = fc.record({
+  count: fc.nat(1_000).map(String),
+  padding: fc.stringMatching(/^[A-Za-z\d]{0,12}$/),
+});
+const oddValues: readonly Unread[] = [
+  ...['', '007', '-1', '1.5', '1e3', '"1"'].map((count) => ({ count, padding: 'x' })),
+  ...['é', 'a"b', '\\n', '\\q', '\n', '","error":{"message":"no"},"x":"'].map((padding) => ({
+    count: '1',
+    padding,
+  })),
+];
+const oddUnread = fc.constantFrom(...oddValues);
+
 /** The forms of text frames. Some say more than their text, so that they must be read in full. */
-const textForms: Readonly<Record<DialectName, readonly ((literal: string) => string)[]>> = {
+type TextForm = (literal: string, unread: Unread) => string;
+const textForms: Readonly<Record<DialectName, readonly TextForm[]>> = {
   chat: [
+    (said, { padding }) =>
+      chatFrame(`"content":${said}`, `"finish_reason":null}],"usage":null,"obfuscation":"${padding}"`),
+    (said, { padding, count }) =>
+      chatFrame(`"sequence_number":${count},"content":${said}`, `"finish_reason":"${padding}"}]`),
     (said) => chatFrame(`"content":${said}`),
     (said) => chatFrame(`"role":"assistant","content":${said},"refusal":null`),
     (said) => chatFrame(`"content":${said}`, '"finish_reason":"stop"}]'),
@@ -55,6 +79,8 @@ const textForms: Readonly<Record<DialectName, readonly ((literal: string) => str
     (said) => `:${said}\n${chatFrame(`"content":"same"`)}`,
   ],
   responses: [
+    (said, { count, padding }) =>
+      `event: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":${count},"delta":${said},"obfuscation":"${padding}"}`,
     (said) =>
       `event: response.output_text.delta\ndata: {"type":"response.output_text.delta","delta":${said}}`,
   ],
@@ -67,7 +93,6 @@ const textForms: Readonly<Record<DialectName, readonly ((literal: string) => str
     (said) => `data: {"candidates":[{"content":{"parts":[{"text":${said},"thought":true}]},"index":0}]}`,
   ],
 };
-const [plainChatFrame = chatFrame] = textForms.chat;
 
 /** Frames between those of text, some of which end the answer, or break its protocol. */
 const others: Readonly<Record<DialectName, readonly string[]>> = {
@@ -97,10 +122,34 @@ const others: Readonly<Record<DialectName, readonly string[]>> = {
     'data: {"candidates":[{"index":0,"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":9}}',
   ],
 };
-const noise = [': ping', 'id: 7', 'data: not JSON', 'event: x', 'data: {"id"', 'data:\ndata: 7'];
-const separators = ['\n\n', '\n\n', '\n\n', '\n\n', '\n\n', '\n\n', '\r\n\r\n', '\r\r', '\n\n\n', '\n'];
+const noise = [
+  ': ping',
+  'id: 7',
+  'data: not JSON',
+  'event: x',
+  'event: error',
+  'data: {"id"',
+  'data:\ndata: 7',
+];
+const separators = ['\r\n\r\n', '\r\r', '\n\n\n', '\n', ''];
 
-/** A stream of mostly equal frames of text, as bytes, some of them no UTF-8; and places to cut it at. */
+/** Frames between those of text, or in their place. */
+const oddFrame = (dialect: DialectName, form: TextForm) =>
+  fc.oneof(
+    fc.tuple(oddLiteral, usualUnread).map((values) => form(...values)),
+    fc.tuple(usualLiteral, oddUnread).map((values) => form(...values)),
+    fc.constantFrom(...others[dialect]),
+    fc.constantFrom(...noise),
+  );
+
+/** What a Responses upstream says at its end: the whole text once more. */
+function endOf(dialect: DialectName, literals: readonly string[]): string {
+  if (dialect !== 'responses') return '';
+  const whole = JSON.stringify(literals.map((said) => JSON.parse(said) as string).join(''));
+  return `data: {"type":"response.output_text.done","text":${whole}}\n\n${others.responses.at(-1)}\n\n`;
+}
+
+/** A stream of frames of one form, some odd ones among them, as bytes, some of them no UTF-8; and places to cut it at. */
 const stream = fc
   .constantFrom<DialectName>('chat', 'chat', 'responses', 'anthropic', 'gemini')
   .chain((dialect) => fc.constantFrom(...textForms[dialect].map((form) => ({ dialect, form }))))
@@ -108,21 +157,23 @@ const stream = fc
     fc.record({
       dialect: fc.constant(dialect),
       bytes: fc
-        .array(
-          fc.tuple(
-            fc.oneof(
-              { weight: 24, arbitrary: literal.map(form) },
-              { weight: 2, arbitrary: fc.constantFrom(...others[dialect]) },
-              { weight: 1, arbitrary: fc.constantFrom(...noise) },
-            ),
-            fc.oneof(
-              { weight: 12, arbitrary: fc.constant('\n\n') },
-              { weight: 1, arbitrary: fc.constantFrom(...separators) },
-            ),
+        .record({
+          said: fc.array(fc.tuple(usualLiteral, usualUnread), { size: 'max', maxLength: 30 }),
+          odd: fc.array(
+            fc.tuple(fc.nat(), oddFrame(dialect, form), fc.constantFrom('\n\n', '\n\n', ...separators)),
+            { maxLength: 2 },
           ),
-          { maxLength: 60 },
-        )
-        .map((frames) => Buffer.from(frames.flat().join(''))),
+        })
+        .map(({ said, odd }) => {
+          const frames = said.map((values) => `${form(...values)}\n\n`);
+          for (const [place, frame, separator] of odd)
+            frames.splice(place % (frames.length + 1), 0, frame + separator);
+          const end = endOf(
+            dialect,
+            said.map(([literal]) => literal),
+          );
+          return Buffer.from(frames.join('') + end);
+        }),
       broken: fc.option(fc.tuple(fc.nat(), fc.constantFrom(0xff, 0xc3, 0x80, 0x22, 0x0a)), { freq: 4 }),
       places: fc.array(fc.nat(), { maxLength: 12 }),
     }),
@@ -158,25 +209,43 @@ describe('the fast road of a stream', () => {
           };
           expect(read(true)).toEqual(read(false));
         }),
-        propertyRun(1_500),
+        propertyRun(2_500),
       );
     },
   );
 
-  test('parses no frame whose form it has learned, in however many reads they arrive', () => {
-    const bytes = Buffer.from(
-      Array.from({ length: 400 }, (_, n) => `${plainChatFrame(`"${n}\\n"`)}\n\n`).join(''),
-    );
+  test.each(oddValues)('reads a frame with the unread values %j as the complete road does', (odd) => {
+    const values = [...Array.from({ length: 9 }, () => ({ count: '1', padding: 'x' })), odd, odd];
+    for (const [dialect, form] of [
+      ['chat', textForms.chat[0]],
+      ['responses', textForms.responses[0]],
+    ] as const) {
+      const bytes = Buffer.from(values.map((unread, n) => `${form?.(`"${n}"`, unread)}\n\n`).join(''));
+      const read = (isFast: boolean) => {
+        const reader = streamReader(dialects[dialect], 'required', isFast);
+        return [reader.push(bytes), reader.end()];
+      };
+      expect(read(true)).toEqual(read(false));
+    }
+  });
+
+  test.each<[string, DialectName, TextForm | undefined]>([
+    ['Chat Completions', 'chat', textForms.chat[2]],
+    ['Chat Completions with padding', 'chat', textForms.chat[0]],
+    ['Responses', 'responses', textForms.responses[0]],
+    ['Anthropic', 'anthropic', textForms.anthropic[0]],
+    ['Gemini', 'gemini', textForms.gemini[0]],
+  ])('parses no frame of %s whose form it has learned, in however many reads', (_name, dialect, form) => {
+    const frames = Array.from({ length: 400 }, (_, n) => {
+      const frame = form?.(`"${n}\\n"`, { count: String(n), padding: 'x'.repeat(n % 9) });
+      return `${frame}\n\n`;
+    });
+    const bytes = Buffer.from(frames.join(''));
+    const places = Array.from({ length: 9 }, (_, n) => n * 3_001);
     const parse = vi.spyOn(JSON, 'parse');
-    for (const pieces of [
-      [bytes],
-      piecesOf(
-        bytes,
-        Array.from({ length: 9 }, (_, n) => n * 3_001),
-      ),
-    ]) {
+    for (const pieces of [[bytes], piecesOf(bytes, places)]) {
       parse.mockClear();
-      const reader = streamReader(dialects.chat, 'required', true);
+      const reader = streamReader(dialects[dialect], 'required', true);
       const said = pieces.flatMap((piece) => reader.push(piece).deltas);
       expect(said).toEqual(Array.from({ length: 400 }, (_, n) => `${n}\n`));
       const parsedFrames = parse.mock.calls.filter(([json]) => json.startsWith('{'));

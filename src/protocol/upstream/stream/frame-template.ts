@@ -1,21 +1,18 @@
 import { parseJson } from '../../../shared/parse-json.ts';
 import { maxEventChars } from '../../sse.ts';
-
-const quote = 0x22;
-const backslash = 0x5c;
-const firstPrintable = 0x20;
+import { FramePart, skipString } from './frame-part.ts';
 
 /**
  * The form of a stream's text frames: what comes before and after the text, which is all that changes from one such
- * frame to the next. It has the frame as it arrived, its line ends included.
+ * frame to the next, but for values that nobody reads. It has the frame as it arrived, its line ends included.
  */
 export class FrameTemplate {
-  readonly #prefix: string;
-  readonly #suffix: string;
+  readonly #prefix: FramePart;
+  readonly #suffix: FramePart;
   /** Where the frame that was read last ends. */
   end = 0;
 
-  constructor(prefix: string, suffix: string) {
+  constructor(prefix: FramePart, suffix: FramePart) {
     this.#prefix = prefix;
     this.#suffix = suffix;
   }
@@ -28,12 +25,13 @@ export class FrameTemplate {
     const literal = JSON.stringify(text);
     const start = frame.indexOf(literal);
     if (start === -1 || frame.includes(literal, start + 1)) return null;
-    return new FrameTemplate(frame.slice(0, start + 1), frame.slice(start + literal.length - 1));
+    const prefix = new FramePart(frame.slice(0, start + 1));
+    return new FrameTemplate(prefix, new FramePart(frame.slice(start + literal.length - 1)));
   }
 
-  /** A frame of this form with another text. */
+  /** A frame of this form with another text, and with other values of what nobody reads. */
   filled(text: string): string {
-    return this.#prefix + JSON.stringify(text).slice(1, -1) + this.#suffix;
+    return this.#prefix.changed + JSON.stringify(text).slice(1, -1) + this.#suffix.changed;
   }
 
   /**
@@ -41,24 +39,14 @@ export class FrameTemplate {
    * its text is no JSON string.
    */
   read(stream: string, at: number): string | null {
-    const start = at + this.#prefix.length;
-    // A comparison of slices is faster than `startsWith`.
-    if (stream.slice(at, start) !== this.#prefix) return null;
-    let isEscaped = false;
-    let end = start;
-    for (let code = stream.charCodeAt(end); code !== quote; code = stream.charCodeAt(++end)) {
-      if (code === backslash) {
-        isEscaped = true;
-        end++;
-        // Beyond the end of the stream the code is NaN, which is not at least anything.
-      } else if (!(code >= firstPrintable)) return null;
-    }
-    const after = end + this.#suffix.length;
-    if (stream.slice(end, after) !== this.#suffix || after - at > maxEventChars) return null;
-    const literal = stream.slice(start, end);
-    const text = isEscaped ? parseJson(`"${literal}"`) : literal;
+    const start = this.#prefix.skip(stream, at);
+    const textEnd = start === -1 ? -1 : skipString(stream, start);
+    const end = textEnd === -1 ? -1 : this.#suffix.skip(stream, textEnd);
+    if (end === -1 || end - at > maxEventChars) return null;
+    const literal = stream.slice(start, textEnd);
+    const text = literal.includes('\\') ? parseJson(`"${literal}"`) : literal;
     if (typeof text !== 'string') return null;
-    this.end = after;
+    this.end = end;
     return text;
   }
 }

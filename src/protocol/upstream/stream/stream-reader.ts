@@ -33,7 +33,7 @@ export class StreamReader implements UpstreamReader {
     this.#marksEnd = dialect.marksEnd;
     this.#frames = dialect.createFrameReader();
     this.#learner =
-      createTrial === null || !this.#frames.readsTextAlone
+      createTrial === null
         ? null
         : new TemplateLearner((frame) => readInFull(frame, new StreamReader(dialect, createTrial(), null)));
   }
@@ -87,7 +87,7 @@ export class StreamReader implements UpstreamReader {
       next = template.end;
       learner.copies++;
       answer.nextFrame();
-      answer.say(said);
+      this.#frames.takeText(said, answer);
     }
     return next;
   }
