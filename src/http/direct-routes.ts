@@ -34,8 +34,15 @@ export function createDirectRoutes(
           onFault(error, request, response, () => response.destroy());
         }
       };
-      const run: Handle = (request, response) =>
-        prepare(request, response, () => void answer(request, response));
+      const run: Handle = (request, response) => {
+        // Its connection may be closed since it was found, as for too many requests: the key loses no start by it.
+        if (response.destroyed) return;
+        try {
+          prepare(request, response, () => void answer(request, response));
+        } catch (error) {
+          onFault(error, request, response, () => response.destroy());
+        }
+      };
       return [path, { method, run }] as const;
     }),
   );

@@ -103,7 +103,7 @@ describe('textgate show, in-flight and cancel', () => {
       ids.push(response.headers.get('x-request-id') ?? '');
     }
     const [id = '', other = ''] = ids;
-    for (const part of [id.slice(-8), id.slice(0, 12), id.slice('req_'.length, 16)]) {
+    for (const part of [id.slice(-8), id.slice(0, 20), id.slice('req_'.length, 20)]) {
       const found = await gateway.run('show', part);
       expect(found.stdout).toContain(id);
       expect(found.stdout).not.toContain(other);

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { ClientConnection } from '../../src/pipeline/client-connection.ts';
 import type { OpenedAnswer } from '../../src/pipeline/attempt.ts';
@@ -174,6 +175,22 @@ describe('a delivery', () => {
     expect([clock.scheduled, faults]).toEqual([0, []]);
   });
 
+  test('is full until the last of its writes has drained', async () => {
+    const delivery = openDelivery();
+    delivery.begin(streamWriter());
+    delivery.permit();
+    const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const writes = [first.promise, second.promise, undefined];
+    write = () => writes.shift();
+    expect([delivery.send(['a']), delivery.send(['b'])]).toEqual([false, false]);
+    first.resolve();
+    await setImmediate();
+    expect(delivery.send(['c'])).toBe(false);
+    second.resolve();
+    await delivery.drained();
+    expect(delivery.send(['d'])).toBe(true);
+  });
+
   test('ends an answer that is passed on as it came: whole, or torn down', async () => {
     const [whole, broken] = [openDelivery(), openDelivery()];
     expect(() => whole.passHead(200)).toThrow('before the request is recorded');
@@ -211,6 +228,34 @@ describe('an exchange with two clients', () => {
     leaves[0]?.();
     expect(interruption.signal.reason).toBe('client_closed');
     unwatch();
+  });
+
+  test('that is full stops the reading until it has drained, on both roads', async () => {
+    const { exchange } = setUp();
+    const drained = Promise.withResolvers<void>();
+    write = () => drained.promise;
+    const reads: boolean[] = [];
+    const answer: OpenedAnswer = {
+      kind: 'opened',
+      first: { deltas: ['a'], ending: null },
+      async readOn(send) {
+        write = () => undefined;
+        reads.push(send(['b']));
+        return reads.length === 1 ? null : finished;
+      },
+      release: () => {},
+    };
+    const rewritten = rewrite(answer, new ReceivedAnswer(), exchange, { clock, fastRoad: true });
+    await setImmediate();
+    expect(reads).toEqual([]);
+    drained.resolve();
+    await rewritten;
+    expect(reads).toEqual([true, true]);
+    await rewrite({ ...answer, first: { deltas: [], ending: null } }, new ReceivedAnswer(), exchange, {
+      clock,
+      fastRoad: false,
+    });
+    expect(reads).toEqual([true, true, false]);
   });
 
   test('sends its answer to both, and to the one that is left when the other leaves', async () => {

@@ -43,6 +43,38 @@ function startReading(read: () => Promise<unknown>) {
   };
 }
 
+describe('consume', () => {
+  test('hands over what has arrived at once, then each chunk at its arrival, until a piece is not wanted', async () => {
+    const { push, queue, read } = setUp();
+    push('a');
+    push('b');
+    const taken: string[] = [];
+    queue.consume((piece) => {
+      taken.push(Buffer.from(piece as Uint8Array).toString());
+      return taken.length < 3;
+    });
+    push('c');
+    expect(taken).toEqual(['ab', 'c']);
+    push('d');
+    push('e');
+    expect(taken).toEqual(['ab', 'c', 'd']);
+    expect(await read()).toBe('e');
+  });
+
+  test('hands over the end of a call that was stopped while a piece was taken, once', () => {
+    const { push, queue } = setUp();
+    const taken: unknown[] = [];
+    queue.consume((piece) => {
+      taken.push(piece instanceof Uint8Array ? 'bytes' : piece?.fault);
+      if (taken.length === 1) queue.stop({ kind: 'fault', fault: 'interrupted' });
+      return true;
+    });
+    push('a');
+    push('b');
+    expect(taken).toEqual(['bytes', 'interrupted']);
+  });
+});
+
 describe('read', () => {
   test('returns everything that arrived since the last read', async () => {
     const { push, read } = setUp();

@@ -1,17 +1,18 @@
 import { jsonType } from '../answer-writer.ts';
 import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
+import { KeptText } from '../kept-text.ts';
 import { chatUsage } from './chat-usage.ts';
 
 /** Folds the events of an answer into one `chat.completion` object. */
 export function createChatResultWriter(identity: AnswerIdentity): AnswerWriter {
-  let text = '';
+  const text = new KeptText();
   return {
     contentType: jsonType,
     isStream: false,
     keepAlive: '',
     tearDownOnFailure: false,
     delta(more) {
-      text += more;
+      text.add(more);
       return '';
     },
     finish: ({ reason, usage }) =>
@@ -23,7 +24,7 @@ export function createChatResultWriter(identity: AnswerIdentity): AnswerWriter {
         choices: [
           {
             index: 0,
-            message: { role: 'assistant', content: text, refusal: null, annotations: [] },
+            message: { role: 'assistant', content: text.toString(), refusal: null, annotations: [] },
             logprobs: null,
             finish_reason: reason,
           },

@@ -1,23 +1,24 @@
 import { jsonType } from '../answer-writer.ts';
 import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
+import { KeptText } from '../kept-text.ts';
 import type { ResponsesExtras } from '../text.ts';
 import { messageItem, responseObject, statusByReason, textPart } from './response-object.ts';
 
 /** Folds the events of an answer into one `response` object. */
 export function createResponsesResultWriter(identity: AnswerIdentity, extras: ResponsesExtras): AnswerWriter {
-  let text = '';
+  const text = new KeptText();
   return {
     contentType: jsonType,
     isStream: false,
     keepAlive: '',
     tearDownOnFailure: false,
     delta(more) {
-      text += more;
+      text.add(more);
       return '';
     },
     finish({ reason, usage }, finishedAtSeconds) {
       const ending = statusByReason[reason];
-      const output = [messageItem(identity, ending.status, [textPart(text)])];
+      const output = [messageItem(identity, ending.status, [textPart(text.toString())])];
       const state = { ...ending, completedAt: finishedAtSeconds, output, usage, error: null };
       return JSON.stringify(responseObject(identity, extras, state));
     },

@@ -1,6 +1,7 @@
 import { errorBody } from '../../shared/errors.ts';
 import { eventStreamType, keepAliveComment } from '../answer-writer.ts';
 import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
+import { KeptText } from '../kept-text.ts';
 import { writeDataFrame, writeEventFrame } from '../sse.ts';
 import type { ResponsesExtras } from '../text.ts';
 import {
@@ -21,7 +22,7 @@ export function createResponsesStreamWriter(identity: AnswerIdentity, extras: Re
   const item = { item_id: messageId(identity), output_index: 0, content_index: 0 };
   const deltaTail = `,${JSON.stringify(item).slice(1, -1)},"logprobs":[]}`;
   let sequence = 0;
-  let text = '';
+  const text = new KeptText();
 
   const event = (type: string, fields: Record<string, unknown>): string =>
     writeEventFrame(type, JSON.stringify({ type, sequence_number: sequence++, ...fields }));
@@ -46,19 +47,20 @@ export function createResponsesStreamWriter(identity: AnswerIdentity, extras: Re
     tearDownOnFailure: false,
     delta(more) {
       const opening = open();
-      text += more;
+      text.add(more);
       const head = `{"type":"response.output_text.delta","sequence_number":${sequence++},"delta":`;
       return opening + writeEventFrame('response.output_text.delta', head + JSON.stringify(more) + deltaTail);
     },
     finish({ reason, usage }, finishedAtSeconds) {
       const opening = open();
       const ending = statusByReason[reason];
-      const part = textPart(text);
+      const whole = text.toString();
+      const part = textPart(whole);
       const message = messageItem(identity, ending.status, [part]);
       const state = { ...ending, completedAt: finishedAtSeconds, output: [message], usage, error: null };
       return (
         opening +
-        event('response.output_text.done', { ...item, text, logprobs: [] }) +
+        event('response.output_text.done', { ...item, text: whole, logprobs: [] }) +
         event('response.content_part.done', { ...item, part }) +
         event('response.output_item.done', { output_index: 0, item: message }) +
         event(`response.${ending.status}`, response(state)) +

@@ -46,9 +46,11 @@ export class Answer {
   #frame = 0;
   #saidIn = 0;
   #reportedIn = 0;
+  /** The size of text and thoughts, in bytes of UTF-8. */
   #bytes = 0;
   #reason: Reason | null = null;
   #hasReport = false;
+  #hasMemory = false;
   #chars = 0;
   #deltas: string[] = [];
   #ending: AnswerEnding | null = null;
@@ -85,6 +87,16 @@ export class Answer {
     return this.#hasReport;
   }
 
+  /** Whether an event changed what its dialect remembers. */
+  get hasMemory(): boolean {
+    return this.#hasMemory;
+  }
+
+  /** Notes that an event changed what its dialect remembers: others of its form must not be taken for mere text. */
+  noteMemory(): void {
+    this.#hasMemory = true;
+  }
+
   /** How many pieces of text have arrived since they were last taken. */
   get pieces(): number {
     return this.#deltas.length;
@@ -114,6 +126,7 @@ export class Answer {
   think(text: unknown): void {
     if (typeof text !== 'string' || text === '' || this.#ending !== null) return;
     this.thoughts.add(text);
+    this.#bytes += Buffer.byteLength(text);
     this.#saidIn = this.#frame;
   }
 
@@ -128,7 +141,7 @@ export class Answer {
   knownUsage(): Usage | null {
     const judged = this.#usage.judge({
       sentTokens: this.#sentTokens,
-      receivedBytes: this.#bytes + this.thoughts.bytes,
+      receivedBytes: this.#bytes,
       isStale: this.#saidIn > this.#reportedIn,
     });
     if (judged.kind === 'plausible') return judged.usage;

@@ -66,6 +66,7 @@ class AnthropicFrameReader implements FrameReader {
         return reportUsage(objectAt(frame, 'message')['usage'], answer);
       case 'content_block_start':
         this.#block = objectAt(frame, 'content_block')['type'];
+        answer.noteMemory();
         return readBlock(objectAt(frame, 'content_block'), answer);
       case 'content_block_delta':
         return this.#readDelta(objectAt(frame, 'delta'), answer);

@@ -1,4 +1,5 @@
 import { isPlainObject } from '../../shared/parse-json.ts';
+import { KeptText } from '../kept-text.ts';
 import type { UpstreamRequest } from '../text.ts';
 import type { Answer } from './answer.ts';
 import { bearer } from './dialect.ts';
@@ -65,7 +66,7 @@ function writeRequest(request: UpstreamRequest, upstreamModel: string): DialectR
  * ids change, positions are missing, items are never opened.
  */
 class ResponsesFrameReader implements FrameReader {
-  #said = '';
+  readonly #said = new KeptText();
   /** The index in `#said` at which the current part begins. */
   #partStart = 0;
 
@@ -118,7 +119,7 @@ class ResponsesFrameReader implements FrameReader {
     if (isPlainObject(error)) return answer.failAsReported(error);
     for (const item of Array.isArray(output) ? output : []) readItem(item, answer);
     if (answer.thoughts.chars === 0) answer.think(textOf(output, 'reasoning'));
-    this.#sayRest(textOf(output, 'message'), this.#said, answer);
+    this.#sayRest(textOf(output, 'message'), this.#said.toString(), answer);
     if (status === 'completed') this.#complete(response, answer);
     else if (status === 'incomplete') answer.finishWith(incompleteReason(response));
     else if (status === null) answer.fail(invalidAnswer('an object that is no answer'));
@@ -140,13 +141,14 @@ class ResponsesFrameReader implements FrameReader {
 
   #say(delta: unknown, answer: Answer): void {
     if (typeof delta !== 'string') return;
-    this.#said += delta;
+    this.#said.add(delta);
     answer.say(delta);
   }
 
   /** Takes a part's whole text, which follows its deltas. */
   #closePart(whole: unknown, answer: Answer): void {
-    if (typeof whole === 'string') this.#sayRest(whole, this.#said.slice(this.#partStart), answer);
+    answer.noteMemory();
+    if (typeof whole === 'string') this.#sayRest(whole, this.#said.toString().slice(this.#partStart), answer);
     this.#partStart = this.#said.length;
   }
 

@@ -2,6 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import { dialects } from '../../../src/protocol/upstream/dialects.ts';
 import type { DialectName } from '../../../src/protocol/upstream/dialects.ts';
+import { maxEventChars } from '../../../src/protocol/sse.ts';
+import { FrameTemplate } from '../../../src/protocol/upstream/stream/frame-template.ts';
 import { streamReader } from '../../support/read-upstream.ts';
 import { rewriteBytes } from '../../support/rewrite-bytes.ts';
 import { propertyRun } from '../../support/property-run.ts';
@@ -37,7 +39,7 @@ const oddLiteral = literalIn(3, 4);
 const chatFrame = (delta: string, more = '"finish_reason":null}],"usage":null'): string =>
   `data: {"id":"c-1","choices":[{"index":0,"delta":{${delta}},${more}}`;
 
-/** Values that differ from frame to frame and that nobody reads, most of them valid JSON. */
+/** Values that differ from frame to frame and that no dialect reads, most of them valid JSON. */
 interface Unread {
   readonly count: string;
   readonly padding: string;
@@ -86,6 +88,8 @@ const textForms: Readonly<Record<DialectName, readonly TextForm[]>> = {
   ],
   anthropic: [
     (said) =>
+      `event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":${said}}}`,
+    (said) =>
       `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":${said}}}`,
   ],
   gemini: [
@@ -115,6 +119,8 @@ const others: Readonly<Record<DialectName, readonly string[]>> = {
   anthropic: [
     'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}',
     'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}',
+    'event: content_block_start\ndata: {"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use"}}',
+    'event: content_block_delta\ndata: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{}"}}',
     'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}',
     'event: message_stop\ndata: {"type":"message_stop"}',
   ],
@@ -142,11 +148,23 @@ const oddFrame = (dialect: DialectName, form: TextForm) =>
     fc.constantFrom(...noise),
   );
 
-/** What a Responses upstream says at its end: the whole text once more. */
+/** Good ends, with usage; a Responses upstream says the whole text once more. */
 function endOf(dialect: DialectName, literals: readonly string[]): string {
-  if (dialect !== 'responses') return '';
   const whole = JSON.stringify(literals.map((said) => JSON.parse(said) as string).join(''));
-  return `data: {"type":"response.output_text.done","text":${whole}}\n\n${others.responses.at(-1)}\n\n`;
+  const ends: Readonly<Record<DialectName, readonly string[]>> = {
+    chat: [
+      'data: {"id":"c-1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}',
+      'data: {"id":"c-1","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":9,"total_tokens":18}}',
+      'data: [DONE]',
+    ],
+    responses: [
+      `data: {"type":"response.output_text.done","text":${whole}}`,
+      'data: {"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":9,"output_tokens":9}}}',
+    ],
+    anthropic: others.anthropic.slice(-2),
+    gemini: others.gemini,
+  };
+  return ends[dialect].map((frame) => `${frame}\n\n`).join('');
 }
 
 /** A stream of frames of one form, some odd ones among them, as bytes, some of them no UTF-8; and places to cut it at. */
@@ -163,16 +181,14 @@ const stream = fc
             fc.tuple(fc.nat(), oddFrame(dialect, form), fc.constantFrom('\n\n', '\n\n', ...separators)),
             { maxLength: 2 },
           ),
+          isEnded: fc.boolean(),
         })
-        .map(({ said, odd }) => {
+        .map(({ said, odd, isEnded }) => {
           const frames = said.map((values) => `${form(...values)}\n\n`);
           for (const [place, frame, separator] of odd)
             frames.splice(place % (frames.length + 1), 0, frame + separator);
-          const end = endOf(
-            dialect,
-            said.map(([literal]) => literal),
-          );
-          return Buffer.from(frames.join('') + end);
+          const literals = said.map(([literal]) => literal);
+          return Buffer.from(frames.join('') + (isEnded ? endOf(dialect, literals) : ''));
         }),
       broken: fc.option(fc.tuple(fc.nat(), fc.constantFrom(0xff, 0xc3, 0x80, 0x22, 0x0a)), { freq: 4 }),
       places: fc.array(fc.nat(), { maxLength: 12 }),
@@ -190,10 +206,12 @@ describe('the fast road of a stream', () => {
   test.each(['chat', 'responses'] as const)(
     'gives %s clients the bytes of the complete road',
     (clientProtocol) => {
+      const read = vi.spyOn(FrameTemplate.prototype, 'read');
+      let finished = 0;
       fc.assert(
         fc.property(stream, ({ dialect, bytes, broken, places }) => {
           if (broken !== null && bytes.length > 0) bytes[broken[0] % bytes.length] = broken[1];
-          const read = (isFast: boolean) => {
+          const readBy = (isFast: boolean) => {
             const pieces = piecesOf(bytes, places);
             const reader = streamReader(dialects[dialect], 'required', isFast);
             const parts = [...pieces.map((piece) => reader.push(piece)), reader.end()];
@@ -207,12 +225,81 @@ describe('the fast road of a stream', () => {
               sent: rewriteBytes(dialects[dialect], clientProtocol, pieces, isFast),
             };
           };
-          expect(read(true)).toEqual(read(false));
+          const fast = readBy(true);
+          expect(fast).toEqual(readBy(false));
+          if (fast.parts.some(({ ending }) => ending?.kind === 'finished' && ending.usage !== null))
+            finished++;
         }),
         propertyRun(2_500),
       );
+      const copied = read.mock.results.filter(({ value }) => value !== null).length;
+      read.mockRestore();
+      expect(copied).toBeGreaterThan(5_000);
+      expect(finished).toBeGreaterThan(100);
     },
   );
+
+  test('reads a frame of a learned form as the complete road does when it is longer than an event may be', () => {
+    const form = (said: string) => `${chatFrame(`"content":${JSON.stringify(said)}`)}\n\n`;
+    const shell = form('').length - 'data: \n\n'.length;
+    for (const chars of [maxEventChars - shell, maxEventChars - shell + 1]) {
+      const bytes = Buffer.from(
+        Array.from({ length: 9 }, () => form('a')).join('') + form('x'.repeat(chars)),
+      );
+      const read = (isFast: boolean) => {
+        const reader = streamReader(dialects.chat, 'required', isFast);
+        return [reader.push(bytes), reader.end(), [...reader.answer.violations]];
+      };
+      expect(read(true)).toEqual(read(false));
+    }
+  });
+
+  test.each<
+    [string, DialectName, (repeat: (form: TextForm | undefined, times: number) => string[]) => string[]]
+  >([
+    [
+      'usage before the last text, which can not have counted it',
+      'chat',
+      (repeat) => [
+        ...repeat(textForms.chat[2], 9),
+        ...others.chat.slice(6, 7),
+        ...repeat(textForms.chat[2], 5),
+      ],
+    ],
+    [
+      'blocks of text that begin with it, before one of a tool that the provider runs',
+      'anthropic',
+      (repeat) => [
+        ...repeat(textForms.anthropic[0], 9),
+        ...others.anthropic.filter((frame) => frame.includes('server_tool_use')),
+        ...repeat(textForms.anthropic[0], 1),
+        ...others.anthropic.slice(-3),
+      ],
+    ],
+    [
+      'parts that are only said as a whole',
+      'responses',
+      (repeat) => [
+        ...repeat((said) => `data: {"type":"response.output_text.done","text":${said}}`, 9),
+        ...repeat(textForms.responses[0], 9),
+        'data: {"type":"response.output_text.done","text":"aaaaaaaaa"}',
+        ...others.responses.slice(-1),
+      ],
+    ],
+  ])('reads a stream with %s as the complete road does', (_name, dialect, framesOf) => {
+    const repeat = (form: TextForm | undefined, times: number): string[] =>
+      Array.from({ length: times }, () => form?.('"a"', { count: '1', padding: '' }) ?? '');
+    const bytes = Buffer.from(
+      framesOf(repeat)
+        .map((frame) => `${frame}\n\n`)
+        .join(''),
+    );
+    const read = (isFast: boolean) => {
+      const reader = streamReader(dialects[dialect], 'required', isFast);
+      return [reader.push(bytes), reader.end(), reader.answer.knownUsage(), [...reader.answer.violations]];
+    };
+    expect(read(true)).toEqual(read(false));
+  });
 
   test.each(oddValues)('reads a frame with the unread values %j as the complete road does', (odd) => {
     const values = [...Array.from({ length: 9 }, () => ({ count: '1', padding: 'x' })), odd, odd];
@@ -233,7 +320,7 @@ describe('the fast road of a stream', () => {
     ['Chat Completions', 'chat', textForms.chat[2]],
     ['Chat Completions with padding', 'chat', textForms.chat[0]],
     ['Responses', 'responses', textForms.responses[0]],
-    ['Anthropic', 'anthropic', textForms.anthropic[0]],
+    ['Anthropic', 'anthropic', textForms.anthropic[1]],
     ['Gemini', 'gemini', textForms.gemini[0]],
   ])('parses no frame of %s whose form it has learned, in however many reads', (_name, dialect, form) => {
     const frames = Array.from({ length: 400 }, (_, n) => {

@@ -6,7 +6,7 @@ const [zero, nine] = [0x30, 0x39];
 /** Fields that differ from frame to frame and that no dialect reads: a count, and OpenAI's padding of every chunk. */
 const unreadField = /"(?:sequence_number":(?=\d)|obfuscation":")/;
 
-/** The fixed characters of a frame before its text, or those after it, around at most one value that nobody reads. */
+/** The fixed characters of a frame before its text, or those after it, around at most one value that no dialect reads. */
 export class FramePart {
   /** The characters before the value, or all of them; and those after it, `null` without one. */
   readonly #head: string;

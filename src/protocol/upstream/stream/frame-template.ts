@@ -4,7 +4,7 @@ import { FramePart, skipString } from './frame-part.ts';
 
 /**
  * The form of a stream's text frames: what comes before and after the text, which is all that changes from one such
- * frame to the next, but for values that nobody reads. It has the frame as it arrived, its line ends included.
+ * frame to the next, but for values that no dialect reads. It has the frame as it arrived, its line ends included.
  */
 export class FrameTemplate {
   readonly #prefix: FramePart;
@@ -29,7 +29,7 @@ export class FrameTemplate {
     return new FrameTemplate(prefix, new FramePart(frame.slice(start + literal.length - 1)));
   }
 
-  /** A frame of this form with another text, and with other values of what nobody reads. */
+  /** A frame of this form with another text, and with other values of what no dialect reads. */
   filled(text: string): string {
     return this.#prefix.changed + JSON.stringify(text).slice(1, -1) + this.#suffix.changed;
   }

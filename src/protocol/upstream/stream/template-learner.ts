@@ -36,12 +36,15 @@ export class TemplateLearner {
     this.template = guess !== null && this.#isTrue(guess) ? guess : null;
   }
 
-  /** Whether a frame of this form says its text and nothing else: no thought, no usage, no finish reason, no fault. */
+  /**
+   * Whether a frame of this form says its text and nothing else: no thought, no usage, no finish reason, no fault, and
+   * nothing that its dialect remembers.
+   */
   #isTrue(guess: FrameTemplate): boolean {
     const answer = this.#readInFull(guess.filled(probe));
-    const { hasReason, hasReport, thoughts, violations } = answer;
+    const { hasReason, hasReport, hasMemory, thoughts, violations } = answer;
     const { deltas, ending } = answer.take();
     const saysMore = hasReason || hasReport || thoughts.chars > 0 || violations.size > 0 || ending !== null;
-    return deltas.length === 1 && deltas[0] === probe && !saysMore;
+    return deltas.length === 1 && deltas[0] === probe && !saysMore && !hasMemory;
   }
 }
