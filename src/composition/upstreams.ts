@@ -41,7 +41,10 @@ export function composeUpstreams({ upstreams }: Config, keys: UpstreamKeys, cloc
   return createUpstreams(new Map(byName));
 }
 
-/** Reads the headers of a call: the dialect's own, the API key in the dialect's scheme, and those of the config. */
+/**
+ * Reads the headers of a call: the dialect's own, the API key in the dialect's scheme, and those of the config. They are
+ * the same object until the key is another one.
+ */
 function headersOf(
   { authHeader, headers: added, dialects: [dialect] }: UpstreamConfig,
   readKey: () => string | null,
@@ -50,9 +53,17 @@ function headersOf(
   const { auth, headers = {} } = dialects[dialect];
   const { header, prefix } =
     authHeader === undefined || authHeader === auth.header ? auth : authSchemeFor(authHeader);
+  const write = (key: string | null): Record<string, string> => ({
+    ...headers,
+    ...added,
+    ...(key === null ? {} : { [header]: prefix + key }),
+  });
+  const first = readKey();
+  let last = { key: first, headers: write(first) };
   return () => {
     const key = readKey();
-    return { ...headers, ...added, ...(key === null ? {} : { [header]: prefix + key }) };
+    if (key !== last.key) last = { key, headers: write(key) };
+    return last.headers;
   };
 }
 

@@ -1,4 +1,5 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
+import { override } from '../shared/override.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { limitRefusal } from '../domain/limits.ts';
 import type { LimitDecision, Limits } from '../domain/limits.ts';
@@ -19,10 +20,12 @@ export async function admit(
   const { requestId, client, interruption } = exchange;
   const { clock, inFlight, limiter } = ports;
   if (!inFlight.accepting) return draining();
-  const limits = { ...ports.defaultLimits, ...key.limits };
+  const limits = override(ports.defaultLimits, key.limits);
   const askedMs = clock.monotonicMs();
-  const atOnce = await limiter.acquire(key.id, requestId, { ...limits, queueWaitMs: 0 }, interruption.signal);
-  const waits = atOnce.verdict === 'concurrency' && limits.queueWaitMs > 0;
+  const mayWait = limits.queueWaitMs > 0;
+  const now = mayWait ? { ...limits, queueWaitMs: 0 } : limits;
+  const atOnce = await limiter.acquire(key.id, requestId, now, interruption.signal);
+  const waits = mayWait && atOnce.verdict === 'concurrency';
   const decision = waits ? await waitForSlot(key.id, limits, exchange, ports) : atOnce;
   const admittedMs = clock.monotonicMs();
   const admission = { limits, decision, admittedMs, slotWaitMs: admittedMs - askedMs };

@@ -14,6 +14,8 @@ export interface LoggedAttempt extends Attempt {
   violations: ReadonlySet<ProtocolViolation>;
 }
 
+const noViolations: ReadonlySet<ProtocolViolation> = new Set();
+
 /** What was sent upstream for one request, in order. */
 export class AttemptLog {
   readonly #attempts: LoggedAttempt[] = [];
@@ -42,7 +44,7 @@ export class AttemptLog {
       usage: null,
       cause: null,
       upstreamError: null,
-      violations: new Set(),
+      violations: noViolations,
     };
     this.#attempts.push(attempt);
     this.#reported = attempt;

@@ -3,13 +3,12 @@ import type { UpstreamReader } from '../protocol/upstream/dialect.ts';
 import { createReader } from '../protocol/upstream/read-answer.ts';
 import { createSanitiser } from '../protocol/upstream/words/sanitise.ts';
 import type { Sanitise } from '../protocol/upstream/words/sanitise.ts';
-import type { FailureKind, UpstreamRequest } from '../protocol/text.ts';
+import type { UpstreamRequest } from '../protocol/text.ts';
 import type { UpstreamAnswer } from '../domain/ports/upstreams.ts';
-import { diagnose, diagnoseAnswer, sentencesOf } from '../domain/diagnosis/diagnose.ts';
-import type { FailedCall } from '../domain/diagnosis/diagnose.ts';
 import { mostTokensOf } from '../domain/pricing.ts';
 import type { Route } from '../domain/routing.ts';
 import type { AttemptLog, LoggedAttempt } from './attempt-log.ts';
+import { CallCauses } from './call-causes.ts';
 import { readErrorBody } from './error-body.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
@@ -18,9 +17,8 @@ import type { PartTerms, ReadPart } from './read-parts.ts';
 import type { ReceivedAnswer } from './received-answer.ts';
 import { endingOfFault } from './results.ts';
 import type { AttemptEnding, FailedEnding } from './results.ts';
-import { stageFacts } from './stage-views.ts';
-import { watchAttempt } from './watch-attempt.ts';
-import type { AttemptWatch } from './watch-attempt.ts';
+import { modelOf } from './stage-views.ts';
+import { AttemptWatch } from './watch-attempt.ts';
 
 /** An answer whose first good part has arrived. No other route is tried from here on. */
 export interface OpenedAnswer {
@@ -61,23 +59,20 @@ export async function attempt(
   ports: Ports,
 ): Promise<OpenedAnswer | FailedAttempt> {
   const { signal } = exchange.interruption;
-  const watch = watchAttempt(route, leftMs, attempts, exchange, ports);
+  const watch = new AttemptWatch(route, leftMs, attempts, exchange, ports);
   const { upstream, dialect, quirks } = route;
   const { path, body } = dialect.writeRequest(request, route.model, quirks);
   const { stream } = request;
   const sanitise = sanitiserOf(request, route, exchange);
-  const call = { method: 'POST', path, target: route.target } as const;
-  const explain = (result: FailedCall, kind?: FailureKind): string =>
-    sentencesOf(diagnose(call, result, kind));
   received.reset();
-  const onSent = (): void => void (stream || received.awaitWhole());
-  const answer = await ports.upstreams.call(
-    { upstream, method: 'POST', path, body, stream, leftMs, fresh, trace: watch.trace, onSent },
-    signal,
-  );
+  const onSent = stream ? undefined : () => received.awaitWhole();
+  const { trace } = watch;
+  const call = { upstream, method: 'POST', path, body, stream, leftMs, fresh, trace, onSent } as const;
+  const causes = new CallCauses(route, call, ports.telemetry);
+  const answer = await ports.upstreams.call(call, signal);
   if (answer.kind === 'fault') {
     if (answer.fault !== 'interrupted') received.refused();
-    return fail(watch, endingOfFault({ ...answer, cause: explain(answer) }, signal, null));
+    return fail(watch, endingOfFault({ ...answer, cause: causes.explain(answer) }, signal, null));
   }
   try {
     if (answer.status >= 200 && answer.status < 300)
@@ -85,22 +80,10 @@ export async function attempt(
         answer,
         openReader(answer, { route, request, sanitise, watch, received, isFast: ports.fastRoad }),
         watch,
-        {
-          signal,
-          explain,
-          withCause: (failure) => {
-            const found = diagnoseAnswer(call, answer, failure);
-            return found === null ? failure : { ...failure, cause: sentencesOf(found) };
-          },
-          onImplausible: (why) =>
-            ports.telemetry.fault(
-              'implausible usage from an upstream: counted instead',
-              new Error(`${upstream}: ${why}`),
-            ),
-        },
+        { signal, causes },
       );
     received.refused();
-    return fail(watch, await readErrorAnswer(answer, { explain, sanitise }, signal, ports));
+    return fail(watch, await readErrorAnswer(answer, { causes, sanitise }, signal, ports));
   } catch (error) {
     // Unreleased, the answer would hold its connection until its total deadline: nothing else refers to it yet.
     answer.release();
@@ -114,7 +97,7 @@ function sanitiserOf(
   { model, secrets }: Route,
   { client: { authorization = '' }, stage }: Exchange,
 ): Sanitise {
-  const names = [model, stageFacts(stage, 0).model ?? model];
+  const names = [model, modelOf(stage) ?? model];
   return createSanitiser({ turns, clientKey: authorization, upstream: secrets, names });
 }
 
@@ -181,22 +164,22 @@ function fail(watch: AttemptWatch, ending: FailedEnding): FailedAttempt {
 
 /** What is said of a failed call: the cause with its address, for the operator, and the upstream's own words. */
 interface Words {
-  readonly explain: (result: FailedCall, kind?: FailureKind) => string;
+  readonly causes: CallCauses;
   readonly sanitise: Sanitise;
 }
 
 async function readErrorAnswer(
   answer: UpstreamAnswer,
-  { explain, sanitise }: Words,
+  { causes, sanitise }: Words,
   signal: AbortSignal,
   { clock }: Ports,
 ): Promise<FailedEnding> {
   const { status, retryAfterMs } = answer;
   const text = await readErrorBody(answer, clock, statusesWithTellingBody.has(status));
   answer.release();
-  if (typeof text !== 'string') return endingOfFault({ ...text, cause: explain(text) }, signal, null);
+  if (typeof text !== 'string') return endingOfFault({ ...text, cause: causes.explain(text) }, signal, null);
   const classified = classifyStatus(status, text, retryAfterMs, sanitise);
-  const failure = { ...classified, cause: explain(answer, classified.kind) };
+  const failure = { ...classified, cause: causes.explain(answer, classified.kind) };
   return { kind: 'failed', failure, usage: null };
 }
 

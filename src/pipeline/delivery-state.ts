@@ -17,6 +17,9 @@ export type DeliveryState =
   | { readonly phase: 'passing'; readonly isWhole: boolean }
   | { readonly phase: 'ended' };
 
+export const reading: DeliveryState = { phase: 'reading' };
+export const ended: DeliveryState = { phase: 'ended' };
+
 /** What a delivery uses beside its client. */
 export interface DeliveryTools {
   readonly clock: Clock;

@@ -5,6 +5,7 @@ import type { AnswerWriter } from '../protocol/answer-writer.ts';
 import type { FinishedAnswer } from '../protocol/text.ts';
 import { writeRefusal } from '../protocol/write-refusal.ts';
 import type { AnswerHead, ClientConnection } from './client-connection.ts';
+import { ended, reading } from './delivery-state.ts';
 import type { DeliveryState, DeliveryTools } from './delivery-state.ts';
 import { watchSilence } from './keep-alive.ts';
 
@@ -16,7 +17,7 @@ import { watchSilence } from './keep-alive.ts';
 export class Delivery {
   readonly #client: ClientConnection;
   readonly #tools: DeliveryTools;
-  #state: DeliveryState = { phase: 'reading' };
+  #state: DeliveryState = reading;
   #isPermitted = false;
   #hasLeft = false;
   /** Set while the client has to read before it gets more. */
@@ -25,7 +26,8 @@ export class Delivery {
   #firstTextSentMs: number | null = null;
   #sentStatus: number | null = null;
   #wasOpened = false;
-  #stopKeepAlive = (): void => {};
+  /** Stops the keep-alive comments, if there are any. */
+  #stopKeepAlive: (() => void) | null = null;
 
   constructor(client: ClientConnection, tools: DeliveryTools) {
     this.#client = client;
@@ -99,9 +101,11 @@ export class Delivery {
     return this.#draining === null;
   }
 
-  /** Resolves when the client has read what was sent, has disconnected, or the request must stop. */
-  async drained(): Promise<void> {
-    await this.#draining;
+  /**
+   * Resolves when the client has read what was sent, has disconnected, or the request must stop; `null` while it keeps up.
+   */
+  drained(): Promise<void> | null {
+    return this.#draining;
   }
 
   /** Sends the head of a stream that ended without text, so that a failed settlement can't change its status. */
@@ -112,7 +116,7 @@ export class Delivery {
 
   /** Stops the keep-alive comments, so that the summary of the client's side stays true until the end. */
   seal(): void {
-    this.#stopKeepAlive();
+    this.#stopKeepAlive?.();
   }
 
   /** Sends the end of a finished answer. This and the other ends resolve when the bytes are written, or can't be. */
@@ -126,14 +130,14 @@ export class Delivery {
   /** Sends a failure: an HTTP error while the status is still open, or the protocol's own failure event after that. */
   fail(refusal: Refusal): Promise<void> {
     if (this.#state.phase === 'passing') throw new Error('delivery law broken: a second head');
-    const ended = this.#end();
-    if (ended.phase !== 'open') {
+    const before = this.#end();
+    if (before.phase !== 'open') {
       const status = statusOf(refusal.code);
       const head = { ...this.#tools.headFacts(), status, contentType: jsonType, isStream: false, refusal };
       return this.#client.answer(head, writeRefusal(refusal));
     }
-    const last = ended.writer.fail(refusal);
-    return ended.writer.tearDownOnFailure ? this.#client.tearDown(last) : this.#client.end(last);
+    const last = before.writer.fail(refusal);
+    return before.writer.tearDownOnFailure ? this.#client.tearDown(last) : this.#client.end(last);
   }
 
   /** Notes that the upstream's own head was sent, without a writer. */
@@ -153,8 +157,8 @@ export class Delivery {
   /** Ends a passed-on answer. An incomplete one breaks the connection, so that it can't pass for complete. */
   endPassing(): Promise<void> {
     this.#expect('passing');
-    const ended = this.#end();
-    return ended.phase === 'passing' && ended.isWhole ? this.#client.end('') : this.#client.tearDown('');
+    const before = this.#end();
+    return before.phase === 'passing' && before.isWhole ? this.#client.end('') : this.#client.tearDown('');
   }
 
   /** Ends without a byte, because the client has disconnected. */
@@ -203,7 +207,8 @@ export class Delivery {
   }
 
   #head(status: number, { contentType, isStream }: AnswerWriter): AnswerHead {
-    return { ...this.#tools.headFacts(), status, contentType, isStream, refusal: null };
+    const { decision, limits, balanceNanos, stripped } = this.#tools.headFacts();
+    return { decision, limits, balanceNanos, stripped, status, contentType, isStream, refusal: null };
   }
 
   /** The writer of an answer that has begun and not ended. */
@@ -222,8 +227,8 @@ export class Delivery {
   #end(): DeliveryState {
     const before = this.#state;
     if (before.phase === 'ended') throw new Error('delivery law broken: a second end');
-    this.#state = { phase: 'ended' };
-    this.#stopKeepAlive();
+    this.#state = ended;
+    this.#stopKeepAlive?.();
     return before;
   }
 }

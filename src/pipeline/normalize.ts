@@ -1,4 +1,5 @@
 import { isRefusal } from '../shared/errors.ts';
+import { override } from '../shared/override.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { readChatRequest } from '../protocol/chat/read-request.ts';
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
@@ -30,6 +31,6 @@ export async function normalize(
   if (isRefusal(bytes)) return bytes;
   const body = parseBody(bytes);
   if (isRefusal(body)) return body;
-  const request = readers[protocol](body, { ...defaultCompatibility, ...key.compatibility });
+  const request = readers[protocol](body, override(defaultCompatibility, key.compatibility));
   return isRefusal(request) ? request : { stage: 'asked', key, admission, request };
 }

@@ -1,6 +1,7 @@
-import type { AnswerPart, Failure } from '../protocol/text.ts';
+import type { AnswerPart } from '../protocol/text.ts';
 import type { UpstreamReader } from '../protocol/upstream/dialect.ts';
-import type { BodyPiece, UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
+import type { BodyPiece, UpstreamAnswer } from '../domain/ports/upstreams.ts';
+import type { CallCauses } from './call-causes.ts';
 import { endingOfFault } from './results.ts';
 import type { AttemptEnding } from './results.ts';
 
@@ -13,12 +14,7 @@ export interface ReadPart {
 /** What the parts of an answer depend on beside its bytes. */
 export interface PartTerms {
   readonly signal: AbortSignal;
-  /** Names the cause of a fault for the operator. */
-  readonly explain: (fault: UpstreamFault) => string;
-  /** The same for a failure that the answer itself shows. */
-  readonly withCause: (failure: Failure) => Failure;
-  /** Called at the end of an answer whose reported usage is implausible. */
-  readonly onImplausible: (why: string) => void;
+  readonly causes: CallCauses;
 }
 
 /**
@@ -35,7 +31,7 @@ export function readParts(
     answer.consume((piece) => {
       // An error must not get into the code of the connection, which would take it for a fault of the upstream.
       try {
-        const part = takePiece(piece, reader, terms);
+        const part = takePiece(piece, answer, reader, terms);
         if (goesOn(part)) return true;
         resolve(part);
       } catch (error) {
@@ -46,28 +42,34 @@ export function readParts(
   });
 }
 
-function takePiece(piece: BodyPiece, reader: UpstreamReader, terms: PartTerms): ReadPart {
-  const part = partOf(piece, reader, terms);
+function takePiece(
+  piece: BodyPiece,
+  answer: UpstreamAnswer,
+  reader: UpstreamReader,
+  terms: PartTerms,
+): ReadPart {
+  const part = partOf(piece, answer, reader, terms);
   if (piece === null && part.ending === null)
     throw new Error('the body ended, but its reader returned no ending');
   if (part.ending !== null && reader.answer.implausible !== null)
-    terms.onImplausible(reader.answer.implausible);
+    terms.causes.reportImplausible(reader.answer.implausible);
   return part;
 }
 
 function partOf(
   piece: BodyPiece,
+  answer: UpstreamAnswer,
   reader: UpstreamReader,
-  { signal, explain, withCause }: PartTerms,
+  { signal, causes }: PartTerms,
 ): ReadPart {
-  if (piece === null) return explained(reader.end(), withCause);
-  if (piece instanceof Uint8Array) return explained(reader.push(piece), withCause);
-  const fault = { ...piece, cause: explain(piece) };
+  if (piece === null) return explained(reader.end(), answer, causes);
+  if (piece instanceof Uint8Array) return explained(reader.push(piece), answer, causes);
+  const fault = { ...piece, cause: causes.explain(piece) };
   return { deltas: [], ending: endingOfFault(fault, signal, reader.answer.knownUsage()) };
 }
 
-function explained(part: AnswerPart, withCause: PartTerms['withCause']): ReadPart {
+function explained(part: AnswerPart, answer: UpstreamAnswer, causes: CallCauses): ReadPart {
   const { deltas, ending } = part;
-  if (ending?.kind !== 'failed') return { deltas, ending };
-  return { deltas, ending: { ...ending, failure: withCause(ending.failure) } };
+  if (ending?.kind !== 'failed') return part;
+  return { deltas, ending: { ...ending, failure: causes.withCause(ending.failure, answer) } };
 }

@@ -22,7 +22,7 @@ export class ReceivedAnswer {
 
   /** Another attempt begins: the state of the one before is dropped. */
   reset(): void {
-    this.#thoughts = new TextSample();
+    if (this.#thoughts.chars > 0) this.#thoughts = new TextSample();
     this.#awaitsWhole = false;
   }
 

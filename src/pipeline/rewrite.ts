@@ -28,7 +28,10 @@ export async function rewrite(
   if (first.deltas.length > 0) send(first.deltas);
   let { ending } = first;
   for (;;) {
-    await Promise.all(deliveries.map((delivery) => delivery.drained()));
+    for (const delivery of deliveries) {
+      const drained = delivery.drained();
+      if (drained !== null) await drained;
+    }
     if (ending !== null) break;
     ending = await answer.readOn(send);
   }

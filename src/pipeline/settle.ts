@@ -26,25 +26,37 @@ export async function settle(
   const summary = summarize(result, exchange, ports.clock.monotonicMs());
   const charge = stage.stage === 'recorded' ? await closeRecord(stage, summary, exchange, ports) : null;
   if (stage.stage !== 'arrived') await releaseSlot(stage.key.id, exchange, ports);
-  const charged = { ...summary, chargeNanos: charge?.chargeNanos ?? 0 };
-  ports.telemetry.exchangeEnded(charged);
-  exchange.trace.ended(charged);
+  if (charge !== null) summary.chargeNanos = charge.chargeNanos;
+  ports.telemetry.exchangeEnded(summary);
+  exchange.trace.ended(summary);
   return result.kind === 'finished' && charge !== null ? { ...result, usage: charge.usage } : result;
 }
 
 /** Closes the record; returns its charge. A complete answer reaches its client even if this fails. */
 async function closeRecord(
   recorded: Recorded,
-  { outcome, usage, upstream, status, firstTextMs, totalMs }: Uncharged,
+  { outcome, usage: reported, upstream, status, firstTextMs, totalMs }: Uncharged,
   { requestId, deliveries: [{ sentStatus: passedStatus }] }: Exchange,
   ports: Ports,
 ): Promise<Charge | null> {
   let charge: Charge | null = null;
   try {
-    charge = await chargeFor({ outcome, usage, passedStatus }, recorded, ports);
+    charge = await chargeFor({ outcome, usage: reported, passedStatus }, recorded, ports);
+    const { usage, usageSource, price, chargeNanos } = charge;
     const attempts = recorded.attempts.recorded();
-    const settled = { requestId, outcome, upstream, attempts, status, firstTextMs, totalMs };
-    await ports.records.settle({ ...settled, ...charge });
+    await ports.records.settle({
+      requestId,
+      outcome,
+      upstream,
+      attempts,
+      status,
+      firstTextMs,
+      totalMs,
+      usage,
+      usageSource,
+      price,
+      chargeNanos,
+    });
   } catch (error) {
     ports.telemetry.fault('consumption record not settled', error);
   }
@@ -60,7 +72,8 @@ async function releaseSlot(keyId: string, { requestId }: Exchange, ports: Ports)
   }
 }
 
-type Uncharged = Omit<ExchangeSummary, 'chargeNanos'>;
+/** A summary whose charge is not known yet. */
+type Uncharged = Omit<ExchangeSummary, 'chargeNanos'> & { chargeNanos: number };
 
 function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): Uncharged {
   const { stage, client, arrivedMs, deliveries, requestId, protocol, trace } = exchange;
@@ -69,8 +82,21 @@ function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): U
   const firstTextMs = firstTextOf(stage);
   const outcome = outcomeOf(result);
   const refusal = refusalOfResult(result);
+  const { keyId, keyName, mode, model, stripped, admittedMs, slotWaitMs, queuedMs } = stageFacts(
+    stage,
+    arrivedMs,
+  );
+  const { cause, upstreamError } = wordsOf(result);
+  // One literal: a spread of so many fields costs more than all of them.
   return {
-    ...stageFacts(stage, arrivedMs),
+    keyId,
+    keyName,
+    mode,
+    model,
+    stripped,
+    admittedMs,
+    slotWaitMs,
+    queuedMs,
     requestedModel: requestedModelOf(stage, client.authorization),
     requestId,
     protocol,
@@ -78,7 +104,8 @@ function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): U
     outcome,
     status: delivery.sentStatus ?? statusToSend(outcome, refusal),
     refusal,
-    ...wordsOf(result),
+    cause,
+    upstreamError,
     finishReason: result.kind === 'finished' ? result.reason : null,
     usage: usageOf(result),
     attempts: attempts?.summaries() ?? [],
@@ -87,6 +114,7 @@ function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): U
     handoverMs: firstTextMs === null ? null : since(delivery.firstTextSentMs, firstTextMs),
     totalMs: nowMs - arrivedMs,
     traceId: trace.id,
+    chargeNanos: 0,
   };
 }
 

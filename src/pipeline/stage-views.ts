@@ -1,13 +1,14 @@
 import { escapeControlCharacters } from '../shared/control-characters.ts';
 import { holdsSecret } from '../protocol/upstream/words/sanitise.ts';
 import { isShownName } from '../protocol/upstream/words/secret-shapes.ts';
+import type { TextRequest } from '../protocol/text.ts';
 import type { RequestKind } from '../domain/consumption.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { RunningRequest } from '../domain/ports/running-requests.ts';
 import { readBearer } from './authenticate.ts';
 import type { AttemptLog } from './attempt-log.ts';
 import type { HeadFacts } from './client-connection.ts';
-import type { Stage } from './stages.ts';
+import type { Dispatched, Routed, Stage } from './stages.ts';
 
 /** The fields of a request's summary that its stage provides; `null` for those of stages not reached. */
 type StageFacts = Pick<
@@ -32,17 +33,39 @@ export function stageFacts(stage: Stage, arrivedMs: number): StageFacts {
   const { id: keyId, name: keyName } = stage.key;
   if (stage.stage === 'identified') return { ...noFacts, keyId, keyName };
   const { admittedMs, slotWaitMs } = stage.admission;
-  const admitted = { ...noFacts, keyId, keyName, admittedMs: admittedMs - arrivedMs, slotWaitMs };
-  if (stage.stage === 'limited' || stage.stage === 'admitted') return admitted;
-  if (stage.stage === 'asked') return { ...admitted, ...requestFacts(stage) };
-  const routed = { ...admitted, ...workFacts(stage) };
-  return stage.stage === 'routed' ? routed : { ...routed, queuedMs: stage.dispatchedMs - arrivedMs };
+  const request = requestOf(stage);
+  const isSent = stage.stage === 'dispatched' || stage.stage === 'recorded';
+  return {
+    keyId,
+    keyName,
+    mode: request?.stream === true ? 'stream' : 'sync',
+    model: modelOf(stage),
+    stripped: request?.stripped ?? noFacts.stripped,
+    admittedMs: admittedMs - arrivedMs,
+    slotWaitMs,
+    queuedMs: isSent ? stage.dispatchedMs - arrivedMs : null,
+  };
 }
 
-function requestFacts({
-  request,
-}: Pick<Extract<Stage, { readonly stage: 'asked' }>, 'request'>): Pick<StageFacts, 'mode' | 'stripped'> {
-  return { mode: request.stream ? 'stream' : 'sync', stripped: request.stripped };
+/** The request for text; `null` before it is read, and for one that is passed on. */
+function requestOf(stage: Stage): TextRequest | null {
+  if (stage.stage === 'asked') return stage.request;
+  const work = workOf(stage);
+  return work?.kind === 'text' ? work.request : null;
+}
+
+/**
+ * The name of the offered model; `null` before it is found. The path of a passthrough request is in its record alone:
+ * metrics are labelled by the models of the config.
+ */
+export function modelOf(stage: Stage): string | null {
+  const work = workOf(stage);
+  return work?.kind === 'text' ? work.model.id : null;
+}
+
+function workOf(stage: Stage): Routed['work'] | Dispatched['work'] | null {
+  const hasWork = stage.stage === 'routed' || stage.stage === 'dispatched' || stage.stage === 'recorded';
+  return hasWork ? stage.work : null;
 }
 
 /** The longest name of a model that is shown, and how much of a longer one is searched for keys, in characters. */
@@ -84,24 +107,13 @@ function shownPart(name: string): string {
   return escapeControlCharacters(name.slice(0, maxShownModelChars).toWellFormed());
 }
 
-function workFacts({
-  work,
-}: Extract<Stage, { readonly stage: 'routed' | 'dispatched' | 'recorded' }>): Pick<
-  StageFacts,
-  'mode' | 'stripped' | 'model'
-> {
-  // The path of a passthrough request is in its record alone: metrics are labelled by the models of the config.
-  if (work.kind === 'passthrough') return { mode: 'sync', stripped: [], model: null };
-  return { ...requestFacts(work), model: work.model.id };
-}
-
 /** What the head of an answer says at this stage. */
 export function headFactsOf(stage: Stage): HeadFacts {
   if (stage.stage === 'arrived' || stage.stage === 'identified')
     return { decision: null, limits: null, balanceNanos: null, stripped: [] };
   const { decision, limits } = stage.admission;
   const balanceNanos = stage.stage === 'recorded' ? stage.reservation.balanceNanos : null;
-  return { decision, limits, balanceNanos, stripped: stageFacts(stage, 0).stripped };
+  return { decision, limits, balanceNanos, stripped: requestOf(stage)?.stripped ?? noFacts.stripped };
 }
 
 /** What is known of a request from its arrival on; `arrivedAtMs` is since 1970, `arrivedMs` on the monotonic clock. */

@@ -28,14 +28,16 @@ export async function tryRoutes(
   ports: Ports,
 ): Promise<OpenedAnswer | FailedEnding> {
   const untried = [...routes];
-  const stale = new Set<Route>();
-  const deadlineMs = dispatchedMs + Math.max(...routes.map(({ totalMs }) => totalMs));
+  const stale: Route[] = [];
+  let longestMs = 0;
+  for (const { totalMs } of routes) longestMs = Math.max(longestMs, totalMs);
+  const deadlineMs = dispatchedMs + longestMs;
   let reported: FailedAttempt | null = null;
   for (let made = 0; made < maxAttempts; made++) {
     const leftMs = deadlineMs - ports.clock.monotonicMs();
     const route = takeBest(untried, ports.health);
     if (route === null || (reported !== null && leftMs < minLeftMs)) break;
-    const terms = { route, leftMs, fresh: stale.has(route), attempts, received };
+    const terms = { route, leftMs, fresh: stale.includes(route), attempts, received };
     const tried = await attempt(request, terms, exchange, ports);
     if (tried.kind === 'opened') return tried;
     const { ending } = tried;
@@ -43,8 +45,8 @@ export async function tryRoutes(
     const { kind } = ending.failure;
     if (!failures[kind].mayGoElsewhere) return ending;
     reported = moreUseful(reported, tried);
-    if (kind === 'stale' && !stale.has(route)) untried.unshift(route);
-    if (kind === 'stale') stale.add(route);
+    if (kind === 'stale' && !stale.includes(route)) untried.unshift(route);
+    if (kind === 'stale') stale.push(route);
   }
   if (reported === null) return allCooling(routes, ports.health);
   attempts.reportFailureOf(reported.logged);
@@ -69,10 +71,13 @@ export function toUpstreamRequest({ request, model, routes }: TextWork, isBound:
  * better than a certain error. An upstream that asked for a pause is not called.
  */
 function takeBest(routes: Route[], health: UpstreamHealth): Route | null {
-  const at = (wanted: string): number =>
-    routes.findIndex(({ upstream }) => health.availability(upstream) === wanted);
-  const found = [at('available'), at('failing')].find((index) => index !== -1);
-  return found === undefined ? null : (routes.splice(found, 1)[0] ?? null);
+  let failing = -1;
+  for (const [at, { upstream }] of routes.entries()) {
+    const availability = health.availability(upstream);
+    if (availability === 'available') return routes.splice(at, 1)[0] ?? null;
+    if (availability === 'failing' && failing === -1) failing = at;
+  }
+  return failing === -1 ? null : (routes.splice(failing, 1)[0] ?? null);
 }
 
 /** The failure when every upstream asked for a pause; `retry-after` is the time until the first pause ends. */

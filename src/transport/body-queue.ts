@@ -21,7 +21,7 @@ export interface Deadlines {
 interface Source {
   pause(): void;
   resume(): void;
-  abort(): void;
+  abort(reason: Error): void;
 }
 
 /**
@@ -48,8 +48,9 @@ export class BodyQueue {
     this.#deadlines = deadlines;
     this.#startedMs = clock.monotonicMs();
     this.#onEnd = onEnd;
+    // The time without a byte that is allowed later counts, too: so the first chunk needs no other timer.
     this.#cancelTimer = clock.schedule(
-      Math.min(deadlines.firstByteMs, deadlines.totalMs),
+      Math.min(deadlines.firstByteMs, deadlines.idleMs, deadlines.totalMs),
       this.#checkDeadlines,
     );
   }
@@ -62,15 +63,13 @@ export class BodyQueue {
   /** Connects the source; one that is attached after the end is aborted at once. */
   attach(source: Source): void {
     this.#source = source;
-    if (this.#end !== 'open') source.abort();
+    if (this.#end !== 'open') source.abort(stopped());
   }
 
   /** Takes a chunk from the source, and pauses it at the high-water mark. */
   push(chunk: Uint8Array): void {
     if (this.#end !== 'open' || this.#released || chunk.length === 0) return;
-    const isFirst = this.#lastActivityMs === null;
     this.#lastActivityMs = this.#clock.monotonicMs();
-    if (isFirst) this.#checkDeadlines();
     if (this.#take !== null) return this.#hand(this.#take, chunk);
     this.#chunks.push(chunk);
     this.#bytes += chunk.length;
@@ -92,7 +91,7 @@ export class BodyQueue {
   stop(fault: UpstreamFault): void {
     if (this.#end !== 'open') return;
     this.finish(fault);
-    this.#source?.abort();
+    this.#source?.abort(stopped());
   }
 
   /** Hands over everything that has arrived, then each piece as it arrives, until `take` returns false. */
@@ -174,4 +173,9 @@ export class BodyQueue {
     this.#cancelTimer();
     this.#cancelTimer = this.#clock.schedule(delayMs, this.#checkDeadlines);
   }
+}
+
+/** The reason that a source gets when it is aborted. */
+function stopped(): Error {
+  return new Error('stopped by the gateway');
 }

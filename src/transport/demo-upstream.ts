@@ -2,6 +2,7 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamAnswer, UpstreamCall } from '../domain/ports/upstreams.ts';
 import { BodyQueue } from './body-queue.ts';
 import type { Deadlines } from './body-queue.ts';
+import { QueuedAnswer } from './queued-answer.ts';
 import type { Upstream } from './upstreams.ts';
 
 const demoModel = 'demo';
@@ -42,15 +43,8 @@ function answerCall(
   const queue = new BodyQueue(clock, deadlines, () => signal.removeEventListener('abort', interrupt));
   signal.addEventListener('abort', interrupt, { once: true });
   play(pieces, queue, clock);
-  return {
-    kind: 'answer',
-    status: 200,
-    contentType: call.stream ? 'text/event-stream' : 'application/json',
-    retryAfterMs: null,
-    read: () => queue.read(),
-    consume: (take) => queue.consume(take),
-    release: () => queue.release(),
-  };
+  const contentType = call.stream ? 'text/event-stream' : 'application/json';
+  return new QueuedAnswer({ status: 200, contentType, retryAfterMs: null }, queue);
 }
 
 /** The body, in the pieces in which it is sent: a list of models, or an answer. */

@@ -6,6 +6,7 @@ import { BodyQueue } from './body-queue.ts';
 import type { Deadlines } from './body-queue.ts';
 import type { ConnectionUser, UpstreamConnection } from './connections.ts';
 import { describeError } from './describe-error.ts';
+import { QueuedAnswer } from './queued-answer.ts';
 
 /** The longest `retry-after` of an upstream that is passed on to clients, in milliseconds. */
 const maxRetryAfterMs = 600_000;
@@ -13,7 +14,7 @@ const maxRetryAfterMs = 600_000;
 /** Feeds the response to one dispatched request into a body queue, and resolves with the answer when its head arrives. */
 export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   readonly #resolve: (answer: UpstreamAnswer | UpstreamFault) => void;
-  readonly #onSent: () => void;
+  readonly #onSent: (() => void) | undefined;
   readonly #queue: BodyQueue;
   #answered = false;
   #connection: UpstreamConnection | null = null;
@@ -25,7 +26,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     clock: Clock,
     deadlines: Deadlines,
     signal: AbortSignal,
-    onSent: () => void = () => {},
+    onSent: (() => void) | undefined,
   ) {
     const interrupt = (): void => this.#queue.stop({ kind: 'fault', fault: 'interrupted' });
     signal.addEventListener('abort', interrupt, { once: true });
@@ -44,15 +45,11 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#receivedBytesBefore = this.#connection?.takeOver() ?? null;
-    this.#queue.attach({
-      pause: () => controller.pause(),
-      resume: () => controller.resume(),
-      abort: () => controller.abort(new Error('stopped by the gateway')),
-    });
+    this.#queue.attach(controller);
   }
 
   onRequestSent(): void {
-    this.#onSent();
+    this.#onSent?.();
   }
 
   onResponseStart(
@@ -61,18 +58,11 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     headers: IncomingHttpHeaders,
   ): void {
     if (status < 200) return;
-    const queue = this.#queue;
-    const answer: UpstreamAnswer = {
-      kind: 'answer',
-      status,
-      contentType: (firstValue(headers['content-type']) ?? '').toLowerCase(),
-      retryAfterMs: readRetryAfter(headers),
-      read: () => queue.read(),
-      consume: (take) => queue.consume(take),
-      release: () => queue.release(),
-    };
+    const contentType = (firstValue(headers['content-type']) ?? '').toLowerCase();
     this.#answered = true;
-    this.#resolve(answer);
+    this.#resolve(
+      new QueuedAnswer({ status, contentType, retryAfterMs: readRetryAfter(headers) }, this.#queue),
+    );
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {

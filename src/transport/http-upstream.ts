@@ -1,6 +1,7 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamCall } from '../domain/ports/upstreams.ts';
 import type { Deadlines } from './body-queue.ts';
+import { CallHeaders } from './call-headers.ts';
 import { openConnections } from './connections.ts';
 import type { ConnectionOptions } from './connections.ts';
 import { HttpCall } from './http-call.ts';
@@ -10,7 +11,10 @@ import type { Upstream } from './upstreams.ts';
 export interface HttpUpstreamOptions extends ConnectionOptions {
   /** The base URL, version included: `https://host/v1`. Its query is sent with every call. */
   readonly url: URL;
-  /** Reads the headers of a call, the API key included: a key may be replaced while the service runs. */
+  /**
+   * Reads the headers of a call, the API key included: a key may be replaced while the service runs. Returns the same
+   * object as long as they are the same.
+   */
   readonly headers: () => Readonly<Record<string, string>>;
   readonly deadlines: Deadlines;
 }
@@ -23,7 +27,8 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
   const { url, deadlines } = options;
   const { pool, openOnce } = openConnections(url.origin, options);
   const basePath = url.pathname.replace(/\/+$/, '');
-  const headers = { 'accept-encoding': 'identity', 'user-agent': 'textgate' };
+  const headers = new CallHeaders(options.headers);
+  const query = url.searchParams.toString();
   return {
     call(call, signal) {
       if (signal.aborted) return Promise.resolve({ kind: 'fault', fault: 'interrupted' });
@@ -33,15 +38,9 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
         (once ?? pool).dispatch(
           {
             method: call.method,
-            path: withQuery(basePath + call.path, url.searchParams),
+            path: withQuery(basePath + call.path, query),
             body: call.body,
-            headers: {
-              ...headers,
-              ...options.headers(),
-              accept: call.stream ? 'text/event-stream' : 'application/json',
-              ...(call.body === null ? {} : { 'content-type': 'application/json' }),
-              ...call.trace,
-            },
+            headers: headers.of(call),
           },
           exchange,
         );
@@ -53,13 +52,15 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
   };
 }
 
-function withQuery(path: string, query: URLSearchParams): string {
-  if (query.size === 0) return path;
-  return `${path}${path.includes('?') ? '&' : '?'}${query.toString()}`;
+function withQuery(path: string, query: string): string {
+  return query === '' ? path : `${path}${path.includes('?') ? '&' : '?'}${query}`;
 }
 
 /** A whole answer arrives in one piece at its end: its first byte has no deadline before the last one. */
-function deadlinesOf({ stream, leftMs }: UpstreamCall, deadlines: Deadlines): Deadlines {
-  const totalMs = Math.min(deadlines.totalMs, leftMs);
-  return { ...deadlines, totalMs, firstByteMs: stream ? deadlines.firstByteMs : totalMs };
+function deadlinesOf(
+  { stream, leftMs }: UpstreamCall,
+  { firstByteMs, idleMs, totalMs }: Deadlines,
+): Deadlines {
+  const mostMs = Math.min(totalMs, leftMs);
+  return { firstByteMs: stream ? firstByteMs : mostMs, idleMs, totalMs: mostMs };
 }

@@ -172,6 +172,14 @@ describe('a deadline', () => {
     expect(queue.fault).toBeNull();
   });
 
+  test('for the first byte may be longer than the one for silence', () => {
+    const { clock, queue, push } = setUp({ firstByteMs: 5_000, idleMs: 100 });
+    clock.advance(4_950);
+    push('a');
+    clock.advance(99);
+    expect(queue.fault).toBeNull();
+  });
+
   test('for the first byte is not met by an empty chunk', () => {
     const { clock, queue, push } = setUp({ firstByteMs: 100 });
     push('');

@@ -179,6 +179,37 @@ describe('a call', () => {
     ]);
   });
 
+  test('carries the key of its time, in every kind of call', async () => {
+    const seen: unknown[] = [];
+    const server = await listen(({ headers, method }, response) => {
+      seen.push([headers['api-key'], headers.accept, headers['content-type'], headers.traceparent]);
+      response.end(method);
+    });
+    let headers = { 'api-key': 'first' };
+    const upstream = connect(`http://127.0.0.1:${portOf(server)}`, { headers: () => headers });
+    const send = (stream: boolean, body: string | null, trace = {}) =>
+      upstream.call(
+        { upstream: 'x', method: 'POST', path: '/x', body, stream, leftMs: 60_000, fresh: false, trace },
+        signal,
+      );
+    const [json, events] = ['application/json', 'text/event-stream'];
+    await textOf(await send(false, '{}'));
+    await textOf(await send(true, '{}', { traceparent: '00-1-2-03' }));
+    await textOf(await send(true, '{}'));
+    headers = { 'api-key': 'second' };
+    await textOf(await send(true, '{}'));
+    await textOf(await send(false, null));
+    await textOf(await send(false, '{}'));
+    expect(seen).toEqual([
+      ['first', json, json, undefined],
+      ['first', events, json, '00-1-2-03'],
+      ['first', events, json, undefined],
+      ['second', events, json, undefined],
+      ['second', json, undefined, undefined],
+      ['second', json, json, undefined],
+    ]);
+  });
+
   test('does not follow a redirect', async () => {
     const elsewhere: unknown[] = [];
     const other = await listen((request) => void elsewhere.push(request.url));

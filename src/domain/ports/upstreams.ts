@@ -17,7 +17,7 @@ export interface UpstreamCall {
   /** Trace headers to send, so that the upstream's spans join our trace. */
   readonly trace?: TraceHeaders;
   /** Called once the whole request is written to a connection: the upstream may begin to work, and to bill. */
-  readonly onSent?: () => void;
+  readonly onSent?: (() => void) | undefined;
 }
 
 /** How a call can go wrong below the protocol. */

@@ -78,27 +78,59 @@ function createGuessingReader(
   };
 }
 
+/** The text of a whole body. One that comes in one piece, as most do, is decoded at once, and needs no decoder of its own. */
+class BodyText {
+  /** How many bytes have come. */
+  bytes = 0;
+  #first: Uint8Array | null = null;
+  #decoder: TextDecoder | null = null;
+  #text = '';
+
+  add(bytes: Uint8Array): void {
+    this.bytes += bytes.length;
+    if (this.bytes === bytes.length) {
+      this.#first = bytes;
+      return;
+    }
+    this.#decoder ??= new TextDecoder();
+    if (this.#first !== null) this.#text = this.#decoder.decode(this.#first, { stream: true });
+    this.#first = null;
+    this.#text += this.#decoder.decode(bytes, { stream: true });
+  }
+
+  drop(): void {
+    this.#first = null;
+    this.#text = '';
+  }
+
+  /** All of it: nothing may be added after this. */
+  end(): string {
+    if (this.#first !== null) return wholeDecoder.decode(this.#first);
+    return this.#text + (this.#decoder?.decode() ?? '');
+  }
+}
+
+/** Keeps nothing between two calls. */
+const wholeDecoder = new TextDecoder();
+
 function createBodyReader(dialect: Dialect, answer: Answer): UpstreamReader {
   const frames = dialect.createFrameReader();
-  const decoder = new TextDecoder();
-  let text = '';
-  let size = 0;
+  const text = new BodyText();
   return {
     answer,
     isWhole: true,
     push(bytes) {
       if (answer.ending !== null) return answer.take();
-      size += bytes.length;
-      text += decoder.decode(bytes, { stream: true });
-      if (size <= maxBodyBytes) return nothing;
-      text = '';
+      text.add(bytes);
+      if (text.bytes <= maxBodyBytes) return nothing;
+      text.drop();
       answer.violations.add('oversized_event');
       answer.fail(invalidAnswer('an answer of over 16 MiB'));
       return answer.take();
     },
     end() {
       if (answer.ending !== null) return answer.take();
-      const body = parseJson(text + decoder.decode());
+      const body = parseJson(text.end());
       if (isPlainObject(body)) frames.readBody(body, answer);
       else if (isFrameList(body) && frames.readList !== undefined) frames.readList(body, answer);
       else {

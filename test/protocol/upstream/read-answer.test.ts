@@ -3,7 +3,7 @@ import { chatDialect } from '../../../src/protocol/upstream/chat.ts';
 import { responsesDialect } from '../../../src/protocol/upstream/responses.ts';
 import type { Dialect } from '../../../src/protocol/upstream/dialect.ts';
 import { createReader } from '../../../src/protocol/upstream/read-answer.ts';
-import { readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
+import { bodyReader, readUpstream, streamReader, summarize } from '../../support/read-upstream.ts';
 import type { ProtocolViolation } from '../../../src/protocol/text.ts';
 import { plainSanitiser } from '../../support/sanitiser.ts';
 
@@ -94,6 +94,25 @@ describe('the reader of an answer', () => {
     ['a script that is not JSON', 'application/jsonp', false, body, '', 'upstream_invalid', true],
   ])('handles %s', (_name, contentType, streamAsked, text, said, ending, isWrong) => {
     expect(read(contentType, streamAsked, text)).toEqual([said, ending, isWrong]);
+  });
+});
+
+describe('a whole body', () => {
+  const whole = Buffer.from(`\uFEFF${body.replace('"x"', '"é😀\uFFFD"')}`);
+  const read = (pieces: readonly Uint8Array[]) => summarize(readUpstream(bodyReader(chatDialect), pieces));
+
+  test('reads the same in two pieces as in one, wherever it is cut', () => {
+    const inOne = read([whole]);
+    expect(inOne.text).toBe('é😀\uFFFD');
+    for (let cut = 1; cut < whole.length; cut++)
+      expect(read([whole.subarray(0, cut), whole.subarray(cut)]), `cut at ${cut}`).toEqual(inOne);
+  });
+
+  test('reads the same in two pieces as in one if it is not UTF-8', () => {
+    const broken = Buffer.from(body.replace('"x"', '"\xe9\xff"'), 'latin1');
+    const inOne = read([broken]);
+    for (let cut = 1; cut < broken.length; cut++)
+      expect(read([broken.subarray(0, cut), broken.subarray(cut)]), `cut at ${cut}`).toEqual(inOne);
   });
 });
 

@@ -1,0 +1,44 @@
+import type { UpstreamCall } from '../domain/ports/upstreams.ts';
+
+type Headers = Readonly<Record<string, string>>;
+
+/** The headers that every call has. */
+const own = { 'accept-encoding': 'identity', 'user-agent': 'textgate' };
+
+/**
+ * The request headers of an upstream's calls. Those of calls of one kind differ in their traces alone, so the list of
+ * each kind is kept until the upstream's own headers are others, as after a change of its key.
+ */
+export class CallHeaders {
+  readonly #read: () => Headers;
+  #readLast: Headers | null = null;
+  /** By the kinds of calls. */
+  #lists: string[][] = [];
+
+  /** `read` gives the upstream's own headers: the same object as long as they are the same. */
+  constructor(read: () => Headers) {
+    this.#read = read;
+  }
+
+  /** The headers of a call: a flat list of names and values, or an object if it has a trace. */
+  of({ stream, body, trace }: Pick<UpstreamCall, 'stream' | 'body' | 'trace'>): string[] | Headers {
+    const added = this.#read();
+    if (trace?.traceparent !== undefined || trace?.tracestate !== undefined)
+      return { ...headersOf(added, stream, body !== null), ...trace };
+    if (added !== this.#readLast) {
+      this.#readLast = added;
+      this.#lists = [];
+    }
+    const kind = (stream ? 2 : 0) + (body === null ? 0 : 1);
+    return (this.#lists[kind] ??= Object.entries(headersOf(added, stream, body !== null)).flat());
+  }
+}
+
+function headersOf(added: Headers, stream: boolean, hasBody: boolean): Headers {
+  return {
+    ...own,
+    ...added,
+    accept: stream ? 'text/event-stream' : 'application/json',
+    ...(hasBody ? { 'content-type': 'application/json' } : {}),
+  };
+}
