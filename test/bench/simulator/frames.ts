@@ -1,4 +1,6 @@
 import type { SimulatorSettings } from './settings.ts';
+import { writeTimes } from './times.ts';
+import type { UpstreamTimes } from './times.ts';
 
 /** The bytes of a simulated stream: whole HTTP chunks, made once for all streams with the same settings. */
 export interface StreamBytes {
@@ -49,6 +51,11 @@ function choice(delta: object, reason: string | null): object {
 /** One event of a stream: some text. */
 export function textEvent(index: number): string {
   return chunk([choice({ content: pieces[index % pieces.length] }, null)], null);
+}
+
+/** The first text of a stream whose settings ask for times, as an HTTP chunk. */
+export function timedText(times: UpstreamTimes): Buffer {
+  return framed(chunk([choice({ content: writeTimes(times) }, null)], null));
 }
 
 /** Some text as an HTTP chunk. */
