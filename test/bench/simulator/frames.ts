@@ -79,7 +79,8 @@ function makeStream({ textEvents, perWrite }: SimulatorSettings): StreamBytes {
   };
 }
 
-function makeWhole({ bodyBytes }: SimulatorSettings): Buffer {
+/** The body of a whole answer with a text of so many bytes. */
+export function wholeBody(bodyBytes: number): string {
   const message = {
     role: 'assistant',
     content: pieces
@@ -89,7 +90,7 @@ function makeWhole({ bodyBytes }: SimulatorSettings): Buffer {
     refusal: null,
     annotations: [],
   };
-  const body = JSON.stringify({
+  return JSON.stringify({
     id: 'chatcmpl-Cq3vXyZ0aB7LkT9wQeR2uI5oP8sD1',
     object: 'chat.completion',
     created: 1_763_800_000,
@@ -99,6 +100,10 @@ function makeWhole({ bodyBytes }: SimulatorSettings): Buffer {
     service_tier: 'default',
     system_fingerprint: 'fp_3a1c9e77b2',
   });
+}
+
+function makeWhole({ bodyBytes }: SimulatorSettings): Buffer {
+  const body = wholeBody(bodyBytes);
   return Buffer.from(
     'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-request-id: req_5f0c3b9ad1e24c6f\r\n' +
       `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
