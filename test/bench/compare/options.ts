@@ -27,7 +27,7 @@ export const help = `npm run bench -- [options]
   --streams N        only holds N streams open at once on one process
   --from FILE        shows raw data of an earlier run instead of a new one; several files are taken together
   --out FILE         where the raw data goes (default: bench-results/TIME.json)
-  --publish          writes the tables and the picture into docs/
+  --publish          writes tables and picture into docs/, and the main figures into the README
 `;
 
 const defaultRounds = 5;
