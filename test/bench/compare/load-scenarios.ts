@@ -16,6 +16,8 @@ interface LoadPlan {
   readonly sending: Sending;
   /** How many requests are sent before the first round. */
   readonly warmUpRequests: number;
+  /** Settings of the simulator for these, where they should not take as long as the measured ones. */
+  readonly warmUpSettings?: Sending['settings'];
   readonly order: (running: RunningSubject, sending: Sending) => Order;
   readonly read: (measured: Measured) => Readonly<Record<string, number>>;
 }
@@ -137,6 +139,7 @@ const plans: readonly LoadPlan[] = [
       settings: { textEvents: 60, intervalMs: 50, firstTextMs: 50 },
     },
     warmUpRequests: 100,
+    warmUpSettings: { textEvents: 60 },
     order: streams,
     read: perEvent,
   },
@@ -184,7 +187,7 @@ const plans: readonly LoadPlan[] = [
 /** The scenarios of loads, in the order in which they run. */
 export const loadScenarios: readonly Scenario[] = plans.map(scenarioOf);
 
-function scenarioOf({ sending, warmUpRequests, order, read, ...facts }: LoadPlan): Scenario {
+function scenarioOf({ sending, warmUpRequests, warmUpSettings, order, read, ...facts }: LoadPlan): Scenario {
   const scaled = (requests: number, { isQuick }: Amount): Sending => ({
     ...sending,
     requests: Math.max(sending.atOnce, isQuick ? requests * quickShare : requests),
@@ -193,7 +196,8 @@ function scenarioOf({ sending, warmUpRequests, order, read, ...facts }: LoadPlan
     ...facts,
     isFresh: false,
     async warmUp(stage, running, amount) {
-      await stage.measure(running, order(running, scaled(warmUpRequests, amount)));
+      const settings = warmUpSettings ?? sending.settings;
+      await stage.measure(running, order(running, { ...scaled(warmUpRequests, amount), settings }));
     },
     async run(stage, running, amount) {
       const measured = await stage.measure(running, order(running, scaled(sending.requests, amount)));
