@@ -1,11 +1,9 @@
 import type { Measured } from './stage.ts';
 import { failedOverAnswers, responsesStreams, streams, wholeAnswers } from './orders.ts';
 import type { Order, Sending } from './orders.ts';
+import { quickShare } from './scenario.ts';
 import type { Amount, Figure, Scenario } from './scenario.ts';
 import type { RunningSubject, Subject } from '../subjects/subject.ts';
-
-/** What of a normal run's requests a quick one sends. */
-const quickShare = 0.25;
 
 /** Scenarios on subjects that run all the time: one load is one run. */
 interface LoadPlan {
