@@ -7,7 +7,7 @@ import { expectCostRatio } from './cost-ratio.ts';
 
 /** How many turns a request has, how long each is in bytes, and how often one measured loop reads it. */
 const bodies = [
-  { what: 'two short turns', turns: 2, bytes: 60, repeats: 500, bound: 8.5 },
+  { what: 'two short turns', turns: 2, bytes: 60, repeats: 500, bound: 6 },
   { what: '40 turns', turns: 40, bytes: 400, repeats: 40, bound: 5 },
   { what: 'a prompt of 100 KB', turns: 1, bytes: 100_000, repeats: 10, bound: 4 },
 ] as const;

@@ -26,8 +26,8 @@ function readsOf(eventsPerRead: number): readonly Buffer[] {
 }
 
 /** A stream through the reader and a writer, as the gateway does it. Returns how much was written. */
-function rewrite(reads: readonly Buffer[], writer: AnswerWriter): number {
-  const reader = streamReader(chatDialect);
+function rewrite(reads: readonly Buffer[], writer: AnswerWriter, isFast = true): number {
+  const reader = streamReader(chatDialect, 'required', isFast);
   let written = 0;
   for (const bytes of reads)
     for (const delta of reader.push(bytes).deltas) written += writer.delta(delta).length;
@@ -59,10 +59,10 @@ function rewriteNaively(reads: readonly Buffer[]): number {
 
 describe('the cost of a stream, beside parsing, rebuilding and writing every event', () => {
   test.each([
-    { protocol: 'chat', eventsPerRead: 1, bound: 2 },
-    { protocol: 'chat', eventsPerRead: 8, bound: 2 },
-    { protocol: 'responses', eventsPerRead: 1, bound: 2 },
-    { protocol: 'responses', eventsPerRead: 8, bound: 2 },
+    { protocol: 'chat', eventsPerRead: 1, bound: 0.65 },
+    { protocol: 'chat', eventsPerRead: 8, bound: 0.5 },
+    { protocol: 'responses', eventsPerRead: 1, bound: 0.65 },
+    { protocol: 'responses', eventsPerRead: 8, bound: 0.55 },
   ])(
     'is at most $bound times for a $protocol client with $eventsPerRead events in a read',
     ({ protocol, eventsPerRead, bound }) => {
@@ -78,4 +78,18 @@ describe('the cost of a stream, beside parsing, rebuilding and writing every eve
       );
     },
   );
+});
+
+describe('the cost of a stream on the fast road, beside the complete one', () => {
+  test.each([
+    { eventsPerRead: 1, bound: 0.7 },
+    { eventsPerRead: 8, bound: 0.7 },
+  ])('is at most $bound times with $eventsPerRead events in a read', ({ eventsPerRead, bound }) => {
+    const reads = readsOf(eventsPerRead);
+    expectCostRatio(
+      () => void rewrite(reads, createChatStreamWriter(identity, true), true),
+      () => void rewrite(reads, createChatStreamWriter(identity, true), false),
+      bound,
+    );
+  });
 });

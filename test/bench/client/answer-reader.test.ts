@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { propertyRun } from '../../support/property-run.ts';
-import { failedAnswer, streamOf, wholeOf } from '../simulator/frames.ts';
+import { failedAnswer, streamOf, timedText, wholeOf } from '../simulator/frames.ts';
 import { readSettings, writeSettings } from '../simulator/settings.ts';
 import { AnswerReader } from './answer-reader.ts';
 
@@ -25,6 +25,7 @@ describe('the load generator', () => {
           status: 200,
           events: 5 + 4,
           hasText: true,
+          times: null,
           isComplete: true,
           isAtEnd: true,
           closes: false,
@@ -37,6 +38,11 @@ describe('the load generator', () => {
   test('does not take the role for text', () => {
     expect(readIn([opening]).facts.hasText).toBe(false);
     expect(readIn([opening, ...writes]).facts.hasText).toBe(true);
+  });
+
+  test('reads the times that the first text carries', () => {
+    const times = { arrivedMs: 81_234.5678, textMs: 81_254.25 };
+    expect(readIn([opening, timedText(times), ending]).facts.times).toEqual(times);
   });
 
   test('does not take a stream for complete that lacks its end mark', () => {

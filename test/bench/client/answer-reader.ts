@@ -1,3 +1,6 @@
+import { readTimes } from '../simulator/times.ts';
+import type { UpstreamTimes } from '../simulator/times.ts';
+
 /** What is read of an answer so far. */
 export interface AnswerFacts {
   status: number;
@@ -5,6 +8,8 @@ export interface AnswerFacts {
   events: number;
   /** Whether any text has arrived; a role chunk has none. */
   hasText: boolean;
+  /** What the first text says of the upstream's times; null where it says nothing of them. */
+  times: UpstreamTimes | null;
   /** Whether the answer is complete, by its framing and by its own last words. */
   isComplete: boolean;
   /** Whether the framing is at its end; nothing more comes for this answer. */
@@ -117,7 +122,10 @@ export class AnswerReader {
     this.#count(bytes, at, end);
     const from = this.facts.hasText ? Math.max(at, end - maxTailBytes) : at;
     this.#tail += bytes.toString('latin1', from, end);
-    if (!this.facts.hasText) this.facts.hasText = textPattern.test(this.#tail);
+    if (!this.facts.hasText && textPattern.test(this.#tail)) {
+      this.facts.hasText = true;
+      this.facts.times = readTimes(this.#tail);
+    }
     if (this.facts.hasText && this.#tail.length > 2 * maxTailBytes)
       this.#tail = this.#tail.slice(-maxTailBytes);
     this.#left -= end - at;
@@ -160,5 +168,13 @@ export class AnswerReader {
 }
 
 function emptyFacts(): AnswerFacts {
-  return { status: 0, events: 0, hasText: false, isComplete: false, isAtEnd: false, closes: false };
+  return {
+    status: 0,
+    events: 0,
+    hasText: false,
+    times: null,
+    isComplete: false,
+    isAtEnd: false,
+    closes: false,
+  };
 }

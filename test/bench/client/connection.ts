@@ -2,6 +2,7 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { AnswerReader } from './answer-reader.ts';
 import type { AnswerFacts } from './answer-reader.ts';
+import { machineMs } from '../simulator/times.ts';
 import type { LoadOrder } from './order.ts';
 
 /** All connections read into the same memory: a read is looked at before the next one begins. */
@@ -19,8 +20,8 @@ export interface ConnectionOwner {
   readonly order: LoadOrder;
   readonly requestBytes: Buffer;
   sawBytes(bytes: number): void;
-  /** The first text of an answer came, so long after its request. */
-  sawText(elapsedMs: number): void;
+  /** The first text of an answer came, by the machine's clock; its request was sent at `sentMs`. */
+  sawText(facts: AnswerFacts, sentMs: number, nowMs: number): void;
   /** An answer has ended: well, or with what was wrong with it. */
   ended(fault: string | null, facts: AnswerFacts, elapsedMs: number): void;
   /** The connection is free for the next request. */
@@ -46,7 +47,7 @@ export class Connection {
     this.#isOpen = true;
     this.#hadText = false;
     this.#reopens = 0;
-    this.#sentMs = performance.now();
+    this.#sentMs = machineMs();
     this.#write();
   }
 
@@ -90,7 +91,7 @@ export class Connection {
     this.#reader.push(bytes);
     if (facts.hasText && !this.#hadText) {
       this.#hadText = true;
-      this.#load.sawText(performance.now() - this.#sentMs);
+      this.#load.sawText(facts, this.#sentMs, machineMs());
     }
     if (facts.isAtEnd) this.#end(this.#faultOf());
   }
@@ -119,7 +120,7 @@ export class Connection {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     if (fault !== null || this.#reader.facts.closes) this.close();
-    this.#load.ended(fault, this.#reader.facts, performance.now() - this.#sentMs);
+    this.#load.ended(fault, this.#reader.facts, machineMs() - this.#sentMs);
     this.#load.next(this);
   }
 }

@@ -11,6 +11,8 @@ export class Load implements ConnectionOwner {
   readonly #report: (report: LoadResult | AllOpen) => void;
   readonly #startedMs = performance.now();
   readonly #firstTextMs: number[] = [];
+  readonly #requestWayMs: number[] = [];
+  readonly #answerWayMs: number[] = [];
   readonly #totalMs: number[] = [];
   readonly #failures: Record<string, number> = {};
   readonly #connections = new Set<Connection>();
@@ -49,8 +51,12 @@ export class Load implements ConnectionOwner {
     this.#idle.push(connection);
   }
 
-  sawText(elapsedMs: number): void {
-    this.#firstTextMs.push(elapsedMs);
+  sawText({ times }: AnswerFacts, sentMs: number, nowMs: number): void {
+    this.#firstTextMs.push(nowMs - sentMs);
+    if (times !== null) {
+      this.#requestWayMs.push(times.arrivedMs - sentMs);
+      this.#answerWayMs.push(nowMs - times.textMs);
+    }
     if (++this.#openWithText < this.order.atOnce || this.#wasAllOpen) return;
     this.#wasAllOpen = true;
     this.#report({ kind: 'all open', elapsedMs: performance.now() - this.#startedMs });
@@ -113,6 +119,8 @@ export class Load implements ConnectionOwner {
       bytes: this.#bytes,
       elapsedMs: performance.now() - this.#startedMs,
       firstText: spreadOf(this.#firstTextMs),
+      requestWay: spreadOf(this.#requestWayMs),
+      answerWay: spreadOf(this.#answerWayMs),
       total: spreadOf(this.#totalMs),
     });
   }

@@ -37,6 +37,12 @@ export interface LoadResult {
   /** From sending a request to its first text, and to its end. */
   readonly firstText: Spread;
   readonly total: Spread;
+  /**
+   * From sending a request until it was at the upstream, and from the upstream's writing of the first text until that was
+   * here; NaN where the upstream was not asked for its times.
+   */
+  readonly requestWay: Spread;
+  readonly answerWay: Spread;
 }
 
 /** Reports that as many answers have text and are still open as the order has at once. */

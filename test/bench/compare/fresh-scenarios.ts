@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { streams, wholeAnswers } from './orders.ts';
 import { processTree, readUsage } from './process-usage.ts';
+import { quickShare } from './scenario.ts';
 import type { Figure, Scenario } from './scenario.ts';
 import type { Stage } from './stage.ts';
 import type { RunningSubject } from '../subjects/subject.ts';
@@ -46,14 +47,15 @@ function openScenario(name: string, title: string, figures: readonly Figure[], p
     isFresh: true,
     fits: (subject) => subject.name !== 'direct',
     warmUp: async () => {},
-    async run(stage, running) {
+    async run(stage, running, { isQuick }) {
+      const open = isQuick ? openStreams * quickShare : openStreams;
       await sleep(idleMs);
       const idleBytes = running.pid === null ? 0 : readUsage(processTree(running.pid)).rssBytes;
       await warmUp(stage, running);
       const settings = { textEvents: 2, held: 1, intervalMs: 500 };
       const sending = {
-        requests: openStreams,
-        atOnce: openStreams,
+        requests: open,
+        atOnce: open,
         startsPerSecond: 1_000,
         settings,
         promptBytes: prompt,
@@ -61,7 +63,7 @@ function openScenario(name: string, title: string, figures: readonly Figure[], p
       const measured = await stage.measure(running, streams(running, sending), steadyMs);
       const added = (measured.steady?.rssBytes ?? Number.NaN) - measured.rssBefore;
       return {
-        figures: { start: running.startMs, idle: idleBytes / 1e6, perStream: added / openStreams / 1e3 },
+        figures: { start: running.startMs, idle: idleBytes / 1e6, perStream: added / open / 1e3 },
         loads: [measured],
       };
     },

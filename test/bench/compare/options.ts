@@ -19,19 +19,19 @@ export interface Options {
 }
 
 export const help = `npm run bench -- [options]
-  --rounds N         rounds of each load (default 5; quick 2); each start of a process is measured in half as many
-  --quick            fewer requests and rounds, in two to three minutes: a direction rather than a result
+  --rounds N         rounds of each load (default 5; quick 1); each start of a process is measured in half as many
+  --quick            fewer requests and one round, in about two minutes: a direction rather than a result
   --only NAME        only scenarios whose name begins so; may be repeated
   --subjects A,B     only these of textgate, nginx, naive, portkey, direct
   --against FOLDER   measures the checkout in this folder as well, as textgate-before
   --streams N        only holds N streams open at once on one process
   --from FILE        shows raw data of an earlier run instead of a new one; several files are taken together
   --out FILE         where the raw data goes (default: bench-results/TIME.json)
-  --publish          writes the tables and the picture into docs/
+  --publish          writes tables and picture into docs/, and the main figures into the README
 `;
 
 const defaultRounds = 5;
-const quickRounds = 2;
+const quickRounds = 1;
 
 /** Reads the command line; null when it asks for help. Throws what is wrong with it. */
 export function readOptions(args: readonly string[]): Options | null {

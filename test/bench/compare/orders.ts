@@ -52,6 +52,19 @@ export function streams({ headers }: Pick<RunningSubject, 'headers'>, sending: S
   };
 }
 
+/** The words of a prompt that the demo upstream quotes back, which is as many as it quotes. */
+const quotedWords = 100;
+
+/** Orders streams of the demo upstream, all at once: it speaks a word every 40 ms, for five seconds. */
+export function demoStreams({ headers }: Pick<RunningSubject, 'headers'>, requests: number): Order {
+  const content = 'a '.repeat(quotedWords);
+  return {
+    ...orderOf({ requests, atOnce: requests, settings: {} }, headers),
+    body: JSON.stringify({ model: modelNames.demo, stream: true, messages: [{ role: 'user', content }] }),
+    events: null,
+  };
+}
+
 /** Orders streams of the Responses API. */
 export function responsesStreams({ headers }: Pick<RunningSubject, 'headers'>, sending: Sending): Order {
   return {

@@ -21,6 +21,9 @@ export interface Findings {
   readonly loads: readonly Measured[];
 }
 
+/** What of a normal run's requests a quick one sends. */
+export const quickShare = 0.25;
+
 /** How much is measured: a quick run has fewer requests, and less to say. */
 export interface Amount {
   readonly isQuick: boolean;

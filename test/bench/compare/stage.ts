@@ -77,12 +77,13 @@ export class Stage {
 
   /**
    * Runs a load and reads what it took; one at a time. Streams that the simulator holds open are released when all of
-   * them have been open for `steadyMs`.
+   * them have been open for `steadyMs`. `completed` is called when all are open, and may open others besides them first.
    */
   async measure(
     { pid, port }: RunningSubject,
     order: Omit<LoadOrder, 'port'>,
     steadyMs: number | null = null,
+    completed: () => Promise<void> = async () => {},
   ): Promise<Measured> {
     const pids = pid === null ? [] : processTree(pid);
     const sides = [this.#client, this.#simulator].map((child) => child.pid ?? 0);
@@ -95,6 +96,7 @@ export class Stage {
     const startedMs = performance.now();
     const result = await this.#load({ ...order, port }, async () => {
       if (steadyMs === null) return;
+      await completed();
       const opened = readUsage(pids);
       await sleep(steadyMs);
       const { cpuMs, rssBytes } = readUsage(pids);

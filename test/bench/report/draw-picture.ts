@@ -24,6 +24,7 @@ const labelWidth = 90;
 const valueWidth = 90;
 const barHeight = 16;
 const titleHeight = 34;
+const margin = 10;
 
 /** Draws the medians of some figures as bars, each figure to its own scale; shorter is better in all of them. */
 export function drawPicture(rows: readonly FigureRow[]): string {
@@ -36,7 +37,7 @@ export function drawPicture(rows: readonly FigureRow[]): string {
     y += barHeight * barsOf(row, y).length;
   }
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${y + 10}" width="${width}" height="${y + 10}"`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${-margin} 0 ${width + 2 * margin} ${y + margin}" width="${width + 2 * margin}" height="${y + margin}"`,
     ` font-family="sans-serif" font-size="12" fill="#808890" role="img">`,
     '<title>CPU, latency and memory beside nginx, a naive rewriter and Portkey; shorter bars are better</title>',
     ...parts,

@@ -5,7 +5,7 @@ import { drawPicture } from './draw-picture.ts';
 import { figureRows } from './figures.ts';
 import { judgeGoals } from './goals.ts';
 import { withFigures } from './publish.ts';
-import { writeFigures, writeGoals, writeReport } from './write-report.ts';
+import { writeFigures, writeGoals, writeMainFigures, writeReport } from './write-report.ts';
 
 const surroundings = {
   date: '2026-01-02T03:04:05.000Z',
@@ -46,6 +46,18 @@ describe('the report of the bench', () => {
         '|  | textgate | naive | ÷ naive |',
         '|---|---|---|---|',
         '| Whole answers, 32 at once: CPU per request, µs | 200 (100…300) | 400 (400…500) | 0.50 |',
+      ].join('\n'),
+    );
+  });
+
+  test('sums up the main figures without ratios, and without other checkouts', () => {
+    const settled = cell('settled', 'textgate', 0, { perSecond: 4_000 });
+    const before = cell('whole', 'textgate-before', 0, { cpuPerRequest: 900 });
+    expect(writeMainFigures(figureRows([runOf(...costs.cells, settled, before)]))).toBe(
+      [
+        '|  | textgate | nginx | naive | portkey |',
+        '|---|---|---|---|---|',
+        '| Whole answers, 32 at once: CPU per request, µs | 200 (100…300) | – | 400 (400…500) | – |',
       ].join('\n'),
     );
   });
@@ -104,8 +116,8 @@ describe('the report of the bench', () => {
   test('replaces only the figures of a page', () => {
     const page =
       'a\n<!-- figures: written by npm run bench -- --publish -->\nold\n<!-- end of figures -->\nb';
-    expect(withFigures(page, 'new')).toBe(page.replace('old', '\nnew\n'));
-    expect(() => withFigures('a', 'new')).toThrow('no section');
+    expect(withFigures(page, 'figures', 'new')).toBe(page.replace('old', '\nnew\n'));
+    expect(() => withFigures(page, 'others', 'new')).toThrow("no section 'others'");
   });
 });
 

@@ -30,6 +30,28 @@ export function writeFigures(rows: readonly FigureRow[]): string {
   return table(['', ...present, ...others.map((name) => `÷ ${name}`)], rows.map(line));
 }
 
+/** The figures of the README, by their ids. */
+const mainFigures = [
+  'whole.cpuPerRequest',
+  'blast8.cpuPerEvent',
+  'paced.cpuPerEvent',
+  'burst.p50',
+  'burst.p99',
+  'open.perStream',
+  'open.idle',
+];
+
+/** The few figures that sum up the others: medians and ranges, without ratios. */
+export function writeMainFigures(rows: readonly FigureRow[]): string {
+  const present = columns.filter((name) => name !== 'textgate-before');
+  const chosen = mainFigures.flatMap((id) => rows.filter((row) => row.id === id));
+  const line = ({ scenario, figure, bySubject }: FigureRow): string => {
+    const cells = present.map((name) => writeSummary(bySubject.get(name), figure.digits));
+    return `| ${[`${scenario}: ${figure.title}, ${figure.unit}`, ...cells].join(' | ')} |`;
+  };
+  return table(['', ...present], chosen.map(line));
+}
+
 /** How many times the other subject's median textgate's is. Added times have no ratio: nginx adds nothing to itself. */
 function writeRatio({ figure, bySubject }: FigureRow, other: string): string {
   const [own, base] = ['textgate', other].map((name) => bySubject.get(name)?.median);

@@ -1,8 +1,9 @@
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
-import { failedAnswer, streamOf, wholeOf } from './frames.ts';
+import { failedAnswer, streamOf, timedText, wholeOf } from './frames.ts';
 import { readSettings } from './settings.ts';
 import type { SimulatorSettings } from './settings.ts';
+import { machineMs } from './times.ts';
 
 /**
  * An upstream in a process of its own, on plain sockets with bytes made in advance, so that it is not what is measured.
@@ -12,6 +13,8 @@ import type { SimulatorSettings } from './settings.ts';
 
 /** The longest head and body that are read, in bytes. */
 const maxRequestBytes = 1_048_576;
+
+const nothing = Buffer.alloc(0);
 
 /** Streams that wait for the release. */
 const held = new Set<() => void>();
@@ -48,7 +51,7 @@ function answer(socket: Socket, head: string, body: string): void {
   if (!/"stream": ?true/.test(body)) return void socket.write(wholeOf(settings));
   if (settings.endless === 1) return flood(socket, settings);
   if (settings.intervalMs === 0 && settings.firstTextMs === 0) return blast(socket, settings);
-  return pace(socket, settings);
+  return pace(socket, settings, machineMs());
 }
 
 /** Sends a stream as fast as it is taken, in the writes that were asked for. */
@@ -71,7 +74,7 @@ function flood(socket: Socket, settings: SimulatorSettings): void {
 }
 
 /** Sends a stream at its pace: the role, the first text in time, and the rest at intervals. */
-function pace(socket: Socket, settings: SimulatorSettings): void {
+function pace(socket: Socket, settings: SimulatorSettings, arrivedMs: number): void {
   const { opening, text, ending } = streamOf(settings);
   let left = settings.textEvents;
   let timer: NodeJS.Timeout | undefined;
@@ -88,18 +91,19 @@ function pace(socket: Socket, settings: SimulatorSettings): void {
   };
   socket.once('close', finish);
   if (settings.held === 1) held.add(finish);
-  const begin = (first: Buffer): void => {
-    socket.write(first);
+  const begin = (before: Buffer): void => {
+    const first = settings.timed === 1 ? timedText({ arrivedMs, textMs: machineMs() }) : text;
+    socket.write(before.length === 0 ? first : Buffer.concat([before, first]));
     left--;
     timer = setInterval(next, settings.intervalMs);
   };
   if (settings.roleAheadMs === 0) {
-    timer = setTimeout(() => begin(Buffer.concat([opening, text])), settings.firstTextMs);
+    timer = setTimeout(() => begin(opening), settings.firstTextMs);
     return;
   }
   timer = setTimeout(() => {
     socket.write(opening);
-    timer = setTimeout(() => begin(text), settings.roleAheadMs);
+    timer = setTimeout(() => begin(nothing), settings.roleAheadMs);
   }, settings.firstTextMs - settings.roleAheadMs);
 }
 

@@ -1,4 +1,6 @@
 import type { SimulatorSettings } from './settings.ts';
+import { writeTimes } from './times.ts';
+import type { UpstreamTimes } from './times.ts';
 
 /** The bytes of a simulated stream: whole HTTP chunks, made once for all streams with the same settings. */
 export interface StreamBytes {
@@ -51,6 +53,11 @@ export function textEvent(index: number): string {
   return chunk([choice({ content: pieces[index % pieces.length] }, null)], null);
 }
 
+/** The first text of a stream whose settings ask for times, as an HTTP chunk. */
+export function timedText(times: UpstreamTimes): Buffer {
+  return framed(chunk([choice({ content: writeTimes(times) }, null)], null));
+}
+
 /** Some text as an HTTP chunk. */
 function framed(text: string): Buffer {
   const bytes = Buffer.from(text);
@@ -72,7 +79,8 @@ function makeStream({ textEvents, perWrite }: SimulatorSettings): StreamBytes {
   };
 }
 
-function makeWhole({ bodyBytes }: SimulatorSettings): Buffer {
+/** The body of a whole answer with a text of so many bytes. */
+export function wholeBody(bodyBytes: number): string {
   const message = {
     role: 'assistant',
     content: pieces
@@ -82,7 +90,7 @@ function makeWhole({ bodyBytes }: SimulatorSettings): Buffer {
     refusal: null,
     annotations: [],
   };
-  const body = JSON.stringify({
+  return JSON.stringify({
     id: 'chatcmpl-Cq3vXyZ0aB7LkT9wQeR2uI5oP8sD1',
     object: 'chat.completion',
     created: 1_763_800_000,
@@ -92,6 +100,10 @@ function makeWhole({ bodyBytes }: SimulatorSettings): Buffer {
     service_tier: 'default',
     system_fingerprint: 'fp_3a1c9e77b2',
   });
+}
+
+function makeWhole({ bodyBytes }: SimulatorSettings): Buffer {
+  const body = wholeBody(bodyBytes);
   return Buffer.from(
     'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-request-id: req_5f0c3b9ad1e24c6f\r\n' +
       `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,

@@ -14,6 +14,8 @@ export interface SimulatorSettings {
   readonly bodyBytes: number;
   /** 1: the stream goes on until the simulator releases all that it holds. */
   readonly held: number;
+  /** 1: the first text of a stream says when its request arrived and when the text was written. */
+  readonly timed: number;
   /** 1: the stream never ends. */
   readonly endless: number;
 }
@@ -26,6 +28,7 @@ const defaults: SimulatorSettings = {
   roleAheadMs: 0,
   bodyBytes: 700,
   held: 0,
+  timed: 0,
   endless: 0,
 };
 

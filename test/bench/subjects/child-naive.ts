@@ -1,7 +1,8 @@
 import express from 'express';
+import { request } from 'undici';
 
 /**
- * The rewriter that anyone would write first: Express reads the request as JSON, fetch sends it on, and every event of
+ * The rewriter that anyone would write first: Express reads the request as JSON, undici sends it on, and every event of
  * the answer is parsed, rebuilt and written by itself. It has no keys, no limits, no money and no records, and no care
  * for anything that goes wrong. Arguments: the upstream's port, its own port.
  */
@@ -47,17 +48,17 @@ function rebuilt(frame: Frame, id: string, model: string): object {
 
 express()
   .use(express.json({ limit: '2mb' }))
-  .post('/v1/chat/completions', async (request, response) => {
-    const body = request.body as { readonly model: string; readonly stream?: boolean };
-    const answer = await fetch(url, {
+  .post('/v1/chat/completions', async (incoming, response) => {
+    const body = incoming.body as { readonly model: string; readonly stream?: boolean };
+    const answer = await request(url, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ ...body, model: 'simulated' }),
     });
     const id = `chatcmpl-${crypto.randomUUID()}`;
-    if (body.stream !== true || answer.body === null) {
-      const whole = (await answer.json()) as object;
-      response.status(answer.status).json({ ...whole, id, model: body.model });
+    if (body.stream !== true) {
+      const whole = (await answer.body.json()) as object;
+      response.status(answer.statusCode).json({ ...whole, id, model: body.model });
       return;
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -67,7 +68,8 @@ express()
       return response.write(`data: ${JSON.stringify(rebuilt(frame, id, body.model))}\n\n`);
     });
     const decoder = new TextDecoder();
-    for await (const bytes of answer.body) parse(decoder.decode(bytes, { stream: true }));
+    for await (const bytes of answer.body as AsyncIterable<Uint8Array>)
+      parse(decoder.decode(bytes, { stream: true }));
     response.end();
   })
   .listen(Number(port), '127.0.0.1');

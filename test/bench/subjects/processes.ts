@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess, StdioOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -49,9 +49,20 @@ export function forkModule(path: string, openFiles: number | null = null): Child
 
 /** The command that starts another one with a limit of open files; nothing where the limit suffices, as Node uses all of it. */
 function raising(openFiles: number): readonly string[] {
+  return mostOpenFiles() >= openFiles ? [] : ['prlimit', `--nofile=${openFiles}:${openFiles}`];
+}
+
+/** The most files that a process may have open: its hard limit. */
+function mostOpenFiles(): number {
   const [, hard = ''] = /^Max open files +\d+ +(\w+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
-  const suffices = hard === 'unlimited' || Number(hard) >= openFiles;
-  return suffices ? [] : ['prlimit', `--nofile=${openFiles}:${openFiles}`];
+  return hard === 'unlimited' ? Number.POSITIVE_INFINITY : Number(hard);
+}
+
+/** As many open files as are wanted, or fewer where the limit is lower and can't be raised. */
+export function allowedOpenFiles(wanted: number): number {
+  const [command, ...args] = [...raising(wanted), 'true'];
+  const isAllowed = spawnSync(command ?? 'true', args, { stdio: 'ignore' }).status === 0;
+  return isAllowed ? wanted : mostOpenFiles();
 }
 
 function registered(child: ChildProcess): ChildProcess {

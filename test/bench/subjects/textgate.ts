@@ -9,8 +9,8 @@ const adminToken = 'an-admin-token-for-benches';
 /** The checkout that this file belongs to. */
 export const ownCheckout = join(import.meta.dirname, '..', '..', '..');
 
-/** What a request can choose by its model: one route, or three of which the first two fail. */
-export const modelNames = { plain: 'plain', failover: 'failover' } as const;
+/** What a request can choose by its model: one route, three of which the first two fail, or the demo upstream. */
+export const modelNames = { plain: 'plain', failover: 'failover', demo: 'demo' } as const;
 
 /** The gateway of a checkout with all that it does by default, and a key that pays from a balance. */
 export function createTextgate(name: string, checkout: string): Subject {
@@ -52,14 +52,20 @@ function configOf(port: number, adminPort: number, { simulatorPort, folder, open
   return {
     server: {
       port,
-      ...(openFiles === null ? {} : { maxConnections: openFiles / 2, maxAnonymousPerAddress: openFiles / 2 }),
+      ...(openFiles === null ? {} : { maxConnections: openFiles, maxAnonymousPerAddress: openFiles }),
     },
     admin: { port: adminPort, token: adminToken },
     storage: { url: `sqlite:${join(folder, 'textgate.db')}` },
     limits: { concurrency: 100_000, requestsPerMinute: 10_000_000 },
-    upstreams: { good: upstream(''), first: upstream('/failing/1'), second: upstream('/failing/2') },
+    upstreams: {
+      good: upstream(''),
+      first: upstream('/failing/1'),
+      second: upstream('/failing/2'),
+      demo: { url: 'demo:' },
+    },
     models: {
       [modelNames.plain]: { routes: [route('good')], price },
+      [modelNames.demo]: { routes: [route('demo')], price },
       [modelNames.failover]: { routes: [route('first'), route('second'), route('good')], price },
     },
   };
