@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { StorageError } from '../../domain/storage-refusal.ts';
 import { threadFile } from '../../shared/thread-file.ts';
-import type { ResultRow, Results, SqlValue, Statement } from '../engine.ts';
+import type { FixedUnitName, ResultRow, Results, SqlValue, Statement } from '../engine.ts';
 import type { FileIds } from './file-ids.ts';
 import type { ThreadOptions, ThreadReply, ThreadRequest } from './thread-messages.ts';
 import { WaitingUnits } from './waiting-units.ts';
@@ -20,7 +20,7 @@ export interface DatabaseThread {
   readonly ended: Promise<StorageError>;
   submit(unit: readonly Statement[]): Promise<Results>;
   /** Runs a fixed unit in line with the others. */
-  call(name: string, values: readonly SqlValue[]): Promise<ResultRow>;
+  call(name: FixedUnitName, values: readonly SqlValue[]): Promise<ResultRow>;
   /** Locks the lock file anew; resolves with the files as they are now, or with why it could not be locked. */
   relock(): Promise<FileIds | string>;
   /**
