@@ -58,10 +58,17 @@ export function startDatabaseThread(
     else closed.resolve(null);
     ended.resolve(error);
   };
-  const life: ThreadLife = { units, opened, closed, end, onRelocked: (files) => relocked.resolve(files) };
+  let exitReason = 'the database thread ended';
+  const abort = (reason: string): void => {
+    exitReason = reason;
+    units.end(new StorageError(reason));
+    void worker.terminate();
+  };
+  const onRelocked = (files: FileIds | string): void => relocked.resolve(files);
+  const life: ThreadLife = { units, opened, closed, end, abort, onRelocked };
   worker.on('message', (reply: ThreadReply) => receive(reply, options.name, life));
   worker.on('error', (error) => end(`the database thread failed: ${String(error)}`));
-  worker.on('exit', () => end('the database thread ended'));
+  worker.on('exit', () => end(exitReason));
   for (const promise of [opened.promise, closed.promise]) promise.catch(() => {});
 
   return {
@@ -97,16 +104,19 @@ interface ThreadLife {
   readonly closed: PromiseWithResolvers<string | null>;
   readonly onRelocked: (relocked: FileIds | string) => void;
   readonly end: (reason: string) => void;
+  /** Ends a thread that runs: the next one can lock the database file only after its exit. */
+  readonly abort: (reason: string) => void;
 }
 
 function receive(
   reply: ThreadReply,
   name: string,
-  { units, opened, closed, onRelocked, end }: ThreadLife,
+  { units, opened, closed, onRelocked, end, abort }: ThreadLife,
 ): void {
   switch (reply.kind) {
     case 'results':
-      return units.settle(reply.first, reply.results);
+      if (!units.settle(reply.first, reply.results)) abort('the database thread answered out of order');
+      return;
     case 'opened':
       return opened.resolve(reply.files);
     case 'failed':
