@@ -1,6 +1,6 @@
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { StorageError } from '../../domain/storage-refusal.ts';
-import { threadFile } from '../../shared/thread-file.ts';
+import { startThread } from '../../shared/thread-file.ts';
 import type { FixedUnitName, ResultRow, Results, SqlValue, Statement } from '../engine.ts';
 import type { FileIds } from './file-ids.ts';
 import type { ThreadOptions, ThreadReply, ThreadRequest } from './thread-messages.ts';
@@ -130,10 +130,5 @@ function receive(
 }
 
 function startWorker(options: ThreadOptions): ThreadPort {
-  return new Worker(threadFile(import.meta.url, 'worker'), {
-    workerData: options,
-    name: `textgate-sqlite-${options.role}`,
-    // Not the app's own: Node refuses to start a worker with some of them, such as `--input-type` of `node -e`.
-    execArgv: [],
-  });
+  return startThread(import.meta.url, { workerData: options, name: `textgate-sqlite-${options.role}` });
 }
