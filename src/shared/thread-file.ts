@@ -12,11 +12,3 @@ export function startThread(starter: string, options: ThreadOptions): Worker {
   // Not the app's own arguments: Node refuses to start a worker with some of them, such as `--input-type` of `node -e`.
   return new Worker(file, { ...options, execArgv: [] });
 }
-
-/**
- * The file of a worker thread: `name` beside the module that starts it. It runs from source as TypeScript, and as
- * JavaScript from the packed package.
- */
-export function threadFile(starter: string, name: string): URL {
-  return new URL(`./${name}${starter.endsWith('.ts') ? '.ts' : '.js'}`, starter);
-}
