@@ -47,7 +47,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   'gateway.ts': ['node:crypto', 'node:util'],
   composition: ['node:crypto', 'node:util'],
   // zod: schemas of values that the config and the admin API share.
-  shared: ['node:buffer', 'node:crypto', 'node:net', 'node:zlib', 'zod'],
+  shared: ['node:buffer', 'node:crypto', 'node:net', 'node:worker_threads', 'node:zlib', 'zod'],
   cli: [
     'commander',
     'node:fs',

@@ -14,20 +14,45 @@ export type Row = Readonly<Record<string, SqlValue>>;
 /** The rows of each statement, in the order of the statements. */
 export type Results = readonly (readonly Row[])[];
 
+export type FixedUnitName = 'open_record' | 'settle_record';
+
 /**
  * A unit that is run for every request: the same statements each time, with one list of values. Every part of an engine
  * has its text, so only the values travel; an engine may keep it as prepared statements, or as one function of the
- * database. Its placeholders are numbered (`?1`, `?2`, …), and each statement takes as many values, from the first one
- * on, as its highest number says. `fixed-units.ts` lists all of them.
+ * database. Its placeholders are numbered by their values, from 1 on (`?1`, `?2`, …); `toPlain` writes them without
+ * numbers. `fixed-units.ts` has all of them.
  */
-export interface FixedUnit {
-  readonly name: string;
+export interface FixedUnit<Name extends FixedUnitName = FixedUnitName> {
+  readonly name: Name;
   /** Statements that change nothing: they lock rows in an order that has no deadlocks, where units run side by side. */
   readonly locks: readonly string[];
   /** Statements that change rows, in order. */
   readonly changes: readonly string[];
   /** Reads one row, which says what the changes did; no row says that there was nothing to change. */
   readonly result: string;
+}
+
+/** A statement of a fixed unit with plain `?` placeholders. */
+export interface PlainStatement {
+  readonly sql: string;
+  /** For each placeholder, in their order, the index of its value in the list of the unit. */
+  readonly indexes: readonly number[];
+}
+
+/** Writes a statement of a fixed unit with plain placeholders, which every database and every version of Node can bind. */
+export function toPlain(sql: string): PlainStatement {
+  const indexes: number[] = [];
+  const plain = sql.replace(/\?(\d+)/g, (_, number: string) => {
+    indexes.push(Number(number) - 1);
+    return '?';
+  });
+  return { sql: plain, indexes };
+}
+
+/** The values of a plain statement, out of the list of its unit. */
+export function pickValues({ indexes }: PlainStatement, values: readonly SqlValue[]): SqlValue[] {
+  // A value that is missing is left undefined, which no database takes: the unit fails rather than writes a null.
+  return indexes.map((index) => values[index] as SqlValue);
 }
 
 /** The values of the one row that a fixed unit results in, in the order of its columns; `null` for no row. */

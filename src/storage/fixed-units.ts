@@ -1,5 +1,8 @@
-import type { FixedUnit } from './engine.ts';
+import type { FixedUnit, FixedUnitName } from './engine.ts';
 import { openRecord, settleRecord } from './record-statements.ts';
 
-/** Every fixed unit, for the part of an engine that prepares them. */
-export const fixedUnits: readonly FixedUnit[] = [openRecord, settleRecord];
+/** Every fixed unit by its name, for the part of an engine that prepares them. */
+export const fixedUnits: { readonly [Name in FixedUnitName]: FixedUnit<Name> } = {
+  open_record: openRecord,
+  settle_record: settleRecord,
+};

@@ -1,13 +1,14 @@
 import type { Lease } from '../domain/ports/records.ts';
+import { toPlain } from './engine.ts';
 import type { Row, Statement } from './engine.ts';
 
-/** Takes the lease of the owner `?1` if it has none; changes nothing of a lease that exists. */
+/** Of a fixed unit: takes the lease of the owner `?1` if it has none; changes nothing of a lease that exists. */
 export const takeLease = 'INSERT INTO owners (id) VALUES (?1) ON CONFLICT (id) DO NOTHING';
 
 /** Renews a lease, taking it anew if it was ended, and reads those of all other owners. */
 export function renewLease(owner: string): readonly Statement[] {
   return [
-    { sql: takeLease, values: [owner] },
+    { sql: toPlain(takeLease).sql, values: [owner] },
     { sql: 'UPDATE owners SET renewals = renewals + 1 WHERE id = ?', values: [owner] },
     { sql: 'SELECT id, renewals FROM owners WHERE id <> ?', values: [owner] },
   ];

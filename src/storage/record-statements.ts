@@ -13,7 +13,7 @@ const holdable =
  * account's last one if there is enough, and the second writes the record only if it did. The owner has a lease from
  * then on, so that no other process takes the record for one that was left open.
  */
-export const openRecord: FixedUnit = {
+export const openRecord: FixedUnit<'open_record'> = {
   name: 'open_record',
   locks: [],
   changes: [
@@ -83,7 +83,7 @@ const givenBack = 'CASE WHEN late = 0 THEN hold ELSE 0 END';
  * settlement's name into the record, and the others happen only under that name, so a second settlement changes nothing.
  * It charges no more than the account's sum can take, and keeps what is left over as `unbooked`.
  */
-export const settleRecord: FixedUnit = {
+export const settleRecord: FixedUnit<'settle_record'> = {
   name: 'settle_record',
   locks: [
     'UPDATE accounts SET held = held WHERE key_id = (SELECT key_id FROM records WHERE request_id = ?1)',

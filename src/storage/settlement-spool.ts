@@ -6,7 +6,7 @@ import { readSpoolLines, writeSpoolLine } from './spool-lines.ts';
 /**
  * The file `<database>-settlements` beside the real path of a database. Its space is overwritten in place, which a full
  * disk allows on file systems that don't copy on write. It needs no mark of its database: a settlement changes the record
- * with its request's random id, and nothing in a database without such a record.
+ * with its request's id, of which 80 bits are random, and nothing in a database without such a record.
  */
 export function createSettlementSpool(database: string, onFault: ReportFault): SettlementSpool {
   const path = `${database}-settlements`;

@@ -1,6 +1,6 @@
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import type { Clock } from '../domain/ports/clock.ts';
-import { threadFile } from '../shared/thread-file.ts';
+import { startThread } from '../shared/thread-file.ts';
 import type { CountReply, CountRequest } from './thread-messages.ts';
 
 /** How long the thread stays without a text to count, in milliseconds: its tables take some 70 MB. */
@@ -111,10 +111,8 @@ export function startCountingThread(
 }
 
 function startWorker(): ThreadPort {
-  return new Worker(threadFile(import.meta.url, 'worker'), {
+  return startThread(import.meta.url, {
     name: 'textgate-tokens',
-    // Not the app's own: Node refuses to start a worker with some of them, such as `--input-type` of `node -e`.
-    execArgv: [],
     resourceLimits: { maxOldGenerationSizeMb: maxOldMiB, maxYoungGenerationSizeMb: maxYoungMiB },
   });
 }

@@ -6,6 +6,7 @@ import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { describeDeclarations } from './declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
+import { describeFixedUnits } from './fixed-units.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
 import { describeStore } from './store.ts';
 
@@ -42,6 +43,7 @@ describeEngine('SQLite in a file', {
   },
 });
 
+describeFixedUnits('SQLite in a file', open);
 describeStore('SQLite in a file', open);
 describeDeclarations('SQLite in a file', open);
 describePrepaidSecrets('SQLite in a file', open);

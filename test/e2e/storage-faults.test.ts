@@ -50,6 +50,12 @@ describe('a gateway whose database is locked by another process', () => {
       other.exec('BEGIN IMMEDIATE');
       const startedMs = performance.now();
       const refused = gateway.post('/v1/chat/completions', body, { headers });
+      // Its record waits for the lock before any other write. Behind one, it would wait for as long as two writes may take,
+      // which is as long as its request waits: it could be begun after its refusal, and the sweep would close it later.
+      await eventually('both requests are in progress', async () => {
+        const { body: inFlight } = await askAdmin(gateway, 'GET', '/in-flight');
+        return inFlight.data.filter(({ model }: { model: string | null }) => model !== null).length === 2;
+      });
       const unready = await fetch(`${gateway.adminUrl}/readyz`);
       expect(unready.status).toBe(503);
       expect(await unready.text()).toContain(

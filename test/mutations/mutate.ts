@@ -55,7 +55,8 @@ const mutations: readonly Mutation[] = [
     file: 'src/storage/record-store.ts',
     find: 'const settled = readSettlement(await engine.call(settleRecord, values));',
     replace:
-      'const unit = [...settleRecord.changes, settleRecord.result].map((sql) => ({ sql, values: values.slice(0, Math.max(...Array.from(sql.matchAll(/\\?(\\d+)/g), ([, n]) => Number(n)))) })); ' +
+      'const { pickValues, toPlain } = await import("./engine.ts"); ' +
+      'const unit = [...settleRecord.changes, settleRecord.result].map(toPlain).map((plain) => ({ sql: plain.sql, values: pickValues(plain, values) })); ' +
       'const [, , [row] = []] = await engine.run([unit[0]!, unit[1]!, unit[3]!]); await engine.run([unit[2]!]); ' +
       "const settled = readSettlement(row === undefined ? null : [row['late']!, row['unbooked']!]);",
     tests: [],

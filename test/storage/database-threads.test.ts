@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import type { Engine, Statement } from '../../src/storage/engine.ts';
+import type { ThreadReply } from '../../src/storage/sqlite/thread-messages.ts';
 import { say } from '../conformance/engine.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
@@ -34,7 +35,10 @@ interface TestedEngine {
   readonly misdirect: (path: string) => void;
 }
 
-async function open(path = join(makeTemporaryFolder(), 'textgate.db')): Promise<TestedEngine> {
+async function open(
+  path = join(makeTemporaryFolder(), 'textgate.db'),
+  onReply: (reply: ThreadReply) => void = () => {},
+): Promise<TestedEngine> {
   const threads: { readonly role: Role; readonly worker: Worker }[] = [];
   const clock = createFakeClock();
   const faults: string[] = [];
@@ -47,6 +51,7 @@ async function open(path = join(makeTemporaryFolder(), 'textgate.db')): Promise<
         workerData: { ...options, path: instead ?? options.path },
       });
       threads.push({ role: options.role, worker });
+      worker.on('message', onReply);
       return worker;
     },
   });
@@ -90,6 +95,37 @@ describe('the engine', () => {
 });
 
 describe('the writer thread', () => {
+  test('answers a turn of more units than share a commit in several replies, each with the number of its first', async () => {
+    const replies: { readonly first: number; readonly count: number }[] = [];
+    const { engine } = await open(':memory:', (reply) => {
+      if (reply.kind === 'results') replies.push({ first: reply.first, count: reply.results.length });
+    });
+    replies.length = 0;
+    const numbers = Array.from({ length: 1_200 }, (_, number) => number);
+    const results = await Promise.all(
+      numbers.map((number) => engine.run([say('SELECT ? AS number', number)])),
+    );
+    expect(results).toEqual(numbers.map((number) => [[{ number }]]));
+    const [{ first } = { first: 0 }] = replies;
+    expect(replies).toEqual([
+      { first, count: 500 },
+      { first: first + 500, count: 500 },
+      { first: first + 1_000, count: 200 },
+    ]);
+  });
+
+  test('goes on after a turn whose units can not be sent to it: these are refused for now', async () => {
+    const { engine } = await open(':memory:');
+    const unsendable = say('SELECT ?', (() => 1) as unknown as null);
+    const settled = await Promise.allSettled([engine.run([insert(1)]), engine.run([unsendable])]);
+    expect(settled).toMatchObject([
+      { reason: { name: 'StorageError', isPermanent: false } },
+      { reason: { name: 'StorageError', isPermanent: false } },
+    ]);
+    await engine.run([insert(2)]);
+    expect(await countRows(engine)).toBe(1);
+  });
+
   test('is started again when it dies: units that waited for it are refused, later ones are run', async () => {
     const { engine, faults, kill } = await open();
     await engine.run([insert(1)]);

@@ -45,6 +45,27 @@ describe('a database thread', () => {
   });
 });
 
+test('a thread whose results come out of order is ended: its units are rejected at once, the next thread comes after its exit', async () => {
+  const worker = new ScriptedThread();
+  let terminated = 0;
+  worker.terminate = async () => ++terminated;
+  const thread = startDatabaseThread(options, 2, () => worker.port);
+  const units = Promise.allSettled([thread.submit([]), thread.submit([])]);
+  let hasEnded = false;
+  void thread.ended.then(() => (hasEnded = true));
+  const early: ThreadReply = { kind: 'results', first: 2, results: [{ kind: 'done', done: [] }] };
+  worker.emit('message', early);
+  worker.emit('message', early);
+  expect(await units).toMatchObject([
+    { reason: { name: 'StorageError', message: 'the database thread answered out of order' } },
+    { reason: { name: 'StorageError' } },
+  ]);
+  await expect(thread.submit([])).rejects.toThrow('out of order');
+  expect([terminated, hasEnded]).toEqual([1, false]);
+  worker.emit('exit');
+  expect((await thread.ended).message).toBe('the database thread answered out of order');
+});
+
 test('the reader thread is started again later when it could not be started', () => {
   const clock = createFakeClock();
   let tries = 0;

@@ -47,6 +47,40 @@ describe('units that wait for a thread', () => {
     expect(await next).toEqual([2]);
   });
 
+  test('are rejected, those of one turn, when their message can not be posted; those before and after it are not', async () => {
+    const posted: UnitsRequest[] = [];
+    let fault: Error | null = null;
+    const units = new WaitingUnits(5, (request) => {
+      if (fault !== null) throw fault;
+      posted.push(request);
+    });
+    const before = units.handIn(unit);
+    await setImmediate();
+    fault = new DOMException('it could not be cloned', 'DataCloneError');
+    const failed = Promise.allSettled([units.handIn(unit), units.handIn(unit)]);
+    const reason = expect.objectContaining({ name: 'StorageError', isPermanent: false }) as StorageError;
+    expect(await failed).toEqual([
+      { status: 'rejected', reason },
+      { status: 'rejected', reason },
+    ]);
+    fault = null;
+    const after = units.handIn(unit);
+    await setImmediate();
+    expect(posted.map(({ first }) => first)).toEqual([1, 2]);
+    units.settle(1, [{ kind: 'done', done: [1] }]);
+    units.settle(2, [{ kind: 'done', done: [2] }]);
+    expect(await Promise.all([before, after])).toEqual([[1], [2]]);
+  });
+
+  test('are not settled by results that came before those of older units', async () => {
+    const { units } = start();
+    const both = [units.handIn(unit), units.handIn(unit)];
+    expect(units.settle(2, [{ kind: 'done', done: [2] }])).toBe(false);
+    expect(units.settle(1, [{ kind: 'done', done: [1] }])).toBe(true);
+    expect(units.settle(2, [{ kind: 'done', done: [2] }])).toBe(true);
+    expect(await Promise.all(both)).toEqual([[1], [2]]);
+  });
+
   test('are rejected when the thread ends, posted or not, as are all that come later', async () => {
     const { units, posted } = start();
     const first = units.handIn(unit);

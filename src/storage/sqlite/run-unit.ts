@@ -1,5 +1,15 @@
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
-import type { FixedUnit, ResultRow, Results, Row, SqlValue, Statement } from '../engine.ts';
+import { pickValues, toPlain } from '../engine.ts';
+import type {
+  FixedUnit,
+  FixedUnitName,
+  PlainStatement,
+  ResultRow,
+  Results,
+  Row,
+  SqlValue,
+  Statement,
+} from '../engine.ts';
 import { fixedUnits } from '../fixed-units.ts';
 import { failureOf } from './failure-reason.ts';
 import type { Unit, UnitResult, UnitRows } from './thread-messages.ts';
@@ -8,7 +18,7 @@ import type { Unit, UnitResult, UnitRows } from './thread-messages.ts';
 export class UnitRunner {
   readonly #database: DatabaseSync;
   readonly #prepared = new Map<string, StatementSync>();
-  readonly #fixed = new Map<string, PreparedUnit>();
+  readonly #fixed = new Map<FixedUnitName, PreparedUnit>();
 
   constructor(database: DatabaseSync) {
     this.#database = database;
@@ -74,12 +84,10 @@ export class UnitRunner {
       : this.#runStatements(unit.statements);
   }
 
-  #fixedUnit(name: string): PreparedUnit {
+  #fixedUnit(name: FixedUnitName): PreparedUnit {
     let prepared = this.#fixed.get(name);
     if (prepared === undefined) {
-      const unit = fixedUnits.find((one) => one.name === name);
-      if (unit === undefined) throw new Error(`there is no fixed unit ${name}`);
-      prepared = new PreparedUnit(this.#database, unit);
+      prepared = new PreparedUnit(this.#database, fixedUnits[name]);
       this.#fixed.set(name, prepared);
     }
     return prepared;
@@ -104,10 +112,10 @@ export class UnitRunner {
   }
 }
 
-/** A statement of a fixed unit, with the number of values that it takes. */
+/** A statement of a fixed unit, prepared in its plain form: before 24.7, Node binds no values to numbered placeholders. */
 interface PreparedStep {
   readonly statement: StatementSync;
-  readonly takes: number;
+  readonly plain: PlainStatement;
 }
 
 /** A fixed unit on one connection. Nothing runs beside its units, so they need no locks. */
@@ -123,17 +131,19 @@ class PreparedUnit {
   }
 
   run(values: readonly SqlValue[]): ResultRow {
-    for (const { statement, takes } of this.#changes) statement.run(...values.slice(0, takes));
-    const { statement, takes } = this.#result;
+    for (const { statement, plain } of this.#changes) statement.run(...pickValues(plain, values));
+    const { statement, plain } = this.#result;
     // An array, as set above: the types of Node know of objects only.
-    const row = statement.get(...values.slice(0, takes)) as unknown as readonly SQLOutputValue[] | undefined;
+    const row = statement.get(...pickValues(plain, values)) as unknown as
+      | readonly SQLOutputValue[]
+      | undefined;
     return row === undefined ? null : row.map((value) => readValue(value) as SqlValue);
   }
 }
 
 function prepareStep(database: DatabaseSync, sql: string): PreparedStep {
-  const numbers = Array.from(sql.matchAll(/\?(\d+)/g), ([, number]) => Number(number));
-  return { statement: database.prepare(sql), takes: Math.max(...numbers) };
+  const plain = toPlain(sql);
+  return { statement: database.prepare(plain.sql), plain };
 }
 
 function readRow(row: Record<string, SQLOutputValue>): Row {

@@ -1,4 +1,4 @@
-import type { ResultRow, Results, SqlValue, Statement } from '../engine.ts';
+import type { FixedUnitName, ResultRow, Results, SqlValue, Statement } from '../engine.ts';
 import type { FileIds } from './file-ids.ts';
 
 /** What a database thread is started with. */
@@ -18,7 +18,7 @@ export interface ThreadOptions {
 /** A unit of any statements, or a fixed unit by its name with its values. */
 export type Unit =
   | { readonly kind: 'statements'; readonly statements: readonly Statement[] }
-  | { readonly kind: 'fixed'; readonly name: string; readonly values: readonly SqlValue[] };
+  | { readonly kind: 'fixed'; readonly name: FixedUnitName; readonly values: readonly SqlValue[] };
 
 /** To a thread: the units of one turn of the event loop, in their order. */
 export interface UnitsRequest {

@@ -1,7 +1,7 @@
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { StorageError } from '../../domain/storage-refusal.ts';
-import { threadFile } from '../../shared/thread-file.ts';
-import type { ResultRow, Results, SqlValue, Statement } from '../engine.ts';
+import { startThread } from '../../shared/thread-file.ts';
+import type { FixedUnitName, ResultRow, Results, SqlValue, Statement } from '../engine.ts';
 import type { FileIds } from './file-ids.ts';
 import type { ThreadOptions, ThreadReply, ThreadRequest } from './thread-messages.ts';
 import { WaitingUnits } from './waiting-units.ts';
@@ -20,7 +20,7 @@ export interface DatabaseThread {
   readonly ended: Promise<StorageError>;
   submit(unit: readonly Statement[]): Promise<Results>;
   /** Runs a fixed unit in line with the others. */
-  call(name: string, values: readonly SqlValue[]): Promise<ResultRow>;
+  call(name: FixedUnitName, values: readonly SqlValue[]): Promise<ResultRow>;
   /** Locks the lock file anew; resolves with the files as they are now, or with why it could not be locked. */
   relock(): Promise<FileIds | string>;
   /**
@@ -58,10 +58,17 @@ export function startDatabaseThread(
     else closed.resolve(null);
     ended.resolve(error);
   };
-  const life: ThreadLife = { units, opened, closed, end, onRelocked: (files) => relocked.resolve(files) };
+  let exitReason = 'the database thread ended';
+  const abort = (reason: string): void => {
+    exitReason = reason;
+    units.end(new StorageError(reason));
+    void worker.terminate();
+  };
+  const onRelocked = (files: FileIds | string): void => relocked.resolve(files);
+  const life: ThreadLife = { units, opened, closed, end, abort, onRelocked };
   worker.on('message', (reply: ThreadReply) => receive(reply, options.name, life));
   worker.on('error', (error) => end(`the database thread failed: ${String(error)}`));
-  worker.on('exit', () => end('the database thread ended'));
+  worker.on('exit', () => end(exitReason));
   for (const promise of [opened.promise, closed.promise]) promise.catch(() => {});
 
   return {
@@ -97,16 +104,19 @@ interface ThreadLife {
   readonly closed: PromiseWithResolvers<string | null>;
   readonly onRelocked: (relocked: FileIds | string) => void;
   readonly end: (reason: string) => void;
+  /** Ends a thread that runs: the next one can lock the database file only after its exit. */
+  readonly abort: (reason: string) => void;
 }
 
 function receive(
   reply: ThreadReply,
   name: string,
-  { units, opened, closed, onRelocked, end }: ThreadLife,
+  { units, opened, closed, onRelocked, end, abort }: ThreadLife,
 ): void {
   switch (reply.kind) {
     case 'results':
-      return units.settle(reply.first, reply.results);
+      if (!units.settle(reply.first, reply.results)) abort('the database thread answered out of order');
+      return;
     case 'opened':
       return opened.resolve(reply.files);
     case 'failed':
@@ -120,10 +130,5 @@ function receive(
 }
 
 function startWorker(options: ThreadOptions): ThreadPort {
-  return new Worker(threadFile(import.meta.url, 'worker'), {
-    workerData: options,
-    name: `textgate-sqlite-${options.role}`,
-    // Not the app's own: Node refuses to start a worker with some of them, such as `--input-type` of `node -e`.
-    execArgv: [],
-  });
+  return startThread(import.meta.url, { workerData: options, name: `textgate-sqlite-${options.role}` });
 }

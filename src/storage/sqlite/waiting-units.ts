@@ -39,25 +39,34 @@ export class WaitingUnits {
     });
   }
 
-  /** Posts those of this turn now. */
+  /** Posts those of this turn now. All of them are rejected if their message can't be posted. */
   flush(): void {
     const units = this.#units;
     if (units.length === 0) return;
     this.#units = [];
-    this.#post({ kind: 'units', first: this.#last - units.length + 1, units });
+    const before = this.#last - units.length;
+    try {
+      this.#post({ kind: 'units', first: before + 1, units });
+    } catch (error) {
+      // In a callback of the event loop it would end the process. The units may be offered again, as one bad value fails
+      // all of them. Their numbers go to the next ones, since the thread has not seen them.
+      const failure = new StorageError(`units could not be sent to the thread: ${String(error)}`, 'unknown');
+      this.#last = before;
+      for (const { reject } of this.#waiting.splice(-units.length)) reject(failure);
+    }
   }
 
-  /** Settles the units from a number on with their results. */
-  settle(first: number, results: readonly UnitResult[]): void {
-    if (this.#over !== null) return;
-    const oldest = this.#last - this.#waiting.length + 1;
-    if (first !== oldest) throw new Error(`the results of unit ${first} came before those of ${oldest}`);
+  /** Settles the units from a number on with their results. Returns false, and settles none, if others are before them. */
+  settle(first: number, results: readonly UnitResult[]): boolean {
+    if (this.#over !== null) return true;
+    if (first !== this.#last - this.#waiting.length + 1) return false;
     const settled = this.#waiting.splice(0, results.length);
     for (const [at, result] of results.entries()) {
       const unit = settled[at];
       if (result.kind === 'done') unit?.resolve(result.done as never);
       else unit?.reject(new StorageError(result.error, reasonOf(result.code)));
     }
+    return true;
   }
 
   /** Rejects all of them, whether they were posted or not, and all that come later. */

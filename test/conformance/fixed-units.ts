@@ -1,0 +1,43 @@
+import { expect, onTestFinished, test } from 'vitest';
+import type { Engine, ResultRow, Row } from '../../src/storage/engine.ts';
+import { fixedUnits } from '../../src/storage/fixed-units.ts';
+import { createStore } from '../../src/storage/store.ts';
+import { fixedUnitValues, statementsOf } from '../support/fixed-units.ts';
+import { payingKey } from '../support/stored-rows.ts';
+import { say } from './engine.ts';
+
+/** A balance that has room for the hold and the charge, in nano-USD. */
+const balanceNanos = 1_000;
+
+const units = Object.values(fixedUnits).map((unit) => ({ unit, values: fixedUnitValues[unit.name] }));
+
+/** Everything that the fixed units change. */
+const readAll = ['accounts', 'records', 'ledger', 'owners'].map((table) => say(`SELECT * FROM ${table}`));
+
+/** What every engine must make of the fixed units, however it keeps them. */
+export function describeFixedUnits(name: string, open: () => Promise<Engine>): void {
+  test(`${name}: a fixed unit does what its statements do one by one, whose locks change nothing`, async () => {
+    const engines = [await open(), await open()] as const;
+    for (const engine of engines) {
+      onTestFinished(() => engine.close());
+      const store = createStore(engine, { nextId: () => 'id', now: () => 7, report: () => {} });
+      await store.createKey(payingKey, 'hash', balanceNanos);
+    }
+    const [called, plain] = engines;
+    for (const { unit, values } of units) {
+      const row = await called.call(unit, values);
+      expect(row).not.toBeNull();
+      const before = await plain.read(readAll);
+      await plain.run(statementsOf({ ...unit, changes: [] }, values).slice(0, -1));
+      expect(await plain.read(readAll)).toEqual(before);
+      const [result] = (await plain.run(statementsOf(unit, values))).at(-1) ?? [];
+      expect(valuesOf(result)).toEqual(row);
+      expect(await plain.read(readAll)).toEqual(await called.read(readAll));
+      expect(await plain.read(readAll)).not.toEqual(before);
+    }
+  });
+}
+
+function valuesOf(row: Row | undefined): ResultRow {
+  return row === undefined ? null : Object.values(row);
+}

@@ -1,0 +1,33 @@
+import { DatabaseSync } from 'node:sqlite';
+import { expect, onTestFinished, test } from 'vitest';
+import { pickValues, toPlain } from '../../src/storage/engine.ts';
+import { fixedUnits } from '../../src/storage/fixed-units.ts';
+import { migrate } from '../../src/storage/sqlite/migrate.ts';
+import { UnitRunner } from '../../src/storage/sqlite/run-unit.ts';
+import { fixedUnitValues } from '../support/fixed-units.ts';
+
+test('a statement with numbered placeholders is written with plain ones, each with the index of its value', () => {
+  const plain = toPlain('SELECT ?2, ?1 + ?12, ?2');
+  expect(plain).toEqual({ sql: 'SELECT ?, ? + ?, ?', indexes: [1, 0, 11, 1] });
+  expect(pickValues({ sql: '', indexes: [1, 0, 1] }, ['a', null])).toEqual([null, 'a', null]);
+});
+
+test('no statement of a fixed unit is prepared with a numbered placeholder, which Node 24.0 to 24.6 can not bind', () => {
+  const database = new DatabaseSync(':memory:');
+  onTestFinished(() => database.close());
+  migrate(database);
+  const prepared: string[] = [];
+  const prepare = database.prepare.bind(database);
+  database.prepare = (sql, options) => {
+    prepared.push(sql);
+    return prepare(sql, options);
+  };
+  const units = Object.values(fixedUnits);
+  const results = new UnitRunner(database).commit(
+    units.map(({ name }) => ({ kind: 'fixed', name, values: fixedUnitValues[name] })),
+  );
+  expect(results.map(({ kind }) => kind)).toEqual(units.map(() => 'done'));
+  const steps = units.flatMap(({ changes, result }) => changes.concat(result));
+  expect(prepared.filter((sql) => sql.includes('?'))).toHaveLength(steps.length);
+  expect(prepared.filter((sql) => /\?\d/.test(sql))).toEqual([]);
+});

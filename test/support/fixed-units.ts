@@ -1,0 +1,21 @@
+import { pickValues, toPlain } from '../../src/storage/engine.ts';
+import type { FixedUnit, FixedUnitName, SqlValue, Statement } from '../../src/storage/engine.ts';
+import { valuesToOpen, valuesToSettle } from '../../src/storage/record-statements.ts';
+import { openedRecord, settledRecord } from './stored-rows.ts';
+
+/** The values of each fixed unit, in an order in which each has something to change for `payingKey`. */
+export const fixedUnitValues: { readonly [Name in FixedUnitName]: readonly SqlValue[] } = {
+  open_record: valuesToOpen(openedRecord, 'owner'),
+  settle_record: valuesToSettle(settledRecord, 'posting', 7),
+};
+
+/** The statements of a fixed unit, locks included, as those of any other unit. */
+export function statementsOf(
+  { locks, changes, result }: FixedUnit,
+  values: readonly SqlValue[],
+): readonly Statement[] {
+  return [...locks, ...changes, result].map(toPlain).map((plain) => ({
+    sql: plain.sql,
+    values: pickValues(plain, values),
+  }));
+}
