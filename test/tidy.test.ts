@@ -6,6 +6,9 @@ import { describe, expect, test } from 'vitest';
 const maxFileLines = 235;
 const maxMedianLines = 70;
 
+/** The longest a line of a comment may be, in characters: the formatter does not wrap comments. */
+const maxCommentColumns = 130;
+
 /** Which floor each room of src is on. Imports go down, or stay inside their room. */
 const floors: Readonly<Record<string, number>> = {
   'main.ts': 4,
@@ -136,6 +139,21 @@ describe('the house', () => {
     expect(sources.filter(({ text }) => /^export default/m.test(text))).toEqual([]);
   });
 
+  test('has no files that are neither sources nor tests, such as backups of editors', () => {
+    const isSource = /^(src|test)(\/[a-z0-9-]+)+(\.model|\.property)?(\.test)?\.ts$/;
+    const strays = ['src', 'test'].flatMap(listFiles).filter((path) => !isSource.test(path));
+    expect(strays).toEqual(['src/README.md']);
+  });
+
+  test('wraps its comments', () => {
+    const long = ['src', 'test']
+      .flatMap(readSources)
+      .flatMap(({ path, text }) =>
+        text.split('\n').flatMap((line, index) => (isLongComment(line) ? [`${path}:${index + 1}`] : [])),
+      );
+    expect(long).toEqual([]);
+  });
+
   test('tells unions apart by a kind, not by the presence of a field', () => {
     const found = sources.filter(({ text }) => /'\w+' in \w/.test(text));
     expect(found.map(({ path }) => path)).toEqual([]);
@@ -166,11 +184,21 @@ function isAllowed({ path, room }: Source, imported: string): boolean {
   return target === room || to < from || drawnArrows.has(`${room} > ${target}`);
 }
 
+function isLongComment(line: string): boolean {
+  return line.length > maxCommentColumns && /^\s*(\/\/|\/?\*)/.test(line);
+}
+
+/** The paths of all files below a folder, from the checkout's root. */
+function listFiles(folder: string): readonly string[] {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => !entry.isDirectory())
+    .map(({ parentPath, name }) => relative(root, join(parentPath, name)));
+}
+
 function readSources(folder: string): readonly Source[] {
-  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts'))
-    .map((file) => {
-      const path = join(folder, file);
+  return listFiles(folder)
+    .filter((path) => path.endsWith('.ts'))
+    .map((path) => {
       const text = readFileSync(join(root, path), 'utf8');
       const imports = [
         ...text.matchAll(/(?:^|\n)(?:import|export)\b[^;]*?from '([^']+)'/g),

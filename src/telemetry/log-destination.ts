@@ -9,8 +9,11 @@ const maxWaitingBytes = 4_194_304;
 /** How many bytes of waiting lines are joined into one write; a single longer line is written whole. */
 const maxBatchBytes = 65_536;
 
-/** Writes one chunk at a time, and calls `done` when it is written, or with the error. */
-export type Sink = (chunk: string, done: (error: Error | null) => void) => void;
+/**
+ * Writes one chunk at a time, and calls `done` when the next one may come, or with the error. `isAll` says that no other
+ * line waited when the chunk was made.
+ */
+export type Sink = (chunk: string, isAll: boolean, done: (error: Error | null) => void) => void;
 
 /** Takes lines without ever blocking or throwing. */
 export interface LogDestination {
@@ -55,7 +58,8 @@ export function createLogDestination(
     waiting = waiting.slice(batch.length);
     const reported = unreported;
     isWriting = true;
-    sink((reported > 0 ? describeLoss(reported) : '') + batch.join(''), (error) => {
+    const chunk = (reported > 0 ? describeLoss(reported) : '') + batch.join('');
+    sink(chunk, waiting.length === 0, (error) => {
       isWriting = false;
       isFailing = error !== null;
       waitingBytes -= batch.reduce((bytes, line) => bytes + Buffer.byteLength(line), 0);
@@ -116,8 +120,13 @@ function sinkOf(stream: StandardStream): Sink {
   if (!(stream instanceof Socket)) return writeToFile(stream.fd);
   const target = stream.isTTY === true ? openTerminal(stream) : stream;
   guardErrors(target);
-  // A pipe takes a line at once, with a call of the system: all further lines of this turn of the loop go out in one.
-  return (chunk, done) => void target.write(chunk, (error) => setImmediate(done, error ?? null));
+  return (chunk, isAll, done) =>
+    void target.write(chunk, (error) => {
+      // A pipe takes a line at once, with a call of the system: all further lines of this turn of the loop go out in one.
+      // Lines that wait already must not wait for the next turn: one chunk a turn would be slower than a busy gateway logs.
+      if (isAll) setImmediate(done, error ?? null);
+      else done(error ?? null);
+    });
 }
 
 /** Streams that have an error listener: all gateways of a process may share one stream. */
@@ -145,7 +154,7 @@ function openTerminal(stream: StandardStream): Writable {
 /** Writes to a file or a device in the thread pool. After an error in mid-line, the next chunk starts on a new line. */
 function writeToFile(fd: number): Sink {
   let isCut = false;
-  return (chunk, done) => {
+  return (chunk, _isAll, done) => {
     const bytes = Buffer.from(isCut ? `\n${chunk}` : chunk);
     const writeFrom = (offset: number): void => {
       write(fd, bytes, offset, bytes.length - offset, null, (error, written) => {

@@ -6,6 +6,12 @@ import { propertyRun } from '../support/property-run.ts';
 const bytes = (text: string) => new TextEncoder().encode(text);
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
 
+/** Strings with an escaped quote after each number of bytes around those that are read one by one. */
+const quotesAtEveryDistance = Array.from(
+  { length: 140 },
+  (_, distance) => `"${'x'.repeat(distance)}\\"["`,
+).join();
+
 test.each([
   ['a document at the limit', nested(maxJsonDepth), false],
   ['a document one level deeper', nested(maxJsonDepth + 1), true],
@@ -20,6 +26,7 @@ test.each([
   ['brackets after a late escaped quote', String.raw`"${'text '.repeat(100)}\"${'['.repeat(100)}"`, false],
   ['brackets after a run of escaped backslashes', `"${'\\\\'.repeat(50)}",${'['.repeat(100)}`, true],
   ['brackets after a run that escapes a quote', `"${'\\\\'.repeat(50)}\\"${'['.repeat(100)}"`, false],
+  ['brackets after an escaped quote at every distance', quotesAtEveryDistance + '['.repeat(100), true],
   ['brackets in a long string without an end', `"${'text ['.repeat(100)}`, false],
   ['multi-byte text', `"ü🌍${'{'.repeat(100)}"`, false],
 ])('isTooDeep judges %s', (_name, text, tooDeep) => {
@@ -53,7 +60,7 @@ test('isTooDeep agrees with a byte-by-byte reader for any bytes', () => {
     // Longer than what is read byte by byte, so that the native search finds the quotes, escaped or not.
     {
       weight: 1,
-      arbitrary: fc.constantFrom('text, '.repeat(9), '\\'.repeat(41), '\\'.repeat(42), '\\n'.repeat(20)),
+      arbitrary: fc.constantFrom('text, '.repeat(12), '\\'.repeat(81), '\\'.repeat(82), '\\n'.repeat(40)),
     },
   );
   const mixed = fc.array(piece, { minLength: 20, maxLength: 150, size: 'max' });
@@ -75,20 +82,47 @@ test('isTooDeep agrees with a byte-by-byte reader for any bytes', () => {
   expect(Math.min(found.true, found.false)).toBeGreaterThan(100);
 });
 
+/** The bytes of a text, which count how often one is read, and how often the native search is begun. */
+function countedBytes(text: string) {
+  const counts = { reads: 0, searches: 0 };
+  const counted = new Proxy(bytes(text), {
+    get(target, name) {
+      counts.reads++;
+      if (name === 'indexOf') counts.searches++;
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+  return { counted, counts };
+}
+
 test.each([
   ['backslashes', `"${'\\\\'.repeat(1_000)}"`],
   ['escaped quotes', `"${'\\"'.repeat(1_000)}"`],
   ['empty strings', '""'.repeat(1_000)],
   ['strings without an end', `${'text '.repeat(400)}"${'text '.repeat(400)}`],
 ])('isTooDeep reads each byte a few times at most, in text of nothing but %s', (_name, text) => {
-  let reads = 0;
-  const counted = new Proxy(bytes(text), {
-    get(target, name) {
-      reads++;
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
-    },
-  });
+  const { counted, counts } = countedBytes(text);
   expect(isTooDeep(counted)).toBe(false);
-  expect(reads).toBeLessThan(4 * text.length);
+  expect(counts.reads).toBeLessThan(4 * text.length);
+});
+
+test.each([0, 1, 15, 16, 17, 30, 60])(
+  'isTooDeep begins no native search, which costs more than it saves, where a quote comes after %i bytes',
+  (distance) => {
+    const piece = 'x'.repeat(distance);
+    for (const text of [`"${`${piece}\\"`.repeat(200)}"`, `"${piece}",`.repeat(200)]) {
+      const { counted, counts } = countedBytes(text);
+      expect(isTooDeep(counted)).toBe(false);
+      expect(counts.searches).toBe(0);
+    }
+  },
+);
+
+test('isTooDeep reads long text with the native search, also with line feeds in it', () => {
+  const text = `"${'some words of a line\\n'.repeat(1_000)}"`;
+  const { counted, counts } = countedBytes(text);
+  expect(isTooDeep(counted)).toBe(false);
+  expect(counts.searches).toBe(1);
+  expect(counts.reads).toBeLessThan(100);
 });

@@ -5,15 +5,19 @@ import { parseBody } from '../../src/protocol/parse-body.ts';
 import { isRefusal } from '../../src/shared/errors.ts';
 import { expectCostRatio } from './cost-ratio.ts';
 
-/** How many turns a request has, how long each is in bytes, and how often one measured loop reads it. */
+const spoken = 'She said: "Wait for it,\nor leave." ';
+/** Looking for a quote once per quote costs more here than reading every byte. */
+const quoted = '"sixteen letters.';
+
+/** How many turns a request has, how long each is in bytes, of what text, and how often one measured loop reads it. */
 const bodies = [
-  { what: 'two short turns', turns: 2, bytes: 60, repeats: 500, bound: 6 },
-  { what: '40 turns', turns: 40, bytes: 400, repeats: 40, bound: 5 },
-  { what: 'a prompt of 100 KB', turns: 1, bytes: 100_000, repeats: 10, bound: 4 },
+  { what: 'two short turns', turns: 2, bytes: 60, sentence: spoken, repeats: 500, bound: 6 },
+  { what: '40 turns', turns: 40, bytes: 400, sentence: spoken, repeats: 40, bound: 5 },
+  { what: 'a prompt of 100 KB', turns: 1, bytes: 100_000, sentence: spoken, repeats: 10, bound: 4 },
+  { what: 'a quote every 17 bytes', turns: 1, bytes: 100_000, sentence: quoted, repeats: 10, bound: 4 },
 ] as const;
 
-function bodyOf(turns: number, bytes: number): Buffer {
-  const sentence = 'She said: "Wait for it,\nor leave." ';
+function bodyOf(turns: number, bytes: number, sentence: string): Buffer {
   const content = sentence.repeat(Math.ceil(bytes / sentence.length)).slice(0, bytes);
   const messages = Array.from({ length: turns }, (_, index) => ({
     role: index % 2 === 0 ? 'user' : 'assistant',
@@ -31,8 +35,8 @@ function read(bytes: Buffer): number {
 }
 
 describe('the cost of reading and checking a request, beside parsing its JSON', () => {
-  test.each(bodies)('is at most $bound times for $what', ({ turns, bytes, repeats, bound }) => {
-    const body = bodyOf(turns, bytes);
+  test.each(bodies)('is at most $bound times for $what', ({ turns, bytes, sentence, repeats, bound }) => {
+    const body = bodyOf(turns, bytes, sentence);
     expect(read(body)).toBe(turns);
     expectCostRatio(
       () => {

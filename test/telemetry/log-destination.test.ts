@@ -13,7 +13,7 @@ function setUp() {
   const chunks: string[] = [];
   let end: (error: Error | null) => void = () => {};
   const destination = createLogDestination(
-    (chunk, done) => {
+    (chunk, _isAll, done) => {
       chunks.push(chunk);
       end = done;
     },
@@ -21,6 +21,16 @@ function setUp() {
     10,
   );
   return { destination, chunks, end: (error: Error | null = null) => end(error) };
+}
+
+/** A pipe whose reader takes every write at once, and what was written to it. */
+function openFastPipe() {
+  const written: string[] = [];
+  const write = (chunk: string, done: () => void): void => {
+    written.push(chunk);
+    process.nextTick(done);
+  };
+  return { stream: Object.assign(new Socket(), { fd: 1, write }), written };
 }
 
 describe('a log destination', () => {
@@ -79,12 +89,7 @@ describe('a log destination', () => {
   });
 
   test('writes all lines of one turn of the event loop to a pipe in two writes at most', async () => {
-    const written: string[] = [];
-    const write = (chunk: string, done: () => void): void => {
-      written.push(chunk);
-      process.nextTick(done);
-    };
-    const stream = Object.assign(new Socket(), { fd: 1, write });
+    const { stream, written } = openFastPipe();
     const destination = openStandardStream(stream, () => '');
     for (const line of ['a\n', 'b\n', 'c\n', 'd\n']) {
       destination.write(line);
@@ -92,6 +97,21 @@ describe('a log destination', () => {
     }
     expect(await destination.flush(60_000)).toBe(true);
     expect(written).toEqual(['a\n', 'b\nc\nd\n']);
+    stream.destroy();
+  });
+
+  test('loses no line on a pipe that takes everything, at several writes of lines in each turn of the event loop', async () => {
+    const { stream, written } = openFastPipe();
+    const destination = openStandardStream(stream, () => '');
+    const [turns, linesPerTurn, line] = [60, 250, `${'x'.repeat(999)}\n`];
+    for (let turn = 0; turn < turns; turn++) {
+      for (let count = 0; count < linesPerTurn; count++) setImmediate(() => destination.write(line));
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    expect(await destination.flush(60_000)).toBe(true);
+    expect(destination.droppedLines).toBe(0);
+    expect(written.join('').length).toBe(turns * linesPerTurn * line.length);
+    expect(written.length).toBeLessThan(turns * linesPerTurn * 0.1);
     stream.destroy();
   });
 

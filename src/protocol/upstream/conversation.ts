@@ -17,9 +17,9 @@ export interface Conversation {
 }
 
 /**
- * Splits a history for such a protocol: turns of one role that follow each other are joined. Blank turns are left out, since one of them makes the whole request invalid. A
- * system prompt without other turns becomes a user turn, since a request without turns is refused. The first and the
- * last role are not changed, because that would need invented text.
+ * Splits a history for such a protocol: turns of one role that follow each other are joined. Blank turns are left out,
+ * since one of them makes the whole request invalid. A system prompt without other turns becomes a user turn, since a
+ * request without turns is refused. The first and the last role are not changed, because that would need invented text.
  */
 export function splitConversation(history: readonly TextTurn[]): Conversation {
   let system = '';
