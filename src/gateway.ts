@@ -148,7 +148,7 @@ export function composeGateway(
   const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination, options.logFormat);
   const settings = { tracing: readTracingSettings(), fastRoad: readFastRoad(), nameSettings };
   const processServices = createProcessServices(config, settings, clock, log);
-  const { storage, inFlight } = processServices;
+  const { storage, inFlight, tokens } = processServices;
   const reloads = reportReloads(log, processServices.observability);
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
   const active = createActiveServices({ config, firstKeys }, processServices, adminToken);
@@ -195,10 +195,11 @@ export function composeGateway(
     reload: (input) => replaceConfig(checkConfig(input, 'the config')),
     replaceConfig,
     reloadFailed: (error) => reloads.failed(error),
-    close: () => (closing ??= close(() => drain(inFlight, active.current.config.server.drain, clock))),
+    close: () =>
+      (closing ??= close(() => drain(inFlight, tokens, active.current.config.server.drain, clock))),
     async crash(error) {
       log.crash(error);
-      const ended = interruptForCrash(inFlight, clock);
+      const ended = interruptForCrash(inFlight, tokens, clock);
       await (closing ??= close(() => ended));
     },
     closeLimitMs: () => active.current.config.server.drain + closeGraceMs,

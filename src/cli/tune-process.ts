@@ -1,12 +1,9 @@
-import { lstatSync, mkdirSync } from 'node:fs';
-import { enableCompileCache, getCompileCacheDir } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
+import { keepCompiledCode } from './compile-cache.ts';
 
 /**
- * The size of the pools that small buffers are cut from, in bytes. A pool stays as long as one of its pieces; with Node's
- * 64 KiB, one short body that waits keeps the memory of many.
+ * The size of the pools that small buffers are cut from, in bytes. A pool stays as long as one of its pieces; with the
+ * 64 KiB of Node 26, one short body that waits keeps the memory of many. Older versions have 8 KiB themselves.
  */
 const bufferPoolBytes = 8_192;
 
@@ -22,31 +19,3 @@ export function tuneProcess(): void {
   setFlagsFromString(`--heap-growing-percent=${heapGrowthPercent}`);
   keepCompiledCode();
 }
-
-/** Keeps compiled code for the next start, unless `NODE_COMPILE_CACHE` or `NODE_DISABLE_COMPILE_CACHE` say otherwise. */
-function keepCompiledCode(): void {
-  if (process.env['NODE_DISABLE_COMPILE_CACHE'] !== undefined || getCompileCacheDir() !== undefined) return;
-  const folder = ownFolder(join(tmpdir(), `textgate-${process.getuid?.() ?? 'compiled'}`));
-  if (folder === null) return;
-  enableCompileCache(folder);
-  // The threads have caches of their own, which only this variable enables.
-  process.env['NODE_COMPILE_CACHE'] = folder;
-}
-
-/**
- * The folder, made if it is missing; `null` if another user could write to it, whose code would then be run, or if it can't
- * be made: the cache only saves time.
- */
-export function ownFolder(folder: string): string | null {
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const found = lstatSync(folder);
-    const isOwn = found.uid === (process.getuid?.() ?? found.uid) && (found.mode & othersMay) === 0;
-    return found.isDirectory() && isOwn ? folder : null;
-  } catch {
-    return null;
-  }
-}
-
-/** What others may do with a folder, of its mode. */
-const othersMay = 0o077;

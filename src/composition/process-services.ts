@@ -8,7 +8,6 @@ import type { UpstreamState } from '../domain/circuit.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
-import type { TokenCounter } from '../domain/ports/tokens.ts';
 import { createTurnQueue } from '../domain/turn-queue.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import { createUpstreamHealth } from '../domain/upstream-health.ts';
@@ -24,6 +23,7 @@ import { createInFlight } from '../pipeline/in-flight.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
+import type { ThreadedTokenCounter } from '../tokens/token-counter.ts';
 import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { nextId } from './next-id.ts';
 import { openStorage } from './storage-services.ts';
@@ -68,7 +68,7 @@ export interface ProcessServices {
   /** The circuits of all upstreams. */
   readonly health: UpstreamHealth;
   /** Counts tokens where an upstream reported none. */
-  readonly tokens: TokenCounter;
+  readonly tokens: ThreadedTokenCounter;
   /** Metrics, traces and reports. */
   readonly observability: Observability;
   /** Proxies of the passthrough, by server. */

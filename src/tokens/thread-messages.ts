@@ -1,11 +1,9 @@
-/** To the thread: a text to count. */
+/** To the thread: a piece of a text to count. The next one is sent when the reply has come. */
 export interface CountRequest {
-  /** The number by which its reply is known. */
-  readonly id: number;
-  readonly text: string;
+  readonly piece: string;
 }
 
-/** From the thread: the tokens of a text, or why they could not be counted. */
+/** From the thread: the tokens of the piece, or why they could not be counted. */
 export type CountReply =
-  | { readonly kind: 'counted'; readonly id: number; readonly tokens: number }
-  | { readonly kind: 'failed'; readonly id: number; readonly reason: string };
+  | { readonly kind: 'counted'; readonly tokens: number }
+  | { readonly kind: 'failed'; readonly reason: string };

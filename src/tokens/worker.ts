@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads';
-import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
+import { clearMergeCache, countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import type { CountReply, CountRequest } from './thread-messages.ts';
 
 /**
@@ -7,25 +7,28 @@ import type { CountReply, CountRequest } from './thread-messages.ts';
  * to count, which would hold up every stream.
  */
 
-/** How many UTF-16 code units are counted at once: one word of any length takes the square of its length. */
-const pieceChars = 2_048;
+/**
+ * How many pieces share the tokenizer's cache of split words, which is then cleared: a piece can fill 55 KB of it. Its own
+ * bound is 100,000 words of any length, so that a few long texts would end the thread for want of memory.
+ */
+const piecesPerCache = 32;
+
+let cachedPieces = 0;
 
 const port = parentPort;
 if (port === null) throw new Error('this file runs as a worker thread');
 port.on('message', (request: CountRequest) => port.postMessage(answer(request)));
 
-function answer({ id, text }: CountRequest): CountReply {
-  try {
-    return { kind: 'counted', id, tokens: countInPieces(text) };
-  } catch (error) {
-    return { kind: 'failed', id, reason: String(error) };
-  }
-}
-
 /** Counts with the tokenizer of OpenAI's newer models: a good estimate for text whose upstream reported no usage. */
-function countInPieces(text: string): number {
-  let tokens = 0;
-  for (let start = 0; start < text.length; start += pieceChars)
-    tokens += countTokens(text.slice(start, start + pieceChars), { disallowedSpecial: new Set() });
-  return tokens;
+function answer({ piece }: CountRequest): CountReply {
+  try {
+    return { kind: 'counted', tokens: countTokens(piece, { disallowedSpecial: new Set() }) };
+  } catch (error) {
+    return { kind: 'failed', reason: String(error) };
+  } finally {
+    if (++cachedPieces >= piecesPerCache) {
+      clearMergeCache();
+      cachedPieces = 0;
+    }
+  }
 }

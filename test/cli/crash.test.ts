@@ -28,10 +28,10 @@ beforeEach(async () => {
 });
 afterEach(() => upstream.close());
 
-/** Starts a gateway in which SIGUSR2 raises an error. */
-async function serveWithFault(fault: string): Promise<ServingProcess> {
+/** Starts a gateway in which SIGUSR2 raises an error; all its threads run the other statements when they start. */
+async function serveWithFault(fault: string, alsoRun = ''): Promise<ServingProcess> {
   const preload = join(makeTemporaryFolder(), 'fault.mjs');
-  writeFileSync(preload, `process.on('SIGUSR2', () => { ${fault} });`);
+  writeFileSync(preload, `process.on('SIGUSR2', () => { ${fault} });\n${alsoRun}`);
   const config = {
     upstreams: { local: { url: upstream.url } },
     models: {
@@ -120,6 +120,32 @@ describe('an uncaught error', () => {
     expect((await serving.server.finished).code).toBe(1);
     expect(fatalLines(serving).map(({ reason }) => reason)).toEqual(['first', 'second']);
   }, 120_000);
+
+  test.each([
+    { cause: 'at once', signals: ['SIGUSR2'] },
+    { cause: 'while the process drains', signals: ['SIGTERM', 'SIGUSR2'] },
+  ] as const)(
+    'charges an answer by an estimate when its tokens are still being counted ($cause)',
+    async ({ signals }) => {
+      upstream.play((response) => {
+        sendStream(
+          response,
+          chatFrames(['one ', 'two']).filter((frame) => !frame.includes('usage')),
+        ).end();
+      });
+      const hang = `if (process.getBuiltinModule('node:worker_threads').threadName === 'textgate-tokens') for (;;);`;
+      const serving = await serveWithFault(faults.exception, hang);
+      const chat = await serving.post('/v1/chat/completions', { model: 'small', stream: true, messages });
+      await eventually('the answer is over', () => upstream.running === 0);
+      for (const signal of signals) serving.server.signal(signal);
+      expect((await readToEnd(chat)).text).toContain('[DONE]');
+      expect((await serving.server.finished).code).toBe(1);
+      const [record] = readRecords(join(serving.folder, 'data', 'textgate.db'));
+      expect(record).toMatchObject({ outcome: 'completed', usage_source: 'counted', output_tokens: 2 });
+      expect(record?.charge).toBeGreaterThan(0);
+    },
+    120_000,
+  );
 
   test('ends the process although a pool thread hangs in a write, for which process.exit would wait', async () => {
     const hang = `const { openSync, write } = process.getBuiltinModule('node:fs');

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { Worker } from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -10,30 +10,29 @@ import type { ThreadedTokenCounter } from '../../src/tokens/token-counter.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { propertyRun } from '../support/property-run.ts';
 
-/** How long the thread stays without work, may take for a text, and is not started again, in milliseconds. */
+/** How long the thread stays without work, may take for a piece of a text, and is not started again, in milliseconds. */
 const idleMs = 600_000;
-const maxCountMs = 10_000;
+const maxPieceMs = 10_000;
 const restartMs = 5_000;
+
+/** The size of the pieces that are counted at once, in UTF-16 code units. */
+const pieceChars = 2_048;
 
 /** The size of the texts that may wait, in UTF-16 code units. */
 const maxWaitingChars = 33_554_432;
 
 /** A thread that answers and ends only when a test says so. */
 class ScriptedThread extends EventEmitter {
-  readonly asked: CountRequest[] = [];
-  isReferenced = true;
+  readonly asked: string[] = [];
   isTerminated = false;
-  postMessage(request: CountRequest): void {
-    this.asked.push(request);
+  postMessage({ piece }: CountRequest): void {
+    this.asked.push(piece);
   }
   answer(reply: CountReply): void {
     this.emit('message', reply);
   }
-  ref(): void {
-    this.isReferenced = true;
-  }
-  unref(): void {
-    this.isReferenced = false;
+  counted(tokens: number): void {
+    this.answer({ kind: 'counted', tokens });
   }
   async terminate(): Promise<number> {
     this.isTerminated = true;
@@ -74,6 +73,25 @@ describe('the thread that counts tokens', () => {
     });
     await fc.assert(counted, propertyRun(60));
   });
+
+  test('keeps no memory of what it counted, however hard its words are', { timeout: 120_000 }, async () => {
+    // What the tables leave of this heap is filled by 1,000 pieces, each of them one word that the tokenizer has to split.
+    const resourceLimits = { maxOldGenerationSizeMb: 112, maxYoungGenerationSizeMb: 8 };
+    const file = new URL('../../src/tokens/worker.ts', import.meta.url);
+    const threaded = createTokenCounter(
+      systemClock,
+      () => new Worker(file, { execArgv: [], resourceLimits }),
+    );
+    counter = threaded;
+    const [firstLetter, letters] = [0xa000, 1_164];
+    let letter = 0;
+    for (let texts = 0; texts < 16; texts++) {
+      // Its factor is coprime to the number of letters, so that no two words are the same.
+      const codes = Array.from({ length: 128 * pieceChars }, () => (letter += 389 + texts) % letters);
+      const text = codes.map((code) => String.fromCharCode(firstLetter + code)).join('');
+      expect(await threaded.count(text)).toBeGreaterThan(text.length);
+    }
+  });
 });
 
 describe('a counter of tokens', () => {
@@ -82,12 +100,10 @@ describe('a counter of tokens', () => {
     expect(threads).toEqual([]);
     const counts = ['one', 'two'].map((text) => counter.count(text));
     const [thread] = threads;
-    expect(thread?.asked).toEqual([
-      { id: 1, text: 'one' },
-      { id: 2, text: 'two' },
-    ]);
-    thread?.answer({ kind: 'counted', id: 2, tokens: 22 });
-    thread?.answer({ kind: 'counted', id: 1, tokens: 11 });
+    expect(thread?.asked).toEqual(['one']);
+    thread?.counted(11);
+    expect(thread?.asked).toEqual(['one', 'two']);
+    thread?.counted(22);
     expect(await Promise.all(counts)).toEqual([11, 22]);
     expect(threads).toHaveLength(1);
   });
@@ -95,8 +111,8 @@ describe('a counter of tokens', () => {
   test('rejects the one text that can not be counted', async () => {
     const { threads, counter } = createScripted();
     const [first, second] = [counter.count('one'), counter.count('two')];
-    threads[0]?.answer({ kind: 'failed', id: 1, reason: 'no such token' });
-    threads[0]?.answer({ kind: 'counted', id: 2, tokens: 22 });
+    threads[0]?.answer({ kind: 'failed', reason: 'no such token' });
+    threads[0]?.counted(22);
     await expect(first).rejects.toThrow('no such token');
     expect(await second).toBe(22);
   });
@@ -104,25 +120,14 @@ describe('a counter of tokens', () => {
   test('ends a thread that was idle for ten minutes, and starts another for the next text', async () => {
     const { clock, threads, counter } = createScripted();
     const first = counter.count('one');
-    threads[0]?.answer({ kind: 'counted', id: 1, tokens: 11 });
+    threads[0]?.counted(11);
     await first;
     clock.advance(idleMs - 1);
     expect(threads[0]?.isTerminated).toBe(false);
     clock.advance(1);
     expect(threads[0]?.isTerminated).toBe(true);
     void counter.count('two');
-    expect(threads[1]?.asked).toEqual([{ id: 1, text: 'two' }]);
-  });
-
-  test('keeps the process alive only while a text waits', async () => {
-    const { threads, counter } = createScripted();
-    const first = counter.count('one');
-    expect(threads[0]?.isReferenced).toBe(true);
-    threads[0]?.answer({ kind: 'counted', id: 1, tokens: 11 });
-    await first;
-    expect(threads[0]?.isReferenced).toBe(false);
-    void counter.count('two');
-    expect(threads[0]?.isReferenced).toBe(true);
+    expect(threads[1]?.asked).toEqual(['two']);
   });
 
   test.each(['error', 'exit'] as const)(
@@ -136,21 +141,57 @@ describe('a counter of tokens', () => {
       await expect(counter.count('three')).rejects.toThrow('failed just now');
       clock.advance(1);
       const fourth = counter.count('four');
-      threads[1]?.answer({ kind: 'counted', id: 1, tokens: 44 });
+      threads[1]?.counted(44);
       expect(await fourth).toBe(44);
     },
   );
 
-  test('ends a thread that hangs, each text with a time of its own', async () => {
+  test('lets texts take turns, a piece each: a short one does not wait for the whole of a long one', async () => {
+    const { threads, counter } = createScripted();
+    const pieces = ['a', 'b', 'c'].map((letter) => letter.repeat(pieceChars));
+    const long = counter.count(pieces.join(''));
+    const [short, other] = [counter.count('short'), counter.count('d'.repeat(pieceChars + 1))];
+    for (const tokens of [1, 20, 300, 4, 500]) threads[0]?.counted(tokens);
+    expect(await short).toBe(20);
+    expect(await other).toBe(800);
+    expect(threads[0]?.asked).toEqual([
+      pieces[0],
+      'short',
+      'd'.repeat(pieceChars),
+      pieces[1],
+      'd',
+      pieces[2],
+    ]);
+    threads[0]?.counted(6);
+    expect(await long).toBe(11);
+    expect(threads).toHaveLength(1);
+  });
+
+  test('counts the other texts when a piece of one can not be counted', async () => {
+    const { threads, counter } = createScripted();
+    const [long, short] = [counter.count('a'.repeat(3 * pieceChars)), counter.count('short')];
+    threads[0]?.counted(1);
+    threads[0]?.counted(20);
+    threads[0]?.answer({ kind: 'failed', reason: 'no such token' });
+    await expect(long).rejects.toThrow('no such token');
+    expect(await short).toBe(20);
+    void counter.count('next');
+    expect(threads[0]?.asked.at(-1)).toBe('next');
+  });
+
+  test('ends a thread that hangs, but none that answers for each piece in time, however long the text takes', async () => {
     const { clock, threads, counter } = createScripted();
-    const [first, second] = [counter.count('one'), counter.count('two')];
-    clock.advance(maxCountMs - 1);
-    threads[0]?.answer({ kind: 'counted', id: 1, tokens: 11 });
-    expect(await first).toBe(11);
-    clock.advance(maxCountMs - 1);
+    const [first, second] = [counter.count('a'.repeat(3 * pieceChars)), counter.count('two')];
+    for (const tokens of [1, 22, 3, 5]) {
+      clock.advance(maxPieceMs - 1);
+      threads[0]?.counted(tokens);
+    }
+    expect(await Promise.all([first, second])).toEqual([9, 22]);
+    const third = counter.count('three');
+    clock.advance(maxPieceMs - 1);
     expect(threads[0]?.isTerminated).toBe(false);
     clock.advance(1);
-    await expect(second).rejects.toThrow('did not answer within 10000 ms');
+    await expect(third).rejects.toThrow('did not answer within 10000 ms');
     expect(threads[0]?.isTerminated).toBe(true);
   });
 
@@ -158,11 +199,12 @@ describe('a counter of tokens', () => {
     const { threads, counter } = createScripted();
     const long = 'x'.repeat(maxWaitingChars);
     const waiting = counter.count(long);
+    threads[0]?.counted(1);
     await expect(counter.count('y')).rejects.toThrow('too much text waits');
-    threads[0]?.answer({ kind: 'counted', id: 1, tokens: 1 });
-    await waiting;
+    for (let counted = pieceChars; counted < maxWaitingChars; counted += pieceChars) threads[0]?.counted(1);
+    expect(await waiting).toBe(maxWaitingChars / pieceChars);
     void counter.count('y');
-    expect(threads[0]?.asked).toHaveLength(2);
+    expect(threads[0]?.asked.at(-1)).toBe('y');
   });
 
   test('ends its thread when it is closed, leaves no timer, and counts nothing more', async () => {
