@@ -36,6 +36,9 @@ type Constructors = ReturnType<typeof constructorsFor>;
 /** One value for each of these labels, in their order. */
 type ValuesOf<Names extends readonly string[]> = { readonly [Index in keyof Names]: string };
 
+/** The lines of a histogram's series beside one for each bound: the last bucket, the sum and the count. */
+const linesBesideBounds = 3;
+
 /**
  * Constructors of metrics. Those with labels yield a function from label values, in declared order, to the cell that
  * requests change: its figures are plain numbers, which the registry reads at a scrape.
@@ -64,7 +67,11 @@ function constructorsFor(registry: Registry) {
       help: string,
       bounds: readonly number[],
     ) => {
-      const series = new Series(labelNames, () => new Distribution(bounds));
+      const series = new Series(
+        labelNames,
+        () => new Distribution(bounds),
+        bounds.length + linesBesideBounds,
+      );
       registerDistributions(registry, { name, help }, bounds, series);
       return (...values: ValuesOf<Names>) => series.at(values);
     },

@@ -13,8 +13,11 @@ interface Step<Cell> {
   cell: Cell | null;
 }
 
-/** How many series a metric keeps. All further ones share the series whose labels are all `other`. */
-const maxSeries = 50_000;
+/**
+ * How many lines a metric has in a scrape, which blocks the event loop while it is written: some 50 ms for as many. All
+ * further series share the one whose labels are all `other`.
+ */
+export const maxLines = 20_000;
 const otherLabel = 'other';
 
 /**
@@ -28,10 +31,11 @@ export class Series<Cell> {
   readonly #limit: number;
   readonly #start: Step<Cell> = newStep();
 
-  constructor(names: readonly string[], create: () => Cell, limit = maxSeries) {
+  /** `linesEach` is how many lines of a scrape each series takes. */
+  constructor(names: readonly string[], create: () => Cell, linesEach = 1) {
     this.#names = names;
     this.#create = create;
-    this.#limit = limit;
+    this.#limit = Math.floor(maxLines / linesEach);
   }
 
   /** The cell for label values, which are given in the order of the labels' names. */

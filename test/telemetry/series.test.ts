@@ -3,7 +3,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
 import { Distribution, Level, Tally } from '../../src/telemetry/cells.ts';
 import { registerDistributions, registerNumbers } from '../../src/telemetry/register-series.ts';
-import { Series } from '../../src/telemetry/series.ts';
+import { Series, maxLines } from '../../src/telemetry/series.ts';
 import { propertyRun } from '../support/property-run.ts';
 
 const names = ['model', 'upstream'] as const;
@@ -60,7 +60,7 @@ describe('the exposition of series', () => {
 });
 
 test('a metric that has all the series it may have counts further ones in a series of their own', () => {
-  const series = new Series(names, () => new Tally(), 2);
+  const series = new Series(names, () => new Tally(), maxLines / 2);
   for (const model of ['a', 'b', 'c', 'd', 'a']) series.at([model, 'up']).inc();
   expect(series.all.map(({ labels, cell }) => [labels['model'], labels['upstream'], cell.value])).toEqual([
     ['a', 'up', 2],
