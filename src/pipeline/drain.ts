@@ -11,8 +11,9 @@ const crashGraceMs = 3_000;
 /** How long settling may take after that when tokens are no longer counted but estimated, in milliseconds. */
 const estimateGraceMs = 500;
 
-/** What ends the counting of tokens: texts that wait for their count are charged by an estimate at once. */
+/** The counting of tokens. Once it is closed, texts that waited for their count are charged by an estimate. */
 interface Counting {
+  readonly isCounting: boolean;
   close(): Promise<void>;
 }
 
@@ -42,7 +43,7 @@ async function settleAll(
   graceMs: number,
   clock: Clock,
 ): Promise<void> {
-  if (await within(inFlight.drained(), graceMs, clock)) return;
+  if ((await within(inFlight.drained(), graceMs, clock)) || !counting.isCounting) return;
   await counting.close();
   await within(inFlight.drained(), estimateGraceMs, clock);
 }

@@ -11,6 +11,8 @@ const restartMs = 5_000;
 
 /** Counts tokens in a thread of its own. */
 export interface ThreadedTokenCounter extends TokenCounter {
+  /** Whether a text waits for its count. */
+  readonly isCounting: boolean;
   /** Ends the thread: what waits is rejected, and so is every later text. */
   close(): Promise<void>;
 }
@@ -31,6 +33,9 @@ export function createTokenCounter(clock: Clock, start?: StartThread): ThreadedT
     return startCountingThread(clock, onEnd, start);
   };
   return {
+    get isCounting() {
+      return thread !== null && thread.waitingChars > 0;
+    },
     async count(text) {
       thread ??= begin();
       if (thread.waitingChars + text.length > maxWaitingChars)
