@@ -10,6 +10,9 @@ const filesWithMocks = globSync('test/**/*.test.ts', { cwd: root }).filter((file
   readFileSync(join(root, file), 'utf8').includes('vi.mock('),
 );
 
+/** Files that compare what two pieces of code cost. */
+const costs = ['test/ratchet/**/*.test.ts'];
+
 // Compiled modules are kept for the next worker, and for every gateway that a test starts as a process.
 process.env['NODE_COMPILE_CACHE'] ??= join(root, 'node_modules', '.cache', 'compiled-modules');
 
@@ -56,13 +59,24 @@ export default defineConfig({
           ...shared,
           name: 'modules shared',
           include: ['test/**/*.test.ts'],
-          exclude: filesWithMocks,
+          exclude: [...filesWithMocks, ...costs],
           // Workers live on from file to file and load the sources as Node runs them in production, without Vite.
           isolate: false,
           experimental: { viteModuleRunner: false },
         },
       },
       { test: { ...shared, name: 'modules mocked', include: filesWithMocks } },
+      {
+        test: {
+          ...shared,
+          name: 'costs',
+          include: costs,
+          // A process of its own for each file: code that other tests have run with all kinds of values is slower.
+          pool: 'forks',
+          isolate: true,
+          experimental: { viteModuleRunner: false },
+        },
+      },
     ],
   },
 });
