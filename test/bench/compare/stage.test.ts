@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { direct } from '../subjects/direct.ts';
 import { streams } from './orders.ts';
@@ -5,13 +6,14 @@ import { canMeasure, processTree } from './process-usage.ts';
 import { Stage } from './stage.ts';
 
 test.runIf(canMeasure).each([
-  ['the load generator', 0],
-  ['the simulator', 1],
-])('a load fails when %s ends', async (name, index) => {
-  const before = processTree(process.pid);
+  ['the load generator', 'child-client.ts'],
+  ['the simulator', 'child-simulator.ts'],
+])('a load fails when %s ends', async (name, module) => {
   const stage = await Stage.open();
   onTestFinished(() => stage.close());
-  const sides = processTree(process.pid).filter((pid) => !before.includes(pid));
+  const side = processTree(process.pid).find((pid) =>
+    readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(module),
+  );
   const running = await stage.start(direct);
   const order = streams(running, {
     requests: 1,
@@ -19,7 +21,7 @@ test.runIf(canMeasure).each([
     settings: { textEvents: 2, held: 1, intervalMs: 1 },
   });
   const measured = stage.measure(running, order, 0, async () => {
-    process.kill(sides[index] ?? Number.NaN, 'SIGKILL');
+    process.kill(side ?? Number.NaN, 'SIGKILL');
     // The stream stays open: only the end of the process can end the load.
     return new Promise(() => {});
   });
