@@ -7,7 +7,8 @@ import { canMeasure } from './compare/process-usage.ts';
 import { runRounds } from './compare/rounds.ts';
 import { doubtsOf } from './compare/run.ts';
 import type { BenchRun } from './compare/run.ts';
-import { publish } from './report/publish.ts';
+import { describeSurroundings } from './compare/surroundings.ts';
+import { publish, refusalToPublish } from './report/publish.ts';
 import { writeReport } from './report/write-report.ts';
 import { ownCheckout } from './subjects/textgate.ts';
 
@@ -23,6 +24,8 @@ async function main(options: Options): Promise<void> {
   if (options.streams !== null) return holdStreams(options.streams, options, print);
   const runs = options.from.map((path) => JSON.parse(readFileSync(path, 'utf8')) as BenchRun);
   if (runs.length === 0) {
+    const refusal = options.publishes ? refusalToPublish([describeSurroundings().commit]) : null;
+    if (refusal !== null) throw new Error(refusal);
     const run = await runRounds(options, print);
     const file = options.out ?? join(ownCheckout, 'bench-results', `${run.surroundings.date}.json`);
     mkdirSync(dirname(file), { recursive: true });
@@ -37,7 +40,7 @@ async function main(options: Options): Promise<void> {
 }
 
 // Without this, the subjects would outlive a bench that is ended by a signal.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
 
 try {
   const options = readOptions(process.argv.slice(2));

@@ -26,6 +26,7 @@ describe('the load generator', () => {
           events: 5 + 4,
           hasText: true,
           times: null,
+          fault: null,
           isComplete: true,
           isAtEnd: true,
           closes: false,
@@ -48,6 +49,29 @@ describe('the load generator', () => {
   test('does not take a stream for complete that lacks its end mark', () => {
     const cut = Buffer.from('5\r\ndata:\r\n0\r\n\r\n');
     expect(readIn([opening, ...writes, cut]).facts).toMatchObject({ isAtEnd: true, isComplete: false });
+  });
+
+  test.each([
+    ['text', 'data: {"choices":[{"delta":{"content":"more"}}]}\n\n'],
+    ['a comment', ': late\n\n'],
+  ])('does not take a stream for complete that has %s after its end mark', (_name, late) => {
+    const chunk = `${late.length.toString(16)}\r\n${late}\r\n0\r\n\r\n`;
+    const body = Buffer.concat([ending.subarray(0, -5), Buffer.from(chunk)]);
+    expect(readIn([opening, ...writes, body]).facts).toMatchObject({ fault: null, isComplete: false });
+  });
+
+  test.each([
+    ['a chunk without its line end', '2\r\nab0\r\n\r\n', 'no line end after a chunk'],
+    ['a chunk with a line feed only', '2\r\nab\n0\r\n\r\n', 'no line end after a chunk'],
+    ['no size', '\r\n0\r\n\r\n', 'no size of a chunk'],
+    ['bytes after the end', '0\r\n\r\nx', 'bytes after the end'],
+  ])('finds %s', (_name, body, fault) => {
+    expect(readIn([opening, Buffer.from(body)]).facts).toMatchObject({ isAtEnd: true, fault });
+  });
+
+  test('ends an answer without a body', () => {
+    const empty = Buffer.from('HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n');
+    expect(readIn([empty]).facts).toMatchObject({ isAtEnd: true, isComplete: false });
   });
 
   test('reads whole answers and failures', () => {

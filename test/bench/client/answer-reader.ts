@@ -10,6 +10,8 @@ export interface AnswerFacts {
   hasText: boolean;
   /** What the first text says of the upstream's times; null where it says nothing of them. */
   times: UpstreamTimes | null;
+  /** What breaks the framing, or comes after its end; null while it is whole. */
+  fault: string | null;
   /** Whether the answer is complete, by its framing and by its own last words. */
   isComplete: boolean;
   /** Whether the framing is at its end; nothing more comes for this answer. */
@@ -21,14 +23,20 @@ export interface AnswerFacts {
 /** A text that is not empty, in a delta of either protocol or in a whole message. */
 const textPattern = /"(?:content|delta|text)": ?"[^"]/;
 
-/** What only a complete answer ends with: of a stream its end mark, of a whole one its finish reason or status. */
-const endPattern =
-  /data: \[DONE\]|"type":"response\.completed"|"finish_reason": ?"stop"|"status": ?"completed"/;
+/** The last event of a complete stream: nothing may come after it. */
+const lastEventPattern = /^data: \[DONE\]$|"type":"response\.completed"/;
+
+/** What only a complete whole answer has: its finish reason or its status. */
+const wholeEndPattern = /"finish_reason": ?"stop"|"status": ?"completed"/;
+
+/** The size of a chunk, in the line before it. */
+const sizePattern = /^[\da-f]+\r$/i;
 
 /** How many bytes of an answer's end are kept to find its last words in. */
 const maxTailBytes = 4_096;
 
 const eventStart = Buffer.from('\ndata:');
+const lineEnd = Buffer.from('\r\n');
 const lineFeed = 0x0a;
 
 /** Where the bytes are within the chunked framing. */
@@ -44,6 +52,8 @@ export class AnswerReader {
   #head = '';
   #left = 0;
   #sizeLine = '';
+  /** How many bytes of `lineEnd` have come after a chunk. */
+  #lineEndBytes = 0;
   /** How many bytes of `eventStart` the payload so far ends with; a payload begins like a line. */
   #matched = 1;
   /** The payload before the first text, and its end. */
@@ -55,6 +65,7 @@ export class AnswerReader {
     this.#place = 'head';
     this.#head = '';
     this.#sizeLine = '';
+    this.#lineEndBytes = 0;
     this.#matched = 1;
     this.#tail = '';
   }
@@ -63,6 +74,7 @@ export class AnswerReader {
     let at = 0;
     if (this.#place === 'head') at = this.#readHead(bytes);
     while (at < bytes.length && !this.facts.isAtEnd) at = this.#readBody(bytes, at);
+    if (at < bytes.length) this.facts.fault = 'bytes after the end';
   }
 
   /** The connection was closed, which is the end of some answers. */
@@ -82,6 +94,7 @@ export class AnswerReader {
     this.#left = Number(length ?? 0);
     if (head.includes('\r\ntransfer-encoding: chunked\r\n')) this.#place = 'size';
     else this.#place = length === undefined ? 'until close' : 'length';
+    if (this.#place === 'length' && this.#left === 0) this.#finish();
     return end + 4 - before;
   }
 
@@ -94,13 +107,8 @@ export class AnswerReader {
       case 'until close':
         return this.#readPayload(bytes, at);
       case 'data end':
-      case 'trailer': {
-        const end = bytes.indexOf(lineFeed, at);
-        if (end < 0) return bytes.length;
-        if (this.#place === 'trailer') this.#finish();
-        else this.#place = 'size';
-        return end + 1;
-      }
+      case 'trailer':
+        return this.#readLineEnd(bytes, at);
       case 'head':
         return bytes.length;
     }
@@ -110,10 +118,21 @@ export class AnswerReader {
     const end = bytes.indexOf(lineFeed, at);
     this.#sizeLine += bytes.toString('latin1', at, end < 0 ? bytes.length : end);
     if (end < 0) return bytes.length;
+    if (!sizePattern.test(this.#sizeLine)) return this.#break('no size of a chunk', bytes);
     this.#left = Number.parseInt(this.#sizeLine, 16);
     this.#sizeLine = '';
     this.#place = this.#left === 0 ? 'trailer' : 'data';
     return end + 1;
+  }
+
+  /** Reads the end of the line after a chunk, or after all of them: exactly that, as no subject sends trailers. */
+  #readLineEnd(bytes: Buffer, at: number): number {
+    if (bytes[at] !== lineEnd[this.#lineEndBytes]) return this.#break('no line end after a chunk', bytes);
+    this.#lineEndBytes = (this.#lineEndBytes + 1) % lineEnd.length;
+    if (this.#lineEndBytes > 0) return at + 1;
+    if (this.#place === 'trailer') this.#finish();
+    else this.#place = 'size';
+    return at + 1;
   }
 
   #readPayload(bytes: Buffer, at: number): number {
@@ -138,7 +157,20 @@ export class AnswerReader {
 
   #finish(): void {
     this.facts.isAtEnd = true;
-    this.facts.isComplete = endPattern.test(this.#tail);
+    const isStream = this.facts.events > 0;
+    const lastEvent =
+      this.#tail
+        .trimEnd()
+        .split(/\r?\n\r?\n/)
+        .at(-1) ?? '';
+    this.facts.isComplete = isStream ? lastEventPattern.test(lastEvent) : wholeEndPattern.test(this.#tail);
+  }
+
+  /** Ends an answer whose framing is broken: where the next one begins can't be said. Takes all of the bytes. */
+  #break(fault: string, bytes: Buffer): number {
+    this.facts.fault = fault;
+    this.facts.isAtEnd = true;
+    return bytes.length;
   }
 
   /** Counts the lines that begin with `data:` in a part of the payload. */
@@ -173,6 +205,7 @@ function emptyFacts(): AnswerFacts {
     events: 0,
     hasText: false,
     times: null,
+    fault: null,
     isComplete: false,
     isAtEnd: false,
     closes: false,

@@ -12,9 +12,6 @@ const readBuffer = Buffer.allocUnsafe(readBytes);
 /** The most bytes of a read of a slow reader. */
 const slowReadBytes = 4_096;
 
-/** How often a connection that was closed between two answers is opened again for one request. */
-const maxReopens = 3;
-
 /** The load that a connection belongs to, and reports to. */
 export interface ConnectionOwner {
   readonly order: LoadOrder;
@@ -24,6 +21,10 @@ export interface ConnectionOwner {
   sawText(facts: AnswerFacts, sentMs: number, nowMs: number): void;
   /** An answer has ended: well, or with what was wrong with it. */
   ended(fault: string | null, facts: AnswerFacts, elapsedMs: number): void;
+  /** A request was sent again, as the connection that was kept after an answer was closed before a byte of the next. */
+  sentAgain(): void;
+  /** Bytes came on a connection whose answer had already ended. */
+  sawStrayBytes(): void;
   /** The connection is free for the next request. */
   next(connection: Connection): void;
 }
@@ -36,7 +37,10 @@ export class Connection {
   #sentMs = 0;
   #isOpen = false;
   #hadText = false;
-  #reopens = 0;
+  /** Whether a byte of the present answer has come. */
+  #hasBytes = false;
+  /** Whether the socket has completed an answer and was kept: its server may close it while it has no request. */
+  #wasKept = false;
 
   constructor(load: ConnectionOwner) {
     this.#load = load;
@@ -46,7 +50,7 @@ export class Connection {
     this.#reader.reset();
     this.#isOpen = true;
     this.#hadText = false;
-    this.#reopens = 0;
+    this.#hasBytes = false;
     this.#sentMs = machineMs();
     this.#write();
   }
@@ -61,6 +65,7 @@ export class Connection {
     this.#isOpen = false;
     this.#socket?.destroy();
     this.#socket = null;
+    this.#wasKept = false;
   }
 
   #write(): void {
@@ -85,8 +90,9 @@ export class Connection {
   }
 
   #read(bytes: Buffer): void {
-    if (!this.#isOpen) return;
+    if (!this.#isOpen) return this.#load.sawStrayBytes();
     const { facts } = this.#reader;
+    this.#hasBytes = true;
     this.#load.sawBytes(bytes.length);
     this.#reader.push(bytes);
     if (facts.hasText && !this.#hadText) {
@@ -97,9 +103,10 @@ export class Connection {
   }
 
   #faultOf(): string | null {
-    const { status, events, isComplete } = this.#reader.facts;
+    const { status, events, isComplete, fault } = this.#reader.facts;
     const wanted = this.#load.order.events;
     if (status !== 200) return `status ${status}`;
+    if (fault !== null) return fault;
     if (!isComplete) return 'not complete';
     return wanted === null || events === wanted ? null : `${events} events`;
   }
@@ -107,12 +114,18 @@ export class Connection {
   #closed(socket: Socket): void {
     if (this.#socket !== socket) return;
     this.#socket = null;
+    const wasKept = this.#wasKept;
+    this.#wasKept = false;
     if (!this.#isOpen) return;
     const { facts } = this.#reader;
     this.#reader.closed();
     if (facts.isAtEnd) return this.#end(this.#faultOf());
     // A server may close an idle connection while the next request is on its way: HTTP lets it be sent again.
-    if (facts.status === 0 && this.#reopens++ < maxReopens) return this.#write();
+    // On a fresh connection the same is a dropped request, which must not be hidden.
+    if (wasKept && !this.#hasBytes) {
+      this.#load.sentAgain();
+      return this.#write();
+    }
     this.#end('connection broken');
   }
 
@@ -120,6 +133,7 @@ export class Connection {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     if (fault !== null || this.#reader.facts.closes) this.close();
+    else this.#wasKept = this.#socket !== null;
     this.#load.ended(fault, this.#reader.facts, machineMs() - this.#sentMs);
     this.#load.next(this);
   }

@@ -21,10 +21,13 @@ export class Load implements ConnectionOwner {
   #ended = 0;
   #events = 0;
   #bytes = 0;
+  #sentAgain = 0;
   #openWithText = 0;
   #wasAllOpen = false;
   /** The starts that were due so far. */
   #due = 0;
+  /** Whether no further request may begin: what the cut ends must not make room for others, which would be in no count. */
+  #isCutOff = false;
   #isOver = false;
   /** Connections without a request. */
   readonly #idle: Connection[] = [];
@@ -66,6 +69,14 @@ export class Load implements ConnectionOwner {
     this.#bytes += bytes;
   }
 
+  sentAgain(): void {
+    this.#sentAgain++;
+  }
+
+  sawStrayBytes(): void {
+    this.#countFailures('bytes after the end', 1);
+  }
+
   ended(fault: string | null, facts: AnswerFacts, elapsedMs: number): void {
     this.#ended++;
     this.#events += facts.events;
@@ -73,12 +84,16 @@ export class Load implements ConnectionOwner {
     if (fault === null) {
       this.#answers++;
       this.#totalMs.push(elapsedMs);
-    } else this.#failures[fault] = (this.#failures[fault] ?? 0) + 1;
+    } else this.#countFailures(fault, 1);
     if (this.#ended === this.order.requests) this.#finish();
   }
 
+  #countFailures(fault: string, times: number): void {
+    this.#failures[fault] = (this.#failures[fault] ?? 0) + times;
+  }
+
   #mayBegin(): boolean {
-    if (this.#isOver) return false;
+    if (this.#isCutOff) return false;
     return this.#begun < this.order.requests && this.#begun - this.#ended < this.order.atOnce;
   }
 
@@ -98,6 +113,7 @@ export class Load implements ConnectionOwner {
   }
 
   #cutOff(): void {
+    this.#isCutOff = true;
     for (const connection of this.#connections) connection.cutOff();
     this.#finish();
   }
@@ -110,11 +126,12 @@ export class Load implements ConnectionOwner {
     this.#connections.clear();
     const unsent = this.order.requests - this.#begun;
     if (unsent > 0 && this.order.readPauseMs === null)
-      this.#failures['not sent before the deadline'] = unsent;
+      this.#countFailures('not sent before the deadline', unsent);
     this.#report({
       kind: 'result',
       answers: this.#answers,
       failures: this.#failures,
+      sentAgain: this.#sentAgain,
       events: this.#events,
       bytes: this.#bytes,
       elapsedMs: performance.now() - this.#startedMs,

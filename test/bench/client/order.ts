@@ -31,6 +31,8 @@ export interface LoadResult {
   readonly answers: number;
   /** What was wrong with the others, with their numbers. */
   readonly failures: Readonly<Record<string, number>>;
+  /** How many requests were sent again, as a kept connection was closed between two answers. */
+  readonly sentAgain: number;
   readonly events: number;
   readonly bytes: number;
   readonly elapsedMs: number;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { streams, wholeAnswers } from './orders.ts';
 import { processTree, readUsage } from './process-usage.ts';
-import { quickShare } from './scenario.ts';
+import { plainFigure, quickShare } from './scenario.ts';
 import type { Figure, Scenario } from './scenario.ts';
 import type { Stage } from './stage.ts';
 import type { RunningSubject } from '../subjects/subject.ts';
@@ -22,15 +22,7 @@ const readPauseMs = 20;
 const slowReadMs = 5_000;
 const quickSlowReadMs = 2_000;
 
-const figure = (name: string, title: string, unit: string, digits: number): Figure => ({
-  name,
-  title,
-  unit,
-  digits,
-  isAdded: false,
-});
-
-const perStream = figure('perStream', 'memory per open stream', 'KB', 1);
+const perStream = plainFigure('perStream', 'memory per open stream', 'KB', 1);
 
 /** Sends enough of both kinds that what every process allocates once is allocated. */
 export async function warmUp(stage: Stage, running: RunningSubject): Promise<void> {
@@ -73,7 +65,7 @@ function openScenario(name: string, title: string, figures: readonly Figure[], p
 const slowReader: Scenario = {
   name: 'slow-reader',
   title: 'A slow reader on an endless stream',
-  figures: [figure('growth', 'memory growth', 'MB', 1)],
+  figures: [plainFigure('growth', 'memory growth', 'MB', 1)],
   isFresh: true,
   fits: (subject) => subject.name !== 'direct',
   warmUp: async () => {},
@@ -92,7 +84,11 @@ export const freshScenarios: readonly Scenario[] = [
   openScenario(
     'open',
     'Start, and 2,000 open streams',
-    [figure('start', 'start to ready', 'ms', 0), figure('idle', 'memory when idle', 'MB', 0), perStream],
+    [
+      plainFigure('start', 'start to ready', 'ms', 0),
+      plainFigure('idle', 'memory when idle', 'MB', 0),
+      perStream,
+    ],
     0,
   ),
   openScenario('open-long', '2,000 open streams with prompts of 100 KB', [perStream], promptBytes),

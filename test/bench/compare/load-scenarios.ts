@@ -1,7 +1,7 @@
 import type { Measured } from './stage.ts';
 import { failedOverAnswers, responsesStreams, streams, wholeAnswers } from './orders.ts';
 import type { Order, Sending } from './orders.ts';
-import { quickShare } from './scenario.ts';
+import { plainFigure, quickShare } from './scenario.ts';
 import type { Amount, Figure, Scenario } from './scenario.ts';
 import type { RunningSubject, Subject } from '../subjects/subject.ts';
 
@@ -22,13 +22,7 @@ interface LoadPlan {
 
 const isProxy = ({ name }: Subject): boolean => name !== 'direct';
 
-const cpuPerRequest: Figure = {
-  name: 'cpuPerRequest',
-  title: 'CPU per request',
-  unit: '\u00b5s',
-  digits: 0,
-  isAdded: false,
-};
+const cpuPerRequest = plainFigure('cpuPerRequest', 'CPU per request', '\u00b5s', 0);
 const cpuPerEvent: Figure = { ...cpuPerRequest, name: 'cpuPerEvent', title: 'CPU per event', digits: 2 };
 
 /** A time in milliseconds, as the middle of all streams and as the one that a hundredth of them exceeds. */
@@ -63,16 +57,7 @@ const plans: readonly LoadPlan[] = [
   {
     name: 'whole',
     title: 'Whole answers, 32 at once',
-    figures: [
-      cpuPerRequest,
-      {
-        name: 'memoryAfter',
-        title: 'memory after the load',
-        unit: 'MB',
-        digits: 0,
-        isAdded: false,
-      },
-    ],
+    figures: [cpuPerRequest, plainFigure('memoryAfter', 'memory after the load', 'MB', 0)],
     fits: isProxy,
     sending: { requests: 3_000, atOnce: 32, settings: { bodyBytes: wholeBytes } },
     warmUpRequests: 6_000,
@@ -82,10 +67,7 @@ const plans: readonly LoadPlan[] = [
   {
     name: 'settled',
     title: 'Whole answers, 64 at once',
-    figures: [
-      { name: 'perSecond', title: 'requests', unit: 'per second', digits: 0, isAdded: false },
-      cpuPerRequest,
-    ],
+    figures: [plainFigure('perSecond', 'requests', 'per second', 0), cpuPerRequest],
     fits: isProxy,
     sending: { requests: 3_000, atOnce: 64, settings: { bodyBytes: wholeBytes } },
     warmUpRequests: 500,

@@ -32,6 +32,8 @@ export function rotated<Item>(items: readonly Item[], round: number): readonly I
 
 /** Runs all chosen scenarios on all chosen subjects, in interleaved rounds. */
 export async function runRounds(options: Options, print: (line: string) => void): Promise<BenchRun> {
+  // The commit is that of the start: the sources are built then.
+  const surroundings = describeSurroundings();
   const runner: Runner = { stage: await Stage.open(), options, print, cells: [], absent: {} };
   const subjects = chooseSubjects(options);
   const chosen = scenarios.filter(
@@ -45,7 +47,7 @@ export async function runRounds(options: Options, print: (line: string) => void)
   for (const scenario of chosen.filter(({ isFresh }) => isFresh)) await runFresh(runner, scenario, subjects);
   runner.stage.close();
   const { cells, absent } = runner;
-  return { surroundings: describeSurroundings(), isQuick: options.isQuick, absent, cells };
+  return { surroundings, isQuick: options.isQuick, absent, cells };
 }
 
 interface Runner {

@@ -1,4 +1,5 @@
 import type { Findings } from './scenario.ts';
+import type { Measured } from './stage.ts';
 
 /** One run of a scenario on a subject. */
 export interface Cell extends Findings {
@@ -34,17 +35,21 @@ export interface BenchRun {
 const maxOwnShare = 0.9;
 
 /** What makes a run's figures doubtful, in words; empty if nothing does. */
-export function doubtsOf({ scenario, subject, round, loads }: Cell): readonly string[] {
-  const where = `${scenario}, ${subject}, round ${round}`;
-  return loads.flatMap(({ result, clientShare, simulatorShare }) => [
-    ...Object.entries(result.failures).map(([fault, count]) => `${where}: ${count} x ${fault}`),
-    ...(clientShare > maxOwnShare
-      ? [`${where}: the load generator used ${percent(clientShare)} of a core`]
+export function doubtsOf({ scenario, subject, round, loads, faults = [] }: Cell): readonly string[] {
+  return [...faults, ...loads.flatMap(doubtsOfLoad)].map(
+    (doubt) => `${scenario}, ${subject}, round ${round}: ${doubt}`,
+  );
+}
+
+function doubtsOfLoad({ result, clientShare, simulatorShare }: Measured): readonly string[] {
+  return [
+    ...Object.entries(result.failures).map(([fault, count]) => `${count} x ${fault}`),
+    ...(result.sentAgain > 0
+      ? [`${result.sentAgain} x sent again, as a kept connection was closed between two answers`]
       : []),
-    ...(simulatorShare > maxOwnShare
-      ? [`${where}: the simulator used ${percent(simulatorShare)} of a core`]
-      : []),
-  ]);
+    ...(clientShare > maxOwnShare ? [`the load generator used ${percent(clientShare)} of a core`] : []),
+    ...(simulatorShare > maxOwnShare ? [`the simulator used ${percent(simulatorShare)} of a core`] : []),
+  ];
 }
 
 function percent(share: number): string {

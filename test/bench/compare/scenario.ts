@@ -13,12 +13,19 @@ export interface Figure {
   readonly isAdded: boolean;
 }
 
+/** A figure that is shown by itself. */
+export function plainFigure(name: string, title: string, unit: string, digits: number): Figure {
+  return { name, title, unit, digits, isAdded: false };
+}
+
 /** What one run of a scenario found. */
 export interface Findings {
   /** Its figures by their names. */
   readonly figures: Readonly<Record<string, number>>;
   /** Its loads as they were measured, for the raw data and for what was wrong. */
   readonly loads: readonly Measured[];
+  /** What was wrong besides the loads, in words. */
+  readonly faults?: readonly string[];
 }
 
 /** What of a normal run's requests a quick one sends. */

@@ -44,6 +44,8 @@ export class Stage {
   readonly #client: ChildProcess;
   readonly #simulator: ChildProcess;
   readonly #openFiles: number | null;
+  /** Rejects when one of the two ends: a load that it was part of would never report. */
+  readonly #broken: Promise<never>;
   #simulatorPort = 0;
 
   private constructor(openFiles: number | null) {
@@ -51,6 +53,12 @@ export class Stage {
     this.#openFiles = openFiles;
     this.#client = forkModule(module('client', 'child-client.ts'), openFiles);
     this.#simulator = forkModule(module('simulator', 'child-simulator.ts'), openFiles);
+    this.#broken = Promise.race([
+      failWhenEnded(this.#client, 'the load generator'),
+      failWhenEnded(this.#simulator, 'the simulator'),
+    ]);
+    // They also end when the stage is closed, while no load waits for this.
+    this.#broken.catch(() => {});
     process.on('exit', () => rmSync(this.folder, { recursive: true, force: true }));
   }
 
@@ -101,11 +109,10 @@ export class Stage {
       await sleep(steadyMs);
       const { cpuMs, rssBytes } = readUsage(pids);
       steady = { rssBytes, cpuShare: (cpuMs - opened.cpuMs) / steadyMs };
-      this.#simulator.send('release');
-    });
+      if (this.#simulator.connected) this.#simulator.send('release');
+    }).finally(() => clearInterval(poll));
     const elapsedMs = performance.now() - startedMs;
     await sleep(settleMs);
-    clearInterval(poll);
     const after = [pids, ...sides.map((side) => [side])].map(readUsage);
     const [cpuMs = 0, clientMs = 0, simulatorMs = 0] = after.map(
       (usage, index) => usage.cpuMs - (before[index]?.cpuMs ?? 0),
@@ -125,14 +132,13 @@ export class Stage {
   }
 
   close(): void {
-    this.#client.disconnect();
-    this.#simulator.disconnect();
+    for (const side of [this.#client, this.#simulator]) if (side.connected) side.disconnect();
     rmSync(this.folder, { recursive: true, force: true });
   }
 
   #load(order: LoadOrder, allOpen: () => Promise<void>): Promise<LoadResult> {
-    this.#client.send(order);
-    return new Promise((resolve, reject) => {
+    if (this.#client.connected) this.#client.send(order);
+    const result = new Promise<LoadResult>((resolve, reject) => {
       const listen = (message: LoadResult | AllOpen): void => {
         if (message.kind === 'all open') return void allOpen().catch(reject);
         this.#client.off('message', listen);
@@ -140,5 +146,12 @@ export class Stage {
       };
       this.#client.on('message', listen);
     });
+    return Promise.race([result, this.#broken]);
   }
+}
+
+/** Rejects when a process ends, or can't be reached. */
+async function failWhenEnded(child: ChildProcess, name: string): Promise<never> {
+  const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
+  throw new Error(`${name} has ended (${signal ?? `code ${code}`})`);
 }

@@ -10,8 +10,21 @@ import { writeMainFigures, writeReport } from './write-report.ts';
 const fullSection = 'figures';
 const shortSection = 'main figures';
 
-/** Writes tables and picture into the documentation. */
+/** Why figures of these commits are not published, with what to do instead; null if they may be. */
+export function refusalToPublish(commits: readonly string[]): string | null {
+  const unnamed = commits.find((commit) => commit.endsWith('-dirty') || commit === 'unknown');
+  if (unnamed !== undefined)
+    return `Figures of '${unnamed}' are not published, as no commit has that code: commit, and run the bench again.`;
+  const names = [...new Set(commits)];
+  return names.length <= 1
+    ? null
+    : `Figures of several commits (${names.join(', ')}) are not published together: publish runs of one of them.`;
+}
+
+/** Writes tables and picture into the documentation. Throws when they are not those of one commit. */
 export function publish(runs: readonly BenchRun[]): void {
+  const refusal = refusalToPublish(runs.map(({ surroundings }) => surroundings.commit));
+  if (refusal !== null) throw new Error(refusal);
   const rows = figureRows(runs);
   replace(join(ownCheckout, 'docs', 'performance.md'), fullSection, writeReport(runs));
   replace(join(ownCheckout, 'README.md'), shortSection, writeMainFigures(rows));

@@ -4,7 +4,7 @@ import type { BenchRun, Cell } from '../compare/run.ts';
 import { drawPicture } from './draw-picture.ts';
 import { figureRows } from './figures.ts';
 import { judgeGoals } from './goals.ts';
-import { withFigures } from './publish.ts';
+import { refusalToPublish, withFigures } from './publish.ts';
 import { writeFigures, writeGoals, writeMainFigures, writeReport } from './write-report.ts';
 
 const surroundings = {
@@ -43,7 +43,7 @@ describe('the report of the bench', () => {
   test('shows medians, ranges and the ratios of the medians', () => {
     expect(writeFigures(figureRows([costs]))).toBe(
       [
-        '|  | textgate | naive | ÷ naive |',
+        '| 3 rounds | textgate | naive | ÷ naive |',
         '|---|---|---|---|',
         '| Whole answers, 32 at once: CPU per request, µs | 200 (100…300) | 400 (400…500) | 0.50 |',
       ].join('\n'),
@@ -55,7 +55,7 @@ describe('the report of the bench', () => {
     const before = cell('whole', 'textgate-before', 0, { cpuPerRequest: 900 });
     expect(writeMainFigures(figureRows([runOf(...costs.cells, settled, before)]))).toBe(
       [
-        '|  | textgate | nginx | naive | portkey |',
+        '| 3 rounds | textgate | nginx | naive | portkey |',
         '|---|---|---|---|---|',
         '| Whole answers, 32 at once: CPU per request, µs | 200 (100…300) | – | 400 (400…500) | – |',
       ].join('\n'),
@@ -107,6 +107,21 @@ describe('the report of the bench', () => {
     expect(writeReport([costs])).toContain('commit abc: 3 rounds;');
     const uneven = runOf(...costs.cells, cell('slow-reader', 'naive', 0, { growth: 1 }));
     expect(writeReport([uneven])).toContain('commit abc: 1 to 3 rounds;');
+  });
+
+  test('says in each row how many rounds it has, where rows differ', () => {
+    const uneven = runOf(...costs.cells, cell('slow-reader', 'naive', 0, { growth: 1 }));
+    const [head, , ...lines] = writeFigures(figureRows([uneven])).split('\n');
+    expect(head).toMatch(/^\|  \| textgate/);
+    expect(lines[0]).toContain('CPU per request, µs (3 rounds) |');
+    expect(lines[1]).toContain('memory growth, MB (1 round) |');
+  });
+
+  test('is published for one commit only, and not for code that is in none', () => {
+    expect(refusalToPublish(['abc', 'abc'])).toBeNull();
+    expect(refusalToPublish(['abc', 'abc-dirty'])).toMatch(/'abc-dirty'.*: commit, and run the bench again/);
+    expect(refusalToPublish(['unknown'])).toContain('commit, and run');
+    expect(refusalToPublish(['abc', 'def'])).toMatch(/\(abc, def\).*publish runs of one of them/);
   });
 
   test('draws a bar per subject', () => {

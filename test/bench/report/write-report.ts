@@ -21,13 +21,14 @@ export function writeReport(runs: readonly BenchRun[]): string {
 export function writeFigures(rows: readonly FigureRow[]): string {
   const present = columns.filter((name) => rows.some(({ bySubject }) => bySubject.has(name)));
   const others = present.includes('textgate') ? present.filter((name) => name !== 'textgate') : [];
+  const rounds = titleRounds(rows, present);
   const line = (row: FigureRow): string => {
-    const { scenario, figure, bySubject } = row;
+    const { figure, bySubject } = row;
     const cells = present.map((name) => writeSummary(bySubject.get(name), figure.digits));
     const ratios = others.map((name) => writeRatio(row, name));
-    return `| ${[`${scenario}: ${figure.title}, ${figure.unit}`, ...cells, ...ratios].join(' | ')} |`;
+    return `| ${[rounds.title(row), ...cells, ...ratios].join(' | ')} |`;
   };
-  return table(['', ...present, ...others.map((name) => `÷ ${name}`)], rows.map(line));
+  return table([rounds.head, ...present, ...others.map((name) => `÷ ${name}`)], rows.map(line));
 }
 
 /** The figures of the README, by their ids. */
@@ -45,11 +46,26 @@ const mainFigures = [
 export function writeMainFigures(rows: readonly FigureRow[]): string {
   const present = columns.filter((name) => name !== 'textgate-before');
   const chosen = mainFigures.flatMap((id) => rows.filter((row) => row.id === id));
-  const line = ({ scenario, figure, bySubject }: FigureRow): string => {
-    const cells = present.map((name) => writeSummary(bySubject.get(name), figure.digits));
-    return `| ${[`${scenario}: ${figure.title}, ${figure.unit}`, ...cells].join(' | ')} |`;
+  const rounds = titleRounds(chosen, present);
+  const line = (row: FigureRow): string => {
+    const cells = present.map((name) => writeSummary(row.bySubject.get(name), row.figure.digits));
+    return `| ${[rounds.title(row), ...cells].join(' | ')} |`;
   };
-  return table(['', ...present], chosen.map(line));
+  return table([rounds.head, ...present], chosen.map(line));
+}
+
+/** Writes how many rounds the figures are from: in the head of the table if all are from as many, else in each row. */
+function titleRounds(rows: readonly FigureRow[], subjects: readonly string[]) {
+  const roundsOf = ({ bySubject }: FigureRow): string =>
+    writeRange(subjects.flatMap((name) => bySubject.get(name)?.rounds ?? []));
+  const isOne = new Set(rows.map(roundsOf)).size === 1;
+  return {
+    head: isOne && rows[0] !== undefined ? roundsOf(rows[0]) : '',
+    title(row: FigureRow): string {
+      const title = `${row.scenario}: ${row.figure.title}, ${row.figure.unit}`;
+      return isOne ? title : `${title} (${roundsOf(row)})`;
+    },
+  };
 }
 
 /** How many times the other subject's median textgate's is. Added times have no ratio: nginx adds nothing to itself. */
@@ -98,6 +114,10 @@ function writeRounds(cells: readonly Cell[]): string {
   const counts = Object.values(Object.groupBy(cells, ({ scenario }) => scenario)).map(
     (found = []) => Math.max(...found.map(({ round }) => round)) + 1,
   );
+  return writeRange(counts);
+}
+
+function writeRange(counts: readonly number[]): string {
   if (counts.length === 0) return 'no rounds';
   const [least, most] = [Math.min(...counts), Math.max(...counts)];
   return least === most ? `${most} ${most === 1 ? 'round' : 'rounds'}` : `${least} to ${most} rounds`;

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { freePort, startProcess, stopProcess, untilReady } from './processes.ts';
+import { freePort } from './processes.ts';
+import { startServer } from './start-server.ts';
 import type { Subject } from './subject.ts';
 
 /** The rewriter of `child-naive.ts`: what the work costs without care and without accounting. */
@@ -8,22 +9,11 @@ export const naive: Subject = {
   isTextgate: false,
   async start({ simulatorPort, folder, openFiles }) {
     const port = await freePort();
-    const startedMs = performance.now();
-    const module = join(import.meta.dirname, 'child-naive.ts');
-    const child = startProcess(process.execPath, [module, String(simulatorPort), String(port)], {
-      cwd: folder,
-      openFiles,
-    });
-    await untilReady(child, port, '/');
-    const startMs = performance.now() - startedMs;
-    return {
+    return startServer({
+      program: process.execPath,
+      args: [join(import.meta.dirname, 'child-naive.ts'), String(simulatorPort), String(port)],
+      options: { cwd: folder, openFiles },
       port,
-      headers: {},
-      failoverHeaders: null,
-      pid: child.pid ?? 0,
-      commandLine: null,
-      startMs,
-      close: () => stopProcess(child),
-    };
+    });
   },
 };

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePort, startProcess, stopProcess, untilReady } from './processes.ts';
+import { freePort } from './processes.ts';
+import { startServer } from './start-server.ts';
 import type { Subject } from './subject.ts';
 
 /** Where Debian's package has the program. */
@@ -15,22 +16,12 @@ export const nginx: Subject = {
     const port = await freePort();
     mkdirSync(join(folder, 'temp'), { recursive: true });
     writeFileSync(join(folder, 'nginx.conf'), configOf(port, simulatorPort, openFiles ?? 20_000));
-    const startedMs = performance.now();
-    const child = startProcess(program, ['-p', folder, '-c', 'nginx.conf', '-e', 'error.log'], {
-      cwd: folder,
-      openFiles,
-    });
-    await untilReady(child, port, '/');
-    const startMs = performance.now() - startedMs;
-    return {
+    return startServer({
+      program,
+      args: ['-p', folder, '-c', 'nginx.conf', '-e', 'error.log'],
+      options: { cwd: folder, openFiles },
       port,
-      headers: {},
-      failoverHeaders: null,
-      pid: child.pid ?? 0,
-      commandLine: null,
-      startMs,
-      close: () => stopProcess(child),
-    };
+    });
   },
 };
 

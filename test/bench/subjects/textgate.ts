@@ -1,7 +1,8 @@
 import { openSync, closeSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildCheckout } from './build-checkout.ts';
-import { freePort, startProcess, stopProcess, untilReady } from './processes.ts';
+import { freePort } from './processes.ts';
+import { startServer } from './start-server.ts';
 import type { RunningSubject, Subject, SubjectSetting } from './subject.ts';
 
 const adminToken = 'an-admin-token-for-benches';
@@ -24,25 +25,20 @@ async function start(checkout: string, setting: SubjectSetting): Promise<Running
   writeFileSync(config, JSON.stringify(configOf(port, adminPort, setting)));
   const commandLine = [await buildCheckout(checkout)];
   const log = openSync(join(folder, 'log'), 'a');
-  const startedMs = performance.now();
-  const child = startProcess(process.execPath, [...commandLine, 'serve', '--config', config], {
-    cwd: folder,
-    stdio: ['ignore', log, log],
-    openFiles,
-  });
-  closeSync(log);
-  await untilReady(child, adminPort, '/readyz');
-  const startMs = performance.now() - startedMs;
-  const headers = { authorization: `Bearer ${await createKey(adminPort)}` };
-  return {
+  const running = await startServer({
+    program: process.execPath,
+    args: [...commandLine, 'serve', '--config', config],
+    options: { cwd: folder, stdio: ['ignore', log, log], openFiles },
     port,
-    headers,
-    failoverHeaders: headers,
-    pid: child.pid ?? 0,
-    commandLine,
-    startMs,
-    close: () => stopProcess(child),
-  };
+    readiness: { port: adminPort, path: '/readyz' },
+  }).finally(() => closeSync(log));
+  try {
+    const headers = { authorization: `Bearer ${await createKey(adminPort)}` };
+    return { ...running, headers, failoverHeaders: headers, commandLine };
+  } catch (error) {
+    await running.close();
+    throw error;
+  }
 }
 
 function configOf(port: number, adminPort: number, { simulatorPort, folder, openFiles }: SubjectSetting) {

@@ -1,0 +1,79 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { wholeOf } from '../simulator/frames.ts';
+import { readSettings } from '../simulator/settings.ts';
+import { Load } from './load.ts';
+import type { LoadOrder, LoadResult } from './order.ts';
+
+const answer = wholeOf(readSettings(''));
+
+/** Serves each request, one read each, with a function that gets the socket and its number on that connection. */
+async function serve(answerTo: (socket: Socket, request: number) => void): Promise<number> {
+  const server = createServer((socket) => {
+    let requests = 0;
+    socket.on('error', () => socket.destroy());
+    socket.on('data', () => answerTo(socket, requests++));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+function run(port: number, order: Partial<LoadOrder>): Promise<LoadResult> {
+  const defaults: LoadOrder = {
+    port,
+    path: '/',
+    headers: {},
+    body: '{}',
+    requests: 1,
+    atOnce: 1,
+    startsPerSecond: null,
+    events: null,
+    readPauseMs: null,
+    deadlineMs: 30_000,
+  };
+  return new Promise((resolve) => {
+    void new Load({ ...defaults, ...order }, (report) => {
+      if (report.kind === 'result') resolve(report);
+    });
+  });
+}
+
+describe('a load', () => {
+  test('counts a request as failed whose fresh connection is closed without an answer', async () => {
+    let connections = 0;
+    const port = await serve((socket) => {
+      connections++;
+      socket.destroy();
+    });
+    expect(await run(port, {})).toMatchObject({
+      answers: 0,
+      failures: { 'connection broken': 1 },
+      sentAgain: 0,
+    });
+    expect(connections).toBe(1);
+  });
+
+  test('sends a request again, and counts it, when a kept connection is closed before its answer', async () => {
+    const port = await serve((socket, request) => {
+      if (request === 0) socket.write(answer);
+      else socket.destroy();
+    });
+    expect(await run(port, { requests: 3 })).toMatchObject({ answers: 3, failures: {}, sentAgain: 2 });
+  });
+
+  test('begins no further requests when it is cut off', async () => {
+    let requests = 0;
+    const port = await serve(() => requests++);
+    const result = await run(port, { requests: 5, atOnce: 2, deadlineMs: 100 });
+    expect(result.failures).toEqual({ 'open at the deadline': 2, 'not sent before the deadline': 3 });
+    expect(requests).toBeLessThanOrEqual(2);
+  });
+
+  test('counts bytes after the end of an answer as a failure', async () => {
+    const port = await serve((socket) => socket.write(Buffer.concat([answer, Buffer.from('x')])));
+    expect(await run(port, {})).toMatchObject({ answers: 0, failures: { 'bytes after the end': 1 } });
+  });
+});
