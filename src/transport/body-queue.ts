@@ -40,6 +40,7 @@ export class BodyQueue {
   #lastActivityMs: number | null = null;
   #cancelTimer: () => void;
   #take: TakePiece | null = null;
+  #isTurnPlanned = false;
   #released = false;
   #onEnd: (() => void) | null = null;
 
@@ -69,10 +70,10 @@ export class BodyQueue {
   /** Takes a chunk from the source, and pauses it at the high-water mark. */
   push(chunk: Uint8Array): void {
     if (this.#end !== 'open' || this.#released || chunk.length === 0) return;
-    this.#lastActivityMs = this.#clock.monotonicMs();
-    if (this.#take !== null) return this.#hand(this.#take, chunk);
+    if (!this.#isTurnPlanned) this.#lastActivityMs = this.#clock.monotonicMs();
     this.#chunks.push(chunk);
     this.#bytes += chunk.length;
+    if (this.#take !== null) return this.#planTurn();
     if (this.#bytes < highWaterBytes || this.#paused) return;
     this.#paused = true;
     this.#source?.pause();
@@ -84,7 +85,7 @@ export class BodyQueue {
     this.#end = fault;
     this.#cancelTimer();
     this.#onEnd?.();
-    if (this.#take !== null) this.#hand(this.#take, fault);
+    this.#handOver();
   }
 
   /** Ends the body from our side, and the call with it. */
@@ -94,7 +95,11 @@ export class BodyQueue {
     this.#source?.abort(stopped());
   }
 
-  /** Hands over everything that has arrived, then each piece as it arrives, until `take` returns false. */
+  /**
+   * Hands over everything that has arrived, then what each read of the connection brings as one piece, until `take`
+   * returns false. Most upstreams send an event as a chunk, of which one read brings many under load: a piece for each
+   * would be a write for each.
+   */
   consume(take: TakePiece): void {
     for (let piece = this.#next(); piece !== undefined; piece = this.#next())
       if (!take(piece) || !(piece instanceof Uint8Array)) return;
@@ -131,11 +136,21 @@ export class BodyQueue {
     return end === 'open' ? undefined : end;
   }
 
-  #hand(take: TakePiece, piece: BodyPiece): void {
+  #planTurn(): void {
+    if (this.#isTurnPlanned) return;
+    this.#isTurnPlanned = true;
+    queueMicrotask(this.#handOver);
+  }
+
+  /** Hands what has arrived to the reader, if one waits. It runs at the end of the read that brought it, or at the end. */
+  readonly #handOver = (): void => {
+    this.#isTurnPlanned = false;
+    const take = this.#take;
+    if (take === null) return;
     // While a piece is taken, the call may be stopped: its end must be handed over after that.
     this.#take = null;
-    if (take(piece) && piece instanceof Uint8Array) this.consume(take);
-  }
+    this.consume(take);
+  };
 
   #takeAll(): Uint8Array {
     const [first] = this.#chunks;

@@ -44,7 +44,7 @@ function startReading(read: () => Promise<unknown>) {
 }
 
 describe('consume', () => {
-  test('hands over what has arrived at once, then each chunk at its arrival, until a piece is not wanted', async () => {
+  test('hands over what has arrived at once, then what each read brings, until a piece is not wanted', async () => {
     const { push, queue, read } = setUp();
     push('a');
     push('b');
@@ -53,15 +53,47 @@ describe('consume', () => {
       taken.push(Buffer.from(piece as Uint8Array).toString());
       return taken.length < 3;
     });
+    expect(taken).toEqual(['ab']);
     push('c');
-    expect(taken).toEqual(['ab', 'c']);
+    await setImmediate();
     push('d');
     push('e');
-    expect(taken).toEqual(['ab', 'c', 'd']);
-    expect(await read()).toBe('e');
+    expect(taken).toEqual(['ab', 'c']);
+    await setImmediate();
+    expect(taken).toEqual(['ab', 'c', 'de']);
+    push('f');
+    push('g');
+    await setImmediate();
+    expect(taken).toHaveLength(3);
+    expect(await read()).toBe('fg');
   });
 
-  test('hands over the end of a call that was stopped while a piece was taken, once', () => {
+  test('hands over the end of a body at once, after the bytes that came with it', async () => {
+    const { push, queue } = setUp();
+    const taken: unknown[] = [];
+    queue.consume((piece) => {
+      taken.push(piece instanceof Uint8Array ? Buffer.from(piece).toString() : piece);
+      return true;
+    });
+    push('a');
+    push('b');
+    queue.finish(null);
+    expect(taken).toEqual(['ab', null]);
+    await setImmediate();
+    expect(taken).toHaveLength(2);
+  });
+
+  test('hands over nothing of a body that was released in the turn of its bytes', async () => {
+    const { push, queue } = setUp();
+    const taken: unknown[] = [];
+    queue.consume((piece) => taken.push(piece) > 0);
+    push('a');
+    queue.release();
+    await setImmediate();
+    expect(taken).toEqual([]);
+  });
+
+  test('hands over the end of a call that was stopped while a piece was taken, once', async () => {
     const { push, queue } = setUp();
     const taken: unknown[] = [];
     queue.consume((piece) => {
@@ -71,6 +103,8 @@ describe('consume', () => {
     });
     push('a');
     push('b');
+    await setImmediate();
+    push('c');
     expect(taken).toEqual(['bytes', 'interrupted']);
   });
 });
