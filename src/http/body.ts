@@ -136,9 +136,12 @@ function readAll(request: IncomingMessage, maxBytes: number): Promise<Uint8Array
       resolve(tooLarge(maxBytes));
     };
     request.on('data', take);
-    request.on('end', () =>
-      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)),
-    );
+    request.on('end', () => {
+      const [first] = chunks;
+      resolve(chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks));
+      // The listeners live as long as the answer: the prompt must not.
+      chunks.length = 0;
+    });
     request.on('close', () => resolve(incomplete()));
     request.on('error', () => {});
   });

@@ -8,12 +8,15 @@ import type { Route } from '../domain/routing.ts';
 /** One call of an upstream: names, for the operator, the causes of what goes wrong with it. */
 export class CallCauses {
   readonly #route: Route;
-  readonly #call: Pick<UpstreamCall, 'method' | 'path'>;
+  readonly #method: UpstreamCall['method'];
+  readonly #path: string;
   readonly #telemetry: Telemetry;
 
-  constructor(route: Route, call: Pick<UpstreamCall, 'method' | 'path'>, telemetry: Telemetry) {
+  constructor(route: Route, { method, path }: Pick<UpstreamCall, 'method' | 'path'>, telemetry: Telemetry) {
     this.#route = route;
-    this.#call = call;
+    // The call itself has the prompt, which must not be kept for as long as the answer takes.
+    this.#method = method;
+    this.#path = path;
     this.#telemetry = telemetry;
   }
 
@@ -37,7 +40,6 @@ export class CallCauses {
   }
 
   #diagnosed(): Parameters<typeof diagnose>[0] {
-    const { method, path } = this.#call;
-    return { method, path, target: this.#route.target };
+    return { method: this.#method, path: this.#path, target: this.#route.target };
   }
 }

@@ -32,6 +32,15 @@ export class CallHeaders {
     const kind = (stream ? 2 : 0) + (body === null ? 0 : 1);
     return (this.#lists[kind] ??= Object.entries(headersOf(added, stream, body !== null)).flat());
   }
+
+  /** The headers of a call whose body undici can't measure: its length in bytes is given. */
+  ofLong(call: Pick<UpstreamCall, 'stream' | 'body' | 'trace'>, bytes: number): string[] | Headers {
+    const headers = this.of(call);
+    const length = String(bytes);
+    return Array.isArray(headers)
+      ? [...headers, 'content-length', length]
+      : { ...headers, 'content-length': length };
+  }
 }
 
 function headersOf(added: Headers, stream: boolean, hasBody: boolean): Headers {

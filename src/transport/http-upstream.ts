@@ -1,3 +1,4 @@
+import type { Dispatcher } from 'undici';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamCall } from '../domain/ports/upstreams.ts';
 import type { Deadlines } from './body-queue.ts';
@@ -5,6 +6,7 @@ import { CallHeaders } from './call-headers.ts';
 import { openConnections } from './connections.ts';
 import type { ConnectionOptions } from './connections.ts';
 import { HttpCall } from './http-call.ts';
+import { LongBody, isLongBody } from './long-body.ts';
 import type { Upstream } from './upstreams.ts';
 
 /** The settings of one upstream. */
@@ -39,8 +41,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
           {
             method: call.method,
             path: withQuery(basePath + call.path, query),
-            body: call.body,
-            headers: headers.of(call),
+            ...bodyAndHeaders(call, headers),
           },
           exchange,
         );
@@ -49,6 +50,21 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
       });
     },
     close: () => pool.destroy(),
+  };
+}
+
+/** A long prompt is let go once it is sent. A whole answer's is not: its `onSent` must come before the answer can. */
+function bodyAndHeaders(
+  call: UpstreamCall,
+  headers: CallHeaders,
+): Pick<Dispatcher.DispatchOptions, 'body' | 'headers'> {
+  const { body, stream } = call;
+  if (!stream || !isLongBody(body)) return { body, headers: headers.of(call) };
+  // undici takes any iterable, but its types do not say so.
+  const released: unknown = new LongBody(body);
+  return {
+    body: released as NonNullable<Dispatcher.DispatchOptions['body']>,
+    headers: headers.ofLong(call, Buffer.byteLength(body)),
   };
 }
 

@@ -210,6 +210,48 @@ describe('a call', () => {
     ]);
   });
 
+  test.each([
+    ['short', 'é'],
+    ['long', 'é'.repeat(20_000)],
+  ])('with a %s body sends it whole, with its length and its trace', async (_length, body) => {
+    const seen: unknown[] = [];
+    const server = await listen((request, response) => {
+      let text = '';
+      request.setEncoding('utf8').on('data', (piece: string) => (text += piece));
+      request.on('end', () => {
+        const { 'content-length': length, 'transfer-encoding': coding, traceparent } = request.headers;
+        seen.push([length, coding, traceparent, text === body]);
+        response.end('ok');
+      });
+    });
+    const upstream = connect(`http://127.0.0.1:${portOf(server)}`);
+    const traces = [{}, { traceparent: '00-1-2-03' }];
+    for (const stream of [true, false])
+      for (const trace of traces)
+        await textOf(
+          await upstream.call(
+            { upstream: 'x', method: 'POST', path: '/x', body, stream, leftMs: 60_000, fresh: false, trace },
+            signal,
+          ),
+        );
+    const length = String(2 * body.length);
+    const plain = [length, undefined, undefined, true];
+    const traced = [length, undefined, '00-1-2-03', true];
+    expect(seen).toEqual([plain, traced, plain, traced]);
+  });
+
+  test('with a long body that the upstream refuses before it has read it gets the refusal', async () => {
+    const server = await listen((_request, response) => response.writeHead(413).end('too long'));
+    const upstream = connect(`http://127.0.0.1:${portOf(server)}`);
+    const body = 'x'.repeat(8_000_000);
+    const answer = await upstream.call(
+      { upstream: 'x', method: 'POST', path: '/x', body, stream: true, leftMs: 60_000, fresh: false },
+      signal,
+    );
+    expect(await textOf(answer)).toBe('413 too long');
+    expect(await textOf(await call(upstream))).toBe('413 too long');
+  });
+
   test('does not follow a redirect', async () => {
     const elsewhere: unknown[] = [];
     const other = await listen((request) => void elsewhere.push(request.url));
