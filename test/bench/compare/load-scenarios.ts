@@ -12,7 +12,7 @@ interface LoadPlan {
   readonly figures: readonly Figure[];
   readonly fits: (subject: Subject) => boolean;
   readonly sending: Sending;
-  /** How many requests are sent before the first round. */
+  /** How many requests are sent before the first round: compiled code is complete only after thousands. */
   readonly warmUpRequests: number;
   /** Settings of the simulator for these, where they should not take as long as the measured ones. */
   readonly warmUpSettings?: Sending['settings'];
@@ -60,7 +60,7 @@ const plans: readonly LoadPlan[] = [
     figures: [cpuPerRequest, plainFigure('memoryAfter', 'memory after the load', 'MB', 0)],
     fits: isProxy,
     sending: { requests: 3_000, atOnce: 32, settings: { bodyBytes: wholeBytes } },
-    warmUpRequests: 6_000,
+    warmUpRequests: 20_000,
     order: wholeAnswers,
     read: (measured) => ({ ...perRequest(measured), memoryAfter: measured.rssAfter / 1e6 }),
   },
@@ -70,7 +70,7 @@ const plans: readonly LoadPlan[] = [
     figures: [plainFigure('perSecond', 'requests', 'per second', 0), cpuPerRequest],
     fits: isProxy,
     sending: { requests: 3_000, atOnce: 64, settings: { bodyBytes: wholeBytes } },
-    warmUpRequests: 500,
+    warmUpRequests: 2_000,
     order: wholeAnswers,
     read: (measured) => ({
       ...perRequest(measured),
@@ -83,7 +83,7 @@ const plans: readonly LoadPlan[] = [
     figures: [cpuPerEvent],
     fits: isProxy,
     sending: { requests: 400, atOnce: 16, settings: { textEvents: 200, perWrite: 8 } },
-    warmUpRequests: 400,
+    warmUpRequests: 2_000,
     order: streams,
     read: perEvent,
   },
@@ -93,7 +93,7 @@ const plans: readonly LoadPlan[] = [
     figures: [cpuPerEvent],
     fits: isProxy,
     sending: { requests: 400, atOnce: 16, settings: { textEvents: 200, perWrite: 1 } },
-    warmUpRequests: 200,
+    warmUpRequests: 1_000,
     order: streams,
     read: perEvent,
   },
@@ -103,7 +103,7 @@ const plans: readonly LoadPlan[] = [
     figures: [cpuPerEvent],
     fits: ({ isTextgate }) => isTextgate,
     sending: { requests: 400, atOnce: 16, settings: { textEvents: 200, perWrite: 8 } },
-    warmUpRequests: 400,
+    warmUpRequests: 1_000,
     order: responsesStreams,
     read: perEvent,
   },
@@ -134,7 +134,7 @@ const plans: readonly LoadPlan[] = [
       startsPerSecond: 1_000,
       settings: { textEvents: 20, intervalMs: 20, firstTextMs: 100, roleAheadMs: 1, timed: 1 },
     },
-    warmUpRequests: 50,
+    warmUpRequests: 400,
     order: streams,
     read: firstText,
   },
@@ -148,7 +148,7 @@ const plans: readonly LoadPlan[] = [
       atOnce: 1,
       settings: { textEvents: 3, intervalMs: 1, firstTextMs: 20, roleAheadMs: 1, timed: 1 },
     },
-    warmUpRequests: 20,
+    warmUpRequests: 80,
     order: streams,
     read: firstText,
   },
@@ -158,7 +158,7 @@ const plans: readonly LoadPlan[] = [
     figures: [cpuPerRequest],
     fits: ({ name, isTextgate }) => isTextgate || name === 'portkey',
     sending: { requests: 1_000, atOnce: 32, settings: { bodyBytes: wholeBytes } },
-    warmUpRequests: 500,
+    warmUpRequests: 2_000,
     order: failedOverAnswers,
     read: perRequest,
   },

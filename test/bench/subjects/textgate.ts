@@ -10,6 +10,9 @@ const adminToken = 'an-admin-token-for-benches';
 /** The checkout that this file belongs to. */
 export const ownCheckout = join(import.meta.dirname, '..', '..', '..');
 
+/** The flags that the container image and `npm start` set: they can't be set from within. */
+const nodeOptions = '--max-semi-space-size=8';
+
 /** What a request can choose by its model: one route, three of which the first two fail, or the demo upstream. */
 export const modelNames = { plain: 'plain', failover: 'failover', demo: 'demo' } as const;
 
@@ -28,7 +31,7 @@ async function start(checkout: string, setting: SubjectSetting): Promise<Running
   const running = await startServer({
     program: process.execPath,
     args: [...commandLine, 'serve', '--config', config],
-    options: { cwd: folder, stdio: ['ignore', log, log], openFiles },
+    options: { cwd: folder, env: { NODE_OPTIONS: nodeOptions }, stdio: ['ignore', log, log], openFiles },
     port,
     readiness: { port: adminPort, path: '/readyz' },
   }).finally(() => closeSync(log));
