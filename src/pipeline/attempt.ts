@@ -25,7 +25,7 @@ export interface OpenedAnswer {
   readonly kind: 'opened';
   readonly first: ReadPart;
   /**
-   * Reads on, and hands each part's text to `send` at the moment of its arrival. Resolves with the ending; or with `null`
+   * Reads on, and hands each part's text to `send` as it arrives. Resolves with the ending; or with `null`
    * when `send` has returned false, because a client has to read before it gets more. Must not be called after an ending.
    */
   readOn(send: (deltas: readonly string[]) => boolean): Promise<AttemptEnding | null>;

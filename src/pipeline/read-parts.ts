@@ -18,7 +18,7 @@ export interface PartTerms {
 }
 
 /**
- * Reads an answer's parts at the moment of their arrival, without a promise for each, while `goesOn` returns true of them;
+ * Reads an answer's parts as they arrive, without a promise for each, while `goesOn` returns true of them;
  * resolves with the first of which it does not. Must not be called after an ending, of which `goesOn` must return false.
  */
 export function readParts(
@@ -29,7 +29,7 @@ export function readParts(
 ): Promise<ReadPart> {
   return new Promise((resolve, reject) => {
     answer.consume((piece) => {
-      // An error must not get into the code of the connection, which would take it for a fault of the upstream.
+      // An error must not get into the code of the connection: there it would end the process.
       try {
         const part = takePiece(piece, answer, reader, terms);
         if (goesOn(part)) return true;

@@ -4,6 +4,9 @@ import type { BodyPiece, TakePiece, UpstreamFault } from '../domain/ports/upstre
 /** How many unread bytes pause the upstream: the bound of memory per slow reader. */
 const highWaterBytes = 131_072;
 
+/** How many bytes of one turn of the event loop pause the upstream although a reader waits for them. */
+const maxTurnBytes = 1_048_576;
+
 /** How long a released body may take to end, so that its connection can be reused, in milliseconds. */
 const releaseGraceMs = 1_000;
 
@@ -16,6 +19,9 @@ export interface Deadlines {
   /** From the call to the end of the body. */
   readonly totalMs: number;
 }
+
+/** Calls back once all that one read of the connection brings has been pushed. */
+export type AfterRead = (callback: () => void) => void;
 
 /** The controls of the connection that fills the queue. */
 interface Source {
@@ -31,6 +37,7 @@ interface Source {
 export class BodyQueue {
   readonly #clock: Clock;
   readonly #deadlines: Deadlines;
+  readonly #afterRead: AfterRead;
   readonly #startedMs: number;
   #source: Source | null = null;
   #chunks: Uint8Array[] = [];
@@ -40,13 +47,15 @@ export class BodyQueue {
   #lastActivityMs: number | null = null;
   #cancelTimer: () => void;
   #take: TakePiece | null = null;
-  #isTurnPlanned = false;
+  /** Whether what has arrived will be handed over after this read. */
+  #isHandoverDue = false;
   #released = false;
   #onEnd: (() => void) | null = null;
 
-  constructor(clock: Clock, deadlines: Deadlines, onEnd: () => void) {
+  constructor(clock: Clock, deadlines: Deadlines, afterRead: AfterRead, onEnd: () => void) {
     this.#clock = clock;
     this.#deadlines = deadlines;
+    this.#afterRead = afterRead;
     this.#startedMs = clock.monotonicMs();
     this.#onEnd = onEnd;
     // The time without a byte that is allowed later counts, too: so the first chunk needs no other timer.
@@ -70,11 +79,15 @@ export class BodyQueue {
   /** Takes a chunk from the source, and pauses it at the high-water mark. */
   push(chunk: Uint8Array): void {
     if (this.#end !== 'open' || this.#released || chunk.length === 0) return;
-    if (!this.#isTurnPlanned) this.#lastActivityMs = this.#clock.monotonicMs();
+    if (!this.#isHandoverDue) this.#lastActivityMs = this.#clock.monotonicMs();
     this.#chunks.push(chunk);
     this.#bytes += chunk.length;
-    if (this.#take !== null) return this.#planTurn();
-    if (this.#bytes < highWaterBytes || this.#paused) return;
+    const isAwaited = this.#take !== null;
+    if (isAwaited && !this.#isHandoverDue) {
+      this.#isHandoverDue = true;
+      this.#afterRead(this.#handOver);
+    }
+    if (this.#bytes < (isAwaited ? maxTurnBytes : highWaterBytes) || this.#paused) return;
     this.#paused = true;
     this.#source?.pause();
   }
@@ -101,6 +114,8 @@ export class BodyQueue {
    * would be a write for each.
    */
   consume(take: TakePiece): void {
+    // Only the newest reader waits: an older one would be handed what comes after what this one gets now.
+    this.#take = null;
     for (let piece = this.#next(); piece !== undefined; piece = this.#next())
       if (!take(piece) || !(piece instanceof Uint8Array)) return;
     this.#take = take;
@@ -136,15 +151,9 @@ export class BodyQueue {
     return end === 'open' ? undefined : end;
   }
 
-  #planTurn(): void {
-    if (this.#isTurnPlanned) return;
-    this.#isTurnPlanned = true;
-    queueMicrotask(this.#handOver);
-  }
-
-  /** Hands what has arrived to the reader, if one waits. It runs at the end of the read that brought it, or at the end. */
+  /** Hands what has arrived to the reader, if one waits: after the read that brought it, or when the body ends. */
   readonly #handOver = (): void => {
-    this.#isTurnPlanned = false;
+    this.#isHandoverDue = false;
     const take = this.#take;
     if (take === null) return;
     // While a piece is taken, the call may be stopped: its end must be handed over after that.

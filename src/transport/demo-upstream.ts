@@ -40,7 +40,9 @@ function answerCall(
   // Read before the queue is made: a body that can't be read must not leave its deadlines behind.
   const pieces = piecesOf(call);
   const interrupt = (): void => queue.stop({ kind: 'fault', fault: 'interrupted' });
-  const queue = new BodyQueue(clock, deadlines, () => signal.removeEventListener('abort', interrupt));
+  const queue = new BodyQueue(clock, deadlines, queueMicrotask, () =>
+    signal.removeEventListener('abort', interrupt),
+  );
   signal.addEventListener('abort', interrupt, { once: true });
   play(pieces, queue, clock);
   const contentType = call.stream ? 'text/event-stream' : 'application/json';

@@ -3,13 +3,22 @@ import type { Dispatcher } from 'undici';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
 import { BodyQueue } from './body-queue.ts';
-import type { Deadlines } from './body-queue.ts';
+import type { AfterRead, Deadlines } from './body-queue.ts';
 import type { ConnectionUser, UpstreamConnection } from './connections.ts';
 import { describeError } from './describe-error.ts';
 import { QueuedAnswer } from './queued-answer.ts';
 
 /** The longest `retry-after` of an upstream that is passed on to clients, in milliseconds. */
 const maxRetryAfterMs = 600_000;
+
+/** What a call depends on beside its request. */
+interface CallTerms {
+  readonly clock: Clock;
+  readonly deadlines: Deadlines;
+  readonly afterRead: AfterRead;
+  readonly signal: AbortSignal;
+  readonly onSent: (() => void) | undefined;
+}
 
 /** Feeds the response to one dispatched request into a body queue, and resolves with the answer when its head arrives. */
 export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
@@ -23,16 +32,13 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
 
   constructor(
     resolve: (answer: UpstreamAnswer | UpstreamFault) => void,
-    clock: Clock,
-    deadlines: Deadlines,
-    signal: AbortSignal,
-    onSent: (() => void) | undefined,
+    { clock, deadlines, afterRead, signal, onSent }: CallTerms,
   ) {
     const interrupt = (): void => this.#queue.stop({ kind: 'fault', fault: 'interrupted' });
     signal.addEventListener('abort', interrupt, { once: true });
     this.#resolve = resolve;
     this.#onSent = onSent;
-    this.#queue = new BodyQueue(clock, deadlines, () => {
+    this.#queue = new BodyQueue(clock, deadlines, afterRead, () => {
       signal.removeEventListener('abort', interrupt);
       const { fault } = this.#queue;
       if (fault !== null) this.#resolve(fault);

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamCall } from '../domain/ports/upstreams.ts';
-import type { Deadlines } from './body-queue.ts';
+import type { AfterRead, Deadlines } from './body-queue.ts';
 import { CallHeaders } from './call-headers.ts';
 import { openConnections } from './connections.ts';
 import type { ConnectionOptions } from './connections.ts';
@@ -30,12 +30,20 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
   const { pool, openOnce } = openConnections(url.origin, options);
   const basePath = url.pathname.replace(/\/+$/, '');
   const headers = new CallHeaders(options.headers);
+  const afterRead = url.protocol === 'https:' ? afterTurn : queueMicrotask;
   const query = url.searchParams.toString();
   return {
     call(call, signal) {
       if (signal.aborted) return Promise.resolve({ kind: 'fault', fault: 'interrupted' });
       return new Promise((resolve) => {
-        const exchange = new HttpCall(resolve, clock, deadlinesOf(call, deadlines), signal, call.onSent);
+        const terms = {
+          clock,
+          deadlines: deadlinesOf(call, deadlines),
+          afterRead,
+          signal,
+          onSent: call.onSent,
+        };
+        const exchange = new HttpCall(resolve, terms);
         const once = call.fresh ? openOnce() : null;
         (once ?? pool).dispatch(
           {
@@ -53,17 +61,23 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
   };
 }
 
-/** A long prompt is let go once it is sent. A whole answer's is not: its `onSent` must come before the answer can. */
+/** Of a TLS connection, Node hands over each record of a read by itself, and runs all microtasks after each. */
+const afterTurn: AfterRead = (callback) => void setImmediate(callback);
+
+/**
+ * A long prompt is let go once it is sent. Not where the caller has to know when it is: undici says so too late then. Over
+ * TLS, an answer that is complete before undici knows that the body is written costs the connection.
+ */
 function bodyAndHeaders(
   call: UpstreamCall,
   headers: CallHeaders,
 ): Pick<Dispatcher.DispatchOptions, 'body' | 'headers'> {
-  const { body, stream } = call;
-  if (!stream || !isLongBody(body)) return { body, headers: headers.of(call) };
+  const { body, onSent } = call;
+  if (onSent !== undefined || !isLongBody(body)) return { body, headers: headers.of(call) };
   // undici takes any iterable, but its types do not say so.
-  const released: unknown = new LongBody(body);
+  const once: unknown = new LongBody(body);
   return {
-    body: released as NonNullable<Dispatcher.DispatchOptions['body']>,
+    body: once as NonNullable<Dispatcher.DispatchOptions['body']>,
     headers: headers.ofLong(call, Buffer.byteLength(body)),
   };
 }

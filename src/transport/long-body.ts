@@ -1,7 +1,7 @@
 /** From this length on, a request body is let go when it is written, in UTF-16 code units. */
 const leastChars = 16_384;
 
-/** Whether a body is worth letting go: the iteration costs more than a short one takes. */
+/** Whether letting a body go saves more memory than its iteration costs. */
 export function isLongBody(body: string | null): body is string {
   return body !== null && body.length >= leastChars;
 }
@@ -20,7 +20,8 @@ export class LongBody implements Iterable<string> {
   *[Symbol.iterator](): Generator<string, void, undefined> {
     const body = this.#body;
     this.#body = null;
-    // undici takes a body that is shorter than its announced length for an error, so a second use can't send nothing.
-    if (body !== null) yield body;
+    // Without the error, undici would send an empty request before it notices.
+    if (body === null) throw new Error('a long body was asked for twice');
+    yield body;
   }
 }

@@ -1,8 +1,9 @@
+import { setImmediate as callAfterTurn } from 'node:timers';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { UpstreamFault } from '../../src/domain/ports/upstreams.ts';
 import { BodyQueue } from '../../src/transport/body-queue.ts';
-import type { Deadlines } from '../../src/transport/body-queue.ts';
+import type { AfterRead, Deadlines } from '../../src/transport/body-queue.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 const highWaterBytes = 131_072;
@@ -10,10 +11,10 @@ const graceMs = 1_000;
 const long: Deadlines = { firstByteMs: 100_000, idleMs: 100_000, totalMs: 1_000_000 };
 
 /** A queue on a fake clock; its source records the calls that it gets, and breaks when it is aborted. */
-function setUp(deadlines: Partial<Deadlines> = {}) {
+function setUp(deadlines: Partial<Deadlines> = {}, afterRead: AfterRead = queueMicrotask) {
   const clock = createFakeClock();
   const noted: string[] = [];
-  const queue: BodyQueue = new BodyQueue(clock, { ...long, ...deadlines }, () =>
+  const queue: BodyQueue = new BodyQueue(clock, { ...long, ...deadlines }, afterRead, () =>
     noted.push(`ended: ${queue.fault?.fault ?? 'properly'}`),
   );
   const source = {
@@ -33,6 +34,12 @@ function setUp(deadlines: Partial<Deadlines> = {}) {
   return { clock, noted, queue, source, push, read };
 }
 
+/** After a read of a plain connection, and after one of TLS. */
+const afterReads: readonly [string, AfterRead][] = [
+  ['in the turn', queueMicrotask],
+  ['after the turn', (callback) => void callAfterTurn(callback)],
+];
+
 /** Starts a read, whose result can be checked later. */
 function startReading(read: () => Promise<unknown>) {
   let result: unknown = 'waiting';
@@ -43,9 +50,9 @@ function startReading(read: () => Promise<unknown>) {
   };
 }
 
-describe('consume', () => {
+describe.each(afterReads)('consume, %s', (_when, afterRead) => {
   test('hands over what has arrived at once, then what each read brings, until a piece is not wanted', async () => {
-    const { push, queue, read } = setUp();
+    const { push, queue, read } = setUp({}, afterRead);
     push('a');
     push('b');
     const taken: string[] = [];
@@ -69,7 +76,7 @@ describe('consume', () => {
   });
 
   test('hands over the end of a body at once, after the bytes that came with it', async () => {
-    const { push, queue } = setUp();
+    const { push, queue } = setUp({}, afterRead);
     const taken: unknown[] = [];
     queue.consume((piece) => {
       taken.push(piece instanceof Uint8Array ? Buffer.from(piece).toString() : piece);
@@ -84,7 +91,7 @@ describe('consume', () => {
   });
 
   test('hands over nothing of a body that was released in the turn of its bytes', async () => {
-    const { push, queue } = setUp();
+    const { push, queue } = setUp({}, afterRead);
     const taken: unknown[] = [];
     queue.consume((piece) => taken.push(piece) > 0);
     push('a');
@@ -93,8 +100,43 @@ describe('consume', () => {
     expect(taken).toEqual([]);
   });
 
+  test('hands over the end alone of a call that was stopped before its last bytes were handed over', async () => {
+    const { push, queue } = setUp({}, afterRead);
+    const taken: unknown[] = [];
+    queue.consume((piece) => taken.push(piece) > 0);
+    push('a');
+    queue.stop({ kind: 'fault', fault: 'interrupted' });
+    await setImmediate();
+    expect(taken).toEqual([{ kind: 'fault', fault: 'interrupted' }]);
+  });
+
+  test('pauses an upstream that pushes more than 1 MiB before any of it is handed over', async () => {
+    const { queue, noted } = setUp({}, afterRead);
+    const taken: number[] = [];
+    queue.consume((piece) => taken.push(piece instanceof Uint8Array ? piece.length : 0) > 0);
+    for (let count = 0; count < 15; count++) queue.push(Buffer.alloc(65_536));
+    expect(noted).toEqual([]);
+    queue.push(Buffer.alloc(65_536));
+    expect(noted).toEqual(['pause']);
+    await setImmediate();
+    expect(taken).toEqual([1_048_576]);
+    expect(noted).toEqual(['pause', 'resume']);
+  });
+
+  test('hands what comes to the newest of two readers', async () => {
+    const { push, queue, read } = setUp({}, afterRead);
+    const taken: unknown[] = [];
+    queue.consume((piece) => taken.push(piece) > 0);
+    push('a');
+    expect(await read()).toBe('a');
+    push('b');
+    await setImmediate();
+    expect(taken).toEqual([]);
+    expect(await read()).toBe('b');
+  });
+
   test('hands over the end of a call that was stopped while a piece was taken, once', async () => {
-    const { push, queue } = setUp();
+    const { push, queue } = setUp({}, afterRead);
     const taken: unknown[] = [];
     queue.consume((piece) => {
       taken.push(piece instanceof Uint8Array ? 'bytes' : piece?.fault);

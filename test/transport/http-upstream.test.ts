@@ -9,6 +9,7 @@ import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../../src/domain/ports/upstreams.ts';
+import { LongBody } from '../../src/transport/long-body.ts';
 import { createHttpUpstream } from '../../src/transport/http-upstream.ts';
 import type { HttpUpstreamOptions } from '../../src/transport/http-upstream.ts';
 import type { Upstream } from '../../src/transport/upstreams.ts';
@@ -238,6 +239,12 @@ describe('a call', () => {
     const plain = [length, undefined, undefined, true];
     const traced = [length, undefined, '00-1-2-03', true];
     expect(seen).toEqual([plain, traced, plain, traced]);
+  });
+
+  test('can send a long body once only', () => {
+    const body = new LongBody('x');
+    expect([...body]).toEqual(['x']);
+    expect(() => [...body]).toThrow('asked for twice');
   });
 
   test('with a long body that the upstream refuses before it has read it gets the refusal', async () => {

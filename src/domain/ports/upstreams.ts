@@ -46,8 +46,8 @@ export interface UpstreamAnswer {
   /** Resolves with all bytes since the last read, waiting if there are none. */
   read(): Promise<BodyPiece>;
   /**
-   * Hands over all bytes since the last read, then each piece at the moment of its arrival, until `take` returns false
-   * or the body has ended. Pieces that arrive after that are kept, up to a limit, for the next call of this or of `read`.
+   * Hands over all bytes since the last read, then what arrives together as one piece, until `take` returns false or the
+   * body has ended. Pieces that arrive after that are kept, up to a limit, for the next call of this or of `read`.
    */
   consume(take: TakePiece): void;
   /** Drops the rest of the body, and closes the connection if the body does not end soon. */
