@@ -82,8 +82,10 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     'node:sqlite',
     'node:worker_threads',
     'node:fs',
+    'node:net',
     'node:path',
     'node:url',
+    'pg',
   ],
   telemetry: [
     'prom-client',

@@ -1,6 +1,7 @@
 import { maxNanos } from '../shared/money.ts';
 import { coveringReference } from '../domain/account.ts';
 import type { Account, BookedCredit, Credit } from '../domain/account.ts';
+import { placesOf } from './engine.ts';
 import type { Results, Row, Statement } from './engine.ts';
 
 /**
@@ -64,7 +65,7 @@ export function readBookedCredit(results: Results, nanos: number, posting: strin
 }
 
 export function selectAccounts(keyIds: readonly string[]): Statement {
-  const places = keyIds.map(() => '?').join(', ');
+  const places = placesOf(keyIds);
   return {
     sql: `SELECT key_id, balance, held, spent FROM accounts WHERE key_id IN (${places})`,
     values: keyIds,

@@ -1,3 +1,4 @@
+import { placesOf } from './engine.ts';
 import type { Row, Statement } from './engine.ts';
 import { hasNoLease } from './lease-statements.ts';
 
@@ -16,7 +17,7 @@ export function closeWithoutLease(): readonly Statement[] {
 
 /** Closes as lost those of some records that are open and that one owner may close. */
 export function closeOpen(requestIds: readonly string[], owner: string): readonly Statement[] {
-  const places = requestIds.map(() => '?').join(', ');
+  const places = placesOf(requestIds);
   // Asked again, because an owner may have renewed its lease since its records were listed.
   return closeAsLost(`(owner = ? OR ${hasNoLease}) AND request_id IN (${places})`, [owner, ...requestIds]);
 }

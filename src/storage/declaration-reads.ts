@@ -1,5 +1,6 @@
 import { maxDeclaredKeys } from '../domain/keys/declared-key.ts';
 import type { DeclaredKey, StoredDeclarations } from '../domain/keys/declared-key.ts';
+import { placesOf } from './engine.ts';
 import type { Results, Statement } from './engine.ts';
 import { columns, readKey } from './key-statements.ts';
 
@@ -11,7 +12,7 @@ const selectDeclaration = `SELECT ${columns}, hash FROM api_keys JOIN accounts O
  */
 export function selectDeclarations(declared: readonly DeclaredKey[], nowMs: number): readonly Statement[] {
   const hashes = declared.map(({ hash }) => hash);
-  const places = declared.map(() => '?').join(', ');
+  const places = placesOf(declared);
   return [
     {
       sql: `${selectDeclaration} AND revoked_at IS NULL LIMIT ?`,

@@ -9,6 +9,11 @@ export interface Statement {
   readonly values: readonly SqlValue[];
 }
 
+/** The placeholders of a list of values. An empty list is `NULL`, of which nothing is a member: PostgreSQL has no `IN ()`. */
+export function placesOf(values: readonly unknown[]): string {
+  return values.length === 0 ? 'NULL' : values.map(() => '?').join(', ');
+}
+
 export type Row = Readonly<Record<string, SqlValue>>;
 
 /** The rows of each statement, in the order of the statements. */
@@ -24,12 +29,26 @@ export type FixedUnitName = 'open_record' | 'settle_record';
  */
 export interface FixedUnit<Name extends FixedUnitName = FixedUnitName> {
   readonly name: Name;
-  /** Statements that change nothing: they lock rows in an order that has no deadlocks, where units run side by side. */
-  readonly locks: readonly string[];
+  /** The types of its values, in their order. */
+  readonly types: readonly FixedType[];
+  /** The index of the value by which calls are spread over connections, where there are several. */
+  readonly spreadBy: number;
+  /** Rows that it locks first, in an order that has no deadlocks, where units run side by side. */
+  readonly locks: readonly RowLock[];
   /** Statements that change rows, in order. */
   readonly changes: readonly string[];
   /** Reads one row, which says what the changes did; no row says that there was nothing to change. */
   readonly result: string;
+  /** The columns of that row, all of which are integers. */
+  readonly columns: readonly string[];
+}
+
+export type FixedType = 'text' | 'bigint';
+
+/** Some rows of a table. */
+interface RowLock {
+  readonly table: string;
+  readonly where: string;
 }
 
 /** A statement of a fixed unit with plain `?` placeholders. */

@@ -64,13 +64,13 @@ export function rotateKey(id: string, hash: string, oldValidUntil: number): read
   return [
     {
       sql: `INSERT INTO old_secrets (hash, key_id, valid_until)
-            SELECT hash, id, ? FROM api_keys WHERE id = ? AND declared = 0`,
+            SELECT hash, id, CAST(? AS BIGINT) FROM api_keys WHERE id = ? AND declared = 0`,
       values: [oldValidUntil, id],
     },
     {
-      sql: `UPDATE old_secrets SET valid_until = min(valid_until, ?)
-            WHERE key_id = (SELECT id FROM api_keys WHERE id = ? AND declared = 0)`,
-      values: [oldValidUntil, id],
+      sql: `UPDATE old_secrets SET valid_until = ?
+            WHERE valid_until > ? AND key_id = (SELECT id FROM api_keys WHERE id = ? AND declared = 0)`,
+      values: [oldValidUntil, oldValidUntil, id],
     },
     { sql: 'UPDATE api_keys SET hash = ? WHERE id = ? AND declared = 0', values: [hash, id] },
   ];

@@ -1,8 +1,11 @@
 import { maxNanos } from '../shared/money.ts';
 import type { OpenedRecord, Reservation, SettledRecord } from '../domain/consumption.ts';
-import type { FixedUnit, ResultRow, SqlValue, Statement } from './engine.ts';
+import type { FixedType, FixedUnit, ResultRow, SqlValue, Statement } from './engine.ts';
 import { takeLease } from './lease-statements.ts';
 import { writeAttempts } from './stored-attempts.ts';
+
+/** The types of some values that follow each other. */
+const repeated = (type: FixedType, count: number): readonly FixedType[] => Array<FixedType>(count).fill(type);
 
 /** As much of a wanted hold as the balance has; nothing where there is no balance, or one below zero. */
 const holdable =
@@ -15,6 +18,8 @@ const holdable =
  */
 export const openRecord: FixedUnit<'open_record'> = {
   name: 'open_record',
+  types: [...repeated('text', 3), ...repeated('bigint', 3), ...repeated('text', 4), ...repeated('bigint', 6)],
+  spreadBy: 1,
   locks: [],
   changes: [
     `UPDATE accounts SET last_request = ?3, last_hold = ${holdable}, held = held + ${holdable},
@@ -28,6 +33,7 @@ export const openRecord: FixedUnit<'open_record'> = {
   ],
   result: `SELECT balance, held, CASE WHEN last_request = ?3 THEN last_hold END AS hold
            FROM accounts WHERE key_id = ?2`,
+  columns: ['balance', 'held', 'hold'],
 };
 
 /** The values of `openRecord`. */
@@ -85,9 +91,16 @@ const givenBack = 'CASE WHEN late = 0 THEN hold ELSE 0 END';
  */
 export const settleRecord: FixedUnit<'settle_record'> = {
   name: 'settle_record',
-  locks: [
-    'UPDATE accounts SET held = held WHERE key_id = (SELECT key_id FROM records WHERE request_id = ?1)',
+  types: [
+    ...repeated('text', 2),
+    ...repeated('bigint', 2),
+    ...repeated('text', 3),
+    ...repeated('bigint', 6),
+    'text',
+    ...repeated('bigint', 6),
   ],
+  spreadBy: 0,
+  locks: [{ table: 'accounts', where: 'key_id = (SELECT key_id FROM records WHERE request_id = ?1)' }],
   changes: [
     `UPDATE records SET settlement = ?2, late = CASE WHEN outcome IS NULL THEN 0 ELSE 1 END, owner = NULL,
        charge = ${chargeable}, unbooked = ?3 - ${chargeable},
@@ -107,6 +120,7 @@ export const settleRecord: FixedUnit<'settle_record'> = {
      WHERE request_id = ?1 AND settlement = ?2 AND charge > 0`,
   ],
   result: 'SELECT late, unbooked FROM records WHERE request_id = ?1 AND settlement = ?2',
+  columns: ['late', 'unbooked'],
 };
 
 /** The values of `settleRecord`. */

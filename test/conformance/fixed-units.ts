@@ -16,7 +16,7 @@ const readAll = ['accounts', 'records', 'ledger', 'owners'].map((table) => say(`
 
 /** What every engine must make of the fixed units, however it keeps them. */
 export function describeFixedUnits(name: string, open: () => Promise<Engine>): void {
-  test(`${name}: a fixed unit does what its statements do one by one, whose locks change nothing`, async () => {
+  test(`${name}: a fixed unit does what its statements do one by one`, async () => {
     const engines = [await open(), await open()] as const;
     for (const engine of engines) {
       onTestFinished(() => engine.close());

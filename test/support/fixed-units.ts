@@ -14,7 +14,8 @@ export function statementsOf(
   { locks, changes, result }: FixedUnit,
   values: readonly SqlValue[],
 ): readonly Statement[] {
-  return [...locks, ...changes, result].map(toPlain).map((plain) => ({
+  const locked = locks.map(({ table, where }) => `SELECT * FROM ${table} WHERE ${where}`);
+  return [...locked, ...changes, result].map(toPlain).map((plain) => ({
     sql: plain.sql,
     values: pickValues(plain, values),
   }));

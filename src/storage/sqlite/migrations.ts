@@ -1,9 +1,4 @@
-/** One step of the schema. A released step is never changed: a change is a new step. */
-export interface Migration {
-  readonly number: number;
-  readonly name: string;
-  readonly statements: readonly string[];
-}
+import type { Migration } from '../migration.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [

@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import { systemClock } from '../../src/composition/clock.ts';
+import type { Engine } from '../../src/storage/engine.ts';
+import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
+import type { PostgresOptions } from '../../src/storage/postgres/engine.ts';
+
+/** A server on which tests may make databases of their own. */
+const server = process.env['TEXTGATE_TEST_POSTGRES'] ?? 'postgres://postgres@127.0.0.1:5432/postgres';
+
+/** Why tests on PostgreSQL are skipped here; `null` where they are run. */
+export const postgresAbsence = await whyAbsent();
+
+async function whyAbsent(): Promise<string | null> {
+  try {
+    await onServer('SELECT 1');
+    return null;
+  } catch (error) {
+    if (process.env['REQUIRE_SERVICES'] === '1') throw error;
+    return 'needs a PostgreSQL server: TEXTGATE_TEST_POSTGRES=postgres://user@host/database';
+  }
+}
+
+/** Runs a statement on the server's own database, or on another one. */
+export async function onServer(sql: string, url = server): Promise<readonly Record<string, unknown>[]> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** A database of a test's own. */
+interface TestDatabase {
+  readonly name: string;
+  readonly url: string;
+  drop(): Promise<void>;
+}
+
+async function createDatabase(): Promise<TestDatabase> {
+  const name = `textgate_test_${randomUUID().replaceAll('-', '')}`;
+  await onServer(`CREATE DATABASE ${name}`);
+  const url = new URL(server);
+  url.pathname = name;
+  return {
+    name,
+    url: url.href,
+    drop: async () => void (await onServer(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
+  };
+}
+
+/** An engine on a database of its own, which is dropped when the engine is closed. */
+export async function openPostgres(
+  options: Partial<PostgresOptions> = {},
+): Promise<Engine & { readonly database: TestDatabase }> {
+  const database = await createDatabase();
+  const engine = createPostgresEngine({ url: database.url, clock: systemClock, ...options });
+  await engine.ready;
+  return Object.assign(Object.create(engine) as Engine, {
+    database,
+    async close() {
+      await engine.close();
+      await database.drop();
+    },
+  });
+}
