@@ -40,6 +40,9 @@ export interface OpenedRecord {
   readonly hold: HoldRequest;
 }
 
+/** What a record's settlement repeats of its beginning. */
+export type RecordBeginning = Omit<OpenedRecord, 'requestId' | 'hold'>;
+
 /** The hold that a request asks of its key's balance, in nano-USD. */
 interface HoldRequest {
   readonly nanos: number;
@@ -72,6 +75,8 @@ export interface Attempt {
 /** The second half, written before the client sees the end. */
 export interface SettledRecord {
   readonly requestId: string;
+  /** How it was begun, for a database that has forgotten it; `null` in spools of versions before that. */
+  readonly begun: RecordBeginning | null;
   readonly outcome: Outcome;
   /** The upstream whose answer or failure the client got; `null` when nothing was sent. */
   readonly upstream: string | null;

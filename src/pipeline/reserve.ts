@@ -25,18 +25,17 @@ export async function reserve(
   const { key, work, dispatchedMs } = dispatched;
   const wanted = wantedOf(work, balanceMode);
   const leastNanos = balanceMode === 'strict' ? wanted.nanos : 1;
+  const { model, upstream, mode, price } = wanted.record;
+  const queuedMs = dispatchedMs - arrivedMs;
+  const begun = { keyId: key.id, createdAtMs, protocol, queuedMs, model, upstream, mode, price };
   try {
     const reservation = await records.open({
-      ...wanted.record,
-      hold: { nanos: wanted.nanos, leastNanos },
+      ...begun,
       requestId,
-      keyId: key.id,
-      createdAtMs,
-      protocol,
-      queuedMs: dispatchedMs - arrivedMs,
+      hold: { nanos: wanted.nanos, leastNanos },
     });
     if (!reservation.granted) return balanceRefusal(reservation, leastNanos);
-    return { ...dispatched, stage: 'recorded', reservation };
+    return { ...dispatched, stage: 'recorded', begun, reservation };
   } catch (error) {
     telemetry.fault('consumption record not begun', error);
     return storageUnavailable();

@@ -46,6 +46,7 @@ async function closeRecord(
     const attempts = recorded.attempts.recorded();
     await ports.records.settle({
       requestId,
+      begun: recorded.begun,
       outcome,
       upstream,
       attempts,

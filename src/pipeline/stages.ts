@@ -1,7 +1,7 @@
 import type { Refusal } from '../shared/errors.ts';
 import type { TextRequest } from '../protocol/text.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
-import type { Reservation } from '../domain/consumption.ts';
+import type { RecordBeginning, Reservation } from '../domain/consumption.ts';
 import type { LimitDecision, Limits } from '../domain/limits.ts';
 import type { Price } from '../domain/pricing.ts';
 import type { OfferedModel, Route } from '../domain/routing.ts';
@@ -107,5 +107,6 @@ export interface Recorded {
   readonly work: TextWork | PassthroughWork;
   readonly dispatchedMs: number;
   readonly attempts: AttemptLog;
+  readonly begun: RecordBeginning;
   readonly reservation: Extract<Reservation, { readonly granted: true }>;
 }

@@ -28,8 +28,8 @@ export function endLease({ owner, renewals }: Lease): Statement {
  */
 export const endAllLeases: Statement = { sql: 'DELETE FROM owners', values: [] };
 
-/** The condition on an open record that its owner has no lease, or that it is older than owners are. */
-export const hasNoLease = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = records.owner)';
+/** The condition on an open request that its owner has no lease. */
+export const hasNoLease = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = open_requests.owner)';
 
 export function readLease(row: Row): Lease {
   return { owner: String(row['id']), renewals: Number(row['renewals']) };

@@ -7,11 +7,7 @@ const accountsPerRead = 500;
 const postingsPerRead = 2_000;
 const recordsPerRead = 200;
 
-/** Found by their openness alone, which has a small index of its own. */
-const openHolds: Statement = {
-  sql: 'SELECT key_id, hold FROM records WHERE outcome IS NULL',
-  values: [],
-};
+const openHolds: Statement = { sql: 'SELECT key_id, hold FROM open_requests', values: [] };
 
 /** Reads the rows behind the accounts for their verification, a page at a time and never in front of a commit. */
 export function createLedgerAudit(engine: Engine): LedgerAudit {
@@ -100,7 +96,7 @@ function selectSettledAfter(last: Statement['values']): Statement {
   return {
     sql: `SELECT records.*, coalesce(-delta, 0) AS posted FROM records
           LEFT JOIN ledger ON ledger.request_id = records.request_id
-          WHERE outcome IS NOT NULL AND (records.created_at, records.request_id) > (?, ?)
+          WHERE (records.created_at, records.request_id) > (?, ?)
           ORDER BY records.created_at, records.request_id LIMIT ?`,
     values: [...last, recordsPerRead],
   };

@@ -1,5 +1,6 @@
 import { maxNanos } from '../shared/money.ts';
-import type { OpenedRecord, Reservation, SettledRecord } from '../domain/consumption.ts';
+import type { OpenedRecord, RecordBeginning, Reservation, SettledRecord } from '../domain/consumption.ts';
+import type { Price } from '../domain/pricing.ts';
 import type { FixedType, FixedUnit, ResultRow, SqlValue, Statement } from './engine.ts';
 import { takeLease } from './lease-statements.ts';
 import { writeAttempts } from './stored-attempts.ts';
@@ -13,8 +14,8 @@ const holdable =
 
 /**
  * Begins a record and sets its hold aside. The first statement is the only one that decides: it names the request as the
- * account's last one if there is enough, and the second writes the record only if it did. The owner has a lease from
- * then on, so that no other process takes the record for one that was left open.
+ * account's last one if there is enough, and the second writes the open request only if it did. The owner has a lease
+ * from then on, so that no other process takes the request for one that was left open.
  */
 export const openRecord: FixedUnit<'open_record'> = {
   name: 'open_record',
@@ -25,7 +26,7 @@ export const openRecord: FixedUnit<'open_record'> = {
     `UPDATE accounts SET last_request = ?3, last_hold = ${holdable}, held = held + ${holdable},
        balance = balance - ${holdable}
      WHERE key_id = ?2 AND (balance IS NULL OR balance >= ?5 OR CAST(?4 AS BIGINT) = 0)`,
-    `INSERT INTO records (owner, key_id, request_id, created_at, protocol, mode, model, upstream, queued_ms,
+    `INSERT INTO open_requests (owner, key_id, request_id, created_at, protocol, mode, model, upstream, queued_ms,
        price_input, price_cached_input, price_cache_write, price_output, price_request, hold)
      SELECT ?1, key_id, ?3, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, last_hold FROM accounts
      WHERE key_id = ?2 AND last_request = ?3`,
@@ -37,8 +38,7 @@ export const openRecord: FixedUnit<'open_record'> = {
 };
 
 /** The values of `openRecord`. */
-export function valuesToOpen(record: OpenedRecord, owner: string): readonly SqlValue[] {
-  const { price, hold } = record;
+export function valuesToOpen({ hold, ...record }: OpenedRecord, owner: string): readonly SqlValue[] {
   return [
     owner,
     record.keyId,
@@ -51,11 +51,7 @@ export function valuesToOpen(record: OpenedRecord, owner: string): readonly SqlV
     record.model,
     record.upstream,
     Math.round(record.queuedMs),
-    price.input,
-    price.cachedInput,
-    price.cacheWrite,
-    price.output,
-    price.request,
+    ...valuesOfPrice(record.price),
   ];
 }
 
@@ -71,23 +67,25 @@ export function readReservation(row: ResultRow): Reservation {
  * A charge as far as what its key has spent stays an exact number; nothing once it is none. A balance is never further
  * below zero than what was spent, so it stays exact, too.
  */
-const chargeable = `(SELECT CASE WHEN spent > ${maxNanos} THEN 0 WHEN spent > ${maxNanos} - ?3 THEN ${maxNanos} - spent
-                ELSE ?3 END FROM accounts WHERE key_id = records.key_id)`;
+const chargeable = `(CASE WHEN spent > ${maxNanos} THEN 0 WHEN spent > ${maxNanos} - ?3 THEN ${maxNanos} - spent
+  ELSE CAST(?3 AS BIGINT) END)`;
+
+/** The key of the request that is settled. */
+const settledKey = `coalesce((SELECT key_id FROM open_requests WHERE request_id = ?1),
+  (SELECT key_id FROM records WHERE request_id = ?1), ?21)`;
+
+/** That a record was ended by this settlement and by no other one. */
+const isMine = 'request_id = ?1 AND settlement = ?2';
+
+/** How a record's beginning was found, in its column `late`. */
+const lateness = { inTime: 0, wasLost: 1, wasForgotten: 2 } as const;
 
 /**
- * The records that a settlement may end: open ones, and those that were closed as lost. The process of such a request was
- * taken for dead, yet its answer went out and has to be paid for. A record that was closed as lost has no settlement
- * until then, so this happens once.
- */
-const canBeSettled = `(outcome IS NULL OR (outcome = 'lost' AND settlement IS NULL))`;
-
-/** What a settlement gives back of a hold: nothing where the record was closed before, which gave all of it back. */
-const givenBack = 'CASE WHEN late = 0 THEN hold ELSE 0 END';
-
-/**
- * Ends a record, gives its hold back and charges it. It locks the account; the first change is the gate: it writes the
- * settlement's name into the record, and the others happen only under that name, so a second settlement changes nothing.
- * It charges no more than the account's sum can take, and keeps what is left over as `unbooked`.
+ * Ends a record, gives its hold back and charges it. The first two changes are the gate: one of them writes the record
+ * under the settlement's name, and the others happen only under that name, so a second settlement changes nothing. A record that
+ * was closed as lost is overtaken, once: its process was taken for dead, yet its answer went out and has to be paid for.
+ * So does one whose beginning is nowhere: a power failure may forget that, and the settlement has all of it. No more is
+ * charged than the account's sum can take; what is left over is kept as `unbooked`.
  */
 export const settleRecord: FixedUnit<'settle_record'> = {
   name: 'settle_record',
@@ -98,34 +96,56 @@ export const settleRecord: FixedUnit<'settle_record'> = {
     ...repeated('bigint', 6),
     'text',
     ...repeated('bigint', 6),
+    'text',
+    'bigint',
+    ...repeated('text', 4),
+    ...repeated('bigint', 6),
   ],
-  spreadBy: 0,
-  locks: [{ table: 'accounts', where: 'key_id = (SELECT key_id FROM records WHERE request_id = ?1)' }],
+  spreadBy: 20,
+  locks: [{ table: 'accounts', where: `key_id = ${settledKey}` }],
   changes: [
-    `UPDATE records SET settlement = ?2, late = CASE WHEN outcome IS NULL THEN 0 ELSE 1 END, owner = NULL,
-       charge = ${chargeable}, unbooked = ?3 - ${chargeable},
+    `UPDATE records SET settlement = ?2, late = ${lateness.wasLost},
+       charge = (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
+       unbooked = ?3 - (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
        outcome = ?5, upstream = coalesce(?6, upstream), attempts = ?7, status = ?8,
        input_tokens = ?9, cached_input_tokens = ?10, cache_write_tokens = ?11, output_tokens = ?12,
        reasoning_tokens = ?13, usage_source = ?14, price_input = coalesce(?15, price_input),
        price_cached_input = coalesce(?16, price_cached_input), price_cache_write = coalesce(?17, price_cache_write),
        price_output = coalesce(?18, price_output), first_byte_ms = ?19, total_ms = ?20
-     WHERE request_id = ?1 AND ${canBeSettled}`,
+     WHERE request_id = ?1 AND outcome = 'lost' AND settlement IS NULL`,
+    `INSERT INTO records (request_id, settlement, late, charge, unbooked, outcome, upstream, attempts, status,
+       input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, usage_source,
+       price_input, price_cached_input, price_cache_write, price_output, price_request, first_byte_ms, total_ms,
+       key_id, created_at, protocol, mode, model, queued_ms, hold)
+     SELECT ?1, ?2, CASE WHEN begun.hold IS NULL THEN ${lateness.wasForgotten} ELSE ${lateness.inTime} END,
+       ${chargeable}, ?3 - ${chargeable}, ?5, coalesce(?6, begun.upstream, ?26), ?7, ?8,
+       ?9, ?10, ?11, ?12, ?13, ?14,
+       coalesce(?15, begun.price_input, ?28), coalesce(?16, begun.price_cached_input, ?29),
+       coalesce(?17, begun.price_cache_write, ?30), coalesce(?18, begun.price_output, ?31),
+       coalesce(begun.price_request, ?32), ?19, ?20,
+       accounts.key_id, coalesce(begun.created_at, ?22), coalesce(begun.protocol, ?23), coalesce(begun.mode, ?24),
+       coalesce(begun.model, ?25), coalesce(begun.queued_ms, ?27), coalesce(begun.hold, 0)
+     FROM accounts LEFT JOIN open_requests AS begun ON begun.request_id = ?1
+     WHERE accounts.key_id = ${settledKey}
+     ON CONFLICT (request_id) DO NOTHING`,
     `UPDATE accounts SET (held, balance, spent, postings) =
-       (SELECT accounts.held - ${givenBack}, accounts.balance + ${givenBack} - charge, accounts.spent + charge,
+       (SELECT accounts.held - given_back, accounts.balance + given_back - charge, accounts.spent + charge,
           accounts.postings + CASE WHEN charge > 0 THEN 1 ELSE 0 END
-        FROM records WHERE request_id = ?1)
-     WHERE key_id = (SELECT key_id FROM records WHERE request_id = ?1 AND settlement = ?2)`,
+        FROM (SELECT charge, coalesce((SELECT hold FROM open_requests WHERE request_id = ?1), 0) AS given_back
+              FROM records WHERE request_id = ?1) AS settled)
+     WHERE key_id = (SELECT key_id FROM records WHERE ${isMine})`,
     `INSERT INTO ledger (key_id, created_at, kind, delta, request_id, posting)
      SELECT key_id, CAST(?4 AS BIGINT), 'charge', -charge, request_id, settlement FROM records
-     WHERE request_id = ?1 AND settlement = ?2 AND charge > 0`,
+     WHERE ${isMine} AND charge > 0`,
+    `DELETE FROM open_requests WHERE request_id = (SELECT request_id FROM records WHERE ${isMine})`,
   ],
-  result: 'SELECT late, unbooked FROM records WHERE request_id = ?1 AND settlement = ?2',
+  result: `SELECT late, unbooked FROM records WHERE ${isMine}`,
   columns: ['late', 'unbooked'],
 };
 
 /** The values of `settleRecord`. */
 export function valuesToSettle(
-  { usage, price, ...record }: SettledRecord,
+  { usage, price, begun, ...record }: SettledRecord,
   settlement: string,
   settledAtMs: number,
 ): readonly SqlValue[] {
@@ -150,16 +170,42 @@ export function valuesToSettle(
     price?.output ?? null,
     record.firstTextMs === null ? null : Math.round(record.firstTextMs),
     Math.round(record.totalMs),
+    ...(begun === null ? unknownBeginning : valuesOfBeginning(begun)),
   ];
 }
 
+/** How a record was begun, in the order of the values of `settleRecord`. */
+function valuesOfBeginning(begun: RecordBeginning): readonly SqlValue[] {
+  return [
+    begun.keyId,
+    begun.createdAtMs,
+    begun.protocol,
+    begun.mode,
+    begun.model,
+    begun.upstream,
+    Math.round(begun.queuedMs),
+    ...valuesOfPrice(begun.price),
+  ];
+}
+
+/** The values in the place of those. */
+const unknownBeginning: readonly SqlValue[] = Array<null>(12).fill(null);
+
+function valuesOfPrice({ input, cachedInput, cacheWrite, output, request }: Price): readonly SqlValue[] {
+  return [input, cachedInput, cacheWrite, output, request];
+}
+
 /** What `settleRecord` did, from its row; `null` when there was nothing to settle. */
-export function readSettlement(
-  row: ResultRow,
-): { readonly unbookedNanos: number; readonly isLate: boolean } | null {
+export function readSettlement(row: ResultRow): {
+  readonly unbookedNanos: number;
+  /** Whether the record was open, closed as lost, or nowhere. */
+  readonly found: 'open' | 'lost' | 'nowhere';
+} | null {
   if (row === null) return null;
   const [late, unbooked] = row;
-  return { unbookedNanos: Number(unbooked), isLate: Number(late) !== 0 };
+  const found =
+    Number(late) === lateness.inTime ? 'open' : Number(late) === lateness.wasLost ? 'lost' : 'nowhere';
+  return { unbookedNanos: Number(unbooked), found };
 }
 
 /** Counts the settlements that are this one and no other: 1 or 0. */

@@ -5,8 +5,8 @@ import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { closeOpen, closeWithoutLease, readClosed, selectClosable } from './close-statements.ts';
 import type { Engine, Statement } from './engine.ts';
 import { endLease, readLease, renewLease } from './lease-statements.ts';
-import { readCount, readRows } from './read-rows.ts';
-import { readRecord, selectCursor, selectRecord, selectRecords } from './record-pages.ts';
+import { readCount } from './read-rows.ts';
+import { readPage, readRecord, selectCursor, selectRecord, selectRecords } from './record-pages.ts';
 import {
   countSettlements,
   openRecord,
@@ -50,7 +50,10 @@ export function createRecordStore(
       const values = valuesToSettle(record, nextId(), now());
       const settled = readSettlement(await engine.call(settleRecord, values));
       if (settled === null) throw new Error(`no open record of ${record.requestId}`);
-      if (settled.isLate) report('a record that was closed as lost was settled late', record.requestId);
+      if (settled.found === 'lost')
+        report('a record that was closed as lost was settled late', record.requestId);
+      if (settled.found === 'nowhere')
+        report('a record was settled whose beginning the database has lost', record.requestId);
       if (settled.unbookedNanos > 0)
         report(
           'a charge was cut: its key has spent as much as can be kept',
@@ -64,8 +67,7 @@ export function createRecordStore(
     async closeLostRecords() {
       return readClosed(await engine.run(closeWithoutLease()));
     },
-    countOpen: () =>
-      readCount(engine, { sql: 'SELECT count(*) AS count FROM records WHERE outcome IS NULL', values: [] }),
+    countOpen: () => readCount(engine, { sql: 'SELECT count(*) AS count FROM open_requests', values: [] }),
     async listClosable(beforeMs) {
       // A unit, in line with the settlements: a read beside them could still find open what was settled meanwhile.
       const [open = []] = await engine.run([selectClosable(owner)]);
@@ -88,15 +90,15 @@ export function createRecordStore(
 export function createRecordPages(engine: Engine): RecordPages {
   return {
     async listRecords(filter, limit, before) {
-      const [row] = before === null ? [] : await readRows(engine, selectCursor(before, filter.keyId));
+      const [row] = before === null ? [] : (await engine.read(selectCursor(before, filter.keyId))).flat();
       if (before !== null && row === undefined) return null;
       const cursor = before === null ? null : { createdAtMs: Number(row?.['created_at']), requestId: before };
-      const found = await readRows(engine, selectRecords(filter, limit + 1, cursor));
-      const records = found.slice(0, limit).map(readRecord);
+      const found = readPage(await engine.read(selectRecords(filter, limit + 1, cursor)), limit + 1);
+      const records = found.slice(0, limit);
       return { records, next: found.length > limit ? (records.at(-1)?.requestId ?? null) : null };
     },
     async findRecord(requestId, keyId) {
-      const [row] = await readRows(engine, selectRecord(requestId, keyId));
+      const [row] = (await engine.read(selectRecord(requestId, keyId))).flat();
       return row === undefined ? null : readRecord(row);
     },
   };

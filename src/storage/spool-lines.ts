@@ -1,4 +1,4 @@
-import type { SettledRecord } from '../domain/consumption.ts';
+import type { RecordBeginning, SettledRecord } from '../domain/consumption.ts';
 import { checksumLength, checksumOf } from '../shared/checksum.ts';
 import { parseJson } from '../shared/parse-json.ts';
 
@@ -25,18 +25,22 @@ function readLine(line: string): SettledRecord | null {
   const json = line.slice(checksumLength + 1);
   if (line.slice(0, checksumLength) !== checksumOf(json)) return null;
   const record = parseJson(json);
-  if (isSettledRecord(record)) return record;
+  if (isSettledRecord(record)) return { ...record, begun: record.begun ?? null };
   throw new Error(
     'the spool has a settlement that this version can not read: start the version that wrote it once, which settles it',
   );
 }
 
+/** A settlement as a spool has it: earlier versions did not write how its record was begun. */
+type SpooledRecord = Omit<SettledRecord, 'begun'> & Partial<Pick<SettledRecord, 'begun'>>;
+
 /** Whether a value has the fields of a settlement: a value of another type would fail every time it is offered. */
-function isSettledRecord(value: unknown): value is SettledRecord {
+function isSettledRecord(value: unknown): value is SpooledRecord {
   if (typeof value !== 'object' || value === null) return false;
   const record = value as Partial<Record<keyof SettledRecord, unknown>>;
   return (
     typeof record.requestId === 'string' &&
+    (record.begun === undefined || record.begun === null || isBeginning(record.begun)) &&
     typeof record.outcome === 'string' &&
     typeof record.usageSource === 'string' &&
     Number.isSafeInteger(record.status) &&
@@ -47,5 +51,18 @@ function isSettledRecord(value: unknown): value is SettledRecord {
     typeof record.usage === 'object' &&
     (record.upstream === null || typeof record.upstream === 'string') &&
     (record.firstTextMs === null || typeof record.firstTextMs === 'number')
+  );
+}
+
+function isBeginning(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const begun = value as Partial<Record<keyof RecordBeginning, unknown>>;
+  return (
+    [begun.keyId, begun.protocol, begun.mode, begun.model, begun.upstream].every(
+      (text) => typeof text === 'string',
+    ) &&
+    [begun.createdAtMs, begun.queuedMs].every((time) => typeof time === 'number') &&
+    typeof begun.price === 'object' &&
+    begun.price !== null
   );
 }

@@ -50,7 +50,7 @@ export async function checkLedger(
     if (posted?.['count'] !== 1 || posted['delta'] !== -cost)
       faults.push(`${requestId}: posted ${JSON.stringify(posted)}`);
   }
-  const open = database.prepare('SELECT count(*) AS count FROM records WHERE outcome IS NULL').get();
+  const open = database.prepare('SELECT count(*) AS count FROM open_requests').get();
   database.close();
   return { faults, open: Number(open?.['count'] ?? 0) };
 }

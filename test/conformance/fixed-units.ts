@@ -12,7 +12,9 @@ const balanceNanos = 1_000;
 const units = Object.values(fixedUnits).map((unit) => ({ unit, values: fixedUnitValues[unit.name] }));
 
 /** Everything that the fixed units change. */
-const readAll = ['accounts', 'records', 'ledger', 'owners'].map((table) => say(`SELECT * FROM ${table}`));
+const readAll = ['accounts', 'open_requests', 'records', 'ledger', 'owners'].map((table) =>
+  say(`SELECT * FROM ${table}`),
+);
 
 /** What every engine must make of the fixed units, however it keeps them. */
 export function describeFixedUnits(name: string, open: () => Promise<Engine>): void {

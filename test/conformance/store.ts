@@ -13,11 +13,13 @@ import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { beginningOf } from '../support/stored-rows.ts';
 
 const startMs = 1_800_000_000_000;
 
-/** One nano-USD for a token of input. */
-const price = { ...free, input: 1_000_000 };
+/** One nano-USD for a token of input, in all prompts. */
+const { above: _above, ...freePrice } = free;
+const price = { ...freePrice, input: 1_000_000 };
 
 const key: ApiKey = {
   id: 'key_a',
@@ -50,6 +52,7 @@ function opened(requestId: string, holdNanos = 0, leastNanos = 1): OpenedRecord 
 function settled(requestId: string, chargeNanos = 0): SettledRecord {
   return {
     requestId,
+    begun: beginningOf(opened(requestId)),
     outcome: 'completed',
     upstream: null,
     attempts: [],
@@ -97,6 +100,12 @@ export function describeStore(name: string, open: () => Promise<Engine>): void {
   };
   describe(`${name}: holds and settlements`, () => {
     describeSettlements(setUp);
+  });
+  describe(`${name}: forgotten beginnings`, () => {
+    describeForgotten(setUp);
+  });
+  describe(`${name}: records`, () => {
+    describePages(setUp);
   });
   describe(`${name}: credits`, () => {
     describeCredits(setUp);
@@ -193,6 +202,84 @@ function describeSettlements(setUp: (balanceNanos: number | null) => Promise<Ben
     const offers = await Promise.allSettled(Array.from({ length: 20 }, () => store.settle(settled('a', 10))));
     expect(offers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     expect(await account()).toEqual({ balanceNanos: 990, heldNanos: 0, spentNanos: 10 });
+  });
+}
+
+/** Settlements whose beginnings the database has forgotten, as after a power failure or in another order. */
+function describeForgotten(setUp: (balanceNanos: number | null) => Promise<Bench>): void {
+  test('charges a request whose beginning is nowhere, once, and writes its whole record', async () => {
+    const { store, faults, account } = await setUp(1_000);
+    await store.settle(settled('a', 40));
+    expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
+    const { requestId, hold: _hold, queuedMs: _queued, ...begun } = opened('a');
+    expect(await store.findRecord(requestId, key.id)).toMatchObject({
+      ...begun,
+      queuedMs: 0,
+      outcome: 'completed',
+      holdNanos: 0,
+      chargeNanos: 40,
+    });
+    expect(faults).toEqual(['a record was settled whose beginning the database has lost']);
+    await expect(store.settle(settled('a', 40))).rejects.toThrow('no open record');
+    expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
+  });
+
+  test('settles by its own row a request of which a spool of an earlier version has no beginning', async () => {
+    const { store, faults, account } = await setUp(1_000);
+    await store.open(opened('a', 700));
+    await store.settle({ ...settled('a', 40), begun: null });
+    expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
+    expect(await store.findRecord('a', key.id)).toMatchObject({ upstream: 'u', price, holdNanos: 700 });
+    await expect(store.settle({ ...settled('b', 40), begun: null })).rejects.toThrow('no open record of b');
+    expect(faults).toEqual([]);
+  });
+
+  test('gives the hold back, and keeps the charge, where a settlement overtook its beginning', async () => {
+    const { store, account } = await setUp(1_000);
+    await store.settle(settled('a', 40));
+    await store.open(opened('a', 700));
+    expect(await account()).toEqual({ balanceNanos: 260, heldNanos: 700, spentNanos: 40 });
+    expect(await store.closeAsLost(['a'])).toBe(1);
+    expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
+    expect(await store.findRecord('a', key.id)).toMatchObject({ outcome: 'completed', chargeNanos: 40 });
+  });
+}
+
+/** Lists of records, of which the open ones are kept apart. */
+function describePages(setUp: (balanceNanos: number | null) => Promise<Bench>): void {
+  test('are one list of what is open and what has ended, newest first, in pages of any size', async () => {
+    const { store } = await setUp(null);
+    const ids = Array.from({ length: 12 }, (_, number) => `req_${String(number).padStart(2, '0')}`);
+    for (const [number, id] of ids.entries())
+      await store.open({
+        ...opened(id),
+        createdAtMs: startMs + Math.floor(number / 2),
+        model: `m${number % 3}`,
+      });
+    for (const id of ids.filter((_, number) => number % 4 < 2)) await store.settle(settled(id));
+    const newest = ids.toReversed();
+    for (const size of [1, 3, 5, 12, 20]) {
+      const listed: string[] = [];
+      let before: string | null = null;
+      do {
+        const page = await store.listRecords({ keyId: key.id }, size, before);
+        listed.push(...(page?.records.map(({ requestId }) => requestId) ?? []));
+        before = page?.next ?? null;
+      } while (before !== null);
+      expect(listed).toEqual(newest);
+    }
+    const some = await store.listRecords({ model: 'm1', from: startMs + 1, to: startMs + 5 }, 20, null);
+    expect(some?.records.map(({ requestId, outcome }) => [requestId, outcome])).toEqual([
+      ['req_07', null],
+      ['req_04', 'completed'],
+    ]);
+    expect(await store.listRecords({}, 5, 'none')).toBeNull();
+    expect(await store.findRecord('req_02', key.id)).toMatchObject({
+      outcome: null,
+      totalMs: null,
+      attempts: [],
+    });
+    expect(await store.findRecord('req_02', 'other')).toBeNull();
   });
 }
 

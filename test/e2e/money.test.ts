@@ -328,8 +328,9 @@ describe('a process killed with requests in progress', () => {
     database.exec(`UPDATE accounts SET balance = balance - 300, held = 300 WHERE key_id = '${id}'`);
     for (const hold of [100, 200])
       database.exec(
-        `INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, hold)
-         VALUES ('req_${hold}', '${id}', 0, 'chat', 'sync', 'small', 'local', 0, ${hold})`,
+        `INSERT INTO open_requests (request_id, key_id, owner, created_at, protocol, mode, model, upstream, queued_ms,
+           price_input, price_cached_input, price_cache_write, price_output, price_request, hold)
+         VALUES ('req_${hold}', '${id}', 'gone', 0, 'chat', 'sync', 'small', 'local', 0, 0, 0, 0, 0, 0, ${hold})`,
       );
     database.close();
     gateway = await startGateway({ upstreamUrl: upstream.url, storage: file });

@@ -112,8 +112,9 @@ describe('the consumption record', () => {
     const keyId = String(database.prepare('SELECT id FROM api_keys').get()?.['id']);
     database
       .prepare(
-        `INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms)
-         VALUES ('req_lost', ?, 0, 'chat', 'sync', 'small', 'local', 0)`,
+        `INSERT INTO open_requests (request_id, key_id, owner, created_at, protocol, mode, model, upstream, queued_ms,
+           price_input, price_cached_input, price_cache_write, price_output, price_request, hold)
+         VALUES ('req_lost', ?, 'gone', 0, 'chat', 'sync', 'small', 'local', 0, 0, 0, 0, 0, 0, 0)`,
       )
       .run(keyId);
     database.close();
@@ -131,7 +132,7 @@ describe('the consumption record', () => {
     const { DatabaseSync } = await import('node:sqlite');
     const database = new DatabaseSync(file, { timeout: 5_000 });
     database.exec(
-      `CREATE TRIGGER full BEFORE INSERT ON records BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END`,
+      `CREATE TRIGGER full BEFORE INSERT ON open_requests BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END`,
     );
     database.close();
     for (const stream of [false, true]) {

@@ -24,6 +24,7 @@ const price = modelPrice({ input: 1_000_000, output: 1_000_000 });
 
 const settled = (requestId: string, chargeNanos: number): SettledRecord => ({
   requestId,
+  begun: null,
   outcome: 'completed',
   upstream: 'u',
   attempts: [],

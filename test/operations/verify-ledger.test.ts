@@ -52,6 +52,7 @@ async function write(
   });
   await pipeline.store.settle({
     requestId,
+    begun: null,
     outcome: 'completed',
     upstream: null,
     attempts: [],

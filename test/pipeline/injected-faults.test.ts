@@ -83,7 +83,7 @@ test(`${exchanges} exchanges with exceptions and aborts at every stage leave no 
     expect(decision.inFlight).toBe(1);
   }
   const openRecords = await pipeline.engine.run([
-    { sql: 'SELECT request_id FROM records WHERE outcome IS NULL', values: [] },
+    { sql: 'SELECT request_id FROM open_requests', values: [] },
   ]);
   expect(openRecords).toEqual([[]]);
   for (const { heldNanos } of accounts.values()) expect(heldNanos).toBe(0);

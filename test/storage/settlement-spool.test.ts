@@ -8,12 +8,13 @@ import type { SettlementSpool } from '../../src/domain/ports/settlement-spool.ts
 import { writeSpoolLine } from '../../src/storage/spool-lines.ts';
 import { checksumOf } from '../../src/shared/checksum.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { plainAttempt } from '../support/stored-rows.ts';
+import { beginningOf, openedRecord, plainAttempt } from '../support/stored-rows.ts';
 
 const reservedBytes = 4 * 1_024 * 1_024;
 
 const record = (requestId: string): SettledRecord => ({
   requestId,
+  begun: beginningOf(openedRecord),
   outcome: 'completed',
   upstream: 'u',
   attempts: [],
@@ -58,6 +59,15 @@ describe('the spool of settlements', () => {
     const next = createSettlementSpool(database, () => {});
     expect(await next.open()).toEqual({ records: ['a', 'b', 'c'].map(record), damaged: 0 });
     await next.close();
+  });
+
+  test('takes over settlements of a version that did not write how they were begun', async () => {
+    const { begun: _begun, ...old } = record('a');
+    const json = JSON.stringify(old);
+    writeFileSync(file, `${checksumOf(json)} ${json}\n`);
+    const spool = createSettlementSpool(database, () => {});
+    expect(await spool.open()).toEqual({ records: [{ ...old, begun: null }], damaged: 0 });
+    await spool.close();
   });
 
   test('allocates its space on the disk when it is opened, readable for its owner alone, and keeps it', async () => {

@@ -18,10 +18,13 @@ export interface RecordRow {
   readonly total_ms: number | null;
 }
 
-/** Reads the consumption record from a database file, in the order of the requests. */
+/** Reads the consumption record from a database file: what has ended, in the order of its ends, and then what is open. */
 export function readRecords(file: string): readonly RecordRow[] {
   const database = new DatabaseSync(file, { readOnly: true });
-  const rows = database.prepare('SELECT * FROM records ORDER BY rowid').all();
+  const ended = database.prepare('SELECT * FROM records ORDER BY rowid').all();
+  const open = database
+    .prepare('SELECT *, NULL AS outcome, NULL AS status, 0 AS charge FROM open_requests ORDER BY request_id')
+    .all();
   database.close();
-  return rows as unknown as readonly RecordRow[];
+  return [...ended, ...open] as unknown as readonly RecordRow[];
 }

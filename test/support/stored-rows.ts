@@ -1,5 +1,5 @@
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
-import type { Attempt, OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
+import type { Attempt, OpenedRecord, RecordBeginning, SettledRecord } from '../../src/domain/consumption.ts';
 import { free } from '../../src/domain/pricing.ts';
 
 /** A key without settings of its own, which pays for its requests. */
@@ -30,6 +30,11 @@ export const openedRecord: OpenedRecord = {
   hold: { nanos: 5, leastNanos: 1 },
 };
 
+/** What a settlement repeats of a record's beginning. */
+export function beginningOf({ requestId: _requestId, hold: _hold, ...begun }: OpenedRecord): RecordBeginning {
+  return begun;
+}
+
 /** An attempt that went well. */
 export const plainAttempt: Attempt = {
   upstream: 'local',
@@ -45,6 +50,7 @@ export const plainAttempt: Attempt = {
 /** How it ends: whole, at 1 nano-USD. */
 export const settledRecord: SettledRecord = {
   requestId: openedRecord.requestId,
+  begun: beginningOf(openedRecord),
   outcome: 'completed',
   upstream: null,
   attempts: [],

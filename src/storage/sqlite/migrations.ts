@@ -150,4 +150,32 @@ export const migrations: readonly Migration[] = [
     name: 'no index of the ledger by key, by which nothing is searched',
     statements: [`DROP INDEX ledger_by_key`],
   },
+  {
+    number: 11,
+    name: 'open requests apart from the records',
+    statements: [
+      `CREATE TABLE open_requests (
+         request_id TEXT PRIMARY KEY,
+         key_id TEXT NOT NULL,
+         owner TEXT NOT NULL,
+         created_at BIGINT NOT NULL,
+         protocol TEXT NOT NULL,
+         mode TEXT NOT NULL,
+         model TEXT NOT NULL,
+         upstream TEXT NOT NULL,
+         queued_ms INTEGER NOT NULL,
+         price_input BIGINT NOT NULL,
+         price_cached_input BIGINT NOT NULL,
+         price_cache_write BIGINT NOT NULL,
+         price_output BIGINT NOT NULL,
+         price_request BIGINT NOT NULL,
+         hold BIGINT NOT NULL
+       ) WITHOUT ROWID`,
+      `INSERT INTO open_requests SELECT request_id, key_id, coalesce(owner, ''), created_at, protocol, mode, model, upstream,
+         queued_ms, price_input, price_cached_input, price_cache_write, price_output, price_request, hold
+       FROM records WHERE outcome IS NULL`,
+      `DELETE FROM records WHERE outcome IS NULL`,
+      `DROP INDEX records_pending`,
+    ],
+  },
 ];
