@@ -33,6 +33,8 @@ export interface FixedUnit<Name extends FixedUnitName = FixedUnitName> {
   readonly types: readonly FixedType[];
   /** The index of the value by which calls are spread over connections, where there are several. */
   readonly spreadBy: number;
+  /** Whether a power failure may undo it after its commit, which then need not wait for the disk: a later unit repeats it. */
+  readonly mayBeForgotten: boolean;
   /** Rows that it locks first, in an order that has no deadlocks, where units run side by side. */
   readonly locks: readonly RowLock[];
   /** Statements that change rows, in order. */

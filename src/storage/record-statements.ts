@@ -21,6 +21,7 @@ export const openRecord: FixedUnit<'open_record'> = {
   name: 'open_record',
   types: [...repeated('text', 3), ...repeated('bigint', 3), ...repeated('text', 4), ...repeated('bigint', 6)],
   spreadBy: 1,
+  mayBeForgotten: true,
   locks: [],
   changes: [
     `UPDATE accounts SET last_request = ?3, last_hold = ${holdable}, held = held + ${holdable},
@@ -102,6 +103,7 @@ export const settleRecord: FixedUnit<'settle_record'> = {
     ...repeated('bigint', 6),
   ],
   spreadBy: 20,
+  mayBeForgotten: false,
   locks: [{ table: 'accounts', where: `key_id = ${settledKey}` }],
   changes: [
     `UPDATE records SET settlement = ?2, late = ${lateness.wasLost},

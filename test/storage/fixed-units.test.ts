@@ -1,10 +1,13 @@
+import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { pickValues, toPlain } from '../../src/storage/engine.ts';
 import { fixedUnits } from '../../src/storage/fixed-units.ts';
 import { migrate } from '../../src/storage/sqlite/migrate.ts';
 import { UnitRunner } from '../../src/storage/sqlite/run-unit.ts';
+import type { Unit } from '../../src/storage/sqlite/thread-messages.ts';
 import { fixedUnitValues } from '../support/fixed-units.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 test('a statement with numbered placeholders is written with plain ones, each with the index of its value', () => {
   const plain = toPlain('SELECT ?2, ?1 + ?12, ?2');
@@ -23,11 +26,42 @@ test('no statement of a fixed unit is prepared with a numbered placeholder, whic
     return prepare(sql, options);
   };
   const units = Object.values(fixedUnits);
-  const results = new UnitRunner(database).commit(
+  const results = new UnitRunner(database, true).commit(
     units.map(({ name }) => ({ kind: 'fixed', name, values: fixedUnitValues[name] })),
   );
   expect(results.map(({ kind }) => kind)).toEqual(units.map(() => 'done'));
   const steps = units.flatMap(({ changes, result }) => changes.concat(result));
   expect(prepared.filter((sql) => sql.includes('?'))).toHaveLength(steps.length);
   expect(prepared.filter((sql) => /\?\d/.test(sql))).toEqual([]);
+});
+
+test('only commits of nothing but beginnings do not wait for the disk', () => {
+  const path = join(makeTemporaryFolder(), 'textgate.db');
+  const database = new DatabaseSync(path);
+  onTestFinished(() => database.close());
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
+  migrate(database);
+  const runner = new UnitRunner(database, true);
+  const [open, settle] = (['open_record', 'settle_record'] as const).map((name): Unit => ({
+    kind: 'fixed',
+    name,
+    values: fixedUnitValues[name],
+  })) as [Unit, Unit];
+  const other: Unit = { kind: 'statements', statements: [{ sql: 'SELECT 1', values: [] }] };
+  const [normal, full] = [1, 2];
+  const found = [
+    [open],
+    [open, open],
+    [settle],
+    [settle],
+    [open],
+    [open, settle],
+    [other],
+    [open],
+    [other, open],
+  ].map((units) => {
+    runner.commit(units);
+    return database.prepare('PRAGMA synchronous').get()?.['synchronous'];
+  });
+  expect(found).toEqual([normal, normal, full, full, normal, full, full, normal, full]);
 });

@@ -72,7 +72,7 @@ const storage = z.strictObject({
     .enum(['normal', 'full'])
     .default('full')
     .describe(
-      'With `full` every commit survives a power failure; with `normal` it survives a crash of the process.',
+      'With `full` every settlement, credit and change survives a power failure; with `normal` a crash of the process.',
     ),
 });
 

@@ -14,8 +14,10 @@ export interface FixedFunction {
  * Writes a fixed unit as a function. Its name has a checksum of its text, so that nodes of several versions have their
  * own beside each other. It returns the values of the row that the unit results in, or nothing where there is none.
  */
-export function functionOf({ name, types, locks, changes, columns, result }: FixedUnit): FixedFunction {
+export function functionOf(unit: FixedUnit): FixedFunction {
+  const { name, types, locks, changes, columns, result, mayBeForgotten } = unit;
   const steps = [
+    ...(mayBeForgotten ? [`PERFORM set_config('synchronous_commit', 'off', true)`] : []),
     ...locks.map(({ table, where }) => `PERFORM 1 FROM ${table} WHERE ${where} FOR UPDATE`),
     ...changes,
     `RETURN (SELECT ARRAY[${columns.map((column) => `${column}::bigint`).join(', ')}] FROM (${result}) AS row)`,

@@ -19,9 +19,14 @@ export class UnitRunner {
   readonly #database: DatabaseSync;
   readonly #prepared = new Map<string, StatementSync>();
   readonly #fixed = new Map<FixedUnitName, PreparedUnit>();
+  readonly #waitsForDisk: boolean;
+  #isWaiting: boolean;
 
-  constructor(database: DatabaseSync) {
+  /** `waitsForDisk`: a commit has to survive a loss of power, unless all of its units may be forgotten. */
+  constructor(database: DatabaseSync, waitsForDisk: boolean) {
     this.#database = database;
+    this.#waitsForDisk = waitsForDisk;
+    this.#isWaiting = waitsForDisk;
   }
 
   /**
@@ -30,6 +35,7 @@ export class UnitRunner {
    */
   commit(units: readonly Unit[]): readonly UnitResult[] {
     let hasFailed = false;
+    if (this.#waitsForDisk) this.#waitForDisk(!units.every(mayBeForgotten));
     const results = this.#transaction('BEGIN IMMEDIATE', units, (unit) => {
       try {
         return { kind: 'done', done: this.#run(unit) };
@@ -40,6 +46,13 @@ export class UnitRunner {
     });
     if (!hasFailed || units.length === 1) return results;
     return this.#transaction('BEGIN IMMEDIATE', units, (unit) => this.#savepoint(unit));
+  }
+
+  /** Sets whether the next commit waits until it is on the disk: with it, everything that was committed before it is, too. */
+  #waitForDisk(waits: boolean): void {
+    if (waits === this.#isWaiting) return;
+    this.#prepare(`PRAGMA synchronous = ${waits ? 'FULL' : 'NORMAL'}`).run();
+    this.#isWaiting = waits;
   }
 
   /** Reads in one snapshot. */
@@ -110,6 +123,10 @@ export class UnitRunner {
     }
     return statement;
   }
+}
+
+function mayBeForgotten(unit: Unit): boolean {
+  return unit.kind === 'fixed' && fixedUnits[unit.name].mayBeForgotten;
 }
 
 /** A statement of a fixed unit, prepared in its plain form: before 24.7, Node binds no values to numbered placeholders. */

@@ -78,7 +78,7 @@ function serve(
   database: DatabaseSync,
   work: (runner: UnitRunner, first: number, units: readonly Unit[]) => void,
 ): void {
-  const runner = new UnitRunner(database);
+  const runner = new UnitRunner(database, role === 'writer' && durability === 'full');
   port?.on('message', (message: ThreadRequest) => {
     let request: ThreadRequest | undefined = message;
     while (request !== undefined) {
