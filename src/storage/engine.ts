@@ -47,6 +47,11 @@ export interface FixedUnit<Name extends FixedUnitName = FixedUnitName> {
 
 export type FixedType = 'text' | 'bigint';
 
+/** The types of some values that follow each other. */
+export function repeated(type: FixedType, count: number): readonly FixedType[] {
+  return Array<FixedType>(count).fill(type);
+}
+
 /** Some rows of a table. */
 interface RowLock {
   readonly table: string;

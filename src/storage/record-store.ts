@@ -7,15 +7,8 @@ import type { Engine, Statement } from './engine.ts';
 import { endLease, readLease, renewLease } from './lease-statements.ts';
 import { readCount } from './read-rows.ts';
 import { readPage, readRecord, selectCursor, selectRecord, selectRecords } from './record-pages.ts';
-import {
-  countSettlements,
-  openRecord,
-  readReservation,
-  readSettlement,
-  settleRecord,
-  valuesToOpen,
-  valuesToSettle,
-} from './record-statements.ts';
+import { openRecord, readReservation, valuesToOpen } from './open-statement.ts';
+import { countSettlements, readSettlement, settleRecord, valuesToSettle } from './settle-statement.ts';
 
 /** How many records are closed in one unit: each is a value of its statements. */
 const closedAtOnce = 500;

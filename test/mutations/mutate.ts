@@ -24,28 +24,28 @@ const model = 'test/pipeline/money.model.test.ts';
 const mutations: readonly Mutation[] = [
   {
     name: 'a settlement that overtakes another one',
-    file: 'src/storage/record-statements.ts',
+    file: 'src/storage/settle-statement.ts',
     find: "WHERE request_id = ?1 AND outcome = 'lost' AND settlement IS NULL`",
     replace: 'WHERE request_id = ?1`',
     tests: [model],
   },
   {
     name: 'a settlement that leaves its request open',
-    file: 'src/storage/record-statements.ts',
+    file: 'src/storage/settle-statement.ts',
     find: '`DELETE FROM open_requests WHERE request_id = (SELECT request_id FROM records WHERE ${isMine})`,',
     replace: '',
     tests: [model],
   },
   {
     name: 'a settlement without a beginning that charges nothing',
-    file: 'src/storage/record-statements.ts',
+    file: 'src/storage/settle-statement.ts',
     find: '(SELECT key_id FROM records WHERE request_id = ?1), ?21)',
     replace: '(SELECT key_id FROM records WHERE request_id = ?1))',
     tests: ['test/conformance/sqlite.test.ts'],
   },
   {
     name: 'a hold that is given back twice, at the closing as lost and at the late settlement',
-    file: 'src/storage/record-statements.ts',
+    file: 'src/storage/settle-statement.ts',
     find: 'coalesce((SELECT hold FROM open_requests WHERE request_id = ?1), 0) AS given_back',
     replace: 'hold AS given_back',
     tests: [model],
@@ -130,7 +130,7 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'a charge that takes the sum of an account beyond exact integers',
-    file: 'src/storage/record-statements.ts',
+    file: 'src/storage/settle-statement.ts',
     find: 'WHEN spent > ${maxNanos} - ?3 THEN ${maxNanos} - spent',
     replace: 'WHEN spent < 0 - ?3 THEN 0',
     tests: ['test/operations/verify-ledger.test.ts'],
