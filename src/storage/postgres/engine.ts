@@ -9,6 +9,7 @@ import type { FixedFunction } from './fixed-functions.ts';
 import { Lanes } from './lanes.ts';
 import { migrate, migrationLimits } from './migrate.ts';
 import { readTransaction, snapshotOf, transactionOf } from './queries.ts';
+import { repeatUnit } from './repeat-unit.ts';
 import type { ConnectionOptions, ServerLimits } from './client-config.ts';
 
 /** How many connections the fixed units share, and the reads. */
@@ -72,13 +73,16 @@ export function createPostgresEngine({
     // The database may be away for a while: that is a fault of each unit, and never the end of the process.
     lost: new Promise(() => {}),
     broken: null,
-    run: (unit) => whenReady(async () => readTransaction(await statements.send(transactionOf(unit)))),
+    run: (unit) =>
+      whenReady(() => repeatUnit(async () => readTransaction(await statements.send(transactionOf(unit))))),
     call: ({ name, spreadBy }, values) =>
       whenReady(async () => {
         const called = functions.get(name);
         if (called === undefined) throw new StorageError(`no function for ${name}`, 'rejected');
-        const [result] = await fixed.of(values[spreadBy]).send([called.call(values)]);
-        return readFixedRow(result?.rows ?? []);
+        return repeatUnit(async () => {
+          const [result] = await fixed.of(values[spreadBy]).send([called.call(values)]);
+          return readFixedRow(result?.rows ?? []);
+        });
       }),
     read: (asked) =>
       whenReady(async () => {
