@@ -209,12 +209,29 @@ describe.skipIf(postgresAbsence !== null)(`a connection to PostgreSQL that is lo
 
   test('is not given up while it answers, however long that takes altogether', async () => {
     const { connection, clock } = await open();
-    for (let number = 0; number < 5; number++) {
-      const answer = connection.send(one);
-      clock.advance(9_000);
-      await answer;
-    }
+    const other = keep(bench.url).connection;
+    await other.opened;
+    await other.send([{ text: 'SELECT pg_advisory_lock(1), pg_advisory_lock(2)' }]);
+    const first = connection.send([{ text: 'SELECT pg_advisory_lock(1)' }]);
+    const second = connection.send([{ text: 'SELECT pg_advisory_lock(2)' }]);
+    clock.advance(9_000);
+    await other.send([{ text: 'SELECT pg_advisory_unlock(1)' }]);
+    await first;
+    clock.advance(9_000);
     expect(connection.fault).toBeNull();
+    await other.send([{ text: 'SELECT pg_advisory_unlock(2)' }]);
+    await second;
+  });
+
+  test('is ended by the server, too, when it is abandoned in a transaction that others wait for', async () => {
+    const { connection } = await open();
+    const names = ['idle_in_transaction_session_timeout', 'tcp_user_timeout', 'tcp_keepalives_idle'];
+    const [answer] = await connection.send([
+      { text: `SELECT ${names.map((name) => `current_setting('${name}') AS ${name}`).join()}` },
+    ]);
+    expect(answer?.rows).toEqual([
+      { idle_in_transaction_session_timeout: '10s', tcp_user_timeout: '10000', tcp_keepalives_idle: '10' },
+    ]);
   });
 
   test('refuses more queries than may wait, and answers those that do', async () => {

@@ -6,10 +6,11 @@ import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { Lanes } from '../../src/storage/postgres/lanes.ts';
 import { readTarget } from '../../src/storage/postgres/connection-target.ts';
+import { readTransaction } from '../../src/storage/postgres/queries.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { keep, rejection, usePostgresBench } from '../support/postgres-bench.ts';
+import { errorMessage, keep, rejection, usePostgresBench } from '../support/postgres-bench.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 import { postgresAbsence } from '../support/test-postgres.ts';
 
@@ -122,8 +123,8 @@ describe.skipIf(postgresAbsence !== null)(`units on PostgreSQL that fail in the 
     ['has the name of another one', { name: 'named', text: 'SELECT 2' }],
   ])('send nothing of a transaction with a query that %s', async (_what, wrong) => {
     await emptyItems();
-    const { proxy, url } = await bench.proxy();
-    const { connection, clock } = keep(url);
+    // Without a proxy, which could lose what was sent before the connection is closed.
+    const { connection, clock } = keep(bench.url);
     await connection.opened;
     await connection.send([{ name: 'named', text: 'SELECT 1' }]);
     const [begin, first, second, commit] = transaction(
@@ -138,7 +139,13 @@ describe.skipIf(postgresAbsence !== null)(`units on PostgreSQL that fail in the 
     });
     // It was held together with the other one, and is lost with it.
     await expect(beside).rejects.toMatchObject({ isPermanent: false });
-    await eventually('it pauses', () => clock.scheduled === 1 && proxy.open === 0);
+    expect(connection.waiting).toBe(0);
+    await eventually('it pauses', () => clock.scheduled === 1 && connection.fault !== null);
+    await eventually('the server has read all of it', async () => {
+      const left = await bench.sql(`SELECT 1 FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = 'textgate'`);
+      return left.length === 0;
+    });
     clock.advance(2_000);
     await eventually('it is open again', () => connection.fault === null);
     await connection.send(transaction('INSERT INTO items (id) VALUES (9)'));
@@ -163,11 +170,19 @@ describe.skipIf(postgresAbsence !== null)(`units on PostgreSQL that fail in the 
     const places = Array.from({ length: 65_536 }, () => '(?)').join();
     const values = Array.from({ length: 65_536 }, (_, id) => id);
     const tooLong = engine.run([insert(-1), say(`INSERT INTO items (id) VALUES ${places}`, ...values)]);
+    await expect(tooLong).rejects.toThrow('a statement has more than 65535 values');
     await expect(tooLong).rejects.toMatchObject({ reason: 'rejected' });
     expect(await items()).toEqual([]);
     await engine.run([say(`INSERT INTO items (id) VALUES ${places.slice(4)}`, ...values.slice(1))]);
     expect(await items()).toHaveLength(65_535);
   });
+});
+
+test('a transaction that ends in a rollback is no success', () => {
+  const answer = (command: string) => ({ command, rows: [], rowCount: 0, oid: 0, fields: [] });
+  const answers = (end: string) => [answer('BEGIN'), answer('SELECT'), answer('INSERT'), answer(end)];
+  expect(readTransaction(answers('COMMIT'))).toEqual([[]]);
+  expect(() => readTransaction(answers('ROLLBACK'))).toThrow(StorageError);
 });
 
 describe.skipIf(postgresAbsence !== null)(
@@ -224,6 +239,41 @@ describe.skipIf(postgresAbsence !== null)(
     });
   },
 );
+
+describe.skipIf(postgresAbsence !== null)(`an engine on PostgreSQL that does not get ready${absent}`, () => {
+  test.each(['refused', 'migrating', 'closed at once', 'closed while it migrates'])(
+    'rejects its units and keeps nothing open when it is %s',
+    async (how) => {
+      const { proxy, url } = await bench.proxy();
+      const clock = createFakeClock();
+      if (how === 'refused') proxy.answers = [errorMessage('28P01', 'password authentication failed')];
+      const migrates = how.endsWith('migrating') || how.endsWith('migrates');
+      const other = new Client({ connectionString: bench.url });
+      await other.connect();
+      onTestFinished(() => other.end());
+      // The lock of nodes that bring the schema up to date, one after the other.
+      if (migrates) await other.query('SELECT pg_advisory_lock(7483912)');
+      const engine = createPostgresEngine({ url, clock });
+      onTestFinished(() => engine.close());
+      const unit = rejection(engine.run([say('SELECT 1')]));
+      if (migrates)
+        await eventually('it waits for the lock', async () => {
+          const waiting = await bench.sql(
+            `SELECT 1 FROM pg_locks WHERE locktype = 'advisory'
+            AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+          );
+          return waiting.length > 0;
+        });
+      if (how === 'migrating') proxy.reset();
+      const closed = how.startsWith('closed') ? engine.close() : null;
+      if (how === 'closed while it migrates') await other.query('SELECT pg_advisory_unlock(7483912)');
+      await closed;
+      await rejection(engine.ready);
+      expect(await unit).toMatchObject({ isPermanent: false });
+      await eventually('nothing is open', () => proxy.open === 0 && clock.scheduled === 0);
+    },
+  );
+});
 
 describe.skipIf(postgresAbsence !== null)(`lanes to PostgreSQL${absent}`, () => {
   test('let a short read pass a long one, and units pass both', async () => {

@@ -15,6 +15,8 @@ export const password = 'pass-w0rd';
 
 /** A database for the tests of a file, on which connections are opened through a proxy. */
 export interface PostgresBench {
+  /** Its URL without a proxy. */
+  readonly url: string;
   /** Runs a statement without the proxy. */
   sql(text: string): Promise<readonly Record<string, unknown>[]>;
   /** A proxy to the server, and the URL of the database through it. */
@@ -33,6 +35,9 @@ export function usePostgresBench(): PostgresBench {
   });
   afterAll(() => database?.drop());
   return {
+    get url() {
+      return made().url;
+    },
     sql: (text) => onServer(text, made().url),
     async proxy() {
       const url = new URL(made().url);

@@ -11,7 +11,7 @@ type Mode = 'open' | 'mute' | 'stalled';
 /** A TCP proxy in front of a server, which can do to connections what networks do. */
 export interface TcpProxy {
   readonly port: number;
-  /** The connections of clients that are open. */
+  /** The connections that clients have open. */
   readonly open: number;
   /** How many connections were accepted so far. */
   readonly accepted: number;
@@ -35,11 +35,12 @@ export async function startTcpProxy(target: {
 }): Promise<TcpProxy> {
   const clients = new Set<Socket>();
   let accepted = 0;
-  const server = createServer({ noDelay: true, allowHalfOpen: false }, (client) => {
+  const server = createServer({ noDelay: true, allowHalfOpen: true }, (client) => {
     accepted++;
     clients.add(client);
     client.on('error', () => {});
     client.on('close', () => clients.delete(client));
+    client.on('end', () => proxy.mode !== 'stalled' && client.end());
     const { answers } = proxy;
     if (answers !== null) {
       const left = [...answers];
@@ -62,7 +63,7 @@ export async function startTcpProxy(target: {
   const proxy: TcpProxy = {
     port,
     get open() {
-      return clients.size;
+      return [...clients].filter(({ readableEnded }) => !readableEnded).length;
     },
     get accepted() {
       return accepted;
