@@ -6,8 +6,6 @@ import type { StorageReason } from '../../domain/storage-refusal.ts';
 const reasonByCode: ReadonlyMap<string, StorageReason> = new Map([
   // "cannot set transaction read-write mode during recovery": the server is a standby.
   ['0A000', 'read_only'],
-  // "bind message has … parameters": pg sent what it could not write. The same values fail again.
-  ['08P01', 'rejected'],
   ['25006', 'read_only'],
   ['25P03', 'slow'],
   ['40001', 'locked'],
@@ -23,12 +21,15 @@ const reasonByCode: ReadonlyMap<string, StorageReason> = new Map([
   ['57014', 'slow'],
 ]);
 
-/** By the class of a code, its first two characters (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
+/**
+ * By the class of a code, its first two characters (https://www.postgresql.org/docs/current/errcodes-appendix.html). Only a
+ * fault of a unit's own values is `rejected`: a settlement that is rejected is not offered again. What a pooler answers
+ * for a server that is away (08P01) and the state of a connection (class 25) are no such faults.
+ */
 const reasonByClass: ReadonlyMap<string, StorageReason> = new Map([
   ['08', 'unavailable'],
   ['22', 'rejected'],
   ['23', 'rejected'],
-  ['25', 'rejected'],
   ['28', 'unavailable'],
   ['3D', 'unavailable'],
   ['42', 'rejected'],
