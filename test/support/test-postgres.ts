@@ -33,13 +33,14 @@ export async function onServer(sql: string, url = server): Promise<readonly Reco
 }
 
 /** A database of a test's own. */
-interface TestDatabase {
+export interface TestDatabase {
   readonly name: string;
   readonly url: string;
   drop(): Promise<void>;
 }
 
-async function createDatabase(): Promise<TestDatabase> {
+/** Makes an empty database. */
+export async function createDatabase(): Promise<TestDatabase> {
   const name = `textgate_test_${randomUUID().replaceAll('-', '')}`;
   await onServer(`CREATE DATABASE ${name}`);
   const url = new URL(server);

@@ -3,13 +3,14 @@ import type { Clock } from '../../domain/ports/clock.ts';
 import type { Engine, FixedUnitName } from '../engine.ts';
 import { fixedUnits } from '../fixed-units.ts';
 import { KeptConnection } from './connection.ts';
-import type { ConnectionOptions, ServerLimits } from './connection.ts';
 import { readTarget } from './connection-target.ts';
 import { functionOf, readFixedRow } from './fixed-functions.ts';
 import type { FixedFunction } from './fixed-functions.ts';
 import { Lanes } from './lanes.ts';
-import { migrate } from './migrate.ts';
-import { snapshotOf, transactionOf } from './queries.ts';
+import { migrate, migrationLimits } from './migrate.ts';
+import { readTransaction, snapshotOf, transactionOf } from './queries.ts';
+import { repeatUnit } from './repeat-unit.ts';
+import type { ConnectionOptions, ServerLimits } from './client-config.ts';
 
 /** How many connections the fixed units share, and the reads. */
 const unitLanes = 8;
@@ -37,19 +38,26 @@ export function createPostgresEngine({
   unitLimits: limits = unitLimits,
 }: PostgresOptions): Engine {
   const options: ConnectionOptions = { target: readTarget(url), limits, isReadOnly: false, clock };
-  const statements = new KeptConnection(options);
+  const setUp = new KeptConnection({ ...options, limits: migrationLimits, isReadOnly: true });
+  const statements = new KeptConnection({ ...options, isReadOnly: true });
   const fixed = new Lanes(unitLanes, options);
   const reads = new Lanes(readLanes, { ...options, limits: readLimits, isReadOnly: true });
   const functions = new Map<FixedUnitName, FixedFunction>(
     Object.values(fixedUnits).map((unit) => [unit.name, functionOf(unit)]),
   );
+  const connections = [setUp, statements, fixed, reads];
+  const closeAll = async (): Promise<void> => {
+    await Promise.all(connections.map((connection) => connection.close()));
+  };
   let closed: StorageError | null = null;
   const ready = (async () => {
-    await statements.opened;
-    await migrate(statements);
-    await Promise.all([fixed.opened, reads.opened]);
+    await setUp.opened;
+    await migrate(setUp);
+    await setUp.close();
+    await Promise.all([statements.opened, fixed.opened, reads.opened]);
   })();
-  ready.catch(() => {});
+  // An engine that can't be used keeps nothing open.
+  ready.catch(closeAll);
   let isReady = false;
   void ready.then(
     () => (isReady = true),
@@ -66,20 +74,19 @@ export function createPostgresEngine({
     lost: new Promise(() => {}),
     broken: null,
     run: (unit) =>
-      whenReady(async () => {
-        const results = await statements.send(transactionOf(unit));
-        return results.slice(2, -1).map(({ rows }) => rows);
-      }),
+      whenReady(() => repeatUnit(async () => readTransaction(await statements.send(transactionOf(unit))))),
     call: ({ name, spreadBy }, values) =>
       whenReady(async () => {
         const called = functions.get(name);
         if (called === undefined) throw new StorageError(`no function for ${name}`, 'rejected');
-        const [result] = await fixed.of(values[spreadBy]).send([called.call(values)]);
-        return readFixedRow(result?.rows ?? []);
+        return repeatUnit(async () => {
+          const [result] = await fixed.of(values[spreadBy]).send([called.call(values)]);
+          return readFixedRow(result?.rows ?? []);
+        });
       }),
     read: (asked) =>
       whenReady(async () => {
-        const results = await reads.next().send(snapshotOf(asked));
+        const results = await reads.leastBusy().send(snapshotOf(asked));
         return (asked.length === 1 ? results : results.slice(1, -1)).map(({ rows }) => rows);
       }),
     copy: () => Promise.resolve(null),
@@ -88,7 +95,7 @@ export function createPostgresEngine({
     },
     async close() {
       closed = new StorageError('the database is closed', 'closed');
-      await Promise.all([statements.close(), fixed.close(), reads.close()]);
+      await closeAll();
     },
   };
 }

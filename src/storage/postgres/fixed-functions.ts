@@ -23,7 +23,7 @@ export function functionOf(unit: FixedUnit): FixedFunction {
     `RETURN (SELECT ARRAY[${columns.map((column) => `${column}::bigint`).join(', ')}] FROM (${result}) AS row)`,
   ];
   const body = steps.map((step) => `${numbered(step)};`).join('\n');
-  const checksum = createHash('sha256').update(body).digest('hex').slice(0, 12);
+  const checksum = createHash('sha256').update(`${types.join()} ${body}`).digest('hex').slice(0, 12);
   const called = `textgate_${name}_${checksum}`;
   const text = `SELECT ${called}(${types.map((_, index) => `$${index + 1}`).join(', ')}) AS row`;
   return {

@@ -1,14 +1,13 @@
 import type { StorageError } from '../../domain/storage-refusal.ts';
 import type { SqlValue } from '../engine.ts';
 import { KeptConnection } from './connection.ts';
-import type { ConnectionOptions } from './connection.ts';
+import type { ConnectionOptions } from './client-config.ts';
 
 /** Some connections to the same database, side by side. */
 export class Lanes {
   /** Resolves when all of them are open. */
   readonly opened: Promise<unknown>;
   readonly #connections: readonly KeptConnection[];
-  #last = 0;
 
   constructor(count: number, options: ConnectionOptions) {
     this.#connections = Array.from({ length: count }, () => new KeptConnection(options));
@@ -16,19 +15,27 @@ export class Lanes {
     this.opened.catch(() => {});
   }
 
-  /** Why one of them is not open; `null` while all are. */
+  /** Why none of them is open; `null` while one is. */
   get fault(): StorageError | null {
-    return this.#connections.find(({ fault }) => fault !== null)?.fault ?? null;
+    const faults = this.#connections.map(({ fault }) => fault);
+    return faults.includes(null) ? null : (faults[0] ?? null);
   }
 
-  /** Always the same one for the same value, so that what has to wait for each other waits here rather than there. */
+  /**
+   * The same one for the same value, so that what has to wait for each other waits here rather than there. While that one
+   * is lost it is the next one that is open.
+   */
   of(value: SqlValue | undefined): KeptConnection {
-    return this.#at(hash(String(value)));
+    const at = hash(String(value));
+    if (this.#at(at).fault === null) return this.#at(at);
+    const next = this.#connections.findIndex((_, index) => this.#at(at + index).fault === null);
+    return this.#at(at + Math.max(0, next));
   }
 
-  /** Each in turn. */
-  next(): KeptConnection {
-    return this.#at(++this.#last);
+  /** The open one with the fewest waiting queries: a short read does not wait for a long one while another lane is free. */
+  leastBusy(): KeptConnection {
+    const open = this.#connections.filter(({ fault }) => fault === null);
+    return open.toSorted((a, b) => a.waiting - b.waiting)[0] ?? this.#at(0);
   }
 
   async close(): Promise<void> {

@@ -27,8 +27,13 @@ function readIntegers(text: string): readonly (number | null)[] {
   return items === '' ? [] : items.split(',').map((item) => (item === 'NULL' ? null : Number(item)));
 }
 
+/** How many values a statement may have: their number has 16 bits, and pg would send what is left of a larger one. */
+const maxValues = 65_535;
+
 /** The values of a statement. Throws for one that is none of SQL's: pg would send `undefined` as a null. */
 export function checkValues(values: readonly SqlValue[]): SqlValue[] {
+  if (values.length > maxValues)
+    throw new StorageError(`a statement has more than ${maxValues} values`, 'rejected');
   for (const value of values) {
     const isValue = typeof value === 'string' || value === null || Number.isFinite(value);
     if (!isValue) throw new StorageError(`a value of a statement is ${typeof value}`, 'rejected');

@@ -1,0 +1,136 @@
+import { writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { StorageError } from '../../src/domain/storage-refusal.ts';
+import { readTarget } from '../../src/storage/postgres/connection-target.ts';
+import { eventually } from '../support/eventually.ts';
+import { keep, usePostgresBench } from '../support/postgres-bench.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { postgresAbsence } from '../support/test-postgres.ts';
+
+/** What pg and libpq read from the environment, each with a value that leads elsewhere. */
+function stubEnvironment(): void {
+  const elsewhere = {
+    PGHOST: '203.0.113.1',
+    PGPORT: '1',
+    PGUSER: 'other',
+    PGPASSWORD: 'of the environment',
+    PGDATABASE: 'other',
+    PGOPTIONS: '-c search_path=other -c default_transaction_read_only=on',
+    PGAPPNAME: 'other',
+    PGSSLMODE: 'require',
+    PGSSLNEGOTIATION: 'direct',
+    PGCLIENT_ENCODING: 'latin1',
+    PGCONNECT_TIMEOUT: '1',
+    PGSERVICE: 'other',
+  };
+  for (const [name, value] of Object.entries(elsewhere)) vi.stubEnv(name, value);
+  onTestFinished(() => void vi.unstubAllEnvs());
+}
+
+describe('the URL of a PostgreSQL database', () => {
+  test.each([
+    [
+      'postgres://me:pass@db.example:6432/gate',
+      { host: 'db.example', port: 6432, user: 'me', database: 'gate', ssl: false },
+      'postgres://me@db.example:6432/gate',
+    ],
+    [
+      'postgresql://m%40e:p%2Fa%3Fs%23s@[::1]/g%20ate',
+      { host: '::1', port: 5432, user: 'm@e', database: 'g ate' },
+      'postgres://m%40e@[::1]/g%20ate',
+    ],
+    [
+      'postgres://me@%2Frun%2Fpostgresql/gate',
+      { host: '/run/postgresql', port: 5432 },
+      'postgres://me@%2Frun%2Fpostgresql/gate',
+    ],
+    [
+      'postgres://me@db/gate?sslmode=require',
+      { ssl: { rejectUnauthorized: false } },
+      'postgres://me@db/gate',
+    ],
+    [
+      'postgres://me@db/gate?sslmode=verify-full',
+      { ssl: { rejectUnauthorized: true } },
+      'postgres://me@db/gate',
+    ],
+  ])('is read from %s', (text, config, name) => {
+    const target = readTarget(text);
+    expect(target.config).toMatchObject(config);
+    expect(target.name).toBe(name);
+  });
+
+  test('gives the password to pg only', async () => {
+    const { config, name } = readTarget('postgres://me:p%2Fa%3Fs@db/gate');
+    expect(typeof config.password === 'function' && (await config.password())).toBe('p/a?s');
+    expect(name + JSON.stringify(config)).not.toMatch(/p(%2F|\/)a/);
+  });
+
+  test.each([
+    ['mysql://me:S3CRET@db/gate', 'is no URL'],
+    ['S3CRET', 'is no URL'],
+    ['postgres://me:S3/CRET@db/gate', 'is no URL'],
+    ['postgres://me:12/S3CRET@db/gate', 'not encoded'],
+    ['postgres://me:12#S3CRET@db/gate', 'not encoded'],
+    ['postgres://me:12?S3CRET@db/gate', 'has no user'],
+    ['postgres://me:S3CRET%@db/gate', 'write %25'],
+    ['postgres://db/gate', 'has no user'],
+    ['postgres://me:S3CRET@db', 'has no database'],
+    ['postgres://me:S3CRET@db/gate?sslmode=prefer', 'none of disable'],
+    ['postgres://me:S3CRET@db/gate?options=-csearch_path%3Dx', 'the parameters sslmode'],
+    ['postgres://me:S3CRET@db/gate?sslrootcert=/nowhere', 'sslrootcert'],
+  ])('is refused for %s, without its password', (text, reason) => {
+    const refused = (): unknown => readTarget(text);
+    expect(refused).toThrow(StorageError);
+    expect(refused).toThrow(reason);
+    expect(refused).not.toThrow(/S3|CRET/);
+  });
+});
+
+describe('the environment and ~/.pgpass', () => {
+  test('do not give a password to a URL without one', async () => {
+    stubEnvironment();
+    const sent: string[] = [];
+    // AuthenticationCleartextPassword for the startup message; what follows is the password.
+    const server = createServer((socket) => {
+      socket.once('data', () => {
+        socket.on('data', (bytes: Buffer) => void sent.push(bytes.subarray(5, -1).toString()));
+        socket.write(Buffer.from('R\0\0\0\x08\0\0\0\x03'));
+      });
+      socket.on('error', () => {});
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const file = join(makeTemporaryFolder(), 'pgpass');
+    writeFileSync(file, `127.0.0.1:${port}:*:*:of the file\n`, { mode: 0o600 });
+    vi.stubEnv('PGPASSFILE', file);
+    keep(`postgres://me@127.0.0.1:${port}/gate`);
+    await eventually('a password is sent', () => sent.length > 0);
+    expect(sent).toEqual(['']);
+  });
+
+  const bench = usePostgresBench();
+  test.skipIf(postgresAbsence !== null)('change nothing of the connection', async () => {
+    const { url } = await bench.proxy();
+    stubEnvironment();
+    const { connection } = keep(url);
+    await connection.opened;
+    const settings = ['search_path', 'client_encoding', 'application_name', 'default_transaction_read_only'];
+    const [answer] = await connection.send([
+      { text: `SELECT ${settings.map((name) => `current_setting('${name}') AS ${name}`).join()}` },
+    ]);
+    expect(answer?.rows).toEqual([
+      {
+        search_path: '"$user", public',
+        client_encoding: 'UTF8',
+        application_name: 'textgate',
+        default_transaction_read_only: 'off',
+      },
+    ]);
+  });
+});

@@ -1,0 +1,92 @@
+import { once } from 'node:events';
+import { createServer, connect } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+
+/**
+ * What becomes of bytes: `open` passes them on, `mute` passes requests on and drops the answers, `stalled` drops all of
+ * them, and neither side is closed when the other one is.
+ */
+type Mode = 'open' | 'mute' | 'stalled';
+
+/** A TCP proxy in front of a server, which can do to connections what networks do. */
+export interface TcpProxy {
+  readonly port: number;
+  /** The connections that clients have open. */
+  readonly open: number;
+  /** How many connections were accepted so far. */
+  readonly accepted: number;
+  mode: Mode;
+  /** What new connections are answered instead of by the server, one for each of their messages; `null`: the server does. */
+  answers: readonly Buffer[] | null;
+  /** Ends all connections with an RST. */
+  reset(): void;
+  /** Ends all connections with a FIN. */
+  end(): void;
+  /** Refuses new connections. */
+  refuse(): Promise<void>;
+  /** Accepts them again. */
+  accept(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startTcpProxy(target: {
+  readonly host: string;
+  readonly port: number;
+}): Promise<TcpProxy> {
+  const clients = new Set<Socket>();
+  let accepted = 0;
+  const server = createServer({ noDelay: true, allowHalfOpen: true }, (client) => {
+    accepted++;
+    clients.add(client);
+    client.on('error', () => {});
+    client.on('close', () => clients.delete(client));
+    client.on('end', () => proxy.mode !== 'stalled' && client.end());
+    const { answers } = proxy;
+    if (answers !== null) {
+      const left = [...answers];
+      client.on('data', () => client.write(left.shift() ?? ''));
+      return;
+    }
+    const upstream = connect({ ...target, noDelay: true });
+    upstream.on('error', () => {});
+    client.on('data', (bytes) => proxy.mode !== 'stalled' && upstream.write(bytes));
+    upstream.on('data', (bytes) => proxy.mode === 'open' && client.write(bytes));
+    client.on('close', () => upstream.destroy());
+    upstream.on('close', () => proxy.mode !== 'stalled' && client.destroy());
+  });
+  const listen = async (port: number): Promise<void> => {
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+  };
+  await listen(0);
+  const { port } = server.address() as AddressInfo;
+  const proxy: TcpProxy = {
+    port,
+    get open() {
+      return [...clients].filter(({ readableEnded }) => !readableEnded).length;
+    },
+    get accepted() {
+      return accepted;
+    },
+    mode: 'open',
+    answers: null,
+    reset() {
+      for (const client of clients) client.resetAndDestroy();
+    },
+    end() {
+      for (const client of clients) client.end();
+    },
+    refuse: () =>
+      new Promise((resolve) => {
+        // Its callback would wait for the connections that are open.
+        server.close();
+        resolve();
+      }),
+    accept: () => listen(port),
+    async close() {
+      for (const client of clients) client.destroy();
+      if (server.listening) await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return proxy;
+}
