@@ -41,7 +41,10 @@ export interface OpenedRecord {
 }
 
 /** What a record's settlement repeats of its beginning. */
-export type RecordBeginning = Omit<OpenedRecord, 'requestId' | 'hold'>;
+export interface RecordBeginning extends Omit<OpenedRecord, 'requestId' | 'hold'> {
+  /** What was set aside, in nano-USD. */
+  readonly holdNanos: number;
+}
 
 /** The hold that a request asks of its key's balance, in nano-USD. */
 interface HoldRequest {

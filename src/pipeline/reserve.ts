@@ -35,7 +35,8 @@ export async function reserve(
       hold: { nanos: wanted.nanos, leastNanos },
     });
     if (!reservation.granted) return balanceRefusal(reservation, leastNanos);
-    return { ...dispatched, stage: 'recorded', begun, reservation };
+    const holdNanos = reservation.holdNanos ?? 0;
+    return { ...dispatched, stage: 'recorded', begun: { ...begun, holdNanos }, reservation };
   } catch (error) {
     telemetry.fault('consumption record not begun', error);
     return storageUnavailable();

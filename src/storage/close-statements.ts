@@ -22,13 +22,14 @@ export function closeOpen(requestIds: readonly string[], owner: string): readonl
   return closeAsLost(`(owner = ? OR ${hasNoLease}) AND request_id IN (${places})`, [owner, ...requestIds]);
 }
 
-/** The owner of the requests that a unit is closing. */
-const unowned = `''`;
+/** The owner of the requests that a unit is closing: no process has such an id. */
+const closing = `'closing'`;
 
 /**
  * Closes open requests under a condition: their holds go back, and nothing is charged. Their records get no settlement,
  * so that a true one may still overtake the closing. The accounts are locked first, like that of every money unit. Then
  * the requests are marked: what the condition finds may become another set while the unit runs, where others run beside it.
+ * One that is marked without a lock of its account may meet its own settlement in a deadlock, which undoes one of the two.
  */
 function closeAsLost(condition: string, values: Statement['values']): readonly Statement[] {
   return [
@@ -36,10 +37,11 @@ function closeAsLost(condition: string, values: Statement['values']): readonly S
       sql: `UPDATE accounts SET held = held WHERE key_id IN (SELECT key_id FROM open_requests WHERE ${condition})`,
       values,
     },
-    { sql: `UPDATE open_requests SET owner = ${unowned} WHERE ${condition}`, values },
+    { sql: `UPDATE open_requests SET owner = ${closing} WHERE ${condition}`, values },
     {
-      sql: `UPDATE accounts SET held = accounts.held - closed.hold, balance = accounts.balance + closed.hold
-            FROM (SELECT key_id, sum(hold) AS hold FROM open_requests WHERE owner = ${unowned} GROUP BY key_id) AS closed
+      sql: `UPDATE accounts SET held = accounts.held - closed.hold, balance = accounts.balance + closed.hold,
+              last_request = NULL, last_hold = NULL
+            FROM (SELECT key_id, sum(hold) AS hold FROM open_requests WHERE owner = ${closing} GROUP BY key_id) AS closed
             WHERE accounts.key_id = closed.key_id`,
       values: [],
     },
@@ -49,10 +51,10 @@ function closeAsLost(condition: string, values: Statement['values']): readonly S
               price_cached_input, price_cache_write, price_output, price_request, hold, outcome, status, usage_source)
             SELECT request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, price_input,
               price_cached_input, price_cache_write, price_output, price_request, hold, 'lost', 500, 'none'
-            FROM open_requests WHERE owner = ${unowned} ON CONFLICT (request_id) DO NOTHING`,
+            FROM open_requests WHERE owner = ${closing} ON CONFLICT (request_id) DO NOTHING`,
       values: [],
     },
-    { sql: `DELETE FROM open_requests WHERE owner = ${unowned} RETURNING request_id`, values: [] },
+    { sql: `DELETE FROM open_requests WHERE owner = ${closing} RETURNING request_id`, values: [] },
   ];
 }
 

@@ -41,7 +41,7 @@ export const settleRecord: FixedUnit<'settle_record'> = {
     'text',
     'bigint',
     ...repeated('text', 4),
-    ...repeated('bigint', 6),
+    ...repeated('bigint', 7),
   ],
   spreadBy: 20,
   mayBeForgotten: false,
@@ -67,15 +67,16 @@ export const settleRecord: FixedUnit<'settle_record'> = {
        coalesce(?17, begun.price_cache_write, ?30), coalesce(?18, begun.price_output, ?31),
        coalesce(begun.price_request, ?32), ?19, ?20,
        accounts.key_id, coalesce(begun.created_at, ?22), coalesce(begun.protocol, ?23), coalesce(begun.mode, ?24),
-       coalesce(begun.model, ?25), coalesce(begun.queued_ms, ?27), coalesce(begun.hold, 0)
+       coalesce(begun.model, ?25), coalesce(begun.queued_ms, ?27), coalesce(begun.hold, ?33, 0)
      FROM accounts LEFT JOIN open_requests AS begun ON begun.request_id = ?1
-     WHERE accounts.key_id = ${settledKey}
+     WHERE accounts.key_id = ${settledKey} AND NOT EXISTS (SELECT 1 FROM records WHERE request_id = ?1)
      ON CONFLICT (request_id) DO NOTHING`,
     `UPDATE accounts SET (held, balance, spent, postings) =
        (SELECT accounts.held - given_back, accounts.balance + given_back - charge, accounts.spent + charge,
           accounts.postings + CASE WHEN charge > 0 THEN 1 ELSE 0 END
         FROM (SELECT charge, coalesce((SELECT hold FROM open_requests WHERE request_id = ?1), 0) AS given_back
-              FROM records WHERE request_id = ?1) AS settled)
+              FROM records WHERE request_id = ?1) AS settled),
+       last_request = NULL, last_hold = NULL
      WHERE key_id = (SELECT key_id FROM records WHERE ${isMine})`,
     `INSERT INTO ledger (key_id, created_at, kind, delta, request_id, posting)
      SELECT key_id, CAST(?4 AS BIGINT), 'charge', -charge, request_id, settlement FROM records
@@ -128,11 +129,12 @@ function valuesOfBeginning(begun: RecordBeginning): readonly SqlValue[] {
     begun.upstream,
     Math.round(begun.queuedMs),
     ...valuesOfPrice(begun.price),
+    begun.holdNanos,
   ];
 }
 
 /** The values in the place of those. */
-const unknownBeginning: readonly SqlValue[] = Array<null>(12).fill(null);
+const unknownBeginning: readonly SqlValue[] = Array<null>(13).fill(null);
 
 /** What `settleRecord` did, from its row; `null` when there was nothing to settle. */
 export function readSettlement(row: ResultRow): {

@@ -5,8 +5,8 @@ import { readSpoolLines, writeSpoolLine } from './spool-lines.ts';
 
 /**
  * The file `<database>-settlements` beside the real path of a database. Its space is overwritten in place, which a full
- * disk allows on file systems that don't copy on write. It needs no mark of its database: a settlement changes the record
- * with its request's id, of which 80 bits are random, and nothing in a database without such a record.
+ * disk allows on file systems that don't copy on write. It has no mark of its database: a settlement is of one request and
+ * of one key. Beside another database it is made only if that one has the key, as it may if the config declares it.
  */
 export function createSettlementSpool(database: string, onFault: ReportFault): SettlementSpool {
   const path = `${database}-settlements`;

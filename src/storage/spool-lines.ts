@@ -1,4 +1,5 @@
 import type { RecordBeginning, SettledRecord } from '../domain/consumption.ts';
+import type { Price } from '../domain/pricing.ts';
 import { checksumLength, checksumOf } from '../shared/checksum.ts';
 import { parseJson } from '../shared/parse-json.ts';
 
@@ -61,8 +62,11 @@ function isBeginning(value: unknown): boolean {
     [begun.keyId, begun.protocol, begun.mode, begun.model, begun.upstream].every(
       (text) => typeof text === 'string',
     ) &&
-    [begun.createdAtMs, begun.queuedMs].every((time) => typeof time === 'number') &&
+    [begun.createdAtMs, begun.queuedMs, begun.holdNanos].every((number) => typeof number === 'number') &&
     typeof begun.price === 'object' &&
-    begun.price !== null
+    begun.price !== null &&
+    priceNames.every((name) => Number.isSafeInteger((begun.price as Partial<Price>)[name]))
   );
 }
+
+const priceNames = ['input', 'cachedInput', 'cacheWrite', 'output', 'request'] as const;

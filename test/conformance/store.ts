@@ -234,6 +234,39 @@ function describeForgotten(setUp: (balanceNanos: number | null) => Promise<Bench
     expect(faults).toEqual([]);
   });
 
+  test('charges once a request that was closed as lost, of which its settlement has no beginning', async () => {
+    const { store, account } = await setUp(1_000);
+    const unknown = { ...settled('a', 40), begun: null };
+    await store.open(opened('a', 700));
+    expect(await store.closeAsLost(['a'])).toBe(1);
+    await store.settle(unknown);
+    expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
+    expect(await store.findRecord('a', key.id)).toMatchObject({
+      outcome: 'completed',
+      holdNanos: 700,
+      price,
+    });
+    await expect(store.settle(unknown)).rejects.toThrow('no open record of a');
+    expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
+  });
+
+  test('keeps the hold of a forgotten beginning in its record, for the audit of a charge that was cut to it', async () => {
+    const { store, account } = await setUp(1_000);
+    const begun = beginningOf(opened('a', 30));
+    const cut = { ...settled('a', 30), begun, usageSource: 'counted' } as const;
+    await store.settle({ ...cut, usage: settled('a', 50).usage });
+    expect(await store.findRecord('a', key.id)).toMatchObject({ holdNanos: 30, chargeNanos: 30 });
+    expect(await account()).toEqual({ balanceNanos: 970, heldNanos: 0, spentNanos: 30 });
+  });
+
+  test('grants no hold to a request whose id was settled with the last of the balance', async () => {
+    const { store, account } = await setUp(100);
+    await store.open(opened('a', 100));
+    await store.settle(settled('a', 100));
+    expect(await store.open(opened('a', 100))).toMatchObject({ granted: false });
+    expect(await account()).toEqual({ balanceNanos: 0, heldNanos: 0, spentNanos: 100 });
+  });
+
   test('gives the hold back, and keeps the charge, where a settlement overtook its beginning', async () => {
     const { store, account } = await setUp(1_000);
     await store.settle(settled('a', 40));

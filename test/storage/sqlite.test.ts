@@ -79,6 +79,26 @@ describe('a database', () => {
     expect(await verifyLedger(audit)).toMatchObject({ imbalanceNanos: 0, faults: [] });
   });
 
+  test('of version 10 keeps requests apart that never had an owner: closing one closes no other', async () => {
+    const path = join(makeTemporaryFolder(), 'textgate.db');
+    makeOldDatabase(path, 10);
+    const old = new DatabaseSync(path);
+    old.exec(`
+      INSERT INTO api_keys (id, hash, name, created_at) VALUES ('key_a', 'h', 'old', 5);
+      INSERT INTO accounts (key_id, balance, held, spent, postings) VALUES ('key_a', 3, 3, 0, 1);
+      INSERT INTO ledger (key_id, created_at, kind, delta, posting) VALUES ('key_a', 5, 'credit', 6, 'p');
+      INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, hold, owner)
+        VALUES ('req_owned', 'key_a', 6, 'chat', 'sync', 'm', 'u', 0, 2, 'gone'),
+               ('req_old', 'key_a', 6, 'chat', 'sync', 'm', 'u', 0, 1, NULL)`);
+    old.close();
+    const engine = await openEngine(path);
+    const store = createStore(engine, tools);
+    expect(await store.closeAsLost(['req_owned'])).toBe(1);
+    expect((await store.accounts(['key_a'])).get('key_a')).toMatchObject({ balanceNanos: 5, heldNanos: 1 });
+    expect(await store.closeLostRecords()).toBe(1);
+    expect(await verifyLedger(createLedgerAudit(engine))).toMatchObject({ imbalanceNanos: 0, faults: [] });
+  });
+
   test('of the first version is brought up to date, with its keys', async () => {
     const path = join(makeTemporaryFolder(), 'textgate.db');
     makeOldDatabase(path, 1);

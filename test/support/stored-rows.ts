@@ -31,8 +31,8 @@ export const openedRecord: OpenedRecord = {
 };
 
 /** What a settlement repeats of a record's beginning. */
-export function beginningOf({ requestId: _requestId, hold: _hold, ...begun }: OpenedRecord): RecordBeginning {
-  return begun;
+export function beginningOf({ requestId: _requestId, hold, ...begun }: OpenedRecord): RecordBeginning {
+  return { ...begun, holdNanos: hold.nanos };
 }
 
 /** An attempt that went well. */
