@@ -2,7 +2,7 @@ import type { OpenedRecord, Reservation } from '../domain/consumption.ts';
 import { repeated } from './engine.ts';
 import type { FixedUnit, ResultRow, SqlValue } from './engine.ts';
 import { takeLease } from './lease-statements.ts';
-import { valuesOfPrice } from './stored-price.ts';
+import { valuesOfBeginning } from './stored-beginning.ts';
 
 /** As much of a wanted hold as the balance has; nothing where there is no balance, or one below zero. */
 const holdable =
@@ -36,20 +36,7 @@ export const openRecord: FixedUnit<'open_record'> = {
 
 /** The values of `openRecord`. */
 export function valuesToOpen({ hold, ...record }: OpenedRecord, owner: string): readonly SqlValue[] {
-  return [
-    owner,
-    record.keyId,
-    record.requestId,
-    hold.nanos,
-    hold.leastNanos,
-    record.createdAtMs,
-    record.protocol,
-    record.mode,
-    record.model,
-    record.upstream,
-    Math.round(record.queuedMs),
-    ...valuesOfPrice(record.price),
-  ];
+  return [owner, record.keyId, record.requestId, hold.nanos, hold.leastNanos, ...valuesOfBeginning(record)];
 }
 
 /** What `openRecord` did, from its row. */

@@ -1,9 +1,9 @@
-import type { RecordBeginning, SettledRecord } from '../domain/consumption.ts';
+import type { SettledRecord } from '../domain/consumption.ts';
 import { maxNanos } from '../shared/money.ts';
 import { repeated } from './engine.ts';
 import type { FixedUnit, ResultRow, SqlValue, Statement } from './engine.ts';
 import { writeAttempts } from './stored-attempts.ts';
-import { valuesOfPrice } from './stored-price.ts';
+import { valuesOfBeginning } from './stored-beginning.ts';
 
 /**
  * A charge as far as what its key has spent stays an exact number; nothing once it is none. A balance is never further
@@ -114,26 +114,11 @@ export function valuesToSettle(
     price?.output ?? null,
     record.firstTextMs === null ? null : Math.round(record.firstTextMs),
     Math.round(record.totalMs),
-    ...(begun === null ? unknownBeginning : valuesOfBeginning(begun)),
+    ...(begun === null ? unknownBeginning : [begun.keyId, ...valuesOfBeginning(begun), begun.holdNanos]),
   ];
 }
 
-/** How a record was begun, in the order of the values of `settleRecord`. */
-function valuesOfBeginning(begun: RecordBeginning): readonly SqlValue[] {
-  return [
-    begun.keyId,
-    begun.createdAtMs,
-    begun.protocol,
-    begun.mode,
-    begun.model,
-    begun.upstream,
-    Math.round(begun.queuedMs),
-    ...valuesOfPrice(begun.price),
-    begun.holdNanos,
-  ];
-}
-
-/** The values in the place of those. */
+/** The values in the place of a beginning that is not known. */
 const unknownBeginning: readonly SqlValue[] = Array<null>(13).fill(null);
 
 /** What `settleRecord` did, from its row; `null` when there was nothing to settle. */
