@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { createActiveServices } from './composition/active-services.ts';
 import { systemClock } from './composition/clock.ts';
 import { createListeners } from './composition/listeners.ts';
+import type { Listeners } from './composition/listeners.ts';
 import { createManagement } from './composition/management.ts';
 import type { Management } from './composition/management.ts';
 import type { Routes } from './composition/config-services.ts';
-import type { Observability } from './composition/observability.ts';
 import { createProcessServices } from './composition/process-services.ts';
+import type { ProcessServices } from './composition/process-services.ts';
+import { reportReloads } from './composition/report-reloads.ts';
 import { readUpstreamKeys } from './composition/upstream-keys.ts';
 import { readFastRoad, readTracingSettings } from './config/environment.ts';
 import type { NameSettings } from './composition/upstreams.ts';
@@ -14,6 +16,7 @@ import { checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema/schema.ts';
 import { namesInConfig } from './config/setting-names.ts';
 import type { Clock } from './domain/ports/clock.ts';
+import type { Workers } from './domain/ports/workers.ts';
 import type { FetchedModelList } from './models/model-discovery.ts';
 import { answerFetch } from './http/fetch/answer-fetch.ts';
 import type { RequestHandler } from './http/router.ts';
@@ -25,6 +28,7 @@ import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts'
 import { isRefusal } from './shared/errors.ts';
 import { createLog } from './telemetry/logger.ts';
 import type { Log, LogFormat, LogLevel } from './telemetry/logger.ts';
+import type { MetricsText } from './telemetry/metric-sums.ts';
 
 /**
  * A running gateway: `router` and `fetch` serve its paths inside an app, `listen` opens servers for them. The methods of
@@ -83,10 +87,12 @@ export interface ComposedGateway extends Gateway {
    * for later requests.
    */
   fetchModelList(): Promise<FetchedModelList | null>;
+  /** Makes a key if none exists or is declared; resolves with its secret, or with `null`. One of several nodes makes it. */
+  createFirstKey(): Promise<string | null>;
   /** Whether any key can be used now. */
   hasActiveKey(): Promise<boolean>;
-  /** Puts a checked config into force. */
-  replaceConfig(config: Config): readonly string[];
+  /** Puts a checked config into force. Of several workers that do so at once, one counts it (`isCounted`). */
+  replaceConfig(config: Config, isCounted?: boolean): readonly string[];
   /** Logs and counts a config that could not be put into force; the old one stays. */
   reloadFailed(error: unknown): void;
   /**
@@ -94,6 +100,12 @@ export interface ComposedGateway extends Gateway {
    * delivered and closes everything. May be called during `close`.
    */
   crash(error: unknown): Promise<void>;
+  /** The metrics of this process, to be added to those of other workers. */
+  figures(): Promise<MetricsText>;
+  /** The reason why this process can't take requests now; `null` when it can. */
+  whyNotReady(): Promise<string | null>;
+  /** Leaves new connections to the other workers, and serves the open ones until they are closed, for a few seconds. */
+  retire(): Promise<void>;
   /** How long `close` may take before it counts as hanging, in milliseconds. */
   readonly closeLimitMs: () => number;
 }
@@ -116,43 +128,50 @@ function createHandlers(
   return { router, admin, fetch: (request) => answerFetch(request, router) };
 }
 
-/** Counts reloads of the config, and logs those that fail, and the first one that succeeds again. */
-function reportReloads(log: Log, { metrics }: Observability) {
-  let isFailing = false;
+/** The log of this process; of several workers, each writes its number. */
+function openLog(
+  { logLevel = 'warn', logDestination, logFormat }: GatewayOptions,
+  clock: Clock,
+  workers: Workers | null,
+): Log {
+  return createLog(logLevel, clock, logDestination, logFormat, workers?.own);
+}
+
+/** What the primary process of several workers asks of each. */
+function workerMethods(
+  { observability }: ProcessServices,
+  listeners: Listeners,
+  current: () => Pick<ComposedGateway, 'whyNotReady'>,
+): Pick<ComposedGateway, 'figures' | 'whyNotReady' | 'retire'> {
   return {
-    succeeded(): void {
-      metrics.configReloaded('ok');
-      if (isFailing) log.notice('config reload succeeds again');
-      isFailing = false;
-    },
-    failed(error: unknown): void {
-      metrics.configReloaded('failed');
-      isFailing = true;
-      log.fault('config reload failed: the previous config stays in force', error);
-    },
+    figures: () => observability.metrics.figures(),
+    whyNotReady: () => current().whyNotReady(),
+    retire: () => listeners.retire(),
   };
 }
 
 /**
  * The composition root: builds the gateway of a checked config from every room. `nameSettings` names the settings of an
- * upstream in messages for the operator.
+ * upstream in messages for the operator; `workers` are the processes that share its ports.
  */
 export function composeGateway(
   config: Config,
   options: GatewayOptions,
   nameSettings: NameSettings = namesInConfig,
+  workers: Workers | null = null,
 ): ComposedGateway {
   const clock = options.clock ?? systemClock;
   // Before anything is opened, which would stay open if a key can't be read.
   const firstKeys = readUpstreamKeys(config);
-  const log = createLog(options.logLevel ?? 'warn', clock, options.logDestination, options.logFormat);
-  const settings = { tracing: readTracingSettings(), fastRoad: readFastRoad(), nameSettings };
+  const log = openLog(options, clock, workers);
+  const settings = { tracing: readTracingSettings(), fastRoad: readFastRoad(), nameSettings, workers };
   const processServices = createProcessServices(config, settings, clock, log);
   const { storage, inFlight, tokens } = processServices;
   const reloads = reportReloads(log, processServices.observability);
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
   const active = createActiveServices({ config, firstKeys }, processServices, adminToken);
 
+  const declaresKeys = (): boolean => Object.keys(active.current.config.keys).length > 0;
   const listeners = createListeners(() => active.current, processServices);
 
   let closing: Promise<void> | null = null;
@@ -169,10 +188,10 @@ export function composeGateway(
       await log.close();
     }
   };
-  const replaceConfig = (next: Config): readonly string[] => {
+  const replaceConfig = (next: Config, isCounted = true): readonly string[] => {
     if (closing !== null) throw new Error('the gateway is closing');
     const needRestart = active.replace(next);
-    reloads.succeeded();
+    if (isCounted) reloads.succeeded();
     return needRestart;
   };
 
@@ -180,8 +199,11 @@ export function composeGateway(
     ...createManagement(() => active.current, processServices.isClosed),
     ...createHandlers(() => active.current, processServices.prepare),
     failed: storage.engine.lost,
-    hasKeys: async () =>
-      Object.keys(active.current.config.keys).length > 0 || (await storage.store.countKeys()) > 0,
+    hasKeys: async () => declaresKeys() || (await storage.store.countKeys()) > 0,
+    async createFirstKey() {
+      if (declaresKeys()) return null;
+      return (await processServices.keyManagement.issueFirst('first key'))?.secret ?? null;
+    },
     hasActiveKey: () => hasActiveKey(storage.store, clock.now()),
     async modelNames() {
       const offered = await active.current.models.catalogue.list();
@@ -195,6 +217,7 @@ export function composeGateway(
     reload: (input) => replaceConfig(checkConfig(input, 'the config')),
     replaceConfig,
     reloadFailed: (error) => reloads.failed(error),
+    ...workerMethods(processServices, listeners, () => active.current),
     close: () =>
       (closing ??= close(() => drain(inFlight, tokens, active.current.config.server.drain, clock))),
     async crash(error) {

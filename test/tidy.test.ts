@@ -48,11 +48,13 @@ const drawnArrows = new Set([
 /** The packages and Node modules that each room may use; nothing else may. */
 const packages: Readonly<Record<string, readonly string[]>> = {
   'gateway.ts': ['node:crypto', 'node:util'],
-  composition: ['node:crypto', 'node:util'],
+  composition: ['node:crypto', 'node:os', 'node:util'],
   // zod: schemas of values that the config and the admin API share.
   shared: ['node:buffer', 'node:crypto', 'node:net', 'node:worker_threads', 'node:zlib', 'zod'],
   cli: [
     'commander',
+    'node:child_process',
+    'node:cluster',
     'node:fs',
     'node:http',
     'node:https',
@@ -103,7 +105,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     '@opentelemetry/sdk-trace',
   ],
   tokens: ['gpt-tokenizer/encoding/o200k_base', 'node:worker_threads'],
-  config: ['zod', 'yaml', 'node:fs', 'node:path', 'node:crypto'],
+  config: ['zod', 'yaml', 'node:fs', 'node:os', 'node:path', 'node:crypto'],
 };
 
 interface Source {

@@ -1,57 +1,141 @@
+import { leaseMs } from '../domain/lease.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { Lease, RecordLeases } from '../domain/ports/records.ts';
+import type { RecordLeases } from '../domain/ports/leases.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
 import { repeat } from './repeat.ts';
+import { TimeLimit } from '../domain/time-limit.ts';
 
-/** How often the lease of this process run is renewed, and those of the others are read, in milliseconds. */
-const renewMs = 10_000;
+/** How often the lease of this process is renewed, in milliseconds: two renewals may fail before it is over. */
+const renewMs = 5_000;
 
-/** How many times in a row a lease must be found not renewed before it is ended: after 30 seconds. */
-const missedRenewals = 3;
+/**
+ * The pause between two looks at the leases, in milliseconds: what an ended process held is free within a second after its
+ * lease was over. A renewal that failed is repeated as soon.
+ */
+const lookMs = 500;
 
-/** The renewing of a lease. */
+/**
+ * How long this process ends no lease of another after a failure of the database, in milliseconds. The leases of others may
+ * have run out while it was away, and they need as long to reach it again: their connections pause between two attempts.
+ */
+const graceMs = 5_000;
+
+/** How long the end of the own lease is waited for when the process ends, in milliseconds: without one it runs out. */
+const endMs = 2_000;
+
+/** The lease of this process. */
 export interface LeaseKeeper {
-  /** Resolves when nothing is renewed any more. */
+  /** Resolves when the lease was taken, or could not be for now; rejects when the database can't be opened. */
+  readonly taken: Promise<void>;
+  /** Whether this process holds its lease, as far as it can know: its last renewal began less than 15 seconds ago. */
+  readonly holds: boolean;
+  /** Stops renewing it, and ends it if the database does so in time. Called after the last settlement. */
   stop(): Promise<void>;
 }
 
+/** What a lease is kept with. */
+export interface LeaseOptions {
+  readonly clock: Clock;
+  /** Resolves when the database is open, rejects when it can't be. */
+  readonly ready: Promise<void>;
+  /** Gives back what the owners without a lease held; called again soon if it fails. */
+  readonly onEnded: () => Promise<void>;
+  readonly onFault: ReportFault;
+}
+
 /**
- * Renews the lease of this process run, so that no other process closes its open records, and ends the leases that are
- * not renewed any more, so that the sweep closes the records behind them.
- *
- * Leases hold a count of renewals rather than a time, and whether one is over is judged by how often this process found
- * the count unchanged. So no clock of another machine matters, and none that is set. Only readings in a row count: while
- * the database is away no owner can renew, and every count begins anew once it is back.
+ * Takes a lease for this process once the database is open and renews it, so that no other process closes its open records,
+ * and ends the leases of others that are over. The database judges all of them by its own clock. This process only counts
+ * by a clock that never jumps, so neither a clock that is set nor one that is wrong matters.
  */
-export function keepLease(leases: RecordLeases, clock: Clock, onFault: ReportFault): LeaseKeeper {
+export function keepLease(
+  leases: RecordLeases,
+  { clock, ready, onEnded, onFault }: LeaseOptions,
+): LeaseKeeper {
   const stopping = new AbortController();
-  const renewalFailed = sumFaults('the lease on open records could not be renewed', onFault, clock);
-  /** The leases of other owners as they were read last, and how many readings in a row found each not renewed. */
-  const unrenewed = new Map<string, { readonly lease: Lease; readonly readings: number }>();
+  const { signal } = stopping;
+  const faults = watchFaults(onFault, clock);
+  /** When the last renewal began. */
+  let renewedMs = Number.NEGATIVE_INFINITY;
+  let hasLost = false;
+  const isYoungerThan = (ageMs: number): boolean => clock.monotonicMs() - renewedMs < ageMs;
 
   const renew = async (): Promise<void> => {
+    const begunMs = clock.monotonicMs();
     try {
-      const others = await leases.renewLease();
-      const before = new Map(unrenewed);
-      unrenewed.clear();
-      for (const lease of others) {
-        const known = before.get(lease.owner);
-        const readings = known?.lease.renewals === lease.renewals ? known.readings + 1 : 0;
-        if (readings < missedRenewals) unrenewed.set(lease.owner, { lease, readings });
-        else if (await leases.endLease(lease)) onFault('an expired lease was ended', lease.owner);
-      }
+      const hadEnded = await leases.renewLease();
+      renewedMs = begunMs;
+      if (hadEnded)
+        onFault(
+          'the lease of this process had ended: its open records may have been closed as lost',
+          `it goes on as ${leases.owner()}`,
+        );
     } catch (error) {
-      unrenewed.clear();
-      if (!stopping.signal.aborted) renewalFailed(error);
+      if (!signal.aborted) faults.note(error);
     }
   };
-  // Beginning a record takes the lease, so the first renewal can wait.
-  const renewed = repeat(renew, { firstMs: renewMs, delayMs: renewMs }, clock, stopping.signal);
+  const renewInTime = async (): Promise<void> => {
+    if (!isYoungerThan(renewMs)) await renew();
+  };
+  const endOthers = async (): Promise<void> => {
+    if (!isYoungerThan(leaseMs)) return;
+    const hadLost = hasLost;
+    // They may be ended although the answer is lost, and no process ends them a second time.
+    hasLost ||= faults.areOver;
+    try {
+      const ended = faults.areOver ? await leases.endOverLeases() : [];
+      for (const owner of ended) onFault('the lease of a process was over and is ended', owner);
+      hasLost = hadLost || ended.length > 0;
+      if (hasLost) await onEnded();
+      hasLost = false;
+    } catch (error) {
+      if (!signal.aborted) faults.note(error);
+    }
+  };
+  /** Each resolves when what it does is done. Renewals are apart from the rest, so that they wait for nothing else. */
+  let tasks: readonly (() => Promise<void>)[] = [];
+  const taken = ready.then(async () => {
+    if (signal.aborted) return;
+    const first = renew();
+    tasks = [() => first];
+    await first;
+    if (signal.aborted) return;
+    const times = { firstMs: lookMs, delayMs: lookMs };
+    tasks = [repeat(renewInTime, times, clock, signal), repeat(endOthers, times, clock, signal)];
+  });
+  taken.catch(() => {});
+
   return {
+    taken,
+    get holds() {
+      return isYoungerThan(leaseMs);
+    },
     async stop() {
       stopping.abort();
-      await renewed();
+      const limit = new TimeLimit(endMs, clock, () => new Error('the lease is left to run out'));
+      await limit
+        .bound(async () => {
+          await Promise.all(tasks.map((task) => task()));
+          if (isYoungerThan(leaseMs)) await leases.endLease();
+        })
+        .catch(() => {});
+      renewedMs = Number.NEGATIVE_INFINITY;
+    },
+  };
+}
+
+/** Reports the failures of the database, and says whether the last one is long enough ago. */
+function watchFaults(onFault: ReportFault, clock: Clock) {
+  const report = sumFaults('leases could not be renewed or ended', onFault, clock);
+  let lastMs = Number.NEGATIVE_INFINITY;
+  return {
+    note(error: unknown): void {
+      lastMs = clock.monotonicMs();
+      report(error);
+    },
+    get areOver(): boolean {
+      return clock.monotonicMs() - lastMs >= graceMs;
     },
   };
 }

@@ -1,24 +1,16 @@
-import { createPause } from '../domain/pause.ts';
 import type { Accounts } from '../domain/ports/accounts.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
 import type { OpenRecords } from '../domain/ports/records.ts';
+import type { SharedDuty } from '../domain/ports/shared-changes.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
-import { auditAccounts } from '../operations/verify-ledger.ts';
+import { repeatAudits } from './repeat-audits.ts';
+import type { RepeatedAudits } from './repeat-audits.ts';
 import { repeat } from './repeat.ts';
 import { sweepOrphans } from './sweep-orphans.ts';
 
 /** How often open records are swept and counted, in milliseconds. */
 const sweepMs = 15_000;
-
-/** The pause between two audits of all accounts, in milliseconds: with many of them an audit takes a while. */
-const auditMs = 600_000;
-
-/** The pause of an audit between two reads of the database, in milliseconds. */
-const auditPauseMs = 20;
-
-/** How many faults of one audit are logged one by one. */
-const maxLoggedFaults = 20;
 
 /** What the ledger and the records showed at the last check. */
 export interface LedgerFigures {
@@ -35,7 +27,8 @@ type MonitoredStore = OpenRecords & Pick<Accounts, 'countLowBalances'>;
 
 /** The monitoring of the ledger. */
 export interface LedgerMonitor {
-  readonly figures: LedgerFigures;
+  /** `null` while another process that shares the database audits it, so that sums over processes count it once. */
+  readonly figures: LedgerFigures | null;
   /** Resolves when nothing is read any more. */
   stop(): Promise<void>;
 }
@@ -48,6 +41,8 @@ interface MonitorOptions {
   readonly isPending: (requestId: string) => boolean;
   readonly onExpired: (count: number) => void;
   readonly onFault: ReportFault;
+  /** The audits, where processes share the database: one of them counts and audits for all. */
+  readonly duty?: SharedDuty | null;
 }
 
 /** Closes open records that no process will settle, and keeps the figures that operators watch up to date. */
@@ -55,27 +50,14 @@ export function monitorLedger(
   records: MonitoredStore,
   ledger: LedgerAudit,
   clock: Clock,
-  { ready, lowBalanceNanos, isPending, onExpired, onFault }: MonitorOptions,
+  { ready, lowBalanceNanos, isPending, onExpired, onFault, duty = null }: MonitorOptions,
 ): LedgerMonitor {
   const stopping = new AbortController();
   const { signal } = stopping;
   let counts = { openHolds: 0, lowBalances: 0 };
-  let imbalanceNanos: number | null = null;
+  /** `null` while they are the duty of another process. */
+  let audits: RepeatedAudits | null = null;
 
-  const audit = async (): Promise<void> => {
-    let faults = 0;
-    const report = (fault: string): void => {
-      if (++faults <= maxLoggedFaults) onFault('ledger imbalance', fault);
-    };
-    try {
-      const pause = createPause(clock, auditPauseMs, signal);
-      imbalanceNanos = (await auditAccounts(ledger, report, pause)).imbalanceNanos;
-    } catch (error) {
-      imbalanceNanos = null;
-      if (!signal.aborted) onFault('ledger audit failed', error);
-    }
-    if (faults > maxLoggedFaults) onFault('ledger imbalance', `and ${faults - maxLoggedFaults} faults more`);
-  };
   const check = async (): Promise<void> => {
     try {
       const expired = await sweepOrphans(records, isPending, clock.now());
@@ -83,7 +65,8 @@ export function monitorLedger(
         onExpired(expired);
         onFault('open records without a request were closed', `${expired} of them`);
       }
-      if (signal.aborted) return;
+      if (duty !== null) await followDuty(await duty.isOurs());
+      if (signal.aborted || audits === null) return;
       const openHolds = await records.countOpen();
       const lowBalances = await records.countLowBalances(lowBalanceNanos(), clock.now());
       counts = { openHolds, lowBalances };
@@ -91,22 +74,31 @@ export function monitorLedger(
       if (!signal.aborted) onFault('ledger check failed', error);
     }
   };
-  let tasks: readonly (() => Promise<void>)[] = [];
+  const startAudits = (): RepeatedAudits => repeatAudits(ledger, clock, onFault);
+  const followDuty = async (isOurs: boolean): Promise<void> => {
+    if (signal.aborted) return;
+    if (isOurs) {
+      audits ??= startAudits();
+    } else {
+      await audits?.stop();
+      audits = null;
+    }
+  };
+  let checked: (() => Promise<void>) | null = null;
   const start = (): void => {
     if (signal.aborted) return;
-    tasks = [
-      repeat(check, { firstMs: 0, delayMs: sweepMs }, clock, signal),
-      repeat(audit, { firstMs: 0, delayMs: auditMs }, clock, signal),
-    ];
+    checked = repeat(check, { firstMs: 0, delayMs: sweepMs }, clock, signal);
+    if (duty === null) audits = startAudits();
   };
   ready.then(start, () => {});
   return {
     get figures() {
-      return { ...counts, imbalanceNanos };
+      const imbalanceNanos = audits?.imbalanceNanos ?? null;
+      return duty !== null && audits === null ? null : { ...counts, imbalanceNanos };
     },
     async stop() {
       stopping.abort(new Error('the ledger monitor is stopping'));
-      await Promise.all(tasks.map((task) => task()));
+      await Promise.all([checked?.(), audits?.stop()]);
     },
   };
 }

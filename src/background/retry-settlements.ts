@@ -8,7 +8,7 @@ import { StorageError, describeReason } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
 import { boundOpens } from './bounded-open.ts';
 import { SettlementQueue, isPassing } from './settlement-queue.ts';
-import { TimeLimit } from './time-limit.ts';
+import { TimeLimit } from '../domain/time-limit.ts';
 import { stuckMs, watchWrites } from './write-health.ts';
 
 /** Records whose settlements are not lost while the database is full, locked or away. */
@@ -40,7 +40,7 @@ export interface RetryOptions {
   readonly onFault: ReportFault;
   /** `null` for a database in memory, which nothing outlives. */
   readonly spool: SettlementSpool | null;
-  /** Resolves when the database is open, rejects when it can't be. */
+  /** Resolves when the database is open and this process has its lease; rejects when it can't be opened. */
   readonly ready: Promise<void>;
   /** Whether the database can't be used any more. */
   readonly isBroken: () => boolean;

@@ -17,7 +17,7 @@ export interface WriteHealth {
   observe<Result>(write: Promise<Result>): Promise<Result>;
   /** Why the last write failed, `slow` while one takes too long, `null` when all is well. */
   readonly fault: StorageReason | null;
-  /** Whether the last write failed, or one has taken so long that it may never end. */
+  /** Whether the last write failed, or one takes so long that it may never end, and no other one was answered meanwhile. */
   readonly isStuck: boolean;
   /** Whether a write is under way. */
   readonly isWriting: boolean;
@@ -26,12 +26,16 @@ export interface WriteHealth {
 /** Judges a database by its writes. `isBroken` says whether it can't be used any more. */
 export function watchWrites(clock: Clock, isBroken: () => boolean): WriteHealth {
   let failed: StorageReason | null = null;
+  let answeredMs = Number.NEGATIVE_INFINITY;
   /** When the writes under way began, in their order. */
   const underWay = new Set<{ readonly startedMs: number }>();
   const oldestMs = (): number => {
     const [oldest] = underWay;
     return oldest === undefined ? 0 : clock.monotonicMs() - oldest.startedMs;
   };
+  /** Whether any answer is missing for so long. Others may be made beside a write that waits, as those of other keys. */
+  const isSilentFor = (durationMs: number): boolean =>
+    oldestMs() > durationMs && clock.monotonicMs() - answeredMs > durationMs;
   return {
     observe(write) {
       const begun = { startedMs: clock.monotonicMs() };
@@ -39,6 +43,7 @@ export function watchWrites(clock: Clock, isBroken: () => boolean): WriteHealth 
       write.then(
         () => {
           underWay.delete(begun);
+          answeredMs = clock.monotonicMs();
           failed = null;
         },
         (error: unknown) => {
@@ -55,7 +60,7 @@ export function watchWrites(clock: Clock, isBroken: () => boolean): WriteHealth 
       return oldestMs() > slowMs ? 'slow' : null;
     },
     get isStuck() {
-      return isBroken() || failed !== null || oldestMs() > stuckMs;
+      return isBroken() || failed !== null || isSilentFor(stuckMs);
     },
     get isWriting() {
       return underWay.size > 0;

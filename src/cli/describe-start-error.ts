@@ -36,7 +36,8 @@ export function describeStartError(error: unknown, attempted: Attempted): string
       return `${listener.section}.host: no address is known for ${listener.host}. Write an IP address, such as 127.0.0.1`;
     case 'EACCES':
     case 'EPERM':
-      if (error.syscall !== 'listen') break;
+      // A worker has its ports opened by the primary process, which calls it by another name.
+      if (error.syscall !== 'listen' && error.syscall !== 'bind') break;
       return `port ${listener.port} needs privileges that this user lacks. Start it on another one:\n  ${withOtherPort(listener, attempted)}`;
     default:
   }

@@ -12,13 +12,15 @@ export interface RunningObject {
   readonly request_id: string;
   readonly key_id: string;
   readonly created_at: string;
-  readonly protocol: string;
+  readonly protocol: string | null;
   readonly mode: string | null;
   readonly model: string | null;
   /** The upstream that was called last. */
   readonly upstream: string | null;
   /** When the first text arrived, in milliseconds after the request. */
   readonly first_byte_ms: number | null;
+  /** The process that runs it, where several share a database. */
+  readonly node: string | null;
 }
 
 /** Lists the requests in progress, as a table or JSON. */
@@ -27,19 +29,34 @@ export async function listInFlight({ json }: Json): Promise<string> {
   if (json) return JSON.stringify(running);
   if (running.length === 0) return 'no requests in progress';
   const names = await keyNames(running.map(({ key_id: id }) => id));
+  const areShared = running.some(({ node }) => node !== null);
   return writeTable(
-    ['REQUEST', 'KEY', 'FOR', 'PROTOCOL', 'MODE', 'MODEL', 'UPSTREAM', 'FIRST TEXT'],
-    running.map((request) => [
-      request.request_id,
-      names.get(request.key_id) ?? request.key_id,
-      ageOf(request),
-      request.protocol,
-      request.mode ?? '-',
-      request.model ?? '-',
-      request.upstream ?? '-',
-      request.first_byte_ms === null ? '-' : `${request.first_byte_ms} ms`,
-    ]),
+    [
+      'REQUEST',
+      'KEY',
+      'FOR',
+      'PROTOCOL',
+      'MODE',
+      'MODEL',
+      'UPSTREAM',
+      'FIRST TEXT',
+      ...(areShared ? ['NODE'] : []),
+    ],
+    running.map((request) => rowOf(request, names).concat(areShared ? [request.node ?? '-'] : [])),
   );
+}
+
+function rowOf(request: RunningObject, names: ReadonlyMap<string, string>): string[] {
+  return [
+    request.request_id,
+    names.get(request.key_id) ?? request.key_id,
+    ageOf(request),
+    request.protocol ?? '-',
+    request.mode ?? '-',
+    request.model ?? '-',
+    request.upstream ?? '-',
+    request.first_byte_ms === null ? '-' : `${request.first_byte_ms} ms`,
+  ];
 }
 
 /** Cancels a request in progress, which is named by its id or a part of it. */

@@ -6,6 +6,7 @@ import { addConfigCommands } from './commands/config.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
 import { addHealthCommand } from './commands/health.ts';
 import { addKeysCommands } from './commands/keys.ts';
+import { addMigrateCommand } from './commands/migrate.ts';
 import { addRecordsCommands } from './commands/records.ts';
 import { addRequestCommands } from './commands/requests.ts';
 import { addServeCommand } from './commands/serve.ts';
@@ -42,6 +43,7 @@ export function createProgram(): Command {
   addRecordsCommands(program);
   addRequestCommands(program);
   addBackupCommand(program);
+  addMigrateCommand(program);
   addCompletionCommand(program);
   return program;
 }

@@ -1,6 +1,6 @@
 import { readVariable } from '../config/environment.ts';
 import type { Environment } from '../config/environment.ts';
-import type { ListenerOptions } from '../config/listener-settings.ts';
+import type { ListenerOptions } from '../config/given-settings.ts';
 import { ConfigError, environmentConfig, loadConfigFile } from '../config/load.ts';
 import { describeUnset } from '../config/quotable.ts';
 import type { Config } from '../config/schema/schema.ts';

@@ -32,7 +32,7 @@ interface AttemptObject {
 }
 
 /** A record as the admin listener returns it. */
-interface RecordObject extends Omit<RunningObject, 'first_byte_ms'> {
+interface RecordObject extends Omit<RunningObject, 'first_byte_ms' | 'node'> {
   readonly mode: string;
   readonly model: string;
   readonly upstream: string | null;
@@ -114,7 +114,10 @@ function journeyOf(request: Journey): readonly Field[] {
   const { created_at: arrived, protocol, mode, model } = request;
   return [
     ['arrived', arrived],
-    ['asked for', `${protocol}, ${mode ?? 'mode not known yet'}, model ${model ?? 'not known yet'}`],
+    [
+      'asked for',
+      `${protocol ?? 'protocol not known yet'}, ${mode ?? 'mode not known yet'}, model ${model ?? 'not known yet'}`,
+    ],
     ...(isEnded(request) ? [] : [['state', `in progress for ${ageOf(request)}`] as const]),
   ];
 }

@@ -32,35 +32,69 @@ type Reason =
 /** Closes the gateway and ends the process, at the deadline in any case. A worse second reason replaces the first. */
 type ShutDown = (reason: Reason) => void;
 
+/** What a worker among several does at its end; a process that is alone says by itself that it ends. */
+interface WorkerEnding {
+  /** Called when everything is closed. */
+  tellFigures(gateway: ComposedGateway): Promise<void>;
+}
+
+/** A gateway whose process ends by itself when it has to. */
+interface Ending {
+  readonly isEnding: () => boolean;
+  /** Ends the process as the first signal does. */
+  readonly end: () => void;
+}
+
 /**
  * Ends the process on SIGTERM and SIGINT, on an uncaught error, and when its database is lost, so that its supervisor
- * starts it again. A second signal, at least half a second after the first, ends it at once. Returns whether the process
- * is ending.
+ * starts it again. A second signal, at least half a second after the first, ends it at once.
  */
-export function endOnSignalOrFault(gateway: ComposedGateway, stderr: LogDestination): () => boolean {
+export function endOnSignalOrFault(
+  gateway: ComposedGateway,
+  stderr: LogDestination,
+  worker: WorkerEnding | null,
+): Ending {
   let isEnding = false;
-  const close = createShutdown(gateway, stderr);
+  const close = createShutdown(gateway, stderr, worker);
   const shutDown: ShutDown = (reason) => {
     isEnding = true;
     close(reason);
   };
-  let firstSignalMs: number | null = null;
-  const onSignal = (): void => {
-    const nowMs = performance.now();
-    if (firstSignalMs !== null && nowMs - firstSignalMs >= sameSignalMs) endNow(1);
-    if (firstSignalMs !== null) return;
-    firstSignalMs = nowMs;
-    shutDown({ kind: 'signal' });
-  };
-  process.on('SIGTERM', onSignal);
-  process.on('SIGINT', onSignal);
+  const end = onEndingSignal(
+    () => shutDown({ kind: 'signal' }),
+    () => endNow(1),
+  );
   void gateway.failed.then((error) => shutDown({ kind: 'failure', error }));
   process.on('uncaughtException', (error: unknown) => shutDown({ kind: 'crash', error }));
   process.on('unhandledRejection', (error: unknown) => shutDown({ kind: 'crash', error }));
-  return () => isEnding;
+  return { isEnding: () => isEnding, end };
 }
 
-function createShutdown(gateway: ComposedGateway, stderr: LogDestination): ShutDown {
+/**
+ * Calls back on the first SIGTERM or SIGINT, and on the first one that comes half a second or more after it. The returned
+ * function does what the first signal does.
+ */
+export function onEndingSignal(onFirst: () => void, onSecond: () => void): () => void {
+  let firstSignalMs: number | null = null;
+  const begin = (): void => {
+    if (firstSignalMs !== null) return;
+    firstSignalMs = performance.now();
+    onFirst();
+  };
+  const onSignal = (): void => {
+    if (firstSignalMs !== null && performance.now() - firstSignalMs >= sameSignalMs) onSecond();
+    begin();
+  };
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+  return begin;
+}
+
+function createShutdown(
+  gateway: ComposedGateway,
+  stderr: LogDestination,
+  worker: WorkerEnding | null,
+): ShutDown {
   let exitCode = 0;
   let crashes = 0;
   let isFinishing = false;
@@ -73,6 +107,7 @@ function createShutdown(gateway: ComposedGateway, stderr: LogDestination): ShutD
       exitCode = 1;
       stderr.write(`textgate: shutdown failed: ${describeError(error)}\n`);
     });
+    await worker?.tellFigures(gateway).catch(() => {});
     await stderr.flush(lastLinesMs);
     // `process.exit` would wait for a write that hangs in the thread pool.
     if (process.getActiveResourcesInfo().includes('FSReqCallback')) endNow(exitCode);
@@ -87,7 +122,8 @@ function createShutdown(gateway: ComposedGateway, stderr: LogDestination): ShutD
       return;
     }
     const cause = reason.kind === 'failure' ? `: ${reason.error.message}` : '';
-    stderr.write(`textgate: shutting down${cause}; waiting for requests in progress\n`);
+    // For all workers, the primary process says it once.
+    if (worker === null) stderr.write(`textgate: shutting down${cause}; waiting for requests in progress\n`);
     void finish(gateway.close());
   };
 }

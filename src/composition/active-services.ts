@@ -3,18 +3,12 @@ import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import { createConfigServices } from './config-services.ts';
 import type { ConfigServices, ReadConfig } from './config-services.ts';
+import { changedFixedSettings } from './fixed-settings.ts';
 import type { ProcessServices } from './process-services.ts';
 import { readUpstreamKeys } from './upstream-keys.ts';
 
 /** How long calls outside a request, such as a list of models, may still run over a replaced config, in milliseconds. */
 const retireGraceMs = 5_000;
-
-/** Settings of ports and files, which only a restart changes. */
-const fixedSettings = [
-  ['server', ['host', 'port']],
-  ['admin', ['host', 'port', 'token']],
-  ['storage', ['url', 'durability']],
-] as const;
 
 /** The services of the config in force, and those of replaced configs whose requests still run. */
 export interface ActiveServices {
@@ -59,7 +53,7 @@ export function createActiveServices(
       previous.stopBackgroundWork();
       replaced.set(previous, () => {});
       void closeWhenIdle(previous);
-      return changedSettings(first.config, next);
+      return changedFixedSettings(first.config, next);
     },
     async close() {
       const all = [current, ...replaced.keys()];
@@ -68,14 +62,6 @@ export function createActiveServices(
       await Promise.all(all.map((services) => services.close()));
     },
   };
-}
-
-/** The settings that differ from those of the start and need a restart, such as `server.port`. */
-function changedSettings(before: Config, after: Config): readonly string[] {
-  return fixedSettings.flatMap(([section, names]) => {
-    const [old, next]: readonly Readonly<Record<string, unknown>>[] = [before[section], after[section]];
-    return names.filter((name) => old?.[name] !== next?.[name]).map((name) => `${section}.${name}`);
-  });
 }
 
 /** A changed address or key makes it another upstream: failures of the old one must not count against it. */

@@ -13,8 +13,8 @@ import { createPublicRouter } from '../http/public-router.ts';
 import { reportUpstreams } from '../operations/report-upstreams.ts';
 import type { RunRoutes } from '../http/standalone.ts';
 import type { Ports } from '../pipeline/ports.ts';
-import { isRefusal } from '../shared/errors.ts';
 import type { ActiveConfig, ProcessServices } from './process-services.ts';
+import { whyNoneReady, whyNotReady } from './readiness.ts';
 import { followUpstreamKeys } from './upstream-keys.ts';
 import type { FirstKeys } from './upstream-keys.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
@@ -36,6 +36,8 @@ export interface ConfigServices extends ActiveConfig, Routes {
   /** What operators may do with keys and requests. */
   readonly administration: Pick<AdminPorts, 'keys' | 'records'>;
   readonly models: Models;
+  /** The reason why this process can't take requests now; `null` when it can. */
+  whyNotReady(): Promise<string | null>;
   /** Stops its probes, because another config is in force. Requests that run over it go on. */
   stopBackgroundWork(): void;
   /** Closes the connections to its upstreams; calls that still run over them break. */
@@ -73,13 +75,16 @@ export function createConfigServices(
   const names = Object.keys(config.upstreams);
   const isCooling = (name: string): boolean => health.coolingMs(name) > 0;
   const stateOf = (name: string): UpstreamState => (isCooling(name) ? 'open' : health.state(name));
-  const adminPorts = composeAdminPorts(ports, processServices, adminToken, models, () =>
-    reportUpstreams(names, health),
-  );
+  const ownReason = () => whyNotReady(ports, processServices.storage, models.problem);
+  const adminPorts = composeAdminPorts(ports, processServices, adminToken, {
+    whyNotReady: ownReason,
+    upstreamReports: () => reportUpstreams(names, health),
+  });
   return {
     config,
     models,
     administration: adminPorts,
+    whyNotReady: ownReason,
     lowBalanceNanos: config.limits.lowBalance,
     declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),
@@ -145,14 +150,14 @@ function composePorts(
 function composeOwnKeyPorts(
   ports: Ports,
   { receipts }: Config,
-  { storage, readLimiter, readTurns }: ProcessServices,
+  { storage, readLimiter, readTurns, running }: ProcessServices,
 ): OwnKeyPorts {
   const { store } = storage;
   return {
     readLimiter,
     readTurns,
     keys: ports.keys,
-    inFlight: ports.inFlight,
+    inFlight: running,
     onFault: ports.telemetry.fault,
     defaults: { limits: ports.defaultLimits, compatibility: ports.defaultCompatibility },
     upstreams: receipts.upstreams,
@@ -165,45 +170,31 @@ function composeOwnKeyPorts(
 /** The ports of the operators' listener. */
 function composeAdminPorts(
   ports: Ports,
-  { storage, keyManagement, maintenance, observability, log, prepare }: ProcessServices,
+  { storage, keyManagement, maintenance, observability, log, prepare, running, workers }: ProcessServices,
   token: string,
-  { problem }: Models,
-  upstreamReports: AdminPorts['upstreamReports'],
+  reports: Pick<ConfigServices, 'whyNotReady'> & Pick<AdminPorts, 'upstreamReports'>,
 ): AdminPorts {
-  const { inFlight, defaultLimits, defaultCompatibility } = ports;
+  const { defaultLimits, defaultCompatibility } = ports;
   return {
     token,
     prepare,
     keys: {
       keys: keyManagement,
       defaults: { limits: defaultLimits, compatibility: defaultCompatibility },
-      countInFlight: (keyId) => inFlight.count(keyId),
+      countInFlight: (keyId) => running.count(keyId),
     },
     records: {
       listRecords: (filter, limit, cursor) => storage.store.listRecords(filter, limit, cursor),
       findRecord: (requestId, keyId) => storage.store.findRecord(requestId, keyId),
-      running: inFlight,
+      running,
     },
     maintenance,
-    metrics: observability.metrics,
+    metrics: observability.exposed,
     onFault: log.fault,
-    upstreamReports,
-    notReady: () => whyNotReady(ports, storage, problem),
+    upstreamReports: reports.upstreamReports,
+    notReady: () => whyNoneReady(reports.whyNotReady(), workers),
+    sharedDatabase: storage.sharedState,
   };
-}
-
-async function whyNotReady(
-  { inFlight, models }: Ports,
-  { writeCheck, engine }: ProcessServices['storage'],
-  modelProblem: () => string | null,
-): Promise<string | null> {
-  if (!inFlight.accepting) return 'draining';
-  const writeFault = await writeCheck.fault();
-  if (writeFault !== null) return `the database does not accept writes: ${writeFault}`;
-  if (engine.impaired !== null) return engine.impaired;
-  if (!isRefusal(await models.list())) return null;
-  const problem = modelProblem();
-  return `no list of models from the upstream yet${problem === null ? '' : `: ${problem}`}`;
 }
 
 /** A discovered list stays valid across a reload if the new config asks the same upstream in the same way. */

@@ -1,8 +1,9 @@
 import { connectionLimits, readDescriptorLimit } from '../config/connection-limits.ts';
 import type { Config } from '../config/schema/schema.ts';
+import { within } from '../domain/within.ts';
 import { createPageGuard } from '../http/page-guard.ts';
 import { createRouter } from '../http/router.ts';
-import { createHttpServer, startListening } from '../http/server.ts';
+import { createHttpServer, startListening, stopListening } from '../http/server.ts';
 import { unknownOperatorsUrl, unknownUrl } from '../http/unknown-url.ts';
 import type { RunRoutes } from '../http/standalone.ts';
 import type { Routes } from './config-services.ts';
@@ -10,10 +11,22 @@ import { explainListenError } from './listen-error.ts';
 import { nextId } from './next-id.ts';
 import type { ProcessServices } from './process-services.ts';
 
+/**
+ * How long open connections of a process that is replaced are served, in milliseconds: a client may have just connected, or
+ * send its next request on an idle connection, which would be lost if that were closed at once.
+ */
+const retireMs = 5_000;
+
 /** The two listeners of a process: one for clients, one for operators. */
 export interface Listeners {
   /** Opens both, or neither; resolves with their addresses. */
   open(config: Config): Promise<{ readonly url: string; readonly adminUrl: string }>;
+  /**
+   * Leaves new connections of both listeners to the other processes on their ports. Requests on open connections are
+   * served, and the answer to each closes its connection. Resolves when no client is connected, at the latest after
+   * `retireMs`.
+   */
+  retire(): Promise<void>;
   /** Refuses new client connections; open ones stay. */
   stopAccepting(): void;
   /** Cuts all client connections. */
@@ -28,11 +41,18 @@ export interface Listeners {
  */
 export function createListeners(
   current: () => Routes & { readonly config: Config },
-  { prepare, clock, observability }: ProcessServices,
+  { prepare, clock, observability, workers }: ProcessServices,
 ): Listeners {
   const descriptors = readDescriptorLimit();
-  const limits = () => connectionLimits(current().config.server, descriptors);
-  const shared = { nextId, clock, prepare, onRefused: observability.onConnectionRefused };
+  const limits = () => connectionLimits(current().config.server, descriptors, workers?.count);
+  let isRetiring = false;
+  const shared = {
+    nextId,
+    clock,
+    prepare,
+    onRefused: observability.onConnectionRefused,
+    isRetiring: () => isRetiring,
+  };
   const publicServer = createHttpServer((...call) => current().router(...call), {
     ...shared,
     findDirect: (request) => current().findDirect(request),
@@ -59,6 +79,11 @@ export function createListeners(
         },
       );
       return { url: address(server.host, port), adminUrl: address(adminConfig.host, adminPort) };
+    },
+    async retire() {
+      isRetiring = true;
+      void stopListening(adminServer);
+      await within(stopListening(publicServer), retireMs, clock);
     },
     stopAccepting: () => void publicServer.close(),
     cutPublic: () => publicServer.closeAllConnections(),

@@ -1,6 +1,7 @@
 import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import type { Clock } from '../domain/ports/clock.ts';
+import type { Workers } from '../domain/ports/workers.ts';
 import type { Telemetry } from '../domain/ports/telemetry.ts';
 import { createConnectionReport } from '../telemetry/connection-report.ts';
 import type { Log } from '../telemetry/logger.ts';
@@ -13,6 +14,8 @@ import type { Tracing } from '../telemetry/tracing.ts';
 /** Metrics, traces, and the reports of the pipeline and of the listeners. */
 export interface Observability {
   readonly metrics: Metrics;
+  /** What a scrape gets: the metrics of all processes on the port, or those of this one if the others can't be asked. */
+  readonly exposed: Pick<Metrics, 'expose'>;
   /** Passes the pipeline's reports on to the metrics and the log. */
   readonly telemetry: Telemetry;
   readonly tracer: Tracing;
@@ -23,12 +26,23 @@ export interface Observability {
 }
 
 /** Starts metrics and, with settings for it, tracing. */
-export function createObservability(tracing: TracingSettings | null, clock: Clock, log: Log): Observability {
+export function createObservability(
+  tracing: TracingSettings | null,
+  workers: Workers | null,
+  clock: Clock,
+  log: Log,
+): Observability {
   const metrics = createMetrics();
   const tracer = createTracing(tracing, clock, log.fault);
   const connectionReport = createConnectionReport(metrics, log, clock);
   return {
     metrics,
+    exposed: {
+      async expose() {
+        const own = await metrics.expose();
+        return { ...own, body: (await workers?.exposeMetrics()) ?? own.body };
+      },
+    },
     telemetry: createTelemetry([metrics, log], log.fault),
     tracer,
     onConnectionRefused: connectionReport.refused,

@@ -1,13 +1,14 @@
-import { keepLease } from '../background/keep-lease.ts';
-import { monitorLedger } from '../background/monitor-ledger.ts';
 import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
+import { createSharedLimiter } from '../coordination/shared-limiter.ts';
 import { circuitOpenMs } from '../domain/circuit.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
+import type { RunningRequests } from '../domain/ports/running-requests.ts';
+import type { Workers } from '../domain/ports/workers.ts';
 import { createTurnQueue } from '../domain/turn-queue.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import { createUpstreamHealth } from '../domain/upstream-health.ts';
@@ -26,6 +27,8 @@ import { createTokenCounter } from '../tokens/token-counter.ts';
 import type { ThreadedTokenCounter } from '../tokens/token-counter.ts';
 import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { nextId } from './next-id.ts';
+import { watchLedger } from './ledger-monitor.ts';
+import { joinNodes } from './shared-services.ts';
 import { openStorage } from './storage-services.ts';
 import type { StorageServices } from './storage-services.ts';
 import type { NameSettings } from './upstreams.ts';
@@ -52,13 +55,17 @@ export interface ProcessServices {
   readonly fastRoad: boolean;
   /** Names the settings of upstreams for the operator. */
   readonly nameSettings: NameSettings;
+  /** The processes on the same ports; `null` when this one has them alone. */
+  readonly workers: Workers | null;
   readonly storage: StorageServices;
   /** Issues, changes, revokes and credits keys. */
   readonly keyManagement: KeyManagement;
   /** Verification of the ledger, and backups. */
   readonly maintenance: Maintenance;
-  /** Requests in progress. */
+  /** Requests in progress in this process. */
   readonly inFlight: InFlight;
+  /** Those in progress in all processes that share the database. */
+  readonly running: RunningRequests;
   /** The limits of requests for text. */
   readonly limiter: Limiter;
   /** The limits of a key's reads of its own records. */
@@ -96,6 +103,7 @@ export interface ProcessSettings {
   readonly tracing: TracingSettings | null;
   readonly fastRoad: boolean;
   readonly nameSettings: NameSettings;
+  readonly workers: Workers | null;
 }
 
 /** The circuits of all upstreams: one that opens is logged with its cause. */
@@ -121,30 +129,39 @@ function followOpening({ recovered }: StorageServices, log: Log): () => Promise<
   };
 }
 
+/** The limiter of requests for text: over the slots that nodes share, or else of this process alone. */
+function createLimiter(
+  { slots }: StorageServices,
+  clock: Clock,
+  log: Log,
+): Limiter & { close(): void | Promise<void> } {
+  return slots === null
+    ? createMemoryLimiter(clock)
+    : createSharedLimiter(slots, { clock, onFault: log.fault });
+}
+
 /** Builds the services of a process. */
 export function createProcessServices(
   config: Config,
-  { tracing, fastRoad, nameSettings }: ProcessSettings,
+  { tracing, workers, ...settings }: ProcessSettings,
   clock: Clock,
   log: Log,
 ): ProcessServices {
-  const observability = createObservability(tracing, clock, log);
+  const observability = createObservability(tracing, workers, clock, log);
   const { metrics, tracer } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
-  const { engine, store, records, ledgerAudit } = storage;
+  const { engine, records, ledgerAudit } = storage;
   const inFlight = createInFlight();
-  const limiter = createMemoryLimiter(clock);
+  const nodes = joinNodes(storage, inFlight, clock, log);
+  const limiter = createLimiter(storage, clock, log);
   const readLimiter = createMemoryLimiter(clock);
   let active = nothingActive(config.limits.lowBalance);
   let isClosed = false;
   const tokens = createTokenCounter(clock);
-  const lease = keepLease(store, clock, log.fault);
-  const ledgerMonitor = monitorLedger(store, ledgerAudit, clock, {
-    ready: storage.recovered,
-    lowBalanceNanos: () => active.lowBalanceNanos,
-    isPending: (requestId) => inFlight.has(requestId) || records.isWaiting(requestId),
-    onExpired: (count) => metrics.holdsExpired(count),
-    onFault: log.fault,
+  const ledgerMonitor = watchLedger(storage, inFlight, () => active.lowBalanceNanos, {
+    clock,
+    log,
+    metrics,
   });
   const declarations = keepDeclaredKeys(storage, clock, log);
   const opened = followOpening(storage, log);
@@ -158,12 +175,13 @@ export function createProcessServices(
   return {
     clock,
     log,
-    fastRoad,
-    nameSettings,
+    ...settings,
+    workers,
     storage,
     keyManagement: composeKeyManagement(storage, clock),
-    maintenance: createMaintenance(ledgerAudit, () => engine.copy(), clock),
+    maintenance: createMaintenance(ledgerAudit, engine, storage.whyNoCopy, clock),
     inFlight,
+    running: nodes.running,
     limiter,
     readLimiter,
     readTurns: createTurnQueue(clock),
@@ -186,9 +204,9 @@ export function createProcessServices(
       isClosed = true;
       const tracesSent = observability.close();
       declarations.stop();
-      limiter.close();
       readLimiter.close();
-      await Promise.all([ledgerMonitor.stop(), lease.stop(), tokens.close()]);
+      await limiter.close();
+      await Promise.all([ledgerMonitor.stop(), nodes.stop(), tokens.close()]);
       await closeStorage(storage, tracesSent);
     },
   };

@@ -1,33 +1,41 @@
 import { createWriteCheck } from '../background/check-writes.ts';
 import type { WriteCheck } from '../background/check-writes.ts';
+import { keepLease } from '../background/keep-lease.ts';
+import type { LeaseKeeper } from '../background/keep-lease.ts';
 import { retrySettlements } from '../background/retry-settlements.ts';
 import type { KeptSettlements } from '../background/retry-settlements.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
+import type { SlotStore } from '../domain/ports/slot-store.ts';
 import type { Engine } from '../storage/engine.ts';
-import { createKeyDirectory } from '../storage/key-directory.ts';
-import type { ManagedKeyDirectory } from '../storage/key-directory.ts';
-import { createLedgerAudit } from '../storage/ledger-audit.ts';
-import { makeFilesPrivate, realDatabasePath } from '../storage/private-files.ts';
-import { createSettlementSpool } from '../storage/settlement-spool.ts';
-import { createSqliteEngine } from '../storage/sqlite/engine.ts';
+import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
+import { createLedgerAudit } from '../storage/ledger/ledger-audit.ts';
 import { createStore } from '../storage/store.ts';
 import type { Store } from '../storage/store.ts';
 import type { Log } from '../telemetry/logger.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { chooseEngine } from './choose-engine.ts';
+import type { ChosenEngine } from './choose-engine.ts';
 import { nextId } from './next-id.ts';
+import { composeKeyDirectory, createSharedServices } from './shared-services.ts';
+import type { SharedServices } from './shared-services.ts';
 
 /** The database, and what reads and writes it. */
-export interface StorageServices {
-  readonly engine: Engine;
+export interface StorageServices extends Pick<ChosenEngine, 'engine' | 'sharedState' | 'whyNoCopy'> {
   readonly store: Store;
+  /** The slots that all nodes on the database share; `null` where each process counts its own. */
+  readonly slots: SlotStore | null;
   /** Consumption records whose settlements outlive an outage of the database. */
   readonly records: KeptSettlements;
+  /** The lease of this process on what it holds in the database. */
+  readonly lease: LeaseKeeper;
   /** Whether the database accepts writes, for the readiness probe. */
   readonly writeCheck: WriteCheck;
   readonly keyDirectory: ManagedKeyDirectory;
   readonly ledgerAudit: LedgerAudit;
+  /** What is shared with other processes; `null` where this one has the database alone. */
+  readonly shared: SharedServices | null;
   /**
    * Resolves when the database is open, the settlements that an earlier process left in the spool are made, and its open
    * records are closed. Rejects when the database or the spool can't be opened.
@@ -42,57 +50,73 @@ export interface StorageServices {
 
 /** Begins to open the database of the config; `recovered` resolves when it can be used. */
 export function openStorage(
-  { url, durability }: Config['storage'],
+  config: Config['storage'],
   clock: Clock,
   log: Log,
   metrics: Pick<Metrics, 'holdsExpired' | 'keyLookUpShed'>,
 ): StorageServices {
-  const name = url.slice('sqlite:'.length);
-  const isFile = name !== ':memory:';
-  // Lock, spool and copies lie beside the database's real path: a symlink must not give it a second set of them.
-  const path = isFile ? realDatabasePath(name) : name;
-  const madePrivate = makeFilesPrivate(path);
-  if (madePrivate > 0)
-    log.notice('database files were readable by other users: permissions tightened', { count: madePrivate });
-  const engine = createSqliteEngine({ path, durability, clock, onFault: log.fault });
+  const { engine, slotsOf, spool, sharedState, whyNoCopy } = chooseEngine(config, clock, log);
   let isLost = false;
   void engine.lost.then(() => (isLost = true));
   const store = createStore(engine, { nextId, now: () => clock.now(), report: log.fault });
+  const slots = slotsOf?.(() => store.owner()) ?? null;
+  const shared = slots === null ? null : createSharedServices(engine, () => store.owner());
+  const closed = (message: string) => (count: number) => {
+    if (count === 0) return;
+    metrics.holdsExpired(count);
+    log.notice(message, { count });
+  };
+  const lease = keepLease(store, {
+    clock,
+    ready: engine.ready,
+    async onEnded() {
+      await store.closeLostRecords().then(closed('closed requests left open by an ended process'));
+      await slots?.freeLost();
+    },
+    onFault: log.fault,
+  });
   const records = retrySettlements(store, {
     clock,
     onFault: log.fault,
-    spool: isFile ? createSettlementSpool(path, log.fault) : null,
-    ready: engine.ready,
+    spool,
+    ready: lease.taken,
     isBroken: () => engine.broken !== null,
     isLost: () => isLost,
   });
-  const recovered = records.recover().then((count) => {
-    if (count === 0) return;
-    metrics.holdsExpired(count);
-    log.notice('closed requests left open by a previous process', { count });
-  });
+  const recovered = records.recover().then(closed('closed requests left open by a previous process'));
   // Awaited by `ready` only: a rejection before that must not end the process as unhandled.
   recovered.catch(() => {});
   return {
     engine,
     store,
+    slots,
     records,
+    lease,
     recovered,
     writeCheck: createWriteCheck(records, clock, (fault) => {
       if (fault === null) log.notice('database accepts writes again');
       else log.fault('database does not accept writes', fault);
     }),
-    keyDirectory: createKeyDirectory(store, clock, {
+    keyDirectory: composeKeyDirectory(store, shared, clock, {
       onFault: log.fault,
       onShed: () => metrics.keyLookUpShed(),
     }),
     ledgerAudit: createLedgerAudit(engine),
-    close: () => closeStorage(engine, records, log),
+    shared,
+    sharedState,
+    whyNoCopy,
+    close: () => closeStorage(engine, records, lease, log),
   };
 }
 
-async function closeStorage(engine: Engine, records: KeptSettlements, log: Log): Promise<void> {
+async function closeStorage(
+  engine: Engine,
+  records: KeptSettlements,
+  lease: LeaseKeeper,
+  log: Log,
+): Promise<void> {
   await records.flush();
+  await lease.stop();
   const failures: unknown[] = [];
   await engine.close().catch((error: unknown) => void failures.push(error));
   const { spooled, lost } = await records.close();

@@ -21,17 +21,21 @@ const mostAnonymousPerAddress = 1_024;
 
 /**
  * The limits of both listeners. The default counts two descriptors for each public connection, one of them for a socket
- * to an upstream, and reserves those of the process and the admin listener: clients can't use up all descriptors.
+ * to an upstream, and reserves those of the process and the admin listener: clients can't use up all descriptors. Of
+ * several `processes` on one port, to which connections go in turn, each has its part of a limit that is set; its
+ * descriptors are its own.
  */
 export function connectionLimits(
-  { maxConnections, maxAnonymousPerAddress }: Config['server'],
+  { maxConnections, maxAnonymousPerAddress }: Omit<Config['server'], 'workers'>,
   descriptors: number,
+  processes = 1,
 ): { readonly public: ConnectionLimits; readonly admin: ConnectionLimits } {
   const admin = Math.min(maxAdminConnections, Math.max(leastConnections, Math.floor(descriptors / 16)));
   const affordable = Math.floor((descriptors - ownDescriptors - admin) / 2);
-  const open = maxConnections ?? Math.min(mostConnections, Math.max(leastConnections, affordable));
+  const part = (limit: number | undefined) => limit && Math.ceil(limit / processes);
+  const open = part(maxConnections) ?? Math.min(mostConnections, Math.max(leastConnections, affordable));
   const perAddress =
-    maxAnonymousPerAddress ??
+    part(maxAnonymousPerAddress) ??
     Math.min(mostAnonymousPerAddress, Math.max(leastAnonymousPerAddress, Math.ceil(open / 2)));
   return {
     public: { maxConnections: open, maxAnonymousPerAddress: perAddress },

@@ -98,6 +98,7 @@ const nouns: Readonly<Record<ValueKind, string>> = {
   key: 'a text',
   instant: 'a time',
   path: 'a text',
+  database: 'an address',
 };
 
 /** Completes the message of a value with a wrong type by what to write instead. No text is quoted. */
@@ -126,7 +127,7 @@ function isKeyWithValue(text: string, known: readonly string[]): boolean {
 
 /** What to write instead of a number or switch. It is quoted, unless the value is a secret. */
 function replacementOf(value: number | boolean, kind: ValueKind | undefined, isText: boolean): string | null {
-  if (kind === 'secret' || kind === 'key') return 'it in quotes';
+  if (kind === 'secret' || kind === 'key' || kind === 'database') return 'it in quotes';
   if (typeof value === 'boolean') return isText ? `it in quotes, "${value}"` : null;
   if (kind === 'duration') return `${value}s or ${value}ms`;
   if (kind === 'size') return sizeOf(value);

@@ -5,8 +5,8 @@ import { sourceOfKey, withEnvironmentKey } from './environment-key.ts';
 import { resolveReferences, unreplacedReferences } from './file/environment-references.ts';
 import { readVariable } from './environment.ts';
 import type { Environment } from './environment.ts';
-import { sourceOfListener, withListeners } from './listener-settings.ts';
-import type { ListenerOptions } from './listener-settings.ts';
+import { sourceOfGivenSetting, withGivenSettings } from './given-settings.ts';
+import type { ListenerOptions } from './given-settings.ts';
 import { namesInEnvironment } from './setting-names.ts';
 import { writeProblem } from './problem.ts';
 import type { Problem } from './problem.ts';
@@ -80,7 +80,7 @@ function loadFile(
   const written = writtenPrices(select(yaml.value), places);
   const { value, problems: misspelt } = resolveReferences(written, environment);
   const declared = declare(value, environment);
-  const read = readConfig(withListeners(declared.input, environment, options), blamedListener(options));
+  const read = readConfig(withGivenSettings(declared.input, environment, options), blamedListener(options));
   if (read.kind === 'config' && misspelt.length === 0 && declared.problems.length === 0) return read.config;
   // What is under an unknown key has no problems of its own: its path could be a secret after a colon without a blank.
   const known = misspelt.filter(({ path }) => schemaAt(schemaOf(value), path) !== null);
@@ -122,7 +122,7 @@ function sourceOf(
   isInFile: boolean,
 ): string | null {
   return (
-    sourceOfListener(path, environment, options, isInFile) ??
+    sourceOfGivenSetting(path, environment, options, isInFile) ??
     (isInFile ? null : sourceOfKey(path, environment))
   );
 }
@@ -148,7 +148,7 @@ export function environmentConfig(environment: Environment, options: ListenerOpt
           receipts: { upstreams: 'hidden' },
         };
   const declared = withEnvironmentKey(input, environment);
-  const read = check(withListeners(declared.input, environment, options), blamedListener(options));
+  const read = check(withGivenSettings(declared.input, environment, options), blamedListener(options));
   if (read.kind === 'config' && declared.problems.length === 0) return read.config;
   const problems = read.kind === 'problems' ? read.problems : [];
   const written = problems.map((problem) => {

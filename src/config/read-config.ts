@@ -6,6 +6,7 @@ import { unknownModels, unknownUpstreams, usesDiscovery } from './references.ts'
 import { reservedNames } from './reserved-names.ts';
 import { discovering, listing } from './schema/schema.ts';
 import type { Config } from './schema/schema.ts';
+import { unsharedWorkers } from './worker-settings.ts';
 
 /** A checked config, or every problem that it has. */
 export type ConfigReading =
@@ -23,6 +24,7 @@ export function readConfig(input: unknown, blamed: 'server' | 'admin' = 'admin')
     ...unknownUpstreams(input),
     ...unknownModels(input),
     ...listenerConflicts(input, blamed),
+    ...unsharedWorkers(input),
   ];
   return read.success && problems.length === 0
     ? { kind: 'config', config: read.data }

@@ -2,6 +2,7 @@ import { stringify } from 'yaml';
 import { formatByteSize } from '../shared/byte-size.ts';
 import { formatDuration } from '../shared/duration.ts';
 import { formatUsd } from '../shared/money.ts';
+import { isPostgresUrl } from '../shared/postgres-url.ts';
 import { schemaOf } from './read-config.ts';
 import { mapValues } from './schema/schema-walk.ts';
 import type { PlaceKind } from './schema/schema-walk.ts';
@@ -29,8 +30,17 @@ export function showConfig(config: Config): string {
 
 function redact(value: unknown, kind: PlaceKind): unknown {
   if (kind === 'secret' && typeof value === 'string') return hidden;
+  if (kind === 'database' && typeof value === 'string') return withoutPassword(value);
   if (kind === 'path' && typeof value === 'string') return withoutQueryValues(value);
   return value instanceof URL ? withoutQueryValues(value.href) : value;
+}
+
+/** Replaces the password in the URL of a database. */
+function withoutPassword(address: string): string {
+  const url = isPostgresUrl(address) ? URL.parse(address) : null;
+  if (url === null || url.password === '') return address;
+  url.password = hidden;
+  return url.href;
 }
 
 /** Replaces the values of a query: some providers take the key there. */

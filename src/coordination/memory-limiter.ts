@@ -1,11 +1,8 @@
-import { frequencyWindowMs } from '../domain/limits.ts';
+import { frequencyWindowMs, maxWaitingRequests } from '../domain/limits.ts';
 import type { Limits, LimitDecision } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import { StartWindow } from './start-window.ts';
-
-/** How many requests of one key may wait for a slot; the next one is refused at once. */
-const maxWaiting = 100;
 
 /** The requests of one key: those that run, its starts of the last 60 seconds, and those that wait. */
 interface KeyState {
@@ -32,7 +29,7 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
     async acquire(keyId, requestId, limits, signal) {
       const state = states.get(keyId) ?? { running: new Set(), starts: new StartWindow(), waiting: [] };
       states.set(keyId, state);
-      const mayWait = limits.queueWaitMs > 0 && !signal.aborted && state.waiting.length < maxWaiting;
+      const mayWait = limits.queueWaitMs > 0 && !signal.aborted && state.waiting.length < maxWaitingRequests;
       if (state.waiting.length === 0) {
         const found = take(state, requestId, limits, clock.monotonicMs());
         if (found.verdict !== 'concurrency' || !mayWait) return found;

@@ -14,6 +14,9 @@ export interface Limits {
 /** The sliding window in which starts are counted, in milliseconds. */
 export const frequencyWindowMs = 60_000;
 
+/** How many requests of one key may wait for a slot; the next one is refused at once. */
+export const maxWaitingRequests = 100;
+
 /** `retry-after` for a concurrency limit, in milliseconds. A guess: when a running request ends is unknown. */
 const concurrencyRetryMs = 1_000;
 

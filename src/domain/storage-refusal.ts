@@ -21,10 +21,10 @@ const reasons = {
   /** The gateway itself closed it, as at its shutdown. */
   closed: 'it is closed',
   full: 'its disk is full',
-  locked: 'another process holds its lock',
+  locked: 'another process or session holds a lock in it',
   slow: 'it takes too long to answer',
-  read_only: 'its file is read-only',
-  io: 'its file could not be read or written',
+  read_only: 'it is read-only',
+  io: 'its files could not be read or written',
   /** It answered, and rejects this unit for its values: the same unit fails again. */
   rejected: 'it rejects what is written',
   unknown: 'the log says why',

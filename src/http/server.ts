@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server } from 'node:http';
+import { Server as NetServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ConnectionLimits } from '../domain/connection-limits.ts';
@@ -49,6 +50,8 @@ export interface ListenerPorts {
   /** Read for every new connection. */
   readonly limits: () => ConnectionLimits;
   readonly onRefused: (reason: ConnectionRefusal) => void;
+  /** Whether each answer closes its connection, because this process no longer takes new ones. */
+  readonly isRetiring: () => boolean;
 }
 
 /** Creates an HTTP server for a router; every path that the router leaves goes to `unknownUrl`. */
@@ -59,6 +62,7 @@ export function createHttpServer(
   const app = createStandalone(router, prepare, unknownUrl);
   const connections = new ConnectionTable(ports.limits, ports.clock, ports.onRefused);
   const serve = (request: IncomingMessage, response: OwnResponse): void => {
+    if (ports.isRetiring()) response.shouldKeepAlive = false;
     if (!addPending(request, response)) return;
     const direct = findDirect?.(request);
     if (direct === undefined) app(request, response, () => refuseInTurn(response, notHttp, nextId));
@@ -120,4 +124,15 @@ export async function startListening(server: Server, host: string, port: number)
     });
   });
   return (server.address() as AddressInfo).port;
+}
+
+/**
+ * Closes the listener and leaves all connections open; resolves when the last of them is closed. The `close` of an HTTP
+ * server would cut idle connections, on which a request may be on its way.
+ */
+export async function stopListening(server: Server): Promise<void> {
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  server.once('close', resolve);
+  NetServer.prototype.close.call(server);
+  await closed;
 }

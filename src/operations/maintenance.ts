@@ -29,10 +29,11 @@ export interface Maintenance {
   backUp(): Promise<DatabaseCopy | Refusal>;
 }
 
-/** `copy` resolves with `null` where there is no file to copy. */
+/** `copy` resolves with `null` where there is no file to copy; then a backup is refused with `whyNoCopy`. */
 export function createMaintenance(
   audit: LedgerAudit,
-  copy: () => Promise<DatabaseCopy | null>,
+  database: { copy(): Promise<DatabaseCopy | null> },
+  whyNoCopy: string,
   clock: Clock,
 ): Maintenance {
   const beginVerification = oneAtATime('A verification of the ledger');
@@ -50,7 +51,7 @@ export function createMaintenance(
     async backUp() {
       const end = beginBackup();
       if (isRefusal(end)) return end;
-      const made = await copy().catch((error: unknown) => {
+      const made = await database.copy().catch((error: unknown) => {
         end();
         // Operators are told the reason, which is a full disk as a rule; clients never are.
         if (error instanceof StorageError) return refuse('storage_unavailable', error.message);
@@ -59,7 +60,7 @@ export function createMaintenance(
       if (isRefusal(made)) return made;
       if (made === null) {
         end();
-        return refuse('invalid_value', 'The database of this gateway is in memory: it has no file to copy.');
+        return refuse('invalid_value', whyNoCopy);
       }
       return {
         ...made,

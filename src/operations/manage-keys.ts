@@ -27,6 +27,8 @@ export interface KeyManagementPorts {
 /** What an operator does with keys. A declared key is not changed here. Rejects only when the database fails. */
 export interface KeyManagement {
   issue(name: string, settings?: KeySettings): Promise<IssuedKey>;
+  /** Issues a key if there is none yet, on any node; `null` otherwise. */
+  issueFirst(name: string): Promise<IssuedKey | null>;
   /** `null` when `before` names no key. */
   list(limit: number, before: string | null): Promise<KeyPage | null>;
   show(id: string): Promise<ApiKey | Refusal>;
@@ -55,23 +57,18 @@ export function createKeyManagement({
     forgetKeys();
     return findChangeable(id, store);
   };
+  const mint = (name: string, settings: KeySettings): IssuedKey =>
+    describeNewKey(name, settings, mintKey(randomBytes(keyEntropyBytes)), clock.now());
   return {
-    async issue(name, { balanceNanos, models, expiresAt, compatibility = {}, ...limits } = {}) {
-      const { id, secret } = mintKey(randomBytes(keyEntropyBytes));
-      const key: ApiKey = {
-        id,
-        name,
-        createdAtMs: clock.now(),
-        limits,
-        models: models ?? null,
-        expiresAt: expiresAt ?? null,
-        revokedAtMs: null,
-        hasBalance: balanceNanos !== undefined,
-        compatibility,
-        isDeclared: false,
-      };
-      await store.createKey(key, hash(secret), balanceNanos ?? null);
-      return { key, secret };
+    async issue(name, settings = {}) {
+      const issued = mint(name, settings);
+      await store.createKey(issued.key, hash(issued.secret), settings.balanceNanos ?? null);
+      return issued;
+    },
+    async issueFirst(name) {
+      if ((await store.countKeys()) > 0) return null;
+      const issued = mint(name, {});
+      return (await store.createFirstKey(issued.key, hash(issued.secret))) ? issued : null;
     },
     list: (limit, before) => store.listKeys(limit, before),
     show: async (id) => (await store.findKeyById(id)) ?? unknownKey(),
@@ -108,6 +105,28 @@ export function createKeyManagement({
     },
     accounts: (keyIds) => store.accounts(keyIds),
   };
+}
+
+/** A key of these settings that was just minted. */
+function describeNewKey(
+  name: string,
+  { balanceNanos, models, expiresAt, compatibility = {}, ...limits }: KeySettings,
+  { id, secret }: ReturnType<typeof mintKey>,
+  createdAtMs: number,
+): IssuedKey {
+  const key: ApiKey = {
+    id,
+    name,
+    createdAtMs,
+    limits,
+    models: models ?? null,
+    expiresAt: expiresAt ?? null,
+    revokedAtMs: null,
+    hasBalance: balanceNanos !== undefined,
+    compatibility,
+    isDeclared: false,
+  };
+  return { key, secret };
 }
 
 /** Finds a key that may be changed here. */

@@ -69,6 +69,7 @@ function auditAccount(account: AuditedAccount, report: (fault: string) => void):
     chargedNanos,
     openHoldNanos,
     postings,
+    lastNumber,
     ledgerRows,
   } = account;
   if (heldNanos !== openHoldNanos)
@@ -78,8 +79,11 @@ function auditAccount(account: AuditedAccount, report: (fault: string) => void):
     report(`${keyId}: holds amounts that are too large to be exact`);
   if (ledgerRows !== postings)
     report(`${keyId}: was posted to ${postings} times, but has ${ledgerRows} ledger rows`);
+  if (ledgerRows < lastNumber)
+    report(`${keyId}: its ledger lacks ${lastNumber - ledgerRows} of the numbers from 1 to ${lastNumber}`);
   // What a missing row said is unknown, but it was not nothing: it counts as one nano-USD.
-  const differences = [heldNanos - openHoldNanos, spentNanos - chargedNanos, postings - ledgerRows];
+  const missing = Math.max(Math.abs(postings - ledgerRows), lastNumber - ledgerRows);
+  const differences = [heldNanos - openHoldNanos, spentNanos - chargedNanos, missing];
   if (balanceNanos !== null && balanceNanos + heldNanos !== ledgerNanos) {
     report(`${keyId}: balance and holds are ${balanceNanos + heldNanos}, but its ledger says ${ledgerNanos}`);
     differences.push(balanceNanos + heldNanos - ledgerNanos);

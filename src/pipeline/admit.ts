@@ -3,6 +3,7 @@ import { override } from '../shared/override.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { limitRefusal } from '../domain/limits.ts';
 import type { LimitDecision, Limits } from '../domain/limits.ts';
+import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
 import { authenticate } from './authenticate.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
@@ -24,9 +25,11 @@ export async function admit(
   const askedMs = clock.monotonicMs();
   const mayWait = limits.queueWaitMs > 0;
   const now = mayWait ? { ...limits, queueWaitMs: 0 } : limits;
-  const atOnce = await limiter.acquire(key.id, requestId, now, interruption.signal);
+  const atOnce = await unlessAway(limiter.acquire(key.id, requestId, now, interruption.signal));
+  if (isRefusal(atOnce)) return atOnce;
   const waits = mayWait && atOnce.verdict === 'concurrency';
-  const decision = waits ? await waitForSlot(key.id, limits, exchange, ports) : atOnce;
+  const decision = waits ? await unlessAway(waitForSlot(key.id, limits, exchange, ports)) : atOnce;
+  if (isRefusal(decision)) return decision;
   const admittedMs = clock.monotonicMs();
   const admission = { limits, decision, admittedMs, slotWaitMs: admittedMs - askedMs };
   const stop = (refusal: Refusal): Limited => ({ stage: 'limited', key, admission, refusal });
@@ -39,6 +42,16 @@ export async function admit(
   exchange.stage = admitted;
   const found = await authenticate(client, ports.keys);
   return isRefusal(found) ? stop(found) : { ...admitted, key: found };
+}
+
+/** A decision; a refusal when the database that makes it is away, which its limiter reports. */
+async function unlessAway(decided: Promise<LimitDecision>): Promise<LimitDecision | Refusal> {
+  try {
+    return await decided;
+  } catch (error) {
+    if (error instanceof StorageError) return storageUnavailable();
+    throw error;
+  }
 }
 
 /** Waits in line. The signal that also ends the wait of a drain is dear, and made for requests that wait alone. */

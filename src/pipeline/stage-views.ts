@@ -159,6 +159,7 @@ export function runningView(
     model,
     upstream: attemptsOf(stage)?.upstream ?? null,
     firstTextMs: firstTextMs === null ? null : firstTextMs - arrivedMs,
+    node: null,
   };
 }
 

@@ -6,7 +6,16 @@ import { maxNanos, nanosPerUsd, parseUsd } from './money.ts';
 const maxDurationMs = 2_147_483_647;
 
 /** What the value of a schema is read from, and how it is written: a number alone does not say its unit. */
-export type ValueKind = 'duration' | 'size' | 'usd' | 'url' | 'secret' | 'key' | 'instant' | 'path';
+export type ValueKind =
+  | 'duration'
+  | 'size'
+  | 'usd'
+  | 'url'
+  | 'secret'
+  | 'key'
+  | 'instant'
+  | 'path'
+  | 'database';
 
 /** The kind of every schema whose value is written otherwise than it is kept. */
 export const valueKinds = z.registry<{ readonly kind: ValueKind }>();

@@ -1,6 +1,6 @@
 import type { FixedUnit, FixedUnitName } from './engine.ts';
-import { openRecord } from './open-statement.ts';
-import { settleRecord } from './settle-statement.ts';
+import { openRecord } from './records/open-statement.ts';
+import { settleRecord } from './records/settle-statement.ts';
 
 /** Every fixed unit by its name, for the part of an engine that prepares them. */
 export const fixedUnits: { readonly [Name in FixedUnitName]: FixedUnit<Name> } = {

@@ -4,8 +4,16 @@ import { dirname } from 'node:path';
 /** The end of the name of the file that a gateway locks while it uses a database. */
 const ownerEnd = '-owner';
 
+/** The end of the name of the file with the settlements that a database has not taken. */
+const spoolEnd = '-settlements';
+
 /** The ends of the names of a database's files. */
-const ends = ['', '-wal', '-shm', ownerEnd, '-settlements'];
+const ends = ['', '-wal', '-shm', ownerEnd, spoolEnd];
+
+/** The spool of a database in a file: beside its real path. */
+export function spoolOf(database: string): string {
+  return database + spoolEnd;
+}
 
 /**
  * The database of a gateway that a file belongs to, as its log files do; `null` for any other file, which need not exist.

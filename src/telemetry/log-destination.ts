@@ -10,6 +10,12 @@ const maxWaitingBytes = 4_194_304;
 const maxBatchBytes = 65_536;
 
 /**
+ * The same where several processes write to one output: the system keeps so many bytes together in a pipe (PIPE_BUF of
+ * Linux), while those of a longer write may lie between those of another process when the pipe is full.
+ */
+const maxSharedBatchBytes = 4_096;
+
+/**
  * Writes one chunk at a time, and calls `done` when the next one may come, or with the error. `isAll` says that no other
  * line waited when the chunk was made.
  */
@@ -33,6 +39,7 @@ export function createLogDestination(
   sink: Sink,
   describeLoss: (lines: number) => string,
   limitBytes = maxWaitingBytes,
+  batchBytes = maxBatchBytes,
 ): LogDestination {
   let waiting: string[] = [];
   let waitingBytes = 0;
@@ -54,7 +61,7 @@ export function createLogDestination(
       flushed = null;
       return;
     }
-    const batch = takeBatch(waiting);
+    const batch = takeBatch(waiting, batchBytes);
     waiting = waiting.slice(batch.length);
     const reported = unreported;
     isWriting = true;
@@ -92,11 +99,11 @@ export function createLogDestination(
 }
 
 /** The first waiting lines: as many as fit into one write, and at least one. */
-function takeBatch(waiting: readonly string[]): readonly string[] {
+function takeBatch(waiting: readonly string[], batchBytes: number): readonly string[] {
   let bytes = 0;
   const end = waiting.findIndex((line, index) => {
     bytes += Buffer.byteLength(line);
-    return index > 0 && bytes > maxBatchBytes;
+    return index > 0 && bytes > batchBytes;
   });
   return end === -1 ? waiting : waiting.slice(0, end);
 }
@@ -104,12 +111,17 @@ function takeBatch(waiting: readonly string[]): readonly string[] {
 /** The common part of `process.stdout` and `process.stderr`, which may be pipes, terminals or files. */
 type StandardStream = Writable & { readonly fd: number; readonly isTTY?: boolean };
 
-/** Opens standard output or standard error as a destination that does not block. */
+/**
+ * Opens standard output or standard error as a destination that does not block; of an output that is shared with other
+ * processes, each line stays whole.
+ */
 export function openStandardStream(
   stream: StandardStream,
   describeLoss: (lines: number) => string,
+  isShared = false,
 ): LogDestination {
-  return createLogDestination(sinkOf(stream), describeLoss);
+  const batchBytes = isShared ? maxSharedBatchBytes : maxBatchBytes;
+  return createLogDestination(sinkOf(stream), describeLoss, maxWaitingBytes, batchBytes);
 }
 
 /**

@@ -47,18 +47,25 @@ export interface LineWriter {
 
 /**
  * Writes to `writer`, or to standard output. `level: 'silent'` writes nothing. Without a format, a terminal gets lines for
- * people, and everything else gets JSON.
+ * people, and everything else gets JSON. Every line of one of several workers has its number.
  */
-export function createLog(level: LogLevel, clock: Clock, writer?: LineWriter, format?: LogFormat): Log {
-  const destination = writer === undefined ? openStandardOutput(format) : guarded(writer, format ?? 'json');
-  const logger = pino({ level, base: null }, destination);
+export function createLog(
+  level: LogLevel,
+  clock: Clock,
+  writer?: LineWriter,
+  format?: LogFormat,
+  worker: number | null = null,
+): Log {
+  const destination =
+    writer === undefined ? openStandardOutput(format, worker !== null) : guarded(writer, format ?? 'json');
+  const logger = pino({ level, base: worker === null ? null : { worker } }, destination);
   const keyless = sumKeylessRefusals(clock, (sum) => logger.info(sum, 'requests without a valid key'));
   const isDebugging = logger.isLevelEnabled('debug');
   const hasRequests = logger.isLevelEnabled('info');
   return {
     exchangeEnded(summary) {
       if (!isDebugging && keyless.countIfKeyless(summary)) return;
-      if (hasRequests) destination.write(requestLine(summary, Date.now()));
+      if (hasRequests) destination.write(requestLine(summary, Date.now(), worker));
       const { requestId } = summary;
       if (isDebugging)
         for (const attempt of summary.attempts) logger.debug({ requestId, ...attempt }, 'upstream attempt');
@@ -107,7 +114,10 @@ function guarded(writer: LineWriter, format: LogFormat): Destination {
   };
 }
 
-function openStandardOutput(format: LogFormat = process.stdout.isTTY ? 'text' : 'json'): Destination {
+function openStandardOutput(
+  format: LogFormat = process.stdout.isTTY ? 'text' : 'json',
+  isShared: boolean,
+): Destination {
   const describe = describerOf(format, {
     get columns() {
       return process.stdout.columns ?? usualColumns;
@@ -115,9 +125,9 @@ function openStandardOutput(format: LogFormat = process.stdout.isTTY ? 'text' : 
     // Honours NO_COLOR and FORCE_COLOR, and leaves colours out of pipes and files.
     paint: (style, text) => styleText(style, text, { stream: process.stdout }),
   });
-  const output = openStandardStream(process.stdout, (lines) =>
-    describe(`${JSON.stringify({ level: 40, time: Date.now(), lines, msg: 'log lines dropped' })}\n`),
-  );
+  const describeLoss = (lines: number): string =>
+    describe(`${JSON.stringify({ level: 40, time: Date.now(), lines, msg: 'log lines dropped' })}\n`);
+  const output = openStandardStream(process.stdout, describeLoss, isShared);
   return {
     write: (line) => output.write(describe(line)),
     get droppedLines() {

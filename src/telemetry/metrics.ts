@@ -10,6 +10,8 @@ import type { Refusal } from '../shared/errors.ts';
 import type { LedgerFigures } from '../background/monitor-ledger.ts';
 import { createInstruments } from './instruments.ts';
 import type { Instruments } from './instruments.ts';
+import { readFigures } from './metric-sums.ts';
+import type { MetricsText } from './metric-sums.ts';
 
 /** The label of a model or upstream that is undecided or not configured: clients must not be able to add labels. */
 const unknownLabel = 'none';
@@ -51,7 +53,8 @@ interface MetricSources {
   readonly upstreamStates: () => Readonly<Record<string, UpstreamState>>;
   /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
   readonly modelAvailability: () => readonly (readonly [model: string, isAvailable: boolean])[];
-  readonly ledgerFigures: () => LedgerFigures;
+  /** `null` where another process shows those of the shared database. */
+  readonly ledgerFigures: () => LedgerFigures | null;
   /** The age of the oldest waiting settlement, in milliseconds; 0 when none waits. */
   readonly settlementLagMs: () => number;
   /** Log lines lost since the start. */
@@ -72,6 +75,8 @@ export interface Metrics extends Omit<Telemetry, 'fault'> {
   connectionRefused(reason: ConnectionRefusal): void;
   /** The exposition text and its content type. */
   expose(): Promise<{ readonly contentType: string; readonly body: string }>;
+  /** The same figures, to be added to those of other processes. */
+  figures(): Promise<MetricsText>;
 }
 
 /** Creates the metrics in a registry of their own: several gateways in one process must not count into each other's. */
@@ -108,6 +113,10 @@ export function createMetrics(): Metrics {
     async expose() {
       if (sources !== null) readSources(sources, instruments);
       return { contentType: registry.contentType, body: await registry.metrics() };
+    },
+    async figures() {
+      if (sources !== null) readSources(sources, instruments);
+      return readFigures(registry);
     },
   };
 }
@@ -171,18 +180,27 @@ function observeAnswer(
 
 function readSources(
   { upstreamStates, modelAvailability, ledgerFigures, settlementLagMs, logLinesDropped }: MetricSources,
-  { upstreamState, modelAvailable, holds, imbalance, lowBalance, ledgerLag, logDropped }: Instruments,
+  instruments: Instruments,
 ): void {
+  const { upstreamState, modelAvailable, ledgerLag, logDropped } = instruments;
   upstreamState.reset();
   for (const [upstream, state] of Object.entries(upstreamStates()))
     upstreamState.set({ upstream }, stateValues[state]);
   modelAvailable.reset();
   for (const [model, isAvailable] of modelAvailability()) modelAvailable.set({ model }, isAvailable ? 1 : 0);
-  const { openHolds, imbalanceNanos, lowBalances } = ledgerFigures();
-  holds.set(openHolds);
-  imbalance.set(imbalanceNanos ?? Number.NaN);
-  lowBalance.set(lowBalances);
+  showLedger(ledgerFigures(), instruments);
   ledgerLag.set(settlementLagMs() / 1_000);
   logDropped.reset();
   logDropped.inc(logLinesDropped());
+}
+
+/** Without figures there are no series: NaN would say that an audit has failed, and count in sums. */
+function showLedger(figures: LedgerFigures | null, { holds, imbalance, lowBalance }: Instruments): void {
+  if (figures === null) {
+    for (const gauge of [holds, imbalance, lowBalance]) gauge.remove();
+    return;
+  }
+  holds.set(figures.openHolds);
+  imbalance.set(figures.imbalanceNanos ?? Number.NaN);
+  lowBalance.set(figures.lowBalances);
 }

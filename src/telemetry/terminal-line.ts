@@ -39,6 +39,7 @@ export interface LineFields {
   readonly counts?: object;
   readonly lines?: number;
   readonly trialAfterMs?: number;
+  readonly worker?: number;
 }
 
 /** Colours and emphasis; what the terminal can't show is left out. */
@@ -100,7 +101,8 @@ function requestLines(line: LineFields, { columns, paint }: Terminal): readonly 
 
 function messageLines(line: LineFields, { columns, paint }: Terminal): readonly string[] {
   const [name, style] = levels.get(line.level) ?? ['INFO', 'dim'];
-  const { msg, upstream, result, cause, reason, count, names, counts, lines: lost, trialAfterMs } = line;
+  const { upstream, result, cause, reason, count, names, counts, lines: lost, trialAfterMs } = line;
+  const msg = line.worker === undefined ? line.msg : `${line.msg}: worker ${line.worker}`;
   const trial = trialAfterMs === undefined ? undefined : `tried again after ${trialAfterMs / 1_000} s`;
   const shown = counts === undefined ? undefined : JSON.stringify(counts);
   const words = [msg, upstream, trial, result, cause, reason, count, names?.join(', '), shown, lost].filter(

@@ -1,11 +1,13 @@
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { monitorLedger } from '../../src/background/monitor-ledger.ts';
 import type { LedgerMonitor } from '../../src/background/monitor-ledger.ts';
+import type { SharedDuty } from '../../src/domain/ports/shared-changes.ts';
 import type { LedgerAudit } from '../../src/domain/ports/ledger-audit.ts';
-import { verifyLedger } from '../../src/operations/verify-ledger.ts';
-import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
+import { auditAccounts, verifyLedger } from '../../src/operations/verify-ledger.ts';
+import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
@@ -14,6 +16,7 @@ import { openTestEngine } from '../support/test-engine.ts';
 import { startGateway } from '../support/test-gateway.ts';
 
 const auditMs = 600_000;
+const checkMs = 15_000;
 
 const records = {
   listClosable: async () => [],
@@ -28,6 +31,7 @@ const account = {
   heldNanos: 0,
   spentNanos: 0,
   postings: 1,
+  lastNumber: 1,
   ledgerNanos: 7,
   chargedNanos: 0,
   ledgerRows: 1,
@@ -35,7 +39,11 @@ const account = {
 };
 
 /** Monitors a ledger whose accounts are read by `audit`. */
-async function monitor(audit: LedgerAudit['audit'], ready: Promise<void> = Promise.resolve()) {
+async function monitor(
+  audit: LedgerAudit['audit'],
+  ready: Promise<void> = Promise.resolve(),
+  duty: SharedDuty | null = null,
+) {
   const clock = createFakeClock();
   const faults: string[] = [];
   const ledger: LedgerAudit = { audit, settled: async function* () {} };
@@ -45,6 +53,7 @@ async function monitor(audit: LedgerAudit['audit'], ready: Promise<void> = Promi
     isPending: () => false,
     onExpired: () => {},
     onFault: (message) => void faults.push(message),
+    duty,
   });
   await ready.catch(() => {});
   return { clock, faults, watched };
@@ -57,17 +66,17 @@ describe('the ledger monitor', () => {
       if (broken) throw new Error('the disk is away');
       yield [account];
     });
-    expect(watched.figures.imbalanceNanos).toBeNull();
+    expect(watched.figures?.imbalanceNanos).toBeNull();
     clock.advance(0);
     await eventually('the audit failed', () => faults.length > 0);
     expect(faults).toEqual(['ledger audit failed']);
     expect(watched.figures).toEqual({ openHolds: 3, lowBalances: 1, imbalanceNanos: null });
     broken = false;
     clock.advance(auditMs);
-    await eventually('the audit succeeded', () => watched.figures.imbalanceNanos === 3);
+    await eventually('the audit succeeded', () => watched.figures?.imbalanceNanos === 3);
     broken = true;
     clock.advance(auditMs);
-    await eventually('the audit failed again', () => watched.figures.imbalanceNanos === null);
+    await eventually('the audit failed again', () => watched.figures?.imbalanceNanos === null);
     await watched.stop();
   });
 
@@ -92,8 +101,8 @@ describe('the ledger monitor', () => {
       yield [account];
     });
     clock.advance(0);
-    await eventually('it is counted', () => watched.figures.openHolds === 3);
-    expect(watched.figures.imbalanceNanos).toBeNull();
+    await eventually('it is counted', () => watched.figures?.openHolds === 3);
+    expect(watched.figures?.imbalanceNanos).toBeNull();
     await watched.stop();
   });
 
@@ -114,6 +123,63 @@ describe('the ledger monitor', () => {
   });
 });
 
+describe('the ledger monitor of processes that share a database', () => {
+  test('audits and shows figures as long as that is its duty', async () => {
+    let [isOurs, audits, asked] = [false, 0, 0];
+    const duty: SharedDuty = {
+      async isOurs() {
+        asked++;
+        return isOurs;
+      },
+    };
+    const { clock, faults, watched } = await monitor(
+      async function* (pause) {
+        audits++;
+        yield [account];
+        await pause();
+      },
+      Promise.resolve(),
+      duty,
+    );
+    onTestFinished(() => watched.stop());
+    const check = async (): Promise<void> => {
+      await setImmediate();
+      const before = asked;
+      clock.advance(checkMs);
+      await eventually('it has asked for its duty', () => asked > before);
+      await setImmediate();
+    };
+    await check();
+    expect([watched.figures, audits]).toEqual([null, 0]);
+
+    isOurs = true;
+    await check();
+    expect(watched.figures).toEqual({ openHolds: 3, lowBalances: 1, imbalanceNanos: null });
+    clock.advance(0);
+    await eventually('an audit is under way', () => audits === 1);
+    clock.advance(20);
+    await eventually('it has succeeded', () => watched.figures?.imbalanceNanos === 3);
+    await check();
+    expect([watched.figures?.imbalanceNanos, audits]).toEqual([3, 1]);
+    clock.advance(auditMs);
+    await eventually('the next audit is under way', () => audits === 2);
+
+    isOurs = false;
+    await check();
+    expect(watched.figures).toBeNull();
+    clock.advance(auditMs);
+    await check();
+    // The audit that another process takes over was given up, and has not failed.
+    expect([audits, new Set(faults)]).toEqual([2, new Set(['ledger imbalance'])]);
+
+    isOurs = true;
+    await check();
+    expect(watched.figures).toMatchObject({ imbalanceNanos: null });
+    clock.advance(0);
+    await eventually('an audit begins at once', () => audits === 3);
+  });
+});
+
 describe('an audit of many accounts', () => {
   /** More than one read takes of each: accounts, rows of the ledger, and records. */
   async function openFilled() {
@@ -129,14 +195,15 @@ describe('an audit of many accounts', () => {
 
   test('reads a page at a time with pauses, and never on the connection of the commits', async () => {
     const { engine } = await openFilled();
-    const audit = createLedgerAudit({
+    const refusing = {
       ...engine,
       run: () => Promise.reject(new Error('an audit must not delay settlements')),
-    });
+    };
+    const audit = createLedgerAudit(refusing);
     let pauses = 0;
     const found = await verifyLedger(audit, async () => void pauses++);
     expect(found).toEqual({ accounts: 1_200, records: 5_000, imbalanceNanos: 0, faults: [] });
-    // Three reads of the ledger's 6,200 rows after the first, three of the accounts, and 25 of the records.
+    // Three reads of the accounts, twelve of the ledgers of a hundred of them each, and 25 of the records.
     expect(pauses).toBeGreaterThan(25);
     expect(pauses).toBeLessThan(60);
   });
@@ -146,7 +213,8 @@ describe('an audit of many accounts', () => {
     const charge = (keyId: string): void => {
       change.exec(`BEGIN IMMEDIATE;
         UPDATE accounts SET balance = balance - 7, spent = spent + 7, postings = postings + 1 WHERE key_id = '${keyId}';
-        INSERT INTO ledger (key_id, created_at, kind, delta, posting) VALUES ('${keyId}', 1, 'charge', -7, 'p');
+        INSERT INTO ledger (key_id, number, created_at, kind, delta, posting)
+          SELECT key_id, postings, 1, 'charge', -7, 'p' FROM accounts WHERE key_id = '${keyId}';
         COMMIT`);
     };
     let number = 0;
@@ -162,7 +230,7 @@ describe('an audit of many accounts', () => {
     ['a hold', `UPDATE accounts SET held = 5, balance = balance - 5 WHERE key_id = '${keyIdOf(3)}'`, 5],
     [
       'a row of the ledger',
-      `DROP TRIGGER ledger_is_never_shortened; DELETE FROM ledger WHERE seq = 900`,
+      `DROP TRIGGER ledger_is_never_shortened; DELETE FROM ledger WHERE key_id = '${keyIdOf(899)}' AND number = 1`,
       1_000_000_000_000 + 120_000 + 1,
     ],
   ])('finds %s that was changed by hand', async (_what, sql, imbalance) => {
@@ -171,6 +239,72 @@ describe('an audit of many accounts', () => {
     const { imbalanceNanos, faults } = await verifyLedger(audit);
     expect(faults.length).toBeGreaterThan(0);
     expect(imbalanceNanos).toBe(imbalance);
+  });
+
+  test.each([
+    [
+      'of the middle, and names the hole',
+      `DELETE FROM ledger WHERE key_id = '${keyIdOf(7)}' AND number = 3`,
+      ['was posted to 6 times, but has 5 ledger rows', 'its ledger lacks 1 of the numbers from 1 to 6'],
+      1,
+    ],
+    [
+      'of the end',
+      `DELETE FROM ledger WHERE key_id = '${keyIdOf(7)}' AND number = 6`,
+      ['was posted to 6 times, but has 5 ledger rows'],
+      1,
+    ],
+    [
+      'of the middle that the account forgot',
+      `DELETE FROM ledger WHERE key_id = '${keyIdOf(7)}' AND number = 3;
+       UPDATE accounts SET postings = 5 WHERE key_id = '${keyIdOf(7)}'`,
+      ['its ledger lacks 1 of the numbers from 1 to 6'],
+      1,
+    ],
+    [
+      'too many, as of another hand',
+      `INSERT INTO ledger (key_id, number, created_at, kind, delta, posting)
+       VALUES ('${keyIdOf(7)}', 9, 1, 'credit', 0, 'p')`,
+      ['was posted to 6 times, but has 7 ledger rows', 'its ledger lacks 2 of the numbers from 1 to 9'],
+      2,
+    ],
+  ])('finds by its number a row of the ledger %s', async (_what, sql, messages, imbalance) => {
+    const { audit, change } = await openFilled();
+    // What the row said stays in the sums: only its number tells.
+    change.exec(`DROP TRIGGER ledger_is_never_shortened; DROP TRIGGER ledger_is_never_changed;
+      UPDATE ledger SET delta = CASE number WHEN 1 THEN delta - 60000 ELSE 0 END
+        WHERE key_id = '${keyIdOf(7)}' AND number IN (1, 3, 6);
+      UPDATE accounts SET spent = spent - 60000 WHERE key_id = '${keyIdOf(7)}'; ${sql}`);
+    const found: string[] = [];
+    const { imbalanceNanos } = await auditAccounts(audit, (fault) => void found.push(fault));
+    expect(found).toEqual(messages.map((message) => `${keyIdOf(7)}: ${message}`));
+    expect(imbalanceNanos).toBe(imbalance);
+  });
+
+  test('adds up an account with more rows than one read takes, however many come meanwhile', async () => {
+    const file = join(makeTemporaryFolder(), 'textgate.db');
+    const engine = openTestEngine(file);
+    onTestFinished(() => engine.close());
+    await engine.ready;
+    fillDatabase(file, { keys: 2, records: 9_001 });
+    const change = new DatabaseSync(file, { timeout: 5_000 });
+    onTestFinished(() => change.close());
+    let charges = 0;
+    const found = await auditAccounts(
+      createLedgerAudit(engine),
+      () => {},
+      async () => {
+        charges++;
+        change.exec(`BEGIN IMMEDIATE;
+        UPDATE accounts SET balance = balance - 7, spent = spent + 7, postings = postings + 1;
+        INSERT INTO ledger (key_id, number, created_at, kind, delta, posting)
+          SELECT key_id, postings, 1, 'charge', -7, 'p' FROM accounts;
+        COMMIT`);
+      },
+    );
+    expect(found).toEqual({ accounts: 2, imbalanceNanos: 0 });
+    // Between the six reads of 4,502 rows of one and 4,501 of the other, of which a read takes 2,000.
+    expect(charges).toBe(5);
   });
 
   test('finds a record whose charge is not in the ledger', async () => {

@@ -1,15 +1,10 @@
 import { DatabaseSync } from 'node:sqlite';
-import { costOf, noTokens } from '../../src/domain/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
-import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
-import { modelPrice } from '../support/model-price.ts';
+import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import type { Acknowledged } from './numbered-client.ts';
+import { costOfServed } from './numbered-price.ts';
 import type { ServedTokens } from './numbered-upstream.ts';
-
-/** The price of the model in these runs: in a config, and parsed. */
-export const configuredPrice = { input: '3', output: '7' };
-const price = modelPrice({ input: 3_000_000_000, output: 7_000_000_000 });
 
 /** The result of checking a database after a run. */
 export interface BookCheck {
@@ -39,8 +34,7 @@ export async function checkLedger(
   );
   const faults = [...verification.faults];
   for (const [requestId, number] of acknowledged) {
-    const { input = 0, output = 0 } = served.get(number) ?? {};
-    const cost = costOf({ ...noTokens, inputTokens: input, outputTokens: output }, price);
+    const cost = costOfServed(served.get(number));
     const record = find.get(requestId);
     const posted = post.get(requestId);
     if (record?.['outcome'] !== 'completed')

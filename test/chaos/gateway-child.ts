@@ -1,4 +1,5 @@
 import { startGateway } from '../support/test-gateway.ts';
+import { configuredPrice } from './numbered-price.ts';
 
 /** The process to be killed: a gateway on a database file, which reports its address once it listens. */
 const [upstreamUrl = '', file = '', durability = 'normal'] = process.argv.slice(2);
@@ -8,7 +9,7 @@ const gateway = await startGateway({
   upstreamUrl,
   storage: file,
   durability: durability === 'full' ? 'full' : 'normal',
-  price: { input: '3', output: '7' },
+  price: configuredPrice,
   limits: { requestsPerMinute: 10_000_000, concurrency: 1_000 },
 });
 const { key } = await gateway.gateway

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { configuredPrice } from './check-ledger.ts';
+import { configuredPrice } from './numbered-price.ts';
 
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 const threadKiller = join(import.meta.dirname, 'thread-killer.ts');
@@ -21,6 +21,8 @@ export interface ServedProcess {
   readiness(): Promise<number>;
   /** Creates a key with this balance in USD. */
   createKey(name: string, balance: string): Promise<string>;
+  /** Sends a request to the admin API; returns the parsed body. */
+  ask(method: string, path: string, body?: object): Promise<unknown>;
   /** Sends SIGTERM unless it has ended; resolves with the exit code, or `stuck` if it had to be killed. */
   end(): Promise<number | 'stuck'>;
 }
@@ -30,20 +32,51 @@ export function databaseIn(folder: string): string {
   return join(folder, 'data', 'textgate.db');
 }
 
-/** Starts one; `stdout` is the destination of its log. SIGUSR2 terminates its database thread. */
+/** Starts one on a database file; `stdout` is the destination of its log. SIGUSR2 terminates its database thread. */
 export async function serveIn(
   folder: string,
   upstreamUrl: string,
   stdout: number | 'pipe' | 'ignore' = 'ignore',
 ): Promise<ServedProcess> {
-  const config = join(folder, 'textgate.yaml');
-  writeFileSync(config, configFor(upstreamUrl));
+  return serveConfig({ folder, config: configFor(upstreamUrl), imports: [threadKiller], stdout });
+}
+
+interface ServeOptions {
+  /** Where it runs, and has its config. */
+  readonly folder: string;
+  readonly config: object;
+  /** Modules that are loaded before its own code. */
+  readonly imports?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  /** The destination of its log. */
+  readonly stdout?: number | 'pipe' | 'ignore';
+}
+
+/** Starts one with a config, to which the token of its admin API is added. */
+export async function serveConfig({
+  folder,
+  config,
+  imports = [],
+  environment = {},
+  stdout = 'ignore',
+}: ServeOptions): Promise<ServedProcess> {
+  const file = join(folder, 'textgate.yaml');
+  writeFileSync(file, JSON.stringify({ ...config, admin: { port: 0, token: adminToken } }));
   const stdio: StdioOptions = ['ignore', stdout, 'pipe'];
-  const child = spawn(process.execPath, ['--import', threadKiller, main, 'serve', '--config', config], {
+  const loaded = imports.flatMap((path) => ['--import', path]);
+  const child = spawn(process.execPath, [...loaded, main, 'serve', '--config', file], {
     cwd: folder,
-    env: { PATH: process.env['PATH'] },
+    env: {
+      PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      ...environment,
+    },
     stdio,
   });
+  // Whatever ends this process, no gateway goes on without it.
+  const kill = (): void => void child.kill('SIGKILL');
+  process.once('exit', kill);
+  child.once('exit', () => process.off('exit', kill));
   const ended = once(child, 'exit') as Promise<[number | null]>;
   const [url, adminUrl] = await addressesOf(child);
   const ask = (path: string, init: RequestInit = {}): Promise<Response> =>
@@ -63,6 +96,13 @@ export async function serveIn(
       const response = await ask('/admin/keys', { method: 'POST', body: JSON.stringify({ name, balance }) });
       const { key } = (await response.json()) as { key: string };
       return key;
+    },
+    async ask(method, path, body) {
+      const response = await ask(`/admin${path}`, {
+        method,
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      return response.json();
     },
     async end() {
       if (child.exitCode === null) child.kill('SIGTERM');
@@ -90,12 +130,18 @@ async function addressesOf({ stderr }: ChildProcess): Promise<readonly [string, 
   throw new Error(`textgate did not start: ${printed}`);
 }
 
-function configFor(upstreamUrl: string): string {
-  return JSON.stringify({
+function configFor(upstreamUrl: string): object {
+  return {
     server: { port: 0, drain: '3s' },
-    admin: { port: 0, token: adminToken },
     limits: { concurrency: 100, requestsPerMinute: 10_000_000 },
+    ...servedModel(upstreamUrl),
+  };
+}
+
+/** The part of a config that offers the model of a numbered upstream. */
+export function servedModel(upstreamUrl: string): object {
+  return {
     upstreams: { numbered: { url: upstreamUrl } },
     models: { small: { routes: [{ upstream: 'numbered', model: 'tiny' }], price: configuredPrice } },
-  });
+  };
 }

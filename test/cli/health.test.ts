@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
-import { findPort } from '../support/serving-process.ts';
+import { freePort } from '../support/free-port.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 import type { Finished } from '../support/textgate-process.ts';
@@ -36,7 +36,7 @@ describe('textgate health', () => {
     ['every IPv6 address', (port: number) => `{ host: "::", port: ${port} }`, '[::1]'],
     ['a port from the environment', () => '{ port: "${ADMIN}" }', '127.0.0.1'],
   ])('finds the admin listener of a config with %s', async (_what, section, host) => {
-    const port = await findPort();
+    const port = await freePort();
     const text = `server: { port: 0 }\nadmin: ${section(port)}\n${demo}`;
     const { folder, variables } = await serve(text, { ADMIN: String(port) });
     expect(await check(folder, variables)).toMatchObject({
@@ -52,7 +52,7 @@ describe('textgate health', () => {
 
   test('finds the admin listener of the environment, and fails once the gateway is gone', async () => {
     const folder = makeTemporaryFolder();
-    const port = await findPort();
+    const port = await freePort();
     const variables = {
       TEXTGATE_PORT: '0',
       TEXTGATE_ADMIN_PORT: String(port),
@@ -71,7 +71,7 @@ describe('textgate health', () => {
   });
 
   test('says that the port for clients is no admin listener', async () => {
-    const [port, adminPort] = [await findPort(), await findPort()];
+    const [port, adminPort] = [await freePort(), await freePort()];
     const { folder } = await serve(`server: { port: ${port} }\nadmin: { port: ${adminPort} }\n${demo}`);
     const { code, stderr } = await check(folder, { TEXTGATE_ADMIN_URL: `http://127.0.0.1:${port}` });
     expect([code, stderr]).toEqual([
@@ -83,7 +83,7 @@ describe('textgate health', () => {
   test('says alive, and not ready, of a gateway whose upstream has not listed its models', async () => {
     const upstream = await startUpstream();
     upstream.play((response) => void response.writeHead(500).end());
-    const port = await findPort();
+    const port = await freePort();
     const text = `server: { port: 0 }\nadmin: { port: ${port} }\nupstreams: { own: { url: "${upstream.url}" } }\nmodels: { from: own }\n`;
     const { folder, file, variables } = await serve(text);
     expect(await check(folder, variables)).toMatchObject({ code: 0 });
@@ -94,7 +94,7 @@ describe('textgate health', () => {
   });
 
   test('keeps a running gateway healthy whose config file got a fault', async () => {
-    const port = await findPort();
+    const port = await freePort();
     const text = `server: { port: 0 }\nadmin: { port: ${port} }\n${demo}`;
     const { folder, file, variables, server } = await serve(text);
     writeFileSync(file, `${text}surprise: 1\n`);
@@ -113,7 +113,7 @@ describe('textgate health', () => {
 });
 
 test('commands find the gateway and its token by the config that TEXTGATE_CONFIG names', async () => {
-  const port = await findPort();
+  const port = await freePort();
   const text = `server: { port: 0 }\nadmin: { port: ${port}, token: a-token-of-this-config }\n${demo}`;
   const { folder, variables } = await serve(text);
   const made = await startTextgate(['keys', 'create', 'bob'], folder, variables).finished;

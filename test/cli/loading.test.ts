@@ -3,9 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 
 const run = promisify(execFile);
@@ -78,7 +79,7 @@ test('a command that calls the gateway loads neither the gateway nor the configâ
 
 describe('textgate serve', () => {
   /** The dependencies that a gateway loads up to its end, of those in package.json. */
-  async function loadedByServe(passthrough: readonly object[]) {
+  async function loadedByServe(passthrough: readonly object[], storage = {}) {
     const folder = makeTemporaryFolder();
     const model = { routes: [{ upstream: 'own', model: 'demo' }], free: true };
     const config = {
@@ -87,6 +88,7 @@ describe('textgate serve', () => {
       upstreams: { own: { url: 'http://127.0.0.1:1/v1' } },
       models: { demo: model },
       passthrough,
+      storage,
     };
     writeFileSync(`${folder}/textgate.yaml`, JSON.stringify(config));
     const environment = { NODE_OPTIONS: `--import=${listLoaded}` };
@@ -118,5 +120,12 @@ describe('textgate serve', () => {
   test('loads what passes paths on with a config that has such paths', async () => {
     const path = { path: '/tokenize', upstream: 'own', free: true };
     expect(await loadedByServe([path])).toEqual([...always, 'http-proxy-middleware'].toSorted());
+  });
+
+  test.skipIf(postgresAbsence !== null)('loads the client of PostgreSQL with a URL of it', async () => {
+    const database = await createDatabase();
+    onTestFinished(() => database.drop());
+    const loaded = await loadedByServe([], { url: database.url });
+    expect(loaded).toEqual([...always, 'pg'].toSorted());
   });
 });

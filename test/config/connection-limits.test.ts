@@ -31,6 +31,12 @@ test('the config sets the limits of the public listener, but not those of the ad
   expect(given.public.maxAnonymousPerAddress).toBe(30);
 });
 
+test('of several processes on one port each has its part of the limits that are set, and descriptors of its own', () => {
+  const set = { ...unset, maxConnections: 100, maxAnonymousPerAddress: 5 };
+  expect(connectionLimits(set, 1_024, 3).public).toEqual({ maxConnections: 34, maxAnonymousPerAddress: 2 });
+  expect(connectionLimits(unset, 1_024, 3)).toEqual(connectionLimits(unset, 1_024));
+});
+
 test('the descriptor limit of this process is read from the system', () => {
   expect(readDescriptorLimit()).toBeGreaterThanOrEqual(64);
 });

@@ -104,10 +104,16 @@ describe('a config file', () => {
   });
 
   test('is refused for a wrong variable of a setting that it leaves out, by the name of the variable', () => {
-    const environment = { KEY: 'k', TEXTGATE_PORT: 'http', TEXTGATE_ADMIN_HOST: '0.0.0.0:1' };
+    const environment = {
+      KEY: 'k',
+      TEXTGATE_PORT: 'http',
+      TEXTGATE_ADMIN_HOST: '0.0.0.0:1',
+      TEXTGATE_STORAGE_URL: 'mysql://root:a-secret@database/textgate',
+    };
     const yaml = `${head}${models}server: { host: "a b" }\n`;
     expect(problemsOf(() => load(yaml, environment))).toEqual([
       expect.stringMatching(/^TEXTGATE_ADMIN_HOST: expected a host name/),
+      expect.stringMatching(/^TEXTGATE_STORAGE_URL: (?!.*a-secret)/),
       expect.stringMatching(/^TEXTGATE_PORT: expected a number/),
       expect.stringMatching(/^line 3: server\.host: expected a host name/),
     ]);
@@ -121,8 +127,10 @@ describe('a config file', () => {
       TEXTGATE_ADMIN_HOST: '10.0.0.2',
       TEXTGATE_ADMIN_PORT: '',
       TEXTGATE_ADMIN_TOKEN: 'a-token-that-is-long-enough',
+      TEXTGATE_STORAGE_URL: 'postgres://textgate@database/textgate',
     };
     expect(load(`${head}${models}server: { port: 7000 }\n`, environment)).toMatchObject({
+      storage: { url: 'postgres://textgate@database/textgate' },
       server: { host: '0.0.0.0', port: 7_000 },
       admin: { host: '10.0.0.2', port: 8_081, token: 'a-token-that-is-long-enough' },
     });

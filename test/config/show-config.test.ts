@@ -114,7 +114,7 @@ const configs = fc.record(
       { requiredKeys: [] },
     ),
     admin: fc.record({ host: fc.constantFrom('0.0.0.0', '::1'), token: secret }, { requiredKeys: [] }),
-    storage: fc.record({ url: fc.constantFrom('sqlite:a$b.db', 'sqlite::memory:') }),
+    storage: fc.record({ url: fc.constantFrom('sqlite:a$b.db', 'sqlite::memory:', 'postgres://me@db/gate') }),
     limits: fc.record({ queueWait: duration, lowBalance: usd, concurrency: count }, { requiredKeys: [] }),
     compatibility: fc.record({ responsesDone: fc.boolean() }),
     keys: fc.dictionary(fc.constantFrom('bob', 'b$', 'e: e'), declaredKey, { maxKeys: 1 }),

@@ -12,7 +12,7 @@ const balanceNanos = 1_000;
 const units = Object.values(fixedUnits).map((unit) => ({ unit, values: fixedUnitValues[unit.name] }));
 
 /** Everything that the fixed units change. */
-const readAll = ['accounts', 'open_requests', 'records', 'ledger', 'owners'].map((table) =>
+const readAll = ['accounts', 'open_requests', 'records', 'ledger'].map((table) =>
   say(`SELECT * FROM ${table}`),
 );
 

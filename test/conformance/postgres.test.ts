@@ -1,10 +1,12 @@
 import { Client } from 'pg';
 import { describe, onTestFinished } from 'vitest';
 import type { Engine } from '../../src/storage/engine.ts';
+import { openTimedPostgres } from '../support/database-time.ts';
 import { onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { describeDeclarations } from './declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
 import { describeFixedUnits } from './fixed-units.ts';
+import { describeLeases } from './leases.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
 import { describeStore } from './store.ts';
 
@@ -64,6 +66,7 @@ describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
 
   describeFixedUnits('PostgreSQL', open);
   describeStore('PostgreSQL', open);
+  describeLeases('PostgreSQL', openTimedPostgres);
   describeDeclarations('PostgreSQL', open);
   describePrepaidSecrets('PostgreSQL', open);
 });

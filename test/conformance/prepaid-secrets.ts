@@ -8,7 +8,7 @@ import { declareKeys } from '../../src/operations/declare-keys.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { hashKey } from '../../src/shared/hash-key.ts';
 import type { Engine } from '../../src/storage/engine.ts';
-import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
+import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { propertyRun } from '../support/property-run.ts';

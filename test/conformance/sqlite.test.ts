@@ -2,11 +2,13 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { onTestFinished } from 'vitest';
 import type { Engine } from '../../src/storage/engine.ts';
+import { openTimedSqlite } from '../support/database-time.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { describeDeclarations } from './declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
 import { describeFixedUnits } from './fixed-units.ts';
+import { describeLeases } from './leases.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
 import { describeStore } from './store.ts';
 
@@ -45,6 +47,7 @@ describeEngine('SQLite in a file', {
 
 describeFixedUnits('SQLite in a file', open);
 describeStore('SQLite in a file', open);
+describeLeases('SQLite in a file', () => openTimedSqlite(join(makeTemporaryFolder(), 'textgate.db')));
 describeDeclarations('SQLite in a file', open);
 describePrepaidSecrets('SQLite in a file', open);
 
@@ -53,3 +56,4 @@ describeStore('SQLite in memory', async () => {
   await engine.ready;
   return engine;
 });
+describeLeases('SQLite in memory', () => openTimedSqlite(':memory:'));

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { keepLease } from '../../src/background/keep-lease.ts';
 import { sweepOrphans } from '../../src/background/sweep-orphans.ts';
 import type { Account } from '../../src/domain/account.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
@@ -8,20 +7,18 @@ import type { OpenedRecord, SettledRecord } from '../../src/domain/consumption.t
 import { free, noTokens } from '../../src/domain/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';
-import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
+import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
-import { eventually } from '../support/eventually.ts';
-import { createFakeClock } from '../support/fake-clock.ts';
 import { beginningOf } from '../support/stored-rows.ts';
 
-const startMs = 1_800_000_000_000;
+export const startMs = 1_800_000_000_000;
 
 /** One nano-USD for a token of input, in all prompts. */
 const { above: _above, ...freePrice } = free;
 const price = { ...freePrice, input: 1_000_000 };
 
-const key: ApiKey = {
+export const key: ApiKey = {
   id: 'key_a',
   name: 'a',
   createdAtMs: startMs,
@@ -34,7 +31,7 @@ const key: ApiKey = {
   isDeclared: false,
 };
 
-function opened(requestId: string, holdNanos = 0, leastNanos = 1): OpenedRecord {
+export function opened(requestId: string, holdNanos = 0, leastNanos = 1): OpenedRecord {
   return {
     requestId,
     keyId: key.id,
@@ -49,7 +46,7 @@ function opened(requestId: string, holdNanos = 0, leastNanos = 1): OpenedRecord 
   };
 }
 
-function settled(requestId: string, chargeNanos = 0): SettledRecord {
+export function settled(requestId: string, chargeNanos = 0): SettledRecord {
   return {
     requestId,
     begun: beginningOf(opened(requestId)),
@@ -67,7 +64,7 @@ function settled(requestId: string, chargeNanos = 0): SettledRecord {
 }
 
 /** One process's store; processes share the engine of a test. */
-function joinStore(engine: Engine, faults: string[] = []): Store {
+export function joinStore(engine: Engine, faults: string[] = []): Store {
   return createStore(engine, {
     nextId: () => randomUUID(),
     now: () => startMs,
@@ -94,6 +91,7 @@ export function describeStore(name: string, open: () => Promise<Engine>): void {
     });
     const faults: string[] = [];
     const store = joinStore(engine, faults);
+    await store.renewLease();
     await store.createKey({ ...key, hasBalance: balanceNanos !== null }, 'hash', balanceNanos);
     const account = async () => (await store.accounts([key.id])).get(key.id);
     return { engine, store, faults, account };
@@ -112,6 +110,22 @@ export function describeStore(name: string, open: () => Promise<Engine>): void {
   });
   describe(`${name}: owners`, () => {
     describeOwners(setUp);
+  });
+
+  test(`${name}: stores one first key of those that come at once, with an account, and none beside another key`, async () => {
+    const engine = await open();
+    onTestFinished(() => engine.close());
+    const store = joinStore(engine, []);
+    const made = await Promise.all(
+      ['a', 'b', 'c'].map(async (id) =>
+        store.createFirstKey({ ...key, id, name: id, hasBalance: false }, id),
+      ),
+    );
+    expect(made.filter((isFirst) => isFirst)).toHaveLength(1);
+    const first = ['a', 'b', 'c'].find((_, index) => made[index]);
+    expect(await store.listKeys(10, null)).toMatchObject({ keys: [{ id: first, createdAtMs: startMs }] });
+    expect([...(await store.accounts(['a', 'b', 'c'])).keys()]).toEqual([first]);
+    expect(await store.createFirstKey({ ...key, id: 'd' }, 'd')).toBe(false);
   });
 
   test(`${name}: reads a key back as it was stored`, async () => {
@@ -376,57 +390,6 @@ function describeOwners(setUp: (balanceNanos: number | null) => Promise<Bench>):
     expect(await account()).toEqual({ balanceNanos: 900, heldNanos: 100, spentNanos: 0 });
   });
 
-  test('closes the records of a process once its lease was not renewed for 30 seconds', async () => {
-    const { engine, store, account } = await setUp(1_000);
-    await store.open(opened('a', 700));
-    const second = joinStore(engine);
-    const clock = createFakeClock();
-    const ended: string[] = [];
-    const lease = keepLease(second, clock, (message) => void ended.push(message));
-    for (let reading = 1; reading <= 4; reading++) {
-      expect(await second.listClosable(later)).toEqual([]);
-      clock.advance(10_000);
-      await eventually('the leases were read', () => clock.scheduled === 1);
-    }
-    await eventually('the lease is ended', () => ended.length > 0);
-    expect(ended).toEqual(['an expired lease was ended']);
-    expect(await sweepOrphans(second, isPending, later)).toBe(1);
-    expect(await account()).toEqual({ balanceNanos: 1_000, heldNanos: 0, spentNanos: 0 });
-    await lease.stop();
-  });
-
-  test('ends no lease that is renewed, nor one that was renewed since it was read', async () => {
-    const { engine, store } = await setUp(1_000);
-    await store.open(opened('a', 700));
-    const second = joinStore(engine);
-    const clock = createFakeClock();
-    const ended: string[] = [];
-    const leases = [store, second].map((one) => keepLease(one, clock, (message) => void ended.push(message)));
-    for (let reading = 0; reading < 8; reading++) {
-      clock.advance(10_000);
-      await eventually('both renewed', () => clock.scheduled === 2);
-    }
-    const [read] = await second.renewLease();
-    await store.renewLease();
-    expect(await second.endLease(read ?? { owner: '', renewals: 0 })).toBe(false);
-    expect([ended, await second.closeLostRecords()]).toEqual([[], 0]);
-    await Promise.all(leases.map((lease) => lease.stop()));
-  });
-
-  test('closes no listed record of an owner that has a lease again when it is to be closed', async () => {
-    const { engine, store, account } = await setUp(1_000);
-    await store.open(opened('a', 700));
-    const second = joinStore(engine);
-    const [lease] = await second.renewLease();
-    expect(await second.endLease(lease ?? { owner: '', renewals: 0 })).toBe(true);
-    const listed = await second.listClosable(later);
-    expect(listed).toEqual(['a']);
-    await store.renewLease();
-    expect(await second.closeAsLost(listed)).toBe(0);
-    expect(await account()).toEqual({ balanceNanos: 300, heldNanos: 700, spentNanos: 0 });
-    await store.settle(settled('a', 40));
-  });
-
   test('settles a record that was closed as lost once more, with its charge, and reports it', async () => {
     const { store, faults, account } = await setUp(1_000);
     await store.open(opened('a', 700));
@@ -447,18 +410,5 @@ function describeOwners(setUp: (balanceNanos: number | null) => Promise<Bench>):
     await expect(store.settle(settled('a', 40))).rejects.toThrow('no open record');
     expect(await store.closeAsLost(['a'])).toBe(0);
     expect(await account()).toEqual({ balanceNanos: 960, heldNanos: 0, spentNanos: 40 });
-  });
-
-  test('has a lease for an owner again that begins a record after its lease was ended', async () => {
-    const { engine, store } = await setUp(1_000);
-    await store.open(opened('a', 100));
-    const second = joinStore(engine);
-    const [lease] = await second.renewLease();
-    expect(await second.endLease(lease ?? { owner: '', renewals: 0 })).toBe(true);
-    expect(await second.closeLostRecords()).toBe(1);
-    await store.open(opened('b', 100));
-    expect(await second.closeLostRecords()).toBe(0);
-    await store.settle(settled('b', 1));
-    await store.settle(settled('a', 1));
   });
 }

@@ -14,6 +14,7 @@ describeLimiter('the limiter in memory', () => {
     limiter,
     monotonicMs: () => clock.monotonicMs(),
     advance: (durationMs) => clock.advance(durationMs),
+    settled: () => setImmediate(),
     close: () => limiter.close(),
   };
 });

@@ -137,7 +137,7 @@ describe('a running gateway', () => {
       const gateway = await serveFolder(folder, upstream.url);
       const load = await startLoad(gateway);
       symlinkSync(join(folder, 'data', 'textgate.db'), join(folder, 'link.db'));
-      await expect(serveFolder(folder, upstream.url, 'link.db')).rejects.toThrow(
+      await expect(serveFolder(folder, upstream.url, 'sqlite:link.db')).rejects.toThrow(
         'another textgate process is using it',
       );
       gateway.server.signal('SIGTERM');

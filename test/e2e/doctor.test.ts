@@ -131,7 +131,7 @@ models:
 }
 
 /** The first and last line of the README's extract: what is most worth reading. */
-const extract = [/^own: /, /^ {2}ok +chat\.unknown_model/] as const;
+const extract = [/^ {2}ok +chat\.whole/, /^ {2}ok +chat\.usage/] as const;
 
 test('the documentation shows the real output, and the README an extract of it', async () => {
   const output = await runDocumented();

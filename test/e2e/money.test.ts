@@ -309,10 +309,10 @@ describe('the ledger', () => {
     const database = new DatabaseSync(file, { timeout: 5_000 });
     expect(() => database.exec('UPDATE ledger SET delta = 0')).toThrow('append-only');
     expect(() => database.exec('DELETE FROM ledger')).toThrow('append-only');
-    const rows = database.prepare('SELECT seq, kind, delta FROM ledger ORDER BY seq').all();
+    const rows = database.prepare('SELECT number, kind, delta FROM ledger ORDER BY number').all();
     expect(rows).toEqual([
-      { seq: 1, kind: 'credit', delta: 1_000_000_000 },
-      ...[2, 3, 4].map((seq) => ({ seq, kind: 'charge', delta: -cost })),
+      { number: 1, kind: 'credit', delta: 1_000_000_000 },
+      ...[2, 3, 4].map((number) => ({ number, kind: 'charge', delta: -cost })),
     ]);
     database.close();
     gateway = await startGateway({ upstreamUrl: upstream.url });

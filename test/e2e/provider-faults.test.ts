@@ -179,7 +179,7 @@ async function startWithEnvironment(url: string): Promise<Started> {
   let written = '';
   const logDestination = { write: (line: string) => void (written += line) };
   const gateway = composeGateway(
-    { ...config, storage: { url: 'sqlite::memory:', durability: 'normal' } },
+    { ...config, storage: { url: 'sqlite::memory:', durability: 'normal', spool: 'none' } },
     { logLevel: 'info', logDestination },
     namesInEnvironment,
   );

@@ -7,7 +7,7 @@ import express from 'express';
 import { expect, test } from 'vitest';
 import type { SettledRecord } from '../../src/domain/consumption.ts';
 import { createGateway } from '../../src/index.ts';
-import { writeSpoolLine } from '../../src/storage/spool-lines.ts';
+import { writeSpoolLine } from '../../src/storage/spool/spool-lines.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { readRecords } from '../support/records.ts';

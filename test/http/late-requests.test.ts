@@ -37,6 +37,7 @@ async function listen(answering: Promise<void> = Promise.resolve()) {
     unknownUrl: (_request, response) => void response.writeHead(404).end(),
     limits: () => ({ maxConnections: 10, maxAnonymousPerAddress: 10 }),
     onRefused: () => {},
+    isRetiring: () => false,
   });
   server.headersTimeout = timeoutMs;
   server.requestTimeout = timeoutMs;

@@ -2,71 +2,91 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Mutation } from './mutation.ts';
+import { nodeFaults } from './node-faults.ts';
 
 /**
  * Checks the tests themselves: each deliberate fault is put into a copy of the sources, and the tests meant to find it
  * must fail. A fault that no test finds, or that no longer fits the sources, fails this script.
- * `node test/mutations/mutate.ts`
+ * `node test/mutations/mutate.ts [words of a name]`
  */
-
-interface Mutation {
-  readonly name: string;
-  readonly file: string;
-  readonly find: string;
-  readonly replace: string;
-  /** The test files that must fail; or a script with its arguments. */
-  readonly tests: readonly string[];
-  readonly script?: readonly string[];
-}
 
 const model = 'test/pipeline/money.model.test.ts';
 
 const mutations: readonly Mutation[] = [
   {
     name: 'a settlement that overtakes another one',
-    file: 'src/storage/settle-statement.ts',
+    file: 'src/storage/records/settle-statement.ts',
     find: "WHERE request_id = ?1 AND outcome = 'lost' AND settlement IS NULL`",
     replace: 'WHERE request_id = ?1`',
     tests: [model],
   },
   {
     name: 'a settlement that leaves its request open',
-    file: 'src/storage/settle-statement.ts',
+    file: 'src/storage/records/settle-statement.ts',
     find: '`DELETE FROM open_requests WHERE request_id = (SELECT request_id FROM records WHERE ${isMine})`,',
     replace: '',
     tests: [model],
   },
   {
     name: 'a settlement without a beginning that charges nothing',
-    file: 'src/storage/settle-statement.ts',
+    file: 'src/storage/records/settle-statement.ts',
     find: '(SELECT key_id FROM records WHERE request_id = ?1), ?21)',
     replace: '(SELECT key_id FROM records WHERE request_id = ?1))',
     tests: ['test/conformance/sqlite.test.ts'],
   },
   {
     name: 'a hold that is given back twice, at the closing as lost and at the late settlement',
-    file: 'src/storage/settle-statement.ts',
+    file: 'src/storage/records/settle-statement.ts',
     find: 'coalesce((SELECT hold FROM open_requests WHERE request_id = ?1), 0) AS given_back',
     replace: 'hold AS given_back',
     tests: [model],
   },
   {
     name: 'a start that closes the open records of live owners',
-    file: 'src/storage/lease-statements.ts',
+    file: 'src/storage/leases/lease-statements.ts',
     find: "export const hasNoLease = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = open_requests.owner)';",
     replace: "export const hasNoLease = '1 = 1';",
     tests: ['test/conformance/sqlite.test.ts'],
   },
   {
     name: 'a sweep that closes listed records whose owners have a lease again',
-    file: 'src/storage/close-statements.ts',
+    file: 'src/storage/records/close-statements.ts',
     find: 'return closeAsLost(`(owner = ? OR ${hasNoLease}) AND',
     replace: 'return closeAsLost(`(owner = ? OR 1 = 1) AND',
     tests: ['test/conformance/sqlite.test.ts'],
   },
   {
+    name: 'a lease that is ended by a process that was cut off from the database itself',
+    file: 'src/storage/leases/lease-statements.ts',
+    find: 'AND EXISTS (SELECT 1 FROM owners WHERE id = ? AND since <= now_ms() - ${leaseMs})`;',
+    replace: 'AND ? IS NOT NULL`;',
+    tests: ['test/conformance/sqlite.test.ts'],
+  },
+  {
+    name: 'a lease that counts as held without interruption although it was over',
+    file: 'src/storage/leases/lease-statements.ts',
+    find: 'SET since = CASE WHEN renewed_at > clock.ms - ${leaseMs} THEN since ELSE clock.ms END,',
+    replace: 'SET since = since,',
+    tests: ['test/conformance/sqlite.test.ts'],
+  },
+  {
+    name: 'a lease that lasts for as long as the clock of the database was set back',
+    file: 'src/storage/leases/lease-statements.ts',
+    find: 'FROM ${clock} WHERE renewed_at > clock.ms`',
+    replace: 'FROM ${clock} WHERE 1 = 0`',
+    tests: ['test/conformance/sqlite.test.ts'],
+  },
+  {
+    name: 'a process that goes on as the owner whose lease was ended',
+    file: 'src/storage/leases/lease-store.ts',
+    find: 'const next = hasHeld ? nextId() : owner.id;',
+    replace: 'const next = owner.id;',
+    tests: ['test/conformance/sqlite.test.ts'],
+  },
+  {
     name: 'balance and ledger in two transactions',
-    file: 'src/storage/record-store.ts',
+    file: 'src/storage/records/record-store.ts',
     find: 'const settled = readSettlement(await engine.call(settleRecord, values));',
     replace:
       'const { pickValues, toPlain } = await import("./engine.ts"); ' +
@@ -78,12 +98,12 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'a hold that reads the balance first and takes it later',
-    file: 'src/storage/record-store.ts',
-    find: 'return readReservation(await engine.call(openRecord, valuesToOpen(record, owner)));',
+    file: 'src/storage/records/record-store.ts',
+    find: 'return readReservation(await engine.call(openRecord, valuesToOpen(record, owner.id)));',
     replace:
       'const [[account] = []] = await engine.read([{ sql: "SELECT balance FROM accounts WHERE key_id = ?", values: [record.keyId] }]); const balance = Number(account?.["balance"]); ' +
       'if (balance < record.hold.leastNanos) return { granted: false, balanceNanos: balance, heldNanos: 0 }; ' +
-      'return readReservation(await engine.call(openRecord, valuesToOpen({ ...record, hold: { ...record.hold, leastNanos: -1e15 } }, owner)));',
+      'return readReservation(await engine.call(openRecord, valuesToOpen({ ...record, hold: { ...record.hold, leastNanos: -1e15 } }, owner.id)));',
     tests: ['test/e2e/money.test.ts'],
   },
   {
@@ -130,7 +150,7 @@ const mutations: readonly Mutation[] = [
   },
   {
     name: 'a charge that takes the sum of an account beyond exact integers',
-    file: 'src/storage/settle-statement.ts',
+    file: 'src/storage/records/settle-statement.ts',
     find: 'WHEN spent > ${maxNanos} - ?3 THEN ${maxNanos} - spent',
     replace: 'WHEN spent < 0 - ?3 THEN 0',
     tests: ['test/operations/verify-ledger.test.ts'],
@@ -208,11 +228,15 @@ const mutations: readonly Mutation[] = [
     replace: 'true',
     tests: ['test/protocol/upstream/read-answer.test.ts'],
   },
+  ...nodeFaults,
 ];
 
 const root = join(import.meta.dirname, '..', '..');
 const timeoutMs = 180_000;
-const survivors = mutations.filter((mutation) => !isFound(mutation));
+const words = process.argv.slice(2).join(' ');
+const survivors = mutations
+  .filter(({ name }) => name.includes(words))
+  .filter((mutation) => !isFound(mutation));
 process.exit(survivors.length === 0 ? 0 : 1);
 
 /** Whether the tests fail with the fault. */

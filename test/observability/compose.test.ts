@@ -86,6 +86,48 @@ describe('the compose file', () => {
   });
 });
 
+describe('the compose file of several nodes', () => {
+  const nodes = readYaml(join(folder, 'nodes.yml')) as {
+    services: Record<'gateway-1' | 'gateway-2' | 'balancer' | 'postgres', Service>;
+    volumes: Record<string, null>;
+  };
+  const { 'gateway-1': first, 'gateway-2': second, balancer, postgres } = nodes.services;
+
+  test('has two gateways that differ in their volume alone', () => {
+    expect({ ...first, volumes: [] }).toEqual({ ...second, volumes: [] });
+    expect([first.volumes, second.volumes]).toEqual([
+      ['gateway-1-data:/app/data'],
+      ['gateway-2-data:/app/data'],
+    ]);
+    expect(existsSync(join(folder, first.build?.context ?? '', 'Dockerfile'))).toBe(true);
+  });
+
+  test('publishes the balancer alone, on loopback, and mounts its config, which names both gateways', () => {
+    const published = Object.entries(nodes.services).filter(([, { ports }]) => ports !== undefined);
+    expect(published.map(([name, { ports }]) => [name, ports])).toEqual([
+      ['balancer', ['127.0.0.1:${TEXTGATE_PORT:-8080}:8080']],
+    ]);
+    const [mounted = ''] = balancer.volumes;
+    expect(mounted).toBe('./nodes.nginx.conf:/etc/nginx/nginx.conf:ro');
+    const written = readFileSync(join(folder, 'nodes.nginx.conf'), 'utf8');
+    for (const name of ['gateway-1', 'gateway-2']) expect(written).toContain(`server ${name}:8080`);
+  });
+
+  test('pins its images, and gives the gateways the database that it makes', () => {
+    for (const { image } of [balancer, postgres]) expect(image).toMatch(/^[a-z]+:\d+\.\d+(\.\d+)?$/);
+    const url = first.environment?.['TEXTGATE_STORAGE_URL']?.replace(/\$\{.*\}/, 'password') ?? '';
+    const { protocol, username, hostname, pathname } = new URL(url);
+    const { POSTGRES_USER: user, POSTGRES_DB: name } = postgres.environment ?? {};
+    expect({ protocol, username, hostname, pathname }).toEqual({
+      protocol: 'postgres:',
+      username: user,
+      hostname: 'postgres',
+      pathname: `/${name}`,
+    });
+    expect(Object.keys(nodes.volumes)).toContain(postgres.volumes[0]?.split(':')[0]);
+  });
+});
+
 describe('the mounted config', () => {
   test('makes Prometheus scrape the gateway’s admin listener', () => {
     const [, file = ''] = /--config\.file=(\S+)/.exec(prometheus.command?.join(' ') ?? '') ?? [];

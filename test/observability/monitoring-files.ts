@@ -118,5 +118,5 @@ export const wantedNames: readonly string[] = [
 ].filter((name) => !recorded.has(name));
 
 export function readYaml(path: string): unknown {
-  return parse(readFileSync(path, 'utf8'));
+  return parse(readFileSync(path, 'utf8'), { merge: true });
 }

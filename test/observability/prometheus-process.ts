@@ -1,12 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { prometheusFolder, readYaml } from './monitoring-files.ts';
+import { freePort } from '../support/free-port.ts';
 
 /** The interval of scrapes and evaluations in tests. */
 const interval = '500ms';
@@ -140,12 +139,4 @@ function testConfig(target: string): object {
     rule_files: config.rule_files.map((file) => join(prometheusFolder, file)),
     scrape_configs: [{ ...job, static_configs: [{ targets: [target] }] }],
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

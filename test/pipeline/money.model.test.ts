@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { costOf, free, holdFor, noTokens } from '../../src/domain/pricing.ts';
 import type { ModelPrice } from '../../src/domain/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
-import { endAllLeases } from '../../src/storage/lease-statements.ts';
+import { endAllLeases } from '../../src/storage/leases/lease-statements.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
 import type { DrivenRequest, PipelineHarness } from '../support/pipeline-harness.ts';

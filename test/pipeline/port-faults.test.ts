@@ -6,6 +6,7 @@ import { openPipeline } from '../support/pipeline-harness.ts';
 import type { PipelineHarness } from '../support/pipeline-harness.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { chatFrames } from '../support/scripted-upstream.ts';
+import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { bodyOf } from '../support/body-of.ts';
 
 const price = modelPrice({ input: 1_000_000, output: 1_000_000 });
@@ -44,6 +45,17 @@ test('a request gets a 500 when the limiter fails', async () => {
   await request.done;
   expect(request.sent.status).toBe(500);
   expect(pipeline.ports.inFlight.all()).toEqual([]);
+});
+
+test('a request gets a 503 when the database that has the slots is away', async () => {
+  const { limiter } = pipeline.ports;
+  const away = () => Promise.reject(new StorageError('away'));
+  const instead = { limiter: { acquire: away, release: limiter.release.bind(limiter) } };
+  const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', instead);
+  await request.done;
+  expect(request.sent.status).toBe(503);
+  expect(request.sent.text).toContain('storage_unavailable');
+  expect(pipeline.faults).toEqual([]);
 });
 
 /** An upstream whose answer is driven by the test, and the number of its releases. */

@@ -4,7 +4,7 @@ import { mintKey } from '../../src/domain/keys/api-key.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { hashKey } from '../../src/shared/hash-key.ts';
-import { createKeyDirectory } from '../../src/storage/key-directory.ts';
+import { createKeyDirectory } from '../../src/storage/keys/key-directory.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 /** The bound of look-ups of unknown keys, as docs/operating.md and the code have it. */

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { StorageError } from '../../src/domain/storage-refusal.ts';
-import type { KeptConnection } from '../../src/storage/postgres/connection.ts';
-import { maxWaitingQueries } from '../../src/storage/postgres/session.ts';
+import type { KeptConnection } from '../../src/storage/postgres/connection/connection.ts';
+import { maxWaitingQueries } from '../../src/storage/postgres/connection/session.ts';
 import { eventually } from '../support/eventually.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { errorMessage, keep, password, rejection, usePostgresBench } from '../support/postgres-bench.ts';
@@ -191,7 +191,7 @@ describe.skipIf(postgresAbsence !== null)(`a connection to PostgreSQL that is lo
     await answersAgain(connection, clock, proxy);
   });
 
-  test('is given up when nothing is answered for 10 seconds', async () => {
+  test('is given up when nothing is answered for 7 seconds', async () => {
     const { connection, clock, proxy } = await open();
     proxy.mode = 'stalled';
     clock.advance(60_000);
@@ -199,7 +199,7 @@ describe.skipIf(postgresAbsence !== null)(`a connection to PostgreSQL that is lo
       () => 'answered',
       (error: StorageError) => error.reason,
     );
-    clock.advance(9_999);
+    clock.advance(6_999);
     expect(connection.fault).toBeNull();
     clock.advance(1);
     expect(await waiting).toBe('slow');
@@ -214,10 +214,10 @@ describe.skipIf(postgresAbsence !== null)(`a connection to PostgreSQL that is lo
     await other.send([{ text: 'SELECT pg_advisory_lock(1), pg_advisory_lock(2)' }]);
     const first = connection.send([{ text: 'SELECT pg_advisory_lock(1)' }]);
     const second = connection.send([{ text: 'SELECT pg_advisory_lock(2)' }]);
-    clock.advance(9_000);
+    clock.advance(6_000);
     await other.send([{ text: 'SELECT pg_advisory_unlock(1)' }]);
     await first;
-    clock.advance(9_000);
+    clock.advance(6_000);
     expect(connection.fault).toBeNull();
     await other.send([{ text: 'SELECT pg_advisory_unlock(2)' }]);
     await second;

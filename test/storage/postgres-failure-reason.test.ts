@@ -1,6 +1,6 @@
 import { DatabaseError } from 'pg';
 import { expect, test } from 'vitest';
-import { storageErrorOf } from '../../src/storage/postgres/failure-reason.ts';
+import { storageErrorOf } from '../../src/storage/postgres/connection/failure-reason.ts';
 
 /** An error as pg makes it of the database's answer. */
 function answered(code: string): Error {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
-import { readTarget } from '../../src/storage/postgres/connection-target.ts';
+import { readTarget } from '../../src/storage/postgres/connection/connection-target.ts';
 import { eventually } from '../support/eventually.ts';
 import { keep, usePostgresBench } from '../support/postgres-bench.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';

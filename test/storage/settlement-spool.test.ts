@@ -2,37 +2,15 @@ import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSyn
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { SettledRecord } from '../../src/domain/consumption.ts';
-import { free } from '../../src/domain/pricing.ts';
-import { createSettlementSpool } from '../../src/storage/settlement-spool.ts';
+import { createSettlementSpool } from '../../src/storage/spool/settlement-spool.ts';
 import type { SettlementSpool } from '../../src/domain/ports/settlement-spool.ts';
-import { writeSpoolLine } from '../../src/storage/spool-lines.ts';
+import { writeSpoolLine } from '../../src/storage/spool/spool-lines.ts';
 import { checksumOf } from '../../src/shared/checksum.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { beginningOf, openedRecord, plainAttempt } from '../support/stored-rows.ts';
+import { settledRecord as record } from '../support/settled-record.ts';
+import { plainAttempt } from '../support/stored-rows.ts';
 
 const reservedBytes = 4 * 1_024 * 1_024;
-
-const record = (requestId: string): SettledRecord => ({
-  requestId,
-  begun: beginningOf(openedRecord),
-  outcome: 'completed',
-  upstream: 'u',
-  attempts: [],
-  status: 200,
-  usage: {
-    inputTokens: 1,
-    cachedInputTokens: 0,
-    cacheWriteTokens: 0,
-    outputTokens: 2,
-    reasoningTokens: 0,
-    totalTokens: 3,
-  },
-  usageSource: 'upstream',
-  price: free,
-  chargeNanos: 5,
-  firstTextMs: null,
-  totalMs: 1.5,
-});
 
 let database: string;
 let file: string;
@@ -45,7 +23,7 @@ beforeEach(() => {
 
 /** Opens the spool as a new process would; `left` are the ids of what it held, and how much was damaged. */
 async function open(faults: string[] = []): Promise<{ spool: SettlementSpool; left: unknown[] }> {
-  const spool = createSettlementSpool(database, (message) => void faults.push(message));
+  const spool = createSettlementSpool(file, (message) => void faults.push(message));
   const { records, damaged } = await spool.open();
   onTestFinished(() => spool.close());
   return { spool, left: [...records.map(({ requestId }) => requestId), damaged] };
@@ -56,7 +34,7 @@ describe('the spool of settlements', () => {
     const { spool } = await open();
     await Promise.all([spool.append(record('a')), spool.append(record('b'))]);
     await spool.append(record('c'));
-    const next = createSettlementSpool(database, () => {});
+    const next = createSettlementSpool(file, () => {});
     expect(await next.open()).toEqual({ records: ['a', 'b', 'c'].map(record), damaged: 0 });
     await next.close();
   });
@@ -65,7 +43,7 @@ describe('the spool of settlements', () => {
     const { begun: _begun, ...old } = record('a');
     const json = JSON.stringify(old);
     writeFileSync(file, `${checksumOf(json)} ${json}\n`);
-    const spool = createSettlementSpool(database, () => {});
+    const spool = createSettlementSpool(file, () => {});
     expect(await spool.open()).toEqual({ records: [{ ...old, begun: null }], damaged: 0 });
     await spool.close();
   });
@@ -127,7 +105,7 @@ describe('the spool of settlements', () => {
   });
 
   test('exists after its close, even if it was deleted after the last settlement', async () => {
-    const spool = createSettlementSpool(database, () => {});
+    const spool = createSettlementSpool(file, () => {});
     await spool.open();
     await spool.append(record('a'));
     rmSync(file);
@@ -136,7 +114,7 @@ describe('the spool of settlements', () => {
   });
 
   test('rejects its close when its settlements are in no file that the next process would find', async () => {
-    const spool = createSettlementSpool(database, () => {});
+    const spool = createSettlementSpool(file, () => {});
     await spool.open();
     await spool.append(record('a'));
     rmSync(file);
@@ -196,7 +174,7 @@ describe('the spool of settlements', () => {
 
   test('rejects its opening when its file exists and can not be read, since money lies in it', async () => {
     mkdirSync(file);
-    await expect(createSettlementSpool(database, () => {}).open()).rejects.toThrow(
+    await expect(createSettlementSpool(file, () => {}).open()).rejects.toThrow(
       /EISDIR.*textgate\.db-settlements/,
     );
   });

@@ -27,10 +27,18 @@ class ScriptedThread extends EventEmitter {
 
 const options = { role: 'writer', path: '/db', name: '/db', durability: 'normal' } as const;
 
+const nowMs = 1_800_000_000_000;
+
+const toolsWith = ({ port }: ScriptedThread, maxWaiting: number) => ({
+  maxWaiting,
+  clock: createFakeClock(nowMs),
+  start: () => port,
+});
+
 describe('a database thread', () => {
   test('rejects its close when it ends in the middle of a rescue: the database is on no disk', async () => {
     const worker = new ScriptedThread();
-    const thread = startDatabaseThread(options, 1, () => worker.port);
+    const thread = startDatabaseThread(options, toolsWith(worker, 1));
     const closed = thread.close(true);
     worker.emit('error', new Error('out of memory'));
     await expect(closed).rejects.toThrow('could not be written back');
@@ -38,7 +46,7 @@ describe('a database thread', () => {
 
   test('resolves its close when it ends without a rescue', async () => {
     const worker = new ScriptedThread();
-    const thread = startDatabaseThread(options, 1, () => worker.port);
+    const thread = startDatabaseThread(options, toolsWith(worker, 1));
     const closed = thread.close();
     worker.emit('exit');
     expect(await closed).toBeNull();
@@ -49,7 +57,7 @@ test('a thread whose results come out of order is ended: its units are rejected 
   const worker = new ScriptedThread();
   let terminated = 0;
   worker.terminate = async () => ++terminated;
-  const thread = startDatabaseThread(options, 2, () => worker.port);
+  const thread = startDatabaseThread(options, toolsWith(worker, 2));
   const units = Promise.allSettled([thread.submit([]), thread.submit([])]);
   let hasEnded = false;
   void thread.ended.then(() => (hasEnded = true));
@@ -71,7 +79,7 @@ test('the reader thread is started again later when it could not be started', ()
   let tries = 0;
   const worker = new ScriptedThread();
   const reader = keepReader(
-    () => (++tries < 3 ? null : startDatabaseThread(options, 1, () => worker.port)),
+    () => (++tries < 3 ? null : startDatabaseThread(options, toolsWith(worker, 1))),
     clock,
     () => {},
   );
@@ -137,7 +145,7 @@ test('the end of earlier leases is offered again until the database accepts it, 
 
 test('the units of one turn of the event loop travel in one message, and none before it ends', async () => {
   const worker = new ScriptedThread();
-  const thread = startDatabaseThread(options, 3, () => worker.port);
+  const thread = startDatabaseThread(options, toolsWith(worker, 3));
   const statements = [{ sql: 'SELECT 1', values: [] }];
   const rows = Promise.all([thread.submit(statements), thread.call('open_record', ['a'])]);
   expect(worker.asked).toEqual([]);
@@ -146,6 +154,7 @@ test('the units of one turn of the event loop travel in one message, and none be
     {
       kind: 'units',
       first: 1,
+      nowMs,
       units: [
         { kind: 'statements', statements },
         { kind: 'fixed', name: 'open_record', values: ['a'] },
@@ -165,7 +174,7 @@ test('the units of one turn of the event loop travel in one message, and none be
 
 test('the units that were handed in before a close reach the thread before it', async () => {
   const worker = new ScriptedThread();
-  const thread = startDatabaseThread(options, 1, () => worker.port);
+  const thread = startDatabaseThread(options, toolsWith(worker, 1));
   const unit = thread.submit([]);
   const closed = thread.close();
   expect(worker.asked).toMatchObject([{ kind: 'units', first: 1 }, { kind: 'close' }]);

@@ -6,23 +6,27 @@ import { WaitingUnits } from '../../src/storage/sqlite/waiting-units.ts';
 
 const unit: Unit = { kind: 'fixed', name: 'open_record', values: ['a', 1, null] };
 
+let nowMs = 7;
+const now = (): number => nowMs;
+
 function start(most = 3) {
   const posted: UnitsRequest[] = [];
-  return { posted, units: new WaitingUnits(most, (request) => void posted.push(request)) };
+  return { posted, units: new WaitingUnits(most, (request) => void posted.push(request), now) };
 }
 
 describe('units that wait for a thread', () => {
-  test('are posted in one message at the end of the turn, and settled by their numbers', async () => {
+  test('are posted in one message at the end of the turn, with the time, and settled by their numbers', async () => {
     const { units, posted } = start();
     const [first, second] = [units.handIn(unit), units.handIn(unit)];
     expect(posted).toEqual([]);
     await setImmediate();
     const third = units.handIn(unit);
+    nowMs = 9;
     units.flush();
     await setImmediate();
     expect(posted).toEqual([
-      { kind: 'units', first: 1, units: [unit, unit] },
-      { kind: 'units', first: 3, units: [unit] },
+      { kind: 'units', first: 1, nowMs: 7, units: [unit, unit] },
+      { kind: 'units', first: 3, nowMs: 9, units: [unit] },
     ]);
     units.settle(1, [{ kind: 'done', done: [1] }]);
     units.settle(2, [
@@ -50,10 +54,11 @@ describe('units that wait for a thread', () => {
   test('are rejected, those of one turn, when their message can not be posted; those before and after it are not', async () => {
     const posted: UnitsRequest[] = [];
     let fault: Error | null = null;
-    const units = new WaitingUnits(5, (request) => {
+    const post = (request: UnitsRequest): void => {
       if (fault !== null) throw fault;
       posted.push(request);
-    });
+    };
+    const units = new WaitingUnits(5, post, now);
     const before = units.handIn(unit);
     await setImmediate();
     fault = new DOMException('it could not be cloned', 'DataCloneError');

@@ -10,6 +10,7 @@ const kindNames: Readonly<Record<ValueKind, string>> = {
   size: 'size',
   usd: 'USD',
   url: 'address',
+  database: 'address',
   secret: 'secret',
   key: 'secret, or its hash',
   path: 'text',

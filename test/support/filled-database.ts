@@ -33,7 +33,7 @@ export function fillDatabase(
     'INSERT INTO accounts (key_id, balance, spent, postings) VALUES (?, ?, ?, ?)',
   );
   const credit = database.prepare(
-    `INSERT INTO ledger (key_id, created_at, kind, delta, reference, posting) VALUES (?, ?, 'credit', ?, 'first', ?)`,
+    `INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting) VALUES (?, 1, ?, 'credit', ?, 'first', ?)`,
   );
   for (let number = 0; number < keys; number++) {
     const charges = Math.floor(records / keys) + (number < records % keys ? 1 : 0);
@@ -50,7 +50,7 @@ export function fillDatabase(
        1000000000, 1000000000, 2000000000, ?, ?, ?, ?)`,
   );
   const posting = database.prepare(
-    `INSERT INTO ledger (key_id, created_at, kind, delta, request_id, posting) VALUES (?, ?, 'charge', ?, ?, ?)`,
+    `INSERT INTO ledger (key_id, number, created_at, kind, delta, request_id, posting) VALUES (?, ?, ?, 'charge', ?, ?, ?)`,
   );
   const attempts = JSON.stringify([
     { upstream: 'local', model: 'tiny', result: 'ok', durationMs: 900, usage: null },
@@ -62,7 +62,7 @@ export function fillDatabase(
     const atMs = startMs + number;
     const model = models[number % models.length] ?? '';
     record.run(requestId, keyId, atMs, model, chargeNanos, chargeNanos, settlement, attempts);
-    posting.run(keyId, atMs, -chargeNanos, requestId, settlement);
+    posting.run(keyId, 2 + Math.floor(number / keys), atMs, -chargeNanos, requestId, settlement);
   }
   // Flushed before any measurement: the gateway's first commit would wait for all of it.
   database.exec('COMMIT; PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)');

@@ -1,7 +1,7 @@
 import { pickValues, toPlain } from '../../src/storage/engine.ts';
 import type { FixedUnit, FixedUnitName, SqlValue, Statement } from '../../src/storage/engine.ts';
-import { valuesToOpen } from '../../src/storage/open-statement.ts';
-import { valuesToSettle } from '../../src/storage/settle-statement.ts';
+import { valuesToOpen } from '../../src/storage/records/open-statement.ts';
+import { valuesToSettle } from '../../src/storage/records/settle-statement.ts';
 import { openedRecord, settledRecord } from './stored-rows.ts';
 
 /** The values of each fixed unit, in an order in which each has something to change for `payingKey`. */

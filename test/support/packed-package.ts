@@ -1,12 +1,11 @@
 import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { makeTemporaryFolder } from './temporary-folder.ts';
+import { freePort } from './free-port.ts';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
@@ -102,7 +101,7 @@ export async function installPackage(): Promise<InstalledPackage> {
 }
 
 async function serve(folder: string, file: string): Promise<ServedHost> {
-  const port = await findFreePort();
+  const port = await freePort();
   const onPort = file.replace(/(\.\w+)$/, '.on-port$1');
   writeFileSync(join(folder, onPort), readFileSync(join(folder, file), 'utf8').replace('3000', String(port)));
   const child = fork(join(folder, 'start.ts'), [`./${onPort}`], {
@@ -127,13 +126,4 @@ async function serve(folder: string, file: string): Promise<ServedHost> {
       await ended;
     },
   };
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

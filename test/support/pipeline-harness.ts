@@ -12,7 +12,7 @@ import type { ClientConnection } from '../../src/pipeline/client-connection.ts';
 import type { Ports } from '../../src/pipeline/ports.ts';
 import { createInFlight } from '../../src/pipeline/in-flight.ts';
 import type { Protocol } from '../../src/protocol/text.ts';
-import { createLedgerAudit } from '../../src/storage/ledger-audit.ts';
+import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { readFastRoad } from '../../src/config/environment.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
-import { readTarget } from '../../src/storage/postgres/connection-target.ts';
-import { KeptConnection } from '../../src/storage/postgres/connection.ts';
-import type { ConnectionOptions } from '../../src/storage/postgres/client-config.ts';
+import { readTarget } from '../../src/storage/postgres/connection/connection-target.ts';
+import { KeptConnection } from '../../src/storage/postgres/connection/connection.ts';
+import type { ConnectionOptions } from '../../src/storage/postgres/connection/client-config.ts';
 import { createFakeClock } from './fake-clock.ts';
 import type { FakeClock } from './fake-clock.ts';
 import { startTcpProxy } from './tcp-proxy.ts';

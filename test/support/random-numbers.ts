@@ -3,12 +3,16 @@ import { propertyRun } from './property-run.ts';
 /** Random numbers from 0 up to 1, repeatable by a seed (`FC_SEED`); mulberry32. */
 export function randomNumbers(): { readonly random: () => number; readonly seed: number } {
   const { seed } = propertyRun();
+  return { random: seededNumbers(seed), seed };
+}
+
+/** The random numbers of one seed. */
+export function seededNumbers(seed: number): () => number {
   let state = seed;
-  const random = (): number => {
+  return () => {
     state = (state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
-  return { random, seed };
 }

@@ -17,11 +17,11 @@ export interface ServedFolder {
   ask(method: string, path: string, body?: object): Promise<any>;
 }
 
-/** Serves one model, `small`, for 1 and 2 USD per million tokens. `database` is the path of the database in the config. */
+/** Serves one model, `small`, for 1 and 2 USD per million tokens. `database` is its URL in the config. */
 export async function serveFolder(
   folder: string,
   upstreamUrl: string,
-  database = 'data/textgate.db',
+  database = 'sqlite:data/textgate.db',
 ): Promise<ServedFolder> {
   const config = join(folder, 'textgate.yaml');
   writeFileSync(
@@ -29,7 +29,7 @@ export async function serveFolder(
     JSON.stringify({
       server: { port: 0, drain: '5s' },
       admin: { port: 0, token: adminToken },
-      storage: { url: `sqlite:${database}` },
+      storage: { url: database, spool: 'spool' },
       limits: { concurrency: 10, requestsPerMinute: 1_000_000 },
       upstreams: { local: { url: upstreamUrl } },
       models: {

@@ -1,8 +1,7 @@
 import { writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { eventually } from './eventually.ts';
+import { freePort } from './free-port.ts';
 import { makeTemporaryFolder } from './temporary-folder.ts';
 import { startTextgate } from './textgate-process.ts';
 import type { Finished, Outputs, TextgateProcess } from './textgate-process.ts';
@@ -47,7 +46,7 @@ export async function startServing({
 }: ServingOptions = {}): Promise<ServingProcess> {
   const folder = makeTemporaryFolder();
   if (config !== undefined) writeFileSync(join(folder, 'textgate.yaml'), JSON.stringify(config));
-  const [port, adminPort] = await Promise.all([findPort(), findPort()]);
+  const [port, adminPort] = await Promise.all([freePort(), freePort()]);
   const server = startTextgate(
     config === undefined ? ['serve'] : ['serve', '--config', 'textgate.yaml'],
     folder,
@@ -98,13 +97,4 @@ export async function startServing({
     adminEnvironment,
     readMetrics: async () => (await fetch(`${adminUrl}/metrics`)).text(),
   };
-}
-
-/** A port that is free now. */
-export async function findPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -18,6 +18,13 @@ export interface TcpProxy {
   mode: Mode;
   /** What new connections are answered instead of by the server, one for each of their messages; `null`: the server does. */
   answers: readonly Buffer[] | null;
+  /** The server that new connections lead to. */
+  target: ProxyTarget;
+  /**
+   * Asked for every piece of an answer: whether the connection is ended in its place, so that the server has done what the
+   * client never learns of.
+   */
+  losesAnswer: () => boolean;
   /** Ends all connections with an RST. */
   reset(): void;
   /** Ends all connections with a FIN. */
@@ -29,10 +36,12 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
-export async function startTcpProxy(target: {
+export interface ProxyTarget {
   readonly host: string;
   readonly port: number;
-}): Promise<TcpProxy> {
+}
+
+export async function startTcpProxy(target: ProxyTarget): Promise<TcpProxy> {
   const clients = new Set<Socket>();
   let accepted = 0;
   const server = createServer({ noDelay: true, allowHalfOpen: true }, (client) => {
@@ -47,10 +56,13 @@ export async function startTcpProxy(target: {
       client.on('data', () => client.write(left.shift() ?? ''));
       return;
     }
-    const upstream = connect({ ...target, noDelay: true });
+    const upstream = connect({ ...proxy.target, noDelay: true });
     upstream.on('error', () => {});
     client.on('data', (bytes) => proxy.mode !== 'stalled' && upstream.write(bytes));
-    upstream.on('data', (bytes) => proxy.mode === 'open' && client.write(bytes));
+    upstream.on('data', (bytes) => {
+      if (proxy.losesAnswer()) client.resetAndDestroy();
+      else if (proxy.mode === 'open') client.write(bytes);
+    });
     client.on('close', () => upstream.destroy());
     upstream.on('close', () => proxy.mode !== 'stalled' && client.destroy());
   });
@@ -70,6 +82,8 @@ export async function startTcpProxy(target: {
     },
     mode: 'open',
     answers: null,
+    target,
+    losesAnswer: () => false,
     reset() {
       for (const client of clients) client.resetAndDestroy();
     },

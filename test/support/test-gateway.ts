@@ -68,7 +68,11 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly price?: TokenPrices & { readonly above?: TokenPrices & { readonly inputTokens: number } };
   readonly holdTokens?: number;
   readonly server?: Omit<NonNullable<ConfigInput['server']>, 'host' | 'port'>;
+  /** The path of the database; it is in memory without one. */
   readonly storage?: string;
+  /** The URL of a database on a server, instead. */
+  readonly databaseUrl?: string;
+  readonly spool?: string;
   readonly durability?: 'normal' | 'full';
   /** Whether models are discovered from the upstream; otherwise `small` is served by its `tiny`. */
   readonly discover?: boolean;
@@ -82,7 +86,11 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   const shared = {
     server: { port: 0, ...server },
     admin: { port: 0, token: adminToken },
-    storage: { url: `sqlite:${options.storage ?? ':memory:'}`, durability: options.durability ?? 'normal' },
+    storage: {
+      url: options.databaseUrl ?? `sqlite:${options.storage ?? ':memory:'}`,
+      durability: options.durability ?? 'normal',
+      ...(options.spool === undefined ? {} : { spool: options.spool }),
+    },
     limits,
     passthrough: options.passthrough,
     receipts: options.receipts,

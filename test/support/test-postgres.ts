@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { systemClock } from '../../src/composition/clock.ts';
-import type { Engine } from '../../src/storage/engine.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
-import type { PostgresOptions } from '../../src/storage/postgres/engine.ts';
+import type { PostgresEngine, PostgresOptions } from '../../src/storage/postgres/engine.ts';
 
 /** A server on which tests may make databases of their own. */
 const server = process.env['TEXTGATE_TEST_POSTGRES'] ?? 'postgres://postgres@127.0.0.1:5432/postgres';
@@ -39,27 +38,27 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** Makes an empty database. */
-export async function createDatabase(): Promise<TestDatabase> {
+/** Makes an empty database, on the server of all tests or on another one. */
+export async function createDatabase(on = server): Promise<TestDatabase> {
   const name = `textgate_test_${randomUUID().replaceAll('-', '')}`;
-  await onServer(`CREATE DATABASE ${name}`);
-  const url = new URL(server);
+  await onServer(`CREATE DATABASE ${name}`, on);
+  const url = new URL(on);
   url.pathname = name;
   return {
     name,
     url: url.href,
-    drop: async () => void (await onServer(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)),
+    drop: async () => void (await onServer(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`, on)),
   };
 }
 
 /** An engine on a database of its own, which is dropped when the engine is closed. */
 export async function openPostgres(
   options: Partial<PostgresOptions> = {},
-): Promise<Engine & { readonly database: TestDatabase }> {
+): Promise<PostgresEngine & { readonly database: TestDatabase }> {
   const database = await createDatabase();
   const engine = createPostgresEngine({ url: database.url, clock: systemClock, ...options });
   await engine.ready;
-  return Object.assign(Object.create(engine) as Engine, {
+  return Object.assign(Object.create(engine) as PostgresEngine, {
     database,
     async close() {
       await engine.close();

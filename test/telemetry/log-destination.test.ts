@@ -115,6 +115,16 @@ describe('a log destination', () => {
     stream.destroy();
   });
 
+  test('has pieces of at most 4,096 bytes where other processes write to the same output, so that no line is torn', async () => {
+    const { stream, written } = openFastPipe();
+    const destination = openStandardStream(stream, () => '', true);
+    const lines = Array.from({ length: 100 }, (_, index) => `${String(index).padStart(699, '0')}\n`);
+    for (const line of lines) destination.write(line);
+    await destination.flush(1_000);
+    expect(written.join('')).toBe(lines.join(''));
+    expect(Math.max(...written.map(({ length }) => length))).toBe(3_500);
+  });
+
   test('adds one error listener to a standard stream, however many destinations share it', () => {
     const stream = Object.assign(new Socket(), { fd: 1 });
     for (let count = 0; count < 20; count++) openStandardStream(stream, () => '');

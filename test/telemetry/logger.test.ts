@@ -68,10 +68,14 @@ describe('the line of a request', () => {
     });
   });
 
-  test('is written as pino would write its fields, byte for byte', () => {
+  test.each([null, 3])('is written as pino would write its fields, byte for byte, by worker %s', (worker) => {
     let [line, expected] = ['', ''];
-    const log = createLog('info', createFakeClock(), { write: (text) => void (line = text) });
-    const reference = pino({ base: null }, { write: (text) => void (expected = text) });
+    const writer = { write: (text: string) => void (line = text) };
+    const log = createLog('info', createFakeClock(), writer, 'json', worker);
+    const reference = pino(
+      { base: worker === null ? null : { worker } },
+      { write: (text) => void (expected = text) },
+    );
     fc.assert(
       fc.property(
         fc.string({ unit: 'binary' }),
@@ -87,7 +91,13 @@ describe('the line of a request', () => {
             upstreamError,
             attempts: [attempt],
           });
-          const { level: _level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
+          const {
+            level: _level,
+            time,
+            msg,
+            worker: _worker,
+            ...fields
+          } = JSON.parse(line) as Record<string, unknown>;
           reference.info(fields, String(msg));
           expect(line).toBe(expected.replace(/"time":\d+/, `"time":${String(time)}`));
         },

@@ -1,7 +1,34 @@
 import { describe, expect, test } from 'vitest';
+import type { LedgerFigures } from '../../src/background/monitor-ledger.ts';
 import type { Outcome } from '../../src/domain/consumption.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { summary } from '../support/exchange-summary.ts';
+
+test('the figures of a shared ledger are shown by the process that audits it, and by no other', async () => {
+  const metrics = createMetrics();
+  let figures: LedgerFigures | null = { openHolds: 3, imbalanceNanos: null, lowBalances: 2 };
+  metrics.attach({
+    upstreamStates: () => ({}),
+    modelAvailability: () => [],
+    ledgerFigures: () => figures,
+    settlementLagMs: () => 0,
+    logLinesDropped: () => 0,
+  });
+  const shown = async () =>
+    (await metrics.expose()).body.match(
+      /^textgate_(holds_outstanding|ledger_imbalance_nanos|keys_low_balance) .+$/gm,
+    );
+  const all = [
+    'textgate_holds_outstanding 3',
+    'textgate_ledger_imbalance_nanos Nan',
+    'textgate_keys_low_balance 2',
+  ];
+  expect(await shown()).toEqual(all);
+  figures = null;
+  expect(await shown()).toBeNull();
+  figures = { openHolds: 3, imbalanceNanos: null, lowBalances: 2 };
+  expect(await shown()).toEqual(all);
+});
 
 describe('the metrics of an opened stream', () => {
   test.each<[Outcome, string]>([

@@ -4,6 +4,7 @@ import type { Environment } from '../environment.ts';
 import type { Problem } from '../problem.ts';
 import { canQuoteVariable } from '../quotable.ts';
 import { mapValues } from '../schema/schema-walk.ts';
+import type { PlaceKind } from '../schema/schema-walk.ts';
 
 /** A `$` in a value: `$$`, `${NAME}`, `${NAME:-default}`, or anything else, which is a mistake. */
 const dollars = /\$(?:(\$)|\{([A-Za-z_]\w*)(?::-([^${}]*))?\})?/g;
@@ -49,6 +50,9 @@ function mapTexts(
   );
 }
 
+/** The values that are written as a reference as a rule. */
+const kindsOfReferences: ReadonlySet<PlaceKind> = new Set(['secret', 'key', 'url', 'database']);
+
 /**
  * The secrets and addresses of an object or of variables that are references: nothing replaces them there, for example
  * in an env file of a container, so that they would be sent to the provider as they are.
@@ -56,8 +60,7 @@ function mapTexts(
 export function unreplacedReferences(schema: z.ZodType, input: unknown): readonly Problem[] {
   const problems: Problem[] = [];
   mapValues(schema, input, (value, kind, path) => {
-    const isMeant = kind === 'secret' || kind === 'key' || kind === 'url';
-    if (isMeant && typeof value === 'string' && isReference(value))
+    if (kindsOfReferences.has(kind) && typeof value === 'string' && isReference(value))
       problems.push({ path, message: unreplaced });
     return value;
   });

@@ -10,8 +10,9 @@ import { minTokenLength } from '../admin-token.ts';
 import { declaredKeys } from '../declared-keys.ts';
 import { defaultAdminPort, defaultHost, defaultPort } from '../default-addresses.ts';
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
+import { storage } from './storage-schema.ts';
 import { upstream } from './upstream-schema.ts';
-import { byteSize, port, trueOrFalse, wholeNumber } from './values.ts';
+import { byteSize, maxWorkers, port, trueOrFalse, wholeNumber } from './values.ts';
 
 /** The admin token: blanks around it come from a mounted secret; a Bearer header can't hold blanks within it. */
 const bearerToken = z
@@ -21,10 +22,6 @@ const bearerToken = z
   .regex(/^[\x21-\x7e]*$/, 'expected printable ASCII without blanks')
   .register(valueKinds, { kind: 'secret' });
 
-const storageUrl = z
-  .string()
-  .regex(/^sqlite:.+$/, 'expected sqlite: and a file, such as sqlite:data/textgate.db');
-
 const server = z.strictObject({
   host: listenHost
     .default(defaultHost)
@@ -32,6 +29,13 @@ const server = z.strictObject({
   port: port
     .default(defaultPort)
     .describe('The port of the listener for clients; the system chooses one for 0.'),
+  workers: z
+    .union([z.literal('auto'), wholeNumber(1, maxWorkers)])
+    .default(1)
+    .meta({
+      description: `The processes that serve both ports; \`auto\` is one for each core. More than one need a PostgreSQL database. At most ${maxWorkers}.`,
+      examples: [4, 'auto'],
+    }),
   maxBody: byteSize.prefault('1MiB').describe('The largest body of a request.'),
   drain: duration
     .prefault('25s')
@@ -59,21 +63,9 @@ const admin = z.strictObject({
     .default(defaultAdminPort)
     .describe('The port of the listener for operators; the system chooses one for 0.'),
   token: bearerToken.optional().meta({
-    description: `The Bearer token of the admin API, of ${minTokenLength} characters or more; default: generated in \`data/admin-token\`.`,
+    description: `The Bearer token of the admin API, of ${minTokenLength} characters or more; default: generated in \`data/admin-token\`, but not with a PostgreSQL database, whose nodes must be given the same one.`,
     examples: ['${ADMIN_TOKEN}'],
   }),
-});
-
-const storage = z.strictObject({
-  url: storageUrl
-    .default('sqlite:data/textgate.db')
-    .describe('The database: `sqlite:` and a file, relative to the working directory.'),
-  durability: z
-    .enum(['normal', 'full'])
-    .default('full')
-    .describe(
-      'With `full` every settlement, credit and change survives a power failure; with `normal` a crash of the process.',
-    ),
 });
 
 const limits = z.strictObject({

@@ -3,7 +3,7 @@ import { isLinkLocal } from '../../shared/link-local.ts';
 import { duration, valueKinds } from '../../shared/schema-values.ts';
 import { headerName, upstreamHeaders, upstreamUrl } from './address-values.ts';
 import { readSecretFile } from '../secret-file.ts';
-import { positiveDuration, secret, trueOrFalse } from './values.ts';
+import { positiveDuration, readableFile, secret, trueOrFalse } from './values.ts';
 
 /** How often an upstream is probed; more often than once a second would be a load on it. */
 const probeInterval = duration.refine((milliseconds) => milliseconds >= 1_000, 'expected 1s or more');
@@ -31,21 +31,11 @@ const timeouts = z.strictObject({
 
 /** The file of an API key that another program replaces from time to time. */
 const keyFile = z.strictObject({
-  file: z
-    .string()
-    .min(1)
-    .superRefine((file, context) => {
-      try {
-        readSecretFile(file);
-      } catch (error) {
-        context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : String(error) });
-      }
-    })
-    .meta({
-      description:
-        'The path of the file, relative to the working directory. It is read again every 2 s, so that a token may be replaced.',
-      examples: ['/var/run/secrets/token'],
-    }),
+  file: readableFile(readSecretFile).meta({
+    description:
+      'The path of the file, relative to the working directory. It is read again every 2 s, so that a token may be replaced.',
+    examples: ['/var/run/secrets/token'],
+  }),
 });
 
 /** An upstream: how it is called, what it can do, and how long it may take. */

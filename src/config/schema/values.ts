@@ -40,6 +40,9 @@ function readSwitch(value: unknown): unknown {
   return value === 'true' ? true : value === 'false' ? false : value;
 }
 
+/** The most workers: each has connections of its own to the database, and a file of its own in the folder of spools. */
+export const maxWorkers = 32;
+
 /** A TCP port; the system chooses one for 0. */
 export const port = wholeNumber(0, 65_535);
 
@@ -63,3 +66,17 @@ export const secret = z
     if (message !== null) context.addIssue({ code: 'custom', message });
   })
   .register(valueKinds, { kind: 'secret' });
+
+/** The path of a file, which is read to see that it can be used. */
+export function readableFile(read: (file: string) => unknown) {
+  return z
+    .string()
+    .min(1)
+    .superRefine((file, context) => {
+      try {
+        read(file);
+      } catch (error) {
+        context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : String(error) });
+      }
+    });
+}

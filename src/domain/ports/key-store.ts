@@ -22,6 +22,8 @@ export interface KeyLookUp {
 export interface KeyStore {
   /** Stores a key and its account, with an opening balance in nano-USD or with none at all. */
   createKey(key: ApiKey, hash: string, balanceNanos: number | null): Promise<void>;
+  /** Stores a key without a balance if there is no key yet; resolves with whether it did. One call of all nodes does. */
+  createFirstKey(key: ApiKey, hash: string): Promise<boolean>;
   findKeyById(id: string): Promise<ApiKey | null>;
   /** The keys behind the one that `before` names, newest first; `null` when it names none. */
   listKeys(limit: number, before: string | null): Promise<KeyPage | null>;

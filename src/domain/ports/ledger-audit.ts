@@ -7,8 +7,10 @@ export interface AuditedAccount {
   readonly balanceNanos: number | null;
   readonly heldNanos: number;
   readonly spentNanos: number;
-  /** How many postings the account has had. */
+  /** How many postings the account has had: its ledger rows are numbered from 1 to this. */
   readonly postings: number;
+  /** The highest number of its ledger rows; 0 without any. */
+  readonly lastNumber: number;
   /** The sum of its ledger rows. */
   readonly ledgerNanos: number;
   /** The charges among them, as a positive sum. */

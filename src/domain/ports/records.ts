@@ -35,27 +35,10 @@ export interface RecoverableRecords extends Records {
 export interface OpenRecords {
   countOpen(): Promise<number>;
   /**
-   * The ids of the open records that this process run may close: its own, and those whose owners have no lease. Only
-   * those that were begun before a time (milliseconds since 1970).
+   * The ids of the open records that this process may close: those whose owners have no lease, and its own ones that were
+   * begun before a time or after another one (milliseconds since 1970, by its own clock, which wrote when they were begun).
    */
-  listClosable(beforeMs: number): Promise<readonly string[]>;
+  listClosable(ownBeforeMs: number, ownAfterMs: number): Promise<readonly string[]>;
   /** Closes records as lost, where they are still open. Resolves with how many there were. */
   closeAsLost(requestIds: readonly string[]): Promise<number>;
-}
-
-/** The lease of one process run on its open records, and how often it was renewed. */
-export interface Lease {
-  readonly owner: string;
-  readonly renewals: number;
-}
-
-/**
- * The leases on open records. An owner is one run of a process, with an id of its own: a process that starts again is
- * another owner. Beginning a record takes the lease.
- */
-export interface RecordLeases {
-  /** Renews the lease of this process run, or takes it anew; resolves with the leases of all other owners. */
-  renewLease(): Promise<readonly Lease[]>;
-  /** Ends a lease that was not renewed since it was read; resolves with whether it was ended. */
-  endLease(lease: Lease): Promise<boolean>;
 }

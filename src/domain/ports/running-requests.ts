@@ -3,7 +3,7 @@ import type { Mode, RequestKind } from '../consumption.ts';
 /** A request in progress; fields that are not known yet are `null`. */
 export interface RunningRequest {
   readonly requestId: string;
-  readonly protocol: RequestKind;
+  readonly protocol: RequestKind | null;
   readonly createdAtMs: number;
   readonly keyId: string | null;
   /** True if the request has one of its key's slots, false if it waits for one. */
@@ -15,6 +15,8 @@ export interface RunningRequest {
   readonly upstream: string | null;
   /** When the first text arrived, in milliseconds after the request. */
   readonly firstTextMs: number | null;
+  /** The name of the process that runs it; `null` where only one process uses the database. */
+  readonly node: string | null;
 }
 
 /** The requests in progress, for operators and for the holders of keys. */

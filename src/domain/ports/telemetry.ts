@@ -10,6 +10,10 @@ export interface LogFields {
   readonly trialAfterMs?: number;
   /** The names of keys. */
   readonly names?: readonly string[];
+  /** The number and the process id of a worker that ended, and after how many milliseconds another one replaces it. */
+  readonly worker?: number;
+  readonly pid?: number;
+  readonly replacedAfterMs?: number;
 }
 
 /** Reports a fault to operators only: a fixed message, its reason, and fields. None may contain prompts or secrets. */

@@ -95,7 +95,7 @@ export function createRecordRoutes(administration: RecordAdministration): Router
 export type PresentedRunning = ReturnType<typeof presentRunning>;
 
 function presentRunning(request: RunningRequest) {
-  const { requestId, protocol, createdAtMs, keyId, mode, model, upstream, firstTextMs } = request;
+  const { requestId, protocol, createdAtMs, keyId, mode, model, upstream, firstTextMs, node } = request;
   return {
     request_id: requestId,
     key_id: keyId,
@@ -105,5 +105,6 @@ function presentRunning(request: RunningRequest) {
     model,
     upstream,
     first_byte_ms: firstTextMs === null ? null : Math.round(firstTextMs),
+    node,
   };
 }

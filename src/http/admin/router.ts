@@ -1,3 +1,4 @@
+import type { SharedDatabaseState } from '../../domain/ports/shared-database.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { Maintenance } from '../../operations/maintenance.ts';
 import type { reportUpstreams } from '../../operations/report-upstreams.ts';
@@ -9,6 +10,7 @@ import { createMaintenanceRoutes } from './maintenance.ts';
 import { createRecordRoutes } from './records.ts';
 import type { RecordAdministration } from './records.ts';
 import { refuseFaults } from '../fallback-handlers.ts';
+import { presentSharedDatabase } from '../present/shared-database.ts';
 import { sendBody } from '../respond.ts';
 import { unknownOperatorsUrl } from '../unknown-url.ts';
 import { createRouter } from '../router.ts';
@@ -28,6 +30,8 @@ export interface AdminPorts {
   readonly upstreamReports: () => ReturnType<typeof reportUpstreams>;
   /** The reason why the service can't take requests now; `null` when it can. */
   notReady(): Promise<string | null>;
+  /** The state of a database that nodes share; `null` for one that is this process's own. */
+  readonly sharedDatabase: (() => Promise<SharedDatabaseState>) | null;
 }
 
 /** Creates the admin routes: metrics and probes without a token, as scrapers expect them, and `/admin` with it. */
@@ -40,10 +44,13 @@ export function createAdminRouter(ports: AdminPorts): Router {
   });
   router.get('/healthz', (_request, response) => sendStatus(response, 200, { status: 'ok' }));
   router.get('/readyz', async (_request, response) => {
-    const reason = await ports.notReady();
-    const upstreams = ports.upstreamReports();
-    if (reason === null) sendStatus(response, 200, { status: 'ready', upstreams });
-    else sendStatus(response, 503, { status: 'not ready', reason, upstreams });
+    const [reason, database] = await Promise.all([ports.notReady(), ports.sharedDatabase?.()]);
+    const details = {
+      upstreams: ports.upstreamReports(),
+      ...(database === undefined ? {} : { database: presentSharedDatabase(database) }),
+    };
+    if (reason === null) sendStatus(response, 200, { status: 'ready', ...details });
+    else sendStatus(response, 503, { status: 'not ready', reason, ...details });
   });
   router.use('/admin', createAdminGuard(ports.token));
   router.use('/admin/keys', createKeyRoutes(createKeyOperations(ports.keys)));

@@ -1,31 +1,47 @@
 import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
-import type { Engine, FixedUnitName } from '../engine.ts';
+import type { ReportFault } from '../../domain/ports/telemetry.ts';
+import type { Engine, FixedUnitName, Row, SqlValue } from '../engine.ts';
 import { fixedUnits } from '../fixed-units.ts';
-import { KeptConnection } from './connection.ts';
-import { readTarget } from './connection-target.ts';
+import type { ConnectionWatch } from './connection/connection.ts';
+import { readTarget } from './connection/connection-target.ts';
 import { functionOf, readFixedRow } from './fixed-functions.ts';
-import type { FixedFunction } from './fixed-functions.ts';
-import { Lanes } from './lanes.ts';
-import { migrate, migrationLimits } from './migrate.ts';
-import { readTransaction, snapshotOf, transactionOf } from './queries.ts';
+import type { DatabaseFunction } from './database-function.ts';
+import { openConnections } from './connection/connections.ts';
+import { readTransaction, snapshotOf, transactionOf } from './connection/queries.ts';
 import { repeatUnit } from './repeat-unit.ts';
-import type { ConnectionOptions, ServerLimits } from './client-config.ts';
+import type { ServerLimits } from './connection/client-config.ts';
 
-/** How many connections the fixed units share, and the reads. */
-const unitLanes = 8;
-const readLanes = 2;
-
-/** How long the server may work on a statement of a unit and of a read, and wait in it for a lock, in milliseconds. */
+/** How long the server may work on a statement of a unit, and wait in it for a lock, in milliseconds. */
 const unitLimits: ServerLimits = { statementMs: 5_000, lockMs: 4_000 };
-const readLimits: ServerLimits = { statementMs: 30_000, lockMs: 4_000 };
+
+/** The functions of the fixed units. */
+const functions = new Map<FixedUnitName, DatabaseFunction>(
+  Object.values(fixedUnits).map((unit) => [unit.name, functionOf(unit)]),
+);
 
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database`. */
   readonly url: string;
   readonly clock: Clock;
+  /** Told what went wrong beside the units; nothing refuses them for it. */
+  readonly onFault?: ReportFault;
   /** Other limits than the default ones. */
   readonly unitLimits?: ServerLimits;
+  /** Is told when the first connection is lost, and when all of them are open again. */
+  readonly watch?: ConnectionWatch;
+}
+
+/** An engine that many processes may share. */
+export interface PostgresEngine extends Engine {
+  /** When the newest unit was committed that the database has acknowledged, on the monotonic clock; `null` before it. */
+  readonly newestCommitMs: number | null;
+  /** Calls a function of the database; calls with the same `spreadBy` are made one after the other. */
+  callFunction(
+    called: DatabaseFunction,
+    spreadBy: string,
+    values: readonly SqlValue[],
+  ): Promise<readonly Row[]>;
 }
 
 /**
@@ -35,30 +51,19 @@ export interface PostgresOptions {
 export function createPostgresEngine({
   url,
   clock,
+  onFault = () => {},
   unitLimits: limits = unitLimits,
-}: PostgresOptions): Engine {
-  const options: ConnectionOptions = { target: readTarget(url), limits, isReadOnly: false, clock };
-  const setUp = new KeptConnection({ ...options, limits: migrationLimits, isReadOnly: true });
-  const statements = new KeptConnection({ ...options, isReadOnly: true });
-  const fixed = new Lanes(unitLanes, options);
-  const reads = new Lanes(readLanes, { ...options, limits: readLimits, isReadOnly: true });
-  const functions = new Map<FixedUnitName, FixedFunction>(
-    Object.values(fixedUnits).map((unit) => [unit.name, functionOf(unit)]),
-  );
-  const connections = [setUp, statements, fixed, reads];
-  const closeAll = async (): Promise<void> => {
-    await Promise.all(connections.map((connection) => connection.close()));
-  };
+  watch,
+}: PostgresOptions): PostgresEngine {
+  const connections = openConnections({ target: readTarget(url), limits, clock }, watch ?? null, onFault);
+  const { statements, fixed, reads, ready } = connections;
   let closed: StorageError | null = null;
-  const ready = (async () => {
-    await setUp.opened;
-    await migrate(setUp);
-    await setUp.close();
-    await Promise.all([statements.opened, fixed.opened, reads.opened]);
-  })();
-  // An engine that can't be used keeps nothing open.
-  ready.catch(closeAll);
   let isReady = false;
+  let newestCommitMs: number | null = null;
+  const committed = <Result>(result: Result): Result => {
+    newestCommitMs = clock.monotonicMs();
+    return result;
+  };
   void ready.then(
     () => (isReady = true),
     () => {},
@@ -68,22 +73,31 @@ export function createPostgresEngine({
     if (closed !== null) return Promise.reject(closed);
     return isReady ? work() : ready.then(work);
   };
+  const callFunction: PostgresEngine['callFunction'] = (called, spreadBy, values) =>
+    whenReady(() =>
+      repeatUnit(async () => {
+        const [result] = await fixed.of(spreadBy).send([called.call(values)]);
+        return committed((result?.rows ?? []) as readonly Row[]);
+      }),
+    );
   return {
     ready,
+    callFunction,
     // The database may be away for a while: that is a fault of each unit, and never the end of the process.
     lost: new Promise(() => {}),
     broken: null,
+    get newestCommitMs() {
+      return newestCommitMs;
+    },
     run: (unit) =>
-      whenReady(() => repeatUnit(async () => readTransaction(await statements.send(transactionOf(unit))))),
-    call: ({ name, spreadBy }, values) =>
-      whenReady(async () => {
-        const called = functions.get(name);
-        if (called === undefined) throw new StorageError(`no function for ${name}`, 'rejected');
-        return repeatUnit(async () => {
-          const [result] = await fixed.of(values[spreadBy]).send([called.call(values)]);
-          return readFixedRow(result?.rows ?? []);
-        });
-      }),
+      whenReady(() =>
+        repeatUnit(async () => committed(readTransaction(await statements.send(transactionOf(unit))))),
+      ),
+    async call({ name, spreadBy }, values) {
+      const called = functions.get(name);
+      if (called === undefined) throw new StorageError(`no function for ${name}`, 'rejected');
+      return readFixedRow(await callFunction(called, String(values[spreadBy]), values));
+    },
     read: (asked) =>
       whenReady(async () => {
         const results = await reads.leastBusy().send(snapshotOf(asked));
@@ -91,11 +105,11 @@ export function createPostgresEngine({
       }),
     copy: () => Promise.resolve(null),
     get impaired() {
-      return (statements.fault ?? fixed.fault ?? reads.fault)?.message ?? null;
+      return connections.fault?.message ?? null;
     },
     async close() {
       closed = new StorageError('the database is closed', 'closed');
-      await closeAll();
+      await connections.close();
     },
   };
 }

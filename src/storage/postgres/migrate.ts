@@ -1,13 +1,16 @@
+import type { QueryResult } from 'pg';
 import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Statement } from '../engine.ts';
 import { fixedUnits } from '../fixed-units.ts';
-import { createMigrationTable, findPending } from '../migration.ts';
-import type { KeptConnection } from './connection.ts';
-import { adviceOn } from './connection-advice.ts';
+import { createMigrationTable, findPending, runsWithOf } from '../migration.ts';
+import type { MadeMigration } from '../migration.ts';
+import type { KeptConnection } from './connection/connection.ts';
+import { adviceOn } from './connection/connection-advice.ts';
 import { functionOf } from './fixed-functions.ts';
-import { migrations } from './migrations.ts';
-import { queryOf } from './queries.ts';
-import type { ServerLimits } from './client-config.ts';
+import { migrations } from './migrations/all.ts';
+import { queryOf } from './connection/queries.ts';
+import { slotFunctions } from './slots/step-functions.ts';
+import type { ServerLimits } from './connection/client-config.ts';
 
 /** Nodes that start together make the steps one after the other. */
 const migrationLock = 7_483_912;
@@ -18,34 +21,52 @@ const stepMs = 600_000;
 /** The limits of the connection on which the steps are made. */
 export const migrationLimits: ServerLimits = { statementMs: stepMs, lockMs: stepMs };
 
+/** Sends statements one behind the other. */
+type Send = (statements: readonly Statement[]) => Promise<readonly QueryResult[]>;
+
 /**
  * Brings the schema up to date and creates the functions of this version, in one transaction. Nothing else may be sent on
  * the connection until it is done.
  */
 export async function migrate(connection: KeptConnection): Promise<void> {
-  const send = async (...statements: readonly Statement[]) => connection.send(statements.map(queryOf));
+  const send: Send = async (statements) => connection.send(statements.map(queryOf));
   try {
-    await send(
-      say('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'),
-      say(`SELECT pg_advisory_xact_lock(${migrationLock})`),
-      say(createMigrationTable),
-    );
-    const [found] = await send(say('SELECT number, checksum FROM migrations'));
-    const rows = (found?.rows ?? []) as readonly { readonly number: number; readonly checksum: string }[];
-    const pending = findPending(migrations, new Map(rows.map(({ number, checksum }) => [number, checksum])));
-    for (const { number, name, checksum, statements } of pending)
-      await send(
-        ...statements.map((sql) => say(sql)),
-        say('INSERT INTO migrations VALUES (?, ?, ?)', number, name, checksum),
-      );
-    await send(...Object.values(fixedUnits).map((unit) => say(functionOf(unit).create)), say('COMMIT'));
+    await send([say('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE')]);
+    await makeSteps(send);
+    await send([say('COMMIT')]);
   } catch (error) {
-    await send(say('ROLLBACK')).catch(() => {});
-    throw explain(error);
+    await send([say('ROLLBACK')]).catch(() => {});
+    throw explainSteps(error);
   }
 }
 
-function explain(error: unknown): unknown {
+/**
+ * Makes the steps that the schema lacks, inside a transaction. A database may have more of them than this version, as while
+ * nodes are replaced by newer ones: they say which versions they leave running.
+ */
+export async function makeSteps(send: Send): Promise<void> {
+  const createTable = createMigrationTable(', runs_with INTEGER NOT NULL DEFAULT 0');
+  await send([say(`SELECT pg_advisory_xact_lock(${migrationLock})`), say(createTable)]);
+  const [found] = await send([say('SELECT number, checksum, runs_with AS "runsWith" FROM migrations')]);
+  const rows = (found?.rows ?? []) as readonly (MadeMigration & { readonly number: number })[];
+  const pending = findPending(migrations, new Map(rows.map((made) => [made.number, made])));
+  for (const step of pending)
+    await send([
+      ...step.statements.map((sql) => say(sql)),
+      say(
+        'INSERT INTO migrations VALUES (?, ?, ?, ?)',
+        step.number,
+        step.name,
+        step.checksum,
+        runsWithOf(step),
+      ),
+    ]);
+  const functions = [...Object.values(fixedUnits).map(functionOf), ...slotFunctions];
+  await send(functions.map(({ create }) => say(create)));
+}
+
+/** The error of a schema that can't be brought up to date, for the operator. */
+export function explainSteps(error: unknown): unknown {
   if (!(error instanceof StorageError)) return error;
   const { message, reason } = error;
   const advice = adviceOn(error, { hasPassword: true });

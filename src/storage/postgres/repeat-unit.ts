@@ -1,4 +1,4 @@
-import { AnsweredError } from './failure-reason.ts';
+import { AnsweredError } from './connection/failure-reason.ts';
 
 /** How often a unit is repeated before it is rejected. */
 const maxRepeats = 3;

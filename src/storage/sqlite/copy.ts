@@ -36,8 +36,7 @@ export async function copyDatabase(
     makePrivateFile(target);
     const thread = startDatabaseThread(
       { role: 'copier', path, name: path, durability: 'normal', target },
-      0,
-      startThread,
+      { maxWaiting: 0, clock, start: startThread },
     );
     try {
       await syncUntil(thread.opened, target, clock);

@@ -2,7 +2,7 @@ import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { Engine } from '../engine.ts';
-import { endAllLeases } from '../lease-statements.ts';
+import { endAllLeases } from '../leases/lease-statements.ts';
 import { realDatabasePath } from '../private-files.ts';
 import { copyDatabase, removeOldCopies } from './copy.ts';
 import { watchFiles } from './file-watch.ts';
@@ -113,7 +113,10 @@ function keepThreads(
   onLost: (reason: Error) => void,
 ): Threads {
   const start = (role: ThreadOptions['role'], maxWaiting: number): DatabaseThread =>
-    startDatabaseThread({ role, path: file, name: path, durability }, maxWaiting, startThread);
+    startDatabaseThread(
+      { role, path: file, name: path, durability },
+      { maxWaiting, clock, start: startThread },
+    );
   let reader: Reader | null = null;
   let watch: FileWatch | null = null;
   const writer = keepWriter({

@@ -1,18 +1,23 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { createMigrationTable, findPending } from '../migration.ts';
-import type { PendingMigration } from '../migration.ts';
+import type { MadeMigration, PendingMigration } from '../migration.ts';
 import { migrations } from './migrations.ts';
 
 /** Brings the schema up to date. A database with other migrations than this version has is refused. */
 export function migrate(database: DatabaseSync): void {
-  database.exec(createMigrationTable);
-  const done = new Map(
-    database
-      .prepare('SELECT number, checksum FROM migrations')
-      .all()
-      .map((row) => [Number(row['number']), String(row['checksum'])]),
+  database.exec(createMigrationTable());
+  for (const step of findPending(migrations, madeSteps(database))) apply(database, step);
+}
+
+/** The steps that a database has: a file is used by one version at a time, so each needs a version that knows it. */
+export function madeSteps(database: DatabaseSync): ReadonlyMap<number, MadeMigration> {
+  const rows = database.prepare('SELECT number, checksum FROM migrations').all();
+  return new Map(
+    rows.map((row) => {
+      const number = Number(row['number']);
+      return [number, { checksum: String(row['checksum']), runsWith: number }];
+    }),
   );
-  for (const step of findPending(migrations, done)) apply(database, step);
 }
 
 function apply(database: DatabaseSync, { number, name, statements, checksum }: PendingMigration): void {

@@ -21,15 +21,26 @@ export function lockOwnership(path: string): DatabaseSync {
     throw new Error(
       'its file has a second name (a hard link), under which another process could use it: remove one',
     );
+  const lock = lockFile(file, ownerTimeoutMs);
+  if (lock === null) throw new Error(describeBusy(file));
+  return lock;
+}
+
+/**
+ * Locks a file, which is created where there is none, and waits for a process that has the lock, in milliseconds. Returns
+ * the lock, which closing it or the end of the process releases; `null` when another process keeps it.
+ */
+export function lockFile(file: string, timeoutMs: number): DatabaseSync | null {
   makePrivateFile(file);
-  const lock = new DatabaseSync(file, { timeout: ownerTimeoutMs });
+  const lock = new DatabaseSync(file, { timeout: timeoutMs });
   try {
     lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
     return lock;
   } catch (error) {
     lock.close();
     const { errcode = 0 } = error as { readonly errcode?: number };
-    throw (errcode & 0xff) === busyCode ? new Error(describeBusy(file)) : error;
+    if ((errcode & 0xff) === busyCode) return null;
+    throw error;
   }
 }
 

@@ -25,6 +25,8 @@ export interface UnitsRequest {
   readonly kind: 'units';
   /** The number of the first one; those of the others follow. */
   readonly first: number;
+  /** The time at which they were sent, in milliseconds since 1970. */
+  readonly nowMs: number;
   readonly units: readonly Unit[];
 }
 

@@ -1,4 +1,5 @@
 import type { Worker } from 'node:worker_threads';
+import type { Clock } from '../../domain/ports/clock.ts';
 import { StorageError } from '../../domain/storage-refusal.ts';
 import { startThread } from '../../shared/thread-file.ts';
 import type { FixedUnitName, ResultRow, Results, SqlValue, Statement } from '../engine.ts';
@@ -30,11 +31,18 @@ export interface DatabaseThread {
   close(rescue?: boolean): Promise<string | null>;
 }
 
-/** Starts a thread for which at most `maxWaiting` units wait; more are refused, which bounds the memory they take. */
+/** What a thread is used with. */
+interface ThreadTools {
+  /** How many units wait for it at the most; more are refused, which bounds the memory they take. */
+  readonly maxWaiting: number;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly start?: StartThread | undefined;
+}
+
+/** Starts a thread on a database. Its SQL has the function `now_ms()`: the time by the clock at which a unit was sent. */
 export function startDatabaseThread(
   options: ThreadOptions,
-  maxWaiting: number,
-  start: StartThread = startWorker,
+  { maxWaiting, clock, start = startWorker }: ThreadTools,
 ): DatabaseThread {
   const opened = Promise.withResolvers<FileIds | null>();
   const ended = Promise.withResolvers<StorageError>();
@@ -45,7 +53,7 @@ export function startDatabaseThread(
 
   const worker = start(options);
   const post = (request: ThreadRequest): void => worker.postMessage(request);
-  const units = new WaitingUnits(maxWaiting, post);
+  const units = new WaitingUnits(maxWaiting, post, () => clock.now());
   const end = (reason: string): void => {
     if (over !== null) return;
     const error = new StorageError(reason);

@@ -15,6 +15,7 @@ interface Waiting {
 export class WaitingUnits {
   readonly #most: number;
   readonly #post: (request: UnitsRequest) => void;
+  readonly #now: () => number;
   /** In the order of their numbers: the thread answers in the order in which it is asked. No `Map`: see `Roster`. */
   #waiting: Waiting[] = [];
   /** Those of this turn. */
@@ -22,9 +23,11 @@ export class WaitingUnits {
   #last = 0;
   #over: StorageError | null = null;
 
-  constructor(most: number, post: (request: UnitsRequest) => void) {
+  /** `now` is the time of day, in milliseconds since 1970. */
+  constructor(most: number, post: (request: UnitsRequest) => void, now: () => number) {
     this.#most = most;
     this.#post = post;
+    this.#now = now;
   }
 
   /** Resolves with what the unit resulted in. More than the most that may wait are refused: it bounds their memory. */
@@ -46,7 +49,7 @@ export class WaitingUnits {
     this.#units = [];
     const before = this.#last - units.length;
     try {
-      this.#post({ kind: 'units', first: before + 1, units });
+      this.#post({ kind: 'units', first: before + 1, nowMs: this.#now(), units });
     } catch (error) {
       // In a callback of the event loop it would end the process. The units may be offered again, as one bad value fails
       // all of them. Their numbers go to the next ones, since the thread has not seen them.

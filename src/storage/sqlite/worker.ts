@@ -29,6 +29,8 @@ const { role, path, durability, target = '' } = workerData as ThreadOptions;
 /** Kept open for its lock: closing it would release that. */
 let ownerLock: DatabaseSync | null = null;
 let files: FileIds | null = null;
+/** The time of the last message with units, in milliseconds since 1970: the main thread has the clock. */
+let nowMs = 0;
 
 try {
   if (role === 'writer') {
@@ -78,6 +80,8 @@ function serve(
   database: DatabaseSync,
   work: (runner: UnitRunner, first: number, units: readonly Unit[]) => void,
 ): void {
+  // An integer, as on the other engines: from a number SQLite would make a floating-point one.
+  database.function('now_ms', () => BigInt(Math.trunc(nowMs)));
   const runner = new UnitRunner(database, role === 'writer' && durability === 'full');
   port?.on('message', (message: ThreadRequest) => {
     let request: ThreadRequest | undefined = message;
@@ -91,6 +95,7 @@ function serve(
       const { first } = request;
       const units: Unit[] = [];
       while (request?.kind === 'units' && units.length < maxUnitsPerCommit) {
+        nowMs = request.nowMs;
         units.push(...request.units);
         request = nextRequest();
       }

@@ -15,7 +15,9 @@ const slowReadBytes = 4_096;
 /** The load that a connection belongs to, and reports to. */
 export interface ConnectionOwner {
   readonly order: LoadOrder;
-  readonly requestBytes: Buffer;
+  /** The bytes of the next request, and the port of a new connection. */
+  nextRequest(): Buffer;
+  nextPort(): number;
   sawBytes(bytes: number): void;
   /** The first text of an answer came, by the machine's clock; its request was sent at `sentMs`. */
   sawText(facts: AnswerFacts, sentMs: number, nowMs: number): void;
@@ -33,7 +35,9 @@ export interface ConnectionOwner {
 export class Connection {
   readonly #load: ConnectionOwner;
   readonly #reader = new AnswerReader();
+  readonly #port: number;
   #socket: Socket | null = null;
+  #request: Buffer = Buffer.alloc(0);
   #sentMs = 0;
   #isOpen = false;
   #hadText = false;
@@ -44,6 +48,7 @@ export class Connection {
 
   constructor(load: ConnectionOwner) {
     this.#load = load;
+    this.#port = load.nextPort();
   }
 
   send(): void {
@@ -51,6 +56,7 @@ export class Connection {
     this.#isOpen = true;
     this.#hadText = false;
     this.#hasBytes = false;
+    this.#request = this.#load.nextRequest();
     this.#sentMs = machineMs();
     this.#write();
   }
@@ -70,11 +76,11 @@ export class Connection {
 
   #write(): void {
     this.#socket ??= this.#connect();
-    this.#socket.write(this.#load.requestBytes);
+    this.#socket.write(this.#request);
   }
 
   #connect(): Socket {
-    const { port, readPauseMs } = this.#load.order;
+    const { readPauseMs } = this.#load.order;
     const read = (bytes: number, buffer: Buffer): boolean => {
       this.#read(buffer.subarray(0, bytes));
       if (readPauseMs === null) return true;
@@ -83,7 +89,7 @@ export class Connection {
     };
     const buffer = readPauseMs === null ? readBuffer : Buffer.allocUnsafe(slowReadBytes);
     const onread = { buffer, callback: read as (bytes: number, buffer: Uint8Array) => boolean };
-    const socket = connect({ host: '127.0.0.1', port, noDelay: true, onread });
+    const socket = connect({ host: '127.0.0.1', port: this.#port, noDelay: true, onread });
     socket.on('error', () => socket.destroy());
     socket.on('close', () => this.#closed(socket));
     return socket;

@@ -10,11 +10,11 @@ import type { LoadOrder, LoadResult } from './order.ts';
 const answer = wholeOf(readSettings(''));
 
 /** Serves each request, one read each, with a function that gets the socket and its number on that connection. */
-async function serve(answerTo: (socket: Socket, request: number) => void): Promise<number> {
+async function serve(answerTo: (socket: Socket, request: number, bytes: Buffer) => void): Promise<number> {
   const server = createServer((socket) => {
     let requests = 0;
     socket.on('error', () => socket.destroy());
-    socket.on('data', () => answerTo(socket, requests++));
+    socket.on('data', (bytes: Buffer) => answerTo(socket, requests++, bytes));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => void server.close());
@@ -23,9 +23,10 @@ async function serve(answerTo: (socket: Socket, request: number) => void): Promi
 
 function run(port: number, order: Partial<LoadOrder>): Promise<LoadResult> {
   const defaults: LoadOrder = {
-    port,
+    ports: [port],
     path: '/',
     headers: {},
+    keys: [],
     body: '{}',
     requests: 1,
     atOnce: 1,
@@ -75,5 +76,22 @@ describe('a load', () => {
   test('counts bytes after the end of an answer as a failure', async () => {
     const port = await serve((socket) => socket.write(Buffer.concat([answer, Buffer.from('x')])));
     expect(await run(port, {})).toMatchObject({ answers: 0, failures: { 'bytes after the end': 1 } });
+  });
+
+  test('presents each key in turn, and opens its connections to each port in turn', async () => {
+    const seen: (string | undefined)[][] = [[], []];
+    const ports = await Promise.all(
+      seen.map((keys) =>
+        serve((socket, _request, bytes) => {
+          keys.push(/^authorization: Bearer (\w+)\r$/m.exec(bytes.toString())?.[1]);
+          socket.write(answer);
+        }),
+      ),
+    );
+    const result = await run(0, { ports, keys: ['a', 'b', 'c'], requests: 6, atOnce: 2 });
+    expect(result).toMatchObject({ answers: 6, failures: {} });
+    const times = (key: string): number => seen.flat().filter((each) => each === key).length;
+    expect(['a', 'b', 'c'].map(times)).toEqual([2, 2, 2]);
+    expect(seen.every(({ length }) => length > 0)).toBe(true);
   });
 });

@@ -7,7 +7,8 @@ import type { AllOpen, LoadOrder, LoadResult } from './order.ts';
 /** Sends the requests of one order, and reports when all are open at once, and at the end. */
 export class Load implements ConnectionOwner {
   readonly order: LoadOrder;
-  readonly requestBytes: Buffer;
+  /** One request for each key. */
+  readonly #requests: readonly Buffer[];
   readonly #report: (report: LoadResult | AllOpen) => void;
   readonly #startedMs = performance.now();
   readonly #firstTextMs: number[] = [];
@@ -17,6 +18,9 @@ export class Load implements ConnectionOwner {
   readonly #failures: Record<string, number> = {};
   readonly #connections = new Set<Connection>();
   #begun = 0;
+  /** How many requests and connections were handed out, for the next key and the next port. */
+  #keysUsed = 0;
+  #portsUsed = 0;
   #answers = 0;
   #ended = 0;
   #events = 0;
@@ -36,13 +40,23 @@ export class Load implements ConnectionOwner {
   constructor(order: LoadOrder, report: (report: LoadResult | AllOpen) => void) {
     this.order = order;
     this.#report = report;
-    const headers = { host: `127.0.0.1:${order.port}`, 'content-type': 'application/json', ...order.headers };
-    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-    const head = `POST ${order.path} HTTP/1.1\r\n${lines.join('')}content-length: ${Buffer.byteLength(order.body)}\r\n\r\n`;
-    this.requestBytes = Buffer.from(head + order.body);
+    const authorizations = order.keys.map((key) => ({ authorization: `Bearer ${key}` }));
+    this.#requests = (authorizations.length === 0 ? [{}] : authorizations).map((authorization) =>
+      requestBytes(order, authorization),
+    );
     this.#timers.push(setTimeout(() => this.#cutOff(), order.deadlineMs));
     if (order.startsPerSecond !== null) this.#timers.push(setInterval(() => this.#keepUp(), 1));
     else while (this.#mayBegin()) this.#open();
+  }
+
+  /** The bytes of the next request. */
+  nextRequest(): Buffer {
+    return nextOf(this.#requests, this.#keysUsed++);
+  }
+
+  /** The port of a new connection. */
+  nextPort(): number {
+    return nextOf(this.order.ports, this.#portsUsed++);
   }
 
   /** A connection has finished its answer and takes the next request, or waits for one. */
@@ -141,4 +155,25 @@ export class Load implements ConnectionOwner {
       total: spreadOf(this.#totalMs),
     });
   }
+}
+
+function requestBytes(
+  { ports, path, headers, body }: LoadOrder,
+  authorization: LoadOrder['headers'],
+): Buffer {
+  const all = {
+    host: `127.0.0.1:${ports[0] ?? ''}`,
+    'content-type': 'application/json',
+    ...headers,
+    ...authorization,
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  const head = `POST ${path} HTTP/1.1\r\n${lines.join('')}content-length: ${Buffer.byteLength(body)}\r\n\r\n`;
+  return Buffer.from(head + body);
+}
+
+function nextOf<Item>(items: readonly Item[], used: number): Item {
+  const item = items[used % items.length];
+  if (item === undefined) throw new Error('a load has no port');
+  return item;
 }

@@ -1,8 +1,11 @@
 /** Requests for the load generator to send. */
 export interface LoadOrder {
-  readonly port: number;
+  /** Each new connection goes to the next one of them. */
+  readonly ports: readonly number[];
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** Keys of which each request presents the next one; empty where the headers have what is needed. */
+  readonly keys: readonly string[];
   readonly body: string;
   /** How many requests are sent in all, and how many are open at once, each on a connection of its own. */
   readonly requests: number;

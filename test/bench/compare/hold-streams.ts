@@ -82,7 +82,7 @@ async function hold(stage: Stage, running: RunningSubject, parts: Parts): Promis
   await warmUp(stage, running);
   const settings = { textEvents: 2, held: 1, intervalMs };
   const sending = { requests: proxied, atOnce: proxied, startsPerSecond, settings };
-  const demoLoad = new DemoLoad({ ...demoStreams(running, demo), port: running.port });
+  const demoLoad = new DemoLoad({ ...demoStreams(running, demo), ports: [running.port] });
   const order = { ...streams(running, sending), deadlineMs };
   const measured = await stage.measure(running, order, steadyMs, () => demoLoad.open());
   const results = [measured.result, ...(await demoLoad.results())];

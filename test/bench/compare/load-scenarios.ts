@@ -40,7 +40,15 @@ const latency: readonly Figure[] = [
   ...spread('answer.', 'first text from upstream to client', false),
 ];
 
-const perRequest = ({ cpuMs, result }: Measured) => ({ cpuPerRequest: (cpuMs * 1_000) / result.answers });
+const cpuPerWhole = [
+  cpuPerRequest,
+  plainFigure('serverCpuPerRequest', 'CPU of PostgreSQL per request', '\u00b5s', 0),
+];
+
+const perRequest = ({ cpuMs, result, server }: Measured) => ({
+  cpuPerRequest: (cpuMs * 1_000) / result.answers,
+  ...(server === null ? {} : { serverCpuPerRequest: (server.cpuMs * 1_000) / result.answers }),
+});
 const perEvent = ({ cpuMs, result }: Measured) => ({ cpuPerEvent: (cpuMs * 1_000) / result.events });
 const firstText = ({ result: { firstText: first, requestWay, answerWay } }: Measured) => ({
   p50: first.p50,
@@ -57,7 +65,7 @@ const plans: readonly LoadPlan[] = [
   {
     name: 'whole',
     title: 'Whole answers, 32 at once',
-    figures: [cpuPerRequest, plainFigure('memoryAfter', 'memory after the load', 'MB', 0)],
+    figures: [...cpuPerWhole, plainFigure('memoryAfter', 'memory after the load', 'MB', 0)],
     fits: isProxy,
     sending: { requests: 3_000, atOnce: 32, settings: { bodyBytes: wholeBytes } },
     warmUpRequests: 20_000,
@@ -67,7 +75,7 @@ const plans: readonly LoadPlan[] = [
   {
     name: 'settled',
     title: 'Whole answers, 64 at once',
-    figures: [plainFigure('perSecond', 'requests', 'per second', 0), cpuPerRequest],
+    figures: [plainFigure('perSecond', 'requests', 'per second', 0), ...cpuPerWhole],
     fits: isProxy,
     sending: { requests: 3_000, atOnce: 64, settings: { bodyBytes: wholeBytes } },
     warmUpRequests: 2_000,

@@ -4,8 +4,8 @@ import type { SimulatorSettings } from '../simulator/settings.ts';
 import { modelNames } from '../subjects/textgate.ts';
 import type { RunningSubject } from '../subjects/subject.ts';
 
-/** An order without the port, which the subject has. */
-export type Order = Omit<LoadOrder, 'port'>;
+/** An order without the ports, which the subject has. */
+export type Order = Omit<LoadOrder, 'ports'>;
 
 /** How many requests of a kind are sent, and how. */
 export interface Sending {
@@ -79,6 +79,7 @@ function orderOf({ requests, atOnce, startsPerSecond = 0 }: Sending, headers: Or
   return {
     path: '/v1/chat/completions',
     headers,
+    keys: [],
     requests,
     atOnce,
     startsPerSecond: startsPerSecond === 0 ? null : startsPerSecond,

@@ -2,26 +2,57 @@ import { direct } from '../subjects/direct.ts';
 import { naive } from '../subjects/naive.ts';
 import { nginx } from '../subjects/nginx.ts';
 import { portkey } from '../subjects/portkey.ts';
+import { createNodes, createPostgres } from '../subjects/postgres.ts';
 import type { RunningSubject, Subject } from '../subjects/subject.ts';
 import { createTextgate, ownCheckout } from '../subjects/textgate.ts';
 import { cliScenario } from './cli-scenario.ts';
 import { freshScenarios } from './fresh-scenarios.ts';
 import { loadScenarios } from './load-scenarios.ts';
+import { nodesScenario } from './nodes-scenario.ts';
 import type { Options } from './options.ts';
 import { doubtsOf } from './run.ts';
 import type { BenchRun, Cell } from './run.ts';
 import type { Scenario } from './scenario.ts';
+import { statementsScenario } from './statements-scenario.ts';
 import { Stage } from './stage.ts';
 import { describeSurroundings } from './surroundings.ts';
 
 /** All scenarios, in the order in which they run: memory after whole answers is read before anything else runs. */
-export const scenarios: readonly Scenario[] = [...loadScenarios, cliScenario, ...freshScenarios];
+export const scenarios: readonly Scenario[] = [
+  ...loadScenarios,
+  cliScenario,
+  statementsScenario,
+  ...freshScenarios,
+  nodesScenario,
+];
 
 /** The subjects that the options ask for. */
 export function chooseSubjects({ subjects, against }: Options): readonly Subject[] {
-  const all = [createTextgate('textgate', ownCheckout), nginx, naive, portkey, direct];
-  const chosen = all.filter(({ name }) => subjects.length === 0 || subjects.includes(name));
-  return [...chosen, ...(against === null ? [] : [createTextgate('textgate-before', against)])];
+  const all = [
+    createTextgate('textgate', ownCheckout),
+    createPostgres('postgres', ownCheckout),
+    createNodes(ownCheckout),
+    nginx,
+    naive,
+    portkey,
+    direct,
+  ];
+  const isChosen = (name: string): boolean => subjects.length === 0 || subjects.includes(name);
+  const before = against === null ? [] : beforeOf(against).filter(([name]) => isChosen(name));
+  return [...all.filter(({ name }) => isChosen(name)), ...before.map(([, subject]) => subject)];
+}
+
+/** What another checkout is measured as, by the name of what is measured of this one. */
+function beforeOf(checkout: string): readonly (readonly [string, Subject])[] {
+  return [
+    ['textgate', createTextgate('textgate-before', checkout)],
+    ['postgres', createPostgres('postgres-before', checkout)],
+  ];
+}
+
+/** Whether a subject runs a scenario. */
+function runs(scenario: Scenario, subject: Subject): boolean {
+  return (subject.only === null || subject.only.includes(scenario.name)) && scenario.fits(subject);
 }
 
 /** The subjects of a round, each round beginning with another one, so that none always runs first. */
@@ -79,12 +110,12 @@ async function runWarm(
   subjects: readonly Subject[],
 ): Promise<void> {
   const running = new Map<Subject, RunningSubject>();
-  for (const subject of subjects.filter((one) => chosen.some((scenario) => scenario.fits(one)))) {
+  for (const subject of subjects.filter((one) => chosen.some((scenario) => runs(scenario, one)))) {
     const started = await start(runner, subject);
     if (started !== null) running.set(subject, started);
   }
   for (const scenario of chosen) {
-    const fitting = [...running].filter(([subject]) => scenario.fits(subject));
+    const fitting = [...running].filter(([subject]) => runs(scenario, subject));
     for (const [, one] of fitting) await scenario.warmUp(runner.stage, one, runner.options);
     for (let round = 0; round < runner.options.rounds; round++)
       for (const [place, [subject, one]] of rotated(fitting, round).entries())
@@ -95,7 +126,7 @@ async function runWarm(
 
 /** Runs a scenario that has a process for each run, in half as many rounds. */
 async function runFresh(runner: Runner, scenario: Scenario, subjects: readonly Subject[]): Promise<void> {
-  const fitting = subjects.filter((subject) => scenario.fits(subject));
+  const fitting = subjects.filter((subject) => runs(scenario, subject));
   for (let round = 0; round < Math.ceil(runner.options.rounds / 2); round++)
     for (const [place, subject] of rotated(fitting, round).entries()) {
       const one = await start(runner, subject);

@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AllOpen, LoadOrder, LoadResult } from '../client/order.ts';
 import { forkModule } from '../subjects/processes.ts';
+import { serverUse } from '../subjects/postgres-server.ts';
+import type { ServerUse } from '../subjects/postgres-server.ts';
 import type { RunningSubject, Subject } from '../subjects/subject.ts';
 import { processTree, readUsage } from './process-usage.ts';
 
@@ -27,6 +29,8 @@ export interface Measured {
   readonly rssBefore: number;
   readonly rssAfter: number;
   readonly rssMax: number;
+  /** What its PostgreSQL server did meanwhile; null without one. */
+  readonly server: ServerUse | null;
   /** While all streams were open at once; null if they never were, or were not held open for it. */
   readonly steady: Steady | null;
 }
@@ -84,16 +88,20 @@ export class Stage {
   }
 
   /**
-   * Runs a load and reads what it took; one at a time. Streams that the simulator holds open are released when all of
-   * them have been open for `steadyMs`. `completed` is called when all are open, and may open others besides them first.
+   * Runs a load on all gateways of a subject and reads what it took; one at a time. Streams that the simulator holds open
+   * are released when all of them have been open for `steadyMs`. `completed` is called when all are open, and may open
+   * others besides them first.
    */
   async measure(
-    { pid, port }: RunningSubject,
-    order: Omit<LoadOrder, 'port'>,
+    subject: Pick<RunningSubject, 'pid' | 'port' | 'shared'>,
+    order: Omit<LoadOrder, 'ports'>,
     steadyMs: number | null = null,
     completed: () => Promise<void> = async () => {},
   ): Promise<Measured> {
-    const pids = pid === null ? [] : processTree(pid);
+    const nodes = [subject, ...(subject.shared?.others ?? [])];
+    const pids = nodes.flatMap(({ pid }) => (pid === null ? [] : processTree(pid)));
+    const ports = nodes.map(({ port }) => port);
+    const serverBefore = await subject.shared?.server.read();
     const sides = [this.#client, this.#simulator].map((child) => child.pid ?? 0);
     const before = [pids, ...sides.map((side) => [side])].map(readUsage);
     let rssMax = before[0]?.rssBytes ?? 0;
@@ -102,7 +110,7 @@ export class Stage {
       rssMax = Math.max(rssMax, readUsage(pids).rssBytes);
     }, memoryPollMs);
     const startedMs = performance.now();
-    const result = await this.#load({ ...order, port }, async () => {
+    const result = await this.#load({ ...order, ports }, async () => {
       if (steadyMs === null) return;
       await completed();
       const opened = readUsage(pids);
@@ -113,6 +121,7 @@ export class Stage {
     }).finally(() => clearInterval(poll));
     const elapsedMs = performance.now() - startedMs;
     await sleep(settleMs);
+    const serverAfter = await subject.shared?.server.read();
     const after = [pids, ...sides.map((side) => [side])].map(readUsage);
     const [cpuMs = 0, clientMs = 0, simulatorMs = 0] = after.map(
       (usage, index) => usage.cpuMs - (before[index]?.cpuMs ?? 0),
@@ -127,6 +136,8 @@ export class Stage {
       rssBefore: before[0]?.rssBytes ?? 0,
       rssAfter,
       rssMax: Math.max(rssMax, rssAfter),
+      server:
+        serverBefore === undefined || serverAfter === undefined ? null : serverUse(serverBefore, serverAfter),
       steady,
     };
   }
@@ -137,7 +148,8 @@ export class Stage {
   }
 
   #load(order: LoadOrder, allOpen: () => Promise<void>): Promise<LoadResult> {
-    if (this.#client.connected) this.#client.send(order);
+    // A failure is that of a process that has ended, which `#broken` reports.
+    if (this.#client.connected) this.#client.send(order, () => {});
     const result = new Promise<LoadResult>((resolve, reject) => {
       const listen = (message: LoadResult | AllOpen): void => {
         if (message.kind === 'all open') return void allOpen().catch(reject);

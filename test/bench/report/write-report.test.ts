@@ -4,6 +4,7 @@ import type { BenchRun, Cell } from '../compare/run.ts';
 import { drawPicture } from './draw-picture.ts';
 import { figureRows } from './figures.ts';
 import { judgeGoals } from './goals.ts';
+import { writeOverPostgres } from './over-postgres.ts';
 import { refusalToPublish, withFigures } from './publish.ts';
 import { writeFigures, writeGoals, writeMainFigures, writeReport } from './write-report.ts';
 
@@ -86,6 +87,40 @@ describe('the report of the bench', () => {
   test('leaves out rounds in which nothing was measured', () => {
     const broken = runOf(...costs.cells, cell('whole', 'textgate', 3, { cpuPerRequest: Number.NaN }));
     expect(figureRows([broken])[0]?.bySubject.get('textgate')?.rounds).toBe(3);
+  });
+
+  test('shows PostgreSQL beside SQLite in a table of its own, and leaves the others as they are', () => {
+    const over = cell('whole', 'postgres', 0, { cpuPerRequest: 500, serverCpuPerRequest: 700 });
+    const run = runOf(...costs.cells, over, cell('one', 'postgres', 0, { p50: 21 }));
+    expect(writeFigures(figureRows([run]))).toBe(writeFigures(figureRows([costs])));
+    expect(writeOverPostgres(figureRows([run]))).toBe(
+      [
+        '### Over PostgreSQL',
+        '',
+        '|  | SQLite | PostgreSQL | PostgreSQL ÷ SQLite |',
+        '|---|---|---|---|',
+        '| Whole answers, 32 at once: CPU per request, µs (1 to 3 rounds) | 200 (100…300) | 500 (500…500) | 2.50 |',
+        '| Whole answers, 32 at once: CPU of PostgreSQL per request, µs (1 round) | – | 700 (700…700) | – |',
+      ].join('\n'),
+    );
+  });
+
+  test('shows the nodes of a database, and what its calls cost', () => {
+    const nodes = { 'two.perSecond': 900, 'two.cpu': 300, 'two.serverCpu': 400, 'two.commits': 3_600 };
+    const run = runOf(cell('nodes', 'nodes', 0, nodes), cell('nodes', 'nodes', 1, nodes));
+    const lines = writeOverPostgres(figureRows([run])).split('\n');
+    expect(lines[2]).toMatch(/^\| 2 rounds \| settled requests per second \|/);
+    expect(lines[5]).toBe(
+      '| 2 nodes, 1000 keys | 900 (900…900) | 300 (300…300) | 400 (400…400) | 3600 (3600…3600) | – |',
+    );
+    const calls = { 'open_record.serverCpu': 77 };
+    expect(writeOverPostgres(figureRows([runOf(cell('statements', 'postgres', 0, calls))]))).toContain(
+      '| `open_record` | 77 (77…77) | – | – | – |',
+    );
+  });
+
+  test('has no word of PostgreSQL where it was not measured', () => {
+    expect(writeReport([costs])).not.toContain('PostgreSQL');
   });
 
   test('judges goals as met or missed, missed ones included', () => {

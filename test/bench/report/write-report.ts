@@ -4,7 +4,8 @@ import { figureRows } from './figures.ts';
 import type { FigureRow } from './figures.ts';
 import { judgeGoals } from './goals.ts';
 import type { JudgedGoal } from './goals.ts';
-import type { Summary } from './statistics.ts';
+import { writeOverPostgres } from './over-postgres.ts';
+import { table, titleRounds, writeRange, writeRatio, writeSummary } from './tables.ts';
 
 /** The order of the columns; what is not in a run has none. */
 const columns = ['textgate', 'textgate-before', 'nginx', 'naive', 'portkey'];
@@ -12,20 +13,21 @@ const columns = ['textgate', 'textgate-before', 'nginx', 'naive', 'portkey'];
 /** Writes tables in Markdown: the machine, all figures, and the goals. */
 export function writeReport(runs: readonly BenchRun[]): string {
   const rows = figureRows(runs);
-  return [writeSurroundings(runs), writeFigures(rows), writeGoals(judgeGoals(rows))]
+  return [writeSurroundings(runs), writeFigures(rows), writeGoals(judgeGoals(rows)), writeOverPostgres(rows)]
     .filter((part) => part !== '')
     .join('\n\n');
 }
 
 /** The figures: medians, in brackets the range over all rounds, and the ratios of the medians. */
-export function writeFigures(rows: readonly FigureRow[]): string {
+export function writeFigures(allRows: readonly FigureRow[]): string {
+  const rows = allRows.filter(({ bySubject }) => columns.some((name) => bySubject.has(name)));
   const present = columns.filter((name) => rows.some(({ bySubject }) => bySubject.has(name)));
   const others = present.includes('textgate') ? present.filter((name) => name !== 'textgate') : [];
   const rounds = titleRounds(rows, present);
   const line = (row: FigureRow): string => {
     const { figure, bySubject } = row;
     const cells = present.map((name) => writeSummary(bySubject.get(name), figure.digits));
-    const ratios = others.map((name) => writeRatio(row, name));
+    const ratios = others.map((name) => writeRatio(row, 'textgate', name));
     return `| ${[rounds.title(row), ...cells, ...ratios].join(' | ')} |`;
   };
   return table([rounds.head, ...present, ...others.map((name) => `÷ ${name}`)], rows.map(line));
@@ -54,27 +56,6 @@ export function writeMainFigures(rows: readonly FigureRow[]): string {
   return table([rounds.head, ...present], chosen.map(line));
 }
 
-/** Writes how many rounds the figures are from: in the head of the table if all are from as many, else in each row. */
-function titleRounds(rows: readonly FigureRow[], subjects: readonly string[]) {
-  const roundsOf = ({ bySubject }: FigureRow): string =>
-    writeRange(subjects.flatMap((name) => bySubject.get(name)?.rounds ?? []));
-  const isOne = new Set(rows.map(roundsOf)).size === 1;
-  return {
-    head: isOne && rows[0] !== undefined ? roundsOf(rows[0]) : '',
-    title(row: FigureRow): string {
-      const title = `${row.scenario}: ${row.figure.title}, ${row.figure.unit}`;
-      return isOne ? title : `${title} (${roundsOf(row)})`;
-    },
-  };
-}
-
-/** How many times the other subject's median textgate's is. Added times have no ratio: nginx adds nothing to itself. */
-function writeRatio({ figure, bySubject }: FigureRow, other: string): string {
-  const [own, base] = ['textgate', other].map((name) => bySubject.get(name)?.median);
-  if (figure.isAdded || own === undefined || base === undefined || base <= 0) return '–';
-  return (own / base).toFixed(2);
-}
-
 /** The goals, met or missed. */
 export function writeGoals(judged: readonly JudgedGoal[]): string {
   const line = ({ row, against, bound, limit, found, isMet }: JudgedGoal): string => {
@@ -86,12 +67,6 @@ export function writeGoals(judged: readonly JudgedGoal[]): string {
     return `| ${scenario}: ${figure.title} | ${sign} ${limit}${unit} | ${value}${unit} | ${verdict} |`;
   };
   return table(['', 'goal', 'found', ''], judged.map(line));
-}
-
-function writeSummary(summary: Summary | undefined, digits: number): string {
-  if (summary === undefined) return '–';
-  const { median, min, max } = summary;
-  return `${median.toFixed(digits)} (${min.toFixed(digits)}…${max.toFixed(digits)})`;
 }
 
 function writeSurroundings(runs: readonly BenchRun[]): string {
@@ -115,15 +90,4 @@ function writeRounds(cells: readonly Cell[]): string {
     (found = []) => Math.max(...found.map(({ round }) => round)) + 1,
   );
   return writeRange(counts);
-}
-
-function writeRange(counts: readonly number[]): string {
-  if (counts.length === 0) return 'no rounds';
-  const [least, most] = [Math.min(...counts), Math.max(...counts)];
-  return least === most ? `${most} ${most === 1 ? 'round' : 'rounds'}` : `${least} to ${most} rounds`;
-}
-
-function table(head: readonly string[], lines: readonly string[]): string {
-  if (lines.length === 0) return '';
-  return [`| ${head.join(' | ')} |`, `|${head.map(() => '---').join('|')}|`, ...lines].join('\n');
 }

@@ -4,6 +4,7 @@ import type { Subject } from './subject.ts';
 export const direct: Subject = {
   name: 'direct',
   isTextgate: false,
+  only: null,
   start: async ({ simulatorPort }) => ({
     port: simulatorPort,
     headers: {},
@@ -11,6 +12,7 @@ export const direct: Subject = {
     pid: null,
     commandLine: null,
     startMs: 0,
+    shared: null,
     close: async () => {},
   }),
 };

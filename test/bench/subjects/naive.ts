@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { freePort } from './processes.ts';
+import { freePort } from '../../support/free-port.ts';
 import { startServer } from './start-server.ts';
 import type { Subject } from './subject.ts';
 
@@ -7,6 +7,7 @@ import type { Subject } from './subject.ts';
 export const naive: Subject = {
   name: 'naive',
   isTextgate: false,
+  only: null,
   async start({ simulatorPort, folder, openFiles }) {
     const port = await freePort();
     return startServer({

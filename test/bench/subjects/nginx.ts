@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePort } from './processes.ts';
+import { freePort } from '../../support/free-port.ts';
 import { startServer } from './start-server.ts';
 import type { Subject } from './subject.ts';
 
@@ -11,6 +11,7 @@ const program = '/usr/sbin/nginx';
 export const nginx: Subject = {
   name: 'nginx',
   isTextgate: false,
+  only: null,
   async start({ simulatorPort, folder, openFiles }) {
     if (!existsSync(program)) throw new Error(`${program} is not installed`);
     const port = await freePort();

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { installOnce } from './install-package.ts';
-import { freePort } from './processes.ts';
+import { freePort } from '../../support/free-port.ts';
 import { startServer } from './start-server.ts';
 import type { Subject } from './subject.ts';
 import { ownCheckout } from './textgate.ts';
@@ -22,6 +22,7 @@ const module = join(cache, 'node_modules', '@portkey-ai', 'gateway', 'build', 's
 export const portkey: Subject = {
   name: 'portkey',
   isTextgate: false,
+  only: null,
   async start({ simulatorPort, folder, openFiles }) {
     await installOnce(cache, manifest);
     const port = await freePort();

@@ -25,5 +25,14 @@ export async function startServer(server: Server): Promise<RunningSubject> {
     throw error;
   }
   const startMs = performance.now() - startedMs;
-  return { port, headers: {}, failoverHeaders: null, pid: child.pid ?? 0, commandLine: null, startMs, close };
+  return {
+    port,
+    headers: {},
+    failoverHeaders: null,
+    pid: child.pid ?? 0,
+    commandLine: null,
+    startMs,
+    shared: null,
+    close,
+  };
 }

@@ -1,3 +1,5 @@
+import type { PostgresServer } from './postgres-server.ts';
+
 /** What a subject is started with. */
 export interface SubjectSetting {
   /** The port of the simulated upstream. */
@@ -20,7 +22,19 @@ export interface RunningSubject {
   readonly commandLine: readonly string[] | null;
   /** How long it took from its start until it was ready, in milliseconds. */
   readonly startMs: number;
+  /** What it shares with other gateways; null where it has its database alone, or none. */
+  readonly shared: SharedDatabase | null;
   close(): Promise<void>;
+}
+
+/** A database in PostgreSQL, and what uses it. */
+interface SharedDatabase {
+  readonly url: string;
+  readonly server: PostgresServer;
+  /** The other gateways on it. */
+  readonly others: readonly RunningSubject[];
+  /** Keys with balances in it; none where the subject's headers have its only key. */
+  readonly keys: readonly string[];
 }
 
 export interface Subject {
@@ -28,6 +42,8 @@ export interface Subject {
   readonly name: string;
   /** Whether it is this gateway: from this checkout or another one. */
   readonly isTextgate: boolean;
+  /** The names of the scenarios that it runs; null for all that it can. */
+  readonly only: readonly string[] | null;
   /** Starts it. Throws an error that says why it can't be started here. */
   start(setting: SubjectSetting): Promise<RunningSubject>;
 }

@@ -1,7 +1,7 @@
-import { openSync, closeSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildCheckout } from './build-checkout.ts';
-import { freePort } from './processes.ts';
+import { freePort } from '../../support/free-port.ts';
 import { startServer } from './start-server.ts';
 import type { RunningSubject, Subject, SubjectSetting } from './subject.ts';
 
@@ -18,14 +18,31 @@ export const modelNames = { plain: 'plain', failover: 'failover', demo: 'demo' }
 
 /** The gateway of a checkout with all that it does by default, and a key that pays from a balance. */
 export function createTextgate(name: string, checkout: string): Subject {
-  return { name, isTextgate: true, start: (setting) => start(checkout, setting) };
+  return {
+    name,
+    isTextgate: true,
+    only: null,
+    start: (setting) => startTextgate(checkout, setting, `sqlite:${join(setting.folder, 'textgate.db')}`),
+  };
 }
 
-async function start(checkout: string, setting: SubjectSetting): Promise<RunningSubject> {
-  const { folder, openFiles } = setting;
+/** A gateway that runs. */
+interface RunningTextgate extends RunningSubject {
+  readonly adminPort: number;
+}
+
+/** Starts the gateway of a checkout on a database, with a key that has a balance. */
+export async function startTextgate(
+  checkout: string,
+  setting: SubjectSetting,
+  database: string,
+): Promise<RunningTextgate> {
+  const { openFiles } = setting;
+  // Gateways on one database have a folder each.
+  const folder = mkdtempSync(join(setting.folder, 'node-'));
   const [port, adminPort] = [await freePort(), await freePort()];
   const config = join(folder, 'textgate.yaml');
-  writeFileSync(config, JSON.stringify(configOf(port, adminPort, setting)));
+  writeFileSync(config, JSON.stringify(configOf(port, adminPort, database, setting)));
   const commandLine = [await buildCheckout(checkout)];
   const log = openSync(join(folder, 'log'), 'a');
   const running = await startServer({
@@ -36,15 +53,21 @@ async function start(checkout: string, setting: SubjectSetting): Promise<Running
     readiness: { port: adminPort, path: '/readyz' },
   }).finally(() => closeSync(log));
   try {
-    const headers = { authorization: `Bearer ${await createKey(adminPort)}` };
-    return { ...running, headers, failoverHeaders: headers, commandLine };
+    const [key = ''] = await createKeys(adminPort, 1);
+    const headers = { authorization: `Bearer ${key}` };
+    return { ...running, headers, failoverHeaders: headers, commandLine, adminPort };
   } catch (error) {
     await running.close();
     throw error;
   }
 }
 
-function configOf(port: number, adminPort: number, { simulatorPort, folder, openFiles }: SubjectSetting) {
+function configOf(
+  port: number,
+  adminPort: number,
+  database: string,
+  { simulatorPort, openFiles }: SubjectSetting,
+) {
   const price = { input: '1', output: '2' };
   const route = (upstream: string) => ({ upstream, model: 'simulated' });
   const upstream = (path: string) => ({ url: `http://127.0.0.1:${simulatorPort}${path}/v1` });
@@ -54,7 +77,7 @@ function configOf(port: number, adminPort: number, { simulatorPort, folder, open
       ...(openFiles === null ? {} : { maxConnections: openFiles, maxAnonymousPerAddress: openFiles }),
     },
     admin: { port: adminPort, token: adminToken },
-    storage: { url: `sqlite:${join(folder, 'textgate.db')}` },
+    storage: { url: database },
     limits: { concurrency: 100_000, requestsPerMinute: 10_000_000 },
     upstreams: {
       good: upstream(''),
@@ -70,7 +93,19 @@ function configOf(port: number, adminPort: number, { simulatorPort, folder, open
   };
 }
 
-/** Creates a key with a balance, so that every request is held for, charged and booked. */
+/** How many keys are created at the same time. */
+const createdAtOnce = 20;
+
+/** Creates keys with a balance, so that every request is held for, charged and booked. */
+export async function createKeys(adminPort: number, count: number): Promise<readonly string[]> {
+  const keys: string[] = [];
+  while (keys.length < count) {
+    const some = Math.min(createdAtOnce, count - keys.length);
+    keys.push(...(await Promise.all(Array.from({ length: some }, () => createKey(adminPort)))));
+  }
+  return keys;
+}
+
 async function createKey(adminPort: number): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${adminPort}/admin/keys`, {
     method: 'POST',

@@ -1,0 +1,94 @@
+import { adminTokenFile, ensureAdminToken } from '../config/admin-token.ts';
+import type { Notice } from '../config/admin-token.ts';
+import { isSharedDatabase } from '../config/database-url.ts';
+import { readLogSettings } from '../config/log-settings.ts';
+import type { Config } from '../config/schema/schema.ts';
+import type { ComposedGateway } from '../gateway.ts';
+import type { LogDestination } from '../telemetry/log-destination.ts';
+import { describeError } from './describe-error.ts';
+import { stopEndingOnEarlySignal } from './early-signals.ts';
+import { describeList, firstRequest, greeting, usesDemo } from './greeting.ts';
+import { reachable } from './reachable.ts';
+import { reloadOnChange } from './reload-on-change.ts';
+import { loadServeConfig, settingNamesFor } from './serve-config.ts';
+import type { ServeOptions } from './serve-config.ts';
+import { endOnSignalOrFault } from './shutdown.ts';
+import type { Seat } from './workers/seat.ts';
+
+/** What a process knows of itself beside the config. */
+interface Circumstances {
+  /** Its place among several workers; `null` when it is the only process. */
+  readonly seat: Seat | null;
+  /** Set to whether a shutdown has begun, which may make the start fail. */
+  readonly ending: { hasBegun: () => boolean };
+}
+
+/** Runs a gateway in this process, and says on standard error that it runs and how to use it. */
+export async function runGateway(
+  config: Config,
+  options: ServeOptions,
+  stderr: LogDestination,
+  { seat, ending }: Circumstances,
+): Promise<void> {
+  const isSpeaker = seat === null || seat.isFirst;
+  const admin = adminTokenOf(config, (line) => {
+    if (isSpeaker) stderr.write(`${line}\n`);
+  });
+  // Loaded here, so that all other commands start without the gateway's packages.
+  const { composeGateway } = await import('../gateway.ts');
+  const log = readLogSettings(process.env);
+  const gateway = composeGateway(config, { ...admin, ...log }, settingNamesFor(options), seat);
+  const { isEnding, end } = endOnSignalOrFault(gateway, stderr, seat);
+  ending.hasBegun = isEnding;
+  stopEndingOnEarlySignal();
+  if (seat !== null) attach(seat, gateway, options, end);
+  else if (options.config !== undefined) reloadOnChange(gateway, options.config, options, stderr);
+  const { url, adminUrl } = await gateway.listen();
+  const key = isSpeaker ? await gateway.createFirstKey() : null;
+  seat?.started();
+  if (!isSpeaker) return;
+  const hasActiveKey = key !== null || (await gateway.hasActiveKey());
+  const isDemo = options.config === undefined && usesDemo(config);
+  stderr.write(
+    `${greeting({ url, adminUrl, declared: Object.keys(config.keys), key, hasActiveKey, isDemo })}\n`,
+  );
+  // After the greeting: a list that can't be fetched takes a while, and its cause should be read last.
+  const [model] = await gateway.modelNames();
+  if (key !== null && model !== undefined) stderr.write(`${firstRequest(key, model, reachable(url))}\n`);
+  const list = await gateway.fetchModelList();
+  if (list !== null) stderr.write(`${describeList(list, isReadInLog(log))}\n`);
+}
+
+/** Lets the primary process reload the config of a worker, and end it. */
+function attach(seat: Seat, gateway: ComposedGateway, options: ServeOptions, end: () => void): void {
+  seat.attach(gateway, {
+    end,
+    reloadFailed: (reason) => gateway.reloadFailed(new Error(reason)),
+    reload(isCounted) {
+      try {
+        gateway.replaceConfig(loadServeConfig(options, process.env), isCounted);
+        return null;
+      } catch (error) {
+        return describeError(error);
+      }
+    },
+  });
+}
+
+/**
+ * The admin token of the config, or else of the token file. Nodes on one database get no such file: each would make a
+ * token of its own, and a command that reaches another node would be refused.
+ */
+function adminTokenOf({ admin, storage }: Config, notice: Notice): { readonly adminToken?: string } {
+  if (admin.token !== undefined) return { adminToken: admin.token };
+  if (!isSharedDatabase(storage.url)) return { adminToken: ensureAdminToken(adminTokenFile, notice) };
+  notice(
+    'no admin token: /admin refuses all calls. Give all nodes on the database the same one, as admin.token or TEXTGATE_ADMIN_TOKEN',
+  );
+  return {};
+}
+
+/** Whether the log shows a person why the list of models can't be fetched. */
+function isReadInLog({ logLevel, logFormat }: ReturnType<typeof readLogSettings>): boolean {
+  return logLevel !== 'silent' && (logFormat ?? (process.stdout.isTTY ? 'text' : 'json')) === 'text';
+}

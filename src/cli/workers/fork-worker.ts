@@ -1,0 +1,102 @@
+import cluster from 'node:cluster';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { MetricsText } from '../../telemetry/metric-sums.ts';
+import type { Handovers } from './handovers.ts';
+import type { Answer, PrimaryQuestion, ToPrimary, ToWorker, WorkerQuestion } from './messages.ts';
+import { createQuestions } from './questions.ts';
+import { seatVariable } from './seat.ts';
+import type { SeatSettings } from './seat.ts';
+
+/** How long a worker may take until it takes requests, in milliseconds: it may wait for a database that is slow. */
+const startMs = 120_000;
+
+/** How a worker ended: its exit code, or the signal that killed it. */
+export interface WorkerEnd {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+/** A worker, as the primary process sees it. */
+export interface WorkerProcess {
+  readonly id: number;
+  readonly pid: number | undefined;
+  /** Whether it takes requests, or did. */
+  readonly hasStarted: boolean;
+  /** What it had counted when it ended, if it could still say it. */
+  readonly lastFigures: MetricsText | null;
+  /** Resolves when it takes requests, with `true`, or when it ended before. */
+  readonly started: Promise<boolean>;
+  readonly ended: Promise<WorkerEnd>;
+  ask(question: WorkerQuestion): Promise<Answer | undefined>;
+  /** Has it end as after a signal. */
+  end(): void;
+  /** Has it leave new connections to the others, and end when the open ones had time to. */
+  retire(): void;
+  kill(): void;
+}
+
+/** What workers need of the primary process. */
+export interface WorkerPorts {
+  readonly clock: Clock;
+  /** Answers the questions of workers. */
+  readonly answer: (question: PrimaryQuestion) => Promise<Answer>;
+  readonly handovers: Handovers;
+}
+
+/** Has the primary process hand connections to the workers in turn: with long answers, the system's own choice is uneven. */
+export function prepareForks(): void {
+  cluster.schedulingPolicy = cluster.SCHED_RR;
+}
+
+/** Starts a worker: the same program with the same arguments. */
+export function forkWorker(settings: SeatSettings, { clock, answer, handovers }: WorkerPorts): WorkerProcess {
+  const worker = cluster.fork({ [seatVariable]: JSON.stringify(settings) });
+  handovers.watch(worker.process);
+  const started = Promise.withResolvers<boolean>();
+  const ended = Promise.withResolvers<WorkerEnd>();
+  let hasStarted = false;
+  let lastFigures: MetricsText | null = null;
+  const send = (message: ToWorker): void => {
+    // A worker that has just ended reports it by its exit.
+    if (worker.isConnected()) worker.send(message, () => {});
+  };
+  const questions = createQuestions<WorkerQuestion>(send, clock);
+  const cancelLimit = clock.schedule(startMs, () => worker.process.kill('SIGKILL'));
+  worker.on('message', (message: ToPrimary) => {
+    if (message.kind === 'answer') questions.answered(message.id, message.answer);
+    else if (message.kind === 'last figures') lastFigures = message.figures;
+    else if (message.kind === 'question')
+      void answer(message.question).then((text) => send({ kind: 'answer', id: message.id, answer: text }));
+    else if (message.kind === 'started') {
+      cancelLimit();
+      hasStarted = true;
+      started.resolve(true);
+    }
+  });
+  const onEnd = (end: WorkerEnd): void => {
+    cancelLimit();
+    started.resolve(false);
+    ended.resolve(end);
+  };
+  // An error is that of a process that could not be made; without a listener it would end this one.
+  worker.on('error', () => {
+    if (worker.process.pid === undefined) onEnd({ code: null, signal: null });
+  });
+  worker.on('exit', (code: number | null, signal: string | null) => onEnd({ code, signal }));
+  return {
+    id: worker.id,
+    pid: worker.process.pid,
+    get hasStarted() {
+      return hasStarted;
+    },
+    get lastFigures() {
+      return lastFigures;
+    },
+    started: started.promise,
+    ended: ended.promise,
+    ask: (question) => questions.ask(question),
+    end: () => send({ kind: 'end' }),
+    retire: () => send({ kind: 'retire' }),
+    kill: () => void worker.process.kill('SIGKILL'),
+  };
+}

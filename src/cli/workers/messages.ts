@@ -1,0 +1,37 @@
+import type { MetricsText } from '../../telemetry/metric-sums.ts';
+
+/** What the primary process asks a worker; the answer is a text or nothing. */
+export type WorkerQuestion =
+  /** Its metrics. */
+  | { readonly name: 'figures' }
+  /** Why it can't take requests; nothing when it can. */
+  | { readonly name: 'why not ready' }
+  /** Reads the config file again and puts it into force; the answer is why it could not. One of all workers counts it. */
+  | { readonly name: 'reload'; readonly isCounted: boolean }
+  /** Logs and counts that the config was not put into force, for all workers. */
+  | { readonly name: 'reload failed'; readonly reason: string };
+
+/** What a worker asks the primary process. */
+export type PrimaryQuestion =
+  /** The exposition of the metrics of all workers. */
+  | { readonly name: 'metrics' }
+  /** Why no worker can take requests; nothing when one can. */
+  | { readonly name: 'why none ready' };
+
+/** The text of an answer, or nothing. */
+export type Answer = string | null;
+
+/** What the two processes send each other beside what `node:cluster` sends. */
+export type Message<Question> =
+  | { readonly kind: 'question'; readonly id: number; readonly question: Question }
+  | { readonly kind: 'answer'; readonly id: number; readonly answer: Answer }
+  /** To a worker: to end as after a signal; or only once its open connections had time to end. */
+  | { readonly kind: 'end' | 'retire' }
+  /** From a worker: it takes requests. */
+  | { readonly kind: 'started' }
+  /** From a worker: what it had counted when it ended. */
+  | { readonly kind: 'last figures'; readonly figures: MetricsText };
+
+/** The messages that a worker gets, and those that it sends. */
+export type ToWorker = Message<WorkerQuestion>;
+export type ToPrimary = Message<PrimaryQuestion>;

@@ -1,0 +1,37 @@
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { Answer, Message } from './messages.ts';
+
+/** How long an answer may take, in milliseconds: a worker may be busy, but a scrape must not fail for it. */
+const answerMs = 2_000;
+
+/** Questions to the process at the other end of a channel, and their answers. */
+export interface Questions<Asked> {
+  /** Resolves with the answer; with `undefined` when there is none in time. */
+  ask(question: Asked): Promise<Answer | undefined>;
+  /** Takes the answer to a question. */
+  answered(id: number, answer: Answer): void;
+}
+
+/** `send` may fail, as when the other process has just ended: then there is no answer. */
+export function createQuestions<Asked>(
+  send: (message: Message<Asked>) => void,
+  clock: Clock,
+): Questions<Asked> {
+  const waiting = new Map<number, (answer: Answer | undefined) => void>();
+  let lastId = 0;
+  return {
+    ask(question) {
+      const id = ++lastId;
+      const { promise, resolve } = Promise.withResolvers<Answer | undefined>();
+      const cancel = clock.schedule(answerMs, () => waiting.get(id)?.(undefined));
+      waiting.set(id, (answer) => {
+        waiting.delete(id);
+        cancel();
+        resolve(answer);
+      });
+      send({ kind: 'question', id, question });
+      return promise;
+    },
+    answered: (id, answer) => waiting.get(id)?.(answer),
+  };
+}

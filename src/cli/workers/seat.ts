@@ -1,0 +1,105 @@
+import cluster from 'node:cluster';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { Workers } from '../../domain/ports/workers.ts';
+import type { ComposedGateway } from '../../gateway.ts';
+import type { Answer, PrimaryQuestion, ToPrimary, ToWorker, WorkerQuestion } from './messages.ts';
+import { createQuestions } from './questions.ts';
+
+/** The variable that makes a process a worker of ours: one of another cluster, as of pm2, has none. */
+export const seatVariable = 'TEXTGATE_WORKER_SEAT';
+
+/** What a worker is told at its start. */
+export interface SeatSettings {
+  /** Whether it prints the notices of the start, and makes the first key. */
+  readonly isFirst: boolean;
+  /** How many workers there are. */
+  readonly count: number;
+}
+
+/** What a worker does when the primary process wants it. */
+interface WorkerActions {
+  /** Puts the config file into force again; returns why it could not. */
+  reload(isCounted: boolean): Answer;
+  reloadFailed(reason: string): void;
+  /** Ends the process as after a signal. */
+  end(): void;
+}
+
+/** A worker's side of the channel to the primary process. */
+export interface Seat extends Workers, SeatSettings {
+  /** Says that this worker takes requests. */
+  started(): void;
+  /** Answers the primary process from now on. Before that, being told to end ends the process at once. */
+  attach(gateway: ComposedGateway, actions: WorkerActions): void;
+  /** Tells the primary process what this worker has counted; resolves when it is sent, or can't be. */
+  tellFigures(gateway: ComposedGateway): Promise<void>;
+}
+
+/** The seat of this process; `null` unless the primary process of a gateway has started it. */
+export function takeSeat(environment: NodeJS.ProcessEnv, clock: Clock): Seat | null {
+  const written = environment[seatVariable];
+  const { worker } = cluster;
+  if (written === undefined || worker === undefined) return null;
+  Reflect.deleteProperty(environment, seatVariable);
+  // The primary process acts on these; sent to all processes of a group or terminal, they would end the workers.
+  for (const signal of ['SIGHUP', 'SIGUSR2'] as const) process.on(signal, () => {});
+  // When the primary process is gone, `node:cluster` would end this one at once, with all of its requests.
+  worker.exitedAfterDisconnect = true;
+  return createSeat(worker.id, JSON.parse(written) as SeatSettings, clock);
+}
+
+function send(message: ToPrimary): void {
+  if (process.connected) process.send?.(message);
+}
+
+function createSeat(id: number, settings: SeatSettings, clock: Clock): Seat {
+  const questions = createQuestions<PrimaryQuestion>(send, clock);
+  let attached: { readonly gateway: ComposedGateway; readonly actions: WorkerActions } | null = null;
+  const end = (): void => (attached === null ? process.exit(0) : attached.actions.end());
+  const retire = async (): Promise<void> => {
+    await attached?.gateway.retire();
+    end();
+  };
+  let hasMissedReload = false;
+  const answer = async (question: WorkerQuestion): Promise<Answer> => {
+    if (attached === null) {
+      hasMissedReload ||= question.name === 'reload';
+      return question.name === 'why not ready' ? 'starting' : null;
+    }
+    const { gateway, actions } = attached;
+    if (question.name === 'figures') return gateway.figures();
+    if (question.name === 'why not ready') return gateway.whyNotReady();
+    if (question.name === 'reload') return actions.reload(question.isCounted);
+    actions.reloadFailed(question.reason);
+    return null;
+  };
+  process.on('message', (message: ToWorker) => {
+    if (message.kind === 'answer') questions.answered(message.id, message.answer);
+    else if (message.kind === 'end') end();
+    else if (message.kind === 'retire') void retire();
+    else if (message.kind === 'question')
+      void answer(message.question).then((text) => send({ kind: 'answer', id: message.id, answer: text }));
+  });
+  // No process of a gateway outlives the primary one for longer than its running requests take.
+  process.once('disconnect', end);
+  return {
+    ...settings,
+    own: id,
+    exposeMetrics: async () => (await questions.ask({ name: 'metrics' })) ?? null,
+    isAnyReady: async () => (await questions.ask({ name: 'why none ready' })) === null,
+    started: () => send({ kind: 'started' }),
+    attach(gateway, actions) {
+      attached = { gateway, actions };
+      // It may have read the config file before it changed.
+      const reason = hasMissedReload ? actions.reload(false) : null;
+      if (reason !== null) actions.reloadFailed(reason);
+    },
+    async tellFigures(gateway) {
+      const figures = await gateway.figures();
+      if (!process.connected) return;
+      const { promise: sent, resolve } = Promise.withResolvers<void>();
+      process.send?.({ kind: 'last figures', figures } satisfies ToPrimary, undefined, {}, () => resolve());
+      await sent;
+    },
+  };
+}

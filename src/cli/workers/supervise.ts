@@ -1,0 +1,176 @@
+import cluster from 'node:cluster';
+import { systemClock } from '../../composition/clock.ts';
+import { changedFixedSettings } from '../../composition/fixed-settings.ts';
+import { readLogSettings } from '../../config/log-settings.ts';
+import type { Config } from '../../config/schema/schema.ts';
+import type { LogDestination } from '../../telemetry/log-destination.ts';
+import { createLog } from '../../telemetry/logger.ts';
+import type { Log } from '../../telemetry/logger.ts';
+import { describeError } from '../describe-error.ts';
+import { stopEndingOnEarlySignal } from '../early-signals.ts';
+import { reloadOnChange } from '../reload-on-change.ts';
+import type { Reloaded } from '../reload-on-change.ts';
+import { loadServeConfig } from '../serve-config.ts';
+import type { ServeOptions } from '../serve-config.ts';
+import { onEndingSignal } from '../shutdown.ts';
+import { sharedWorkerCount } from '../worker-count.ts';
+import { createAllMetrics } from './all-metrics.ts';
+import { Fleet } from './fleet.ts';
+import { forkWorker, prepareForks } from './fork-worker.ts';
+import type { WorkerPorts, WorkerProcess } from './fork-worker.ts';
+import { Handovers } from './handovers.ts';
+import type { Answer, PrimaryQuestion } from './messages.ts';
+
+/** How long the primary process waits for its last lines, in milliseconds. */
+const lastLinesMs = 1_000;
+
+/**
+ * Runs a gateway in several workers: this process, the primary one, opens the ports, starts the workers, replaces those
+ * that end, and passes on signals. It hands connections to the workers in turn and takes no part in any request.
+ */
+export async function supervise(
+  config: Config,
+  count: number,
+  options: ServeOptions,
+  stderr: LogDestination,
+): Promise<void> {
+  if (!cluster.isPrimary)
+    throw new Error(
+      'server.workers starts processes of its own, and this process is itself a worker of a cluster, as of pm2 in cluster mode. Start it as a process of its own (pm2: exec_mode fork)',
+    );
+  const { logLevel, logFormat } = readLogSettings(process.env);
+  const log = createLog(logLevel, systemClock, undefined, logFormat);
+  const inForce = { config };
+  const fleet = createFleet(inForce, log);
+  const exit = async (code: number): Promise<never> => {
+    await log.close();
+    await stderr.flush(lastLinesMs);
+    process.exit(code);
+  };
+  let isEnding = false;
+  const end = async (code: number): Promise<void> => {
+    if (isEnding) return;
+    isEnding = true;
+    const endedWell = await fleet.end();
+    await exit(endedWell ? code : 1);
+  };
+  onEndingSignal(
+    () => {
+      stderr.write('textgate: shutting down; waiting for requests in progress\n');
+      void end(0);
+    },
+    () => {
+      fleet.kill();
+      process.exit(1);
+    },
+  );
+  stopEndingOnEarlySignal();
+  void fleet.failed.then(() => {
+    stderr.write('textgate: no worker can be started any more; the reason is above\n');
+    return end(1);
+  });
+  if (!(await fleet.start(count))) return end(1);
+  stderr.write(`${count} workers take requests; SIGUSR2 replaces them one by one\n`);
+  if (options.config !== undefined)
+    reloadOnChange(reloadedIn(fleet, inForce, log), options.config, options, stderr);
+  process.on('SIGUSR2', () => void restart(fleet, inForce, options, stderr));
+}
+
+/** The config that the workers have now. */
+interface InForce {
+  config: Config;
+}
+
+/** The workers, whose questions are answered, and whose ends are logged. */
+function createFleet(inForce: InForce, log: Pick<Log, 'fault'>): Fleet {
+  prepareForks();
+  const fleet: Fleet = new Fleet({
+    clock: systemClock,
+    fork: (settings) => forkWorker(settings, ports),
+    drainMs: () => inForce.config.server.drain,
+    onLost: ({ id, pid }, { code, signal }, delayMs) =>
+      log.fault(
+        'worker ended: another one replaces it',
+        signal === null ? `exit code ${code}` : `signal ${signal}`,
+        { worker: id, ...(pid === undefined ? {} : { pid }), replacedAfterMs: delayMs },
+      ),
+    onEnd: (worker) => metrics.ended(worker),
+  });
+  const metrics = createAllMetrics(() => fleet.alive);
+  const ports: WorkerPorts = {
+    clock: systemClock,
+    answer: (question) => answer(question, fleet, metrics),
+    handovers: new Handovers(() => fleet.isEnding),
+  };
+  return fleet;
+}
+
+/** Puts a config into force in all workers. */
+function reloadedIn(fleet: Fleet, inForce: InForce, log: Pick<Log, 'fault'>): Reloaded {
+  const { config: first } = inForce;
+  return {
+    async replaceConfig(next) {
+      await reloadAll(fleet.serving);
+      inForce.config = next;
+      return changedFixedSettings(first, next);
+    },
+    reloadFailed: (error) => void reportFailedReload(error, fleet.serving, log),
+  };
+}
+
+async function answer(
+  question: PrimaryQuestion,
+  fleet: Fleet,
+  metrics: { expose(): Promise<string> },
+): Promise<Answer> {
+  if (question.name === 'metrics') return metrics.expose();
+  const reasons = await Promise.all(fleet.alive.map((worker) => worker.ask({ name: 'why not ready' })));
+  return reasons.includes(null)
+    ? null
+    : (reasons.find((reason) => typeof reason === 'string') ?? 'no answer');
+}
+
+/** Has all workers read the config again. Throws the reason of one that could not put it into force. */
+async function reloadAll(workers: readonly WorkerProcess[]): Promise<void> {
+  const reasons = await Promise.all(
+    workers.map((worker, index) => worker.ask({ name: 'reload', isCounted: index === 0 })),
+  );
+  const reason = reasons.find((each) => typeof each === 'string');
+  if (typeof reason === 'string') throw new Error(reason);
+  if (reasons.includes(undefined)) throw new Error('a worker did not answer in time: it may reload it later');
+}
+
+/** Has one worker log and count a config that this process could not read. */
+async function reportFailedReload(
+  error: unknown,
+  [worker]: readonly WorkerProcess[],
+  log: Pick<Log, 'fault'>,
+): Promise<void> {
+  const reason = describeError(error);
+  const answered = await worker?.ask({ name: 'reload failed', reason });
+  if (answered === undefined) log.fault('config reload failed: the previous config stays in force', reason);
+}
+
+/** Replaces all workers by new ones, which read the config anew, unless it can't be used. */
+async function restart(
+  fleet: Fleet,
+  inForce: InForce,
+  options: ServeOptions,
+  stderr: LogDestination,
+): Promise<void> {
+  try {
+    const next = loadServeConfig(options, process.env);
+    const count = sharedWorkerCount(next);
+    if (count < 2) throw new Error('server.workers is 1 now: only a restart of the gateway ends its workers');
+    stderr.write('replacing the workers one by one\n');
+    const isDone = await fleet.restart(count);
+    stderr.write(
+      isDone
+        ? `all workers are replaced: ${count} take requests\n`
+        : 'the workers are not all replaced: those that run go on\n',
+    );
+    inForce.config = next;
+  } catch (error) {
+    stderr.write(`the workers are not replaced: ${describeError(error)}\n`);
+  }
+}

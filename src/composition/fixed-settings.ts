@@ -1,0 +1,19 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Config } from '../config/schema/schema.ts';
+
+/** Settings of ports, processes and files, which only a restart changes. */
+const fixedSettings = [
+  ['server', ['host', 'port', 'workers']],
+  ['admin', ['host', 'port', 'token']],
+  ['storage', ['url', 'durability', 'spool']],
+] as const;
+
+/** The settings that differ from those of the start and need a restart, such as `server.port`. */
+export function changedFixedSettings(before: Config, after: Config): readonly string[] {
+  return fixedSettings.flatMap(([section, names]) => {
+    const [old, next]: readonly Readonly<Record<string, unknown>>[] = [before[section], after[section]];
+    return names
+      .filter((name) => !isDeepStrictEqual(old?.[name], next?.[name]))
+      .map((name) => `${section}.${name}`);
+  });
+}

@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import { valueKinds } from '../../shared/schema-values.ts';
+import { describeDatabaseUrl, readDatabaseUrlFile } from '../database-url.ts';
+import { readableFile } from './values.ts';
+
+const databaseUrl = z
+  .string()
+  .superRefine((text, context) => {
+    const message = describeDatabaseUrl(text);
+    if (message !== null) context.addIssue({ code: 'custom', message });
+  })
+  .register(valueKinds, { kind: 'database' });
+
+/** The file of a database's URL. */
+const urlFile = z.strictObject({
+  file: readableFile(readDatabaseUrlFile).meta({
+    description: 'The path of the file, relative to the working directory. It is read at the start.',
+    examples: ['/run/secrets/database-url'],
+  }),
+});
+
+/** The value of `spool` that keeps settlements in memory alone. */
+export const noSpool = 'none';
+
+/** The database, and what belongs to it. */
+export const storage = z.strictObject({
+  url: z
+    .union([databaseUrl, urlFile])
+    .default('sqlite:data/textgate.db')
+    .describe(
+      'The database: `sqlite:` and a file, relative to the working directory, or `postgres://user:password@host:5432/database`; or the file that holds such a URL.',
+    ),
+  durability: z
+    .enum(['normal', 'full'])
+    .default('full')
+    .describe(
+      'With `full` every settlement, credit and change survives a power failure; with `normal` a crash of the process. PostgreSQL has settings of its own for it, and ignores this.',
+    ),
+  spool: z
+    .string()
+    .min(1)
+    .default('data')
+    .describe(
+      `The folder in which settlements are kept that PostgreSQL does not take, relative to the working directory. With \`${noSpool}\` they are kept in memory: those that PostgreSQL has not taken when the process ends are lost. A SQLite database has them beside its file.`,
+    ),
+});

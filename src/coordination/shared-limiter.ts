@@ -1,0 +1,123 @@
+import type { LimitDecision, Limits } from '../domain/limits.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { Limiter } from '../domain/ports/limiter.ts';
+import type { SlotStore } from '../domain/ports/slot-store.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
+import { StorageError } from '../domain/storage-refusal.ts';
+import { sumFaults } from '../domain/summed-fault.ts';
+import { TimeLimit } from '../domain/time-limit.ts';
+import { KeyAsks } from './key-asks.ts';
+import { LeftSlots } from './left-slots.ts';
+import { WaitingRequests } from './waiting-requests.ts';
+
+/** How often the store looks through some keys for starts that are over, in milliseconds. */
+const forgetMs = 10_000;
+
+/** How long a request waits for the answer of the store, in milliseconds; it is refused then. */
+const takeWaitMs = 3_000;
+
+/** What a shared limiter works with. */
+interface SharedLimiterOptions {
+  readonly clock: Clock;
+  readonly onFault: ReportFault;
+}
+
+/** A limiter over slots that several processes share. */
+export interface SharedLimiter extends Limiter {
+  /** Ends its timers; resolves when slots that could not be given back were offered once more. */
+  close(): Promise<void>;
+}
+
+/**
+ * Limits the keys of several processes together. The store decides every start; this process remembers only refusals that
+ * can't have changed meanwhile, so that a client that goes on asking costs the database little (`KeyAsks`). A slot whose
+ * giving back failed is given back later, as is one that was taken although the answer was lost (`LeftSlots`).
+ */
+export function createSharedLimiter(
+  store: SlotStore,
+  { clock, onFault }: SharedLimiterOptions,
+): SharedLimiter {
+  const asks = new KeyAsks(store, clock);
+  const left = new LeftSlots(store, clock, { report: onFault, onEnded: (ended) => waiting.end(ended) });
+  const waiting = new WaitingRequests(store, clock, {
+    report: onFault,
+    giveBack: (keyId, requestId) => void left.release(keyId, requestId),
+  });
+  const notTaken = sumFaults('slots could not be taken: requests are refused', onFault, clock);
+  const takeLimit = new TimeLimit(
+    takeWaitMs,
+    clock,
+    () => new StorageError('the database takes too long to decide on a slot', 'slow'),
+  );
+  const stopForgetting = forgetStarts(store, clock, onFault);
+
+  const takeOrWait = async (
+    keyId: string,
+    requestId: string,
+    limits: Limits,
+    signal: AbortSignal,
+  ): Promise<LimitDecision> => {
+    const mayWait = limits.queueWaitMs > 0 && !signal.aborted;
+    const found = await takeLimit.bound(async (wait) => {
+      const answer = await asks.ask({ keyId, requestId, limits, mayWait });
+      // The request was refused meanwhile, and gives its slot back.
+      if (wait.isOver && answer === 'waiting') asks.waitEnded(keyId, false);
+      else if (wait.isOver && answer !== 'waiting' && answer.verdict === 'granted') asks.released(keyId);
+      return answer;
+    });
+    if (found !== 'waiting') return found;
+    let hasSlot = false;
+    try {
+      const decision = await waiting.wait({ keyId, requestId, limits }, signal);
+      hasSlot = decision.verdict === 'granted';
+      return decision;
+    } finally {
+      asks.waitEnded(keyId, hasSlot);
+    }
+  };
+
+  return {
+    async acquire(keyId, requestId, limits, signal) {
+      // Known from the start: whatever the store has of this request is no leftover while it is asked for.
+      left.expect(requestId);
+      try {
+        const decision = await takeOrWait(keyId, requestId, limits, signal);
+        if (decision.verdict !== 'granted') left.forget(requestId);
+        return decision;
+      } catch (error) {
+        left.giveBack(keyId, requestId);
+        notTaken(error);
+        throw error;
+      }
+    },
+    release(keyId, requestId) {
+      if (!left.has(requestId)) return Promise.resolve();
+      asks.released(keyId);
+      return left.release(keyId, requestId);
+    },
+    async close() {
+      stopForgetting();
+      waiting.close();
+      asks.close();
+      await left.close();
+    },
+  };
+}
+
+/** Has the store forget the old starts of keys that have no requests any more, some keys at a time. */
+function forgetStarts(store: SlotStore, clock: Clock, onFault: ReportFault): () => void {
+  const notForgotten = sumFaults('old starts could not be removed', onFault, clock);
+  let isStopped = false;
+  let cancel = clock.schedule(forgetMs, () => void forgetSome(''));
+  async function forgetSome(afterKeyId: string): Promise<void> {
+    const last = await store.forgetStarts(afterKeyId).catch((error: unknown) => {
+      notForgotten(error);
+      return afterKeyId;
+    });
+    if (!isStopped) cancel = clock.schedule(forgetMs, () => void forgetSome(last ?? ''));
+  }
+  return () => {
+    isStopped = true;
+    cancel();
+  };
+}

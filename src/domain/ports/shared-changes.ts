@@ -1,0 +1,26 @@
+/** What other processes have changed in the database that they share with this one, as one read found it. */
+export interface FoundChanges {
+  /** How often keys were changed: if it differs from the last read, cached keys are out of date. */
+  readonly keyChanges: number;
+  /** Requests of this process that another one has cancelled, oldest first. */
+  readonly cancelled: readonly string[];
+  /** Whether this process has a lease that is not named yet. */
+  readonly lacksName: boolean;
+}
+
+/** The changes that other processes make in a shared database. */
+export interface SharedChanges {
+  /** Reads what is changed: all that was committed before the call. */
+  find(): Promise<FoundChanges>;
+  /** Removes the cancellations that were found, once they are made, and names the lease of this process. */
+  acknowledge(found: FoundChanges): Promise<void>;
+}
+
+/** Work that one process does for all that share a database. */
+export interface SharedDuty {
+  /**
+   * Whether this process has the duty, which it gets when no other process with a lease has it, and keeps as long as it
+   * has a lease itself.
+   */
+  isOurs(): Promise<boolean>;
+}

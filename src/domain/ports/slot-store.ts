@@ -1,0 +1,47 @@
+import type { LimitDecision, Limits } from '../limits.ts';
+
+/** A request that asks for a slot of its key. */
+export interface SlotRequest {
+  readonly keyId: string;
+  readonly requestId: string;
+  readonly limits: Limits;
+  /** Whether it takes a place in the line when all slots are taken. */
+  readonly mayWait: boolean;
+}
+
+/** A request that has a slot of its key, or a place in the line for one. */
+export interface HeldPlace {
+  readonly keyId: string;
+  readonly requestId: string;
+}
+
+/** The end of a wait in line. */
+export interface EndedWait {
+  readonly requestId: string;
+  readonly decision: LimitDecision;
+}
+
+/**
+ * The slots, starts and lines of all keys, where every node sees the same. Each call is one atomic step, in the database's
+ * time, and rejects with a `StorageError` when the database fails: the step may have been done then. A slot belongs to the
+ * lease of the process that took it; a process without a lease gets none.
+ */
+export interface SlotStore {
+  /** Takes a slot and counts a start, or takes a place in the line (`waiting`), or does neither. */
+  take(request: SlotRequest): Promise<LimitDecision | 'waiting'>;
+  /**
+   * Gives back what a request has: a slot, which goes to the first in line, or a place there. A second time changes
+   * nothing. Resolves with the waits of this process that ended, in the order of the line.
+   */
+  release(keyId: string, requestId: string): Promise<readonly EndedWait[]>;
+  /** The waits of this process that ended since the last call, as by a release on another node. */
+  endedWaits(): Promise<readonly EndedWait[]>;
+  /** Gives up a wait; resolves with what was decided before, and with `concurrency` if nothing was. */
+  leave(request: Omit<SlotRequest, 'mayWait'>): Promise<LimitDecision>;
+  /** The requests that have a slot or wait for one under the lease of this process. */
+  held(): Promise<readonly HeldPlace[]>;
+  /** Frees the slots and places of processes whose lease has ended; resolves with how many there were. */
+  freeLost(): Promise<number>;
+  /** Forgets starts that are over, of some idle keys behind one; resolves with the last of those, `null` behind the last. */
+  forgetStarts(afterKeyId: string): Promise<string | null>;
+}

@@ -1,0 +1,149 @@
+import { LRUCache } from 'lru-cache';
+import { refuse } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import { hashKey } from '../../shared/hash-key.ts';
+import { isUsable, isWellFormed } from '../../domain/keys/api-key.ts';
+import type { ApiKey } from '../../domain/keys/api-key.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { KeyLookUp } from '../../domain/ports/key-store.ts';
+import type { DeclaredHashes, KeyDirectory } from '../../domain/ports/keys.ts';
+import type { ReportFault } from '../../domain/ports/telemetry.ts';
+import { storageUnavailable } from '../../domain/storage-refusal.ts';
+import { sumFaults } from '../../domain/summed-fault.ts';
+import { ConfirmedReads } from './confirmed-reads.ts';
+
+/** How many keys the cache holds. */
+const maxCachedKeys = 10_000;
+
+/** How long a cached key is used before the store is asked again, in milliseconds. */
+const cacheMs = 10_000;
+
+/** How many keys are remembered as valid before, beyond that time. */
+const maxKnownKeys = 100_000;
+
+/** How many look-ups of keys that were never seen valid run at once: a flood of them must not fill the database's queue. */
+const maxUnknownLookUps = 64;
+
+/** The retry-after of a request whose key was not looked up, in milliseconds. */
+const retryMs = 1_000;
+
+/** The directory, with what changes its view of the stored keys. */
+export interface ManagedKeyDirectory extends KeyDirectory {
+  /** Empties the cache, so that a change of the stored keys counts from the next request on. */
+  forgetAll(): void;
+  /** Confirms that what is cached was still stored at a time, on the monotonic clock. */
+  confirm(atMs: number): void;
+  /** Replaces the declared keys: those of before are refused from now on, whatever is stored. */
+  declare(declared: DeclaredHashes): void;
+}
+
+/** What the directory reports to. */
+export interface DirectoryReports {
+  readonly onFault: ReportFault;
+  /** Called for a key that was not looked up, because too many unknown keys were. */
+  readonly onShed: () => void;
+}
+
+/** Where other processes change the stored keys: how long a read, or a confirmation of it, may be relied on. */
+export interface SharedKeys {
+  /** In milliseconds. */
+  readonly maxUnconfirmedMs: number;
+}
+
+/**
+ * Finds usable keys in a cache, and in the store by the hash of the text presented, which itself is not kept. Look-ups of
+ * keys that this process has not seen valid are bounded apart from all others, so that a flood of guesses locks no paying
+ * client out. Wrong keys are not cached, so that guesses can't fill the cache.
+ *
+ * A key in a form of its own is looked up only if the config declares it, which its hash shows: guesses in other forms
+ * cost no look-up at all. Comparing hashes leaks no secret by its timing, because a caller can't choose their bytes.
+ *
+ * Where other processes change keys, the cache is used only as long as reads of their changes confirm it. While they do
+ * not, each request asks the store, and is refused if that does not answer in time.
+ */
+export function createKeyDirectory(
+  store: KeyLookUp,
+  clock: Clock,
+  { onFault, onShed }: DirectoryReports,
+  { maxUnconfirmedMs }: SharedKeys = { maxUnconfirmedMs: Number.POSITIVE_INFINITY },
+): ManagedKeyDirectory {
+  const cache = new LRUCache<string, ApiKey>({ max: maxCachedKeys, ttl: cacheMs });
+  const known = new LRUCache<string, true>({ max: maxKnownKeys });
+  /** The look-ups under way, by hash: identical ones are shared. */
+  const underWay = new Map<string, Promise<ApiKey | null | Refusal>>();
+  const readFailed = sumFaults('keys could not be read', onFault, clock);
+  let declared: DeclaredHashes = { hashes: new Set(), stored: Promise.resolve(true) };
+  let unknownLookUps = 0;
+  const reads = new ConfirmedReads(clock, maxUnconfirmedMs);
+
+  return {
+    couldBeKey: (presented) => couldBeKey(presented, hashKey(presented), declared),
+    async find(presented) {
+      const hash = hashKey(presented);
+      if (!couldBeKey(presented, hash, declared)) return null;
+      const cached = reads.isConfirmed ? cache.get(hash) : undefined;
+      if (cached !== undefined) return isUsable(cached, clock.now()) ? cached : null;
+      return underWay.get(hash) ?? startLookUp(hash);
+    },
+    forgetAll,
+    confirm: (atMs) => reads.confirm(atMs),
+    declare(next) {
+      declared = next;
+      forgetAll();
+    },
+  };
+
+  function forgetAll(): void {
+    reads.change();
+    cache.clear();
+    // A request after a revocation must not join a look-up from before it.
+    underWay.clear();
+  }
+
+  /** Whether the secret with this hash stands for this key: those of declared keys are the config's decision alone. */
+  function isCurrent(key: ApiKey, hash: string): boolean {
+    return (!key.isDeclared || declared.hashes.has(hash)) && isUsable(key, clock.now());
+  }
+
+  function startLookUp(hash: string): Promise<ApiKey | null | Refusal> | Refusal {
+    const isUnknown = !known.has(hash) && !declared.hashes.has(hash);
+    if (isUnknown && unknownLookUps >= maxUnknownLookUps) {
+      onShed();
+      return tooManyLookUps();
+    }
+    if (isUnknown) unknownLookUps++;
+    const found = lookUp(hash).finally(() => {
+      if (isUnknown) unknownLookUps--;
+      if (underWay.get(hash) === found) underWay.delete(hash);
+    });
+    underWay.set(hash, found);
+    return found;
+  }
+
+  async function lookUp(hash: string): Promise<ApiKey | null | Refusal> {
+    try {
+      if (declared.hashes.has(hash) && !(await declared.stored)) return storageUnavailable();
+      const { result: key, mayBeKept } = await reads.read(() => store.findKeyByHash(hash));
+      if (key === null || !isCurrent(key, hash)) {
+        known.delete(hash);
+        return null;
+      }
+      known.set(hash, true);
+      if (mayBeKept) cache.set(hash, key);
+      return key;
+    } catch (error) {
+      readFailed(error);
+      return storageUnavailable();
+    }
+  }
+}
+
+function couldBeKey(presented: string, hash: string, { hashes }: DeclaredHashes): boolean {
+  return hashes.has(hash) || isWellFormed(presented);
+}
+
+function tooManyLookUps(): Refusal {
+  return refuse('overloaded', 'Too many unknown API keys are being checked right now. Try again shortly.', {
+    retryAfterMs: retryMs,
+  });
+}

@@ -1,0 +1,90 @@
+import { maxNanos } from '../../shared/money.ts';
+import { coveringReference } from '../../domain/account.ts';
+import type { Account, BookedCredit, Credit } from '../../domain/account.ts';
+import { placesOf } from '../engine.ts';
+import type { Results, Row, Statement } from '../engine.ts';
+
+/**
+ * Every unit that moves money locks the account's row first, and a record's row only after it. So units that run at
+ * once, on an engine that allows that, can neither deadlock nor read sums that another one is about to change.
+ */
+function lockAccount(keyId: string): Statement {
+  return { sql: 'UPDATE accounts SET held = held WHERE key_id = ?', values: [keyId] };
+}
+
+/**
+ * Books a credit, in one unit. The first insert is the gate: a reference that is booked already keeps its own posting,
+ * and the statements behind it happen only under this one's. What a key spent while it had no balance is covered with
+ * its first credit, so that what was paid in is always what is free, held and spent.
+ */
+export function bookCredit(
+  { keyId, nanos, reference }: Credit,
+  posting: string,
+  bookedAt: number,
+): readonly Statement[] {
+  const isBooked = `EXISTS (SELECT 1 FROM ledger WHERE key_id = ? AND reference = ? AND posting = ?)`;
+  return [
+    lockAccount(keyId),
+    {
+      sql: `INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
+            SELECT key_id, postings + 1, CAST(? AS BIGINT), 'credit', CAST(? AS BIGINT), ?, ? FROM accounts
+            WHERE key_id = ? AND coalesce(balance, 0) + held + spent <= ?
+            ON CONFLICT (key_id, reference) WHERE reference IS NOT NULL DO NOTHING`,
+      values: [bookedAt, nanos, reference, posting, keyId, maxNanos - nanos],
+    },
+    {
+      sql: `INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
+            SELECT key_id, postings + 2, CAST(? AS BIGINT), 'credit', spent, ?, ? FROM accounts
+            WHERE key_id = ? AND balance IS NULL AND spent > 0 AND ${isBooked}
+            ON CONFLICT (key_id, reference) WHERE reference IS NOT NULL DO NOTHING`,
+      values: [bookedAt, coveringReference, posting, keyId, keyId, reference, posting],
+    },
+    {
+      sql: `UPDATE accounts SET
+              postings = postings + CASE WHEN balance IS NULL AND spent > 0 THEN 2 ELSE 1 END,
+              balance = coalesce(balance, 0) + ?
+            WHERE key_id = ? AND ${isBooked}`,
+      values: [nanos, keyId, keyId, reference, posting],
+    },
+    {
+      sql: `SELECT delta, posting FROM ledger WHERE key_id = ? AND reference = ?`,
+      values: [keyId, reference],
+    },
+    selectAccounts([keyId]),
+  ];
+}
+
+/** What the unit of `bookCredit` did, from the rows of its statements, which may follow others. */
+export function readBookedCredit(results: Results, nanos: number, posting: string): BookedCredit {
+  const [[booked] = [], [found] = []] = results.slice(-2);
+  if (found === undefined) return { result: 'no such key', account: null };
+  const account = readAccount(found);
+  if (booked === undefined) return { result: 'too much', account };
+  if (booked['posting'] === posting) return { result: 'booked', account };
+  return { result: Number(booked['delta']) === nanos ? 'booked before' : 'other amount', account };
+}
+
+export function selectAccounts(keyIds: readonly string[]): Statement {
+  const places = placesOf(keyIds);
+  return {
+    sql: `SELECT key_id, balance, held, spent FROM accounts WHERE key_id IN (${places})`,
+    values: keyIds,
+  };
+}
+
+/** Counts keys in use whose balance is below a mark. */
+export function countLowBalances(belowNanos: number, atMs: number): Statement {
+  return {
+    sql: `SELECT count(*) AS count FROM accounts JOIN api_keys ON id = key_id
+          WHERE balance < ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
+    values: [belowNanos, atMs],
+  };
+}
+
+export function readAccount(row: Row): Account {
+  return {
+    balanceNanos: row['balance'] === null ? null : Number(row['balance']),
+    heldNanos: Number(row['held']),
+    spentNanos: Number(row['spent']),
+  };
+}

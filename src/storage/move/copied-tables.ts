@@ -1,0 +1,24 @@
+/**
+ * The tables that are copied when a database moves to another engine, each behind those that its rows refer to. The columns
+ * are those that both databases have.
+ */
+export const copiedTables = ['api_keys', 'old_secrets', 'accounts', 'records', 'ledger'] as const;
+
+/** Tables of the source that are not copied, and why. */
+export const tablesLeftOut: ReadonlyMap<string, string> = new Map([
+  ['migrations', 'each engine has steps of its own'],
+  ['owners', 'leases of processes that have ended'],
+  ['open_requests', 'it is empty: every open request was settled or closed before'],
+  ['sqlite_sequence', 'the counters of numbered rows, which no copied table has'],
+]);
+
+/** Columns of the source that are not copied, and why. */
+export const columnsLeftOut: ReadonlyMap<string, string> = new Map([
+  ['records.owner', 'open requests have their owners in a table of their own'],
+]);
+
+/** What is copied in the place of a null that an early version wrote, and the target can't have. */
+export const valuesForNulls: ReadonlyMap<string, string> = new Map([
+  // The first versions closed lost records without a status; later ones write this one.
+  ['records.status', '500'],
+]);

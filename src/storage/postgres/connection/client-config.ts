@@ -1,0 +1,61 @@
+import type { Socket } from 'node:net';
+import type { ClientConfig } from 'pg';
+import type { Clock } from '../../../domain/ports/clock.ts';
+import type { ConnectionTarget } from './connection-target.ts';
+import { valueTypes } from './values.ts';
+
+/** How long a connection may be idle before either side looks whether the other one is there, in seconds. */
+const keepAliveSeconds = 10;
+
+/**
+ * How long the server keeps a transaction whose next statement does not come, and a connection whose packets are not
+ * acknowledged, in milliseconds. All nodes wait for such a transaction: it has the lock of the units.
+ */
+const abandonedMs = 10_000;
+
+/** How long the server may work on a statement, and wait in it for a lock, in milliseconds. */
+export interface ServerLimits {
+  readonly statementMs: number;
+  readonly lockMs: number;
+}
+
+export interface ConnectionOptions {
+  readonly target: ConnectionTarget;
+  readonly limits: ServerLimits;
+  /** Whether the server has to refuse statements that write, but for transactions that begin with `READ WRITE`. */
+  readonly isReadOnly: boolean;
+  readonly clock: Clock;
+}
+
+/** What pg is given for a connection over a socket. */
+export function configOf(
+  { target, limits, isReadOnly }: ConnectionOptions,
+  socket: Socket,
+): ClientConfig & { readonly sslnegotiation: string } {
+  const settings = {
+    // Whatever the server's own default is: at another level units would fail that wait for each other.
+    default_transaction_isolation: 'read\\ committed',
+    ...(isReadOnly ? { default_transaction_read_only: 'on' } : {}),
+    tcp_keepalives_idle: keepAliveSeconds,
+    tcp_keepalives_interval: keepAliveSeconds / 5,
+    tcp_keepalives_count: 5,
+    tcp_user_timeout: abandonedMs,
+  };
+  return {
+    ...target.config,
+    stream: () => socket,
+    pipeline: true,
+    types: valueTypes,
+    application_name: 'textgate',
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveSeconds * 1_000,
+    statement_timeout: limits.statementMs,
+    lock_timeout: limits.lockMs,
+    idle_in_transaction_session_timeout: abandonedMs,
+    options: Object.entries(settings)
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(' '),
+    // Otherwise pg reads `PGSSLNEGOTIATION`, and `direct` without TLS is an error.
+    sslnegotiation: 'postgres',
+  };
+}

@@ -1,0 +1,88 @@
+import type { ReportFault } from '../../../domain/ports/telemetry.ts';
+import type { StorageError } from '../../../domain/storage-refusal.ts';
+import type { ConnectionOptions, ServerLimits } from './client-config.ts';
+import { KeptConnection } from './connection.ts';
+import type { ConnectionWatch } from './connection.ts';
+import { keepPartitions } from '../partitions/keep-partitions.ts';
+import { Lanes } from './lanes.ts';
+import { migrate, migrationLimits } from '../migrate.ts';
+
+/** How many connections the fixed units share, and the reads. */
+const unitLanes = 8;
+const readLanes = 2;
+
+/** How long the server may work on a read, and wait in it for a lock, in milliseconds. */
+const readLimits: ServerLimits = { statementMs: 30_000, lockMs: 4_000 };
+
+/**
+ * How long a fixed unit waits for a lock at the most, in milliseconds: those of other keys wait behind it. Nodes hold the
+ * lock of an account or a key for a commit; what holds it for longer is another session, or a standby that is waited for.
+ * It is more than the second after which PostgreSQL looks for a deadlock, of which one side is repeated.
+ */
+const laneLockMs = 1_500;
+
+/** The connections of an engine. */
+export interface Connections {
+  /** Units of statements. */
+  readonly statements: KeptConnection;
+  /** Fixed units. */
+  readonly fixed: Lanes;
+  readonly reads: Lanes;
+  /** Resolves when all of them are open and the schema is up to date; otherwise none of them stays open. */
+  readonly ready: Promise<void>;
+  /** Why some work can't be done; `null` while all can. */
+  readonly fault: StorageError | null;
+  close(): Promise<void>;
+}
+
+/** Opens the connections of an engine, and keeps the partitions of its records. `options` are those of its units. */
+export function openConnections(
+  options: Omit<ConnectionOptions, 'isReadOnly'>,
+  watch: ConnectionWatch | null,
+  onFault: ReportFault,
+): Connections {
+  const readOnly = { ...options, isReadOnly: true };
+  const shared = watch === null ? null : watchAll(watch);
+  const setUp = new KeptConnection({ ...readOnly, limits: migrationLimits });
+  const statements = new KeptConnection(readOnly, shared);
+  const { statementMs, lockMs } = options.limits;
+  const laneLimits = { statementMs, lockMs: Math.min(lockMs, laneLockMs) };
+  const fixed = new Lanes(unitLanes, { ...options, limits: laneLimits, isReadOnly: false }, shared);
+  const reads = new Lanes(readLanes, { ...readOnly, limits: readLimits }, shared);
+  const partitions = keepPartitions((queries) => statements.send(queries), options.clock, onFault);
+  const close = async (): Promise<void> => {
+    partitions.stop();
+    await Promise.all([setUp, statements, fixed, reads].map((connection) => connection.close()));
+  };
+  const ready = (async () => {
+    await setUp.opened;
+    await migrate(setUp);
+    await partitions.start((queries) => setUp.send(queries));
+    await setUp.close();
+    await Promise.all([statements.opened, fixed.opened, reads.opened]);
+  })();
+  ready.catch(close);
+  return {
+    statements,
+    fixed,
+    reads,
+    ready,
+    get fault() {
+      return statements.fault ?? fixed.fault ?? reads.fault;
+    },
+    close,
+  };
+}
+
+/** Reports the first of several connections that is lost, and that all of them are open again. */
+function watchAll(watch: ConnectionWatch): ConnectionWatch {
+  let lost = 0;
+  return {
+    lost(fault) {
+      if (lost++ === 0) watch.lost(fault);
+    },
+    regained() {
+      if (--lost === 0) watch.regained();
+    },
+  };
+}

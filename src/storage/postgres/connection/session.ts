@@ -1,0 +1,204 @@
+import { Socket } from 'node:net';
+import { Client } from 'pg';
+import type { QueryConfig, QueryResult } from 'pg';
+import type { Clock } from '../../../domain/ports/clock.ts';
+import { StorageError } from '../../../domain/storage-refusal.ts';
+import { configOf } from './client-config.ts';
+import type { ConnectionOptions } from './client-config.ts';
+import { storageErrorOf } from './failure-reason.ts';
+import { SilenceWatch } from './silence-watch.ts';
+
+/** How long a connection may take to open, in milliseconds. */
+const connectMs = 5_000;
+
+/**
+ * How long the answer to a statement may be on its way once the server has to be done with it, in milliseconds. With the
+ * time of a unit's statement it is less than what is left of a lease when it is renewed: a renewal whose answer is lost is
+ * made again, on another connection, before the lease is over.
+ */
+const answerMs = 2_000;
+
+/** How long the server may take to close a connection that is not used any more, in milliseconds. */
+const goodbyeMs = 1_000;
+
+/** How many queries may wait for their answers on a connection; more are refused. */
+export const maxWaitingQueries = 10_000;
+
+/**
+ * One connection to the database, from its opening to its end. Queries are sent at once and answered in their order, so
+ * that those of one call are not mixed with those of others. What is not answered when it is lost may have been done.
+ */
+export class Session {
+  /** Resolves when it can be used; rejects when it can't be opened. */
+  readonly opened: Promise<void>;
+  /** Resolves with the reason when it can't be used any more, or could not be opened. */
+  readonly lost: Promise<StorageError>;
+  readonly #clock: Clock;
+  readonly #isReadOnly: boolean;
+  readonly #socket = new Socket();
+  readonly #client: Client;
+  readonly #watch: SilenceWatch;
+  readonly #lost = Promise.withResolvers<StorageError>();
+  readonly #socketClosed: Promise<unknown>;
+  #isOpen = false;
+  #waiting = 0;
+  #fault: StorageError | null = null;
+  #drained: (() => void) | null = null;
+  #ended: Promise<void> | null = null;
+
+  constructor(options: ConnectionOptions) {
+    this.#clock = options.clock;
+    this.#isReadOnly = options.isReadOnly;
+    this.lost = this.#lost.promise;
+    this.#client = new Client(configOf(options, this.#socket));
+    this.#socketClosed = new Promise((resolve) => this.#socket.once('close', resolve));
+    this.#watch = new SilenceWatch({
+      clock: options.clock,
+      silenceMs: options.limits.statementMs + answerMs,
+      isWaiting: () => this.#waiting > 0,
+      onSilence: () => this.#giveUp(new StorageError('the database does not answer', 'slow')),
+    });
+    // pg reports a connection that breaks twice, by its error and by its end; the first one says why.
+    this.#client.on('error', (error) => this.#lose(error));
+    this.#client.on('end', () => this.#lose(new StorageError('the database closed the connection')));
+    this.opened = this.#open();
+    this.opened.catch(() => {});
+  }
+
+  /** Why nothing can be sent; `null` while it can. */
+  get fault(): StorageError | null {
+    return this.#fault;
+  }
+
+  /** How many queries wait for their answers. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /**
+   * Sends queries one behind the other. Resolves with their results; rejects with the first fault among them, once all of
+   * them are answered. Either all of them are sent or none is.
+   */
+  send(queries: readonly QueryConfig[]): Promise<readonly QueryResult[]> {
+    if (this.#fault !== null) return Promise.reject(this.#fault);
+    // A unit that is larger than that is sent when nothing waits: it would never be sent otherwise.
+    if (this.#waiting > 0 && this.#waiting + queries.length > maxWaitingQueries)
+      return Promise.reject(new StorageError('too many database queries are waiting', 'slow'));
+    if (this.#waiting === 0) this.#watch.start();
+    this.#waiting += queries.length;
+    return new Promise((resolve, reject) => {
+      const results: QueryResult[] = [];
+      let fault: StorageError | null = null;
+      let left = queries.length;
+      let isHeld = true;
+      // Held until the end of the turn. pg reports a query that it can't write and goes on: the rest of a transaction
+      // would be sent, and committed without it.
+      const { stream } = this.#client.connection;
+      stream.cork();
+      const answer = (error: Error | null, result: QueryResult): void => {
+        if (error === null) results.push(result);
+        else fault ??= isHeld ? this.#unsent(error) : storageErrorOf(error);
+        this.#answered();
+        if (--left > 0) return;
+        if (fault === null) return resolve(results);
+        reject(fault);
+        // A session keeps refusing writes when its database accepts them again, as does that of a primary that was replaced.
+        if (fault.reason === 'read_only' && !this.#isReadOnly) this.#giveUp(fault);
+      };
+      for (const query of queries) this.#client.query(query, once(answer));
+      // Behind the reports of pg, which are made in callbacks of the same turn.
+      process.nextTick(() => {
+        isHeld = false;
+        stream.uncork();
+      });
+    });
+  }
+
+  /** Waits for what was sent, and closes it; one that is not open yet is closed at once. */
+  end(): Promise<void> {
+    this.#ended ??= this.#end();
+    return this.#ended;
+  }
+
+  async #end(): Promise<void> {
+    const closed = new StorageError('the database is closed', 'closed');
+    this.#fault ??= closed;
+    if (!this.#isOpen) this.#giveUp(closed);
+    if (this.#waiting > 0) await new Promise<void>((resolve) => (this.#drained = resolve));
+    // A server that is not there any more never answers a goodbye: pg would wait until TCP gives up, for minutes.
+    const cancel = this.#clock.schedule(goodbyeMs, () => this.#giveUp(closed));
+    if (!this.#socket.destroyed) void this.#client.end();
+    await this.#socketClosed;
+    cancel();
+    this.#lose(closed);
+  }
+
+  async #open(): Promise<void> {
+    const late = new StorageError(`it did not answer within ${connectMs / 1_000} seconds`, 'slow');
+    const cancel = this.#clock.schedule(connectMs, () => this.#giveUp(late));
+    try {
+      await this.#client.connect();
+      this.#client.connection.stream.on('data', () => this.#watch.hear());
+      // After a failover the address may still lead to the old server, or to one that is not promoted yet.
+      await this.#requireWrites();
+      this.#isOpen = true;
+    } catch (error) {
+      this.#giveUp(storageErrorOf(error));
+      throw error;
+    } finally {
+      cancel();
+    }
+  }
+
+  /** Refuses a standby, and a database that refuses writes, as a provider's whose disk is full. */
+  async #requireWrites(): Promise<void> {
+    const isRefusing = `current_setting('transaction_read_only') = 'on'`;
+    const [answer] = await this.send([
+      { text: `SELECT pg_is_in_recovery() AS standby, ${isRefusing} AS refusing` },
+    ]);
+    const [row] = (answer?.rows ?? []) as readonly { readonly standby: number; readonly refusing: number }[];
+    if (row?.standby === 1)
+      throw new StorageError(
+        'it is a standby, which refuses writes: name the primary in storage.url',
+        'read_only',
+      );
+    if (row?.refusing === 1 && !this.#isReadOnly)
+      throw new StorageError('it refuses writes: default_transaction_read_only is on', 'read_only');
+  }
+
+  #answered(): void {
+    if (--this.#waiting === 0) this.#drained?.();
+  }
+
+  /** What is held is not sent any more: the socket is destroyed before it is written. */
+  #unsent(error: Error): StorageError {
+    const fault = new StorageError(`a query can't be sent: ${error.message}`, 'rejected');
+    this.#giveUp(new StorageError('the connection was closed: a query could not be sent'));
+    return fault;
+  }
+
+  /** Destroys the socket, whatever is on its way: pg rejects all that waits with this error. */
+  #giveUp(error: StorageError): void {
+    this.#socket.destroy(error);
+    this.#lose(error);
+  }
+
+  #lose(error: unknown): void {
+    this.#fault ??= storageErrorOf(error);
+    this.#watch.stop();
+    this.#socket.destroy();
+    this.#lost.resolve(this.#fault);
+  }
+}
+
+/** pg answers a query that it can't write twice: by its error, and by the end of what was sent of it. */
+function once<Values extends readonly unknown[]>(
+  call: (...values: Values) => void,
+): (...values: Values) => void {
+  let isCalled = false;
+  return (...values) => {
+    if (isCalled) return;
+    isCalled = true;
+    call(...values);
+  };
+}

@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto';
+import type { QueryConfig } from 'pg';
+import type { SqlValue } from '../engine.ts';
+import { checkValues } from './connection/values.ts';
+
+/** A function of the database: one call is one transaction, which waits for nothing on the way. */
+export interface DatabaseFunction {
+  /** Its name with a checksum of its text, so that nodes of several versions have their own beside each other. */
+  readonly called: string;
+  /** Creates it, if the database does not have it. */
+  readonly create: string;
+  call(values: readonly SqlValue[]): QueryConfig;
+}
+
+interface FunctionText {
+  readonly name: string;
+  /** The types of its values. */
+  readonly types: readonly string[];
+  /** What stands behind `RETURNS`. */
+  readonly returns: string;
+  /** Settings of the server that are in force while it runs. */
+  readonly settings?: string;
+  /** PL/pgSQL from `DECLARE` or `BEGIN` to the last `END`; its values are `$1`, `$2`, … */
+  readonly body: string;
+}
+
+/** Writes a function. A call selects everything that it returns. */
+export function defineFunction({
+  name,
+  types,
+  returns,
+  settings = '',
+  body,
+}: FunctionText): DatabaseFunction {
+  const checksum = createHash('sha256')
+    .update(`${types.join()} ${returns} ${settings} ${body}`)
+    .digest('hex')
+    .slice(0, 12);
+  const called = `textgate_${name}_${checksum}`;
+  const text = `SELECT * FROM ${called}(${types.map((_, index) => `$${index + 1}`).join(', ')}) AS row`;
+  return {
+    called,
+    create: `CREATE OR REPLACE FUNCTION ${called}(${types.join(', ')}) RETURNS ${returns} LANGUAGE plpgsql ${settings} AS
+      $function$ ${body} $function$`,
+    call: (values) => ({ name: called, text, values: checkValues(values) }),
+  };
+}
+
+/**
+ * Has a function commit without waiting for the disk: a crash of the database may undo what it did in its last moments. A
+ * statement of its body.
+ */
+export const withoutFlush = `PERFORM set_config('synchronous_commit', 'off', true);`;
+
+/**
+ * Settings of a function that finds rows by their keys: its statements are planned once, and not anew for every call, since
+ * a plan for partitions takes longer than the work itself; and by an index, also where a table is empty so far.
+ */
+export const searchByIndex = 'SET plan_cache_mode = force_generic_plan SET enable_seqscan = off';

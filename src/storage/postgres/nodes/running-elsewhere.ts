@@ -1,0 +1,127 @@
+import type { RunningRequest, RunningRequests } from '../../../domain/ports/running-requests.ts';
+import { StorageError } from '../../../domain/storage-refusal.ts';
+import { placesOf } from '../../engine.ts';
+import type { Engine, Row, Statement } from '../../engine.ts';
+import { readRows } from '../../read-rows.ts';
+
+/** How many requests of other nodes are listed: those that arrived first. */
+const maxListed = 1_000;
+
+/** How many cancellations are looked up at a time: clients may send any number of them. */
+const maxLookUps = 64;
+
+/** A request's id: `req_`, and 32 hexadecimal digits of which the first 12 are its time in milliseconds since 1970. */
+const idPattern = /^req_([0-9a-f]{12})[0-9a-f]{20}$/;
+
+/** Where requests of nodes are, from their wait for a slot on. A request may be in several tables at a time. */
+const places = `(SELECT request_id, key_id, owner, 0 AS has_slot FROM waiting_requests
+  UNION ALL SELECT request_id, key_id, owner, 1 FROM slots
+  UNION ALL SELECT request_id, key_id, owner, 1 FROM open_requests) AS places`;
+
+/**
+ * The requests in progress on the other nodes, from PostgreSQL; `count` counts the slots on all nodes. What only the other
+ * process knows is `null`. Requests of a process without a lease are neither listed nor cancelled. `owner` is the id under
+ * which this process has its lease now.
+ */
+export function createRunningElsewhere(engine: Engine, owner: () => string): RunningRequests {
+  let lookUps = 0;
+  return {
+    async list() {
+      return (await readRows(engine, selectRunning(owner()))).map(readRunning);
+    },
+    async count(keyIds) {
+      const rows = await readRows(engine, selectSlots(keyIds));
+      return new Map(rows.map(({ key_id: keyId, running }) => [String(keyId), Number(running)]));
+    },
+    async cancel(requestId, keyId) {
+      if (!idPattern.test(requestId)) return false;
+      if (lookUps >= maxLookUps) throw new StorageError('too many cancellations are looked up', 'slow');
+      lookUps++;
+      try {
+        // Only what is found is written: clients may send any ids, and as often as they like.
+        const [found] = await readRows(engine, selectTarget(requestId, keyId, owner()));
+        if (found === undefined) return false;
+        if (found['is_cancelled'] === 1) return true;
+        const [, written = []] = await engine.run(cancelRequest(requestId, keyId, owner()));
+        return written.length > 0;
+      } finally {
+        lookUps--;
+      }
+    },
+  };
+}
+
+function selectRunning(owner: string): Statement {
+  return {
+    sql: `SELECT found.request_id, found.key_id, found.has_slot, found.name, created_at, protocol, mode, model, upstream
+          FROM (SELECT request_id, min(key_id) AS key_id, max(has_slot) AS has_slot, min(owners.name) AS name
+                FROM ${places} JOIN owners ON owners.id = owner WHERE owner <> ?
+                GROUP BY request_id ORDER BY request_id LIMIT ?) AS found
+          LEFT JOIN open_requests ON open_requests.request_id = found.request_id
+          ORDER BY found.request_id`,
+    values: [owner, maxListed],
+  };
+}
+
+function readRunning(row: Row): RunningRequest {
+  const requestId = String(row['request_id']);
+  const protocol = row['protocol'] as RunningRequest['protocol'];
+  const text = (column: string): string | null => (row[column] === null ? null : String(row[column]));
+  // As in the lists of the other node: the path of a request that is passed on is in its record alone.
+  const isText = protocol !== null && protocol !== 'passthrough';
+  return {
+    requestId,
+    protocol,
+    createdAtMs: row['created_at'] === null ? timeOf(requestId) : Number(row['created_at']),
+    keyId: String(row['key_id']),
+    hasSlot: row['has_slot'] === 1,
+    mode: isText ? (row['mode'] as RunningRequest['mode']) : null,
+    model: isText ? text('model') : null,
+    upstream: text('upstream'),
+    firstTextMs: null,
+    node: text('name') || null,
+  };
+}
+
+/** When a request arrived, by its id. */
+function timeOf(requestId: string): number {
+  return Number.parseInt(idPattern.exec(requestId)?.[1] ?? '0', 16);
+}
+
+function selectSlots(keyIds: readonly string[]): Statement {
+  return {
+    sql: `SELECT key_id, running FROM key_limits WHERE key_id IN (${placesOf(keyIds)})`,
+    values: keyIds,
+  };
+}
+
+/** Finds the other node that runs a request. */
+function targetOf(requestId: string, keyId: string | undefined, owner: string): Statement {
+  return {
+    sql: `SELECT places.request_id, owner FROM ${places} JOIN owners ON owners.id = owner
+          WHERE places.request_id = ? AND owner <> ?${keyId === undefined ? '' : ' AND key_id = ?'} LIMIT 1`,
+    values: [requestId, owner, ...(keyId === undefined ? [] : [keyId])],
+  };
+}
+
+function selectTarget(requestId: string, keyId: string | undefined, owner: string): Statement {
+  const { sql, values } = targetOf(requestId, keyId, owner);
+  return {
+    sql: `SELECT cancellations.request_id IS NOT NULL AS is_cancelled FROM (${sql}) AS target
+          LEFT JOIN cancellations ON cancellations.request_id = target.request_id AND cancellations.owner = target.owner`,
+    values,
+  };
+}
+
+/** Writes a cancellation for the node that runs the request, and removes those that no process will take any more. */
+function cancelRequest(requestId: string, keyId: string | undefined, owner: string): readonly Statement[] {
+  const { sql, values } = targetOf(requestId, keyId, owner);
+  return [
+    { sql: 'DELETE FROM cancellations WHERE owner NOT IN (SELECT id FROM owners)', values: [] },
+    {
+      sql: `INSERT INTO cancellations (request_id, owner) ${sql}
+            ON CONFLICT (request_id) DO UPDATE SET owner = excluded.owner RETURNING request_id`,
+      values,
+    },
+  ];
+}

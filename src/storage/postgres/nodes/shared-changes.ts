@@ -1,0 +1,61 @@
+import type { FoundChanges, SharedChanges } from '../../../domain/ports/shared-changes.ts';
+import { StorageError } from '../../../domain/storage-refusal.ts';
+import { placesOf } from '../../engine.ts';
+import type { Engine, Row, Statement } from '../../engine.ts';
+import { readRows } from '../../read-rows.ts';
+
+/** How many cancellations one read finds; the next read finds the others. */
+const maxCancellations = 500;
+
+/** A process among those that share the database. */
+export interface NamedOwner {
+  /** The id under which it has its lease now, and keeps the requests that begin. */
+  readonly owner: () => string;
+  /** What operators see of it, such as its host's name and the number of its process. */
+  readonly name: string;
+}
+
+/** Reads the changes that other nodes have made in PostgreSQL. */
+export function createSharedChanges(engine: Engine, { owner, name }: NamedOwner): SharedChanges {
+  return {
+    async find() {
+      return readChanges(await readRows(engine, selectChanges(owner())));
+    },
+    async acknowledge({ cancelled, lacksName }) {
+      await engine.run([removeCancellations(cancelled), ...(lacksName ? [nameLease(owner(), name)] : [])]);
+    },
+  };
+}
+
+/** One row with the count of changes, or one for each cancellation. */
+function selectChanges(owner: string): Statement {
+  return {
+    sql: `SELECT key_changes.count, cancellations.request_id, owners.name FROM key_changes
+          LEFT JOIN cancellations ON cancellations.owner = ?
+          LEFT JOIN owners ON owners.id = ?
+          ORDER BY cancellations.request_id LIMIT ?`,
+    values: [owner, owner, maxCancellations],
+  };
+}
+
+function readChanges(rows: readonly Row[]): FoundChanges {
+  const [first] = rows;
+  // Without the count a revoked key would be valid for ever.
+  if (first === undefined) throw new StorageError('the count of key changes is missing', 'unknown');
+  return {
+    keyChanges: Number(first['count']),
+    cancelled: rows.flatMap(({ request_id: id }) => (id === null ? [] : [String(id)])),
+    lacksName: first['name'] === '',
+  };
+}
+
+function removeCancellations(requestIds: readonly string[]): Statement {
+  return {
+    sql: `DELETE FROM cancellations WHERE request_id IN (${placesOf(requestIds)})`,
+    values: requestIds,
+  };
+}
+
+function nameLease(owner: string, name: string): Statement {
+  return { sql: 'UPDATE owners SET name = ? WHERE id = ?', values: [name, owner] };
+}

@@ -1,0 +1,41 @@
+import type { SharedDuty } from '../../../domain/ports/shared-changes.ts';
+import type { Engine, Statement } from '../../engine.ts';
+import { readRows } from '../../read-rows.ts';
+
+/** The duties that there are. */
+export type DutyName = 'ledger audit';
+
+/**
+ * A duty as a row that names its node, by the id under which that has its lease. The node loses it to another one when it
+ * has no lease any more.
+ */
+export function createSharedDuty(engine: Engine, name: DutyName, owner: () => string): SharedDuty {
+  return {
+    async isOurs() {
+      // Most times the duty is held, and nothing has to be written.
+      const [holder] = await readRows(engine, selectHolder(name));
+      if (holder !== undefined) return holder['owner'] === owner();
+      const [taken = []] = await engine.run([takeDuty(name, owner())]);
+      return taken.length > 0;
+    },
+  };
+}
+
+/** The node that has the duty, and a lease. */
+function selectHolder(name: DutyName): Statement {
+  return {
+    sql: 'SELECT owner FROM duties JOIN owners ON owners.id = owner WHERE duties.name = ?',
+    values: [name],
+  };
+}
+
+/** Takes a duty that no node with a lease has; without a lease of its own a node takes none. */
+function takeDuty(name: DutyName, owner: string): Statement {
+  return {
+    sql: `INSERT INTO duties (name, owner) SELECT CAST(? AS TEXT), id FROM owners WHERE id = ?
+          ON CONFLICT (name) DO UPDATE SET owner = excluded.owner
+            WHERE duties.owner NOT IN (SELECT id FROM owners)
+          RETURNING owner`,
+    values: [name, owner],
+  };
+}

@@ -1,0 +1,123 @@
+import type { ConsumptionRecord, RecordFilter } from '../../domain/consumption.ts';
+import type { Results, Row, Statement } from '../engine.ts';
+import { readAttempts } from './stored-attempts.ts';
+
+/** The record behind which a page begins, in the order of time and then of ids. */
+export interface RecordCursor {
+  readonly createdAtMs: number;
+  readonly requestId: string;
+}
+
+/** Where records are: the open ones apart, as they are few and change, and the others are many and stay. */
+const tables = ['records', 'open_requests'] as const;
+
+/** The columns of a record, of which an open one has no more than its beginning. */
+const columnsIn = {
+  records: '*',
+  open_requests: `*, NULL AS outcome, NULL AS status, NULL AS input_tokens, NULL AS output_tokens, NULL AS usage_source,
+    '[]' AS attempts, 0 AS charge, 0 AS unbooked, NULL AS first_byte_ms, NULL AS total_ms`,
+} as const;
+
+/** The record that a cursor names, in both tables; it must be one of the page's key, where the page has one. */
+export function selectCursor(requestId: string, keyId: string | undefined): readonly Statement[] {
+  return selectById('created_at', requestId, keyId ?? null);
+}
+
+/** One record, of one key or of any, in both tables. */
+export function selectRecord(requestId: string, keyId: string | null): readonly Statement[] {
+  return selectById(null, requestId, keyId);
+}
+
+function selectById(column: string | null, requestId: string, keyId: string | null): readonly Statement[] {
+  const ofKey = keyId === null ? '' : ' AND key_id = ?';
+  return tables.map((table) => ({
+    sql: `SELECT ${column ?? columnsIn[table]} FROM ${table} WHERE request_id = ?${ofKey}`,
+    values: keyId === null ? [requestId] : [requestId, keyId],
+  }));
+}
+
+/**
+ * A page of ended records, newest first, and all open ones that belong on it or behind it. Each combination of filters has
+ * an index that gives the page in its order.
+ */
+export function selectRecords(
+  filter: RecordFilter,
+  limit: number,
+  before: RecordCursor | null,
+): readonly Statement[] {
+  const { keyId, model, from, to } = filter;
+  // With both bounds at once SQLite searches by the time only, and reads every page before this one again.
+  const isBehindCursor = before !== null && (to === undefined || before.createdAtMs < to);
+  const conditions: readonly (readonly [string, Statement['values']])[] = [
+    ...(keyId === undefined ? [] : [['key_id = ?', [keyId]] as const]),
+    ...(model === undefined ? [] : [['model = ?', [model]] as const]),
+    ...(from === undefined ? [] : [['created_at >= ?', [from]] as const]),
+    ...(isBehindCursor
+      ? [['(created_at, request_id) < (?, ?)', [before.createdAtMs, before.requestId]] as const]
+      : to === undefined
+        ? []
+        : [['created_at < ?', [to]] as const]),
+  ];
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.map(([sql]) => sql).join(' AND ')}`;
+  const values = conditions.flatMap(([, some]) => some);
+  return [
+    {
+      sql: `SELECT * FROM records ${where} ORDER BY created_at DESC, request_id DESC LIMIT ?`,
+      values: [...values, limit],
+    },
+    { sql: `SELECT ${columnsIn.open_requests} FROM open_requests ${where}`, values },
+  ];
+}
+
+/** The page itself, from the rows of `selectRecords`. */
+export function readPage(results: Results, limit: number): readonly ConsumptionRecord[] {
+  return results.flat().map(readRecord).toSorted(newestFirst).slice(0, limit);
+}
+
+function newestFirst(one: ConsumptionRecord, other: ConsumptionRecord): number {
+  if (one.createdAtMs !== other.createdAtMs) return other.createdAtMs - one.createdAtMs;
+  return one.requestId < other.requestId ? 1 : -1;
+}
+
+export function readRecord(row: Row): ConsumptionRecord {
+  const number = (name: string): number | null => (row[name] === null ? null : Number(row[name]));
+  const inputTokens = number('input_tokens');
+  const outputTokens = number('output_tokens');
+  return {
+    requestId: String(row['request_id']),
+    keyId: String(row['key_id']),
+    createdAtMs: Number(row['created_at']),
+    protocol: row['protocol'] as ConsumptionRecord['protocol'],
+    mode: row['mode'] as ConsumptionRecord['mode'],
+    model: String(row['model']),
+    upstream: String(row['upstream']),
+    outcome: row['outcome'] as ConsumptionRecord['outcome'],
+    status: number('status'),
+    usage:
+      inputTokens === null || outputTokens === null
+        ? null
+        : {
+            inputTokens,
+            cachedInputTokens: number('cached_input_tokens') ?? 0,
+            cacheWriteTokens: number('cache_write_tokens') ?? 0,
+            outputTokens,
+            reasoningTokens: number('reasoning_tokens') ?? 0,
+            totalTokens: inputTokens + outputTokens,
+          },
+    usageSource: row['usage_source'] as ConsumptionRecord['usageSource'],
+    price: {
+      input: Number(row['price_input']),
+      cachedInput: Number(row['price_cached_input']),
+      cacheWrite: Number(row['price_cache_write']),
+      output: Number(row['price_output']),
+      request: Number(row['price_request']),
+    },
+    attempts: readAttempts(String(row['attempts'])),
+    holdNanos: Number(row['hold']),
+    chargeNanos: Number(row['charge']),
+    unbookedNanos: Number(row['unbooked']),
+    queuedMs: Number(row['queued_ms']),
+    firstTextMs: number('first_byte_ms'),
+    totalMs: number('total_ms'),
+  };
+}

@@ -1,0 +1,144 @@
+import type { SettledRecord } from '../../domain/consumption.ts';
+import { maxNanos } from '../../shared/money.ts';
+import { repeated } from '../engine.ts';
+import type { FixedUnit, ResultRow, SqlValue, Statement } from '../engine.ts';
+import { writeAttempts } from './stored-attempts.ts';
+import { valuesOfBeginning } from './stored-beginning.ts';
+
+/**
+ * A charge as far as what its key has spent stays an exact number; nothing once it is none. A balance is never further
+ * below zero than what was spent, so it stays exact, too.
+ */
+const chargeable = `(CASE WHEN spent > ${maxNanos} THEN 0 WHEN spent > ${maxNanos} - ?3 THEN ${maxNanos} - spent
+  ELSE CAST(?3 AS BIGINT) END)`;
+
+/** The key of the request that is settled, as its beginning says. */
+const begunKey = 'coalesce((SELECT key_id FROM open_requests WHERE request_id = ?1), ?21)';
+
+/** The same of a request whose record may have been closed as lost. */
+const settledKey = `coalesce(${begunKey}, (SELECT key_id FROM records WHERE request_id = ?1))`;
+
+/** That a record was ended by this settlement and by no other one. */
+const isMine = 'request_id = ?1 AND settlement = ?2';
+
+/** How a record's beginning was found, in its column `late`. */
+const lateness = { inTime: 0, wasLost: 1, wasForgotten: 2 } as const;
+
+/**
+ * Ends a record, gives its hold back and charges it. The first two changes are the gate: one of them writes the record
+ * under the settlement's name, and the others happen only under that name, so a second settlement changes nothing. A record that
+ * was closed as lost is overtaken, once: its process was taken for dead, yet its answer went out and has to be paid for.
+ * So does one whose beginning is nowhere: a power failure may forget that, and the settlement has all of it. No more is
+ * charged than the account's sum can take; what is left over is kept as `unbooked`.
+ */
+export const settleRecord: FixedUnit<'settle_record'> = {
+  name: 'settle_record',
+  types: [
+    ...repeated('text', 2),
+    ...repeated('bigint', 2),
+    ...repeated('text', 3),
+    ...repeated('bigint', 6),
+    'text',
+    ...repeated('bigint', 6),
+    'text',
+    'bigint',
+    ...repeated('text', 4),
+    ...repeated('bigint', 7),
+  ],
+  spreadBy: 20,
+  mayBeForgotten: false,
+  locks: [{ table: 'accounts', where: `key_id = ${settledKey}` }],
+  changes: [
+    `UPDATE records SET settlement = ?2, late = ${lateness.wasLost},
+       charge = (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
+       unbooked = ?3 - (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
+       outcome = ?5, upstream = coalesce(?6, upstream), attempts = ?7, status = ?8,
+       input_tokens = ?9, cached_input_tokens = ?10, cache_write_tokens = ?11, output_tokens = ?12,
+       reasoning_tokens = ?13, usage_source = ?14, price_input = coalesce(?15, price_input),
+       price_cached_input = coalesce(?16, price_cached_input), price_cache_write = coalesce(?17, price_cache_write),
+       price_output = coalesce(?18, price_output), first_byte_ms = ?19, total_ms = ?20
+     WHERE request_id = ?1 AND outcome = 'lost' AND settlement IS NULL`,
+    `INSERT INTO records (request_id, settlement, late, charge, unbooked, outcome, upstream, attempts, status,
+       input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, usage_source,
+       price_input, price_cached_input, price_cache_write, price_output, price_request, first_byte_ms, total_ms,
+       key_id, created_at, protocol, mode, model, queued_ms, hold)
+     SELECT ?1, ?2, CASE WHEN begun.hold IS NULL THEN ${lateness.wasForgotten} ELSE ${lateness.inTime} END,
+       ${chargeable}, ?3 - ${chargeable}, ?5, coalesce(?6, begun.upstream, ?26), ?7, ?8,
+       ?9, ?10, ?11, ?12, ?13, ?14,
+       coalesce(?15, begun.price_input, ?28), coalesce(?16, begun.price_cached_input, ?29),
+       coalesce(?17, begun.price_cache_write, ?30), coalesce(?18, begun.price_output, ?31),
+       coalesce(begun.price_request, ?32), ?19, ?20,
+       accounts.key_id, coalesce(begun.created_at, ?22), coalesce(begun.protocol, ?23), coalesce(begun.mode, ?24),
+       coalesce(begun.model, ?25), coalesce(begun.queued_ms, ?27), coalesce(begun.hold, ?33, 0)
+     FROM accounts LEFT JOIN open_requests AS begun ON begun.request_id = ?1
+     WHERE accounts.key_id = ${begunKey}
+     ON CONFLICT (request_id) DO NOTHING`,
+    `UPDATE accounts SET held = held - given_back, balance = balance + given_back - charge, spent = spent + charge,
+       postings = postings + CASE WHEN charge > 0 THEN 1 ELSE 0 END, last_request = NULL, last_hold = NULL
+     FROM (SELECT key_id AS settled_key, charge,
+             coalesce((SELECT hold FROM open_requests WHERE request_id = ?1), 0) AS given_back
+           FROM records WHERE ${isMine}) AS settled
+     WHERE key_id = settled_key`,
+    `INSERT INTO ledger (key_id, number, created_at, kind, delta, request_id, posting)
+     SELECT accounts.key_id, postings, CAST(?4 AS BIGINT), 'charge', -charge, request_id, settlement
+     FROM records JOIN accounts ON accounts.key_id = records.key_id WHERE ${isMine} AND charge > 0`,
+    `DELETE FROM open_requests WHERE request_id = (SELECT request_id FROM records WHERE ${isMine})`,
+  ],
+  result: `SELECT late, unbooked FROM records WHERE ${isMine}`,
+  columns: ['late', 'unbooked'],
+};
+
+/** The values of `settleRecord`. */
+export function valuesToSettle(
+  { usage, price, begun, ...record }: SettledRecord,
+  settlement: string,
+  settledAtMs: number,
+): readonly SqlValue[] {
+  return [
+    record.requestId,
+    settlement,
+    record.chargeNanos,
+    settledAtMs,
+    record.outcome,
+    record.upstream,
+    writeAttempts(record.attempts),
+    record.status,
+    usage?.inputTokens ?? null,
+    usage?.cachedInputTokens ?? null,
+    usage?.cacheWriteTokens ?? null,
+    usage?.outputTokens ?? null,
+    usage?.reasoningTokens ?? null,
+    record.usageSource,
+    price?.input ?? null,
+    price?.cachedInput ?? null,
+    price?.cacheWrite ?? null,
+    price?.output ?? null,
+    record.firstTextMs === null ? null : Math.round(record.firstTextMs),
+    Math.round(record.totalMs),
+    ...(begun === null ? unknownBeginning : [begun.keyId, ...valuesOfBeginning(begun), begun.holdNanos]),
+  ];
+}
+
+/** The values in the place of a beginning that is not known. */
+const unknownBeginning: readonly SqlValue[] = Array<null>(13).fill(null);
+
+/** What `settleRecord` did, from its row; `null` when there was nothing to settle. */
+export function readSettlement(row: ResultRow): {
+  readonly unbookedNanos: number;
+  /** Whether the record was open, closed as lost, or nowhere. */
+  readonly found: 'open' | 'lost' | 'nowhere';
+} | null {
+  if (row === null) return null;
+  const [late, unbooked] = row;
+  const found =
+    Number(late) === lateness.inTime ? 'open' : Number(late) === lateness.wasLost ? 'lost' : 'nowhere';
+  return { unbookedNanos: Number(unbooked), found };
+}
+
+/** Counts the settlements that are this one and no other: 1 or 0. */
+export function countSettlements({ requestId, outcome, chargeNanos }: SettledRecord): Statement {
+  return {
+    sql: 'SELECT count(*) AS count FROM records WHERE request_id = ? AND outcome = ? AND charge + unbooked = ?',
+    values: [requestId, outcome, chargeNanos],
+  };
+}

@@ -1,0 +1,25 @@
+import type { Attempt } from '../../domain/consumption.ts';
+
+/** The fields that older records do not have. Most attempts have no cause either, so an unset field is not written. */
+type Stored = Omit<Attempt, 'startedMs' | 'cause' | 'upstreamError'> &
+  Partial<Pick<Attempt, 'startedMs' | 'cause' | 'upstreamError'>>;
+
+/** The attempts of a request as a record holds them. */
+export function writeAttempts(attempts: readonly Attempt[]): string {
+  return JSON.stringify(
+    attempts.map(({ startedMs, cause, upstreamError, ...attempt }): Stored => ({
+      ...attempt,
+      ...(startedMs === null ? {} : { startedMs }),
+      ...(cause === null ? {} : { cause }),
+      ...(upstreamError === null ? {} : { upstreamError }),
+    })),
+  );
+}
+
+/** The attempts in a record, of this version or an older one. */
+export function readAttempts(text: string): readonly Attempt[] {
+  const stored = JSON.parse(text) as readonly Stored[];
+  return stored.map((attempt) =>
+    Object.assign({ startedMs: null, cause: null, upstreamError: null }, attempt),
+  );
+}

@@ -1,0 +1,17 @@
+import type { OpenedRecord } from '../../domain/consumption.ts';
+import type { SqlValue } from '../engine.ts';
+
+/** How a record began, but for its key and hold: the values that its opening writes and its settlement repeats, in order. */
+export function valuesOfBeginning({
+  createdAtMs,
+  protocol,
+  mode,
+  model,
+  upstream,
+  queuedMs,
+  price,
+}: Omit<OpenedRecord, 'requestId' | 'keyId' | 'hold'>): readonly SqlValue[] {
+  const { input, cachedInput, cacheWrite, output, request } = price;
+  const prices = [input, cachedInput, cacheWrite, output, request];
+  return [createdAtMs, protocol, mode, model, upstream, Math.round(queuedMs), ...prices];
+}

@@ -1,0 +1,72 @@
+import type { RecordBeginning, SettledRecord } from '../../domain/consumption.ts';
+import type { Price } from '../../domain/pricing.ts';
+import { checksumLength, checksumOf } from '../../shared/checksum.ts';
+import { parseJson } from '../../shared/parse-json.ts';
+
+/** Writes a settlement as one line: a checksum, a space, and JSON. */
+export function writeSpoolLine(record: SettledRecord): string {
+  const json = JSON.stringify(record);
+  return `${checksumOf(json)} ${json}\n`;
+}
+
+/**
+ * Reads the settlements in some lines, in order, and counts the lines that are torn. Throws for a line that is intact
+ * and holds no settlement as this version knows them: it would be lost if it were passed over.
+ */
+export function readSpoolLines(text: string): {
+  readonly records: readonly SettledRecord[];
+  readonly damaged: number;
+} {
+  const lines = text.split('\n').filter((line) => line !== '');
+  const records = lines.map(readLine).filter((record) => record !== null);
+  return { records, damaged: lines.length - records.length };
+}
+
+function readLine(line: string): SettledRecord | null {
+  const json = line.slice(checksumLength + 1);
+  if (line.slice(0, checksumLength) !== checksumOf(json)) return null;
+  const record = parseJson(json);
+  if (isSettledRecord(record)) return { ...record, begun: record.begun ?? null };
+  throw new Error(
+    'the spool has a settlement that this version can not read: start the version that wrote it once, which settles it',
+  );
+}
+
+/** A settlement as a spool has it: earlier versions did not write how its record was begun. */
+type SpooledRecord = Omit<SettledRecord, 'begun'> & Partial<Pick<SettledRecord, 'begun'>>;
+
+/** Whether a value has the fields of a settlement: a value of another type would fail every time it is offered. */
+function isSettledRecord(value: unknown): value is SpooledRecord {
+  if (typeof value !== 'object' || value === null) return false;
+  const record = value as Partial<Record<keyof SettledRecord, unknown>>;
+  return (
+    typeof record.requestId === 'string' &&
+    (record.begun === undefined || record.begun === null || isBeginning(record.begun)) &&
+    typeof record.outcome === 'string' &&
+    typeof record.usageSource === 'string' &&
+    Number.isSafeInteger(record.status) &&
+    Number.isSafeInteger(record.chargeNanos) &&
+    Number(record.chargeNanos) >= 0 &&
+    typeof record.totalMs === 'number' &&
+    Array.isArray(record.attempts) &&
+    typeof record.usage === 'object' &&
+    (record.upstream === null || typeof record.upstream === 'string') &&
+    (record.firstTextMs === null || typeof record.firstTextMs === 'number')
+  );
+}
+
+function isBeginning(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const begun = value as Partial<Record<keyof RecordBeginning, unknown>>;
+  return (
+    [begun.keyId, begun.protocol, begun.mode, begun.model, begun.upstream].every(
+      (text) => typeof text === 'string',
+    ) &&
+    [begun.createdAtMs, begun.queuedMs, begun.holdNanos].every((number) => typeof number === 'number') &&
+    typeof begun.price === 'object' &&
+    begun.price !== null &&
+    priceNames.every((name) => Number.isSafeInteger((begun.price as Partial<Price>)[name]))
+  );
+}
+
+const priceNames = ['input', 'cachedInput', 'cacheWrite', 'output', 'request'] as const;

@@ -1,0 +1,74 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { keyOf } from '../numbered-upstream.ts';
+import { checkBooks } from './check-books.ts';
+import { ask } from './load.ts';
+import { onSharedServer } from './scenario.ts';
+import type { ScenarioOptions, ScenarioResult } from './scenario.ts';
+
+const questions = 40;
+
+/** The time from one question to the next, in milliseconds. */
+const apartMs = 20;
+
+/** How long each answer takes, in milliseconds: the line grows all the while. */
+const answerMs = 40;
+
+/** From how far apart on two questions must be served in the order in which they were sent, in milliseconds. */
+const certainMs = 250;
+
+/** One slot, two gateways, and requests that wait for it: served in the order in which the database got them. */
+export async function line({
+  random,
+  server,
+  clockShiftsMs = [0, 0],
+}: ScenarioOptions): Promise<ScenarioResult> {
+  return onSharedServer({ random, server, clockShiftsMs }, async (cluster) => {
+    await cluster.sql('CREATE TABLE kept_tickets (ticket BIGINT, request_id TEXT)');
+    await cluster.sql(
+      `CREATE FUNCTION keep_ticket() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN INSERT INTO kept_tickets VALUES (NEW.ticket, NEW.request_id); RETURN NULL; END $$`,
+    );
+    await cluster.sql(
+      'CREATE TRIGGER keep_tickets AFTER INSERT ON waiting_requests FOR EACH ROW EXECUTE FUNCTION keep_ticket()',
+    );
+    const key = await cluster.createKey({ concurrency: 1, queueWait: '60s', answerMs: () => answerMs });
+    const sent: Promise<{ readonly number: number; readonly requestId: string; readonly sentMs: number }>[] =
+      [];
+    for (let turn = 0; turn < questions; turn++) {
+      const sentMs = performance.now();
+      sent.push(ask(cluster, key, turn % 4 < 2, turn).then((answer) => ({ ...answer, sentMs })));
+      await wait(apartMs);
+    }
+    const answers = await Promise.all(sent);
+    const order = [...cluster.upstream.served.keys()].filter((number) => keyOf(number) === key.number);
+    const place = new Map(order.map((number, index) => [number, index]));
+    const byRequest = new Map(answers.map((answer) => [answer.requestId, answer]));
+    const tickets = await cluster.sql('SELECT request_id FROM kept_tickets ORDER BY ticket');
+    const waited = tickets.map(
+      ({ request_id: id }) => place.get(byRequest.get(String(id))?.number ?? -1) ?? -1,
+    );
+    const outOfLine = waited.filter((at, index) => index > 0 && at < (waited[index - 1] ?? 0)).length;
+    const swapped = answers.flatMap((first, index) =>
+      answers
+        .slice(index + 1)
+        .filter((later) => (place.get(later.number) ?? -1) < (place.get(first.number) ?? -1))
+        .map((later) => later.sentMs - first.sentMs),
+    );
+    const { faults } = await checkBooks(cluster);
+    const most = cluster.upstream.mostAtOnce(key.number);
+    return {
+      figures:
+        `${order.length} of ${questions} served, ${tickets.length} waited, ${outOfLine} out of line; ` +
+        `${swapped.length} before one that was sent earlier, by ${Math.round(Math.max(0, ...swapped))} ms at most; ` +
+        `${most} at once`,
+      faults: [
+        ...faults,
+        ...(order.length === questions ? [] : [`${order.length} of ${questions} were served`]),
+        ...(tickets.length > questions / 2 ? [] : [`only ${tickets.length} waited`]),
+        ...(outOfLine === 0 ? [] : [`${outOfLine} were served before one with a lower ticket`]),
+        ...(swapped.some((ms) => ms > certainMs) ? ['requests were served long before earlier ones'] : []),
+        ...(most === 1 ? [] : [`${most} ran at once`]),
+      ],
+    };
+  });
+}

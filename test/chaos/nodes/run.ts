@@ -1,0 +1,84 @@
+import { parseArgs } from 'node:util';
+import { randomNumbers } from '../../support/random-numbers.ts';
+import { postgresPrograms, startPostgresServer } from '../../support/postgres-server.ts';
+import { postgresAbsence } from '../../support/test-postgres.ts';
+import { clock } from './clock.ts';
+import { database } from './database.ts';
+import { failover } from './failover.ts';
+import { kills } from './kills.ts';
+import { limits } from './limits.ts';
+import { line } from './line.ts';
+import { pauses } from './pauses.ts';
+import { restarts } from './restarts.ts';
+import type { Scenario, ScenarioOptions } from './scenario.ts';
+import { strict } from './strict.ts';
+
+/**
+ * Loads and breaks several gateways over one PostgreSQL: limits, money and leases must hold in all of it.
+ * `npm run chaos:nodes -- [scenario …] [--seconds N] [--outage N] [--times N]`; `FC_SEED` repeats the random choices.
+ */
+
+/** Every scenario, and how often it breaks something if `--times` does not say so. */
+const scenarios: Readonly<
+  Record<string, { readonly play: Scenario; readonly times?: number; readonly needsServer?: true }>
+> = {
+  limits: { play: limits },
+  strict: { play: strict },
+  line: { play: line },
+  kills: { play: kills, times: 30 },
+  pauses: { play: pauses, times: 3 },
+  restarts: { play: restarts, times: 10 },
+  database: { play: database, times: 3, needsServer: true },
+  failover: { play: failover, needsServer: true },
+  clock: { play: clock, times: 5 },
+};
+
+const maxShownFaults = 20;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    seconds: { type: 'string', default: '60' },
+    outage: { type: 'string', default: '30' },
+    times: { type: 'string' },
+  },
+});
+const unknown = positionals.filter((name) => scenarios[name] === undefined);
+if (unknown.length > 0) {
+  process.stderr.write(`unknown: ${unknown.join(', ')}; there are ${Object.keys(scenarios).join(', ')}\n`);
+  process.exit(2);
+}
+if (postgresPrograms === null && postgresAbsence !== null) {
+  process.stderr.write(`skipped: ${postgresAbsence}\n`);
+  process.exit(2);
+}
+// Signals end the gateways and servers of the run, too, as an exit does.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+// A server of its own has connections for it, whatever else uses that of all tests.
+const server = postgresPrograms === null ? null : await startPostgresServer();
+
+const { random, seed } = randomNumbers();
+let faulty = 0;
+for (const name of positionals.length > 0 ? positionals : Object.keys(scenarios)) {
+  const scenario = scenarios[name];
+  if (scenario === undefined) continue;
+  if (scenario.needsServer && postgresPrograms === null) {
+    process.stdout.write(`${name}: skipped: there is no initdb in PATH or /usr/lib/postgresql/*/bin\n`);
+    continue;
+  }
+  const options: ScenarioOptions = {
+    random,
+    server: server?.url(),
+    seconds: Number(values.seconds),
+    outageSeconds: Number(values.outage),
+    times: Number(values.times ?? scenario.times ?? 1),
+  };
+  const startedMs = performance.now();
+  const { figures, faults } = await scenario.play(options);
+  const seconds = Math.round((performance.now() - startedMs) / 1_000);
+  process.stdout.write(`${name}: ${figures}; ${seconds} s; faults ${faults.length} (seed ${seed})\n`);
+  for (const fault of faults.slice(0, maxShownFaults)) process.stdout.write(`  ${fault}\n`);
+  if (faults.length > 0) faulty++;
+}
+await server?.remove();
+process.exit(faulty === 0 ? 0 : 1);

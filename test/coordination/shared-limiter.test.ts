@@ -1,0 +1,287 @@
+import { setImmediate } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { createSharedLimiter } from '../../src/coordination/shared-limiter.ts';
+import type { LimitDecision } from '../../src/domain/limits.ts';
+import type { SlotStore } from '../../src/domain/ports/slot-store.ts';
+import { StorageError } from '../../src/domain/storage-refusal.ts';
+import { describeLimiter } from '../conformance/limiter.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+import { createMemorySlots } from '../support/memory-slot-store.ts';
+
+describeLimiter('the shared limiter over a store in memory', () => {
+  const clock = createFakeClock();
+  const store = createMemorySlots(() => clock.monotonicMs()).storeOf(() => 'owner');
+  const limiter = createSharedLimiter(store, { clock, onFault: () => {} });
+  return {
+    limiter,
+    monotonicMs: () => clock.monotonicMs(),
+    advance: (durationMs) => clock.advance(durationMs),
+    settled: () => setImmediate(),
+    close: () => limiter.close(),
+  };
+});
+
+const { signal } = new AbortController();
+const limits = { concurrency: 2, requestsPerMinute: 1_000, queueWaitMs: 0 };
+const patient = { ...limits, queueWaitMs: 10_000 };
+
+/** Two processes over the same slots; a call of the store can be held back or made to fail. */
+function setUp() {
+  const clock = createFakeClock();
+  const slots = createMemorySlots(() => clock.monotonicMs());
+  const faults: string[] = [];
+  const nodes = ['a', 'b'].map((owner) => {
+    const plain = slots.storeOf(() => owner);
+    const node = {
+      /** The names of the steps that were asked for. */
+      asked: [] as string[],
+      /** Runs before each step, and after it. */
+      before: async (_step: string): Promise<void> => {},
+      after: async (_step: string): Promise<void> => {},
+    };
+    const watched = Object.fromEntries(
+      Object.entries(plain).map(([name, step]) => [
+        name,
+        async (...values: readonly unknown[]) => {
+          node.asked.push(name);
+          await node.before(name);
+          const answer: unknown = await (step as (...all: readonly unknown[]) => unknown)(...values);
+          await node.after(name);
+          return answer;
+        },
+      ]),
+    ) as unknown as SlotStore;
+    const limiter = createSharedLimiter(watched, { clock, onFault: (message) => void faults.push(message) });
+    onTestFinished(() => limiter.close());
+    return Object.assign(node, { limiter });
+  });
+  const [a, b] = nodes;
+  if (a === undefined || b === undefined) throw new Error('there are two');
+  return { a, b, clock, slots, faults, settled: () => setImmediate() };
+}
+
+async function verdict(decision: Promise<LimitDecision>): Promise<LimitDecision['verdict']> {
+  return (await decision).verdict;
+}
+
+test('two processes together grant no more slots than the limit', async () => {
+  const { a, b } = setUp();
+  expect(await verdict(a.limiter.acquire('key', '1', limits, signal))).toBe('granted');
+  expect(await verdict(b.limiter.acquire('key', '2', limits, signal))).toBe('granted');
+  expect(await a.limiter.acquire('key', '3', limits, signal)).toMatchObject({
+    verdict: 'concurrency',
+    inFlight: 2,
+  });
+  await b.limiter.release('key', '2');
+  expect(await verdict(a.limiter.acquire('key', '4', limits, signal))).toBe('granted');
+});
+
+test('a process that has all slots of a key refuses without asking the store', async () => {
+  const { a } = setUp();
+  for (const id of ['1', '2']) await a.limiter.acquire('key', id, limits, signal);
+  a.asked = [];
+  for (let id = 3; id < 1_000; id++)
+    expect(await verdict(a.limiter.acquire('key', `${id}`, limits, signal))).toBe('concurrency');
+  expect(a.asked).toEqual([]);
+  await a.limiter.release('key', '1');
+  expect(await verdict(a.limiter.acquire('key', 'last', limits, signal))).toBe('granted');
+});
+
+test('a key without starts left is refused without asking the store, until a start is given back', async () => {
+  const { a, b, clock } = setUp();
+  const scarce = { ...limits, requestsPerMinute: 1 };
+  await b.limiter.acquire('key', '1', scarce, signal);
+  await b.limiter.release('key', '1');
+  expect(await verdict(a.limiter.acquire('key', '2', scarce, signal))).toBe('rate');
+  a.asked = [];
+  clock.advance(59_999);
+  expect(await a.limiter.acquire('key', '3', scarce, signal)).toMatchObject({ verdict: 'rate', resetMs: 1 });
+  expect(a.asked).not.toContain('take');
+  clock.advance(1);
+  expect(await verdict(a.limiter.acquire('key', '4', scarce, signal))).toBe('granted');
+});
+
+test('a raised limit counts at once, although a refusal is remembered', async () => {
+  const { a } = setUp();
+  const scarce = { ...limits, requestsPerMinute: 1 };
+  await a.limiter.acquire('key', '1', scarce, signal);
+  expect(await verdict(a.limiter.acquire('key', '2', scarce, signal))).toBe('rate');
+  expect(await verdict(a.limiter.acquire('key', '3', limits, signal))).toBe('granted');
+});
+
+test('a client that goes on asking while another process has the slots costs one ask for each round trip', async () => {
+  const { a, b } = setUp();
+  for (const id of ['1', '2']) await b.limiter.acquire('key', id, limits, signal);
+  await a.limiter.acquire('key', '3', limits, signal);
+  a.asked = [];
+  const answered = Promise.withResolvers<void>();
+  a.before = () => answered.promise;
+  const asks = Array.from({ length: 100 }, (_, id) =>
+    a.limiter.acquire('key', `again ${id}`, limits, signal),
+  );
+  answered.resolve();
+  expect((await Promise.all(asks)).filter((decision) => decision.verdict === 'concurrency')).toHaveLength(
+    100,
+  );
+  expect(a.asked).toEqual(['take', 'take']);
+});
+
+test('a client that goes on asking for a place in a full line costs no ask, until a place is free', async () => {
+  const { a, settled } = setUp();
+  const one = { ...patient, concurrency: 1 };
+  const leaving = new AbortController();
+  for (let id = 0; id < 101; id++)
+    void a.limiter.acquire('key', `${id}`, one, id === 1 ? leaving.signal : signal);
+  await settled();
+  a.asked = [];
+  for (let id = 0; id < 100; id++)
+    expect(await verdict(a.limiter.acquire('key', `more ${id}`, one, signal))).toBe('concurrency');
+  expect(a.asked).toEqual([]);
+  leaving.abort();
+  await settled();
+  a.asked = [];
+  void a.limiter.acquire('key', 'last', one, signal);
+  await settled();
+  expect(a.asked).toEqual(['take']);
+});
+
+test('an ask that came after another one was sent does not share its refusal', async () => {
+  const { a, b, settled } = setUp();
+  for (const id of ['1', '2']) await b.limiter.acquire('key', id, limits, signal);
+  await a.limiter.acquire('key', '3', limits, signal);
+  // The store has decided, and its answer is on its way.
+  const answered = Promise.withResolvers<void>();
+  a.after = () => answered.promise;
+  const before = a.limiter.acquire('key', '4', limits, signal);
+  await settled();
+  await b.limiter.release('key', '1');
+  const after = a.limiter.acquire('key', '5', limits, signal);
+  answered.resolve();
+  expect([await verdict(before), await verdict(after)]).toEqual(['concurrency', 'granted']);
+});
+
+test('requests of two processes wait in one line', async () => {
+  const { a, b, clock, settled } = setUp();
+  const order: string[] = [];
+  const one = { ...patient, concurrency: 1 };
+  const wait = async (node: typeof a, id: string): Promise<void> => {
+    const decision = await node.limiter.acquire('key', id, one, signal);
+    order.push(`${id} ${decision.verdict}`);
+  };
+  for (const [node, id] of [
+    [a, '1'],
+    [b, '2'],
+    [a, '3'],
+    [b, '4'],
+  ] as const) {
+    void wait(node, id);
+    await settled();
+  }
+  for (const [node, id] of [
+    [a, '1'],
+    [b, '2'],
+    [a, '3'],
+  ] as const) {
+    await node.limiter.release('key', id);
+    clock.advance(250);
+    await settled();
+  }
+  expect(order).toEqual(['1 granted', '2 granted', '3 granted', '4 granted']);
+});
+
+test('a wait that ended while its client left gives its slot back', async () => {
+  const { a, slots, settled } = setUp();
+  const leaving = new AbortController();
+  const one = { ...patient, concurrency: 1 };
+  await a.limiter.acquire('key', '1', one, signal);
+  const waiting = a.limiter.acquire('key', '2', one, leaving.signal);
+  await settled();
+  a.before = async (step) => {
+    if (step === 'leave') await slots.storeOf(() => 'b').release('key', '1');
+  };
+  leaving.abort();
+  expect(await verdict(waiting)).toBe('concurrency');
+  await settled();
+  expect(slots.slots).toEqual([]);
+});
+
+test('a slot that the store did not take back is given back later', async () => {
+  const { a, clock, slots, faults, settled } = setUp();
+  await a.limiter.acquire('key', '1', limits, signal);
+  a.before = async (step) => {
+    if (step === 'release') throw new StorageError('away');
+  };
+  await a.limiter.release('key', '1');
+  expect(slots.slots).toHaveLength(1);
+  expect(faults).toEqual(['slots could not be given back: they are given back later']);
+  a.before = async () => {};
+  clock.advance(1_000);
+  await settled();
+  expect(slots.slots).toEqual([]);
+});
+
+test('a key without starts left is asked for again when they are given back, however late its refusal came', async () => {
+  const { a, b, clock, settled } = setUp();
+  const scarce = { ...limits, requestsPerMinute: 1 };
+  await b.limiter.acquire('key', '1', scarce, signal);
+  await b.limiter.release('key', '1');
+  const answered = Promise.withResolvers<void>();
+  a.after = () => answered.promise;
+  const refused = a.limiter.acquire('key', '2', scarce, signal);
+  await settled();
+  clock.advance(2_000);
+  answered.resolve();
+  expect(await verdict(refused)).toBe('rate');
+  clock.advance(58_000);
+  expect(await verdict(a.limiter.acquire('key', '3', scarce, signal))).toBe('granted');
+});
+
+test('the end of a request waits one second at most for its slot to be given back', async () => {
+  const { a, clock } = setUp();
+  await a.limiter.acquire('key', '1', limits, signal);
+  a.before = () => new Promise(() => {});
+  const released = a.limiter.release('key', '1');
+  const isOver = () => Promise.race([released.then(() => true), setImmediate().then(() => false)]);
+  clock.advance(999);
+  expect(await isOver()).toBe(false);
+  clock.advance(1);
+  expect(await isOver()).toBe(true);
+});
+
+test('a slot whose granting was lost on its way is given back', async () => {
+  const { a, clock, slots, settled } = setUp();
+  a.after = async (step) => {
+    if (step === 'take') throw new StorageError('the connection was lost');
+  };
+  await expect(a.limiter.acquire('key', '1', limits, signal)).rejects.toThrow('the connection was lost');
+  expect(slots.slots).toHaveLength(1);
+  clock.advance(1_000);
+  await settled();
+  expect(slots.slots).toEqual([]);
+});
+
+test('a slot that was granted after it was given back is found, and that of a running request is kept', async () => {
+  const { a, clock, slots, settled } = setUp();
+  await a.limiter.acquire('key', 'running', limits, signal);
+  const late = slots.storeOf(() => 'a');
+  await late.take({ keyId: 'key', requestId: 'late', limits, mayWait: false });
+  clock.advance(15_000);
+  await settled();
+  expect(slots.slots.map(({ requestId }) => requestId)).toEqual(['running']);
+});
+
+test('a slot that comes after its request was refused is given back, and another request gets it', async () => {
+  const { a, clock, slots, settled } = setUp();
+  const one = { ...limits, concurrency: 1 };
+  const answered = Promise.withResolvers<void>();
+  a.after = () => answered.promise;
+  const refused = a.limiter.acquire('key', '1', one, signal);
+  clock.advance(3_000);
+  await expect(refused).rejects.toThrow('the database takes too long to decide on a slot');
+  answered.resolve();
+  await settled();
+  clock.advance(1_000);
+  await settled();
+  expect(slots.slots).toEqual([]);
+  expect(await verdict(a.limiter.acquire('key', '2', one, signal))).toBe('granted');
+});

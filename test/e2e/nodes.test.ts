@@ -1,0 +1,223 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { askAdmin } from '../support/admin-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway } from '../support/test-gateway.ts';
+import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
+import type { TestDatabase } from '../support/test-postgres.ts';
+import { freePort } from '../support/free-port.ts';
+
+/** Where packages have nginx. */
+const nginx = ['/usr/sbin/nginx', '/usr/local/sbin/nginx', '/usr/local/bin/nginx'].find((path) =>
+  existsSync(path),
+);
+
+const body = { model: 'small', messages: [{ role: 'user', content: 'a question' }] };
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
+describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`, () => {
+  let database: TestDatabase;
+  let upstream: ScriptedUpstream;
+  beforeAll(async () => {
+    database = await createDatabase();
+    upstream = await startUpstream();
+  });
+  afterAll(async () => {
+    await upstream.close();
+    await database.drop();
+  });
+
+  /** Two gateways, and a key of both with some limits. */
+  async function startNodes(limits: Parameters<TestGateway['gateway']['createKey']>[1] = {}) {
+    const options = { upstreamUrl: upstream.url, databaseUrl: database.url };
+    const nodes = await Promise.all(
+      [0, 1].map(() => startGateway({ ...options, spool: makeTemporaryFolder() })),
+    );
+    onTestFinished(() => Promise.all(nodes.map((node) => node.close())).then(() => {}));
+    const [a, b] = nodes;
+    if (a === undefined || b === undefined) throw new Error('there are two');
+    const { secret, key } = await a.gateway.createKey('shared', limits);
+    const headers = { authorization: `Bearer ${secret}` };
+    const ask = (node: TestGateway, more: object = {}): Promise<Response> =>
+      node.post('/v1/chat/completions', { ...body, ...more }, { headers });
+    return { a, b, ask, keyId: key.id, headers };
+  }
+
+  /** Has the upstream answer only when it is told to. */
+  function holdAnswers(): () => void {
+    const told = Promise.withResolvers<void>();
+    const say = sayTexts(['Hello', ' there']);
+    upstream.play(async (response, request) => {
+      await told.promise;
+      await say(response, request);
+    });
+    onTestFinished(() => told.resolve());
+    return () => told.resolve();
+  }
+
+  test('grant a key its slots together, and free them for each other', async () => {
+    const { a, b, ask } = await startNodes({ concurrency: 2 });
+    const answer = holdAnswers();
+    const running = [ask(a), ask(b)];
+    await eventually('both run', () => upstream.running === 2);
+    for (const node of [a, b]) {
+      const refused = await ask(node);
+      expect(refused.status).toBe(429);
+      expect(await refused.json()).toMatchObject({
+        error: { code: 'concurrency_limit_exceeded', limit: { limit: 2, in_flight: 2 } },
+      });
+    }
+    answer();
+    for (const response of await Promise.all(running)) expect(response.status).toBe(200);
+    expect((await Promise.all([ask(a), ask(a)])).map(({ status }) => status)).toEqual([200, 200]);
+  });
+
+  test('count the starts of a key together', async () => {
+    const { a, b, ask } = await startNodes({ requestsPerMinute: 3 });
+    upstream.play(sayTexts(['Hello', ' there']));
+    const statuses: number[] = [];
+    for (const node of [a, b, a, b, a]) {
+      const response = await ask(node);
+      statuses.push(response.status);
+      await response.text();
+    }
+    expect(statuses).toEqual([200, 200, 200, 429, 429]);
+  });
+
+  test('have one line for a key whose requests wait', async () => {
+    const { a, b, ask } = await startNodes({ concurrency: 1, queueWaitMs: 60_000 });
+    const order: string[] = [];
+    const gates = new Map<string, () => void>();
+    const say = sayTexts(['Hello', ' there']);
+    upstream.play(async (response, request) => {
+      const asked = /"content":"(\w+)"/.exec(request.body)?.[1] ?? '';
+      order.push(asked);
+      await new Promise<void>((resolve) => gates.set(asked, resolve));
+      await say(response, request);
+    });
+    const countWaiting = async (): Promise<unknown> => {
+      const [row] = await onServer('SELECT count(*)::int AS waiting FROM waiting_requests', database.url);
+      return row?.['waiting'];
+    };
+    const answers: Promise<Response>[] = [];
+    const names = ['first', 'second', 'third'];
+    for (const [index, content] of names.entries()) {
+      answers.push(ask(index % 2 === 0 ? a : b, { messages: [{ role: 'user', content }] }));
+      await eventually(`${content} runs or waits`, async () =>
+        index === 0 ? order.length === 1 : (await countWaiting()) === index,
+      );
+    }
+    for (const name of names) {
+      await eventually(`${name} is asked`, () => gates.has(name));
+      gates.get(name)?.();
+    }
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(order).toEqual(names);
+  });
+
+  test('show, and cancel, each other’s running requests', async () => {
+    const { a, b, ask, keyId } = await startNodes();
+    const answer = holdAnswers();
+    const running = ask(a);
+    await eventually('it runs', () => upstream.running === 1);
+    let shown: Record<string, unknown> = {};
+    await eventually('the other node shows it with the name of the first one', async () => {
+      const { body: list } = await askAdmin(b, 'GET', '/in-flight');
+      [shown = {}] = (list as { data: readonly Record<string, unknown>[] }).data;
+      return typeof shown['node'] === 'string';
+    });
+    expect(shown).toMatchObject({ key_id: keyId, model: 'small' });
+    expect((await askAdmin(b, 'POST', `/in-flight/${String(shown['request_id'])}/cancel`)).status).toBe(200);
+    const cancelled = await running;
+    expect(cancelled.status).toBe(499);
+    answer();
+  });
+
+  test('refuse a key that was revoked on another node', async () => {
+    const { a, b, ask, keyId } = await startNodes();
+    upstream.play(sayTexts(['Hello', ' there']));
+    expect((await ask(b)).status).toBe(200);
+    await a.gateway.keys.revoke(keyId);
+    await eventually('it is refused', async () => (await ask(b)).status === 401);
+  });
+
+  test.skipIf(nginx === undefined)(
+    'stream through the balancer of the compose file, which passes over a node that is down',
+    async () => {
+      const { a, b, headers } = await startNodes();
+      const text = holdText();
+      const port = await startBalancer([a, b]);
+      const ask = (): Promise<Response> =>
+        fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+          method: 'POST',
+          headers: { ...headers, 'content-type': 'application/json' },
+          body: JSON.stringify({ ...body, stream: true }),
+        });
+      const response = await ask();
+      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+      let read = '';
+      while (!read.includes('Hello')) read += (await reader?.read())?.value ?? '';
+      expect(read).not.toContain('there');
+      text.finish();
+      for (let piece = await reader?.read(); piece?.done === false; piece = await reader?.read())
+        read += piece.value;
+      expect(read).toMatch(/there[^]*\[DONE\]/);
+      await a.close();
+      for (let count = 0; count < 4; count++) expect((await ask()).status).toBe(200);
+    },
+  );
+
+  /** Has the upstream send the rest of its first answer only when it is told to. */
+  function holdText(): { finish(): void } {
+    const told = Promise.withResolvers<void>();
+    upstream.play(async (response) => {
+      const [head = '', ...rest] = chatFrames(['Hello', ' there']);
+      sendStream(response, [head, rest[0] ?? '']);
+      await told.promise;
+      response.end(rest.slice(1).join(''));
+    });
+    onTestFinished(() => told.resolve());
+    return { finish: () => told.resolve() };
+  }
+});
+
+/** Starts nginx with the config of the compose file in front of two gateways; resolves with its port. */
+async function startBalancer(nodes: readonly TestGateway[]): Promise<number> {
+  const folder = makeTemporaryFolder();
+  const port = await freePort();
+  const written = readFileSync(join(import.meta.dirname, '../../config/compose/nodes.nginx.conf'), 'utf8');
+  const adapted = nodes
+    .reduce(
+      (config, { url }, index) =>
+        config.replace(`server gateway-${index + 1}:8080 resolve;`, `server ${new URL(url).host};`),
+      written,
+    )
+    .replace('listen 8080;', `listen 127.0.0.1:${port};`)
+    .replaceAll('/tmp/', `${folder}/`);
+  expect(adapted).not.toContain('gateway-');
+  writeFileSync(join(folder, 'nginx.conf'), adapted);
+  const args = ['-p', folder, '-c', 'nginx.conf', '-e', 'stderr', '-g', 'daemon off; master_process off;'];
+  const child = spawn(nginx ?? '', args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const ended = once(child, 'exit');
+  let errors = '';
+  child.stderr.on('data', (chunk: Buffer) => (errors += String(chunk)));
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  await eventually('the balancer listens', async () => {
+    if (child.exitCode !== null) throw new Error(errors);
+    return fetch(`http://127.0.0.1:${port}/`).then(
+      () => true,
+      () => false,
+    );
+  });
+  return port;
+}

@@ -1,0 +1,10 @@
+/** A deliberate fault in the source, and what must find it. */
+export interface Mutation {
+  readonly name: string;
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+  /** The test files that must fail; or a script with its arguments. */
+  readonly tests: readonly string[];
+  readonly script?: readonly string[];
+}

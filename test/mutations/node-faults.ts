@@ -1,0 +1,173 @@
+import type { Mutation } from './mutation.ts';
+
+/** The histories that must find a fault: the first that breaks a rule ends them. */
+const simulation = {
+  tests: [],
+  script: ['test/simulation/simulate.ts', '--histories', '20000', '--seed', '1'],
+} as const;
+
+/** Faults of several nodes over one database. */
+export const nodeFaults: readonly Mutation[] = [
+  {
+    name: 'a local refusal that is kept too long',
+    file: 'src/coordination/key-asks.ts',
+    find: 'nowMs >= last.askedMs + last.decision.resetMs) return null;',
+    replace: 'nowMs >= last.askedMs + last.decision.resetMs + 5_000) return null;',
+    ...simulation,
+  },
+  {
+    name: 'a local refusal whose time begins when its answer arrives',
+    file: 'src/coordination/key-asks.ts',
+    find: 'this.#learn(key, request, answer, askedMs);',
+    replace: 'this.#learn(key, request, answer, this.#clock.monotonicMs());',
+    ...simulation,
+  },
+  {
+    name: 'a refusal that is shared with asks that came after it was sent',
+    file: 'src/coordination/key-asks.ts',
+    find: 'else for (const { resolve } of companions) resolve(answer);',
+    replace: 'else for (const { resolve } of [...companions, ...key.queued.splice(0)]) resolve(answer);',
+    ...simulation,
+  },
+  {
+    name: 'a slot that counts as held here although it came after its request was refused',
+    file: 'src/coordination/shared-limiter.ts',
+    find: "if (wait.isOver && answer !== 'waiting' && answer.verdict === 'granted') asks.released(keyId);",
+    replace: '',
+    ...simulation,
+  },
+  {
+    name: 'a slot that is never given back because its answer was lost',
+    file: 'src/coordination/shared-limiter.ts',
+    find: 'left.giveBack(keyId, requestId);\n        notTaken(error);',
+    replace: 'notTaken(error);',
+    ...simulation,
+  },
+  {
+    name: 'a search that gives back the slots of running requests',
+    file: 'src/coordination/left-slots.ts',
+    find: 'if (!this.#requests.has(requestId)) await',
+    replace: 'await',
+    ...simulation,
+  },
+  {
+    name: 'slots that are not searched for, although they were granted after they were given back',
+    file: 'src/coordination/left-slots.ts',
+    find: 'this.#cancelSearch = clock.schedule(searchMs, () => void this.#search());',
+    replace: 'this.#cancelSearch = () => {};',
+    ...simulation,
+  },
+  {
+    name: 'a slot that is kept when its client leaves at the end of its wait',
+    file: 'src/coordination/waiting-requests.ts',
+    find: 'this.#giveBack(keyId, requestId);\n        return resolve',
+    replace: 'return resolve',
+    tests: ['test/coordination/shared-limiter.test.ts'],
+  },
+  {
+    name: 'a place in line that is kept when its client leaves',
+    file: 'src/coordination/waiting-requests.ts',
+    find: 'this.#store.leave(request).then((decision) => {',
+    replace:
+      "Promise.resolve({ verdict: 'concurrency' as const, inFlight: 0, remainingStarts: 0, resetMs: 0 } as LimitDecision).then((decision) => {",
+    ...simulation,
+  },
+  {
+    name: 'leases that are ended without what they held being given back',
+    file: 'src/background/keep-lease.ts',
+    find: 'if (hasLost) await onEnded();',
+    replace: '',
+    ...simulation,
+  },
+  {
+    name: 'slots of processes that ended their own lease, which are freed when another lease ends',
+    file: 'src/coordination/left-slots.ts',
+    find: 'await this.#store.freeLost();',
+    replace: '',
+    ...simulation,
+  },
+  {
+    name: 'a process that ends the leases of others as soon as the database is back',
+    file: 'src/background/keep-lease.ts',
+    find: 'const graceMs = 5_000;',
+    replace: 'const graceMs = 0;',
+    tests: ['test/background/keep-lease.test.ts'],
+  },
+  {
+    name: 'a lease that is renewed too late',
+    file: 'src/background/keep-lease.ts',
+    find: 'const renewMs = 5_000;',
+    replace: 'const renewMs = 16_000;',
+    ...simulation,
+  },
+  {
+    name: 'a process that goes on as the owner whose slots were freed',
+    file: 'src/storage/leases/lease-store.ts',
+    find: 'const next = hasHeld ? nextId() : owner.id;',
+    replace: 'const next = owner.id;',
+    ...simulation,
+  },
+  {
+    name: 'settlements that are dropped while the database is away',
+    file: 'src/background/retry-settlements.ts',
+    find: 'await queue.keep(record);',
+    replace: '',
+    ...simulation,
+  },
+  {
+    name: 'a spool that is emptied while settlements wait',
+    file: 'src/background/settlement-queue.ts',
+    find: 'if (this.#waiting.size === 0 && this.#spoolHolds)',
+    replace: 'if (this.#spoolHolds)',
+    ...simulation,
+  },
+  {
+    name: 'settlements of an earlier process that are not read from the spool',
+    file: 'src/background/settlement-queue.ts',
+    find: '      this.#add(record);\n      this.#spooled',
+    replace: '      this.#spooled',
+    ...simulation,
+  },
+  {
+    name: 'a sweep that closes the records of running requests',
+    file: 'src/background/sweep-orphans.ts',
+    find: 'closable.filter((requestId) => !isPending(requestId))',
+    replace: 'closable.filter(() => true || isPending)',
+    ...simulation,
+  },
+  {
+    name: 'own records that are not swept once the clock was set back',
+    file: 'src/background/sweep-orphans.ts',
+    find: 'nowMs + minAgeMs)',
+    replace: 'Number.MAX_SAFE_INTEGER)',
+    ...simulation,
+  },
+  {
+    name: 'a lease that is ended before it is over',
+    file: 'src/storage/leases/lease-statements.ts',
+    find: 'id <> ? AND renewed_at <= now_ms() - ${leaseMs} AND',
+    replace: 'id <> ? AND renewed_at <= now_ms() - 9000 AND',
+    tests: ['test/conformance/sqlite.test.ts'],
+  },
+  {
+    name: 'a settlement that locks its request before its account',
+    file: 'src/storage/records/settle-statement.ts',
+    find: 'locks: [{',
+    replace: "locks: [{ table: 'open_requests' as 'accounts', where: 'request_id = ?1' }, {",
+    tests: ['test/storage/postgres-deadlocks.test.ts'],
+  },
+  {
+    name: 'leases whose ending is forgotten because its answer was lost',
+    file: 'src/background/keep-lease.ts',
+    find: '    hasLost ||= faults.areOver;\n',
+    replace: '',
+    tests: ['test/background/keep-lease.test.ts'],
+  },
+  {
+    name: 'a settlement that does not overtake a closing as lost',
+    file: 'src/storage/records/settle-statement.ts',
+    find: "WHERE request_id = ?1 AND outcome = 'lost' AND settlement IS NULL",
+    replace: 'WHERE request_id = ?1 AND 1 = 0',
+    tests: ['test/simulation/memory-books.test.ts'],
+  },
+];

@@ -1,0 +1,49 @@
+import { describe, expect, test } from 'vitest';
+import { checkTables, planTable } from '../../../src/storage/move/plan-table.ts';
+import type { TargetColumn } from '../../../src/storage/move/plan-table.ts';
+
+const column = (name: string, settings: Partial<TargetColumn> = {}): TargetColumn => ({
+  name,
+  type: 'text',
+  isNullable: false,
+  hasDefault: false,
+  ...settings,
+});
+
+describe('what is copied of a table', () => {
+  test('is every column of the source, with its type in the target', () => {
+    const target = [column('b', { type: 'bigint', isNullable: true }), column('a')];
+    expect(planTable('accounts', ['a', 'b'], target)).toEqual({
+      table: 'accounts',
+      columns: [
+        { name: 'a', type: 'text', isNullable: false, source: 'a' },
+        { name: 'b', type: 'bigint', isNullable: true, source: 'b' },
+      ],
+    });
+  });
+
+  test('leaves out a column that was replaced', () => {
+    expect(planTable('records', ['a', 'owner'], [column('a')]).columns.map(({ name }) => name)).toEqual([
+      'a',
+    ]);
+  });
+
+  test('is refused where a column has no counterpart, or one that can not hold its values', () => {
+    expect(() => planTable('ledger', ['a', 'b'], [column('a')])).toThrow(
+      'ledger.b has no counterpart in PostgreSQL',
+    );
+    expect(() => planTable('ledger', ['a'], [column('a'), column('c')])).toThrow(
+      'ledger.c has no counterpart in SQLite, and needs a value',
+    );
+    expect(() => planTable('ledger', ['a'], [column('a', { type: 'boolean' })])).toThrow(
+      "ledger.a has the type boolean, which can't be copied",
+    );
+    const optional = [column('c', { hasDefault: true }), column('d', { isNullable: true })];
+    expect(planTable('ledger', ['a'], [column('a'), ...optional]).columns).toHaveLength(1);
+  });
+
+  test('is refused for a table that nothing is known of', () => {
+    checkTables(['migrations', 'owners', 'open_requests', 'api_keys', 'ledger']);
+    expect(() => checkTables(['api_keys', 'notes'])).toThrow("tables that this version can't move: notes");
+  });
+});

@@ -1,0 +1,126 @@
+import { frequencyWindowMs } from '../../src/domain/limits.ts';
+import type { LimitDecision } from '../../src/domain/limits.ts';
+import type { EndedWait, SlotRequest, SlotStore } from '../../src/domain/ports/slot-store.ts';
+import { StorageError } from '../../src/domain/storage-refusal.ts';
+
+interface Place extends SlotRequest {
+  readonly owner: string;
+}
+
+/** Slots, starts and lines as the database keeps them, in plain lists: what the functions in SQL must do. */
+export interface MemorySlots {
+  /** What a process sees of them under its lease. */
+  storeOf(owner: () => string): SlotStore;
+  readonly slots: readonly Place[];
+  readonly waiting: readonly Place[];
+}
+
+/** `nowMs` is the time of the database, `hasLease` what it says of an owner, and `isEnded` that its lease was ended. */
+export function createMemorySlots(
+  nowMs: () => number,
+  hasLease: (owner: string) => boolean = () => true,
+  isEnded: (owner: string) => boolean = () => false,
+): MemorySlots {
+  let slots: readonly Place[] = [];
+  let waiting: readonly Place[] = [];
+  let starts: readonly { readonly keyId: string; readonly atMs: number }[] = [];
+  let ended: (EndedWait & { readonly owner: string })[] = [];
+
+  const startsOf = (keyId: string): readonly number[] =>
+    starts
+      .filter((start) => start.keyId === keyId && start.atMs > nowMs() - frequencyWindowMs)
+      .map(({ atMs }) => atMs);
+  const runningOf = (keyId: string): number => slots.filter((slot) => slot.keyId === keyId).length;
+  const describe = (
+    verdict: LimitDecision['verdict'],
+    keyId: string,
+    { requestsPerMinute }: SlotRequest['limits'],
+  ): LimitDecision => {
+    const recent = startsOf(keyId);
+    const oldest = recent[Math.max(0, recent.length - requestsPerMinute)];
+    return {
+      verdict,
+      inFlight: runningOf(keyId),
+      remainingStarts: Math.max(0, requestsPerMinute - recent.length),
+      resetMs: oldest === undefined ? 0 : oldest + frequencyWindowMs - nowMs(),
+    };
+  };
+  const grant = (place: Place): LimitDecision => {
+    slots = [...slots, place];
+    const recent = starts.filter(({ atMs }) => atMs > nowMs() - frequencyWindowMs);
+    starts = [...recent, { keyId: place.keyId, atMs: nowMs() }];
+    return describe('granted', place.keyId, place.limits);
+  };
+  const serveLine = (keyId: string): void => {
+    for (;;) {
+      const head = waiting.find((place) => place.keyId === keyId);
+      if (head === undefined || runningOf(keyId) >= head.limits.concurrency) return;
+      waiting = waiting.filter((place) => place !== head);
+      const isSpent = startsOf(keyId).length >= head.limits.requestsPerMinute;
+      const decision = isSpent ? describe('rate', keyId, head.limits) : grant(head);
+      ended.push({ owner: head.owner, requestId: head.requestId, decision });
+    }
+  };
+  const takeEnded = (owner: string): readonly EndedWait[] => {
+    const mine = ended.filter((wait) => wait.owner === owner);
+    ended = ended.filter((wait) => wait.owner !== owner);
+    return mine.map(({ requestId, decision }) => ({ requestId, decision }));
+  };
+
+  const take = (request: SlotRequest, owner: string): LimitDecision | 'waiting' => {
+    const { keyId, limits, mayWait } = request;
+    if (!hasLease(owner)) throw new StorageError('no lease');
+    const line = waiting.filter((place) => place.keyId === keyId).length;
+    const isFree = line === 0 && runningOf(keyId) < limits.concurrency;
+    if (isFree && startsOf(keyId).length < limits.requestsPerMinute) return grant({ ...request, owner });
+    if (isFree) return describe('rate', keyId, limits);
+    if (!mayWait || line >= 100) return describe('concurrency', keyId, limits);
+    waiting = [...waiting, { ...request, owner }];
+    return 'waiting';
+  };
+  const free = (keyId: string, isFreed: (place: Place) => boolean): number => {
+    const before = slots.length + waiting.length;
+    slots = slots.filter((place) => place.keyId !== keyId || !isFreed(place));
+    waiting = waiting.filter((place) => place.keyId !== keyId || !isFreed(place));
+    const freed = before - slots.length - waiting.length;
+    serveLine(keyId);
+    return freed;
+  };
+
+  return {
+    get slots() {
+      return slots;
+    },
+    get waiting() {
+      return waiting;
+    },
+    storeOf: (owner) => ({
+      take: async (request) => take(request, owner()),
+      async release(keyId, requestId) {
+        // Where none waited no wait has ended by it: those that ended before are found by `endedWaits`.
+        const hadLine = waiting.some((place) => place.keyId === keyId);
+        ended = ended.filter((wait) => wait.requestId !== requestId);
+        free(keyId, (place) => place.requestId === requestId);
+        return hadLine ? takeEnded(owner()) : [];
+      },
+      endedWaits: async () => takeEnded(owner()),
+      async leave({ keyId, requestId, limits }) {
+        waiting = waiting.filter((place) => place.requestId !== requestId);
+        serveLine(keyId);
+        const found = ended.find((wait) => wait.requestId === requestId);
+        ended = ended.filter((wait) => wait !== found);
+        if (found !== undefined) return found.decision;
+        const hasSlot = slots.some((slot) => slot.requestId === requestId);
+        return describe(hasSlot ? 'granted' : 'concurrency', keyId, limits);
+      },
+      held: async () => [...slots, ...waiting].filter((place) => place.owner === owner()),
+      async freeLost() {
+        ended = ended.filter((wait) => !isEnded(wait.owner));
+        const lost = [...slots, ...waiting].filter((place) => isEnded(place.owner));
+        const keys = [...new Set(lost.map(({ keyId }) => keyId))].toSorted();
+        return keys.reduce((count, keyId) => count + free(keyId, (place) => isEnded(place.owner)), 0);
+      },
+      forgetStarts: async () => null,
+    }),
+  };
+}

@@ -1,0 +1,133 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { join } from 'node:path';
+import { eventually } from './eventually.ts';
+import { makeTemporaryFolder } from './temporary-folder.ts';
+import { startTextgate } from './textgate-process.ts';
+import type { TextgateProcess } from './textgate-process.ts';
+
+const adminToken = 'an-admin-token-for-tests';
+
+/** A gateway that runs in several worker processes. */
+export interface ServedWorkers {
+  readonly server: TextgateProcess;
+  readonly folder: string;
+  readonly url: string;
+  readonly adminUrl: string;
+  readonly key: string;
+  /** The process ids of its workers. */
+  pids(): readonly number[];
+  /** Writes the config anew, with changed sections. */
+  configure(changes: object): void;
+  /** Requests a text on a connection of its own. */
+  ask(body?: object): Promise<Asked>;
+  readMetrics(): Promise<string>;
+  /** Sends a request to the admin listener; returns the parsed body. */
+  // eslint-disable-next-line typescript/no-explicit-any -- tests check what they read by their expectations
+  admin(method: string, path: string, body?: object): Promise<any>;
+}
+
+/** What became of a request: its answer, or the code of the connection's error. */
+export interface Asked {
+  readonly status: number | string;
+  readonly text: string;
+}
+
+/** The options of a start. */
+export interface WorkersOptions {
+  readonly databaseUrl: string;
+  readonly upstreamUrl: string;
+  readonly server?: object;
+  readonly limits?: object;
+  readonly keySettings?: object;
+}
+
+/** Starts two workers on free ports, over a database of the test's own. */
+export async function serveWorkers(options: WorkersOptions): Promise<ServedWorkers> {
+  const folder = makeTemporaryFolder();
+  const file = join(folder, 'textgate.yaml');
+  const config = {
+    server: { port: 0, workers: 2, drain: '10s', ...options.server },
+    admin: { port: 0, token: adminToken },
+    storage: { url: options.databaseUrl, spool: 'spool' },
+    limits: { concurrency: 1_000, requestsPerMinute: 1_000_000, ...options.limits },
+    upstreams: { local: { url: options.upstreamUrl } },
+    models: { small: { routes: [{ upstream: 'local', model: 'tiny' }], free: true } },
+  };
+  const configure = (changes: object): void => writeFileSync(file, JSON.stringify({ ...config, ...changes }));
+  configure({});
+  const server = startTextgate(['serve', '--config', 'textgate.yaml'], folder);
+  const [, url = '', adminUrl = ''] = await server.printed(/serves (\S+)\/v1 \(admin: (\S+)\)/);
+  await server.printed(/workers take requests/);
+  const admin: ServedWorkers['admin'] = async (method, path, body) => {
+    const response = await fetch(`${adminUrl}/admin${path}`, {
+      method,
+      headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return response.json();
+  };
+  const { key } = (await admin('POST', '/keys', { name: 'test', ...options.keySettings })) as { key: string };
+  return {
+    server,
+    folder,
+    url,
+    adminUrl,
+    key,
+    pids: () => childrenOf(server.pid ?? 0),
+    configure,
+    ask: (body = {}) => askOnce(url, key, body),
+    readMetrics: async () => (await fetch(`${adminUrl}/metrics`)).text(),
+    admin,
+  };
+}
+
+/** The processes that a process has started and that have not ended; none of one that has ended itself. */
+export function childrenOf(pid: number): readonly number[] {
+  const path = `/proc/${pid}/task/${pid}/children`;
+  const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+  return text.split(' ').filter(Boolean).map(Number);
+}
+
+/** Whether a process runs. */
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Waits until none of some processes runs any more. */
+export async function allEnded(pids: readonly number[]): Promise<void> {
+  await eventually('all workers have ended', () => !pids.some(isRunning));
+}
+
+/** A request on a connection that is opened for it alone. */
+function askOnce(url: string, key: string, body: object): Promise<Asked> {
+  const text = JSON.stringify({ model: 'small', messages: [{ role: 'user', content: 'x' }], ...body });
+  const agent = new Agent({ keepAlive: false });
+  return new Promise((resolve) => {
+    const sent = request(
+      `${url}/v1/chat/completions`,
+      {
+        agent,
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      },
+      (response) => {
+        let answer = '';
+        response.setEncoding('utf8').on('data', (part: string) => (answer += part));
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, text: answer }));
+        response.on('error', (error: NodeJS.ErrnoException) =>
+          resolve({ status: error.code ?? 'unknown', text: answer }),
+        );
+      },
+    );
+    sent.on('error', (error: NodeJS.ErrnoException) =>
+      resolve({ status: error.code ?? 'unknown', text: '' }),
+    );
+    sent.end(text);
+  });
+}

@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import type { OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
+import type { Engine } from '../../src/storage/engine.ts';
+import { writeSpoolLine } from '../../src/storage/spool/spool-lines.ts';
+import { createStore } from '../../src/storage/store.ts';
+import type { Store } from '../../src/storage/store.ts';
+import { modelPrice } from './model-price.ts';
+import { beginningOf, openedRecord, payingKey, plainAttempt, settledRecord } from './stored-rows.ts';
+import { openTestEngine } from './test-engine.ts';
+
+/** The time at which the database is used, in milliseconds since 1970, and until when an old secret is valid. */
+const usedAtMs = 1_800_000_000_000;
+const graceMs = usedAtMs + 3_600_000;
+
+/** A price of one nano-USD per token. */
+const price = modelPrice({ input: 1_000_000, output: 1_000_000 });
+
+/** More records than two pages of a copy. */
+const plainRecords = 2_100;
+
+/** A name with characters that have a meaning in SQL, in arrays of PostgreSQL, and outside of ASCII. */
+export const oddName = `"O'Neil", {NULL} \\ \u{1F600} \u2028 é`;
+
+/** The ids of the requests that the last process left open: one settled in the spool, one lost. */
+export const leftOpen = { spooled: 'req_spooled', lost: 'req_left' };
+
+/** The store over an engine, at the time at which the database is used. */
+export function storeOver(engine: Engine): Store {
+  return createStore(engine, { nextId: () => randomUUID(), now: () => usedAtMs, report: () => {} });
+}
+
+/** A request of a key as it begins. */
+export function opened(requestId: string, keyId: string, holdNanos: number, createdAtMs = 1): OpenedRecord {
+  return {
+    ...openedRecord,
+    requestId,
+    keyId,
+    createdAtMs,
+    price,
+    hold: { nanos: holdNanos, leastNanos: 1 },
+  };
+}
+
+/** How such a request ends: whole, with one token for each nano-USD of its charge. */
+export function ended(requestId: string, keyId: string, chargeNanos: number): SettledRecord {
+  return {
+    ...settledRecord,
+    requestId,
+    begun: beginningOf(opened(requestId, keyId, 0)),
+    attempts: [{ ...plainAttempt, model: oddName }],
+    usage: {
+      inputTokens: chargeNanos,
+      cachedInputTokens: 0,
+      cacheWriteTokens: 0,
+      outputTokens: 0,
+      reasoningTokens: 0,
+      totalTokens: chargeNanos,
+    },
+    usageSource: 'upstream',
+    price,
+    chargeNanos,
+  };
+}
+
+/**
+ * Makes a database as a process leaves it that was killed: with keys of all kinds, records of all kinds, and, beside it, a
+ * spool with a settlement that was not made.
+ */
+export async function leaveUsedDatabase(path: string): Promise<void> {
+  const engine = openTestEngine(path);
+  const store = storeOver(engine);
+  await createKeys(store);
+  const numbers = Array.from({ length: plainRecords }, (_, number) => number);
+  await Promise.all(
+    numbers.map((number) => store.open(opened(`req_${number}`, keyOf(number), 100, 1 + (number >> 2)))),
+  );
+  await Promise.all(
+    numbers.map((number) => store.settle(ended(`req_${number}`, keyOf(number), number % 200))),
+  );
+  await store.open(opened('req_dear', 'key_poor', 10));
+  await store.settle(ended('req_dear', 'key_poor', 50));
+  for (const requestId of ['req_late', 'req_closed']) await store.open(opened(requestId, 'key_a', 7));
+  await store.closeAsLost(['req_late', 'req_closed']);
+  await store.settle(ended('req_late', 'key_a', 5));
+  for (const requestId of Object.values(leftOpen)) await store.open(opened(requestId, 'key_a', 1_000));
+  await engine.close();
+  writeFileSync(`${path}-settlements`, writeSpoolLine(ended(leftOpen.spooled, 'key_a', 600)));
+}
+
+function keyOf(number: number): string {
+  return number % 3 === 0 ? 'key_free' : 'key_a';
+}
+
+async function createKeys(store: Store): Promise<void> {
+  const settings = {
+    limits: { concurrency: 3, requestsPerMinute: 4, queueWaitMs: 5 },
+    models: [oddName, ''],
+    expiresAt: graceMs,
+    compatibility: { sampling: 'strict' },
+  } as const;
+  await store.createKey({ ...payingKey, id: 'key_a' }, 'hash_a', 1_000_000);
+  await store.createKey({ ...payingKey, ...settings, id: 'key_free', name: oddName }, 'hash_free', null);
+  await store.createKey({ ...payingKey, id: 'key_poor', name: 'poor' }, 'hash_poor', 10);
+  await store.createKey({ ...payingKey, id: 'key_gone', name: 'gone' }, 'hash_gone', null);
+  await store.revokeKey('key_gone', usedAtMs);
+  await store.rotateKey('key_a', 'hash_a_2', graceMs);
+  await store.credit({ keyId: 'key_a', nanos: 77, reference: oddName });
+  const declared = { name: 'declared', hash: 'hash_declared', ...settings };
+  const change = { id: 'key_declared', spareId: 'key_spare', declared };
+  await store.storeDeclarations({ changed: [change], removed: [] }, usedAtMs);
+}
