@@ -70,14 +70,13 @@ function describeMany(start: () => Promise<Subject>, open: () => Promise<Engine>
       for (const config of [keys, keys, changed, renamed, []]) {
         await declare(config);
         counts.push(statements());
-        if (config.length > 0) expect((await store.listDeclarations(config)).keys).toHaveLength(count);
+        expect((await store.listDeclarations([])).keys).toHaveLength(config.length);
       }
       return counts;
     };
     const counts = await changes(1);
     expect(counts[1]).toBe(0);
     expect(await changes(maxDeclaredKeys)).toEqual(counts);
-    expect((await store.listDeclarations([])).keys).toEqual([]);
     expect(await store.countKeys()).toBe(maxDeclaredKeys);
   });
 
@@ -117,15 +116,18 @@ function describeMany(start: () => Promise<Subject>, open: () => Promise<Engine>
       unfunded: [],
     });
     const { keys } = await store.listDeclarations([...config, declared('gone', 'g')]);
-    const rows = keys.map(({ key, hash }) => [key.name, hash, key.revokedAtMs, key.limits.queueWaitMs]);
-    expect(rows.toSorted()).toEqual([
-      ['adopted', 'i', null, undefined],
-      ['gone', 'g', nowMs, undefined],
-      ['kept', 'k', null, undefined],
-      ['new', 'n', null, undefined],
-      ['renamed', 'o', null, undefined],
-      ['set', 's', null, 9],
+    const rows = keys.map(({ key, hash }) => [
+      key.name,
+      { hash, revokedAtMs: key.revokedAtMs, limits: key.limits },
     ]);
+    expect(Object.fromEntries(rows)).toEqual({
+      adopted: { hash: 'i', revokedAtMs: null, limits: {} },
+      gone: { hash: 'g', revokedAtMs: nowMs, limits: {} },
+      kept: { hash: 'k', revokedAtMs: null, limits: {} },
+      new: { hash: 'n', revokedAtMs: null, limits: {} },
+      renamed: { hash: 'o', revokedAtMs: null, limits: {} },
+      set: { hash: 's', revokedAtMs: null, limits: { queueWaitMs: 9 } },
+    });
   });
 
   test('have any name, model and number that a config may have', async () => {

@@ -29,5 +29,5 @@ export function declareTable(columns: Readonly<Record<string, string>>): string 
 
 /** The text of such a table, from rows in the order of its columns. PostgreSQL reads each value of an object, not of a list. */
 export function rowsOf(rows: readonly Statement['values'][]): string {
-  return JSON.stringify({ ...rows });
+  return JSON.stringify(Object.fromEntries(rows.entries()));
 }
