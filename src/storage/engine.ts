@@ -19,20 +19,23 @@ export type Row = Readonly<Record<string, SqlValue>>;
 /** The rows of each statement, in the order of the statements. */
 export type Results = readonly (readonly Row[])[];
 
-export type FixedUnitName = 'open_record' | 'settle_record';
+export type FixedUnitName = 'open_record' | 'settle_record' | 'renew_lease' | 'end_lease' | 'check_writes';
 
 /**
- * A unit that is run for every request: the same statements each time, with one list of values. Every part of an engine
- * has its text, so only the values travel; an engine may keep it as prepared statements, or as one function of the
- * database. Its placeholders are numbered by their values, from 1 on (`?1`, `?2`, …); `toPlain` writes them without
- * numbers. `fixed-units.ts` has all of them.
+ * A unit that is run for every request, or that must not wait for the units of statements of other processes: the same
+ * statements each time, with one list of values. Every part of an engine has its text, so only the values travel; an engine
+ * may keep it as prepared statements, or as one function of the database. Its placeholders are numbered by their values,
+ * from 1 on (`?1`, `?2`, …); `toPlain` writes them without numbers. `fixed-units.ts` has all of them.
  */
 export interface FixedUnit<Name extends FixedUnitName = FixedUnitName> {
   readonly name: Name;
   /** The types of its values, in their order. */
   readonly types: readonly FixedType[];
-  /** The index of the value by which calls are spread over connections, where there are several. */
-  readonly spreadBy: number;
+  /**
+   * The index of the value by which calls are spread over connections, where there are several. `null` for what a process
+   * does for itself, on a connection of its own: a call of a request may wait for a lock, and what is behind it waits, too.
+   */
+  readonly spreadBy: number | null;
   /** Whether a power failure may undo it after its commit, which then need not wait for the disk: a later unit repeats it. */
   readonly mayBeForgotten: boolean;
   /** Rows that it locks first, in an order that has no deadlocks, where units run side by side. */

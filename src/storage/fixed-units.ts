@@ -1,4 +1,6 @@
 import type { FixedUnit, FixedUnitName } from './engine.ts';
+import { endLease, renewLease } from './leases/lease-statements.ts';
+import { checkWrites } from './records/check-writes.ts';
 import { openRecord } from './records/open-statement.ts';
 import { settleRecord } from './records/settle-statement.ts';
 
@@ -6,4 +8,7 @@ import { settleRecord } from './records/settle-statement.ts';
 export const fixedUnits: { readonly [Name in FixedUnitName]: FixedUnit<Name> } = {
   open_record: openRecord,
   settle_record: settleRecord,
+  renew_lease: renewLease,
+  end_lease: endLease,
+  check_writes: checkWrites,
 };

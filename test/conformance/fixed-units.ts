@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { Engine, ResultRow, Row } from '../../src/storage/engine.ts';
 import { fixedUnits } from '../../src/storage/fixed-units.ts';
+import { checkWrites } from '../../src/storage/records/check-writes.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { fixedUnitValues, statementsOf } from '../support/fixed-units.ts';
 import { payingKey } from '../support/stored-rows.ts';
@@ -11,10 +12,13 @@ const balanceNanos = 1_000;
 
 const units = Object.values(fixedUnits).map((unit) => ({ unit, values: fixedUnitValues[unit.name] }));
 
-/** Everything that the fixed units change. */
-const readAll = ['accounts', 'open_requests', 'records', 'ledger'].map((table) =>
-  say(`SELECT * FROM ${table}`),
-);
+/** Everything that the fixed units change, but for the times of leases: each database has its own clock. */
+const readAll = [
+  ...['accounts', 'open_requests', 'records', 'ledger', 'migrations'].map((table) =>
+    say(`SELECT * FROM ${table}`),
+  ),
+  say('SELECT id FROM owners'),
+];
 
 /** What every engine must make of the fixed units, however it keeps them. */
 export function describeFixedUnits(name: string, open: () => Promise<Engine>): void {
@@ -35,7 +39,8 @@ export function describeFixedUnits(name: string, open: () => Promise<Engine>): v
       const [result] = (await plain.run(statementsOf(unit, values))).at(-1) ?? [];
       expect(valuesOf(result)).toEqual(row);
       expect(await plain.read(readAll)).toEqual(await called.read(readAll));
-      expect(await plain.read(readAll)).not.toEqual(before);
+      const hasChanged = JSON.stringify(await plain.read(readAll)) !== JSON.stringify(before);
+      expect([unit.name, hasChanged]).toEqual([unit.name, unit !== checkWrites]);
     }
   });
 }

@@ -244,10 +244,10 @@ function describeReturning(setUp: () => Promise<Pair>): void {
     let isLost = true;
     const store = joinStore(
       Object.assign(Object.create(engine) as Engine, {
-        async run(...unit: Parameters<Engine['run']>) {
-          const results = await engine.run(...unit);
+        async call(...unit: Parameters<Engine['call']>) {
+          const row = await engine.call(...unit);
           if (isLost) throw new Error('the connection was lost');
-          return results;
+          return row;
         },
       }),
     );

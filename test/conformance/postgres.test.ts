@@ -4,6 +4,7 @@ import type { Engine } from '../../src/storage/engine.ts';
 import { openTimedPostgres } from '../support/database-time.ts';
 import { onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { describeDeclarations } from './declarations.ts';
+import { describeManyDeclarations } from './many-declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
 import { describeFixedUnits } from './fixed-units.ts';
 import { describeLeases } from './leases.ts';
@@ -68,5 +69,6 @@ describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
   describeStore('PostgreSQL', open);
   describeLeases('PostgreSQL', openTimedPostgres);
   describeDeclarations('PostgreSQL', open);
+  describeManyDeclarations('PostgreSQL', open);
   describePrepaidSecrets('PostgreSQL', open);
 });

@@ -6,6 +6,7 @@ import { openTimedSqlite } from '../support/database-time.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 import { describeDeclarations } from './declarations.ts';
+import { describeManyDeclarations } from './many-declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
 import { describeFixedUnits } from './fixed-units.ts';
 import { describeLeases } from './leases.ts';
@@ -49,6 +50,7 @@ describeFixedUnits('SQLite in a file', open);
 describeStore('SQLite in a file', open);
 describeLeases('SQLite in a file', () => openTimedSqlite(join(makeTemporaryFolder(), 'textgate.db')));
 describeDeclarations('SQLite in a file', open);
+describeManyDeclarations('SQLite in a file', open);
 describePrepaidSecrets('SQLite in a file', open);
 
 describeStore('SQLite in memory', async () => {

@@ -142,6 +142,19 @@ export function describeStore(name: string, open: () => Promise<Engine>): void {
     expect(await store.findKeyByHash('other hash')).toEqual(full);
     expect(await store.findKeyById('key_a')).toEqual({ ...key, hasBalance: false });
   });
+
+  test(`${name}: changes of a key's compatibility leave the other fields of it as they are`, async () => {
+    const { store } = await setUp(null);
+    for (const [changed, expected] of [
+      [{ sampling: 'strict' }, { sampling: 'strict' }],
+      [{ unknownFields: 'ignore' }, { sampling: 'strict', unknownFields: 'ignore' }],
+      [
+        { sampling: 'strip', responsesDone: true },
+        { sampling: 'strip', unknownFields: 'ignore', responsesDone: true },
+      ],
+    ] as const)
+      expect((await store.updateKey('key_a', { compatibility: changed }))?.compatibility).toEqual(expected);
+  });
 }
 
 function describeSettlements(setUp: (balanceNanos: number | null) => Promise<Bench>): void {

@@ -1,51 +1,55 @@
 import type { RecordLeases } from '../../src/domain/ports/leases.ts';
 import type { OpenRecords, RecoverableRecords } from '../../src/domain/ports/records.ts';
 import type { SlotStore } from '../../src/domain/ports/slot-store.ts';
-import type { Engine, Statement } from '../../src/storage/engine.ts';
+import type { Engine, FixedUnit, ResultRow, SqlValue, Statement } from '../../src/storage/engine.ts';
 import { createLeases } from '../../src/storage/leases/lease-store.ts';
-import { endLease, endOverLeases, renewLease } from '../../src/storage/leases/lease-statements.ts';
+import { endOverLeases } from '../../src/storage/leases/lease-statements.ts';
 import type { Wire } from './wire.ts';
 import type { World } from './world.ts';
 
 /** The names of connections beside those of keys. */
 const statements = 'statements';
+const own = 'own';
 const reads = 'reads';
 
 /** The leases of one process: the real ones, over the units that the database knows. */
 export function simulateLeases(wire: Wire, world: World, nextId: () => string): RecordLeases {
   const { leases } = world.database;
-  const renewals = renewLease('', '').length;
-  const [endSql, endOverSql] = [endLease('').sql, endOverLeases('').sql];
+  const endOverSql = endOverLeases('').sql;
+  const call = ({ name }: FixedUnit, values: readonly SqlValue[]): Promise<ResultRow> => {
+    const [owner, next] = values.map(String);
+    if (name === 'renew_lease')
+      return wire.call('renew lease', own, () => {
+        leases.renew(String(owner), String(next));
+        return [leases.has(String(next)) ? 1 : 0];
+      });
+    if (name !== 'end_lease') throw new Error(`no such unit: ${name}`);
+    return wire.call('end own lease', own, () => {
+      leases.end(String(owner));
+      return [0];
+    });
+  };
   const run = (unit: readonly Statement[]): Promise<readonly (readonly object[])[]> => {
-    const [{ sql, values: [value] } = { sql: '', values: [] }] = unit;
+    const {
+      sql,
+      values: [value],
+    } = unit.at(-1) ?? { sql: '', values: [] };
+    if (sql !== endOverSql) throw new Error(`no such unit: ${sql}`);
     const owner = String(value);
-    if (unit.length === renewals) {
-      const [next, renewed] = unit[2]?.values ?? [];
-      return wire.call('renew lease', statements, () => {
-        const hasTaken = leases.renew(String(renewed), String(next));
-        return [[], [], hasTaken ? [{ id: next }] : []];
-      });
-    }
-    if (sql === endOverSql)
-      return wire.call('end leases', statements, () => {
-        const over = leases.over(owner);
-        for (const id of over) {
-          leases.end(id);
-          world.checks.leases.ended(id, owner);
-        }
-        return [over.map((id) => ({ id }))];
-      });
-    if (sql !== endSql) throw new Error(`no such unit: ${sql}`);
-    return wire.call('end own lease', statements, () => {
-      leases.end(owner);
-      return [];
+    return wire.call('end leases', statements, () => {
+      const over = leases.over(owner);
+      for (const id of over) {
+        leases.end(id);
+        world.checks.leases.ended(id, owner);
+      }
+      return [[], over.map((id) => ({ id }))];
     });
   };
   const read = ([statement]: readonly Statement[]): Promise<readonly (readonly object[])[]> => {
     const owner = String(statement?.values[0]);
     return wire.call('look at leases', reads, () => [leases.over(owner).map((id) => ({ id }))]);
   };
-  return createLeases({ run, read } as unknown as Engine, { id: nextId() }, nextId);
+  return createLeases({ run, call, read } as unknown as Engine, { id: nextId() }, nextId);
 }
 
 /** The records of one process in the database. */
@@ -74,7 +78,7 @@ export function simulateRecords(
     isSettled: (record) => wire.call('is settled', reads, () => books.isSettled(record)),
     closeLostRecords: () =>
       wire.call('close lost records', statements, () => checks.closed(books.closeLost())),
-    checkWrites: () => wire.call('check writes', statements, () => {}),
+    checkWrites: () => wire.call('check writes', own, () => {}),
     countOpen: () => wire.call('count open', reads, () => books.open.size),
     listClosable(ownBeforeMs, ownAfterMs) {
       const by = owner();

@@ -18,6 +18,7 @@ test('a statement with numbered placeholders is written with plain ones, each wi
 test('no statement of a fixed unit is prepared with a numbered placeholder, which Node 24.0 to 24.6 can not bind', () => {
   const database = new DatabaseSync(':memory:');
   onTestFinished(() => database.close());
+  database.function('now_ms', () => 7);
   migrate(database);
   const prepared: string[] = [];
   const prepare = database.prepare.bind(database);
@@ -30,7 +31,9 @@ test('no statement of a fixed unit is prepared with a numbered placeholder, whic
     units.map(({ name }) => ({ kind: 'fixed', name, values: fixedUnitValues[name] })),
   );
   expect(results.map(({ kind }) => kind)).toEqual(units.map(() => 'done'));
-  const steps = units.flatMap(({ changes, result }) => changes.concat(result));
+  const steps = units
+    .flatMap(({ changes, result }) => changes.concat(result))
+    .filter((sql) => sql.includes('?'));
   expect(prepared.filter((sql) => sql.includes('?'))).toHaveLength(steps.length);
   expect(prepared.filter((sql) => /\?\d/.test(sql))).toEqual([]);
 });

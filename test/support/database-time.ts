@@ -1,4 +1,5 @@
 import type { Engine } from '../../src/storage/engine.ts';
+import type { PostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createFakeClock } from './fake-clock.ts';
 import { openTestEngine } from './test-engine.ts';
 import { openPostgres } from './test-postgres.ts';
@@ -21,7 +22,7 @@ export async function openTimedSqlite(path: string): Promise<TimedDatabase> {
 
 /** PostgreSQL: its clock is a row, which all connections read. */
 export async function openTimedPostgres(): Promise<
-  TimedDatabase<Engine & { readonly database: TestDatabase }>
+  TimedDatabase<PostgresEngine & { readonly database: TestDatabase }>
 > {
   const engine = await openPostgres();
   const run = async (sql: string, ...values: readonly number[]) => engine.run([{ sql, values }]);

@@ -1,23 +1,25 @@
 import { coveringReference } from '../../domain/account.ts';
-import type {
-  ChangedDeclaration,
-  DeclarationChanges,
-  DeclaredKey,
-  MovedSecrets,
-} from '../../domain/keys/declared-key.ts';
+import type { ChangedDeclaration, DeclarationChanges, MovedSecrets } from '../../domain/keys/declared-key.ts';
 import type { Results, Statement } from '../engine.ts';
 import { settingsOf } from './key-statements.ts';
+import { declareTable, rowsOf, secretColumns, settingColumns } from './wanted-rows.ts';
 
 /** The text in place of the hash of a key that has no secret: no hash is like it. */
-const noHash = `'none of ' || id`;
+const noHash = `'none of ' || api_keys.id`;
 
-/** The id of the declared key of a name. */
-const declaredId = '(SELECT id FROM api_keys WHERE name = ? AND declared = 1)';
+const wanted = declareTable(secretColumns);
+
+/** The condition on a stored key that it is the declared one of that name. */
+const isNamed = 'api_keys.name = wanted.name AND declared = 1';
+
+/** The condition on a wanted key that none of its name is stored as declared. */
+const isNew =
+  'NOT EXISTS (SELECT 1 FROM api_keys AS named WHERE named.name = wanted.name AND named.declared = 1)';
 
 /**
  * Stores changed declarations in one unit, which may be repeated. `posting` names what it posts to the ledger. Each step
- * is made for all keys before the next one, because the config may exchange secrets between keys, and no two rows have
- * the same hash at any time.
+ * is made for all keys at once, before the next one, because the config may exchange secrets between keys, and no two rows
+ * have the same hash at any time. So the number of statements does not grow with that of the keys.
  *
  * The table of earlier secrets also remembers those of declared keys with a balance. A secret that is in it when its new
  * key is stored was prepaid, so that key gets a balance, too, and the secret is taken out.
@@ -27,13 +29,17 @@ export function storeDeclarations(
   posting: string,
   nowMs: number,
 ): readonly Statement[] {
-  const keys = changed.map(({ declared }) => declared);
+  const secrets = rowsOf(changed.map(({ declared: { name, hash } }) => [name, hash]));
   return [
-    ...removed.map((name) => removeDeclaration(name, nowMs)),
-    ...keys.flatMap((key) => giveUpSecret(key, nowMs)),
-    ...keys.flatMap((key) => takeSecret(key, nowMs)),
-    ...changed.flatMap((change) => storeDeclaration(change, nowMs)),
-    ...keys.flatMap((key) => endWithoutBalance(key, posting, nowMs)),
+    ...(removed.length === 0 ? [] : [removeDeclarations(removed, nowMs)]),
+    ...(changed.length === 0
+      ? []
+      : [
+          ...giveUpSecrets(secrets, nowMs),
+          ...takeSecrets(secrets, nowMs),
+          ...storeKeys(changed, secrets, nowMs),
+          ...endWithoutBalance(secrets, posting, nowMs),
+        ]),
   ];
 }
 
@@ -41,130 +47,168 @@ export function storeDeclarations(
 export function readMovedSecrets(results: Results): MovedSecrets {
   const rows = results.flat();
   const namesIn = (column: keyof MovedSecrets): readonly string[] =>
-    rows.filter((row) => column in row).map((row) => String(row[column]));
+    rows
+      .filter((row) => column in row)
+      .map((row) => String(row[column]))
+      .toSorted();
   return { renamed: namesIn('renamed'), adopted: namesIn('adopted'), unfunded: namesIn('unfunded') };
 }
 
-/** Revokes a key that is declared no more. It keeps its secret, by which it is found if it is declared under a new name. */
-function removeDeclaration(name: string, nowMs: number): Statement {
+/** Revokes keys that are declared no more. They keep their secrets, by which they are found under new names. */
+function removeDeclarations(names: readonly string[], nowMs: number): Statement {
   return {
-    sql: 'UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE name = ? AND declared = 1',
-    values: [nowMs, name],
+    sql: `${declareTable({ name: 'TEXT' })}
+          UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) FROM wanted WHERE ${isNamed}`,
+    values: [rowsOf(names.map((name) => [name])), nowMs],
   };
 }
 
-/** Takes another secret than the declared one from the key of this name, which is in force from now on. */
-function giveUpSecret({ name, hash }: DeclaredKey, nowMs: number): readonly Statement[] {
+/** Takes other secrets than the declared ones from the keys of these names, which are in force from now on. */
+function giveUpSecrets(secrets: string, nowMs: number): readonly Statement[] {
   return [
-    rememberPrepaid('name = ? AND declared = 1 AND hash <> ?', [name, hash], nowMs),
+    rememberPrepaid(`${isNamed} AND api_keys.hash <> wanted.hash`, secrets, nowMs),
     {
-      sql: `UPDATE api_keys SET revoked_at = NULL, hash = CASE WHEN hash = ? THEN hash ELSE ${noHash} END
-            WHERE name = ? AND declared = 1`,
-      values: [hash, name],
+      sql: `${wanted}
+            UPDATE api_keys SET revoked_at = NULL,
+              hash = CASE WHEN api_keys.hash = wanted.hash THEN api_keys.hash ELSE ${noHash} END
+            FROM wanted WHERE ${isNamed}`,
+      values: [secrets],
     },
   ];
 }
 
 /**
- * Takes a secret from the key that has it now. An issued key becomes the declared one, and a key that is declared no more
- * (so that it is still revoked at this step) gets the new name, unless there is a declared key of that name already:
+ * Takes secrets from the keys that have them now. An issued key becomes the declared one, and a key that is declared no
+ * more (so that it is still revoked at this step) gets the new name, unless there is a declared key of that name already:
  * then an issued key is revoked, since one secret can't stand for two keys. A revoked issued key keeps its secret, and
  * the unit fails: whether such a secret may be declared is decided before.
  */
-function takeSecret({ name, hash }: DeclaredKey, nowMs: number): readonly Statement[] {
-  const isNew = 'NOT EXISTS (SELECT 1 FROM api_keys WHERE name = ? AND declared = 1)';
+function takeSecrets(secrets: string, nowMs: number): readonly Statement[] {
   return [
     {
-      sql: `UPDATE api_keys SET name = ?, declared = 1 WHERE hash = ? AND declared = 0 AND revoked_at IS NULL
-              AND ${isNew} RETURNING name AS adopted`,
-      values: [name, hash, name],
+      sql: `${wanted}
+            UPDATE api_keys SET name = wanted.name, declared = 1 FROM wanted
+            WHERE api_keys.hash = wanted.hash AND declared = 0 AND revoked_at IS NULL AND ${isNew}
+            RETURNING api_keys.name AS adopted`,
+      values: [secrets],
     },
     {
-      sql: `UPDATE api_keys SET name = ?, revoked_at = NULL WHERE hash = ? AND declared = 1 AND revoked_at IS NOT NULL
-              AND ${isNew} RETURNING name AS renamed`,
-      values: [name, hash, name],
+      sql: `${wanted}
+            UPDATE api_keys SET name = wanted.name, revoked_at = NULL FROM wanted
+            WHERE api_keys.hash = wanted.hash AND declared = 1 AND revoked_at IS NOT NULL AND ${isNew}
+            RETURNING api_keys.name AS renamed`,
+      values: [secrets],
     },
-    rememberPrepaid('hash = ? AND (declared = 0 OR name <> ?)', [hash, name], nowMs),
+    rememberPrepaid(
+      'api_keys.hash = wanted.hash AND (declared = 0 OR api_keys.name <> wanted.name)',
+      secrets,
+      nowMs,
+    ),
     {
-      sql: `UPDATE api_keys SET revoked_at = ?, hash = ${noHash} WHERE hash = ? AND declared = 0 AND revoked_at IS NULL`,
-      values: [nowMs, hash],
+      sql: `${wanted}
+            UPDATE api_keys SET revoked_at = ?, hash = ${noHash} FROM wanted
+            WHERE api_keys.hash = wanted.hash AND declared = 0 AND revoked_at IS NULL`,
+      values: [secrets, nowMs],
     },
     {
-      sql: `UPDATE api_keys SET hash = ${noHash} WHERE hash = ? AND declared = 1 AND name <> ?`,
-      values: [hash, name],
+      sql: `${wanted}
+            UPDATE api_keys SET hash = ${noHash} FROM wanted
+            WHERE api_keys.hash = wanted.hash AND declared = 1 AND api_keys.name <> wanted.name`,
+      values: [secrets],
     },
     {
-      sql: `DELETE FROM old_secrets WHERE hash = ?
+      sql: `${wanted}
+            DELETE FROM old_secrets WHERE hash IN (SELECT hash FROM wanted)
               AND (SELECT balance FROM accounts WHERE accounts.key_id = old_secrets.key_id) IS NULL`,
-      values: [hash],
+      values: [secrets],
     },
   ];
 }
 
-/** Remembers the secret of the key that a condition finds, if that key has a balance. The secret itself is not valid. */
-function rememberPrepaid(condition: string, values: Statement['values'], nowMs: number): Statement {
+/** Remembers the secrets of the keys that a condition finds, if they have a balance. The secrets themselves are not valid. */
+function rememberPrepaid(condition: string, secrets: string, nowMs: number): Statement {
   return {
-    sql: `INSERT INTO old_secrets (hash, key_id, valid_until)
-          SELECT hash, id, CAST(? AS BIGINT) FROM api_keys JOIN accounts ON accounts.key_id = id
-          WHERE ${condition} AND balance IS NOT NULL AND hash <> ${noHash}
+    sql: `${wanted}
+          INSERT INTO old_secrets (hash, key_id, valid_until)
+          SELECT api_keys.hash, api_keys.id, CAST(? AS BIGINT)
+          FROM wanted JOIN api_keys ON ${condition} JOIN accounts ON accounts.key_id = api_keys.id
+          WHERE balance IS NOT NULL AND api_keys.hash <> ${noHash}
           ON CONFLICT (hash) DO NOTHING`,
-    values: [nowMs, ...values],
+    values: [secrets, nowMs],
   };
 }
 
-/** Changes the key of this name, or inserts it with an account that has no balance yet. */
-function storeDeclaration(
-  { id, spareId, declared }: ChangedDeclaration,
+/** Changes the keys of these names, or inserts them with accounts that have no balance yet. */
+function storeKeys(
+  changed: readonly ChangedDeclaration[],
+  secrets: string,
   nowMs: number,
 ): readonly Statement[] {
-  const { name, hash } = declared;
+  const all = declareTable({ ...secretColumns, ...settingColumns });
+  const keys = rowsOf(
+    changed.map(({ id, spareId, declared }) => [
+      declared.name,
+      declared.hash,
+      id,
+      spareId,
+      ...settingsOf(declared),
+    ]),
+  );
   return [
     {
-      sql: `UPDATE api_keys SET hash = ?, concurrency = ?, requests_per_minute = ?, queue_wait_ms = ?, models = ?,
-              expires_at = ?, compatibility = ?
-            WHERE name = ? AND declared = 1`,
-      values: [hash, ...settingsOf(declared), name],
+      sql: `${all}
+            UPDATE api_keys SET hash = wanted.hash, concurrency = wanted.concurrency,
+              requests_per_minute = wanted.requests_per_minute, queue_wait_ms = wanted.queue_wait_ms,
+              models = wanted.models, expires_at = wanted.expires_at, compatibility = wanted.compatibility
+            FROM wanted WHERE ${isNamed}`,
+      values: [keys],
     },
     {
-      sql: `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms, models,
+      sql: `${all}
+            INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms, models,
               expires_at, compatibility, declared)
-            VALUES (CASE WHEN EXISTS (SELECT 1 FROM api_keys WHERE id = ?) THEN ? ELSE ? END,
-              ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
-            ON CONFLICT (name) WHERE declared = 1 DO NOTHING`,
-      values: [id, spareId, id, hash, nowMs, name, ...settingsOf(declared)],
+            SELECT CASE WHEN EXISTS (SELECT 1 FROM api_keys WHERE api_keys.id = wanted.id) THEN spare_id ELSE id END,
+              hash, CAST(? AS BIGINT), name, concurrency, requests_per_minute, queue_wait_ms, models, expires_at,
+              compatibility, 1
+            FROM wanted WHERE ${isNew}`,
+      values: [keys, nowMs],
     },
     {
-      // VALUES rather than SELECT: of one row SQLite knows that no other table refers to it yet.
-      sql: `INSERT INTO accounts (key_id) VALUES (${declaredId}) ON CONFLICT (key_id) DO NOTHING`,
-      values: [name],
+      sql: `${wanted}
+            INSERT INTO accounts (key_id) SELECT api_keys.id FROM wanted JOIN api_keys ON ${isNamed} WHERE true
+            ON CONFLICT (key_id) DO NOTHING`,
+      values: [secrets],
     },
   ];
 }
 
 /**
- * Gives a key whose secret was prepaid a balance of 0, if it has none: its client pays from the next credit on, and can't
- * spend without one. What the key spent before is covered, as by a first credit.
+ * Gives keys whose secrets were prepaid a balance of 0, if they have none: their clients pay from the next credit on, and
+ * can't spend without one. What such a key spent before is covered, as by a first credit.
  */
-function endWithoutBalance(
-  { name, hash }: DeclaredKey,
-  posting: string,
-  nowMs: number,
-): readonly Statement[] {
-  const hasToPay = 'balance IS NULL AND EXISTS (SELECT 1 FROM old_secrets WHERE hash = ?)';
+function endWithoutBalance(secrets: string, posting: string, nowMs: number): readonly Statement[] {
+  const isPrepaid = `key_id IN (SELECT api_keys.id FROM wanted JOIN api_keys ON ${isNamed}
+    JOIN old_secrets ON old_secrets.hash = wanted.hash)`;
   return [
     // Locked first, as by every unit that moves money.
-    { sql: `UPDATE accounts SET held = held WHERE key_id = ${declaredId}`, values: [name] },
+    { sql: `${wanted} UPDATE accounts SET held = held WHERE ${isPrepaid}`, values: [secrets] },
     {
-      sql: `INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
+      sql: `${wanted}
+            INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
             SELECT key_id, postings + 1, CAST(? AS BIGINT), 'credit', spent, ?, ? FROM accounts
-            WHERE key_id = ${declaredId} AND spent > 0 AND ${hasToPay}`,
-      values: [nowMs, coveringReference, posting, name, hash],
+            WHERE spent > 0 AND balance IS NULL AND ${isPrepaid}`,
+      values: [secrets, nowMs, coveringReference, posting],
     },
     {
-      sql: `UPDATE accounts SET balance = 0, postings = postings + CASE WHEN spent > 0 THEN 1 ELSE 0 END
-            WHERE key_id = ${declaredId} AND ${hasToPay} RETURNING CAST(? AS TEXT) AS unfunded`,
-      values: [name, hash, name],
+      sql: `${wanted}
+            UPDATE accounts SET balance = 0, postings = postings + CASE WHEN spent > 0 THEN 1 ELSE 0 END
+            WHERE balance IS NULL AND ${isPrepaid}
+            RETURNING (SELECT name FROM api_keys WHERE api_keys.id = accounts.key_id) AS unfunded`,
+      values: [secrets],
     },
-    { sql: 'DELETE FROM old_secrets WHERE hash = ?', values: [hash] },
+    {
+      sql: `${wanted} DELETE FROM old_secrets WHERE hash IN (SELECT hash FROM wanted)`,
+      values: [secrets],
+    },
   ];
 }

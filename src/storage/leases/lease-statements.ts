@@ -1,5 +1,5 @@
 import { leaseMs } from '../../domain/lease.ts';
-import type { Statement } from '../engine.ts';
+import type { FixedUnit, Statement } from '../engine.ts';
 
 /**
  * Leases are judged by `now_ms()`, the clock of the database, which is the same for all processes that share it: their
@@ -18,32 +18,38 @@ export function holdsLease(owner: string): string {
 }
 
 /**
- * Renews the lease of one owner. One that is over and was not ended has lost nothing, but is held without interruption
- * only from now on. Where there is none, `next` becomes the owner of a new one: the last statement has its row then.
- *
- * Where the clock of the database was set back, renewals that lie in its future count as made now. Otherwise the lease of
- * a process that has died since would last as long as the clock was set back.
+ * Renews the lease of the owner `?1`. One that is over and was not ended has lost nothing, but is held without interruption
+ * only from now on. Where there is none, the owner `?2` gets a new one. It changes the row of this owner alone, and is no
+ * unit of statements: it must neither wait for those, which all nodes run one after the other, nor for other renewals.
  */
-export function renewLease(owner: string, next: string): readonly Statement[] {
-  return [
-    {
-      sql: `UPDATE owners SET renewed_at = clock.ms, since = CASE WHEN since > clock.ms THEN clock.ms ELSE since END
-            FROM ${clock} WHERE renewed_at > clock.ms`,
-      values: [],
-    },
-    {
-      sql: `UPDATE owners SET since = CASE WHEN renewed_at > clock.ms - ${leaseMs} THEN since ELSE clock.ms END,
-              renewed_at = clock.ms
-            FROM ${clock} WHERE id = ?`,
-      values: [owner],
-    },
-    {
-      sql: `INSERT INTO owners (id, since, renewed_at) SELECT ?, clock.ms, clock.ms
-            FROM ${clock} WHERE NOT EXISTS (SELECT 1 FROM owners WHERE id = ?) RETURNING id`,
-      values: [next, owner],
-    },
-  ];
-}
+export const renewLease: FixedUnit<'renew_lease'> = {
+  name: 'renew_lease',
+  types: ['text', 'text'],
+  spreadBy: null,
+  // A lease that the database forgets is over for others while its process still counts on it.
+  mayBeForgotten: false,
+  locks: [],
+  changes: [
+    `UPDATE owners SET since = CASE WHEN renewed_at > clock.ms - ${leaseMs} AND since <= clock.ms THEN since ELSE clock.ms END,
+       renewed_at = clock.ms
+     FROM ${clock} WHERE id = ?1`,
+    `INSERT INTO owners (id, since, renewed_at) SELECT ?2, clock.ms, clock.ms
+     FROM ${clock} WHERE NOT EXISTS (SELECT 1 FROM owners WHERE id = ?1)`,
+  ],
+  result: 'SELECT count(*) AS has_next FROM owners WHERE id = ?2',
+  columns: ['has_next'],
+};
+
+/**
+ * Has renewals that lie in the future count as made now: the clock of the database was set back. Otherwise the lease of a
+ * process that has died since would last as long as the clock was set back. The clock is read for each row: a renewal that
+ * another session commits while its row is waited for is none of the future, and stays as it is.
+ */
+export const endFutureRenewals: Statement = {
+  sql: `UPDATE owners SET renewed_at = now_ms(), since = CASE WHEN since > now_ms() THEN now_ms() ELSE since END
+        WHERE renewed_at > now_ms()`,
+  values: [],
+};
 
 /**
  * The leases that an owner may end: those of others that are over, if it has held its own one without interruption for as
@@ -54,9 +60,12 @@ export function renewLease(owner: string, next: string): readonly Statement[] {
 const mayBeEnded = `id <> ? AND renewed_at <= now_ms() - ${leaseMs} AND ${holdsLease('?')}
   AND EXISTS (SELECT 1 FROM owners WHERE id = ? AND since <= now_ms() - ${leaseMs})`;
 
-/** Reads the leases that an owner may end. */
+/** Reads the leases that an owner may end, and those that were renewed in the future. */
 export function selectOverLeases(owner: string): Statement {
-  return { sql: `SELECT id FROM owners WHERE ${mayBeEnded}`, values: [owner, owner, owner] };
+  return {
+    sql: `SELECT id FROM owners WHERE renewed_at > now_ms() OR (${mayBeEnded})`,
+    values: [owner, owner, owner],
+  };
 }
 
 /** Ends the leases that an owner may end at this moment: one that was renewed since it was read is none of them. */
@@ -64,10 +73,17 @@ export function endOverLeases(owner: string): Statement {
   return { sql: `DELETE FROM owners WHERE ${mayBeEnded} RETURNING id`, values: [owner, owner, owner] };
 }
 
-/** Ends the lease of one owner. */
-export function endLease(owner: string): Statement {
-  return { sql: 'DELETE FROM owners WHERE id = ?', values: [owner] };
-}
+/** Ends the lease of the owner `?1`, without waiting for units of statements, and in line with its renewals. */
+export const endLease: FixedUnit<'end_lease'> = {
+  name: 'end_lease',
+  types: ['text'],
+  spreadBy: null,
+  mayBeForgotten: false,
+  locks: [],
+  changes: ['DELETE FROM owners WHERE id = ?1'],
+  result: 'SELECT count(*) AS left_over FROM owners WHERE id = ?1',
+  columns: ['left_over'],
+};
 
 /**
  * Ends every lease there is: for an engine that has just become the only user of its database, which proves that no

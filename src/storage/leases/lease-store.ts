@@ -1,7 +1,13 @@
 import type { NextId } from '../../domain/ports/clock.ts';
 import type { RecordLeases } from '../../domain/ports/leases.ts';
 import type { Engine } from '../engine.ts';
-import { endLease, endOverLeases, renewLease, selectOverLeases } from './lease-statements.ts';
+import {
+  endFutureRenewals,
+  endLease,
+  endOverLeases,
+  renewLease,
+  selectOverLeases,
+} from './lease-statements.ts';
 
 /** The id under which a process keeps what it holds. It changes when its lease was ended by others. */
 export interface Owner {
@@ -15,8 +21,8 @@ export function createLeases(engine: Engine, owner: Owner, nextId: NextId): Reco
     owner: () => owner.id,
     async renewLease() {
       const next = hasHeld ? nextId() : owner.id;
-      const [, , taken = []] = await engine.run(renewLease(owner.id, next));
-      const hadEnded = hasHeld && taken.length > 0;
+      const [hasNext] = (await engine.call(renewLease, [owner.id, next])) ?? [];
+      const hadEnded = hasHeld && hasNext === 1;
       if (hadEnded) owner.id = next;
       hasHeld = true;
       return hadEnded;
@@ -25,11 +31,11 @@ export function createLeases(engine: Engine, owner: Owner, nextId: NextId): Reco
       // A read delays no unit, and mostly finds nothing; what it finds is judged again where it is ended.
       const [over = []] = await engine.read([selectOverLeases(owner.id)]);
       if (over.length === 0) return [];
-      const [ended = []] = await engine.run([endOverLeases(owner.id)]);
+      const [, ended = []] = await engine.run([endFutureRenewals, endOverLeases(owner.id)]);
       return ended.map((row) => String(row['id']));
     },
     async endLease() {
-      await engine.run([endLease(owner.id)]);
+      await engine.call(endLease, [owner.id]);
     },
   };
 }

@@ -1,9 +1,10 @@
+import type { QueryConfig } from 'pg';
 import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { Engine, FixedUnitName, Row, SqlValue } from '../engine.ts';
 import { fixedUnits } from '../fixed-units.ts';
-import type { ConnectionWatch } from './connection/connection.ts';
+import type { ConnectionWatch, KeptConnection } from './connection/connection.ts';
 import { readTarget } from './connection/connection-target.ts';
 import { functionOf, readFixedRow } from './fixed-functions.ts';
 import type { DatabaseFunction } from './database-function.ts';
@@ -46,7 +47,8 @@ export interface PostgresEngine extends Engine {
 
 /**
  * Runs units on PostgreSQL, which many nodes may share. Units of statements run one after the other, on all nodes; fixed
- * units run beside them and each other, and wait only for those of the same account. Reads have connections of their own.
+ * units run beside them and each other, and wait only for those of the same account. Reads have connections of their own,
+ * and so has what a process does for itself.
  */
 export function createPostgresEngine({
   url,
@@ -56,7 +58,7 @@ export function createPostgresEngine({
   watch,
 }: PostgresOptions): PostgresEngine {
   const connections = openConnections({ target: readTarget(url), limits, clock }, watch ?? null, onFault);
-  const { statements, fixed, reads, ready } = connections;
+  const { statements, fixed, own, reads, ready } = connections;
   let closed: StorageError | null = null;
   let isReady = false;
   let newestCommitMs: number | null = null;
@@ -73,16 +75,16 @@ export function createPostgresEngine({
     if (closed !== null) return Promise.reject(closed);
     return isReady ? work() : ready.then(work);
   };
-  const callFunction: PostgresEngine['callFunction'] = (called, spreadBy, values) =>
+  const callOn = (connection: () => KeptConnection, query: QueryConfig): Promise<readonly Row[]> =>
     whenReady(() =>
       repeatUnit(async () => {
-        const [result] = await fixed.of(spreadBy).send([called.call(values)]);
+        const [result] = await connection().send([query]);
         return committed((result?.rows ?? []) as readonly Row[]);
       }),
     );
   return {
     ready,
-    callFunction,
+    callFunction: async (called, spreadBy, values) => callOn(() => fixed.of(spreadBy), called.call(values)),
     // The database may be away for a while: that is a fault of each unit, and never the end of the process.
     lost: new Promise(() => {}),
     broken: null,
@@ -96,7 +98,8 @@ export function createPostgresEngine({
     async call({ name, spreadBy }, values) {
       const called = functions.get(name);
       if (called === undefined) throw new StorageError(`no function for ${name}`, 'rejected');
-      return readFixedRow(await callFunction(called, String(values[spreadBy]), values));
+      const connection = () => (spreadBy === null ? own : fixed.of(values[spreadBy]));
+      return readFixedRow(await callOn(connection, called.call(values)));
     },
     read: (asked) =>
       whenReady(async () => {

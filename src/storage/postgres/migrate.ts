@@ -7,6 +7,7 @@ import type { MadeMigration } from '../migration.ts';
 import type { KeptConnection } from './connection/connection.ts';
 import { adviceOn } from './connection/connection-advice.ts';
 import { functionOf } from './fixed-functions.ts';
+import { createJsonPatch } from './json-patch.ts';
 import { migrations } from './migrations/all.ts';
 import { queryOf } from './connection/queries.ts';
 import { slotFunctions } from './slots/step-functions.ts';
@@ -62,7 +63,7 @@ export async function makeSteps(send: Send): Promise<void> {
       ),
     ]);
   const functions = [...Object.values(fixedUnits).map(functionOf), ...slotFunctions];
-  await send(functions.map(({ create }) => say(create)));
+  await send([...functions.map(({ create }) => create), createJsonPatch].map((create) => say(create)));
 }
 
 /** The error of a schema that can't be brought up to date, for the operator. */

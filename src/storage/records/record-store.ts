@@ -2,8 +2,9 @@ import type { NextId } from '../../domain/ports/clock.ts';
 import type { RecordPages } from '../../domain/ports/record-pages.ts';
 import type { OpenRecords, RecoverableRecords } from '../../domain/ports/records.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
+import { checkWrites } from './check-writes.ts';
 import { closeOpen, closeWithoutLease, readClosed, selectClosable } from './close-statements.ts';
-import type { Engine, Statement } from '../engine.ts';
+import type { Engine } from '../engine.ts';
 import type { Owner } from '../leases/lease-store.ts';
 import { readCount } from '../read-rows.ts';
 import { readPage, readRecord, selectCursor, selectRecord, selectRecords } from './record-pages.ts';
@@ -12,12 +13,6 @@ import { countSettlements, readSettlement, settleRecord, valuesToSettle } from '
 
 /** How many records are closed in one unit: each is a value of its statements. */
 const closedAtOnce = 500;
-
-/** A row that is gone when the unit is committed: an UPDATE to the same value would write nothing to the disk. */
-const checkWrites: readonly Statement[] = [
-  { sql: `INSERT INTO migrations (number, name, checksum) VALUES (0, 'write check', '')`, values: [] },
-  { sql: 'DELETE FROM migrations WHERE number = 0', values: [] },
-];
 
 /** What the records need beside their engine. */
 export interface RecordStoreOptions {
@@ -55,7 +50,7 @@ export function createRecordStore(
     },
     isSettled: async (record) => (await readCount(engine, countSettlements(record))) > 0,
     async checkWrites() {
-      await engine.run(checkWrites);
+      await engine.call(checkWrites, []);
     },
     async closeLostRecords() {
       return readClosed(await engine.run(closeWithoutLease()));

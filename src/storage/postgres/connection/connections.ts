@@ -28,6 +28,8 @@ export interface Connections {
   /** Fixed units. */
   readonly fixed: Lanes;
   readonly reads: Lanes;
+  /** What the process does for itself, as the renewal of its lease: it waits behind nothing else. */
+  readonly own: KeptConnection;
   /** Resolves when all of them are open and the schema is up to date; otherwise none of them stays open. */
   readonly ready: Promise<void>;
   /** Why some work can't be done; `null` while all can. */
@@ -48,27 +50,29 @@ export function openConnections(
   const { statementMs, lockMs } = options.limits;
   const laneLimits = { statementMs, lockMs: Math.min(lockMs, laneLockMs) };
   const fixed = new Lanes(unitLanes, { ...options, limits: laneLimits, isReadOnly: false }, shared);
+  const own = new KeptConnection({ ...options, limits: laneLimits, isReadOnly: false }, shared);
   const reads = new Lanes(readLanes, { ...readOnly, limits: readLimits }, shared);
   const partitions = keepPartitions((queries) => statements.send(queries), options.clock, onFault);
   const close = async (): Promise<void> => {
     partitions.stop();
-    await Promise.all([setUp, statements, fixed, reads].map((connection) => connection.close()));
+    await Promise.all([setUp, statements, fixed, own, reads].map((connection) => connection.close()));
   };
   const ready = (async () => {
     await setUp.opened;
     await migrate(setUp);
     await partitions.start((queries) => setUp.send(queries));
     await setUp.close();
-    await Promise.all([statements.opened, fixed.opened, reads.opened]);
+    await Promise.all([statements, fixed, own, reads].map(({ opened }) => opened));
   })();
   ready.catch(close);
   return {
     statements,
     fixed,
+    own,
     reads,
     ready,
     get fault() {
-      return statements.fault ?? fixed.fault ?? reads.fault;
+      return statements.fault ?? fixed.fault ?? own.fault ?? reads.fault;
     },
     close,
   };
