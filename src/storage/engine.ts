@@ -83,7 +83,12 @@ export function toPlain(
   const indexes: number[] = [];
   const plain = replacePlaceholders(sql, {
     numbered: (number) => (indexes.push(number - 1), '?'),
-    named: (name) => (indexes.push(types.length + names.indexOf(name)), '?'),
+    named(name) {
+      const at = names.indexOf(name);
+      if (at < 0) throw new Error(`nothing decides :${name}`);
+      indexes.push(types.length + at);
+      return '?';
+    },
   });
   return { sql: plain, indexes };
 }

@@ -13,6 +13,7 @@ test('a statement is written with plain placeholders, each with the index of its
   const unit = { types: repeated('text', 12), decided: { first: 'text', second: 'bigint' } } as const;
   const plain = toPlain('SELECT ?2, :second + ?12, ?2, :first', unit);
   expect(plain).toEqual({ sql: 'SELECT ?, ? + ?, ?, ?', indexes: [1, 13, 11, 1, 12] });
+  expect(() => toPlain('SELECT :third', unit)).toThrow('nothing decides :third');
   expect(pickValues({ sql: '', indexes: [1, 0, 1] }, ['a', null])).toEqual([null, 'a', null]);
 });
 
