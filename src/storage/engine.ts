@@ -24,8 +24,10 @@ export type FixedUnitName = 'open_record' | 'settle_record' | 'renew_lease' | 'e
 /**
  * A unit that is run for every request, or that must not wait for the units of statements of other processes: the same
  * statements each time, with one list of values. Every part of an engine has its text, so only the values travel; an engine
- * may keep it as prepared statements, or as one function of the database. Its placeholders are numbered by their values,
- * from 1 on (`?1`, `?2`, …); `toPlain` writes them without numbers. `fixed-units.ts` has all of them.
+ * may keep it as prepared statements, or as one function of the database. One statement decides, and returns a row, whose
+ * values the others take: so none has to read again what an earlier one wrote. Placeholders are numbered by the values of
+ * the unit, from 1 on (`?1`, `?2`, …), and named by the columns of that row (`:charge`); `toPlain` writes them all as `?`.
+ * `fixed-units.ts` has all units.
  */
 export interface FixedUnit<Name extends FixedUnitName = FixedUnitName> {
   readonly name: Name;
@@ -38,13 +40,21 @@ export interface FixedUnit<Name extends FixedUnitName = FixedUnitName> {
   readonly spreadBy: number | null;
   /** Whether a power failure may undo it after its commit, which then need not wait for the disk: a later unit repeats it. */
   readonly mayBeForgotten: boolean;
-  /** Rows that it locks first, in an order that has no deadlocks, where units run side by side. */
+  /**
+   * Rows that it locks first, in an order that has no deadlocks, where units run side by side: those of the first of these
+   * that finds any.
+   */
   readonly locks: readonly RowLock[];
-  /** Statements that change rows, in order. */
+  /**
+   * The statements that decide. They are tried in their order, until one returns a row: no more than one. Where none does,
+   * the unit is over, and has no result; it must have changed nothing then.
+   */
+  readonly decisions: readonly string[];
+  /** The columns of the row that decides, in their order, with their types. */
+  readonly decided: Readonly<Record<string, FixedType>>;
+  /** Statements that change rows once it is decided, in order. */
   readonly changes: readonly string[];
-  /** Reads one row, which says what the changes did; no row says that there was nothing to change. */
-  readonly result: string;
-  /** The columns of that row, all of which are integers. */
+  /** The columns of the row that decides which the unit results in, all of them integers. */
   readonly columns: readonly string[];
 }
 
@@ -64,27 +74,46 @@ interface RowLock {
 /** A statement of a fixed unit with plain `?` placeholders. */
 export interface PlainStatement {
   readonly sql: string;
-  /** For each placeholder, in their order, the index of its value in the list of the unit. */
+  /** For each placeholder, in their order, the index of its value: the decided values follow those of the unit. */
   readonly indexes: readonly number[];
 }
 
 /** Writes a statement of a fixed unit with plain placeholders, which every database and every version of Node can bind. */
-export function toPlain(sql: string): PlainStatement {
+export function toPlain(
+  sql: string,
+  { types, decided }: Pick<FixedUnit, 'types' | 'decided'>,
+): PlainStatement {
+  const names = Object.keys(decided);
   const indexes: number[] = [];
-  const plain = sql.replace(/\?(\d+)/g, (_, number: string) => {
-    indexes.push(Number(number) - 1);
-    return '?';
+  const plain = replacePlaceholders(sql, {
+    numbered: (number) => (indexes.push(number - 1), '?'),
+    named(name) {
+      const at = names.indexOf(name);
+      if (at < 0) throw new Error(`nothing decides :${name}`);
+      indexes.push(types.length + at);
+      return '?';
+    },
   });
   return { sql: plain, indexes };
 }
 
-/** The values of a plain statement, out of the list of its unit. */
-export function pickValues({ indexes }: PlainStatement, values: readonly SqlValue[]): SqlValue[] {
-  // A value that is missing is left undefined, which no database takes: the unit fails rather than writes a null.
-  return indexes.map((index) => values[index] as SqlValue);
+/** Writes the placeholders of a statement of a fixed unit in another way. */
+export function replacePlaceholders(
+  sql: string,
+  write: { readonly numbered: (number: number) => string; readonly named: (name: string) => string },
+): string {
+  return sql.replace(/\?(\d+)|:(\w+)/g, (_, number?: string, name = '') =>
+    number === undefined ? write.named(String(name)) : write.numbered(Number(number)),
+  );
 }
 
-/** The values of the one row that a fixed unit results in, in the order of its columns; `null` for no row. */
+/** The values of a plain statement, out of those of its unit and of the row that decided it. */
+export function pickValues<Value>({ indexes }: PlainStatement, values: readonly Value[]): Value[] {
+  // A value that is missing is left undefined, which no database takes: the unit fails rather than writes a null.
+  return indexes.map((index) => values[index] as Value);
+}
+
+/** The values that a fixed unit results in, in the order of its columns; `null` where nothing was decided. */
 export type ResultRow = readonly SqlValue[] | null;
 
 /**

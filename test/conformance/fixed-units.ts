@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest';
-import type { Engine, ResultRow, Row } from '../../src/storage/engine.ts';
+import type { Engine } from '../../src/storage/engine.ts';
 import { fixedUnits } from '../../src/storage/fixed-units.ts';
 import { checkWrites } from '../../src/storage/records/check-writes.ts';
 import { createStore } from '../../src/storage/store.ts';
-import { fixedUnitValues, statementsOf } from '../support/fixed-units.ts';
+import { fixedUnitValues, locksOf, runOneByOne } from '../support/fixed-units.ts';
 import { payingKey } from '../support/stored-rows.ts';
 import { say } from './engine.ts';
 
@@ -34,17 +34,12 @@ export function describeFixedUnits(name: string, open: () => Promise<Engine>): v
       const row = await called.call(unit, values);
       expect(row).not.toBeNull();
       const before = await plain.read(readAll);
-      await plain.run(statementsOf({ ...unit, changes: [] }, values).slice(0, -1));
+      await plain.run(locksOf(unit, values));
       expect(await plain.read(readAll)).toEqual(before);
-      const [result] = (await plain.run(statementsOf(unit, values))).at(-1) ?? [];
-      expect(valuesOf(result)).toEqual(row);
+      expect(await runOneByOne(plain, unit, values)).toEqual(row);
       expect(await plain.read(readAll)).toEqual(await called.read(readAll));
       const hasChanged = JSON.stringify(await plain.read(readAll)) !== JSON.stringify(before);
       expect([unit.name, hasChanged]).toEqual([unit.name, unit !== checkWrites]);
     }
   });
-}
-
-function valuesOf(row: Row | undefined): ResultRow {
-  return row === undefined ? null : Object.values(row);
 }

@@ -152,8 +152,8 @@ export const nodeFaults: readonly Mutation[] = [
   {
     name: 'a settlement that locks its request before its account',
     file: 'src/storage/records/settle-statement.ts',
-    find: 'locks: [{',
-    replace: "locks: [{ table: 'open_requests' as 'accounts', where: 'request_id = ?1' }, {",
+    find: "{ table: 'accounts', where: `key_id = ${begunKey}` },",
+    replace: "{ table: 'open_requests', where: 'request_id = ?1' },",
     tests: ['test/storage/postgres-deadlocks.test.ts'],
   },
   {

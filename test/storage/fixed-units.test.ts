@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { pickValues, toPlain } from '../../src/storage/engine.ts';
+import { pickValues, repeated, toPlain } from '../../src/storage/engine.ts';
 import { fixedUnits } from '../../src/storage/fixed-units.ts';
 import { migrate } from '../../src/storage/sqlite/migrate.ts';
 import { UnitRunner } from '../../src/storage/sqlite/run-unit.ts';
@@ -9,9 +9,11 @@ import type { Unit } from '../../src/storage/sqlite/thread-messages.ts';
 import { fixedUnitValues } from '../support/fixed-units.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
-test('a statement with numbered placeholders is written with plain ones, each with the index of its value', () => {
-  const plain = toPlain('SELECT ?2, ?1 + ?12, ?2');
-  expect(plain).toEqual({ sql: 'SELECT ?, ? + ?, ?', indexes: [1, 0, 11, 1] });
+test('a statement is written with plain placeholders, each with the index of its value: those that are decided come last', () => {
+  const unit = { types: repeated('text', 12), decided: { first: 'text', second: 'bigint' } } as const;
+  const plain = toPlain('SELECT ?2, :second + ?12, ?2, :first', unit);
+  expect(plain).toEqual({ sql: 'SELECT ?, ? + ?, ?, ?', indexes: [1, 13, 11, 1, 12] });
+  expect(() => toPlain('SELECT :third', unit)).toThrow('nothing decides :third');
   expect(pickValues({ sql: '', indexes: [1, 0, 1] }, ['a', null])).toEqual([null, 'a', null]);
 });
 
@@ -32,10 +34,10 @@ test('no statement of a fixed unit is prepared with a numbered placeholder, whic
   );
   expect(results.map(({ kind }) => kind)).toEqual(units.map(() => 'done'));
   const steps = units
-    .flatMap(({ changes, result }) => changes.concat(result))
-    .filter((sql) => sql.includes('?'));
+    .flatMap(({ decisions, changes }) => decisions.concat(changes))
+    .filter((sql) => /[?:]\w/.test(sql));
   expect(prepared.filter((sql) => sql.includes('?'))).toHaveLength(steps.length);
-  expect(prepared.filter((sql) => /\?\d/.test(sql))).toEqual([]);
+  expect(prepared.filter((sql) => /\?\d|:\w/.test(sql))).toEqual([]);
 });
 
 test('only commits of nothing but beginnings do not wait for the disk', () => {

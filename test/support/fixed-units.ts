@@ -1,5 +1,12 @@
 import { pickValues, toPlain } from '../../src/storage/engine.ts';
-import type { FixedUnit, FixedUnitName, SqlValue, Statement } from '../../src/storage/engine.ts';
+import type {
+  Engine,
+  FixedUnit,
+  FixedUnitName,
+  ResultRow,
+  SqlValue,
+  Statement,
+} from '../../src/storage/engine.ts';
 import { valuesToOpen } from '../../src/storage/records/open-statement.ts';
 import { valuesToSettle } from '../../src/storage/records/settle-statement.ts';
 import { openedRecord, settledRecord } from './stored-rows.ts';
@@ -13,14 +20,41 @@ export const fixedUnitValues: { readonly [Name in FixedUnitName]: readonly SqlVa
   check_writes: [],
 };
 
-/** The statements of a fixed unit, locks included, as those of any other unit. */
-export function statementsOf(
-  { locks, changes, result }: FixedUnit,
+/** The statements of a fixed unit, locks included, as those of any other unit; what is decided in it is null. */
+export function statementsOf(unit: FixedUnit, values: readonly SqlValue[]): readonly Statement[] {
+  const all = [...lockStatements(unit), ...unit.decisions, ...unit.changes];
+  const decided = Object.keys(unit.decided).map(() => null);
+  return all.map((sql) => statementOf(unit, sql, [...values, ...decided]));
+}
+
+/** Reads the rows that a fixed unit locks. */
+export function locksOf(unit: FixedUnit, values: readonly SqlValue[]): readonly Statement[] {
+  return lockStatements(unit).map((sql) => statementOf(unit, sql, values));
+}
+
+/** Runs a fixed unit statement by statement, as any other statements; returns its result. */
+export async function runOneByOne(
+  engine: Engine,
+  unit: FixedUnit,
   values: readonly SqlValue[],
-): readonly Statement[] {
-  const locked = locks.map(({ table, where }) => `SELECT * FROM ${table} WHERE ${where}`);
-  return [...locked, ...changes, result].map(toPlain).map((plain) => ({
-    sql: plain.sql,
-    values: pickValues(plain, values),
-  }));
+): Promise<ResultRow> {
+  for (const decision of unit.decisions) {
+    const [[row] = []] = await engine.run([statementOf(unit, decision, values)]);
+    if (row === undefined) continue;
+    const decided = Object.values(row);
+    const all = [...values, ...decided];
+    for (const change of unit.changes) await engine.run([statementOf(unit, change, all)]);
+    const names = Object.keys(unit.decided);
+    return unit.columns.map((column) => decided[names.indexOf(column)] ?? null);
+  }
+  return null;
+}
+
+function lockStatements({ locks }: FixedUnit): readonly string[] {
+  return locks.map(({ table, where }) => `SELECT * FROM ${table} WHERE ${where}`);
+}
+
+function statementOf(unit: FixedUnit, sql: string, values: readonly SqlValue[]): Statement {
+  const plain = toPlain(sql, unit);
+  return { sql: plain.sql, values: pickValues(plain, values) };
 }

@@ -29,14 +29,14 @@ export const renewLease: FixedUnit<'renew_lease'> = {
   // A lease that the database forgets is over for others while its process still counts on it.
   mayBeForgotten: false,
   locks: [],
-  changes: [
+  decisions: [
     `UPDATE owners SET since = CASE WHEN renewed_at > clock.ms - ${leaseMs} AND since <= clock.ms THEN since ELSE clock.ms END,
        renewed_at = clock.ms
-     FROM ${clock} WHERE id = ?1`,
-    `INSERT INTO owners (id, since, renewed_at) SELECT ?2, clock.ms, clock.ms
-     FROM ${clock} WHERE NOT EXISTS (SELECT 1 FROM owners WHERE id = ?1)`,
+     FROM ${clock} WHERE id = ?1 RETURNING 0 AS has_next`,
+    `INSERT INTO owners (id, since, renewed_at) SELECT ?2, clock.ms, clock.ms FROM ${clock} RETURNING 1 AS has_next`,
   ],
-  result: 'SELECT count(*) AS has_next FROM owners WHERE id = ?2',
+  decided: { has_next: 'bigint' },
+  changes: [],
   columns: ['has_next'],
 };
 
@@ -80,9 +80,10 @@ export const endLease: FixedUnit<'end_lease'> = {
   spreadBy: null,
   mayBeForgotten: false,
   locks: [],
-  changes: ['DELETE FROM owners WHERE id = ?1'],
-  result: 'SELECT count(*) AS left_over FROM owners WHERE id = ?1',
-  columns: ['left_over'],
+  decisions: ['DELETE FROM owners WHERE id = ?1 RETURNING 1 AS ended'],
+  decided: { ended: 'bigint' },
+  changes: [],
+  columns: ['ended'],
 };
 
 /**

@@ -1,28 +1,40 @@
+import { replacePlaceholders } from '../engine.ts';
 import type { FixedUnit, ResultRow } from '../engine.ts';
 import { defineFunction, searchByIndex, withoutFlush } from './database-function.ts';
 import type { DatabaseFunction } from './database-function.ts';
 
-/** Writes a fixed unit as a function. It returns the values of the row that the unit results in, or nothing for none. */
+/** Writes a fixed unit as a function. It returns the values that the unit results in, or nothing where it has no result. */
 export function functionOf(unit: FixedUnit): DatabaseFunction {
-  const { name, types, locks, changes, columns, result, mayBeForgotten } = unit;
+  const { name, types, locks, decisions, decided, changes, columns, mayBeForgotten } = unit;
+  const variables = Object.entries(decided).map(([column, type]) => `${variable(column)} ${type};`);
+  const into = `INTO ${Object.keys(decided).map(variable).join(', ')}`;
   const steps = [
-    ...locks.map(({ table, where }) => `PERFORM 1 FROM ${table} WHERE ${where} FOR UPDATE`),
-    ...changes,
-    `RETURN (SELECT ARRAY[${columns.map((column) => `${column}::bigint`).join(', ')}] FROM (${result}) AS row)`,
+    ...firstOf(locks.map(({ table, where }) => `PERFORM 1 FROM ${table} WHERE ${where} FOR UPDATE;`)),
+    ...firstOf(decisions.map((decision) => `${decision} ${into};`)),
+    'IF NOT FOUND THEN RETURN NULL; END IF;',
+    ...changes.map((change) => `${change};`),
+    `RETURN ARRAY[${columns.map(variable).join(', ')}];`,
   ];
-  const body = steps.map((step) => `${numbered(step)};`).join('\n');
   return defineFunction({
     name,
     types,
     returns: 'bigint[]',
     settings: searchByIndex,
-    body: `BEGIN ${mayBeForgotten ? withoutFlush : ''} ${body} END`,
+    body: `DECLARE ${variables.join(' ')}
+BEGIN ${mayBeForgotten ? withoutFlush : ''} ${steps.map(writePlaceholders).join('\n')} END`,
   });
 }
 
-/** Writes the placeholders `?1`, `?2`, … as `$1`, `$2`, … */
-function numbered(sql: string): string {
-  return sql.replaceAll(/\?(\d+)/g, '$$$1');
+/** The variable of a column of the row that decides: no column of a table has such a name. */
+const variable = (column: string): string => `decided_${column}`;
+
+/** Statements of which each is run only where the ones before it found no row. */
+function firstOf(statements: readonly string[]): readonly string[] {
+  return statements.map((statement, at) => (at === 0 ? statement : `IF NOT FOUND THEN ${statement} END IF;`));
+}
+
+function writePlaceholders(sql: string): string {
+  return replacePlaceholders(sql, { numbered: (number) => `$${number}`, named: variable });
 }
 
 /** The row of a call. */

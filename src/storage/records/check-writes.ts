@@ -11,10 +11,10 @@ export const checkWrites: FixedUnit<'check_writes'> = {
   spreadBy: null,
   mayBeForgotten: false,
   locks: [],
-  changes: [
-    `INSERT INTO migrations (number, name, checksum) VALUES (0, 'write check', '')`,
-    'DELETE FROM migrations WHERE number = 0',
+  decisions: [
+    `INSERT INTO migrations (number, name, checksum) VALUES (0, 'write check', '') RETURNING number`,
   ],
-  result: 'SELECT count(*) AS left_over FROM migrations WHERE number = 0',
-  columns: ['left_over'],
+  decided: { number: 'bigint' },
+  changes: ['DELETE FROM migrations WHERE number = :number'],
+  columns: ['number'],
 };

@@ -8,8 +8,9 @@ const holdable =
   '(CASE WHEN balance IS NULL OR balance < 0 THEN 0 WHEN balance < ?4 THEN balance ELSE ?4 END)';
 
 /**
- * Begins a record and sets its hold aside. The first statement is the only one that decides: it names the request as the
- * account's last one if there is enough, and the second writes the open request only if it did.
+ * Begins a record and sets its hold aside. One update decides: it returns a hold if there is enough. Otherwise the account
+ * is read as it is, without a hold, and no open request is written. A request that has begun is no refused one, also when
+ * its hold was the last of the balance: to begin it again is an error.
  */
 export const openRecord: FixedUnit<'open_record'> = {
   name: 'open_record',
@@ -17,17 +18,20 @@ export const openRecord: FixedUnit<'open_record'> = {
   spreadBy: 1,
   mayBeForgotten: true,
   locks: [],
-  changes: [
+  decisions: [
     `UPDATE accounts SET last_request = ?3, last_hold = ${holdable}, held = held + ${holdable},
        balance = balance - ${holdable}
-     WHERE key_id = ?2 AND (balance IS NULL OR balance >= ?5 OR CAST(?4 AS BIGINT) = 0)`,
+     WHERE key_id = ?2 AND (balance IS NULL OR balance >= ?5 OR CAST(?4 AS BIGINT) = 0)
+     RETURNING balance, held, last_hold`,
+    'SELECT balance, held, CASE WHEN last_request = ?3 THEN last_hold END FROM accounts WHERE key_id = ?2',
+  ],
+  decided: { balance: 'bigint', held: 'bigint', hold: 'bigint' },
+  changes: [
     `INSERT INTO open_requests (owner, key_id, request_id, created_at, protocol, mode, model, upstream, queued_ms,
        price_input, price_cached_input, price_cache_write, price_output, price_request, hold)
-     SELECT ?1, key_id, ?3, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, last_hold FROM accounts
-     WHERE key_id = ?2 AND last_request = ?3`,
+     SELECT ?1, ?2, ?3, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, CAST(:hold AS BIGINT)
+     WHERE CAST(:hold AS BIGINT) IS NOT NULL`,
   ],
-  result: `SELECT balance, held, CASE WHEN last_request = ?3 THEN last_hold END AS hold
-           FROM accounts WHERE key_id = ?2`,
   columns: ['balance', 'held', 'hold'],
 };
 

@@ -15,21 +15,22 @@ const chargeable = `(CASE WHEN spent > ${maxNanos} THEN 0 WHEN spent > ${maxNano
 /** The key of the request that is settled, as its beginning says. */
 const begunKey = 'coalesce((SELECT key_id FROM open_requests WHERE request_id = ?1), ?21)';
 
-/** The same of a request whose record may have been closed as lost. */
-const settledKey = `coalesce(${begunKey}, (SELECT key_id FROM records WHERE request_id = ?1))`;
-
-/** That a record was ended by this settlement and by no other one. */
-const isMine = 'request_id = ?1 AND settlement = ?2';
-
 /** How a record's beginning was found, in its column `late`. */
 const lateness = { inTime: 0, wasLost: 1, wasForgotten: 2 } as const;
 
+/** What the row that decides a settlement returns, in the order of `decided`; `givenBack` is what its request still holds. */
+const returning = (givenBack: string): string =>
+  `RETURNING key_id, charge, ${givenBack} AS given_back, late, unbooked`;
+
 /**
- * Ends a record, gives its hold back and charges it. The first two changes are the gate: one of them writes the record
- * under the settlement's name, and the others happen only under that name, so a second settlement changes nothing. A record that
- * was closed as lost is overtaken, once: its process was taken for dead, yet its answer went out and has to be paid for.
- * So does one whose beginning is nowhere: a power failure may forget that, and the settlement has all of it. No more is
- * charged than the account's sum can take; what is left over is kept as `unbooked`.
+ * Ends a record, gives its hold back and charges it. What decides is that the record is written under the settlement's name:
+ * the others happen only then, so a second settlement changes nothing. A record that was closed as lost is overtaken, once:
+ * its process was taken for dead, yet its answer went out and has to be paid for. So does one whose beginning is nowhere: a
+ * power failure may forget that, and the settlement has all of it. No more is charged than the account's sum can take; what
+ * is left over is kept as `unbooked`.
+ *
+ * Only a record that exists already is looked for: on PostgreSQL, what reads or updates records costs a lock of each
+ * partition, and an insert without a named column for its conflict the least (no other column of theirs is unique).
  */
 export const settleRecord: FixedUnit<'settle_record'> = {
   name: 'settle_record',
@@ -47,17 +48,11 @@ export const settleRecord: FixedUnit<'settle_record'> = {
   ],
   spreadBy: 20,
   mayBeForgotten: false,
-  locks: [{ table: 'accounts', where: `key_id = ${settledKey}` }],
-  changes: [
-    `UPDATE records SET settlement = ?2, late = ${lateness.wasLost},
-       charge = (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
-       unbooked = ?3 - (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
-       outcome = ?5, upstream = coalesce(?6, upstream), attempts = ?7, status = ?8,
-       input_tokens = ?9, cached_input_tokens = ?10, cache_write_tokens = ?11, output_tokens = ?12,
-       reasoning_tokens = ?13, usage_source = ?14, price_input = coalesce(?15, price_input),
-       price_cached_input = coalesce(?16, price_cached_input), price_cache_write = coalesce(?17, price_cache_write),
-       price_output = coalesce(?18, price_output), first_byte_ms = ?19, total_ms = ?20
-     WHERE request_id = ?1 AND outcome = 'lost' AND settlement IS NULL`,
+  locks: [
+    { table: 'accounts', where: `key_id = ${begunKey}` },
+    { table: 'accounts', where: 'key_id = (SELECT key_id FROM records WHERE request_id = ?1)' },
+  ],
+  decisions: [
     `INSERT INTO records (request_id, settlement, late, charge, unbooked, outcome, upstream, attempts, status,
        input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, usage_source,
        price_input, price_cached_input, price_cache_write, price_output, price_request, first_byte_ms, total_ms,
@@ -72,19 +67,28 @@ export const settleRecord: FixedUnit<'settle_record'> = {
        coalesce(begun.model, ?25), coalesce(begun.queued_ms, ?27), coalesce(begun.hold, ?33, 0)
      FROM accounts LEFT JOIN open_requests AS begun ON begun.request_id = ?1
      WHERE accounts.key_id = ${begunKey}
-     ON CONFLICT (request_id) DO NOTHING`,
-    `UPDATE accounts SET held = held - given_back, balance = balance + given_back - charge, spent = spent + charge,
-       postings = postings + CASE WHEN charge > 0 THEN 1 ELSE 0 END, last_request = NULL, last_hold = NULL
-     FROM (SELECT key_id AS settled_key, charge,
-             coalesce((SELECT hold FROM open_requests WHERE request_id = ?1), 0) AS given_back
-           FROM records WHERE ${isMine}) AS settled
-     WHERE key_id = settled_key`,
-    `INSERT INTO ledger (key_id, number, created_at, kind, delta, request_id, posting)
-     SELECT accounts.key_id, postings, CAST(?4 AS BIGINT), 'charge', -charge, request_id, settlement
-     FROM records JOIN accounts ON accounts.key_id = records.key_id WHERE ${isMine} AND charge > 0`,
-    `DELETE FROM open_requests WHERE request_id = (SELECT request_id FROM records WHERE ${isMine})`,
+     ON CONFLICT DO NOTHING ${returning(`CASE WHEN late = ${lateness.inTime} THEN hold ELSE 0 END`)}`,
+    `UPDATE records SET settlement = ?2, late = ${lateness.wasLost},
+       charge = (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
+       unbooked = ?3 - (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
+       outcome = ?5, upstream = coalesce(?6, upstream), attempts = ?7, status = ?8,
+       input_tokens = ?9, cached_input_tokens = ?10, cache_write_tokens = ?11, output_tokens = ?12,
+       reasoning_tokens = ?13, usage_source = ?14, price_input = coalesce(?15, price_input),
+       price_cached_input = coalesce(?16, price_cached_input), price_cache_write = coalesce(?17, price_cache_write),
+       price_output = coalesce(?18, price_output), first_byte_ms = ?19, total_ms = ?20
+     WHERE request_id = ?1 AND outcome = 'lost' AND settlement IS NULL
+     ${returning('coalesce((SELECT hold FROM open_requests WHERE request_id = ?1), 0)')}`,
   ],
-  result: `SELECT late, unbooked FROM records WHERE ${isMine}`,
+  decided: { key_id: 'text', charge: 'bigint', given_back: 'bigint', late: 'bigint', unbooked: 'bigint' },
+  changes: [
+    `UPDATE accounts SET held = held - :given_back, balance = balance + :given_back - :charge, spent = spent + :charge,
+       postings = postings + CASE WHEN :charge > 0 THEN 1 ELSE 0 END, last_request = NULL, last_hold = NULL
+     WHERE key_id = :key_id`,
+    `INSERT INTO ledger (key_id, number, created_at, kind, delta, request_id, posting)
+     SELECT key_id, postings, CAST(?4 AS BIGINT), 'charge', -CAST(:charge AS BIGINT), ?1, ?2 FROM accounts
+     WHERE key_id = :key_id AND :charge > 0`,
+    'DELETE FROM open_requests WHERE request_id = ?1',
+  ],
   columns: ['late', 'unbooked'],
 };
 

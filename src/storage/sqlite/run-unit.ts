@@ -137,30 +137,44 @@ interface PreparedStep {
 
 /** A fixed unit on one connection. Nothing runs beside its units, so they need no locks. */
 class PreparedUnit {
+  readonly #decisions: readonly PreparedStep[];
   readonly #changes: readonly PreparedStep[];
-  readonly #result: PreparedStep;
+  /** Where the values of its result are in the row that decides. */
+  readonly #resultAt: readonly number[];
 
-  constructor(database: DatabaseSync, { changes, result }: FixedUnit) {
-    this.#changes = changes.map((sql) => prepareStep(database, sql));
-    this.#result = prepareStep(database, result);
-    this.#result.statement.setReadBigInts(true);
-    this.#result.statement.setReturnArrays(true);
+  constructor(database: DatabaseSync, unit: FixedUnit) {
+    const prepare = (sql: string): PreparedStep => {
+      const plain = toPlain(sql, unit);
+      return { statement: database.prepare(plain.sql), plain };
+    };
+    this.#decisions = unit.decisions.map(prepare);
+    this.#changes = unit.changes.map(prepare);
+    const names = Object.keys(unit.decided);
+    this.#resultAt = unit.columns.map((column) => names.indexOf(column));
+    for (const { statement } of this.#decisions) {
+      statement.setReadBigInts(true);
+      statement.setReturnArrays(true);
+    }
   }
 
   run(values: readonly SqlValue[]): ResultRow {
-    for (const { statement, plain } of this.#changes) statement.run(...pickValues(plain, values));
-    const { statement, plain } = this.#result;
-    // An array, as set above: the types of Node know of objects only.
-    const row = statement.get(...pickValues(plain, values)) as unknown as
-      | readonly SQLOutputValue[]
-      | undefined;
-    return row === undefined ? null : row.map((value) => readValue(value) as SqlValue);
+    const decided = this.#decide(values);
+    if (decided === undefined) return null;
+    // As they were read: integers stay integers, which as numbers would be bound as floating point.
+    const all = [...values, ...decided];
+    for (const { statement, plain } of this.#changes) statement.run(...pickValues(plain, all));
+    return this.#resultAt.map((at) => readValue(decided[at] ?? null) as SqlValue);
   }
-}
 
-function prepareStep(database: DatabaseSync, sql: string): PreparedStep {
-  const plain = toPlain(sql);
-  return { statement: database.prepare(plain.sql), plain };
+  #decide(values: readonly SqlValue[]): readonly SQLOutputValue[] | undefined {
+    for (const { statement, plain } of this.#decisions) {
+      // Arrays, as set above: the types of Node know of objects only.
+      const rows = statement.all(
+        ...pickValues(plain, values),
+      ) as unknown as readonly (readonly SQLOutputValue[])[];
+      if (rows.length > 0) return rows[0];
+    }
+  }
 }
 
 function readRow(row: Record<string, SQLOutputValue>): Row {
