@@ -8,6 +8,7 @@ import { readTarget } from './connection/connection-target.ts';
 import { functionOf, readFixedRow } from './fixed-functions.ts';
 import type { DatabaseFunction } from './database-function.ts';
 import { openConnections } from './connection/connections.ts';
+import type { Lanes } from './connection/lanes.ts';
 import { readTransaction, snapshotOf, transactionOf } from './connection/queries.ts';
 import { repeatUnit } from './repeat-unit.ts';
 import type { ServerLimits } from './connection/client-config.ts';
@@ -46,7 +47,8 @@ export interface PostgresEngine extends Engine {
 
 /**
  * Runs units on PostgreSQL, which many nodes may share. Units of statements run one after the other, on all nodes; fixed
- * units run beside them and each other, and wait only for those of the same account. Reads have connections of their own.
+ * units run beside them and each other, and wait only for those of the same account. Reads have connections of their
+ * own, and those on which requests and nodes depend others than long ones.
  */
 export function createPostgresEngine({
   url,
@@ -56,7 +58,7 @@ export function createPostgresEngine({
   watch,
 }: PostgresOptions): PostgresEngine {
   const connections = openConnections({ target: readTarget(url), limits, clock }, watch ?? null, onFault);
-  const { statements, fixed, reads, ready } = connections;
+  const { statements, fixed, reads, lookUps, ready } = connections;
   let closed: StorageError | null = null;
   let isReady = false;
   let newestCommitMs: number | null = null;
@@ -80,6 +82,13 @@ export function createPostgresEngine({
         return committed((result?.rows ?? []) as readonly Row[]);
       }),
     );
+  const readOn =
+    (lanes: Lanes): Engine['read'] =>
+    (asked) =>
+      whenReady(async () => {
+        const results = await lanes.leastBusy().send(snapshotOf(asked));
+        return (asked.length === 1 ? results : results.slice(1, -1)).map(({ rows }) => rows);
+      });
   return {
     ready,
     callFunction,
@@ -98,11 +107,8 @@ export function createPostgresEngine({
       if (called === undefined) throw new StorageError(`no function for ${name}`, 'rejected');
       return readFixedRow(await callFunction(called, String(values[spreadBy]), values));
     },
-    read: (asked) =>
-      whenReady(async () => {
-        const results = await reads.leastBusy().send(snapshotOf(asked));
-        return (asked.length === 1 ? results : results.slice(1, -1)).map(({ rows }) => rows);
-      }),
+    read: readOn(reads),
+    lookUp: readOn(lookUps),
     copy: () => Promise.resolve(null),
     get impaired() {
       return connections.fault?.message ?? null;
