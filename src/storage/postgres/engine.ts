@@ -1,7 +1,7 @@
 import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import type { Engine, FixedUnitName, Row, SqlValue } from '../engine.ts';
+import type { Engine, FixedUnitName, Results, Row, SqlValue, Statement } from '../engine.ts';
 import { fixedUnits } from '../fixed-units.ts';
 import type { ConnectionWatch } from './connection/connection.ts';
 import { readTarget } from './connection/connection-target.ts';
@@ -10,6 +10,7 @@ import type { DatabaseFunction } from './database-function.ts';
 import { openConnections } from './connection/connections.ts';
 import type { Lanes } from './connection/lanes.ts';
 import { readTransaction, snapshotOf, transactionOf } from './connection/queries.ts';
+import { LockedRows } from './locked-rows.ts';
 import { repeatUnit } from './repeat-unit.ts';
 import type { ServerLimits } from './connection/client-config.ts';
 
@@ -37,7 +38,10 @@ export interface PostgresOptions {
 export interface PostgresEngine extends Engine {
   /** When the newest unit was committed that the database has acknowledged, on the monotonic clock; `null` before it. */
   readonly newestCommitMs: number | null;
-  /** Calls a function of the database; calls with the same `spreadBy` are made one after the other. */
+  /**
+   * Calls a function of the database that works on the slots of a key; calls with the same `spreadBy` are made one after
+   * the other, and refused for a while where another session has locked what they need.
+   */
   callFunction(
     called: DatabaseFunction,
     spreadBy: string,
@@ -59,6 +63,7 @@ export function createPostgresEngine({
 }: PostgresOptions): PostgresEngine {
   const connections = openConnections({ target: readTarget(url), limits, clock }, watch ?? null, onFault);
   const { statements, fixed, reads, lookUps, ready } = connections;
+  const locked = new LockedRows(clock);
   let closed: StorageError | null = null;
   let isReady = false;
   let newestCommitMs: number | null = null;
@@ -75,23 +80,24 @@ export function createPostgresEngine({
     if (closed !== null) return Promise.reject(closed);
     return isReady ? work() : ready.then(work);
   };
-  const callFunction: PostgresEngine['callFunction'] = (called, spreadBy, values) =>
+  /** `rows` names what the function locks. */
+  const callOn = (
+    rows: string,
+    called: DatabaseFunction,
+    spreadBy: string,
+    values: readonly SqlValue[],
+  ): Promise<readonly Row[]> =>
     whenReady(() =>
-      repeatUnit(async () => {
-        const [result] = await fixed.of(spreadBy).send([called.call(values)]);
-        return committed((result?.rows ?? []) as readonly Row[]);
-      }),
+      locked.run(rows, () =>
+        repeatUnit(async () => {
+          const [result] = await fixed.of(spreadBy).send([called.call(values)]);
+          return committed((result?.rows ?? []) as readonly Row[]);
+        }),
+      ),
     );
-  const readOn =
-    (lanes: Lanes): Engine['read'] =>
-    (asked) =>
-      whenReady(async () => {
-        const results = await lanes.leastBusy().send(snapshotOf(asked));
-        return (asked.length === 1 ? results : results.slice(1, -1)).map(({ rows }) => rows);
-      });
   return {
     ready,
-    callFunction,
+    callFunction: (called, spreadBy, values) => callOn(`slots of ${spreadBy}`, called, spreadBy, values),
     // The database may be away for a while: that is a fault of each unit, and never the end of the process.
     lost: new Promise(() => {}),
     broken: null,
@@ -105,17 +111,25 @@ export function createPostgresEngine({
     async call({ name, spreadBy }, values) {
       const called = functions.get(name);
       if (called === undefined) throw new StorageError(`no function for ${name}`, 'rejected');
-      return readFixedRow(await callFunction(called, String(values[spreadBy]), values));
+      const keyId = String(values[spreadBy]);
+      return readFixedRow(await callOn(`account of ${keyId}`, called, keyId, values));
     },
-    read: readOn(reads),
-    lookUp: readOn(lookUps),
+    read: (asked) => whenReady(() => readSnapshot(reads, asked)),
+    lookUp: (asked) => whenReady(() => readSnapshot(lookUps, asked)),
     copy: () => Promise.resolve(null),
     get impaired() {
       return connections.fault?.message ?? null;
     },
     async close() {
       closed = new StorageError('the database is closed', 'closed');
+      await locked.drain();
       await connections.close();
     },
   };
+}
+
+/** Reads the rows of statements as of one moment. */
+async function readSnapshot(lanes: Lanes, asked: readonly Statement[]): Promise<Results> {
+  const results = await lanes.leastBusy().send(snapshotOf(asked));
+  return (asked.length === 1 ? results : results.slice(1, -1)).map(({ rows }) => rows as readonly Row[]);
 }
