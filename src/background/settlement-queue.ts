@@ -4,7 +4,7 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { RecoverableRecords } from '../domain/ports/records.ts';
 import type { SettlementSpool } from '../domain/ports/settlement-spool.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
-import { StorageError } from '../domain/storage-refusal.ts';
+import { KeyLockedError, StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
 import type { WriteHealth } from './write-health.ts';
 
@@ -133,7 +133,10 @@ export class SettlementQueue {
     });
   }
 
-  /** Stops at the first commit of which nothing is taken: the database would not take the others, either. */
+  /**
+   * Stops at the first commit of which nothing is taken: the database would not take the others, either. Those of locked
+   * accounts say nothing of the others.
+   */
   async #offerAll(): Promise<number> {
     const offered = [...this.#waiting.values()];
     for (let at = 0; at < offered.length; at += offeredAtOnce) {
@@ -143,24 +146,28 @@ export class SettlementQueue {
           .slice(at, at + offeredAtOnce)
           .map((record) => this.#offer(record, underWay.get(record.requestId) ?? null)),
       );
-      if (!done.includes(true)) break;
+      if (!done.includes('done') && done.includes('refused')) break;
     }
     if (this.#waiting.size === 0 && this.#spoolHolds) await this.#emptySpool();
     if (this.#waiting.size > 0) this.#retryLater();
     return this.#waiting.size;
   }
 
-  /** Resolves with whether it waits no longer; `underWay` is its settlement that the database has already. */
-  async #offer(record: SettledRecord, underWay: Promise<void> | null): Promise<boolean> {
+  /** Resolves with what became of it; `underWay` is its settlement that the database has already. */
+  async #offer(
+    record: SettledRecord,
+    underWay: Promise<void> | null,
+  ): Promise<'done' | 'refused' | 'account locked'> {
     try {
       await (underWay ?? this.make(record));
     } catch (error) {
-      if (isPassing(error)) return false;
+      if (error instanceof KeyLockedError) return 'account locked';
+      if (isPassing(error)) return 'refused';
       // A thread can die between its commit and its answer: the settlement is made then.
       if (!(await this.#records.isSettled(record).catch(() => false))) this.#notMade(error);
     }
     this.#waiting.delete(record.requestId);
-    return true;
+    return 'done';
   }
 
   async #emptySpool(): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/ports/clock.ts';
-import { StorageError } from '../domain/storage-refusal.ts';
+import { KeyLockedError, StorageError } from '../domain/storage-refusal.ts';
 import type { StorageReason } from '../domain/storage-refusal.ts';
 
 /** The duration from which a write under way counts as a fault of the database, in milliseconds. */
@@ -48,6 +48,8 @@ export function watchWrites(clock: Clock, isBroken: () => boolean): WriteHealth 
         },
         (error: unknown) => {
           underWay.delete(begun);
+          // It says nothing of the writes of other keys: while the calls of one are refused, all others would be, too.
+          if (error instanceof KeyLockedError) return;
           // A database that rejects a unit for its values has answered, and takes others.
           failed = error instanceof StorageError && !error.isPermanent ? error.reason : null;
         },

@@ -69,7 +69,7 @@ function usePostgres(url: string, { spool }: Config['storage'], clock: Clock, lo
       createSlotStore(
         {
           callFunction: (...call) => engine.use((loaded) => loaded.callFunction(...call)),
-          read: (statements) => engine.read(statements),
+          lookUp: (statements) => engine.lookUp(statements),
         },
         owner,
       ),

@@ -51,3 +51,10 @@ export class StorageError extends Error {
     return this.reason === 'rejected';
   }
 }
+
+/** Another session has locked the rows of one key or account: the database makes the units of others meanwhile. */
+export class KeyLockedError extends StorageError {
+  constructor(message: string) {
+    super(message, 'locked');
+  }
+}

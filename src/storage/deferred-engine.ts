@@ -42,6 +42,7 @@ export function deferEngine<Loaded extends Engine>(load: () => Promise<Loaded>):
     run: (unit) => use((used) => used.run(unit)),
     call: (unit, values) => use((used) => used.call(unit, values)),
     read: (statements) => use((used) => used.read(statements)),
+    lookUp: (statements) => use((used) => used.lookUp(statements)),
     copy: () => use((used) => used.copy()),
     async close() {
       closed = new StorageError('the database is closed', 'closed');

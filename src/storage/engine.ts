@@ -131,6 +131,11 @@ export interface Engine {
    * before the call. Never delays a `run`.
    */
   read(statements: readonly Statement[]): Promise<Results>;
+  /**
+   * The same for reads of a few rows by an index, on which requests and nodes depend. Where a database is reached over a
+   * network, no `read` delays it, and it rejects within seconds when the connection is gone.
+   */
+  lookUp(statements: readonly Statement[]): Promise<Results>;
   /** Copies the database as it is at one moment; `null` where there is no file to copy. Delays neither of the above. */
   copy(): Promise<DatabaseCopy | null>;
   /** Why the database can't be used any more; `null` while it can, or is still being opened. */

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
 import type { Clock } from '../../src/domain/ports/clock.ts';
 import type { ReportFault } from '../../src/domain/ports/telemetry.ts';
-import { StorageError } from '../../src/domain/storage-refusal.ts';
+import { KeyLockedError, StorageError } from '../../src/domain/storage-refusal.ts';
 import { sweepOrphans } from '../../src/background/sweep-orphans.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { openTestEngine } from '../support/test-engine.ts';
@@ -118,6 +118,25 @@ describe('settlements that the database does not take', () => {
     state.fault = null;
     expect(await kept.flush()).toBe(0);
     expect(settled).toEqual(['a']);
+  });
+
+  test('are made behind any number of others whose account is locked', async () => {
+    const { records, settled } = startRecords();
+    const state = { isAway: true };
+    const locking: typeof records = {
+      ...records,
+      async settle(offered) {
+        if (state.isAway) throw new StorageError('away');
+        if (offered.requestId.startsWith('locked')) throw new KeyLockedError('locked');
+        await records.settle(offered);
+      },
+    };
+    const kept = await keep(locking, createFakeClock());
+    for (let number = 0; number < 1_200; number++) await kept.settle(record(`locked ${number}`));
+    await kept.settle(record('free'));
+    state.isAway = false;
+    expect(await kept.flush()).toBe(1_200);
+    expect(settled).toContain('free');
   });
 
   test('are not kept when they fail for good: a second settlement stays an error', async () => {

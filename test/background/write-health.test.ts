@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { stuckMs, watchWrites } from '../../src/background/write-health.ts';
-import { StorageError } from '../../src/domain/storage-refusal.ts';
+import { KeyLockedError, StorageError } from '../../src/domain/storage-refusal.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 function setUp() {
@@ -27,6 +27,16 @@ test('a write that waits, as for the lock of one key, is no reason to refuse tho
   expect(health.fault).toBe('slow');
   clock.advance(1);
   expect(health.isStuck).toBe(true);
+});
+
+test('the refusal of a write whose key another session has locked says nothing of the writes of others', async () => {
+  const { health } = setUp();
+  const refuse = () => health.observe(Promise.reject(new KeyLockedError('locked')));
+  await expect(refuse()).rejects.toThrow('locked');
+  expect([health.isStuck, health.fault, health.isWriting]).toEqual([false, null, false]);
+  await expect(health.observe(Promise.reject(new StorageError('full', 'full')))).rejects.toThrow('full');
+  await expect(refuse()).rejects.toThrow('locked');
+  expect([health.isStuck, health.fault]).toEqual([true, 'full']);
 });
 
 test('a database whose last write failed is stuck until one is made', async () => {

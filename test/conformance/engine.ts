@@ -33,8 +33,12 @@ const slow = say(
 );
 
 /** Reads one row beside the units. */
-async function readOne(engine: Engine, statement: Statement): Promise<Row | undefined> {
-  const [[row] = []] = await engine.read([statement]);
+async function readOne(
+  engine: Engine,
+  statement: Statement,
+  kind: 'read' | 'lookUp' = 'read',
+): Promise<Row | undefined> {
+  const [[row] = []] = await engine[kind]([statement]);
   return row;
 }
 
@@ -49,8 +53,8 @@ export function describeEngine(name: string, subject: EngineSubject): void {
   describe(`${name}: units`, () => {
     describeUnits(open);
   });
-  describe(`${name}: reads`, () => {
-    describeReads(open);
+  describe.each(['read', 'lookUp'] as const)(`${name}: %s`, (kind) => {
+    describeReads(open, kind);
   });
   describe(`${name}: values`, () => {
     describeValues(open);
@@ -65,6 +69,7 @@ export function describeEngine(name: string, subject: EngineSubject): void {
     await Promise.all([early, engine.close()]);
     await expect(engine.run([insertItem(2)])).rejects.toThrow(StorageError);
     await expect(engine.read([countItems])).rejects.toThrow(StorageError);
+    await expect(engine.lookUp([countItems])).rejects.toThrow(StorageError);
   });
 }
 
@@ -112,19 +117,19 @@ function describeUnits(open: () => Promise<Engine>): void {
   });
 }
 
-function describeReads(open: () => Promise<Engine>): void {
+function describeReads(open: () => Promise<Engine>, kind: 'read' | 'lookUp'): void {
   test('reads everything that was committed before the call', async () => {
     const engine = await open();
     for (let number = 1; number <= 300; number++) {
       await engine.run([insertItem(number)]);
-      expect(await readOne(engine, countItems)).toEqual({ count: number });
+      expect(await readOne(engine, countItems, kind)).toEqual({ count: number });
     }
   });
 
   test('delays no unit by a read, however long that takes', async () => {
     const engine = await open();
     const order: string[] = [];
-    const read = engine.read([slow]).then(() => order.push('read'));
+    const read = engine[kind]([slow]).then(() => order.push('read'));
     for (let number = 0; number < 10; number++) await engine.run([insertItem(number)]);
     order.push('ten units');
     await read;
@@ -134,7 +139,7 @@ function describeReads(open: () => Promise<Engine>): void {
   test('reads all statements of one call as of one moment, whatever is committed between them', async () => {
     const engine = await open();
     const state = { isReading: true };
-    const read = engine.read([countItems, slow, countItems]).finally(() => (state.isReading = false));
+    const read = engine[kind]([countItems, slow, countItems]).finally(() => (state.isReading = false));
     for (let number = 0; state.isReading && number < 200; number++) await engine.run([insertItem(number)]);
     const [before, , after] = await read;
     expect(after).toEqual(before);
@@ -142,8 +147,8 @@ function describeReads(open: () => Promise<Engine>): void {
 
   test('changes nothing by a read', async () => {
     const engine = await open();
-    await expect(engine.read([insertItem(1)])).rejects.toThrow(StorageError);
-    expect(await readOne(engine, countItems)).toEqual({ count: 0 });
+    await expect(engine[kind]([insertItem(1)])).rejects.toThrow(StorageError);
+    expect(await readOne(engine, countItems, kind)).toEqual({ count: 0 });
   });
 }
 

@@ -121,8 +121,8 @@ function describeEnding(setUp: () => Promise<Pair>): void {
     const { engine, first, pass } = await setUp();
     let renewed = 0;
     const late = Object.assign(Object.create(engine) as Engine, {
-      async read(...asked: Parameters<Engine['read']>) {
-        const found = await engine.read(...asked);
+      async lookUp(...asked: Parameters<Engine['lookUp']>) {
+        const found = await engine.lookUp(...asked);
         expect(found).toEqual([[{ id: first.owner() }]]);
         renewed++;
         await first.renewLease();

@@ -45,11 +45,11 @@ export function simulateLeases(wire: Wire, world: World, nextId: () => string): 
       return [[], over.map((id) => ({ id }))];
     });
   };
-  const read = ([statement]: readonly Statement[]): Promise<readonly (readonly object[])[]> => {
+  const lookUp = ([statement]: readonly Statement[]): Promise<readonly (readonly object[])[]> => {
     const owner = String(statement?.values[0]);
     return wire.call('look at leases', reads, () => [leases.over(owner).map((id) => ({ id }))]);
   };
-  return createLeases({ run, call, read } as unknown as Engine, { id: nextId() }, nextId);
+  return createLeases({ run, call, lookUp } as unknown as Engine, { id: nextId() }, nextId);
 }
 
 /** The records of one process in the database. */

@@ -207,6 +207,39 @@ describe.skipIf(postgresAbsence !== null)(`a connection to PostgreSQL that is lo
     await answersAgain(connection, clock, proxy);
   });
 
+  test('is opened again after growing pauses up to a minute while it is silent each time, and soon after it was used', async () => {
+    const { connection, clock, proxy } = await open();
+    /** Has the connection be lost, and returns the pause before the next one, in milliseconds. */
+    const pauseAfter = async (lose: () => Promise<unknown>): Promise<number> => {
+      await lose();
+      await eventually('it pauses', () => {
+        return clock.scheduled === 1 && proxy.open === 0 && connection.fault !== null;
+      });
+      const [sinceMs, { accepted }] = [clock.monotonicMs(), proxy];
+      while (clock.scheduled === 1 && clock.monotonicMs() < sinceMs + 100_000) clock.advance(1);
+      const pauseMs = clock.monotonicMs() - sinceMs;
+      await eventually('it is open again', () => connection.fault === null);
+      expect(proxy.accepted).toBe(accepted + 1);
+      return pauseMs;
+    };
+    const silence = async (): Promise<void> => {
+      proxy.forget();
+      const lost = rejection(connection.send(one));
+      clock.advance(7_000);
+      expect(await lost).toMatchObject({ reason: 'slow' });
+    };
+    const pauses: number[] = [];
+    for (let time = 0; time < 7; time++) pauses.push(await pauseAfter(silence));
+    expect(pauses).toEqual([50, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
+    // Used for a minute in between: what was before does not count.
+    clock.advance(60_000);
+    expect([await pauseAfter(silence), await pauseAfter(silence)]).toEqual([50, 4_000]);
+    // A loss that is no silence ends the row of them.
+    clock.advance(10_000);
+    const reset = (): Promise<void> => Promise.resolve(proxy.reset());
+    expect([await pauseAfter(reset), await pauseAfter(silence)]).toEqual([50, 50]);
+  });
+
   test('is not given up while it answers, however long that takes altogether', async () => {
     const { connection, clock } = await open();
     const other = keep(bench.url).connection;

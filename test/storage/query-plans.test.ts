@@ -151,6 +151,7 @@ beforeAll(async () => {
     run: (unit) => (note(unit), engine.run(unit)),
     call: (unit, values) => (note(statementsOf(unit, values)), engine.call(unit, values)),
     read: (statements) => (note(statements), engine.read(statements)),
+    lookUp: (statements) => (note(statements), engine.lookUp(statements)),
   };
   const store = createStore(recording, { nextId: () => 'posting', now: () => 7, report: () => {} });
   for (const use of Object.values(uses)) await use(store);

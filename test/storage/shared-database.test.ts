@@ -11,7 +11,7 @@ function watch(answer: () => Promise<Row>) {
   const clock = createFakeClock();
   const counted = { reads: 0, newestCommitMs: null as number | null };
   const engine = {
-    async read() {
+    async lookUp() {
       counted.reads++;
       return [[await answer()]];
     },

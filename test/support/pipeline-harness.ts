@@ -75,6 +75,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     run: (...unit: Parameters<Engine['run']>) => counted(database.run(...unit)),
     call: (...unit: Parameters<Engine['call']>) => counted(database.call(...unit)),
     read: (...statements: Parameters<Engine['read']>) => counted(database.read(...statements)),
+    lookUp: (...statements: Parameters<Engine['lookUp']>) => counted(database.lookUp(...statements)),
   });
   const store = createStore(engine, {
     nextId: () => randomUUID(),

@@ -39,7 +39,7 @@ export async function openPostgresSlots(): Promise<TestedSlots> {
       underWay.add(step);
       return called;
     },
-    read: (...call: Parameters<PostgresEngine['read']>) => engine.read(...call),
+    lookUp: (...call: Parameters<PostgresEngine['lookUp']>) => engine.lookUp(...call),
   };
   return {
     engine,

@@ -25,6 +25,11 @@ export interface TcpProxy {
    * client never learns of.
    */
   losesAnswer: () => boolean;
+  /**
+   * Drops all further bytes of the connections that are open, in both directions, and closes neither side: what a network
+   * does that has forgotten them. New connections are as before.
+   */
+  forget(): void;
   /** Ends all connections with an RST. */
   reset(): void;
   /** Ends all connections with a FIN. */
@@ -43,13 +48,15 @@ export interface ProxyTarget {
 
 export async function startTcpProxy(target: ProxyTarget): Promise<TcpProxy> {
   const clients = new Set<Socket>();
+  const forgotten = new WeakSet<Socket>();
   let accepted = 0;
   const server = createServer({ noDelay: true, allowHalfOpen: true }, (client) => {
     accepted++;
     clients.add(client);
     client.on('error', () => {});
     client.on('close', () => clients.delete(client));
-    client.on('end', () => proxy.mode !== 'stalled' && client.end());
+    const modeOf = (): Mode => (forgotten.has(client) ? 'stalled' : proxy.mode);
+    client.on('end', () => modeOf() !== 'stalled' && client.end());
     const { answers } = proxy;
     if (answers !== null) {
       const left = [...answers];
@@ -58,13 +65,13 @@ export async function startTcpProxy(target: ProxyTarget): Promise<TcpProxy> {
     }
     const upstream = connect({ ...proxy.target, noDelay: true });
     upstream.on('error', () => {});
-    client.on('data', (bytes) => proxy.mode !== 'stalled' && upstream.write(bytes));
+    client.on('data', (bytes) => modeOf() !== 'stalled' && upstream.write(bytes));
     upstream.on('data', (bytes) => {
       if (proxy.losesAnswer()) client.resetAndDestroy();
-      else if (proxy.mode === 'open') client.write(bytes);
+      else if (modeOf() === 'open') client.write(bytes);
     });
     client.on('close', () => upstream.destroy());
-    upstream.on('close', () => proxy.mode !== 'stalled' && client.destroy());
+    upstream.on('close', () => modeOf() !== 'stalled' && client.destroy());
   });
   const listen = async (port: number): Promise<void> => {
     server.listen(port, '127.0.0.1');
@@ -84,6 +91,9 @@ export async function startTcpProxy(target: ProxyTarget): Promise<TcpProxy> {
     answers: null,
     target,
     losesAnswer: () => false,
+    forget() {
+      for (const client of clients) forgotten.add(client);
+    },
     reset() {
       for (const client of clients) client.resetAndDestroy();
     },

@@ -23,7 +23,7 @@ import {
   selectKeys,
   updateKey,
 } from './key-statements.ts';
-import { readCount, readRows } from '../read-rows.ts';
+import { lookUpRows, readCount, readRows } from '../read-rows.ts';
 
 /** Stores keys over any engine. Reads wait for no unit. */
 export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => number): KeyStore & KeyLookUp {
@@ -38,11 +38,11 @@ export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => numb
       return row?.['count'] === 1;
     },
     async findKeyByHash(hash) {
-      const [row] = await readRows(engine, selectKeyByHash(hash, nowMs()));
+      const [row] = await lookUpRows(engine, selectKeyByHash(hash, nowMs()));
       return row === undefined ? null : readKey(row);
     },
     async findKeyById(id) {
-      const [row] = await readRows(engine, selectKeyById(id));
+      const [row] = await lookUpRows(engine, selectKeyById(id));
       return row === undefined ? null : readKey(row);
     },
     async updateKey(id, changes) {
@@ -92,7 +92,7 @@ export function createAccounts(engine: Engine, nextId: NextId, nowMs: () => numb
       return readBookedCredit(results, credit.nanos, posting);
     },
     async accounts(keyIds) {
-      const found = await readRows(engine, selectAccounts(keyIds));
+      const found = await lookUpRows(engine, selectAccounts(keyIds));
       return new Map(found.map((row) => [String(row['key_id']), readAccount(row)]));
     },
     countLowBalances: (belowNanos, atMs) => readCount(engine, countLowBalances(belowNanos, atMs)),

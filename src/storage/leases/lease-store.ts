@@ -29,7 +29,7 @@ export function createLeases(engine: Engine, owner: Owner, nextId: NextId): Reco
     },
     async endOverLeases() {
       // A read delays no unit, and mostly finds nothing; what it finds is judged again where it is ended.
-      const [over = []] = await engine.read([selectOverLeases(owner.id)]);
+      const [over = []] = await engine.lookUp([selectOverLeases(owner.id)]);
       if (over.length === 0) return [];
       const [, ended = []] = await engine.run([endFutureRenewals, endOverLeases(owner.id)]);
       return ended.map((row) => String(row['id']));

@@ -2,14 +2,16 @@ import type { QueryConfig } from 'pg';
 import { StorageError } from '../../domain/storage-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import type { Engine, FixedUnitName, Row, SqlValue } from '../engine.ts';
+import type { Engine, FixedUnitName, Results, Row, SqlValue, Statement } from '../engine.ts';
 import { fixedUnits } from '../fixed-units.ts';
 import type { ConnectionWatch, KeptConnection } from './connection/connection.ts';
 import { readTarget } from './connection/connection-target.ts';
 import { functionOf, readFixedRow } from './fixed-functions.ts';
 import type { DatabaseFunction } from './database-function.ts';
 import { openConnections } from './connection/connections.ts';
+import type { Lanes } from './connection/lanes.ts';
 import { readTransaction, snapshotOf, transactionOf } from './connection/queries.ts';
+import { LockedRows } from './locked-rows.ts';
 import { repeatUnit } from './repeat-unit.ts';
 import type { ServerLimits } from './connection/client-config.ts';
 
@@ -37,7 +39,10 @@ export interface PostgresOptions {
 export interface PostgresEngine extends Engine {
   /** When the newest unit was committed that the database has acknowledged, on the monotonic clock; `null` before it. */
   readonly newestCommitMs: number | null;
-  /** Calls a function of the database; calls with the same `spreadBy` are made one after the other. */
+  /**
+   * Calls a function of the database that works on the slots of a key; calls with the same `spreadBy` are made one after
+   * the other, and refused for a while where another session has locked what they need.
+   */
   callFunction(
     called: DatabaseFunction,
     spreadBy: string,
@@ -47,8 +52,8 @@ export interface PostgresEngine extends Engine {
 
 /**
  * Runs units on PostgreSQL, which many nodes may share. Units of statements run one after the other, on all nodes; fixed
- * units run beside them and each other, and wait only for those of the same account. Reads have connections of their own,
- * and so has what a process does for itself.
+ * units run beside them and each other, and wait only for those of the same account. Reads have connections of their
+ * own, those on which requests and nodes depend others than long ones, and so has what a process does for itself.
  */
 export function createPostgresEngine({
   url,
@@ -58,7 +63,8 @@ export function createPostgresEngine({
   watch,
 }: PostgresOptions): PostgresEngine {
   const connections = openConnections({ target: readTarget(url), limits, clock }, watch ?? null, onFault);
-  const { statements, fixed, own, reads, ready } = connections;
+  const { statements, fixed, own, reads, lookUps, ready } = connections;
+  const locked = new LockedRows(clock);
   let closed: StorageError | null = null;
   let isReady = false;
   let newestCommitMs: number | null = null;
@@ -75,16 +81,22 @@ export function createPostgresEngine({
     if (closed !== null) return Promise.reject(closed);
     return isReady ? work() : ready.then(work);
   };
-  const callOn = (connection: () => KeptConnection, query: QueryConfig): Promise<readonly Row[]> =>
-    whenReady(() =>
-      repeatUnit(async () => {
-        const [result] = await connection().send([query]);
-        return committed((result?.rows ?? []) as readonly Row[]);
-      }),
-    );
+  const callOn = (connection: KeptConnection, query: QueryConfig): Promise<readonly Row[]> =>
+    repeatUnit(async () => {
+      const [result] = await connection.send([query]);
+      return committed((result?.rows ?? []) as readonly Row[]);
+    });
+  /** `rows` names what the function locks. */
+  const callLocking = (
+    rows: string,
+    called: DatabaseFunction,
+    spreadBy: string,
+    values: readonly SqlValue[],
+  ): Promise<readonly Row[]> =>
+    whenReady(() => locked.run(rows, () => callOn(fixed.of(spreadBy), called.call(values))));
   return {
     ready,
-    callFunction: async (called, spreadBy, values) => callOn(() => fixed.of(spreadBy), called.call(values)),
+    callFunction: (called, spreadBy, values) => callLocking(`slots of ${spreadBy}`, called, spreadBy, values),
     // The database may be away for a while: that is a fault of each unit, and never the end of the process.
     lost: new Promise(() => {}),
     broken: null,
@@ -98,21 +110,26 @@ export function createPostgresEngine({
     async call({ name, spreadBy }, values) {
       const called = functions.get(name);
       if (called === undefined) throw new StorageError(`no function for ${name}`, 'rejected');
-      const connection = () => (spreadBy === null ? own : fixed.of(values[spreadBy]));
-      return readFixedRow(await callOn(connection, called.call(values)));
+      if (spreadBy === null) return readFixedRow(await whenReady(() => callOn(own, called.call(values))));
+      const keyId = String(values[spreadBy]);
+      return readFixedRow(await callLocking(`account of ${keyId}`, called, keyId, values));
     },
-    read: (asked) =>
-      whenReady(async () => {
-        const results = await reads.leastBusy().send(snapshotOf(asked));
-        return (asked.length === 1 ? results : results.slice(1, -1)).map(({ rows }) => rows);
-      }),
+    read: (asked) => whenReady(() => readSnapshot(reads, asked)),
+    lookUp: (asked) => whenReady(() => readSnapshot(lookUps, asked)),
     copy: () => Promise.resolve(null),
     get impaired() {
       return connections.fault?.message ?? null;
     },
     async close() {
       closed = new StorageError('the database is closed', 'closed');
+      await locked.drain();
       await connections.close();
     },
   };
+}
+
+/** Reads the rows of statements as of one moment. */
+async function readSnapshot(lanes: Lanes, asked: readonly Statement[]): Promise<Results> {
+  const results = await lanes.leastBusy().send(snapshotOf(asked));
+  return (asked.length === 1 ? results : results.slice(1, -1)).map(({ rows }) => rows as readonly Row[]);
 }

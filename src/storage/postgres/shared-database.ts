@@ -10,7 +10,7 @@ const intervalMs = 5_000;
 const deadlineMs = 500;
 
 interface SharedDatabaseOptions extends Pick<SharedDatabaseState, 'shared'> {
-  readonly engine: Pick<Engine, 'read'>;
+  readonly engine: Pick<Engine, 'lookUp'>;
   /** When the newest unit was committed, on the monotonic clock. */
   readonly newestCommitMs: () => number | null;
   readonly clock: Clock;
@@ -35,7 +35,7 @@ export function watchSharedDatabase({
   const read = async (): Promise<void> => {
     startedMs = clock.monotonicMs();
     // While the database is away, that is the write check's to say: what was read last stays.
-    const found = await engine.read([selectSettings]).catch(() => []);
+    const found = await engine.lookUp([selectSettings]).catch(() => []);
     settings = found[0]?.[0] ?? settings;
     underWay = null;
   };
@@ -67,7 +67,7 @@ function judge(settings: Row | null): Pick<SharedDatabaseState, 'synchronousStan
 }
 
 /** Reads the id that no other database has. */
-export async function readDatabaseId(engine: Pick<Engine, 'read'>): Promise<string> {
-  const [[row] = []] = await engine.read([{ sql: 'SELECT id FROM database_id', values: [] }]);
+export async function readDatabaseId(engine: Pick<Engine, 'lookUp'>): Promise<string> {
+  const [[row] = []] = await engine.lookUp([{ sql: 'SELECT id FROM database_id', values: [] }]);
   return String(row?.['id']);
 }

@@ -6,7 +6,7 @@ import { checkWrites } from './check-writes.ts';
 import { closeOpen, closeWithoutLease, readClosed, selectClosable } from './close-statements.ts';
 import type { Engine } from '../engine.ts';
 import type { Owner } from '../leases/lease-store.ts';
-import { readCount } from '../read-rows.ts';
+import { lookUpRows, readCount } from '../read-rows.ts';
 import { readPage, readRecord, selectCursor, selectRecord, selectRecords } from './record-pages.ts';
 import { openRecord, readReservation, valuesToOpen } from './open-statement.ts';
 import { countSettlements, readSettlement, settleRecord, valuesToSettle } from './settle-statement.ts';
@@ -48,7 +48,10 @@ export function createRecordStore(
           new Error(`${record.requestId}: ${settled.unbookedNanos} nano-USD`),
         );
     },
-    isSettled: async (record) => (await readCount(engine, countSettlements(record))) > 0,
+    async isSettled(record) {
+      const [row] = await lookUpRows(engine, countSettlements(record));
+      return Number(row?.['count']) > 0;
+    },
     async checkWrites() {
       await engine.call(checkWrites, []);
     },

@@ -65,19 +65,21 @@ export function createSqliteEngine(options: SqliteOptions): Engine {
     return writer.thread;
   };
   const run: Engine['run'] = async (unit) => writing().submit(unit);
+  const read: Engine['read'] = async (statements) => {
+    if (!isFile) return run(statements);
+    await firstOpened;
+    if (writer.broken !== null) throw writer.broken;
+    const thread = threads.reader?.thread ?? null;
+    if (thread === null) throw new StorageError('the thread that reads the database is being restarted');
+    return thread.submit(statements);
+  };
   return {
     ready,
     lost: lost.promise,
     run,
     call: async ({ name }, values) => writing().call(name, values),
-    async read(statements) {
-      if (!isFile) return run(statements);
-      await firstOpened;
-      if (writer.broken !== null) throw writer.broken;
-      const thread = threads.reader?.thread ?? null;
-      if (thread === null) throw new StorageError('the thread that reads the database is being restarted');
-      return thread.submit(statements);
-    },
+    read,
+    lookUp: read,
     copy: async () => (isFile ? copyDatabase(file, clock, startThread) : null),
     get broken() {
       return writer.broken;

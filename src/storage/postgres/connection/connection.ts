@@ -67,6 +67,11 @@ export class KeptConnection {
     return this.#session.send(queries);
   }
 
+  /** Opens it anew if it is idle, and was for as long as a silent one is waited for. */
+  replaceIdle(): void {
+    this.#session?.giveUpIdle();
+  }
+
   /** Waits for what was sent, and closes it. Resolves when neither a socket nor a timer is left of it. */
   async close(): Promise<void> {
     this.#isClosed = true;

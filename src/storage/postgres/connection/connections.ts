@@ -7,12 +7,19 @@ import { keepPartitions } from '../partitions/keep-partitions.ts';
 import { Lanes } from './lanes.ts';
 import { migrate, migrationLimits } from '../migrate.ts';
 
-/** How many connections the fixed units share, and the reads. */
+/** How many connections the fixed units share, the reads, and the look-ups. */
 const unitLanes = 8;
 const readLanes = 2;
+const lookUpLanes = 2;
 
 /** How long the server may work on a read, and wait in it for a lock, in milliseconds. */
 const readLimits: ServerLimits = { statementMs: 30_000, lockMs: 4_000 };
+
+/**
+ * The same of a look-up. When the network has dropped its connection without a word, that is noticed after this time and
+ * that of an answer: until then no key can be looked up, no change be found and no lease be judged.
+ */
+const lookUpLimits: ServerLimits = { statementMs: 2_000, lockMs: 1_500 };
 
 /**
  * How long a fixed unit waits for a lock at the most, in milliseconds: those of other keys wait behind it. Nodes hold the
@@ -27,9 +34,12 @@ export interface Connections {
   readonly statements: KeptConnection;
   /** Fixed units. */
   readonly fixed: Lanes;
+  /** Reads that may take long, such as those of operators. */
   readonly reads: Lanes;
   /** What the process does for itself, as the renewal of its lease: it waits behind nothing else. */
   readonly own: KeptConnection;
+  /** Short reads, on which requests and nodes depend. */
+  readonly lookUps: Lanes;
   /** Resolves when all of them are open and the schema is up to date; otherwise none of them stays open. */
   readonly ready: Promise<void>;
   /** Why some work can't be done; `null` while all can. */
@@ -52,17 +62,20 @@ export function openConnections(
   const fixed = new Lanes(unitLanes, { ...options, limits: laneLimits, isReadOnly: false }, shared);
   const own = new KeptConnection({ ...options, limits: laneLimits, isReadOnly: false }, shared);
   const reads = new Lanes(readLanes, { ...readOnly, limits: readLimits }, shared);
+  const lookUps = new Lanes(lookUpLanes, { ...readOnly, limits: lookUpLimits }, shared);
   const partitions = keepPartitions((queries) => statements.send(queries), options.clock, onFault);
   const close = async (): Promise<void> => {
     partitions.stop();
-    await Promise.all([setUp, statements, fixed, own, reads].map((connection) => connection.close()));
+    await Promise.all(
+      [setUp, statements, fixed, own, reads, lookUps].map((connection) => connection.close()),
+    );
   };
   const ready = (async () => {
     await setUp.opened;
     await migrate(setUp);
     await partitions.start((queries) => setUp.send(queries));
     await setUp.close();
-    await Promise.all([statements, fixed, own, reads].map(({ opened }) => opened));
+    await Promise.all([statements, fixed, own, reads, lookUps].map(({ opened }) => opened));
   })();
   ready.catch(close);
   return {
@@ -70,9 +83,10 @@ export function openConnections(
     fixed,
     own,
     reads,
+    lookUps,
     ready,
     get fault() {
-      return statements.fault ?? fixed.fault ?? own.fault ?? reads.fault;
+      return statements.fault ?? fixed.fault ?? own.fault ?? lookUps.fault ?? reads.fault;
     },
     close,
   };

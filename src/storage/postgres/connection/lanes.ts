@@ -11,7 +11,14 @@ export class Lanes {
   readonly #connections: readonly KeptConnection[];
 
   constructor(count: number, options: ConnectionOptions, watch: ConnectionWatch | null = null) {
-    this.#connections = Array.from({ length: count }, () => new KeptConnection(options, watch));
+    const watchLane: ConnectionWatch = {
+      lost: (fault) => {
+        watch?.lost(fault);
+        if (fault.reason === 'slow') this.#replaceIdle();
+      },
+      regained: () => watch?.regained(),
+    };
+    this.#connections = Array.from({ length: count }, () => new KeptConnection(options, watchLane));
     this.opened = Promise.all(this.#connections.map(({ opened }) => opened));
     this.opened.catch(() => {});
   }
@@ -41,6 +48,11 @@ export class Lanes {
 
   async close(): Promise<void> {
     await Promise.all(this.#connections.map((connection) => connection.close()));
+  }
+
+  /** A network that has forgotten one connection without a word has often forgotten all of them. */
+  #replaceIdle(): void {
+    for (const connection of this.#connections) connection.replaceIdle();
   }
 
   #at(number: number): KeptConnection {

@@ -4,7 +4,7 @@ import type { QueryConfig, QueryResult } from 'pg';
 import type { Clock } from '../../../domain/ports/clock.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import { configOf } from './client-config.ts';
-import type { ConnectionOptions } from './client-config.ts';
+import type { ConnectionOptions, ServerLimits } from './client-config.ts';
 import { storageErrorOf } from './failure-reason.ts';
 import { SilenceWatch } from './silence-watch.ts';
 
@@ -17,6 +17,11 @@ const connectMs = 5_000;
  * made again, on another connection, before the lease is over.
  */
 const answerMs = 2_000;
+
+/** How long a connection may be silent while an answer is due before it is given up, in milliseconds. */
+function silenceMsOf({ statementMs }: ServerLimits): number {
+  return statementMs + answerMs;
+}
 
 /** How long the server may take to close a connection that is not used any more, in milliseconds. */
 const goodbyeMs = 1_000;
@@ -35,6 +40,7 @@ export class Session {
   readonly lost: Promise<StorageError>;
   readonly #clock: Clock;
   readonly #isReadOnly: boolean;
+  readonly #silenceMs: number;
   readonly #socket = new Socket();
   readonly #client: Client;
   readonly #watch: SilenceWatch;
@@ -49,12 +55,13 @@ export class Session {
   constructor(options: ConnectionOptions) {
     this.#clock = options.clock;
     this.#isReadOnly = options.isReadOnly;
+    this.#silenceMs = silenceMsOf(options.limits);
     this.lost = this.#lost.promise;
     this.#client = new Client(configOf(options, this.#socket));
     this.#socketClosed = new Promise((resolve) => this.#socket.once('close', resolve));
     this.#watch = new SilenceWatch({
       clock: options.clock,
-      silenceMs: options.limits.statementMs + answerMs,
+      silenceMs: this.#silenceMs,
       isWaiting: () => this.#waiting > 0,
       onSilence: () => this.#giveUp(new StorageError('the database does not answer', 'slow')),
     });
@@ -112,6 +119,15 @@ export class Session {
         stream.uncork();
       });
     });
+  }
+
+  /**
+   * Gives it up if it is idle, and was for as long as a silent one is waited for. What made another connection silent may
+   * have happened to this one, too: its next call would wait as long before it fails.
+   */
+  giveUpIdle(): void {
+    if (this.#isOpen && this.#waiting === 0 && this.#watch.silentMs >= this.#silenceMs)
+      this.#giveUp(new StorageError('it was replaced: another connection was silent'));
   }
 
   /** Waits for what was sent, and closes it; one that is not open yet is closed at once. */

@@ -31,6 +31,11 @@ export class SilenceWatch {
     this.#heardMs = this.#options.clock.monotonicMs();
   }
 
+  /** How long nothing came, in milliseconds. */
+  get silentMs(): number {
+    return this.#options.clock.monotonicMs() - this.#heardMs;
+  }
+
   stop(): void {
     this.#cancel?.();
     this.#cancel = null;

@@ -2,7 +2,7 @@ import type { RunningRequest, RunningRequests } from '../../../domain/ports/runn
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import { placesOf } from '../../engine.ts';
 import type { Engine, Row, Statement } from '../../engine.ts';
-import { readRows } from '../../read-rows.ts';
+import { lookUpRows, readRows } from '../../read-rows.ts';
 
 /** How many requests of other nodes are listed: those that arrived first. */
 const maxListed = 1_000;
@@ -30,7 +30,7 @@ export function createRunningElsewhere(engine: Engine, owner: () => string): Run
       return (await readRows(engine, selectRunning(owner()))).map(readRunning);
     },
     async count(keyIds) {
-      const rows = await readRows(engine, selectSlots(keyIds));
+      const rows = await lookUpRows(engine, selectSlots(keyIds));
       return new Map(rows.map(({ key_id: keyId, running }) => [String(keyId), Number(running)]));
     },
     async cancel(requestId, keyId) {
@@ -39,7 +39,7 @@ export function createRunningElsewhere(engine: Engine, owner: () => string): Run
       lookUps++;
       try {
         // Only what is found is written: clients may send any ids, and as often as they like.
-        const [found] = await readRows(engine, selectTarget(requestId, keyId, owner()));
+        const [found] = await lookUpRows(engine, selectTarget(requestId, keyId, owner()));
         if (found === undefined) return false;
         if (found['is_cancelled'] === 1) return true;
         const [, written = []] = await engine.run(cancelRequest(requestId, keyId, owner()));

@@ -2,7 +2,7 @@ import type { FoundChanges, SharedChanges } from '../../../domain/ports/shared-c
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import { placesOf } from '../../engine.ts';
 import type { Engine, Row, Statement } from '../../engine.ts';
-import { readRows } from '../../read-rows.ts';
+import { lookUpRows } from '../../read-rows.ts';
 
 /** How many cancellations one read finds; the next read finds the others. */
 const maxCancellations = 500;
@@ -19,7 +19,7 @@ export interface NamedOwner {
 export function createSharedChanges(engine: Engine, { owner, name }: NamedOwner): SharedChanges {
   return {
     async find() {
-      return readChanges(await readRows(engine, selectChanges(owner())));
+      return readChanges(await lookUpRows(engine, selectChanges(owner())));
     },
     async acknowledge({ cancelled, lacksName }) {
       await engine.run([removeCancellations(cancelled), ...(lacksName ? [nameLease(owner(), name)] : [])]);

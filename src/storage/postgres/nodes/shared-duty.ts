@@ -1,6 +1,6 @@
 import type { SharedDuty } from '../../../domain/ports/shared-changes.ts';
 import type { Engine, Statement } from '../../engine.ts';
-import { readRows } from '../../read-rows.ts';
+import { lookUpRows } from '../../read-rows.ts';
 
 /** The duties that there are. */
 export type DutyName = 'ledger audit';
@@ -13,7 +13,7 @@ export function createSharedDuty(engine: Engine, name: DutyName, owner: () => st
   return {
     async isOurs() {
       // Most times the duty is held, and nothing has to be written.
-      const [holder] = await readRows(engine, selectHolder(name));
+      const [holder] = await lookUpRows(engine, selectHolder(name));
       if (holder !== undefined) return holder['owner'] === owner();
       const [taken = []] = await engine.run([takeDuty(name, owner())]);
       return taken.length > 0;

@@ -2,6 +2,7 @@ import type { LimitDecision } from '../../../domain/limits.ts';
 import type { EndedWait, HeldPlace, SlotStore } from '../../../domain/ports/slot-store.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { Row } from '../../engine.ts';
+import { lookUpRows } from '../../read-rows.ts';
 import type { PostgresEngine } from '../engine.ts';
 import {
   forgetIdleStarts,
@@ -17,7 +18,7 @@ const keysPerSearch = 1_000;
 
 /** Keeps slots, starts and lines in PostgreSQL. `owner` is the id under which this process has its lease. */
 export function createSlotStore(
-  engine: Pick<PostgresEngine, 'callFunction' | 'read'>,
+  engine: Pick<PostgresEngine, 'callFunction' | 'lookUp'>,
   owner: () => string,
 ): SlotStore {
   return {
@@ -45,8 +46,7 @@ export function createSlotStore(
       const sql = ['slots', 'waiting_requests']
         .map((table) => `SELECT key_id, request_id FROM ${table} WHERE owner = ?`)
         .join(' UNION ALL ');
-      const [rows = []] = await engine.read([{ sql, values: [owner(), owner()] }]);
-      return rows.map(readPlace);
+      return (await lookUpRows(engine, { sql, values: [owner(), owner()] })).map(readPlace);
     },
     async freeLost() {
       const [row] = await engine.callFunction(freeLost, '', []);

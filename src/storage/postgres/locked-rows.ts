@@ -1,0 +1,118 @@
+import { KeyLockedError, StorageError } from '../../domain/storage-refusal.ts';
+import type { Clock } from '../../domain/ports/clock.ts';
+import { AnsweredError } from './connection/failure-reason.ts';
+
+/** How long calls are refused after one that waited for a lock to no avail, in milliseconds; then one of them is a trial. */
+const refusalMs = 3_000;
+
+/**
+ * How many calls for the same rows are sent at once: as many may each wait for a lock before other calls of their connection
+ * are made. With fewer, a connection would be idle between an answer and the next call.
+ */
+const sentAtOnce = 8;
+
+/** From when on no further ones are sent behind one that is not answered, in milliseconds: it may wait for a lock. */
+const lateMs = 100;
+
+/** How many calls may wait for those; more are refused. */
+const maxWaiting = 10_000;
+
+/** For how many rows calls are refused at a time. Beyond that the earliest refusal ends. */
+const maxRefused = 1_000;
+
+/** What PostgreSQL answers when a lock was not free in time. */
+const lockTimeout = '55P03';
+
+/** The calls for some rows that are under way, and those that wait for them. */
+interface Calls {
+  sent: number;
+  /** When the last one was answered, or the first one sent, on the monotonic clock. */
+  movedMs: number;
+  readonly waiting: { readonly send: () => void; readonly reject: (error: StorageError) => void }[];
+}
+
+/**
+ * Keeps calls for rows that another session has locked, such as an operator's open transaction, from those of other keys:
+ * each would wait for the lock as long as it may, and those of other keys behind it.
+ */
+export class LockedRows {
+  readonly #clock: Clock;
+  readonly #calls = new Map<string, Calls>();
+  /** By rows, until when their calls are refused, on the monotonic clock; they stay until a call is made. */
+  readonly #refused = new Map<string, number>();
+  #waiting = 0;
+  #drained: (() => void) | null = null;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Makes a call for rows of this name, in the order in which it is asked for; rejects at once while they are locked. */
+  run<Done>(rows: string, call: () => Promise<Done>): Promise<Done> {
+    const calls = this.#calls.get(rows) ?? { sent: 0, movedMs: this.#clock.monotonicMs(), waiting: [] };
+    if (this.#refuses(rows, calls)) return Promise.reject(lockedError(rows, 'it was not free before'));
+    if (this.#hasRoom(calls)) return this.#send(rows, calls, call);
+    if (this.#waiting >= maxWaiting)
+      return Promise.reject(new StorageError('too many database calls are waiting', 'slow'));
+    this.#waiting++;
+    return new Promise((resolve, reject) => {
+      calls.waiting.push({ send: () => resolve(this.#send(rows, calls, call)), reject });
+    });
+  }
+
+  /** Resolves when no call is under way, and none waits. */
+  async drain(): Promise<void> {
+    if (this.#calls.size > 0) await new Promise<void>((resolve) => (this.#drained = resolve));
+  }
+
+  #refuses(rows: string, { sent }: Calls): boolean {
+    const untilMs = this.#refused.get(rows);
+    return untilMs !== undefined && (sent > 0 || this.#clock.monotonicMs() < untilMs);
+  }
+
+  /** Whether another call may be sent; where one waits, that is asked again after each answer. */
+  #hasRoom({ sent, movedMs }: Calls): boolean {
+    return sent === 0 || (sent < sentAtOnce && this.#clock.monotonicMs() - movedMs < lateMs);
+  }
+
+  async #send<Done>(rows: string, calls: Calls, call: () => Promise<Done>): Promise<Done> {
+    if (calls.sent++ === 0) this.#calls.set(rows, calls);
+    try {
+      const done = await call();
+      this.#refused.delete(rows);
+      return done;
+    } catch (error) {
+      if (!(error instanceof AnsweredError) || error.code !== lockTimeout) throw error;
+      this.#refuse(rows, calls);
+      throw lockedError(rows, error.message);
+    } finally {
+      this.#ended(rows, calls);
+    }
+  }
+
+  #refuse(rows: string, { waiting }: Calls): void {
+    // Set anew, so that the order is that of their times.
+    this.#refused.delete(rows);
+    this.#refused.set(rows, this.#clock.monotonicMs() + refusalMs);
+    const [earliest] = this.#refused.keys();
+    if (this.#refused.size > maxRefused && earliest !== undefined) this.#refused.delete(earliest);
+    this.#waiting -= waiting.length;
+    for (const { reject } of waiting.splice(0)) reject(lockedError(rows, 'it was not free before'));
+  }
+
+  #ended(rows: string, calls: Calls): void {
+    calls.sent--;
+    calls.movedMs = this.#clock.monotonicMs();
+    for (let next; this.#hasRoom(calls) && (next = calls.waiting.shift()) !== undefined;) {
+      this.#waiting--;
+      next.send();
+    }
+    if (calls.sent > 0) return;
+    this.#calls.delete(rows);
+    if (this.#calls.size === 0) this.#drained?.();
+  }
+}
+
+function lockedError(rows: string, why: string): KeyLockedError {
+  return new KeyLockedError(`another session has a lock on the ${rows}: ${why}`);
+}

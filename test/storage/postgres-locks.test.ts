@@ -1,0 +1,153 @@
+import { Client } from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { retrySettlements } from '../../src/background/retry-settlements.ts';
+import { KeyLockedError } from '../../src/domain/storage-refusal.ts';
+import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
+import { createStore } from '../../src/storage/store.ts';
+import { eventually } from '../support/eventually.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+import { rejection, usePostgresBench } from '../support/postgres-bench.ts';
+import { beginningOf, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
+import { postgresAbsence } from '../support/test-postgres.ts';
+
+const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
+const bench = usePostgresBench();
+let last = 0;
+
+/** An engine whose units may wait for locks for a minute: what ends such a wait sooner is the limit of fixed units. */
+async function open() {
+  const clock = createFakeClock();
+  const engine = createPostgresEngine({
+    url: bench.url,
+    clock,
+    unitLimits: { statementMs: 60_000, lockMs: 60_000 },
+  });
+  onTestFinished(() => engine.close());
+  await engine.ready;
+  const store = createStore(engine, { nextId: () => `id_${++last}`, now: () => 7, report: () => {} });
+  return { clock, engine, store };
+}
+
+/** A request of a new key with a balance of 1,000 nano-USD, whose record may be begun. */
+async function requestOf(store: ReturnType<typeof createStore>) {
+  const number = ++last;
+  const key = { ...payingKey, id: `key_${number}`, name: `${number}` };
+  await store.createKey(key, `hash ${number}`, 1_000);
+  const opened = { ...openedRecord, keyId: key.id, requestId: `req_${number}` };
+  const settled = { ...settledRecord, requestId: opened.requestId, begun: beginningOf(opened) };
+  return { keyId: key.id, opened, settled };
+}
+
+/** Another session, such as an operator's, in a transaction. */
+async function beginElsewhere(...statements: readonly string[]): Promise<Client> {
+  const client = new Client({ connectionString: bench.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  for (const statement of ['BEGIN', ...statements]) await client.query(statement);
+  return client;
+}
+
+const lockAccount = (keyId: string) => `SELECT 1 FROM accounts WHERE key_id = '${keyId}' FOR UPDATE`;
+
+const waiting = async (): Promise<number> => {
+  const rows = await bench.sql(
+    `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  );
+  return rows.length;
+};
+
+test.skipIf(postgresAbsence !== null)(
+  'calls of one account on PostgreSQL that are handed in before the close are made, however many they are',
+  async () => {
+    const { engine, store } = await open();
+    const { opened } = await requestOf(store);
+    const made = Array.from({ length: 40 }, (_, number) =>
+      store.open({ ...opened, requestId: `${opened.requestId} ${number}` }),
+    );
+    await engine.close();
+    for (const { granted } of await Promise.all(made)) expect(granted).toBe(true);
+  },
+);
+
+describe.skipIf(postgresAbsence !== null)(
+  `rows that another session has locked on PostgreSQL${absent}`,
+  () => {
+    test('fail the calls that need them long before the limit of other units, and those of other keys are made', async () => {
+      const { store } = await open();
+      const { keyId, opened } = await requestOf(store);
+      // With so many some have the connection of the locked one.
+      const others = await Promise.all(Array.from({ length: 32 }, () => requestOf(store)));
+      const other = await beginElsewhere(lockAccount(keyId));
+      const failed = rejection(store.open(opened));
+      await eventually('it waits', async () => (await waiting()) === 1);
+      const made = others.map((each) => store.open(each.opened));
+      expect(await failed).toBeInstanceOf(KeyLockedError);
+      for (const each of await Promise.all(made)) expect(each.granted).toBe(true);
+      await other.query('COMMIT');
+    });
+
+    test('are not waited for again for 3 seconds, and the account works with the first call after that', async () => {
+      const { clock, store } = await open();
+      const [{ keyId, opened }, free] = [await requestOf(store), await requestOf(store)];
+      const other = await beginElsewhere(lockAccount(keyId));
+      await rejection(store.open(opened));
+      await other.query('COMMIT');
+      // The lock is gone, which is only looked at after the time.
+      clock.advance(2_999);
+      expect(await rejection(store.open(opened))).toMatchObject({ reason: 'locked', isPermanent: false });
+      expect(await store.open(free.opened)).toMatchObject({ granted: true });
+      clock.advance(1);
+      expect(await store.open(opened)).toMatchObject({ granted: true });
+    });
+
+    test('keep no settlement from being made once, soon after they are free, nor those of other accounts meanwhile', async () => {
+      const { clock, store } = await open();
+      const kept = retrySettlements(store, {
+        clock,
+        onFault: () => {},
+        spool: null,
+        ready: Promise.resolve(),
+        isBroken: () => false,
+        isLost: () => false,
+      });
+      await kept.recover();
+      const [held, free] = [await requestOf(store), await requestOf(store)];
+      const second = { ...held.opened, requestId: `${held.opened.requestId} again` };
+      for (const record of [held.opened, second, free.opened]) await kept.open(record);
+      const other = await beginElsewhere(lockAccount(held.keyId));
+      await kept.settle(held.settled);
+      await kept.settle({ ...held.settled, requestId: second.requestId });
+      await kept.settle(free.settled);
+      expect(kept.waiting).toBe(2);
+      await other.query('COMMIT');
+      const freeMs = clock.monotonicMs();
+      await eventually('both are made', () => {
+        clock.advance(1);
+        return kept.waiting === 0;
+      });
+      expect(clock.monotonicMs() - freeMs).toBeGreaterThanOrEqual(3_000);
+      const accounts = await store.accounts([held.keyId, free.keyId]);
+      expect(accounts.get(held.keyId)).toMatchObject({ balanceNanos: 998, heldNanos: 0, spentNanos: 2 });
+      expect(accounts.get(free.keyId)).toMatchObject({ balanceNanos: 999, heldNanos: 0, spentNanos: 1 });
+      await kept.close();
+    });
+
+    test('have a deadlock found by PostgreSQL first: the call is repeated, and made', async () => {
+      const { store } = await open();
+      const { keyId, opened, settled } = await requestOf(store);
+      await store.open(opened);
+      // The one that looks for deadlocks first is undone.
+      const other = await beginElsewhere(
+        `SET deadlock_timeout = '20s'`,
+        `SELECT 1 FROM open_requests WHERE request_id = '${opened.requestId}' FOR UPDATE`,
+      );
+      const settling = store.settle(settled);
+      await eventually('it has the account, and waits', async () => (await waiting()) === 1);
+      await other.query(`UPDATE accounts SET spent = spent WHERE key_id = '${keyId}'`);
+      await other.query('COMMIT');
+      await settling;
+      const [account] = (await store.accounts([keyId])).values();
+      expect(account).toMatchObject({ balanceNanos: 999, heldNanos: 0, spentNanos: 1 });
+    });
+  },
+);
