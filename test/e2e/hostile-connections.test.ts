@@ -215,13 +215,17 @@ describe.each(stages)('%s:', (_stage, { upstream, gateway }) => {
       });
       const before = upstream.seen.length;
       const client = openRaw(gateway.url);
-      for (let sent = 0; sent < 30; sent++) {
+      // One by one, as several that arrive in one piece are all read.
+      for (let sent = 1; sent <= 8; sent++) {
+        client.socket.write(rawPost(chat, gateway.key, streaming));
+        await eventually('it reaches the upstream', () => upstream.seen.length === before + sent);
+      }
+      for (let sent = 9; sent <= 30; sent++) {
         client.socket.write(rawPost(chat, gateway.key, streaming));
         await fetch(`${gateway.adminUrl}/healthz`);
       }
-      await eventually('some requests reach the upstream', () => upstream.seen.length - before >= 8);
       await expectAlive();
-      expect(upstream.seen.length - before).toBeLessThanOrEqual(10);
+      expect(upstream.seen.length - before).toBe(8);
       gate.resolve();
       await eventually('all are answered', () => count(client.text(), '[DONE]') === 30);
     });
