@@ -14,7 +14,10 @@ import type { Tracing } from '../telemetry/tracing.ts';
 /** Metrics, traces, and the reports of the pipeline and of the listeners. */
 export interface Observability {
   readonly metrics: Metrics;
-  /** What a scrape gets: the metrics of all processes on the port, or those of this one if the others can't be asked. */
+  /**
+   * What a scrape gets: the metrics of all processes on the port. It fails where the others can't be asked: counters of this one
+   * alone would be smaller than before, which is read as a new start.
+   */
   readonly exposed: Pick<Metrics, 'expose'>;
   /** Passes the pipeline's reports on to the metrics and the log. */
   readonly telemetry: Telemetry;
@@ -40,7 +43,10 @@ export function createObservability(
     exposed: {
       async expose() {
         const own = await metrics.expose();
-        return { ...own, body: (await workers?.exposeMetrics()) ?? own.body };
+        if (workers === null) return own;
+        const body = await workers.exposeMetrics();
+        if (body === null) throw new Error('the primary process did not add up the metrics in time');
+        return { ...own, body };
       },
     },
     telemetry: createTelemetry([metrics, log], log.fault),

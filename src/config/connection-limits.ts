@@ -22,8 +22,8 @@ const mostAnonymousPerAddress = 1_024;
 /**
  * The limits of both listeners. The default counts two descriptors for each public connection, one of them for a socket
  * to an upstream, and reserves those of the process and the admin listener: clients can't use up all descriptors. Of
- * several `processes` on one port, to which connections go in turn, each has its part of a limit that is set; its
- * descriptors are its own.
+ * several `processes` on one port, to which connections go in turn, each has its part of a limit that is set, rounded
+ * down, so that together they keep it, but at least one; its descriptors are its own.
  */
 export function connectionLimits(
   { maxConnections, maxAnonymousPerAddress }: Omit<Config['server'], 'workers'>,
@@ -32,7 +32,7 @@ export function connectionLimits(
 ): { readonly public: ConnectionLimits; readonly admin: ConnectionLimits } {
   const admin = Math.min(maxAdminConnections, Math.max(leastConnections, Math.floor(descriptors / 16)));
   const affordable = Math.floor((descriptors - ownDescriptors - admin) / 2);
-  const part = (limit: number | undefined) => limit && Math.ceil(limit / processes);
+  const part = (limit: number | undefined) => limit && Math.max(1, Math.floor(limit / processes));
   const open = part(maxConnections) ?? Math.min(mostConnections, Math.max(leastConnections, affordable));
   const perAddress =
     part(maxAnonymousPerAddress) ??

@@ -1,5 +1,6 @@
 import { fdatasyncSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { sendToParent } from './send-to-parent.ts';
 
 /**
  * Measures the disk itself: commits a block beside the database again and again, as the gateway does for a request. A
@@ -20,7 +21,7 @@ setInterval(() => {
   longestMs = Math.max(longestMs, performance.now() - startedMs);
 }, pauseMs);
 process.on('message', () => {
-  process.send?.(longestMs);
+  sendToParent(longestMs);
   longestMs = 0;
 });
 process.on('disconnect', () => process.exit());

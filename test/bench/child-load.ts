@@ -1,6 +1,7 @@
 import { Agent, request } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { keyIdOf, secretOf } from '../support/filled-database.ts';
+import { sendToParent } from './send-to-parent.ts';
 
 /** The order to the load process: a rate of requests for a time, or one request after the other. */
 export interface LoadOrder {
@@ -111,5 +112,5 @@ async function keepUp(ask: () => Promise<void>, perSecond: number, durationMs: n
 }
 
 process.on('message', (order: LoadOrder) => {
-  void run(order).then((result) => process.send?.(result));
+  void run(order).then(sendToParent);
 });

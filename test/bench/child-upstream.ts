@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { sendToParent } from './send-to-parent.ts';
 
 /** An upstream in a process of its own: answers three words with their usage, whole or streamed, without delay. */
 
@@ -25,5 +26,5 @@ const server = createServer((request, response) => {
     response.end(isStream ? stream : whole);
   });
 });
-server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));
+server.listen(0, '127.0.0.1', () => sendToParent((server.address() as AddressInfo).port));
 process.once('disconnect', () => process.exit());

@@ -33,7 +33,8 @@ test('the config sets the limits of the public listener, but not those of the ad
 
 test('of several processes on one port each has its part of the limits that are set, and descriptors of its own', () => {
   const set = { ...unset, maxConnections: 100, maxAnonymousPerAddress: 5 };
-  expect(connectionLimits(set, 1_024, 3).public).toEqual({ maxConnections: 34, maxAnonymousPerAddress: 2 });
+  expect(connectionLimits(set, 1_024, 3).public).toEqual({ maxConnections: 33, maxAnonymousPerAddress: 1 });
+  expect(connectionLimits({ ...unset, maxConnections: 2 }, 1_024, 3).public.maxConnections).toBe(1);
   expect(connectionLimits(unset, 1_024, 3)).toEqual(connectionLimits(unset, 1_024));
 });
 

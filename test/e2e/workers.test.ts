@@ -113,10 +113,11 @@ describe.skipIf(postgresAbsence !== null)('two workers on one port', () => {
       let refused = 0;
       for (const each of asked) void each.then(({ status }) => (refused += status === 429 ? 1 : 0));
       await eventually('all but three are refused', () => refused === 27);
-      expect(upstream.seen).toHaveLength(3);
+      await eventually('those are with the upstream', () => upstream.seen.length >= 3);
       finish();
       const all = await Promise.all(asked);
       expect(all.filter(({ status }) => status === 200)).toHaveLength(3);
+      expect(upstream.seen).toHaveLength(3);
     },
     slow,
   );
@@ -160,9 +161,9 @@ describe.skipIf(postgresAbsence !== null)('two workers on one port', () => {
   );
 
   test(
-    'one that is killed is replaced, the streams of the other go on, and its open records are closed',
+    'one that is killed is replaced, the streams of the other go on, and its slots and records are closed',
     async () => {
-      const served = await start();
+      const served = await start({ keySettings: { concurrency: 5 } });
       const { finish } = holdStreams();
       const streams = await openStreams(served);
       const [victim = 0, other = 0] = served.pids();
@@ -186,6 +187,11 @@ describe.skipIf(postgresAbsence !== null)('two workers on one port', () => {
         60_000,
       );
       expect((await served.admin('GET', '/ledger')).faults).toEqual([]);
+      upstream.play(sayTexts(['Hello']));
+      await eventually('all five slots of the key are free', async () => {
+        const asked = await Promise.all(Array.from({ length: 5 }, () => served.ask()));
+        return asked.every(({ status }) => status === 200);
+      });
     },
     slow,
   );

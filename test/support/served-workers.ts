@@ -1,10 +1,15 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterAll } from 'vitest';
 import { eventually } from './eventually.ts';
+import { startUpstream } from './scripted-upstream.ts';
+import type { ScriptedUpstream } from './scripted-upstream.ts';
 import { makeTemporaryFolder } from './temporary-folder.ts';
-import { startTextgate } from './textgate-process.ts';
+import { spawnTextgate, startTextgate } from './textgate-process.ts';
 import type { TextgateProcess } from './textgate-process.ts';
+import { createDatabase } from './test-postgres.ts';
 
 const adminToken = 'an-admin-token-for-tests';
 
@@ -42,9 +47,16 @@ export interface WorkersOptions {
   readonly keySettings?: object;
 }
 
-/** Starts two workers on free ports, over a database of the test's own. */
-export async function serveWorkers(options: WorkersOptions): Promise<ServedWorkers> {
-  const folder = makeTemporaryFolder();
+/** Starts two workers on free ports, over a database of the test's own; they end with the test at the latest. */
+export function serveWorkers(options: WorkersOptions): Promise<ServedWorkers> {
+  return serveWorkersIn(makeTemporaryFolder(), startTextgate, options);
+}
+
+async function serveWorkersIn(
+  folder: string,
+  start: typeof startTextgate,
+  options: WorkersOptions,
+): Promise<ServedWorkers> {
   const file = join(folder, 'textgate.yaml');
   const config = {
     server: { port: 0, workers: 2, drain: '10s', ...options.server },
@@ -56,7 +68,7 @@ export async function serveWorkers(options: WorkersOptions): Promise<ServedWorke
   };
   const configure = (changes: object): void => writeFileSync(file, JSON.stringify({ ...config, ...changes }));
   configure({});
-  const server = startTextgate(['serve', '--config', 'textgate.yaml'], folder);
+  const server = start(['serve', '--config', 'textgate.yaml'], folder);
   const [, url = '', adminUrl = ''] = await server.printed(/serves (\S+)\/v1 \(admin: (\S+)\)/);
   await server.printed(/workers take requests/);
   const admin: ServedWorkers['admin'] = async (method, path, body) => {
@@ -80,6 +92,27 @@ export async function serveWorkers(options: WorkersOptions): Promise<ServedWorke
     readMetrics: async () => (await fetch(`${adminUrl}/metrics`)).text(),
     admin,
   };
+}
+
+/** Two workers in front of a scripted upstream, for all tests of a file; everything ends after the last one. */
+export async function openWorkersStage(
+  options: Omit<WorkersOptions, 'databaseUrl' | 'upstreamUrl'> = {},
+): Promise<{ readonly upstream: ScriptedUpstream; readonly gateway: ServedWorkers }> {
+  const [database, upstream] = await Promise.all([createDatabase(), startUpstream()]);
+  const folder = mkdtempSync(join(tmpdir(), 'textgate-workers-'));
+  const addresses = { databaseUrl: database.url, upstreamUrl: upstream.url };
+  const gateway = await serveWorkersIn(folder, spawnTextgate, { ...options, ...addresses });
+  afterAll(async () => {
+    const pids = gateway.pids();
+    gateway.server.signal('SIGKILL');
+    await gateway.server.finished;
+    for (const pid of pids.filter(isRunning)) process.kill(pid, 'SIGKILL');
+    await allEnded(pids);
+    await upstream.close();
+    await database.drop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return { upstream, gateway };
 }
 
 /** The processes that a process has started and that have not ended; none of one that has ended itself. */

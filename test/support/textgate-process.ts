@@ -11,7 +11,7 @@ export interface Finished {
   readonly stderr: string;
 }
 
-/** A running `textgate` process, which ends with the test at the latest. */
+/** A running `textgate` process, which ends with the test at the latest if `startTextgate` has started it. */
 export interface TextgateProcess {
   /** Everything printed on standard output and standard error. */
   readonly output: () => string;
@@ -36,6 +36,21 @@ export function startTextgate(
   environment: Readonly<Record<string, string>> = {},
   outputs: Outputs = {},
 ): TextgateProcess {
+  const running = spawnTextgate(args, folder, environment, outputs);
+  onTestFinished(async () => {
+    running.signal('SIGKILL');
+    await running.finished;
+  });
+  return running;
+}
+
+/** The same, but the caller ends it. */
+export function spawnTextgate(
+  args: readonly string[],
+  folder: string,
+  environment: Readonly<Record<string, string>> = {},
+  outputs: Outputs = {},
+): TextgateProcess {
   const child = spawn(process.execPath, [main, ...args], {
     cwd: folder,
     env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'], ...environment },
@@ -55,10 +70,6 @@ export function startTextgate(
   const finished = new Promise<Finished>((resolve) =>
     child.on('close', (code) => resolve({ code, stdout, stderr })),
   );
-  onTestFinished(async () => {
-    child.kill('SIGKILL');
-    await finished;
-  });
   return {
     output: () => all,
     errors: () => stderr,

@@ -3,7 +3,7 @@ import type { Clock } from '../../domain/ports/clock.ts';
 import type { MetricsText } from '../../telemetry/metric-sums.ts';
 import type { Handovers } from './handovers.ts';
 import type { Answer, PrimaryQuestion, ToPrimary, ToWorker, WorkerQuestion } from './messages.ts';
-import { createQuestions } from './questions.ts';
+import { createQuestions, workerAnswerMs } from './questions.ts';
 import { seatVariable } from './seat.ts';
 import type { SeatSettings } from './seat.ts';
 
@@ -60,7 +60,7 @@ export function forkWorker(settings: SeatSettings, { clock, answer, handovers }:
     // A worker that has just ended reports it by its exit.
     if (worker.isConnected()) worker.send(message, () => {});
   };
-  const questions = createQuestions<WorkerQuestion>(send, clock);
+  const questions = createQuestions<WorkerQuestion>(send, clock, workerAnswerMs);
   const cancelLimit = clock.schedule(startMs, () => worker.process.kill('SIGKILL'));
   worker.on('message', (message: ToPrimary) => {
     if (message.kind === 'answer') questions.answered(message.id, message.answer);

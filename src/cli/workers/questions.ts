@@ -1,8 +1,14 @@
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { Answer, Message } from './messages.ts';
 
-/** How long an answer may take, in milliseconds: a worker may be busy, but a scrape must not fail for it. */
-const answerMs = 2_000;
+/** How long a worker may take to answer, in milliseconds: it may be busy, but a scrape must not fail for it. */
+export const workerAnswerMs = 2_000;
+
+/**
+ * How long the primary process may take, in milliseconds: longer than the workers that it asks, as one of them that hangs would
+ * otherwise leave the others without an answer.
+ */
+export const primaryAnswerMs = 5_000;
 
 /** Questions to the process at the other end of a channel, and their answers. */
 export interface Questions<Asked> {
@@ -12,10 +18,11 @@ export interface Questions<Asked> {
   answered(id: number, answer: Answer): void;
 }
 
-/** `send` may fail, as when the other process has just ended: then there is no answer. */
+/** An answer may take `answerMs` milliseconds. `send` may fail, as when the other process has just ended: there is none then. */
 export function createQuestions<Asked>(
   send: (message: Message<Asked>) => void,
   clock: Clock,
+  answerMs: number,
 ): Questions<Asked> {
   const waiting = new Map<number, (answer: Answer | undefined) => void>();
   let lastId = 0;

@@ -3,7 +3,7 @@ import type { Clock } from '../../domain/ports/clock.ts';
 import type { Workers } from '../../domain/ports/workers.ts';
 import type { ComposedGateway } from '../../gateway.ts';
 import type { Answer, PrimaryQuestion, ToPrimary, ToWorker, WorkerQuestion } from './messages.ts';
-import { createQuestions } from './questions.ts';
+import { createQuestions, primaryAnswerMs } from './questions.ts';
 
 /** The variable that makes a process a worker of ours: one of another cluster, as of pm2, has none. */
 export const seatVariable = 'TEXTGATE_WORKER_SEAT';
@@ -53,7 +53,7 @@ function send(message: ToPrimary): void {
 }
 
 function createSeat(id: number, settings: SeatSettings, clock: Clock): Seat {
-  const questions = createQuestions<PrimaryQuestion>(send, clock);
+  const questions = createQuestions<PrimaryQuestion>(send, clock, primaryAnswerMs);
   let attached: { readonly gateway: ComposedGateway; readonly actions: WorkerActions } | null = null;
   const end = (): void => (attached === null ? process.exit(0) : attached.actions.end());
   const retire = async (): Promise<void> => {
@@ -62,6 +62,7 @@ function createSeat(id: number, settings: SeatSettings, clock: Clock): Seat {
   };
   let hasMissedReload = false;
   const answer = async (question: WorkerQuestion): Promise<Answer> => {
+    if (question.name === 'alive') return null;
     if (attached === null) {
       hasMissedReload ||= question.name === 'reload';
       return question.name === 'why not ready' ? 'starting' : null;

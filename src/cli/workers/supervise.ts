@@ -20,6 +20,8 @@ import { forkWorker, prepareForks } from './fork-worker.ts';
 import type { WorkerPorts, WorkerProcess } from './fork-worker.ts';
 import { Handovers } from './handovers.ts';
 import type { Answer, PrimaryQuestion } from './messages.ts';
+import { killHanging } from './kill-hanging.ts';
+import { whyNoWorkerReady } from './why-no-worker-ready.ts';
 
 /** How long the primary process waits for its last lines, in milliseconds. */
 const lastLinesMs = 1_000;
@@ -97,6 +99,15 @@ function createFleet(inForce: InForce, log: Pick<Log, 'fault'>): Fleet {
     onEnd: (worker) => metrics.ended(worker),
   });
   const metrics = createAllMetrics(() => fleet.alive);
+  killHanging(
+    () => fleet.alive,
+    systemClock,
+    ({ id, pid }, silentMs) =>
+      log.fault('worker does not answer: it is killed', `no answer for ${silentMs / 1_000} s`, {
+        worker: id,
+        ...(pid === undefined ? {} : { pid }),
+      }),
+  );
   const ports: WorkerPorts = {
     clock: systemClock,
     answer: (question) => answer(question, fleet, metrics),
@@ -123,11 +134,7 @@ async function answer(
   fleet: Fleet,
   metrics: { expose(): Promise<string> },
 ): Promise<Answer> {
-  if (question.name === 'metrics') return metrics.expose();
-  const reasons = await Promise.all(fleet.alive.map((worker) => worker.ask({ name: 'why not ready' })));
-  return reasons.includes(null)
-    ? null
-    : (reasons.find((reason) => typeof reason === 'string') ?? 'no answer');
+  return question.name === 'metrics' ? metrics.expose() : whyNoWorkerReady(fleet.alive);
 }
 
 /** Has all workers read the config again. Throws the reason of one that could not put it into force. */

@@ -1,4 +1,5 @@
 import { Load } from './load.ts';
+import { sendToParent } from '../send-to-parent.ts';
 import type { LoadOrder } from './order.ts';
 
 /**
@@ -7,6 +8,6 @@ import type { LoadOrder } from './order.ts';
  */
 
 process.on('message', (order: LoadOrder) => {
-  void new Load(order, (report) => process.send?.(report));
+  void new Load(order, sendToParent);
 });
 process.once('disconnect', () => process.exit());

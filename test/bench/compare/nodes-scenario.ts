@@ -14,25 +14,26 @@ const rows = [
   { name: 'oneKey', title: '4 nodes, one key', nodes: mostNodes, keys: 1 },
 ];
 
-/** The figures of the nodes, as their table shows them. */
-export const nodesGrid: Grid = {
-  scenario: 'nodes',
-  rows,
-  columns: [
-    plainFigure('perSecond', 'settled requests per second', '', 0),
-    plainFigure('cpu', 'CPU of the gateways per request, µs', '', 0),
-    plainFigure('serverCpu', 'CPU of PostgreSQL per request, µs', '', 0),
-    plainFigure('commits', 'transactions per second', '', 0),
-    plainFigure('walBytes', 'log of PostgreSQL per request, bytes', '', 0),
-  ],
-};
+/** What is read of a load on processes that share a database. */
+export const sharingColumns = [
+  plainFigure('perSecond', 'settled requests per second', '', 0),
+  plainFigure('cpu', 'CPU of the gateways per request, µs', '', 0),
+  plainFigure('serverCpu', 'CPU of PostgreSQL per request, µs', '', 0),
+  plainFigure('commits', 'transactions per second', '', 0),
+  plainFigure('walBytes', 'log of PostgreSQL per request, bytes', '', 0),
+];
 
-const sending = { requests: 4_000, atOnce: 64, settings: { bodyBytes: 700 } };
+/** The figures of the nodes, as their table shows them. */
+export const nodesGrid: Grid = { scenario: 'nodes', rows, columns: sharingColumns };
+
+/** The load on processes that share a database. */
+export const sharingLoad = { requests: 4_000, atOnce: 64, settings: { bodyBytes: 700 } };
 
 /** Compiled code is complete only after thousands of requests in each process. */
-const warmUpRequests = 12_000;
+export const warmUpRequests = 12_000;
 
-function read({ result, cpuMs, server }: Measured): Readonly<Record<string, number>> {
+/** The values of `sharingColumns`. */
+export function readSharing({ result, cpuMs, server }: Measured): Readonly<Record<string, number>> {
   const seconds = result.elapsedMs / 1_000;
   return {
     perSecond: result.answers / seconds,
@@ -59,7 +60,7 @@ export const nodesScenario: Scenario = {
       stage.measure(
         { ...running, shared: { ...shared, others: shared.others.slice(0, nodes - 1) } },
         {
-          ...wholeAnswers(running, { ...sending, requests: requests * share }),
+          ...wholeAnswers(running, { ...sharingLoad, requests: requests * share }),
           keys: shared.keys.slice(0, keys),
         },
       );
@@ -67,9 +68,9 @@ export const nodesScenario: Scenario = {
     const loads: Measured[] = [];
     const figures: Record<string, number> = {};
     for (const row of rows) {
-      const measured = await load(row.nodes, row.keys, sending.requests);
+      const measured = await load(row.nodes, row.keys, sharingLoad.requests);
       loads.push(measured);
-      Object.assign(figures, namedInGrid(row, read(measured)));
+      Object.assign(figures, namedInGrid(row, readSharing(measured)));
     }
     return { figures, loads };
   },

@@ -22,7 +22,8 @@ export const help = `npm run bench -- [options]
   --rounds N         rounds of each load (default 5; quick 1); each start of a process is measured in half as many
   --quick            fewer requests and one round, in about two minutes: a direction rather than a result
   --only NAME        only scenarios whose name begins so; may be repeated
-  --subjects A,B     only these of textgate, postgres, nodes, nginx, naive, portkey, direct
+  --subjects A,B     only these of textgate, postgres, nodes, workers-1, workers-2, workers-4,
+                     nginx, naive, portkey, direct
   --against FOLDER   measures the checkout in this folder as well, as textgate-before and postgres-before
   --streams N        only holds N streams open at once on one process
   --from FILE        shows raw data of an earlier run instead of a new one; several files are taken together

@@ -2,7 +2,7 @@ import { direct } from '../subjects/direct.ts';
 import { naive } from '../subjects/naive.ts';
 import { nginx } from '../subjects/nginx.ts';
 import { portkey } from '../subjects/portkey.ts';
-import { createNodes, createPostgres } from '../subjects/postgres.ts';
+import { createNodes, createPostgres, createWorkers, workerSubjects } from '../subjects/postgres.ts';
 import type { RunningSubject, Subject } from '../subjects/subject.ts';
 import { createTextgate, ownCheckout } from '../subjects/textgate.ts';
 import { cliScenario } from './cli-scenario.ts';
@@ -16,6 +16,7 @@ import type { Scenario } from './scenario.ts';
 import { statementsScenario } from './statements-scenario.ts';
 import { Stage } from './stage.ts';
 import { describeSurroundings } from './surroundings.ts';
+import { workersScenario } from './workers-scenario.ts';
 
 /** All scenarios, in the order in which they run: memory after whole answers is read before anything else runs. */
 export const scenarios: readonly Scenario[] = [
@@ -24,6 +25,7 @@ export const scenarios: readonly Scenario[] = [
   statementsScenario,
   ...freshScenarios,
   nodesScenario,
+  workersScenario,
 ];
 
 /** The subjects that the options ask for. */
@@ -32,6 +34,7 @@ export function chooseSubjects({ subjects, against }: Options): readonly Subject
     createTextgate('textgate', ownCheckout),
     createPostgres('postgres', ownCheckout),
     createNodes(ownCheckout),
+    ...workerSubjects.map((subject) => createWorkers(subject, ownCheckout)),
     nginx,
     naive,
     portkey,
@@ -142,7 +145,7 @@ async function runCell(
   running: RunningSubject,
   where: Pick<Cell, 'subject' | 'round' | 'place'>,
 ): Promise<void> {
-  const findings = await scenario.run(stage, running, options);
+  const findings = await scenario.run(stage, running, options, { name: where.subject });
   const cell = { scenario: scenario.name, ...where, ...findings };
   cells.push(cell);
   const figures = Object.entries(findings.figures).map(([name, value]) => `${name} ${value.toFixed(2)}`);

@@ -46,5 +46,10 @@ export interface Scenario {
   fits(subject: Subject): boolean;
   /** Makes a running subject ready for all rounds. */
   warmUp(stage: Stage, running: RunningSubject, amount: Amount): Promise<void>;
-  run(stage: Stage, running: RunningSubject, amount: Amount): Promise<Findings>;
+  run(
+    stage: Stage,
+    running: RunningSubject,
+    amount: Amount,
+    subject: Pick<Subject, 'name'>,
+  ): Promise<Findings>;
 }

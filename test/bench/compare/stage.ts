@@ -117,7 +117,7 @@ export class Stage {
       await sleep(steadyMs);
       const { cpuMs, rssBytes } = readUsage(pids);
       steady = { rssBytes, cpuShare: (cpuMs - opened.cpuMs) / steadyMs };
-      if (this.#simulator.connected) this.#simulator.send('release');
+      if (this.#simulator.connected) this.#simulator.send('release', () => {});
     }).finally(() => clearInterval(poll));
     const elapsedMs = performance.now() - startedMs;
     await sleep(settleMs);

@@ -2,6 +2,7 @@ import { nameInGrid } from '../compare/grid.ts';
 import type { Grid } from '../compare/grid.ts';
 import { nodesGrid } from '../compare/nodes-scenario.ts';
 import { statementsGrid } from '../compare/statements-scenario.ts';
+import { workersGrid } from '../compare/workers-scenario.ts';
 import type { FigureRow } from './figures.ts';
 import { table, titleRounds, writeRange, writeRatio, writeSummary } from './tables.ts';
 
@@ -16,8 +17,9 @@ const columns = new Map([
 export function writeOverPostgres(rows: readonly FigureRow[]): string {
   const parts = [
     writeEngines(rows),
-    writeGrid(rows, nodesGrid, 'nodes'),
-    writeGrid(rows, statementsGrid, 'postgres'),
+    writeGrid(rows, nodesGrid, () => 'nodes'),
+    writeGrid(rows, workersGrid, ({ name }) => name),
+    writeGrid(rows, statementsGrid, () => 'postgres'),
   ].filter((part) => part !== '');
   return parts.length === 0 ? '' : ['### Over PostgreSQL', ...parts].join('\n\n');
 }
@@ -25,7 +27,7 @@ export function writeOverPostgres(rows: readonly FigureRow[]): string {
 /** The same gateway on the two engines. */
 function writeEngines(rows: readonly FigureRow[]): string {
   const isInGrid = ({ id }: FigureRow): boolean =>
-    [nodesGrid, statementsGrid].some(({ scenario }) => id.startsWith(`${scenario}.`));
+    [nodesGrid, workersGrid, statementsGrid].some(({ scenario }) => id.startsWith(`${scenario}.`));
   const chosen = rows.filter((row) => row.bySubject.has('postgres') && !isInGrid(row));
   const present = [...columns.keys()].filter((name) => chosen.some(({ bySubject }) => bySubject.has(name)));
   const rounds = titleRounds(chosen, present);
@@ -37,10 +39,16 @@ function writeEngines(rows: readonly FigureRow[]): string {
   return table(head, chosen.map(line));
 }
 
-/** A scenario with a table of its own, measured on one subject. */
-function writeGrid(rows: readonly FigureRow[], grid: Grid, subject: string): string {
+/** A scenario with a table of its own, each row measured on one subject. */
+function writeGrid(
+  rows: readonly FigureRow[],
+  grid: Grid,
+  subjectOf: (row: Grid['rows'][number]) => string,
+): string {
   const found = (row: Grid['rows'][number], column: Grid['columns'][number]) =>
-    rows.find(({ id }) => id === `${grid.scenario}.${nameInGrid(row, column)}`)?.bySubject.get(subject);
+    rows
+      .find(({ id }) => id === `${grid.scenario}.${nameInGrid(row, column)}`)
+      ?.bySubject.get(subjectOf(row));
   const summaries = grid.rows.map((row) => grid.columns.map((column) => found(row, column)));
   const counts = summaries.flat().flatMap((summary) => summary?.rounds ?? []);
   if (counts.length === 0) return '';

@@ -119,6 +119,22 @@ describe('the report of the bench', () => {
     );
   });
 
+  test('shows one process and several workers in one table, each measured as a subject of its own', () => {
+    const run = runOf(
+      cell('workers', 'workers-1', 0, { 'workers-1.perSecond': 900 }),
+      cell('workers', 'workers-4', 0, { 'workers-4.perSecond': 2_000 }),
+    );
+    expect(
+      writeOverPostgres(figureRows([run]))
+        .split('\n')
+        .slice(4),
+    ).toEqual([
+      '| 1 process | 900 (900…900) | – | – | – | – |',
+      '| 2 workers | – | – | – | – | – |',
+      '| 4 workers | 2000 (2000…2000) | – | – | – | – |',
+    ]);
+  });
+
   test('has no word of PostgreSQL where it was not measured', () => {
     expect(writeReport([costs])).not.toContain('PostgreSQL');
   });

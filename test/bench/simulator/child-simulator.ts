@@ -1,5 +1,6 @@
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
+import { sendToParent } from '../send-to-parent.ts';
 import { failedAnswer, streamOf, timedText, wholeOf } from './frames.ts';
 import { readSettings } from './settings.ts';
 import type { SimulatorSettings } from './settings.ts';
@@ -109,7 +110,7 @@ function pace(socket: Socket, settings: SimulatorSettings, arrivedMs: number): v
 
 const server = createServer(serve);
 server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }, () =>
-  process.send?.((server.address() as AddressInfo).port),
+  sendToParent((server.address() as AddressInfo).port),
 );
 process.on('message', () => held.forEach((finish) => finish()));
 process.once('disconnect', () => process.exit());

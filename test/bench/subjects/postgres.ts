@@ -35,6 +35,29 @@ export function createNodes(checkout: string): Subject {
   };
 }
 
+/** How many processes serve the port of each of these. One alone is measured beside them, with the same keys. */
+export const workerSubjects = [1, 2, 4].map((workers) => ({ name: `workers-${workers}`, workers }));
+
+/** A gateway of several workers on a database with many keys, for the one scenario that measures them. */
+export function createWorkers({ name, workers }: (typeof workerSubjects)[number], checkout: string): Subject {
+  return {
+    name,
+    isTextgate: true,
+    only: ['workers'],
+    start: (setting) =>
+      onDatabase(async ({ url }, server) => {
+        const running = await startTextgate(checkout, setting, url, workers);
+        try {
+          const keys = await createKeys(running.adminPort, manyKeys);
+          return { ...running, shared: { url, server, others: [], keys } };
+        } catch (error) {
+          await running.close();
+          throw error;
+        }
+      }),
+  };
+}
+
 async function startNodes(
   checkout: string,
   setting: SubjectSetting,

@@ -31,18 +31,19 @@ interface RunningTextgate extends RunningSubject {
   readonly adminPort: number;
 }
 
-/** Starts the gateway of a checkout on a database, with a key that has a balance. */
+/** Starts the gateway of a checkout on a database, as one process or several workers, with a key that has a balance. */
 export async function startTextgate(
   checkout: string,
   setting: SubjectSetting,
   database: string,
+  workers = 1,
 ): Promise<RunningTextgate> {
   const { openFiles } = setting;
   // Gateways on one database have a folder each.
   const folder = mkdtempSync(join(setting.folder, 'node-'));
   const [port, adminPort] = [await freePort(), await freePort()];
   const config = join(folder, 'textgate.yaml');
-  writeFileSync(config, JSON.stringify(configOf(port, adminPort, database, setting)));
+  writeFileSync(config, JSON.stringify(configOf({ port, adminPort, workers }, database, setting)));
   const commandLine = [await buildCheckout(checkout)];
   const log = openSync(join(folder, 'log'), 'a');
   const running = await startServer({
@@ -63,8 +64,7 @@ export async function startTextgate(
 }
 
 function configOf(
-  port: number,
-  adminPort: number,
+  { port, adminPort, workers }: Readonly<Record<'port' | 'adminPort' | 'workers', number>>,
   database: string,
   { simulatorPort, openFiles }: SubjectSetting,
 ) {
@@ -74,6 +74,8 @@ function configOf(
   return {
     server: {
       port,
+      // Earlier checkouts do not have the setting.
+      ...(workers === 1 ? {} : { workers }),
       ...(openFiles === null ? {} : { maxConnections: openFiles, maxAnonymousPerAddress: openFiles }),
     },
     admin: { port: adminPort, token: adminToken },
