@@ -150,6 +150,21 @@ describe.skipIf(postgresAbsence !== null)(`slots in PostgreSQL${absent}`, () => 
     expect(await store.held()).toEqual([]);
   });
 
+  test('give a start back when it is a minute old, although a process without a lease was the first to ask then', async () => {
+    const { prefix, startMs } = nextRun();
+    slots.setTime(startMs);
+    const [first, ended] = [`${prefix} first`, `${prefix} ended`];
+    const [store, lost] = [renamed(await slots.storeOf(first), prefix), await slots.storeOf(ended)];
+    const limits = { concurrency: 5, requestsPerMinute: 1, queueWaitMs: 0 };
+    const ask = (requestId: string) => store.take({ keyId: 'key', requestId, limits, mayWait: false });
+    expect(await ask('1')).toMatchObject({ verdict: 'granted' });
+    await slots.endLease(ended);
+    slots.setTime(startMs + 60_000);
+    const late = { keyId: `${prefix} key`, requestId: `${prefix} late`, limits, mayWait: false };
+    await expect(lost.take(late)).rejects.toThrow('the lease of this process is over');
+    expect(await ask('2')).toMatchObject({ verdict: 'granted' });
+  });
+
   test('do what the lists in memory do, for any steps of three processes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {

@@ -22,6 +22,8 @@ export const takeSlot = defineFunction({
       key := ${lockKey.called}($1);
       -- Behind the lock, for which it may have waited until the lease was over, ended, and its slots freed.
       IF NOT ${holdsLease('$3')} THEN
+        -- The starts that the lock forgot are deleted: a count that still has them would never be corrected.
+        PERFORM ${saveKey.called}(key);
         RETURN ROW('no lease', 0, 0, 0)::limit_decision;
       END IF;
       IF key.waiting = 0 AND key.running < $4 AND key.starts < $5 THEN
