@@ -167,7 +167,7 @@ describe.skipIf(postgresAbsence !== null)(`slots in PostgreSQL${absent}`, () => 
 
   test('do what the lists in memory do, for any steps of three processes', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), async (steps) => {
         const { found, expected } = await compareSteps(slots, nextRun(), steps);
         expect(found).toEqual(expected);
       }),

@@ -125,7 +125,9 @@ export function createMemorySlots(
       async release(keyId, requestId) {
         // Where none waited no wait has ended by it: those that ended before are found by `endedWaits`.
         const hadLine = waiting.some((place) => place.keyId === keyId);
-        ended = ended.filter((wait) => wait.requestId !== requestId);
+        // Of a request that has its slot, the end of its wait may come later: it waits for none any more.
+        const hadSlot = slots.some((slot) => slot.requestId === requestId && slot.keyId === keyId);
+        if (!hadSlot) ended = ended.filter((wait) => wait.requestId !== requestId);
         free(keyId, (place) => place.requestId === requestId);
         return hadLine ? takeEnded(owner()) : [];
       },
