@@ -14,6 +14,7 @@ import { reportUpstreams } from '../operations/report-upstreams.ts';
 import type { RunRoutes } from '../http/standalone.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import type { ActiveConfig, ProcessServices } from './process-services.ts';
+import { defaultLimitsOf } from './limiter-services.ts';
 import { whyNoneReady, whyNotReady } from './readiness.ts';
 import { followUpstreamKeys } from './upstream-keys.ts';
 import type { FirstKeys } from './upstream-keys.ts';
@@ -86,6 +87,7 @@ export function createConfigServices(
     administration: adminPorts,
     whyNotReady: ownReason,
     lowBalanceNanos: config.limits.lowBalance,
+    defaultLimits: ports.defaultLimits,
     declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),
     modelAvailability: () =>
@@ -136,11 +138,7 @@ function composePorts(
     health: processServices.health,
     random: Math.random,
     fastRoad: processServices.fastRoad,
-    defaultLimits: {
-      concurrency: limits.concurrency,
-      requestsPerMinute: limits.requestsPerMinute,
-      queueWaitMs: limits.queueWait,
-    },
+    defaultLimits: defaultLimitsOf(limits),
     balanceMode: limits.balanceMode,
     defaultCompatibility: compatibility,
   };

@@ -1,11 +1,11 @@
 import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
-import { createSharedLimiter } from '../coordination/shared-limiter.ts';
 import { circuitOpenMs } from '../domain/circuit.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
+import type { Limits } from '../domain/limits.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { Workers } from '../domain/ports/workers.ts';
@@ -26,6 +26,7 @@ import type { Log } from '../telemetry/logger.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
 import type { ThreadedTokenCounter } from '../tokens/token-counter.ts';
 import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
+import { composeLimiter, defaultLimitsOf, tellLimiter } from './limiter-services.ts';
 import { nextId } from './next-id.ts';
 import { watchLedger } from './ledger-monitor.ts';
 import { joinNodes } from './shared-services.ts';
@@ -39,6 +40,8 @@ import type { Observability } from './observability.ts';
 export interface ActiveConfig {
   /** The balance below which a key counts as low, in nano-USD. */
   readonly lowBalanceNanos: number;
+  /** The limits of keys without limits of their own. */
+  readonly defaultLimits: Limits;
   /** The keys that the config declares. */
   readonly declaredKeys: readonly DeclaredKey[];
   /** The circuit state of every configured upstream; one that asked for a pause counts as open. */
@@ -93,8 +96,14 @@ export interface ProcessServices {
 }
 
 /** What is read while no config is in force yet. */
-function nothingActive(lowBalanceNanos: number): ActiveConfig {
-  return { lowBalanceNanos, declaredKeys: [], upstreamStates: () => ({}), modelAvailability: () => [] };
+function nothingActive({ limits }: Config): ActiveConfig {
+  return {
+    lowBalanceNanos: limits.lowBalance,
+    defaultLimits: defaultLimitsOf(limits),
+    declaredKeys: [],
+    upstreamStates: () => ({}),
+    modelAvailability: () => [],
+  };
 }
 
 /** Settings of a process beside its config. */
@@ -129,17 +138,6 @@ function followOpening({ recovered }: StorageServices, log: Log): () => Promise<
   };
 }
 
-/** The limiter of requests for text: over the slots that nodes share, or else of this process alone. */
-function createLimiter(
-  { slots }: StorageServices,
-  clock: Clock,
-  log: Log,
-): Limiter & { close(): void | Promise<void> } {
-  return slots === null
-    ? createMemoryLimiter(clock)
-    : createSharedLimiter(slots, { clock, onFault: log.fault });
-}
-
 /** Builds the services of a process. */
 export function createProcessServices(
   config: Config,
@@ -152,10 +150,11 @@ export function createProcessServices(
   const storage = openStorage(config.storage, clock, log, metrics);
   const { engine, records, ledgerAudit } = storage;
   const inFlight = createInFlight();
-  const nodes = joinNodes(storage, inFlight, clock, log);
-  const limiter = createLimiter(storage, clock, log);
+  let active = nothingActive(config);
+  const limiter = composeLimiter(storage, () => active.defaultLimits, clock, log);
+  const keyServices = { ...storage, keyDirectory: tellLimiter(storage.keyDirectory, engine, limiter) };
+  const nodes = joinNodes(keyServices, inFlight, clock, log);
   const readLimiter = createMemoryLimiter(clock);
-  let active = nothingActive(config.limits.lowBalance);
   let isClosed = false;
   const tokens = createTokenCounter(clock);
   const ledgerMonitor = watchLedger(storage, inFlight, () => active.lowBalanceNanos, {
@@ -163,7 +162,7 @@ export function createProcessServices(
     log,
     metrics,
   });
-  const declarations = keepDeclaredKeys(storage, clock, log);
+  const declarations = keepDeclaredKeys(keyServices, clock, log);
   const opened = followOpening(storage, log);
   metrics.attach({
     upstreamStates: () => active.upstreamStates(),
@@ -178,7 +177,7 @@ export function createProcessServices(
     ...settings,
     workers,
     storage,
-    keyManagement: composeKeyManagement(storage, clock),
+    keyManagement: composeKeyManagement(keyServices, clock),
     maintenance: createMaintenance(ledgerAudit, engine, storage.whyNoCopy, clock),
     inFlight,
     running: nodes.running,

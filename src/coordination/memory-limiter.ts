@@ -1,20 +1,51 @@
 import { frequencyWindowMs, maxWaitingRequests } from '../domain/limits.ts';
 import type { Limits, LimitDecision } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { Limiter } from '../domain/ports/limiter.ts';
+import type { FollowingLimiter } from '../domain/ports/limiter.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
+import { sumFaults } from '../domain/summed-fault.ts';
+import { LimitLooks } from './limit-looks.ts';
 import { StartWindow } from './start-window.ts';
+
+/** For how many keys the limits are asked at once. */
+const keysPerQuestion = 500;
+
+/** Where the limits in force are found. */
+export interface LimitSource {
+  /** The limits of those of some keys that are stored, by their ids. */
+  limitsOf(keyIds: readonly string[]): Promise<ReadonlyMap<string, Limits>>;
+  readonly onFault: ReportFault;
+}
+
+/** A request that waits for a slot. */
+interface WaitingRequest {
+  limits: Limits;
+  /** Called when a slot may be free; returns whether it waits no longer. */
+  tryAgain(): boolean;
+}
 
 /** The requests of one key: those that run, its starts of the last 60 seconds, and those that wait. */
 interface KeyState {
   readonly running: Set<string>;
   readonly starts: StartWindow;
-  /** In the order of arrival. Each is called when a slot is free, and returns whether it waits no longer. */
-  waiting: (() => boolean)[];
+  /** In the order of arrival. */
+  waiting: readonly WaitingRequest[];
 }
 
-/** Limits the keys of a single process, in memory. A key without requests for a whole window takes no memory. */
-export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
+/**
+ * Limits the keys of a single process, in memory. A key without requests for a whole window takes no memory. Without a
+ * `source` requests keep the limits with which they came while they wait.
+ */
+export function createMemoryLimiter(
+  clock: Clock,
+  source: LimitSource | null = null,
+): FollowingLimiter & { close(): void } {
   const states = new Map<string, KeyState>();
+  const notFollowed = sumFaults(
+    'limits of waiting requests could not be looked up',
+    source?.onFault ?? (() => {}),
+    clock,
+  );
   let cancelSweep = clock.schedule(frequencyWindowMs, sweep);
 
   function sweep(): void {
@@ -25,6 +56,17 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
     cancelSweep = clock.schedule(frequencyWindowMs, sweep);
   }
 
+  const lines = (): readonly string[] =>
+    [...states].flatMap(([keyId, { waiting }]) => (waiting.length === 0 ? [] : [keyId]));
+  const looks =
+    source === null
+      ? null
+      : new LimitLooks(
+          () => followLimits(lines(), states, source).catch(notFollowed),
+          () => lines().length > 0,
+          clock,
+        );
+
   return {
     async acquire(keyId, requestId, limits, signal) {
       const state = states.get(keyId) ?? { running: new Set(), starts: new StartWindow(), waiting: [] };
@@ -34,15 +76,41 @@ export function createMemoryLimiter(clock: Clock): Limiter & { close(): void } {
         const found = take(state, requestId, limits, clock.monotonicMs());
         if (found.verdict !== 'concurrency' || !mayWait) return found;
       } else if (!mayWait) return decision('concurrency', state, limits, clock.monotonicMs());
-      return waitInLine(state, requestId, limits, signal, clock);
+      const ended = waitInLine(state, requestId, limits, signal, clock);
+      looks?.later();
+      return ended;
     },
     async release(keyId, requestId) {
       const state = states.get(keyId);
       if (state?.running.delete(requestId) !== true) return;
-      while (state.waiting[0]?.() === true);
+      serveLine(state);
     },
-    close: () => cancelSweep(),
+    limitsChanged: () => looks?.now(),
+    close() {
+      looks?.close();
+      cancelSweep();
+    },
   };
+}
+
+/** Gives the waiting requests of some keys the limits in force, and serves them. */
+async function followLimits(
+  keyIds: readonly string[],
+  states: ReadonlyMap<string, KeyState>,
+  source: LimitSource,
+): Promise<void> {
+  for (let index = 0; index < keyIds.length; index += keysPerQuestion)
+    for (const [keyId, limits] of await source.limitsOf(keyIds.slice(index, index + keysPerQuestion))) {
+      const state = states.get(keyId);
+      if (state === undefined) continue;
+      for (const request of state.waiting) request.limits = limits;
+      serveLine(state);
+    }
+}
+
+/** Ends the waits at the head of a line: as many as there are slots for, and those without a start left. */
+function serveLine(state: KeyState): void {
+  while (state.waiting[0]?.tryAgain() === true);
 }
 
 /** Takes a slot and counts a start, or returns which limit is reached. */
@@ -65,21 +133,24 @@ function waitInLine(
 ): Promise<LimitDecision> {
   return new Promise((resolve) => {
     const leave = (found: LimitDecision): void => {
-      state.waiting = state.waiting.filter((other) => other !== tryAgain);
+      state.waiting = state.waiting.filter((other) => other !== request);
       cancel();
       signal.removeEventListener('abort', giveUp);
       resolve(found);
     };
-    const giveUp = (): void => leave(decision('concurrency', state, limits, clock.monotonicMs()));
-    const tryAgain = (): boolean => {
-      const found = take(state, requestId, limits, clock.monotonicMs());
-      if (found.verdict === 'concurrency') return false;
-      leave(found);
-      return true;
+    const giveUp = (): void => leave(decision('concurrency', state, request.limits, clock.monotonicMs()));
+    const request: WaitingRequest = {
+      limits,
+      tryAgain() {
+        const found = take(state, requestId, request.limits, clock.monotonicMs());
+        if (found.verdict === 'concurrency') return false;
+        leave(found);
+        return true;
+      },
     };
     const cancel = clock.schedule(limits.queueWaitMs, giveUp);
     signal.addEventListener('abort', giveUp);
-    state.waiting.push(tryAgain);
+    state.waiting = [...state.waiting, request];
   });
 }
 

@@ -1,6 +1,6 @@
 import type { LimitDecision, Limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { Limiter } from '../domain/ports/limiter.ts';
+import type { FollowingLimiter } from '../domain/ports/limiter.ts';
 import type { SlotStore } from '../domain/ports/slot-store.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
@@ -20,10 +20,12 @@ const takeWaitMs = 3_000;
 interface SharedLimiterOptions {
   readonly clock: Clock;
   readonly onFault: ReportFault;
+  /** The limits in force of a key without limits of its own. */
+  readonly defaults: () => Limits;
 }
 
 /** A limiter over slots that several processes share. */
-export interface SharedLimiter extends Limiter {
+export interface SharedLimiter extends FollowingLimiter {
   /** Ends its timers; resolves when slots that could not be given back were offered once more. */
   close(): Promise<void>;
 }
@@ -35,12 +37,13 @@ export interface SharedLimiter extends Limiter {
  */
 export function createSharedLimiter(
   store: SlotStore,
-  { clock, onFault }: SharedLimiterOptions,
+  { clock, onFault, defaults }: SharedLimiterOptions,
 ): SharedLimiter {
   const asks = new KeyAsks(store, clock);
   const left = new LeftSlots(store, clock, { report: onFault, onEnded: (ended) => waiting.end(ended) });
   const waiting = new WaitingRequests(store, clock, {
     report: onFault,
+    defaults,
     giveBack: (keyId, requestId) => void left.release(keyId, requestId),
   });
   const notTaken = sumFaults('slots could not be taken: requests are refused', onFault, clock);
@@ -95,6 +98,7 @@ export function createSharedLimiter(
       asks.released(keyId);
       return left.release(keyId, requestId);
     },
+    limitsChanged: waiting.limitsChanged,
     async close() {
       stopForgetting();
       waiting.close();

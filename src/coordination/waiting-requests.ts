@@ -1,14 +1,17 @@
-import type { LimitDecision } from '../domain/limits.ts';
+import type { LimitDecision, Limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { EndedWait, SlotRequest, SlotStore } from '../domain/ports/slot-store.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
+import { LimitLooks } from './limit-looks.ts';
 
 /** How often the store is asked for waits that ended, while requests wait, in milliseconds. */
 const pollMs = 100;
 
 interface WaitingOptions {
   readonly report: ReportFault;
+  /** The limits in force of a key without limits of its own. */
+  readonly defaults: () => Limits;
   /** Gives back what a request may have. */
   readonly giveBack: (keyId: string, requestId: string) => void;
 }
@@ -19,16 +22,23 @@ export class WaitingRequests {
   readonly #clock: Clock;
   readonly #giveBack: WaitingOptions['giveBack'];
   readonly #pollFailed: (error: unknown) => void;
+  readonly #looks: LimitLooks;
   /** By request: each is called with the end of its wait. */
   readonly #waiting = new Map<string, (decision: LimitDecision) => void>();
   #cancelPoll: (() => void) | null = null;
   #isClosed = false;
 
-  constructor(store: SlotStore, clock: Clock, { report, giveBack }: WaitingOptions) {
+  constructor(store: SlotStore, clock: Clock, { report, defaults, giveBack }: WaitingOptions) {
     this.#store = store;
     this.#clock = clock;
     this.#giveBack = giveBack;
     this.#pollFailed = sumFaults('waits for slots could not be followed', report, clock);
+    const notFollowed = sumFaults('limits of waiting requests could not be looked up', report, clock);
+    this.#looks = new LimitLooks(
+      () => store.followLimits(defaults()).then(() => {}, notFollowed),
+      () => this.#waiting.size > 0,
+      clock,
+    );
   }
 
   /**
@@ -60,6 +70,7 @@ export class WaitingRequests {
     });
     if (signal.aborted) leave();
     this.#pollLater();
+    this.#looks.later();
     return promise;
   }
 
@@ -68,8 +79,12 @@ export class WaitingRequests {
     for (const { requestId, decision } of ended) this.#waiting.get(requestId)?.(decision);
   };
 
+  /** Limits may have changed: those of the requests that wait are made the ones in force. */
+  readonly limitsChanged = (): void => this.#looks.now();
+
   close(): void {
     this.#isClosed = true;
+    this.#looks.close();
     this.#cancelPoll?.();
   }
 

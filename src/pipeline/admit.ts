@@ -7,11 +7,12 @@ import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
 import { authenticate } from './authenticate.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
-import type { Admitted, Identified, Limited } from './stages.ts';
+import type { Admission, Admitted, Identified, Limited } from './stages.ts';
 
 /**
  * Takes one of the key's slots and counts a start, or returns the limit that was reached. After a wait for a slot the
- * conditions are checked again: draining may have begun, and the key may have been revoked or changed.
+ * conditions are checked again: draining may have begun, and the key may have been revoked or changed. The limits that the
+ * client is told are those at the end of the wait, by which it was decided.
  */
 export async function admit(
   { key }: Identified,
@@ -21,27 +22,38 @@ export async function admit(
   const { requestId, client, interruption } = exchange;
   const { clock, inFlight, limiter } = ports;
   if (!inFlight.accepting) return draining();
-  const limits = override(ports.defaultLimits, key.limits);
+  const asked = override(ports.defaultLimits, key.limits);
   const askedMs = clock.monotonicMs();
-  const mayWait = limits.queueWaitMs > 0;
-  const now = mayWait ? { ...limits, queueWaitMs: 0 } : limits;
+  const mayWait = asked.queueWaitMs > 0;
+  const now = mayWait ? { ...asked, queueWaitMs: 0 } : asked;
   const atOnce = await unlessAway(limiter.acquire(key.id, requestId, now, interruption.signal));
   if (isRefusal(atOnce)) return atOnce;
   const waits = mayWait && atOnce.verdict === 'concurrency';
-  const decision = waits ? await unlessAway(waitForSlot(key.id, limits, exchange, ports)) : atOnce;
+  const decision = waits ? await unlessAway(waitForSlot(key.id, asked, exchange, ports)) : atOnce;
   if (isRefusal(decision)) return decision;
   const admittedMs = clock.monotonicMs();
-  const admission = { limits, decision, admittedMs, slotWaitMs: admittedMs - askedMs };
-  const stop = (refusal: Refusal): Limited => ({ stage: 'limited', key, admission, refusal });
+  const admissionWith = (limits: Limits): Admission => ({
+    limits,
+    decision,
+    admittedMs,
+    slotWaitMs: admittedMs - askedMs,
+  });
+  const stop = (refusal: Refusal, limits = asked): Limited => ({
+    stage: 'limited',
+    key,
+    admission: admissionWith(limits),
+    refusal,
+  });
   if (!inFlight.accepting) return stop(draining());
-  const limited = limitRefusal(decision, limits);
-  if (limited !== null) return stop(limited);
-  const admitted: Admitted = { stage: 'admitted', key, admission };
-  if (!waits) return admitted;
+  const admitted: Admitted = { stage: 'admitted', key, admission: admissionWith(asked) };
   // It has its slot, which is shown, and stays true if the look-up throws.
-  exchange.stage = admitted;
-  const found = await authenticate(client, ports.keys);
-  return isRefusal(found) ? stop(found) : { ...admitted, key: found };
+  if (waits && decision.verdict === 'granted') exchange.stage = admitted;
+  const found = waits ? await authenticate(client, ports.keys) : key;
+  if (isRefusal(found)) return stop(limitRefusal(decision, asked) ?? found);
+  const limits = waits ? override(ports.defaultLimits, found.limits) : asked;
+  const limited = limitRefusal(decision, limits);
+  if (limited !== null) return stop(limited, limits);
+  return waits ? { stage: 'admitted', key: found, admission: admissionWith(limits) } : admitted;
 }
 
 /** A decision; a refusal when the database that makes it is away, which its limiter reports. */

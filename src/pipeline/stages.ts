@@ -29,7 +29,7 @@ export interface Identified {
 }
 
 /** What the key's limits decided. */
-interface Admission {
+export interface Admission {
   readonly limits: Limits;
   readonly decision: LimitDecision;
   /** When the decision was made, on the monotonic clock. */

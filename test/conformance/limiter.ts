@@ -1,18 +1,23 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Limits } from '../../src/domain/limits.ts';
-import type { Limiter } from '../../src/domain/ports/limiter.ts';
+import type { FollowingLimiter } from '../../src/domain/ports/limiter.ts';
 import { propertyRun } from '../support/property-run.ts';
 
 const minuteMs = 60_000;
 const generous = 1_000;
 const { signal } = new AbortController();
 
+/** The limits of a key that is stored without limits of its own. */
+export const defaultLimits: Limits = { concurrency: 4, requestsPerMinute: generous, queueWaitMs: 0 };
+
 /** A limiter with the time that it judges by, which stands still until the test moves it on. */
 export interface TestedLimiter {
-  readonly limiter: Limiter;
+  readonly limiter: FollowingLimiter;
   readonly monotonicMs: () => number;
   readonly advance: (durationMs: number) => void;
+  /** Stores the limits that a key has of its own; it has the default ones beside them. Tells the limiter nothing. */
+  readonly setLimits: (keyId: string, own: Partial<Limits>) => Promise<void>;
   /** Resolves when everything that was asked for is decided, or waits for a slot. */
   readonly settled: () => Promise<unknown>;
   readonly close: () => Promise<void> | void;
@@ -268,6 +273,93 @@ export function describeLimiter(
       await limiter.release('key', 'a');
       await settled();
       expect(order).toEqual(['a granted', 'b rate']);
+    });
+
+    /** Lets the ends of waits be noticed that another call of the store decided. */
+    const noticed = async ({
+      advance,
+      settled,
+    }: Pick<TestedLimiter, 'advance' | 'settled'>): Promise<void> => {
+      await settled();
+      advance(100);
+      await settled();
+    };
+
+    test('is served at once when the limits of its key are raised, with all those for which there are slots', async () => {
+      const line = await setUpLine();
+      for (const id of ['a', 'b', 'c', 'd']) void line.wait(id);
+      await line.settled();
+      await line.setLimits('key', { concurrency: 3 });
+      line.limiter.limitsChanged();
+      await noticed(line);
+      expect(line.order).toEqual(['a granted', 'b granted', 'c granted']);
+      await line.limiter.release('key', 'a');
+      await noticed(line);
+      expect(line.order.slice(3)).toEqual(['d granted']);
+    });
+
+    test('gets the default when its key has no limit of its own any more', async () => {
+      const line = await setUpLine();
+      await line.setLimits('key', limits);
+      for (const id of ['a', 'b', 'c', 'd', 'e']) void line.wait(id);
+      await line.settled();
+      await line.setLimits('key', {});
+      line.limiter.limitsChanged();
+      await noticed(line);
+      expect(line.order).toEqual(['a granted', 'b granted', 'c granted', 'd granted']);
+    });
+
+    test('is not served beyond limits that were lowered while it waited', async () => {
+      const line = await setUpLine();
+      const wide = { ...limits, concurrency: 3 };
+      for (const id of ['a', 'b', 'c', 'd']) void line.wait(id, signal, wide);
+      await line.settled();
+      await line.setLimits('key', { concurrency: 1, requestsPerMinute: generous });
+      line.limiter.limitsChanged();
+      await noticed(line);
+      for (const id of ['a', 'b']) await line.limiter.release('key', id);
+      await noticed(line);
+      expect(line.order).toEqual(['a granted', 'b granted', 'c granted']);
+      await line.limiter.release('key', 'c');
+      await noticed(line);
+      expect(line.order.slice(3)).toEqual(['d granted']);
+    });
+
+    test('is refused when it is its turn and fewer starts a minute are allowed by then', async () => {
+      const line = await setUpLine();
+      for (const id of ['a', 'b']) void line.wait(id);
+      await line.settled();
+      await line.setLimits('key', { concurrency: 1, requestsPerMinute: 1 });
+      line.limiter.limitsChanged();
+      await noticed(line);
+      await line.limiter.release('key', 'a');
+      await noticed(line);
+      expect(line.order).toEqual(['a granted', 'b rate']);
+    });
+
+    test('gets the limits in force within a second, although it came with earlier ones after the change', async () => {
+      const line = await setUpLine();
+      void line.wait('a');
+      await line.settled();
+      await line.setLimits('key', { concurrency: 2 });
+      line.limiter.limitsChanged();
+      await noticed(line);
+      void line.wait('b');
+      await line.settled();
+      expect(line.order).toEqual(['a granted']);
+      line.advance(1_000);
+      await noticed(line);
+      expect(line.order).toEqual(['a granted', 'b granted']);
+    });
+
+    test('keeps its limits while its key is not stored', async () => {
+      const line = await setUpLine();
+      for (const id of ['a', 'b']) void line.wait(id);
+      await line.settled();
+      line.limiter.limitsChanged();
+      line.advance(1_000);
+      await noticed(line);
+      expect(line.order).toEqual(['a granted']);
     });
   });
 }

@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createMemoryLimiter } from '../../src/coordination/memory-limiter.ts';
-import { describeLimiter } from '../conformance/limiter.ts';
+import type { Limits } from '../../src/domain/limits.ts';
+import { defaultLimits, describeLimiter } from '../conformance/limiter.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 const minuteMs = 60_000;
@@ -9,11 +10,17 @@ const { signal } = new AbortController();
 
 describeLimiter('the limiter in memory', () => {
   const clock = createFakeClock();
-  const limiter = createMemoryLimiter(clock);
+  const keys = new Map<string, Partial<Limits>>();
+  const limitsOf = async (keyIds: readonly string[]) =>
+    new Map(
+      [...keys].filter(([id]) => keyIds.includes(id)).map(([id, own]) => [id, { ...defaultLimits, ...own }]),
+    );
+  const limiter = createMemoryLimiter(clock, { limitsOf, onFault: () => {} });
   return {
     limiter,
     monotonicMs: () => clock.monotonicMs(),
     advance: (durationMs) => clock.advance(durationMs),
+    setLimits: async (keyId, own) => void keys.set(keyId, own),
     settled: () => setImmediate(),
     close: () => limiter.close(),
   };

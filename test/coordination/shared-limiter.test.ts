@@ -1,21 +1,28 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createSharedLimiter } from '../../src/coordination/shared-limiter.ts';
-import type { LimitDecision } from '../../src/domain/limits.ts';
+import type { LimitDecision, Limits } from '../../src/domain/limits.ts';
 import type { SlotStore } from '../../src/domain/ports/slot-store.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
-import { describeLimiter } from '../conformance/limiter.ts';
+import { defaultLimits, describeLimiter } from '../conformance/limiter.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { createMemorySlots } from '../support/memory-slot-store.ts';
 
 describeLimiter('the shared limiter over a store in memory', () => {
   const clock = createFakeClock();
-  const store = createMemorySlots(() => clock.monotonicMs()).storeOf(() => 'owner');
-  const limiter = createSharedLimiter(store, { clock, onFault: () => {} });
+  const keys = new Map<string, Partial<Limits>>();
+  const store = createMemorySlots(
+    () => clock.monotonicMs(),
+    () => true,
+    () => false,
+    (keyId) => keys.get(keyId) ?? null,
+  ).storeOf(() => 'owner');
+  const limiter = createSharedLimiter(store, { clock, onFault: () => {}, defaults: () => defaultLimits });
   return {
     limiter,
     monotonicMs: () => clock.monotonicMs(),
     advance: (durationMs) => clock.advance(durationMs),
+    setLimits: async (keyId, own) => void keys.set(keyId, own),
     settled: () => setImmediate(),
     close: () => limiter.close(),
   };
@@ -51,7 +58,11 @@ function setUp() {
         },
       ]),
     ) as unknown as SlotStore;
-    const limiter = createSharedLimiter(watched, { clock, onFault: (message) => void faults.push(message) });
+    const limiter = createSharedLimiter(watched, {
+      clock,
+      onFault: (message) => void faults.push(message),
+      defaults: () => limits,
+    });
     onTestFinished(() => limiter.close());
     return Object.assign(node, { limiter });
   });

@@ -122,6 +122,119 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
     expect(order).toEqual(names);
   });
 
+  /** Asks the upstream for answers that it gives one by one: `asked` is what it was asked for, in that order. */
+  function holdEachAnswer() {
+    const asked: string[] = [];
+    const gates = new Map<string, () => void>();
+    const say = sayTexts(['Hello', ' there']);
+    upstream.play(async (response, request) => {
+      const content = /"content":"(\w+)"/.exec(request.body)?.[1] ?? '';
+      await new Promise<void>((resolve) => {
+        gates.set(content, resolve);
+        asked.push(content);
+      });
+      await say(response, request);
+    });
+    return { asked, answer: (content: string) => gates.get(content)?.() };
+  }
+
+  /** The limits of all requests that wait. */
+  const waitingWith = async (keyId: string): Promise<readonly unknown[]> =>
+    onServer(`SELECT concurrency::int FROM waiting_requests WHERE key_id = '${keyId}'`, database.url);
+
+  test('serve their line when an operator raises the limit of its key, before any slot is given back', async () => {
+    const { a, b, ask, keyId } = await startNodes({ concurrency: 1, queueWaitMs: 600_000 });
+    const answer = holdAnswers();
+    const running = [ask(a)];
+    await eventually('it runs', () => upstream.running === 1);
+    for (const node of [a, b, a]) running.push(ask(node));
+    await eventually('three wait', async () => (await waitingWith(keyId)).length === 3);
+    expect((await askAdmin(b, 'PATCH', `/keys/${keyId}`, { concurrency: 3 })).status).toBe(200);
+    await eventually('two of them run', () => upstream.running === 3);
+    expect(await waitingWith(keyId)).toEqual([{ concurrency: 3 }]);
+    answer();
+    expect((await Promise.all(running)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  });
+
+  test('hold those that wait to a limit that an operator lowers', async () => {
+    const { a, b, ask, keyId } = await startNodes({ concurrency: 2, queueWaitMs: 600_000 });
+    const { asked, answer } = holdEachAnswer();
+    const askFor = (node: TestGateway, content: string) =>
+      ask(node, { messages: [{ role: 'user', content }] });
+    const running = [askFor(a, 'first'), askFor(b, 'second')];
+    await eventually('both run', () => asked.length === 2);
+    const waiting = [askFor(a, 'third'), askFor(b, 'third')];
+    await eventually('both wait', async () => (await waitingWith(keyId)).length === 2);
+    expect((await askAdmin(a, 'PATCH', `/keys/${keyId}`, { concurrency: 1 })).status).toBe(200);
+    await eventually('they have the new limit', async () =>
+      (await waitingWith(keyId)).every((row) => (row as { concurrency: number }).concurrency === 1),
+    );
+    answer('first');
+    expect((await running[0])?.status).toBe(200);
+    expect(await waitingWith(keyId)).toHaveLength(2);
+    answer('second');
+    expect((await running[1])?.status).toBe(200);
+    for (const [index] of waiting.entries()) {
+      await eventually('the next one runs', () => asked.length === index + 3);
+      answer('third');
+    }
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200]);
+  });
+
+  test('change the limit of requests that wait on a node which does nothing itself', async () => {
+    const { b, keyId } = await startNodes({ concurrency: 1 });
+    for (const sql of [
+      `INSERT INTO owners (id, since, renewed_at) VALUES ('still', now_ms(), now_ms())`,
+      `INSERT INTO key_limits (key_id, running, waiting) VALUES ('${keyId}', 3, 1)`,
+      `INSERT INTO waiting_requests VALUES ('${keyId}', 1, 'waiting', 'still', 5, 60)`,
+    ])
+      await onServer(sql, database.url);
+    expect((await askAdmin(b, 'PATCH', `/keys/${keyId}`, { concurrency: 2 })).status).toBe(200);
+    await eventually('it has the new limit', async () => {
+      const [row] = await waitingWith(keyId);
+      return (row as { concurrency: number } | undefined)?.concurrency === 2;
+    });
+    for (const table of ['key_limits', 'waiting_requests'])
+      await onServer(`DELETE FROM ${table} WHERE key_id = '${keyId}'`, database.url);
+  });
+
+  test('cancel the requests of a key for its holder, whichever node runs them, and show so on both', async () => {
+    const { a, b, ask, headers } = await startNodes({ concurrency: 1, queueWaitMs: 600_000 });
+    const answer = holdAnswers();
+    const cancel = (node: TestGateway, id: string, authorization = headers.authorization) =>
+      node.post(`/v1/key/requests/${id}/cancel`, {}, { headers: { authorization } });
+    const running = ask(a);
+    await eventually('it runs', () => upstream.running === 1);
+    const waiting = ask(a);
+    let ids: readonly string[] = [];
+    await eventually('the other node lists both', async () => {
+      const { body: list } = await askAdmin(b, 'GET', '/in-flight');
+      ids = (list as { data: readonly { request_id: string }[] }).data.map(({ request_id: id }) => id);
+      return ids.length === 2;
+    });
+    const [first = '', second = ''] = ids;
+    expect((await cancel(b, first, `Bearer ${b.key}`)).status).toBe(404);
+    for (const [id, request] of [
+      [second, waiting],
+      [first, running],
+    ] as const) {
+      const told = await cancel(b, id);
+      expect([told.status, await told.json()]).toEqual([200, { request_id: id, cancelled: true }]);
+      const cancelled = await request;
+      expect([cancelled.status, await cancelled.json()]).toMatchObject([
+        499,
+        { error: { code: 'request_cancelled' } },
+      ]);
+      expect((await cancel(b, id)).status).toBe(404);
+    }
+    for (const node of [a, b]) {
+      const shown = await fetch(`${node.url}/v1/key/requests`, { headers });
+      expect(await shown.json()).toMatchObject({ data: [{ request_id: first, outcome: 'cancelled' }] });
+      expect(await (await fetch(`${node.url}/v1/key`, { headers })).json()).toMatchObject({ in_flight: 0 });
+    }
+    answer();
+  });
+
   test('show, and cancel, each other’s running requests', async () => {
     const { a, b, ask, keyId } = await startNodes();
     const answer = holdAnswers();
@@ -131,7 +244,8 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
     await eventually('the other node shows it with the name of the first one', async () => {
       const { body: list } = await askAdmin(b, 'GET', '/in-flight');
       [shown = {}] = (list as { data: readonly Record<string, unknown>[] }).data;
-      return typeof shown['node'] === 'string';
+      // The record, which has the model, is begun while the upstream is already called.
+      return typeof shown['node'] === 'string' && shown['model'] !== null;
     });
     expect(shown).toMatchObject({ key_id: keyId, model: 'small' });
     expect((await askAdmin(b, 'POST', `/in-flight/${String(shown['request_id'])}/cancel`)).status).toBe(200);

@@ -81,6 +81,17 @@ describe.each(['/v1/chat/completions', '/tokenize'] as const)(
       expect((await askAdmin(gateway, 'GET', `/keys/${keyId}`)).body).toMatchObject({ in_flight: 0 });
     });
 
+    test('runs at once when its key may have more requests at a time', async () => {
+      const waiting = await wait(path);
+      await askAdmin(gateway, 'PATCH', `/keys/${keyId}`, { concurrency: 2, requestsPerMinute: 77 });
+      await waiting.ended;
+      // What is passed on has no such header.
+      const told = path === '/tokenize' ? null : '77';
+      expect(waiting.headers.get('x-ratelimit-limit-requests')).toBe(told);
+      expect(upstream.seen).toHaveLength(2);
+      await endRunning();
+    });
+
     test('runs with its key’s permissions after the wait', async () => {
       const waiting = await wait(path);
       await askAdmin(gateway, 'PATCH', `/keys/${keyId}`, { models: ['another'] });

@@ -73,6 +73,35 @@ export const nodeFaults: readonly Mutation[] = [
     ...simulation,
   },
   {
+    name: 'slots that are freed although the lease is only over, and not ended',
+    file: 'src/storage/postgres/slots/search-functions.ts',
+    find: "const isLost = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = owner)';",
+    replace:
+      "const isLost = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = owner AND renewed_at > now_ms() - 15000)';",
+    tests: ['test/storage/postgres-slots.test.ts'],
+  },
+  {
+    name: 'a raised limit by which no request in line gets a slot',
+    file: 'src/storage/postgres/slots/search-functions.ts',
+    find: 'AND api_keys.id = changed_key;\n        key := ${serveLine.called}(key);',
+    replace: 'AND api_keys.id = changed_key;',
+    tests: ['test/storage/postgres-slots.test.ts'],
+  },
+  {
+    name: 'requests in line that keep the limits from before a change, with which they came after it',
+    file: 'src/coordination/waiting-requests.ts',
+    find: 'this.#looks.later();',
+    replace: '',
+    tests: ['test/coordination/shared-limiter.test.ts'],
+  },
+  {
+    name: 'a changed key that the limiter is not told of',
+    file: 'src/composition/limiter-services.ts',
+    find: 'directory.forgetAll();\n      tell();',
+    replace: 'directory.forgetAll();',
+    tests: ['test/e2e/limit-changes.test.ts', 'test/e2e/nodes.test.ts'],
+  },
+  {
     name: 'leases that are ended without what they held being given back',
     file: 'src/background/keep-lease.ts',
     find: 'if (hasLost) await onEnded();',

@@ -67,7 +67,12 @@ export class GatewayProcess implements Actor {
     this.owner = () => leases.owner();
     const store = simulateRecords(this.wire, world, this.owner);
     const slots = simulateSlots(this.wire, world, this.owner);
-    this.limiter = createSharedLimiter(slots, { clock, onFault });
+    this.limiter = createSharedLimiter(slots, {
+      clock,
+      onFault,
+      // No key has them: each is stored with limits of its own.
+      defaults: () => ({ concurrency: 1_000, requestsPerMinute: 1_000, queueWaitMs: 0 }),
+    });
     this.lease = keepLease(leases, {
       clock,
       ready: Promise.resolve(),

@@ -84,7 +84,10 @@ class History {
   async run(): Promise<void> {
     const { time, checks, counts } = this.world;
     counts.histories = 1;
-    for (const { id, credit } of this.#plan.keys) this.#credit(id, credit);
+    for (const { id, credit, limits } of this.#plan.keys) {
+      this.world.database.limits.set(id, limits);
+      this.#credit(id, credit);
+    }
     for (const { atMs, key, nanos } of this.#plan.credits)
       time.after(atMs, () => this.#credit(key.id, nanos));
     for (const node of this.#nodes) this.#start(node);

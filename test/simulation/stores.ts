@@ -115,6 +115,10 @@ export function simulateSlots(wire: Wire, { database, counts }: World, owner: ()
       const store = current();
       return wire.call('ended waits', owner(), () => store.endedWaits());
     },
+    followLimits(defaults) {
+      const store = current();
+      return wire.call('follow limits', owner(), () => store.followLimits(defaults));
+    },
     leave(request) {
       const store = current();
       return wire.call(`leave ${request.requestId}`, request.keyId, () => store.leave(request));

@@ -6,7 +6,7 @@ import { createSharedLimiter } from '../../src/coordination/shared-limiter.ts';
 import type { EndedWait, HeldPlace, SlotStore } from '../../src/domain/ports/slot-store.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
-import { describeLimiter } from '../conformance/limiter.ts';
+import { defaultLimits, describeLimiter } from '../conformance/limiter.ts';
 import type { TestedLimiter } from '../conformance/limiter.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { createMemorySlots } from '../support/memory-slot-store.ts';
@@ -56,7 +56,7 @@ describe.skipIf(postgresAbsence !== null)(`slots in PostgreSQL${absent}`, () => 
     const { prefix, startMs } = nextRun();
     slots.setTime(startMs);
     const store = renamed(await slots.storeOf(prefix), prefix);
-    const limiter = createSharedLimiter(store, { clock, onFault: () => {} });
+    const limiter = createSharedLimiter(store, { clock, onFault: () => {}, defaults: () => defaultLimits });
     return {
       limiter,
       monotonicMs: () => clock.monotonicMs(),
@@ -64,6 +64,7 @@ describe.skipIf(postgresAbsence !== null)(`slots in PostgreSQL${absent}`, () => 
         clock.advance(durationMs);
         slots.setTime(startMs + clock.monotonicMs());
       },
+      setLimits: (keyId, own) => slots.storeLimits(`${prefix} ${keyId}`, own),
       settled: () => slots.settled(),
       close: () => limiter.close(),
     };
@@ -88,6 +89,7 @@ describe.skipIf(postgresAbsence !== null)(`slots in PostgreSQL${absent}`, () => 
         const store = createSlotStore(engine, () => owner);
         return createSharedLimiter(store, {
           clock: systemClock,
+          defaults: () => defaultLimits,
           onFault: (message) => verdicts.push(message),
         });
       }),
@@ -131,9 +133,41 @@ describe.skipIf(postgresAbsence !== null)(`slots in PostgreSQL${absent}`, () => 
     await first.close();
   });
 
+  test('of a process whose lease is over stay until the lease is ended, as its records do', async () => {
+    const { prefix, startMs } = nextRun();
+    slots.setTime(startMs);
+    await slots.clear();
+    const owner = `${prefix} owner`;
+    const store = renamed(await slots.storeOf(owner), prefix);
+    const limits = { concurrency: 1, requestsPerMinute: 10, queueWaitMs: 1 };
+    for (const requestId of ['running', 'waiting'])
+      await store.take({ keyId: 'key', requestId, limits, mayWait: true });
+    await slots.letLeaseRunOut(owner);
+    expect(await store.freeLost()).toBe(0);
+    expect((await store.held()).map(({ requestId }) => requestId)).toEqual(['running', 'waiting']);
+    await slots.endLease(owner);
+    expect(await store.freeLost()).toBe(2);
+    expect(await store.held()).toEqual([]);
+  });
+
+  test('give a start back when it is a minute old, although a process without a lease was the first to ask then', async () => {
+    const { prefix, startMs } = nextRun();
+    slots.setTime(startMs);
+    const [first, ended] = [`${prefix} first`, `${prefix} ended`];
+    const [store, lost] = [renamed(await slots.storeOf(first), prefix), await slots.storeOf(ended)];
+    const limits = { concurrency: 5, requestsPerMinute: 1, queueWaitMs: 0 };
+    const ask = (requestId: string) => store.take({ keyId: 'key', requestId, limits, mayWait: false });
+    expect(await ask('1')).toMatchObject({ verdict: 'granted' });
+    await slots.endLease(ended);
+    slots.setTime(startMs + 60_000);
+    const late = { keyId: `${prefix} key`, requestId: `${prefix} late`, limits, mayWait: false };
+    await expect(lost.take(late)).rejects.toThrow('the lease of this process is over');
+    expect(await ask('2')).toMatchObject({ verdict: 'granted' });
+  });
+
   test('do what the lists in memory do, for any steps of three processes', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), async (steps) => {
         const { found, expected } = await compareSteps(slots, nextRun(), steps);
         expect(found).toEqual(expected);
       }),
@@ -147,6 +181,8 @@ type Step =
   | { readonly kind: 'take'; readonly by: number; readonly key: string; readonly limits: StepLimits }
   | { readonly kind: 'release' | 'leave'; readonly by: number; readonly index: number }
   | { readonly kind: 'ended' | 'held' | 'run out' | 'end lease'; readonly by: number }
+  | { readonly kind: 'store limits'; readonly key: string; readonly own: Partial<StepLimits> }
+  | { readonly kind: 'follow'; readonly by: number; readonly defaults: StepLimits }
   | { readonly kind: 'free' }
   | { readonly kind: 'pass'; readonly durationMs: number };
 
@@ -157,6 +193,11 @@ interface StepLimits {
 }
 
 const by = fc.nat(2);
+const numbers = {
+  concurrency: fc.integer({ min: 1, max: 3 }),
+  requestsPerMinute: fc.integer({ min: 1, max: 6 }),
+};
+const someLimits = fc.record({ ...numbers, queueWaitMs: fc.constantFrom(0, 1) });
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 8,
@@ -164,11 +205,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       kind: fc.constant('take'),
       by,
       key: fc.constantFrom('a', 'b'),
-      limits: fc.record({
-        concurrency: fc.integer({ min: 1, max: 3 }),
-        requestsPerMinute: fc.integer({ min: 1, max: 6 }),
-        queueWaitMs: fc.constantFrom(0, 1),
-      }),
+      limits: someLimits,
     }),
   },
   {
@@ -176,6 +213,15 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({ kind: fc.constantFrom('release', 'leave'), by, index: fc.nat(20) }),
   },
   { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('ended', 'held', 'run out', 'end lease'), by }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('store limits'),
+      key: fc.constantFrom('a', 'b'),
+      own: fc.record(numbers, { requiredKeys: [] }),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('follow'), by, defaults: someLimits }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('free') }) },
   {
     weight: 2,
@@ -196,11 +242,13 @@ async function compareSteps(
   slots.setTime(nowMs);
   await slots.clear();
   const [over, ended] = [new Set<string>(), new Set<string>()];
+  const limits = new Map<string, Partial<StepLimits>>();
   const owners = [0, 1, 2].map((number) => `${prefix}-${number}`);
   const memory = createMemorySlots(
     () => nowMs,
     (owner) => !over.has(owner) && !ended.has(owner),
     (owner) => ended.has(owner),
+    (keyId) => limits.get(keyId) ?? null,
   );
   const stored = await Promise.all(owners.map(async (owner) => renamed(await slots.storeOf(owner), prefix)));
   const modelled = owners.map((owner) => memory.storeOf(() => owner));
@@ -247,6 +295,13 @@ async function compareSteps(
       case 'end lease':
         ended.add(owners[action.by] ?? '');
         await slots.endLease(owners[action.by] ?? '');
+        break;
+      case 'store limits':
+        limits.set(action.key, action.own);
+        await slots.storeLimits(`${prefix} ${action.key}`, action.own);
+        break;
+      case 'follow':
+        await both(action.by, (store) => store.followLimits(action.defaults));
         break;
       case 'free':
         await both(0, (store) => store.freeLost());

@@ -102,6 +102,7 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
   rotateKey: (store) => store.rotateKey(key.id, 'other', 99),
   revokeKey: (store) => store.revokeKey(key.id, 1),
   countKeys: (store) => store.countKeys(),
+  limitsOf: (store) => store.limitsOf([keyIdOf(1), keyIdOf(2)]),
   async credit(store) {
     await store.credit({ keyId: key.id, nanos: 5, reference: 'r' });
     await store.credit({ keyId: 'none', nanos: 5, reference: 'r' });

@@ -1,6 +1,7 @@
 import { frequencyWindowMs } from '../../src/domain/limits.ts';
-import type { LimitDecision } from '../../src/domain/limits.ts';
+import type { LimitDecision, Limits } from '../../src/domain/limits.ts';
 import type { EndedWait, SlotRequest, SlotStore } from '../../src/domain/ports/slot-store.ts';
+import { override } from '../../src/shared/override.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 
 interface Place extends SlotRequest {
@@ -15,11 +16,15 @@ export interface MemorySlots {
   readonly waiting: readonly Place[];
 }
 
-/** `nowMs` is the time of the database, `hasLease` what it says of an owner, and `isEnded` that its lease was ended. */
+/**
+ * `nowMs` is the time of the database, `hasLease` what it says of an owner, `isEnded` that its lease was ended, and
+ * `limitsOf` the own limits of a key; `null` for one that is not stored.
+ */
 export function createMemorySlots(
   nowMs: () => number,
   hasLease: (owner: string) => boolean = () => true,
   isEnded: (owner: string) => boolean = () => false,
+  limitsOf: (keyId: string) => Partial<Limits> | null = () => null,
 ): MemorySlots {
   let slots: readonly Place[] = [];
   let waiting: readonly Place[] = [];
@@ -87,6 +92,27 @@ export function createMemorySlots(
     return freed;
   };
 
+  const followLimits = (
+    owner: string,
+    defaults: Pick<Limits, 'concurrency' | 'requestsPerMinute'>,
+  ): number => {
+    const changed = new Set<string>();
+    waiting = waiting.map((place) => {
+      const own = limitsOf(place.keyId);
+      if (own === null) return place;
+      const { concurrency, requestsPerMinute } = override(
+        place.owner === owner ? defaults : place.limits,
+        own,
+      );
+      const { limits } = place;
+      if (concurrency === limits.concurrency && requestsPerMinute === limits.requestsPerMinute) return place;
+      changed.add(place.keyId);
+      return { ...place, limits: { ...limits, concurrency, requestsPerMinute } };
+    });
+    for (const keyId of [...changed].toSorted()) serveLine(keyId);
+    return changed.size;
+  };
+
   return {
     get slots() {
       return slots;
@@ -99,10 +125,13 @@ export function createMemorySlots(
       async release(keyId, requestId) {
         // Where none waited no wait has ended by it: those that ended before are found by `endedWaits`.
         const hadLine = waiting.some((place) => place.keyId === keyId);
-        ended = ended.filter((wait) => wait.requestId !== requestId);
+        // Of a request that has its slot, the end of its wait may come later: it waits for none any more.
+        const hadSlot = slots.some((slot) => slot.requestId === requestId && slot.keyId === keyId);
+        if (!hadSlot) ended = ended.filter((wait) => wait.requestId !== requestId);
         free(keyId, (place) => place.requestId === requestId);
         return hadLine ? takeEnded(owner()) : [];
       },
+      followLimits: async (defaults) => followLimits(owner(), defaults),
       endedWaits: async () => takeEnded(owner()),
       async leave({ keyId, requestId, limits }) {
         waiting = waiting.filter((place) => place.requestId !== requestId);

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
+import type { Limits } from '../../src/domain/limits.ts';
 import type { SlotStore } from '../../src/domain/ports/slot-store.ts';
 import type { PostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { openPostgres } from './test-postgres.ts';
@@ -14,6 +15,8 @@ export interface TestedSlots {
   letLeaseRunOut(owner: string): Promise<void>;
   /** Ends the lease of an owner. */
   endLease(owner: string): Promise<void>;
+  /** Stores a key with limits of its own. */
+  storeLimits(keyId: string, own: Partial<Limits>): Promise<void>;
   /** Removes all slots, starts and lines. */
   clear(): Promise<void>;
   /** Resolves when no step is under way. */
@@ -24,7 +27,7 @@ export interface TestedSlots {
 /** Replaces the clock of a new database by a table. */
 export async function openPostgresSlots(): Promise<TestedSlots> {
   const engine = await openPostgres();
-  const run = (sql: string, ...values: readonly (string | number)[]) => engine.run([{ sql, values }]);
+  const run = (sql: string, ...values: readonly (string | number | null)[]) => engine.run([{ sql, values }]);
   await run('CREATE TABLE test_clock (now BIGINT NOT NULL)');
   await run('INSERT INTO test_clock VALUES (0)');
   await run(
@@ -59,6 +62,17 @@ export async function openPostgresSlots(): Promise<TestedSlots> {
     },
     async endLease(owner) {
       await run('DELETE FROM owners WHERE id = ?', owner);
+    },
+    async storeLimits(keyId, { concurrency = null, requestsPerMinute = null }) {
+      await run(
+        `INSERT INTO api_keys (id, hash, name, created_at, concurrency, requests_per_minute) VALUES (?, ?, '', 0, ?, ?)
+         ON CONFLICT (id) DO UPDATE SET concurrency = excluded.concurrency,
+           requests_per_minute = excluded.requests_per_minute`,
+        keyId,
+        keyId,
+        concurrency,
+        requestsPerMinute,
+      );
     },
     async clear() {
       await run('TRUNCATE key_limits, slots, starts, waiting_requests, ended_waits');

@@ -1,4 +1,5 @@
 import type { ApiKey, KeyChanges } from '../keys/api-key.ts';
+import type { Limits } from '../limits.ts';
 import type {
   DeclarationChanges,
   DeclaredKey,
@@ -36,6 +37,8 @@ export interface KeyStore {
   /** Replaces the secret; the one before stays valid until a time (milliseconds since 1970). */
   rotateKey(id: string, hash: string, oldValidUntilMs: number): Promise<void>;
   countKeys(): Promise<number>;
+  /** The own limits of those of some keys that are stored, by their ids. */
+  limitsOf(keyIds: readonly string[]): Promise<ReadonlyMap<string, Partial<Limits>>>;
 }
 
 /** The keys that the config declares, as they are stored. */

@@ -4,10 +4,17 @@ import type { LimitDecision, Limits } from '../limits.ts';
 export interface Limiter {
   /**
    * Takes a slot and counts a start, or does neither. A granted slot is held under `requestId`. Where all slots are
-   * taken it waits as long as the limits allow, or until `signal` is raised; first come, first served. Rejects with a
+   * taken it waits as long as the limits allow, or until `signal` is raised; first come, first served. While it waits it
+   * gets the limits that are in force of its key, if that is stored: all but how long it may wait. Rejects with a
    * `StorageError` where the slots are in a database that is away, which the limiter has reported.
    */
   acquire(keyId: string, requestId: string, limits: Limits, signal: AbortSignal): Promise<LimitDecision>;
   /** Gives the slot back. A second release of the same slot changes nothing. */
   release(keyId: string, requestId: string): Promise<void>;
+}
+
+/** A limiter whose requests can wait, so that limits can change for them. */
+export interface FollowingLimiter extends Limiter {
+  /** Limits may have changed: they are looked up at once for all requests that wait, rather than within a second. */
+  limitsChanged(): void;
 }

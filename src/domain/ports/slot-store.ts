@@ -36,6 +36,12 @@ export interface SlotStore {
   release(keyId: string, requestId: string): Promise<readonly EndedWait[]>;
   /** The waits of this process that ended since the last call, as by a release on another node. */
   endedWaits(): Promise<readonly EndedWait[]>;
+  /**
+   * Gives requests that wait the limits that are stored for their keys, and serves those for which a slot is free then.
+   * Where a key has no limit of its own, the requests of this process get the default; those of others keep what they
+   * have. Resolves with how many lines it changed: a limited number at a time.
+   */
+  followLimits(defaults: Pick<Limits, 'concurrency' | 'requestsPerMinute'>): Promise<number>;
   /** Gives up a wait; resolves with what was decided before, and with `concurrency` if nothing was. */
   leave(request: Omit<SlotRequest, 'mayWait'>): Promise<LimitDecision>;
   /** The requests that have a slot or wait for one under the lease of this process. */

@@ -1,5 +1,6 @@
 import type { ApiKey, KeyChanges } from '../../domain/keys/api-key.ts';
 import type { Limits } from '../../domain/limits.ts';
+import { placesOf } from '../engine.ts';
 import type { Row, Statement } from '../engine.ts';
 
 /** The columns that `readKey` reads. */
@@ -108,6 +109,14 @@ export function selectKeyById(id: string): Statement {
   return { sql: `${selectKey} WHERE id = ?`, values: [id] };
 }
 
+/** The limits of some keys. */
+export function selectLimits(keyIds: readonly string[]): Statement {
+  return {
+    sql: `SELECT id, concurrency, requests_per_minute, queue_wait_ms FROM api_keys WHERE id IN (${placesOf(keyIds)})`,
+    values: keyIds,
+  };
+}
+
 /** A page of keys, newest first, behind the key that has the time and the id of `before`. */
 export function selectKeys(limit: number, before: Pick<ApiKey, 'id' | 'createdAtMs'> | null): Statement {
   const page = 'ORDER BY created_at DESC, id DESC LIMIT ?';
@@ -118,17 +127,22 @@ export function selectKeys(limit: number, before: Pick<ApiKey, 'id' | 'createdAt
   };
 }
 
-export function readKey(row: Row): ApiKey {
+/** The limits that a key has of its own. */
+export function readLimits(row: Row): Partial<Limits> {
   const limits: { -readonly [Name in keyof Limits]?: number } = {};
   if (row['concurrency'] !== null) limits.concurrency = Number(row['concurrency']);
   if (row['requests_per_minute'] !== null) limits.requestsPerMinute = Number(row['requests_per_minute']);
   if (row['queue_wait_ms'] !== null) limits.queueWaitMs = Number(row['queue_wait_ms']);
+  return limits;
+}
+
+export function readKey(row: Row): ApiKey {
   const ends = [row['expires_at'], row['valid_until']].filter((time) => typeof time === 'number');
   return {
     id: String(row['id']),
     name: String(row['name']),
     createdAtMs: Number(row['created_at']),
-    limits,
+    limits: readLimits(row),
     models: row['models'] === null ? null : (JSON.parse(String(row['models'])) as string[]),
     expiresAt: ends.length === 0 ? null : Math.min(...ends),
     revokedAtMs: row['revoked_at'] === null ? null : Number(row['revoked_at']),

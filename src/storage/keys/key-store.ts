@@ -16,11 +16,13 @@ import {
   insertFirstKey,
   insertKey,
   readKey,
+  readLimits,
   revokeKey,
   rotateKey,
   selectKeyByHash,
   selectKeyById,
   selectKeys,
+  selectLimits,
   updateKey,
 } from './key-statements.ts';
 import { lookUpRows, readCount, readRows } from '../read-rows.ts';
@@ -62,6 +64,10 @@ export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => numb
       const found = await readRows(engine, selectKeys(limit + 1, behind));
       const keys = found.slice(0, limit).map(readKey);
       return { keys, next: found.length > limit ? (keys.at(-1)?.id ?? null) : null };
+    },
+    async limitsOf(keyIds) {
+      const rows = await readRows(engine, selectLimits(keyIds));
+      return new Map(rows.map((row) => [String(row['id']), readLimits(row)]));
     },
     countKeys: () => readCount(engine, { sql: 'SELECT count(*) AS count FROM api_keys', values: [] }),
   };

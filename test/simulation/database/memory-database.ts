@@ -1,3 +1,4 @@
+import type { Limits } from '../../../src/domain/limits.ts';
 import { createMemorySlots } from '../../support/memory-slot-store.ts';
 import type { MemorySlots } from '../../support/memory-slot-store.ts';
 import { MemoryBooks } from './memory-books.ts';
@@ -11,6 +12,8 @@ export class MemoryDatabase {
   readonly leases: MemoryLeases;
   readonly books: MemoryBooks;
   readonly slots: MemorySlots;
+  /** The own limits of each key. */
+  readonly limits = new Map<string, Limits>();
   /** Why no step arrives; `null` when they do. */
   away: 'refused' | 'silent' | null = null;
   readonly nowMs: () => number;
@@ -20,6 +23,11 @@ export class MemoryDatabase {
     this.leases = new MemoryLeases(this.nowMs);
     const isEnded = (owner: string): boolean => !this.leases.has(owner);
     this.books = new MemoryBooks((owner) => this.leases.has(owner));
-    this.slots = createMemorySlots(this.nowMs, (owner) => this.leases.isHeld(owner), isEnded);
+    this.slots = createMemorySlots(
+      this.nowMs,
+      (owner) => this.leases.isHeld(owner),
+      isEnded,
+      (keyId) => this.limits.get(keyId) ?? null,
+    );
   }
 }

@@ -4,14 +4,8 @@ import { StorageError } from '../../../domain/storage-refusal.ts';
 import type { Row } from '../../engine.ts';
 import { lookUpRows } from '../../read-rows.ts';
 import type { PostgresEngine } from '../engine.ts';
-import {
-  forgetIdleStarts,
-  freeLost,
-  leaveLine,
-  releaseSlot,
-  takeEndedWaits,
-  takeSlot,
-} from './step-functions.ts';
+import { followLimits, forgetIdleStarts, freeLost } from './search-functions.ts';
+import { leaveLine, releaseSlot, takeEndedWaits, takeSlot } from './step-functions.ts';
 
 /** How many keys are looked through at once for old starts. */
 const keysPerSearch = 1_000;
@@ -37,6 +31,14 @@ export function createSlotStore(
     },
     async endedWaits() {
       return (await engine.callFunction(takeEndedWaits, owner(), [owner()])).map(readEndedWait);
+    },
+    async followLimits({ concurrency, requestsPerMinute }) {
+      const [row] = await engine.callFunction(followLimits, owner(), [
+        owner(),
+        concurrency,
+        requestsPerMinute,
+      ]);
+      return Number(row?.['row'] ?? 0);
     },
     async leave({ keyId, requestId, limits: { requestsPerMinute } }) {
       const [row] = await engine.callFunction(leaveLine, keyId, [keyId, requestId, requestsPerMinute]);

@@ -1,13 +1,8 @@
-import { frequencyWindowMs, maxWaitingRequests } from '../../../domain/limits.ts';
+import { maxWaitingRequests } from '../../../domain/limits.ts';
 import { holdsLease } from '../../leases/lease-statements.ts';
 import { defineFunction, searchByIndex, withoutFlush } from '../database-function.ts';
 import { describeDecision, grantSlot, lockKey, saveKey, serveLine } from './key-functions.ts';
-
-/** For how many keys the slots and places of lost processes are freed at once. */
-const maxFreedKeys = 500;
-
-/** That there is no lease of the owner of a row. */
-const isLost = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = owner)';
+import { followLimits, forgetIdleStarts, freeLost } from './search-functions.ts';
 
 /**
  * Takes a slot: of key `$1`, for request `$2` of owner `$3`, with a limit of `$4` slots and of `$5` starts; `$6` is 1 if
@@ -27,6 +22,8 @@ export const takeSlot = defineFunction({
       key := ${lockKey.called}($1);
       -- Behind the lock, for which it may have waited until the lease was over, ended, and its slots freed.
       IF NOT ${holdsLease('$3')} THEN
+        -- The starts that the lock forgot are deleted: a count that still has them would never be corrected.
+        PERFORM ${saveKey.called}(key);
         RETURN ROW('no lease', 0, 0, 0)::limit_decision;
       END IF;
       IF key.waiting = 0 AND key.running < $4 AND key.starts < $5 THEN
@@ -125,64 +122,6 @@ export const leaveLine = defineFunction({
     END`,
 });
 
-/** Frees the slots and places of owners without a lease; returns how many there were. Keys are locked in their order. */
-export const freeLost = defineFunction({
-  name: 'free_lost',
-  types: [],
-  returns: 'bigint',
-  body: `
-    DECLARE
-      lost_key TEXT;
-      key key_limits;
-      freed BIGINT;
-      count BIGINT := 0;
-    BEGIN
-      FOR lost_key IN
-        SELECT key_id FROM slots WHERE ${isLost} UNION SELECT key_id FROM waiting_requests WHERE ${isLost}
-        ORDER BY key_id LIMIT ${maxFreedKeys}
-      LOOP
-        key := ${lockKey.called}(lost_key);
-        DELETE FROM slots WHERE key_id = lost_key AND ${isLost};
-        GET DIAGNOSTICS freed = ROW_COUNT;
-        key.running := key.running - freed;
-        count := count + freed;
-        DELETE FROM waiting_requests WHERE key_id = lost_key AND ${isLost};
-        GET DIAGNOSTICS freed = ROW_COUNT;
-        key.waiting := key.waiting - freed;
-        count := count + freed;
-        key := ${serveLine.called}(key);
-        PERFORM ${saveKey.called}(key);
-      END LOOP;
-      -- Behind the locks of keys: the other steps lock a key before the ends of its waits.
-      DELETE FROM ended_waits WHERE ${isLost};
-      RETURN count;
-    END`,
-});
-
-/** Forgets the old starts of keys that have no requests any more, of `$2` keys behind key `$1`; returns the last of those. */
-export const forgetIdleStarts = defineFunction({
-  name: 'forget_idle_starts',
-  types: ['text', 'bigint'],
-  returns: 'text',
-  body: `
-    DECLARE
-      idle RECORD;
-      last TEXT;
-    BEGIN
-      ${withoutFlush}
-      FOR idle IN
-        SELECT key_id, starts > 0 AND last_start_at <= now_ms() - ${frequencyWindowMs} AS is_old FROM key_limits
-        WHERE key_id > $1 ORDER BY key_id LIMIT $2
-      LOOP
-        last := idle.key_id;
-        IF idle.is_old THEN
-          PERFORM ${saveKey.called}(${lockKey.called}(idle.key_id));
-        END IF;
-      END LOOP;
-      RETURN last;
-    END`,
-});
-
 /** Every function, each behind those that it calls. */
 export const slotFunctions = [
   lockKey,
@@ -194,6 +133,7 @@ export const slotFunctions = [
   takeEndedWaits,
   releaseSlot,
   leaveLine,
+  followLimits,
   freeLost,
   forgetIdleStarts,
 ];

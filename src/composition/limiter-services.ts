@@ -1,0 +1,63 @@
+import type { Config } from '../config/schema/schema.ts';
+import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
+import { createSharedLimiter } from '../coordination/shared-limiter.ts';
+import type { Limits } from '../domain/limits.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { FollowingLimiter } from '../domain/ports/limiter.ts';
+import { override } from '../shared/override.ts';
+import type { Engine } from '../storage/engine.ts';
+import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
+import type { Log } from '../telemetry/logger.ts';
+import type { StorageServices } from './storage-services.ts';
+
+/** A limiter that a process closes at its end. */
+interface ClosableLimiter extends FollowingLimiter {
+  close(): void | Promise<void>;
+}
+
+/** The limits of keys without limits of their own. */
+export function defaultLimitsOf({ concurrency, requestsPerMinute, queueWait }: Config['limits']): Limits {
+  return { concurrency, requestsPerMinute, queueWaitMs: queueWait };
+}
+
+/**
+ * The limiter of requests for text: over the slots that nodes share, or else of this process alone. `defaults` are those of
+ * the config in force.
+ */
+export function composeLimiter(
+  { slots, store }: Pick<StorageServices, 'slots' | 'store'>,
+  defaults: () => Limits,
+  clock: Clock,
+  { fault: onFault }: Pick<Log, 'fault'>,
+): ClosableLimiter {
+  if (slots !== null) return createSharedLimiter(slots, { clock, onFault, defaults });
+  const limitsOf = async (keyIds: readonly string[]): Promise<ReadonlyMap<string, Limits>> => {
+    const found = await store.limitsOf(keyIds);
+    return new Map([...found].map(([keyId, own]) => [keyId, override(defaults(), own)]));
+  };
+  return createMemoryLimiter(clock, { limitsOf, onFault });
+}
+
+/** The directory of keys, whose every change the limiter is told, too, once the database is open. */
+export function tellLimiter(
+  directory: ManagedKeyDirectory,
+  { ready }: Pick<Engine, 'ready'>,
+  limiter: Pick<FollowingLimiter, 'limitsChanged'>,
+): ManagedKeyDirectory {
+  const tell = (): void =>
+    void ready.then(
+      () => limiter.limitsChanged(),
+      () => {},
+    );
+  return {
+    ...directory,
+    forgetAll() {
+      directory.forgetAll();
+      tell();
+    },
+    declare(declared) {
+      directory.declare(declared);
+      tell();
+    },
+  };
+}
