@@ -131,13 +131,13 @@ function followOpening({ recovered }: StorageServices, log: Log): () => Promise<
 
 /** The limiter of requests for text: over the slots that nodes share, or else of this process alone. */
 function createLimiter(
-  { slots }: StorageServices,
+  { slots, engine }: StorageServices,
   clock: Clock,
   log: Log,
 ): Limiter & { close(): void | Promise<void> } {
   return slots === null
     ? createMemoryLimiter(clock)
-    : createSharedLimiter(slots, { clock, onFault: log.fault });
+    : createSharedLimiter(slots, { clock, ready: engine.ready, onFault: log.fault });
 }
 
 /** Builds the services of a process. */

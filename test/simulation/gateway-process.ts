@@ -67,7 +67,7 @@ export class GatewayProcess implements Actor {
     this.owner = () => leases.owner();
     const store = simulateRecords(this.wire, world, this.owner);
     const slots = simulateSlots(this.wire, world, this.owner);
-    this.limiter = createSharedLimiter(slots, { clock, onFault });
+    this.limiter = createSharedLimiter(slots, { clock, ready: Promise.resolve(), onFault });
     this.lease = keepLease(leases, {
       clock,
       ready: Promise.resolve(),

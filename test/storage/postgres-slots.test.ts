@@ -56,7 +56,7 @@ describe.skipIf(postgresAbsence !== null)(`slots in PostgreSQL${absent}`, () => 
     const { prefix, startMs } = nextRun();
     slots.setTime(startMs);
     const store = renamed(await slots.storeOf(prefix), prefix);
-    const limiter = createSharedLimiter(store, { clock, onFault: () => {} });
+    const limiter = createSharedLimiter(store, { clock, ready: Promise.resolve(), onFault: () => {} });
     return {
       limiter,
       monotonicMs: () => clock.monotonicMs(),
@@ -87,6 +87,7 @@ describe.skipIf(postgresAbsence !== null)(`slots in PostgreSQL${absent}`, () => 
         await engine.run([renewed]);
         const store = createSlotStore(engine, () => owner);
         return createSharedLimiter(store, {
+          ready: Promise.resolve(),
           clock: systemClock,
           onFault: (message) => verdicts.push(message),
         });
