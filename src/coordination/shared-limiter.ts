@@ -51,11 +51,7 @@ export function createSharedLimiter(
     giveBack: (keyId, requestId) => void left.release(keyId, requestId),
   });
   const notTaken = sumFaults('slots could not be taken: requests are refused', onFault, clock);
-  const takeLimit = new TimeLimit(takeWaitMs, clock, () =>
-    isReady
-      ? new StorageError('the database takes too long to decide on a slot', 'slow')
-      : new StorageError('the database is not open yet'),
-  );
+  const takeLimit = limitTakes(() => isReady, clock);
   const stopForgetting = forgetStarts(store, () => isReady, clock, onFault);
 
   const takeOrWait = async (
@@ -109,6 +105,15 @@ export function createSharedLimiter(
       await left.close();
     },
   };
+}
+
+/** Bounds how long a request waits for the answer of the store. */
+function limitTakes(isReady: () => boolean, clock: Clock): TimeLimit {
+  return new TimeLimit(takeWaitMs, clock, () =>
+    isReady()
+      ? new StorageError('the database takes too long to decide on a slot', 'slow')
+      : new StorageError('the database is not open yet'),
+  );
 }
 
 /**
