@@ -55,7 +55,7 @@ describe.skipIf(postgresAbsence !== null)(`the functions of earlier versions on 
     const { url } = engine.database;
     const names = async (): Promise<readonly unknown[]> => {
       const found = await onServer(
-        `SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace ORDER BY proname`,
+        `SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace`,
         url,
       );
       return found.map(({ proname }) => proname);
@@ -70,7 +70,7 @@ describe.skipIf(postgresAbsence !== null)(`the functions of earlier versions on 
     await restarted.ready;
     for (let run = 0; run < 2; run++) {
       await onServer(removal, url);
-      expect(await names()).toEqual([...own, kept].toSorted());
+      expect(new Set(await names())).toEqual(new Set([...own, kept]));
     }
     const store = createStore(engine, { nextId: () => 'id', now: () => 7, report: () => {} });
     await store.createKey(payingKey, 'hash', 1_000);
