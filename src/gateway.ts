@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { createActiveServices } from './composition/active-services.ts';
 import { systemClock } from './composition/clock.ts';
 import { createListeners } from './composition/listeners.ts';
-import type { Listeners } from './composition/listeners.ts';
 import { createManagement } from './composition/management.ts';
 import type { Management } from './composition/management.ts';
 import type { Routes } from './composition/config-services.ts';
+import { processMethods } from './composition/process-methods.ts';
+import type { ProcessMethods } from './composition/process-methods.ts';
 import { createProcessServices } from './composition/process-services.ts';
-import type { ProcessServices } from './composition/process-services.ts';
 import { reportReloads } from './composition/report-reloads.ts';
 import { readUpstreamKeys } from './composition/upstream-keys.ts';
 import { readFastRoad, readTracingSettings } from './config/environment.ts';
@@ -28,7 +28,6 @@ import { awaitSettlements, drain, interruptForCrash } from './pipeline/drain.ts'
 import { isRefusal } from './shared/errors.ts';
 import { createLog } from './telemetry/logger.ts';
 import type { Log, LogFormat, LogLevel } from './telemetry/logger.ts';
-import type { MetricsText } from './telemetry/metric-sums.ts';
 
 /**
  * A running gateway: `router` and `fetch` serve its paths inside an app, `listen` opens servers for them. The methods of
@@ -81,7 +80,7 @@ export interface GatewayOptions {
 }
 
 /** What `textgate serve` uses beside `Gateway`: it reads and checks the config file itself. */
-export interface ComposedGateway extends Gateway {
+export interface ComposedGateway extends Gateway, ProcessMethods {
   /**
    * Fetches the list of models where an upstream lists them; `null` in other configs. A list that failed is fetched again
    * for later requests.
@@ -100,12 +99,6 @@ export interface ComposedGateway extends Gateway {
    * delivered and closes everything. May be called during `close`.
    */
   crash(error: unknown): Promise<void>;
-  /** The metrics of this process, to be added to those of other workers. */
-  figures(): Promise<MetricsText>;
-  /** The reason why this process can't take requests now; `null` when it can. */
-  whyNotReady(): Promise<string | null>;
-  /** Leaves new connections to the other workers, and serves the open ones until they are closed, for a few seconds. */
-  retire(): Promise<void>;
   /** How long `close` may take before it counts as hanging, in milliseconds. */
   readonly closeLimitMs: () => number;
 }
@@ -135,19 +128,6 @@ function openLog(
   workers: Workers | null,
 ): Log {
   return createLog(logLevel, clock, logDestination, logFormat, workers?.own);
-}
-
-/** What the primary process of several workers asks of each. */
-function workerMethods(
-  { observability }: ProcessServices,
-  listeners: Listeners,
-  current: () => Pick<ComposedGateway, 'whyNotReady'>,
-): Pick<ComposedGateway, 'figures' | 'whyNotReady' | 'retire'> {
-  return {
-    figures: () => observability.metrics.figures(),
-    whyNotReady: () => current().whyNotReady(),
-    retire: () => listeners.retire(),
-  };
 }
 
 /**
@@ -217,7 +197,7 @@ export function composeGateway(
     reload: (input) => replaceConfig(checkConfig(input, 'the config')),
     replaceConfig,
     reloadFailed: (error) => reloads.failed(error),
-    ...workerMethods(processServices, listeners, () => active.current),
+    ...processMethods(processServices, listeners, () => active.current),
     close: () =>
       (closing ??= close(() => drain(inFlight, tokens, active.current.config.server.drain, clock))),
     async crash(error) {

@@ -34,10 +34,19 @@ export function boundOpens(
     await recovered;
     if (wait.isOver) throw tooSlow();
     if (isLost()) throw new StorageError('the database is lost: no record is begun in it');
-    if (health.isStuck && health.isWriting) throw tooSlow();
+    if (health.isStuck && health.isWriting)
+      throw health.error === null ? tooSlow() : stillFailing(health.error);
     return health.observe(open(record));
   };
   return (record) => limit.bound((wait) => begin(record, wait));
+}
+
+/** What failed the last write is why no other is begun while the next one is under way. */
+function stillFailing({ message, reason }: StorageError): StorageError {
+  return new StorageError(
+    `the last write failed, and whether the next one does is not known yet: ${message}`,
+    reason,
+  );
 }
 
 function tooSlow(): StorageError {

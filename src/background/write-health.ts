@@ -17,6 +17,8 @@ export interface WriteHealth {
   observe<Result>(write: Promise<Result>): Promise<Result>;
   /** Why the last write failed, `slow` while one takes too long, `null` when all is well. */
   readonly fault: StorageReason | null;
+  /** The error of the last write; `null` when it was made. */
+  readonly error: StorageError | null;
   /** Whether the last write failed, or one takes so long that it may never end, and no other one was answered meanwhile. */
   readonly isStuck: boolean;
   /** Whether a write is under way. */
@@ -25,7 +27,7 @@ export interface WriteHealth {
 
 /** Judges a database by its writes. `isBroken` says whether it can't be used any more. */
 export function watchWrites(clock: Clock, isBroken: () => boolean): WriteHealth {
-  let failed: StorageReason | null = null;
+  let failed: StorageError | null = null;
   let answeredMs = Number.NEGATIVE_INFINITY;
   /** When the writes under way began, in their order. */
   const underWay = new Set<{ readonly startedMs: number }>();
@@ -51,15 +53,18 @@ export function watchWrites(clock: Clock, isBroken: () => boolean): WriteHealth 
           // It says nothing of the writes of other keys: while the calls of one are refused, all others would be, too.
           if (error instanceof KeyLockedError) return;
           // A database that rejects a unit for its values has answered, and takes others.
-          failed = error instanceof StorageError && !error.isPermanent ? error.reason : null;
+          failed = error instanceof StorageError && !error.isPermanent ? error : null;
         },
       );
       return write;
     },
     get fault() {
       if (isBroken()) return 'unavailable';
-      if (failed !== null) return failed;
+      if (failed !== null) return failed.reason;
       return oldestMs() > slowMs ? 'slow' : null;
+    },
+    get error() {
+      return failed;
     },
     get isStuck() {
       return isBroken() || failed !== null || isSilentFor(stuckMs);

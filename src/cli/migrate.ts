@@ -4,6 +4,7 @@ import type { Moved } from '../composition/move-database.ts';
 import { readVariable } from '../config/environment.ts';
 import { describeUnset } from '../config/quotable.ts';
 import { count } from '../shared/count.ts';
+import { isPostgresUrl } from '../shared/postgres-url.ts';
 import type { Json } from './output.ts';
 import { wrap, maxColumns } from './output.ts';
 import { createProgress } from './progress.ts';
@@ -15,6 +16,10 @@ export interface MigrateOptions extends Json {
 
 /** How the first argument begins. */
 const sqlite = 'sqlite:';
+
+/** What the command does, for an operator who asks it for another copy. */
+const onlyWay =
+  'this command copies from SQLite to PostgreSQL only: textgate migrate sqlite:data/textgate.db postgres://user@host:5432/database';
 
 /** Copies a SQLite database to an empty PostgreSQL database. No message quotes the URLs, which may have a password. */
 export async function migrate(
@@ -39,7 +44,14 @@ export async function migrate(
 }
 
 function readFile(from: string): string {
-  const file = from.startsWith(sqlite) ? from.slice(sqlite.length) : '';
+  const isWritten = from.startsWith(sqlite);
+  const file = isWritten ? from.slice(sqlite.length) : from;
+  // Before any message that names the file: the URL may have a password.
+  if (isPostgresUrl(file)) throw new Error(`the first argument is a PostgreSQL database, and ${onlyWay}`);
+  if (!isWritten)
+    throw new Error(
+      'the first argument has to be sqlite: and the file of a gateway: sqlite:data/textgate.db',
+    );
   if (file === '' || file === ':memory:')
     throw new Error('the first argument is no file of a gateway: sqlite:data/textgate.db');
   return file;
@@ -48,11 +60,14 @@ function readFile(from: string): string {
 function readUrl(to: string | undefined, toEnv: string | undefined): string {
   if (to !== undefined && toEnv !== undefined)
     throw new Error('give the URL of PostgreSQL once: as the argument or with --to-env');
+  if (to?.startsWith(sqlite) === true)
+    throw new Error(`the second argument is a SQLite database, and ${onlyWay}`);
   if (to !== undefined) return to;
   if (toEnv === undefined)
     throw new Error('give the URL of PostgreSQL, as the second argument or with --to-env');
   const url = readVariable(process.env, toEnv);
   if (url === undefined) throw new Error(`--to-env: ${describeUnset(toEnv, process.env)}`);
+  if (url.startsWith(sqlite)) throw new Error(`--to-env: ${toEnv} is a SQLite database, and ${onlyWay}`);
   return url;
 }
 

@@ -1,4 +1,5 @@
 import type { ComposedGateway } from '../gateway.ts';
+import { formatDuration } from '../shared/duration.ts';
 import type { LogDestination } from '../telemetry/log-destination.ts';
 import { describeError } from './describe-error.ts';
 
@@ -41,13 +42,14 @@ interface WorkerEnding {
 /** A gateway whose process ends by itself when it has to. */
 interface Ending {
   readonly isEnding: () => boolean;
-  /** Ends the process as the first signal does. */
+  /** Ends the process as the first signal does, without the delay before the listeners close. */
   readonly end: () => void;
 }
 
 /**
  * Ends the process on SIGTERM and SIGINT, on an uncaught error, and when its database is lost, so that its supervisor
- * starts it again. A second signal, at least half a second after the first, ends it at once.
+ * starts it again. After a signal requests are still taken for `server.shutdownDelay`. A second signal, at least half a
+ * second after the first, ends it at once.
  */
 export function endOnSignalOrFault(
   gateway: ComposedGateway,
@@ -60,8 +62,14 @@ export function endOnSignalOrFault(
     isEnding = true;
     close(reason);
   };
-  const end = onEndingSignal(
-    () => shutDown({ kind: 'signal' }),
+  const end = (): void => shutDown({ kind: 'signal' });
+  onEndingSignal(
+    () => {
+      isEnding = true;
+      const { delayMs, over } = gateway.leave();
+      if (worker === null && delayMs > 0) stderr.write(describeDelay(delayMs));
+      void over.then(end);
+    },
     () => endNow(1),
   );
   void gateway.failed.then((error) => shutDown({ kind: 'failure', error }));
@@ -70,24 +78,24 @@ export function endOnSignalOrFault(
   return { isEnding: () => isEnding, end };
 }
 
+/** What is said while requests are still taken. For all workers, the primary process says it once. */
+export function describeDelay(delayMs: number): string {
+  return `textgate: shutting down in ${formatDuration(delayMs)}; requests are taken until then\n`;
+}
+
 /**
- * Calls back on the first SIGTERM or SIGINT, and on the first one that comes half a second or more after it. The returned
- * function does what the first signal does.
+ * Calls back on the first SIGTERM or SIGINT, and on the first one that comes half a second or more after it.
  */
-export function onEndingSignal(onFirst: () => void, onSecond: () => void): () => void {
+export function onEndingSignal(onFirst: () => void, onSecond: () => void): void {
   let firstSignalMs: number | null = null;
-  const begin = (): void => {
+  const onSignal = (): void => {
+    if (firstSignalMs !== null && performance.now() - firstSignalMs >= sameSignalMs) onSecond();
     if (firstSignalMs !== null) return;
     firstSignalMs = performance.now();
     onFirst();
   };
-  const onSignal = (): void => {
-    if (firstSignalMs !== null && performance.now() - firstSignalMs >= sameSignalMs) onSecond();
-    begin();
-  };
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
-  return begin;
 }
 
 function createShutdown(

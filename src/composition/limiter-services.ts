@@ -25,12 +25,12 @@ export function defaultLimitsOf({ concurrency, requestsPerMinute, queueWait }: C
  * the config in force.
  */
 export function composeLimiter(
-  { slots, store }: Pick<StorageServices, 'slots' | 'store'>,
+  { slots, store, engine }: Pick<StorageServices, 'slots' | 'store' | 'engine'>,
   defaults: () => Limits,
   clock: Clock,
   { fault: onFault }: Pick<Log, 'fault'>,
 ): ClosableLimiter {
-  if (slots !== null) return createSharedLimiter(slots, { clock, onFault, defaults });
+  if (slots !== null) return createSharedLimiter(slots, { clock, ready: engine.ready, onFault, defaults });
   const limitsOf = async (keyIds: readonly string[]): Promise<ReadonlyMap<string, Limits>> => {
     const found = await store.limitsOf(keyIds);
     return new Map([...found].map(([keyId, own]) => [keyId, override(defaults(), own)]));

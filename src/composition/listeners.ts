@@ -27,6 +27,9 @@ export interface Listeners {
    * `retireMs`.
    */
   retire(): Promise<void>;
+  readonly isOpen: boolean;
+  /** Goes on taking connections, each answer closing its own, so that clients and balancers keep none for later. */
+  leave(): void;
   /** Refuses new client connections; open ones stay. */
   stopAccepting(): void;
   /** Cuts all client connections. */
@@ -46,6 +49,7 @@ export function createListeners(
   const descriptors = readDescriptorLimit();
   const limits = () => connectionLimits(current().config.server, descriptors, workers?.count);
   let isRetiring = false;
+  let isOpen = false;
   const shared = {
     nextId,
     clock,
@@ -78,6 +82,7 @@ export function createListeners(
           throw explainListenError(error, { section: 'admin', ...adminConfig });
         },
       );
+      isOpen = true;
       return { url: address(server.host, port), adminUrl: address(adminConfig.host, adminPort) };
     },
     async retire() {
@@ -85,6 +90,10 @@ export function createListeners(
       void stopListening(adminServer);
       await within(stopListening(publicServer), retireMs, clock);
     },
+    get isOpen() {
+      return isOpen;
+    },
+    leave: () => void (isRetiring = true),
     stopAccepting: () => void publicServer.close(),
     cutPublic: () => publicServer.closeAllConnections(),
     close() {

@@ -10,6 +10,7 @@ export async function whyNotReady(
   modelProblem: () => string | null,
 ): Promise<string | null> {
   if (!inFlight.accepting) return 'draining';
+  if (inFlight.isLeaving) return 'shutting down';
   const writeFault = await writeCheck.fault();
   if (writeFault !== null) return `the database does not accept writes: ${writeFault}`;
   if (engine.impaired !== null) return engine.impaired;

@@ -12,7 +12,7 @@ export interface ListenerOptions {
 /** A setting that may come from a variable or an option. */
 interface GivenSetting {
   readonly section: 'server' | 'admin' | 'storage';
-  readonly key: 'host' | 'port' | 'token' | 'url';
+  readonly key: 'host' | 'port' | 'shutdownDelay' | 'token' | 'url';
   readonly variable: string;
   readonly option: keyof ListenerOptions | null;
 }
@@ -20,6 +20,7 @@ interface GivenSetting {
 const settings: readonly GivenSetting[] = [
   { section: 'server', key: 'host', variable: 'TEXTGATE_HOST', option: 'host' },
   { section: 'server', key: 'port', variable: 'TEXTGATE_PORT', option: 'port' },
+  { section: 'server', key: 'shutdownDelay', variable: 'TEXTGATE_SHUTDOWN_DELAY', option: null },
   { section: 'admin', key: 'host', variable: 'TEXTGATE_ADMIN_HOST', option: 'adminHost' },
   { section: 'admin', key: 'port', variable: 'TEXTGATE_ADMIN_PORT', option: 'adminPort' },
   { section: 'admin', key: 'token', variable: 'TEXTGATE_ADMIN_TOKEN', option: null },

@@ -19,6 +19,8 @@ const takeWaitMs = 3_000;
 /** What a shared limiter works with. */
 interface SharedLimiterOptions {
   readonly clock: Clock;
+  /** Resolves when the store can be used for the first time. */
+  readonly ready: Promise<void>;
   readonly onFault: ReportFault;
   /** The limits in force of a key without limits of its own. */
   readonly defaults: () => Limits;
@@ -37,8 +39,13 @@ export interface SharedLimiter extends FollowingLimiter {
  */
 export function createSharedLimiter(
   store: SlotStore,
-  { clock, onFault, defaults }: SharedLimiterOptions,
+  { clock, ready, onFault, defaults }: SharedLimiterOptions,
 ): SharedLimiter {
+  let isReady = false;
+  ready.then(
+    () => (isReady = true),
+    () => {},
+  );
   const asks = new KeyAsks(store, clock);
   const left = new LeftSlots(store, clock, { report: onFault, onEnded: (ended) => waiting.end(ended) });
   const waiting = new WaitingRequests(store, clock, {
@@ -47,12 +54,8 @@ export function createSharedLimiter(
     giveBack: (keyId, requestId) => void left.release(keyId, requestId),
   });
   const notTaken = sumFaults('slots could not be taken: requests are refused', onFault, clock);
-  const takeLimit = new TimeLimit(
-    takeWaitMs,
-    clock,
-    () => new StorageError('the database takes too long to decide on a slot', 'slow'),
-  );
-  const stopForgetting = forgetStarts(store, clock, onFault);
+  const takeLimit = limitTakes(() => isReady, clock);
+  const stopForgetting = forgetStarts(store, () => isReady, clock, onFault);
 
   const takeOrWait = async (
     keyId: string,
@@ -108,16 +111,35 @@ export function createSharedLimiter(
   };
 }
 
-/** Has the store forget the old starts of keys that have no requests any more, some keys at a time. */
-function forgetStarts(store: SlotStore, clock: Clock, onFault: ReportFault): () => void {
+/** Bounds how long a request waits for the answer of the store. */
+function limitTakes(isReady: () => boolean, clock: Clock): TimeLimit {
+  return new TimeLimit(takeWaitMs, clock, () =>
+    isReady()
+      ? new StorageError('the database takes too long to decide on a slot', 'slow')
+      : new StorageError('the database is not open yet'),
+  );
+}
+
+/**
+ * Has the store forget the old starts of keys that have no requests any more, some keys at a time. A store that was never
+ * open is not asked: its faults would be reported beside the reason why the process can't start.
+ */
+function forgetStarts(
+  store: SlotStore,
+  isReady: () => boolean,
+  clock: Clock,
+  onFault: ReportFault,
+): () => void {
   const notForgotten = sumFaults('old starts could not be removed', onFault, clock);
   let isStopped = false;
   let cancel = clock.schedule(forgetMs, () => void forgetSome(''));
   async function forgetSome(afterKeyId: string): Promise<void> {
-    const last = await store.forgetStarts(afterKeyId).catch((error: unknown) => {
-      notForgotten(error);
-      return afterKeyId;
-    });
+    const last = isReady()
+      ? await store.forgetStarts(afterKeyId).catch((error: unknown) => {
+          notForgotten(error);
+          return afterKeyId;
+        })
+      : afterKeyId;
     if (!isStopped) cancel = clock.schedule(forgetMs, () => void forgetSome(last ?? ''));
   }
   return () => {

@@ -11,6 +11,9 @@ interface Running {
 
 /** The requests in progress on this process. */
 export interface InFlight extends RunningRequests {
+  /** Whether this process is about to drain: requests may start, and no more of them should be sent to it. */
+  readonly isLeaving: boolean;
+  leave(): void;
   /** False once draining has begun: nothing new may start. */
   readonly accepting: boolean;
   /** Raised when draining begins. */
@@ -35,9 +38,14 @@ export function createInFlight(): InFlight {
     running.all().find((request) => request.requestId === requestId);
   const awaited = new Map<string, PromiseWithResolvers<void>>();
   const draining = new AbortController();
+  let isLeaving = false;
   let empty: PromiseWithResolvers<void> | null = null;
   const views = (): readonly RunningRequest[] => running.all().map((request) => request.view());
   return {
+    get isLeaving() {
+      return isLeaving;
+    },
+    leave: () => void (isLeaving = true),
     get accepting() {
       return !draining.signal.aborted;
     },

@@ -44,6 +44,12 @@ export function isPostgresUrl(text: string): boolean {
  * socket.
  */
 export function readPostgresUrl(text: string): PostgresUrl | UrlFault {
+  const read = readParts(text);
+  // A name or a password that is not encoded ends the URL's user there: what is missing then is not the fault.
+  return read.kind === 'fault' && hasRawDelimiter(text) ? fault(notEncoded) : read;
+}
+
+function readParts(text: string): PostgresUrl | UrlFault {
   const url = URL.parse(text);
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol))
     return fault('is no URL of a PostgreSQL database: postgres://user@host:5432/database');
@@ -54,8 +60,7 @@ export function readPostgresUrl(text: string): PostgresUrl | UrlFault {
   if (user === null || password === null || host === null || database === null)
     return fault('has a "%" that is not encoded: write %25');
   // A password that is not encoded ends at such a character: what follows it would be taken for a host or a database.
-  if (url.pathname.slice(1).includes('/') || url.hash !== '')
-    return fault('has a "/", "#" or "?" that is not encoded: write %2F, %23 and %3F in a user or a password');
+  if (/[/@]/.test(url.pathname.slice(1)) || url.hash !== '') return fault(notEncoded);
   for (const [part, value] of Object.entries({ user, host, database }))
     if (value === '') return fault(`has no ${part}: postgres://user@host:5432/database`);
   const given = url.searchParams;
@@ -76,6 +81,17 @@ export function readPostgresUrl(text: string): PostgresUrl | UrlFault {
     tlsFiles: { sslrootcert, sslcert, sslkey },
     name: `postgres://${url.username}@${url.host}${url.pathname}`,
   };
+}
+
+const notEncoded =
+  'has a "/", "?", "#" or "@" that is not encoded: write %2F, %3F, %23 and %40 in a user or a password';
+
+/** Whether a character that ends the user and the password stands before the "@" that should end them. */
+function hasRawDelimiter(text: string): boolean {
+  const behindScheme = text.slice(text.indexOf('://') + '://'.length);
+  // The values of parameters may have such characters.
+  const withoutParameters = behindScheme.replace(/^([^/?#]*@[^/?#]*\/[^/?#]*)\?[a-z_]+=.*$/s, '$1');
+  return /[/?#].*@/s.test(withoutParameters);
 }
 
 /** The text of a part of a URL; `null` where its escapes are none. */

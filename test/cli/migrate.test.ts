@@ -121,11 +121,50 @@ describe.skipIf(postgresAbsence !== null)(`textgate migrate${skipped}`, () => {
       ['sqlite:text.db', "textgate: text.db can't be moved: file is not a database"],
       ['sqlite:empty.db', "textgate: empty.db can't be moved: it is no database of textgate"],
       ['sqlite::memory:', 'textgate: the first argument is no file of a gateway: sqlite:data/textgate.db'],
-      [url, 'textgate: the first argument is no file of a gateway: sqlite:data/textgate.db'],
+      [
+        'text.db',
+        'textgate: the first argument has to be sqlite: and the file of a gateway: sqlite:data/textgate.db',
+      ],
     ] as const)
       expect(await failing(file, url)).toBe(problem);
     expect(readdirSync(folder)).toEqual(files);
     expect(await countTables()).toBe(0);
+  });
+
+  test('says that it copies from SQLite to PostgreSQL only, and makes no file', async () => {
+    await fill(1);
+    const files = readdirSync(folder);
+    const onlyWay =
+      'this command copies from SQLite to PostgreSQL only: textgate migrate sqlite:data/textgate.db postgres://user@host:5432/database';
+    for (const [from, to] of [
+      [url, 'sqlite:new.db'],
+      [url, url],
+      [`sqlite:${url}`, url],
+    ] as const)
+      expect(await failing(from, to)).toBe(
+        `textgate: the first argument is a PostgreSQL database, and ${onlyWay}`,
+      );
+    for (const to of ['sqlite:new.db', 'sqlite:textgate.db'])
+      expect(await failing('sqlite:textgate.db', to)).toBe(
+        `textgate: the second argument is a SQLite database, and ${onlyWay}`,
+      );
+    const args = ['migrate', 'sqlite:textgate.db', '--to-env', 'DATABASE_URL'];
+    const { code, stderr } = await startTextgate(args, folder, { DATABASE_URL: 'sqlite:new.db' }).finished;
+    expect([code, stderr]).toEqual([
+      1,
+      `textgate: --to-env: DATABASE_URL is a SQLite database, and ${onlyWay}\n`,
+    ]);
+    expect(readdirSync(folder)).toEqual(files);
+    expect(await countTables()).toBe(0);
+  });
+
+  test('says that the target is used by something else', async () => {
+    await fill(1);
+    await onServer('CREATE TABLE accounts (number INTEGER)', target.url);
+    expect(await failing('sqlite:textgate.db', url)).toBe(
+      `textgate: the tables of the database can't be created: relation "accounts" already exists: name a database in the URL that nothing else uses`,
+    );
+    expect(await countTables()).toBe(1);
   });
 
   test('says what is wrong with the target without its password', async () => {
@@ -141,7 +180,7 @@ describe.skipIf(postgresAbsence !== null)(`textgate migrate${skipped}`, () => {
         'create the database on the server, or correct its name in the URL',
       ],
       [changed((changing) => (changing.port = '1')), 'correct the host and port in the URL'],
-      [`postgres://${password}/b@host/database`, 'has a "/", "#" or "?" that is not encoded'],
+      [`postgres://${password}/b@host/database`, 'has a "/", "?", "#" or "@" that is not encoded'],
       [`mysql://user:${password}@host/database`, 'the URL is no URL of a PostgreSQL database'],
     ] as const)
       expect(await failing('sqlite:textgate.db', to)).toContain(problem);

@@ -194,6 +194,39 @@ describe('SIGTERM during the start', () => {
   });
 });
 
+describe('server.shutdownDelay', () => {
+  const delayed = (delay: string) => config.replace('{ port: 0 }', `{ port: 0, shutdownDelay: ${delay} }`);
+
+  test('keeps a process serving after SIGTERM, which is not ready; a second signal ends it at once', async () => {
+    const server = startTextgate(['serve', '--config', 'textgate.yaml'], folderWith(delayed('1h')));
+    const [, url, adminUrl] = await server.printed(/serves (\S+)\/v1 \(admin: (\S+)\)/);
+    const [, key] = await server.printed(/(sk-tg-\S+)/);
+    server.signal('SIGTERM');
+    await server.printed(/textgate: shutting down in 1h; requests are taken until then\n/);
+    expect((await fetch(`${adminUrl}/readyz`)).status).toBe(503);
+    const models = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+    expect(models.status).toBe(200);
+    // Within half a second it counts as the first one.
+    const again = setInterval(() => server.signal('SIGTERM'), 100);
+    onTestFinished(() => clearInterval(again));
+    expect((await server.finished).code).toBe(1);
+  });
+
+  test('is followed by the drain, and may come from a variable', async () => {
+    const server = startTextgate(['serve'], makeTemporaryFolder(), {
+      ...freePorts,
+      TEXTGATE_SHUTDOWN_DELAY: '100ms',
+    });
+    await server.printed(/textgate serves/);
+    server.signal('SIGTERM');
+    const { code, stderr } = await server.finished;
+    expect(code).toBe(0);
+    expect(stderr).toMatch(
+      /shutting down in 100ms; .*\n[^]*shutting down; waiting for requests in progress\n$/,
+    );
+  });
+});
+
 test('a reload names the settings that count from the next start on', async () => {
   const folder = folderWith(config);
   const server = startTextgate(['serve', '--config', 'textgate.yaml'], folder);

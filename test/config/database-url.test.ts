@@ -27,6 +27,7 @@ describe('storage.url', () => {
     [`postgres://:${secret}@db/gate`, 'the URL has no user'],
     [`postgres://me:${secret}@db`, 'the URL has no database'],
     [`postgresql://me:1/${secret}@db/gate`, 'is not encoded'],
+    [`postgres://me:${secret}#1@db/gate`, 'write %2F, %3F, %23 and %40'],
     [`postgres://me:${secret}%@db/gate`, 'write %25'],
     [`postgres://me:${secret}@db/gate?sslmode=prefer`, 'an sslmode that is none of disable, require'],
     [`postgres://me:${secret}@db/gate?application_name=${secret}`, 'may have the parameters sslmode'],

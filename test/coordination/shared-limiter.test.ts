@@ -17,7 +17,12 @@ describeLimiter('the shared limiter over a store in memory', () => {
     () => false,
     (keyId) => keys.get(keyId) ?? null,
   ).storeOf(() => 'owner');
-  const limiter = createSharedLimiter(store, { clock, onFault: () => {}, defaults: () => defaultLimits });
+  const limiter = createSharedLimiter(store, {
+    clock,
+    ready: Promise.resolve(),
+    onFault: () => {},
+    defaults: () => defaultLimits,
+  });
   return {
     limiter,
     monotonicMs: () => clock.monotonicMs(),
@@ -33,7 +38,7 @@ const limits = { concurrency: 2, requestsPerMinute: 1_000, queueWaitMs: 0 };
 const patient = { ...limits, queueWaitMs: 10_000 };
 
 /** Two processes over the same slots; a call of the store can be held back or made to fail. */
-function setUp() {
+function setUp(ready = Promise.resolve()) {
   const clock = createFakeClock();
   const slots = createMemorySlots(() => clock.monotonicMs());
   const faults: string[] = [];
@@ -60,6 +65,7 @@ function setUp() {
     ) as unknown as SlotStore;
     const limiter = createSharedLimiter(watched, {
       clock,
+      ready,
       onFault: (message) => void faults.push(message),
       defaults: () => limits,
     });
@@ -286,6 +292,7 @@ test('a slot that comes after its request was refused is given back, and another
   const one = { ...limits, concurrency: 1 };
   const answered = Promise.withResolvers<void>();
   a.after = () => answered.promise;
+  await settled();
   const refused = a.limiter.acquire('key', '1', one, signal);
   clock.advance(3_000);
   await expect(refused).rejects.toThrow('the database takes too long to decide on a slot');
@@ -295,4 +302,25 @@ test('a slot that comes after its request was refused is given back, and another
   await settled();
   expect(slots.slots).toEqual([]);
   expect(await verdict(a.limiter.acquire('key', '2', one, signal))).toBe('granted');
+});
+
+test('a store that is not open yet is not asked to forget starts, and why a slot is not decided is said', async () => {
+  const opening = Promise.withResolvers<void>();
+  const { a, clock, settled, faults } = setUp(opening.promise);
+  a.before = (step) =>
+    step === 'take' ? new Promise(() => {}) : Promise.reject(new StorageError('the database is away'));
+  const refused = a.limiter.acquire('key', '1', limits, signal);
+  clock.advance(3_000);
+  await expect(refused).rejects.toThrow('the database is not open yet');
+  a.asked = [];
+  clock.advance(60_000);
+  await settled();
+  expect(a.asked).not.toContain('forgetStarts');
+  expect(faults).not.toContain('old starts could not be removed');
+  opening.resolve();
+  await settled();
+  clock.advance(10_000);
+  await settled();
+  expect(a.asked).toContain('forgetStarts');
+  expect(faults).toContain('old starts could not be removed');
 });

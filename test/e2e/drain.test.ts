@@ -1,8 +1,11 @@
 import type { ServerResponse } from 'node:http';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { setImmediate } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { checkConfig } from '../../src/config/load.ts';
+import { composeGateway } from '../../src/gateway.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
-import { chatFrames, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
@@ -29,6 +32,53 @@ async function openStream() {
   expect((await reader?.read())?.value).toContain('one ');
   return { upstreamSide: await upstreamSide.promise, reader };
 }
+
+describe('the delay before closing', () => {
+  test('keeps the listeners open while readiness fails, and has each answer close its connection', async () => {
+    const delayed = composeGateway(
+      checkConfig(
+        {
+          server: { port: 0, shutdownDelay: '1h' },
+          admin: { port: 0 },
+          storage: { url: 'sqlite::memory:' },
+          upstreams: { local: { url: upstream.url } },
+          models: { small: { routes: [{ upstream: 'local', model: 'tiny' }], free: true } },
+        },
+        'the config',
+      ),
+      { clock, logLevel: 'silent' },
+    );
+    onTestFinished(() => delayed.close());
+    expect(delayed.leave().delayMs).toBe(0);
+    const { url, adminUrl } = await delayed.listen();
+    const secret = await delayed.createFirstKey();
+    const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
+    const ask = () =>
+      fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body) });
+
+    upstream.play(sayTexts(['Hello']));
+    const { delayMs, over } = delayed.leave();
+    let isOver = false;
+    void over.then(() => (isOver = true));
+    expect(delayMs).toBe(3_600_000);
+    const ready = await fetch(`${adminUrl}/readyz`);
+    expect([ready.status, ((await ready.json()) as { reason: string }).reason]).toEqual([
+      503,
+      'shutting down',
+    ]);
+    expect((await fetch(`${adminUrl}/healthz`)).status).toBe(200);
+    const answer = await ask();
+    expect([answer.status, answer.headers.get('connection')]).toEqual([200, 'close']);
+    expect(await answer.text()).toContain('[DONE]');
+    clock.advance(3_599_999);
+    await setImmediate();
+    expect(isOver).toBe(false);
+    clock.advance(1);
+    await over;
+    await delayed.close();
+    await expect(ask()).rejects.toThrow('fetch failed');
+  });
+});
 
 describe('closing', () => {
   test('a draining gateway fails readiness, refuses new requests, and completes a running stream', async () => {

@@ -234,6 +234,52 @@ describe.skipIf(postgresAbsence !== null)('two workers on one port', () => {
   );
 
   test(
+    'answer that they are not ready for server.shutdownDelay after SIGTERM, take requests, and end at a second signal',
+    async () => {
+      const served = await start({ server: { shutdownDelay: '1h' } });
+      const pids = served.pids();
+      served.server.signal('SIGTERM');
+      await served.server.printed(/shutting down in 1h; requests are taken until then/);
+      const isUnready = async () => (await fetch(`${served.adminUrl}/readyz`)).status === 503;
+      await eventually('all of them say so', async () => (await isUnready()) && (await isUnready()));
+      expect((await Promise.all([served.ask(), served.ask()])).map(({ status }) => status)).toEqual([
+        200, 200,
+      ]);
+      process.kill(pids[0] ?? 0, 'SIGKILL');
+      await served.server.printed(/worker ended: another one replaces it/);
+      await eventually('there are two again', () => served.pids().length === 2);
+      expect((await served.ask()).status).toBe(200);
+      const next = served.pids();
+      // Within half a second it counts as the first one.
+      const again = setInterval(() => served.server.signal('SIGTERM'), 100);
+      onTestFinished(() => clearInterval(again));
+      expect((await served.server.finished).code).toBe(1);
+      await allEnded(next);
+    },
+    slow,
+  );
+
+  test(
+    'take no more connections after server.shutdownDelay',
+    async () => {
+      const served = await start({ server: { shutdownDelay: '100ms' } });
+      const { finish } = holdStreams();
+      const streams = await openStreams(served);
+      served.server.signal('SIGTERM');
+      await served.server.printed(
+        /shutting down in 100ms[^]*shutting down; waiting for requests in progress/,
+      );
+      await eventually('no connection is taken', async () => (await served.ask()).status === 'ECONNREFUSED');
+      finish();
+      expect((await Promise.all(streams)).map(endOf)).toEqual(fourCompleted);
+      const { code, stderr } = await served.server.finished;
+      expect(code).toBe(0);
+      expect(stderr.match(/shutting down/g)).toHaveLength(2);
+    },
+    slow,
+  );
+
+  test(
     'finish their streams and end when the primary process is killed',
     async () => {
       const served = await start();

@@ -69,6 +69,7 @@ export class GatewayProcess implements Actor {
     const slots = simulateSlots(this.wire, world, this.owner);
     this.limiter = createSharedLimiter(slots, {
       clock,
+      ready: Promise.resolve(),
       onFault,
       // No key has them: each is stored with limits of its own.
       defaults: () => ({ concurrency: 1_000, requestsPerMinute: 1_000, queueWaitMs: 0 }),

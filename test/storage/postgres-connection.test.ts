@@ -84,10 +84,26 @@ describe.skipIf(postgresAbsence !== null)(`a connection to PostgreSQL that can't
     const without = new URL(url);
     without.password = '';
     const { message } = await rejection(keep(without.href).connection.opened);
-    expect(message).toContain('write a password into storage.url');
+    expect(message).toContain(
+      "can't be reached: the server asks for a password, and there is none: write a password into storage.url",
+    );
+    expect(message).not.toContain('SASL');
     const { message: other } = await rejection(keep(url).connection.opened);
     expect(other).toContain('correct the password');
     expect(other).not.toContain(password);
+  });
+
+  test.each([
+    ['sorry, too many clients already', 'raise max_connections of the server, or the CONNECTION LIMIT of'],
+    ['zu viele Verbindungen für Rolle »me«', 'or the CONNECTION LIMIT of the role or the database'],
+    ['too many connections for role "me"', "raise the role's limit (ALTER ROLE"],
+    ['too many connections for database "gate"', "raise the database's limit (ALTER DATABASE"],
+  ])('names the limit that is reached where the server says: %s', async (text, advice) => {
+    const { proxy, url } = await bench.proxy();
+    proxy.answers = [errorMessage('53300', text)];
+    const { connection } = keep(url);
+    await eventually('it is refused', () => connection.fault?.message.includes(text) ?? false);
+    expect(connection.fault?.message).toContain(advice);
   });
 
   test('is opened once the server has started', async () => {

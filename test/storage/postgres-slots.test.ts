@@ -56,7 +56,12 @@ describe.skipIf(postgresAbsence !== null)(`slots in PostgreSQL${absent}`, () => 
     const { prefix, startMs } = nextRun();
     slots.setTime(startMs);
     const store = renamed(await slots.storeOf(prefix), prefix);
-    const limiter = createSharedLimiter(store, { clock, onFault: () => {}, defaults: () => defaultLimits });
+    const limiter = createSharedLimiter(store, {
+      clock,
+      ready: Promise.resolve(),
+      onFault: () => {},
+      defaults: () => defaultLimits,
+    });
     return {
       limiter,
       monotonicMs: () => clock.monotonicMs(),
@@ -88,6 +93,7 @@ describe.skipIf(postgresAbsence !== null)(`slots in PostgreSQL${absent}`, () => 
         await engine.run([renewed]);
         const store = createSlotStore(engine, () => owner);
         return createSharedLimiter(store, {
+          ready: Promise.resolve(),
           clock: systemClock,
           defaults: () => defaultLimits,
           onFault: (message) => verdicts.push(message),

@@ -58,6 +58,7 @@ describe('the URL of a PostgreSQL database', () => {
       { ssl: { rejectUnauthorized: true } },
       'postgres://me@db/gate',
     ],
+    ['postgres://me:an@sign@db/gate', { host: 'db', user: 'me', database: 'gate' }, 'postgres://me@db/gate'],
   ])('is read from %s', (text, config, name) => {
     const target = readTarget(text);
     expect(target.config).toMatchObject(config);
@@ -73,10 +74,22 @@ describe('the URL of a PostgreSQL database', () => {
   test.each([
     ['mysql://me:S3CRET@db/gate', 'is no URL'],
     ['S3CRET', 'is no URL'],
-    ['postgres://me:S3/CRET@db/gate', 'is no URL'],
-    ['postgres://me:12/S3CRET@db/gate', 'not encoded'],
-    ['postgres://me:12#S3CRET@db/gate', 'not encoded'],
-    ['postgres://me:12?S3CRET@db/gate', 'has no user'],
+    ...[
+      'S3/CRET',
+      'S3#CRET',
+      'S3?CRET',
+      '12/S3CRET',
+      '12#S3CRET',
+      '12?S3CRET',
+      '12@S3/CRET',
+      '12@S3#CRET',
+    ].flatMap((password) => [
+      [`postgres://me:${password}@db/gate`, 'write %2F, %3F, %23 and %40'],
+      [`postgres://me:${password}@db`, 'write %2F, %3F, %23 and %40'],
+      [`postgres://me:${password}@db/gate?sslmode=require`, 'write %2F, %3F, %23 and %40'],
+    ]),
+    ['postgres://me#S3CRET:1@db/gate', 'not encoded'],
+    ['postgres://me:S3CRET@db/gate?sslmode=prefer&sslrootcert=/a@b/c', 'none of disable'],
     ['postgres://me:S3CRET%@db/gate', 'write %25'],
     ['postgres://db/gate', 'has no user'],
     ['postgres://me:S3CRET@db', 'has no database'],

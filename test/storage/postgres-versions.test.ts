@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
@@ -40,5 +42,40 @@ describe.skipIf(postgresAbsence !== null)(`a newer version beside this one on Po
     const engine = createPostgresEngine({ url, clock: systemClock });
     onTestFinished(() => engine.close());
     await expect(engine.ready).rejects.toThrow('the database was made by a newer version of textgate');
+  });
+});
+
+describe.skipIf(postgresAbsence !== null)(`the functions of earlier versions on PostgreSQL${absent}`, () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/nodes.md'), 'utf8');
+  const [, removal = ''] = /```sql\n(DO \$\$ DECLARE unused [^]*?)```/.exec(page) ?? [];
+
+  test('are removed by the statement of docs/nodes.md, and those of this version and of others stay', async () => {
+    const engine = await openPostgres();
+    onTestFinished(() => engine.close());
+    const { url } = engine.database;
+    const names = async (): Promise<readonly unknown[]> => {
+      const found = await onServer(
+        `SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace`,
+        url,
+      );
+      return found.map(({ proname }) => proname);
+    };
+    const own = await names();
+    const kept = 'textgate_of_an_operator';
+    for (const name of ['textgate_settle_record_0123456789ab', 'textgate_take_slot_ba9876543210', kept])
+      await onServer(`CREATE FUNCTION ${name}(TEXT) RETURNS INTEGER LANGUAGE sql AS 'SELECT 1'`, url);
+    // The restart that the page asks for.
+    const restarted = createPostgresEngine({ url, clock: systemClock });
+    onTestFinished(() => restarted.close());
+    await restarted.ready;
+    for (let run = 0; run < 2; run++) {
+      await onServer(removal, url);
+      expect(new Set(await names())).toEqual(new Set([...own, kept]));
+    }
+    const store = createStore(engine, { nextId: () => 'id', now: () => 7, report: () => {} });
+    await store.createKey(payingKey, 'hash', 1_000);
+    await store.open(openedRecord);
+    await store.settle(settledRecord);
+    expect(await store.findRecord(openedRecord.requestId, null)).toMatchObject({ outcome: 'completed' });
   });
 });

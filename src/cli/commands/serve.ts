@@ -14,6 +14,7 @@ An option has precedence over the config file, and the file over the environment
   TEXTGATE_ADMIN_HOST              the address for operators, like --admin-host,
   TEXTGATE_ADMIN_PORT              and its port, like --admin-port
   TEXTGATE_ADMIN_TOKEN             the admin token; default: generated in ${adminTokenFile}
+  TEXTGATE_SHUTDOWN_DELAY          how long requests are taken after SIGTERM; default: 0s
   TEXTGATE_STORAGE_URL             the database; default: sqlite:data/textgate.db
   TEXTGATE_KEY, TEXTGATE_KEY_FILE  an API key for clients, or its file; default: one is generated
   TEXTGATE_LOG                     silent, warn, info (default) or debug

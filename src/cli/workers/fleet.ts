@@ -40,6 +40,7 @@ export class Fleet {
   #failedStarts = 0;
   /** Whether the first workers have started, so that those that end are replaced. */
   #isUp = false;
+  #isLeaving = false;
   #isEnding = false;
   #isRestarting = false;
   #endedWell = true;
@@ -104,6 +105,12 @@ export class Fleet {
     }
   }
 
+  /** Has all workers answer that they are not ready, also those that start from now on. */
+  leave(): void {
+    this.#isLeaving = true;
+    for (const worker of this.#alive) worker.leave();
+  }
+
   /** Ends all workers, and resolves with whether each ended well. One that hangs is killed. */
   async end(): Promise<boolean> {
     this.#isEnding = true;
@@ -144,6 +151,7 @@ export class Fleet {
     void worker.started.then((hasStarted) => {
       this.#failedStarts = hasStarted ? 0 : this.#failedStarts + 1;
       if (hasStarted) place.startedMs = this.#ports.clock.monotonicMs();
+      if (hasStarted && this.#isLeaving) worker.leave();
     });
     void worker.ended.then((end) => this.#onEnd(place, worker, end));
     return worker;

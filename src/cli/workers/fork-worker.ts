@@ -28,6 +28,8 @@ export interface WorkerProcess {
   readonly started: Promise<boolean>;
   readonly ended: Promise<WorkerEnd>;
   ask(question: WorkerQuestion): Promise<Answer | undefined>;
+  /** Has it answer that it is not ready, and go on. */
+  leave(): void;
   /** Has it end as after a signal. */
   end(): void;
   /** Has it leave new connections to the others, and end when the open ones had time to. */
@@ -95,6 +97,7 @@ export function forkWorker(settings: SeatSettings, { clock, answer, handovers }:
     started: started.promise,
     ended: ended.promise,
     ask: (question) => questions.ask(question),
+    leave: () => send({ kind: 'leave' }),
     end: () => send({ kind: 'end' }),
     retire: () => send({ kind: 'retire' }),
     kill: () => void worker.process.kill('SIGKILL'),

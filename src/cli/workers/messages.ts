@@ -27,8 +27,8 @@ export type Answer = string | null;
 export type Message<Question> =
   | { readonly kind: 'question'; readonly id: number; readonly question: Question }
   | { readonly kind: 'answer'; readonly id: number; readonly answer: Answer }
-  /** To a worker: to end as after a signal; or only once its open connections had time to end. */
-  | { readonly kind: 'end' | 'retire' }
+  /** To a worker: not to be ready any more; to end as after a signal; or only once its open connections had time to end. */
+  | { readonly kind: 'leave' | 'end' | 'retire' }
   /** From a worker: it takes requests. */
   | { readonly kind: 'started' }
   /** From a worker: what it had counted when it ended. */

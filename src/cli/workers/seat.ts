@@ -76,6 +76,7 @@ function createSeat(id: number, settings: SeatSettings, clock: Clock): Seat {
   };
   process.on('message', (message: ToWorker) => {
     if (message.kind === 'answer') questions.answered(message.id, message.answer);
+    else if (message.kind === 'leave') attached?.gateway.leave();
     else if (message.kind === 'end') end();
     else if (message.kind === 'retire') void retire();
     else if (message.kind === 'question')

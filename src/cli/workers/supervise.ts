@@ -12,7 +12,7 @@ import { reloadOnChange } from '../reload-on-change.ts';
 import type { Reloaded } from '../reload-on-change.ts';
 import { loadServeConfig } from '../serve-config.ts';
 import type { ServeOptions } from '../serve-config.ts';
-import { onEndingSignal } from '../shutdown.ts';
+import { describeDelay, onEndingSignal } from '../shutdown.ts';
 import { sharedWorkerCount } from '../worker-count.ts';
 import { createAllMetrics } from './all-metrics.ts';
 import { Fleet } from './fleet.ts';
@@ -56,11 +56,13 @@ export async function supervise(
     const endedWell = await fleet.end();
     await exit(endedWell ? code : 1);
   };
+  let isUp = false;
   onEndingSignal(
-    () => {
-      stderr.write('textgate: shutting down; waiting for requests in progress\n');
-      void end(0);
-    },
+    () =>
+      void leave(fleet, isUp ? inForce.config.server.shutdownDelay : 0, stderr).then(() => {
+        stderr.write('textgate: shutting down; waiting for requests in progress\n');
+        return end(0);
+      }),
     () => {
       fleet.kill();
       process.exit(1);
@@ -72,10 +74,19 @@ export async function supervise(
     return end(1);
   });
   if (!(await fleet.start(count))) return end(1);
+  isUp = true;
   stderr.write(`${count} workers take requests; SIGUSR2 replaces them one by one\n`);
   if (options.config !== undefined)
     reloadOnChange(reloadedIn(fleet, inForce, log), options.config, options, stderr);
   process.on('SIGUSR2', () => void restart(fleet, inForce, options, stderr));
+}
+
+/** Has the workers answer that they are not ready; resolves after the delay in which they still take requests. */
+async function leave(fleet: Fleet, delayMs: number, stderr: LogDestination): Promise<void> {
+  if (delayMs === 0) return;
+  stderr.write(describeDelay(delayMs));
+  fleet.leave();
+  await new Promise<void>((resolve) => systemClock.schedule(delayMs, resolve));
 }
 
 /** The config that the workers have now. */

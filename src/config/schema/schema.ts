@@ -40,6 +40,11 @@ const server = z.strictObject({
   drain: duration
     .prefault('25s')
     .describe('How long running requests may take to finish when the service shuts down.'),
+  shutdownDelay: duration
+    .prefault('0s')
+    .describe(
+      'How long requests are still taken after SIGTERM while `/readyz` answers 503, so that a balancer stops sending them; `drain` begins after it.',
+    ),
   maxConnections: wholeNumber(1)
     .optional()
     .meta({

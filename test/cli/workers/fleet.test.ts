@@ -34,6 +34,7 @@ function createFleet() {
       started: started.promise,
       ended: ended.promise,
       ask: async () => undefined,
+      leave: () => void worker.told.push('leave'),
       end: () => void worker.told.push('end'),
       retire: () => void worker.told.push('retire'),
       kill: () => void worker.told.push('kill'),
@@ -230,4 +231,15 @@ describe('the end', () => {
     await at(1).exit(crashed);
     expect(await ended).toBe(false);
   });
+});
+
+test('a fleet that is leaving has all workers say that they are not ready, also one that starts later', async () => {
+  const { fleet, clock, workers, at } = await createStarted();
+  fleet.leave();
+  await at(0).exit(crashed);
+  clock.advance(60_000);
+  await setImmediate();
+  expect(workers.map(({ told }) => told)).toEqual([['leave'], ['leave'], []]);
+  await at(2).start();
+  expect(at(2).told).toEqual(['leave']);
 });
