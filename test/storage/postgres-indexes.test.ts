@@ -52,6 +52,7 @@ describe.skipIf(postgresAbsence !== null)(`what belongs to one node in PostgreSQ
     const recorder: PostgresEngine = {
       ...engine,
       read: (statements) => (asked.push(...statements), engine.read(statements)),
+      lookUp: (statements) => (asked.push(...statements), engine.lookUp(statements)),
       callFunction: (called, _spreadBy, values) => {
         const places = values.map(() => '?').join(', ');
         asked.push({ sql: `SELECT * FROM ${called.called}(${places})`, values });
