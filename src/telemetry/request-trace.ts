@@ -41,15 +41,17 @@ export function beginTrace(head: RequestHead, tracer: Tracer, clock: Clock): Tra
     },
     ended(summary) {
       const { admittedMs, totalMs } = summary;
+      // Its times begin with the arrival, which was measured a moment before this trace began: no part may outlast the whole.
+      const endMs = Math.max(totalMs, sinceArrivalMs());
       if (admittedMs !== null) child('admission', 0).end(at(admittedMs));
       for (const [index, { span, startMs }] of attempts.entries()) {
         const made = summary.attempts[index];
         if (made !== undefined) fill(span, attemptSpan(made));
-        span.end(at(startMs + (made?.durationMs ?? 0)));
+        span.end(at(Math.min(endMs, startMs + (made?.durationMs ?? 0))));
       }
-      child('settlement', totalMs).end(at(sinceArrivalMs()));
+      child('settlement', totalMs).end(at(endMs));
       fill(request, requestSpan(summary, head));
-      request.end(at(sinceArrivalMs()));
+      request.end(at(endMs));
     },
   };
 }
