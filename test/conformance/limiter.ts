@@ -337,6 +337,19 @@ export function describeLimiter(
       expect(line.order).toEqual(['a granted', 'b rate']);
     });
 
+    test('is told by the limits in force what is left, when its time is up after a change', async () => {
+      const line = await setUpLine();
+      void line.wait('a');
+      const ended = line.limiter.acquire('key', 'b', limits, signal);
+      await line.settled();
+      await line.setLimits('key', { concurrency: 1, requestsPerMinute: 5 });
+      line.limiter.limitsChanged();
+      await noticed(line);
+      line.advance(10_000);
+      await line.settled();
+      expect(await ended).toMatchObject({ verdict: 'concurrency', inFlight: 1, remainingStarts: 4 });
+    });
+
     test('gets the limits in force within a second, although it came with earlier ones after the change', async () => {
       const line = await setUpLine();
       void line.wait('a');

@@ -134,13 +134,14 @@ export function createMemorySlots(
       followLimits: async (defaults) => followLimits(owner(), defaults),
       endedWaits: async () => takeEnded(owner()),
       async leave({ keyId, requestId, limits }) {
-        waiting = waiting.filter((place) => place.requestId !== requestId);
+        const left = waiting.find((place) => place.requestId === requestId);
+        waiting = waiting.filter((place) => place !== left);
         serveLine(keyId);
         const found = ended.find((wait) => wait.requestId === requestId);
         ended = ended.filter((wait) => wait !== found);
         if (found !== undefined) return found.decision;
         const hasSlot = slots.some((slot) => slot.requestId === requestId);
-        return describe(hasSlot ? 'granted' : 'concurrency', keyId, limits);
+        return describe(hasSlot ? 'granted' : 'concurrency', keyId, left?.limits ?? limits);
       },
       held: async () => [...slots, ...waiting].filter((place) => place.owner === owner()),
       async freeLost() {

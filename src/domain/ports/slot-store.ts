@@ -39,14 +39,17 @@ export interface SlotStore {
   /**
    * Gives requests that wait the limits that are stored for their keys, and serves those for which a slot is free then.
    * Where a key has no limit of its own, the requests of this process get the default; those of others keep what they
-   * have. Resolves with how many lines it changed: a limited number at a time.
+   * have. Resolves with how many lines it changed: a limited number at a time, and none that another session has locked.
    */
   followLimits(defaults: Pick<Limits, 'concurrency' | 'requestsPerMinute'>): Promise<number>;
-  /** Gives up a wait; resolves with what was decided before, and with `concurrency` if nothing was. */
+  /** Gives up a wait; resolves with what was decided before, or with `concurrency` by the limits that it has by then. */
   leave(request: Omit<SlotRequest, 'mayWait'>): Promise<LimitDecision>;
   /** The requests that have a slot or wait for one under the lease of this process. */
   held(): Promise<readonly HeldPlace[]>;
-  /** Frees the slots and places of processes whose lease has ended; resolves with how many there were. */
+  /**
+   * Frees the slots and places of processes whose lease has ended, in steps of some keys each; resolves with how many there
+   * were. Keys that another session has locked are left to the next call.
+   */
   freeLost(): Promise<number>;
   /** Forgets starts that are over, of some idle keys behind one; resolves with the last of those, `null` behind the last. */
   forgetStarts(afterKeyId: string): Promise<string | null>;

@@ -10,7 +10,7 @@ import { functionOf } from './fixed-functions.ts';
 import { createJsonPatch } from './json-patch.ts';
 import { migrations } from './migrations/all.ts';
 import { queryOf } from './connection/queries.ts';
-import { slotFunctions } from './slots/step-functions.ts';
+import { slotFunctions } from './slots/slot-functions.ts';
 import type { ServerLimits } from './connection/client-config.ts';
 
 /** Nodes that start together make the steps one after the other. */

@@ -4,11 +4,22 @@ import { lockKey, saveKey, serveLine } from './key-functions.ts';
 
 // The steps that search for keys, and change what they find. They lock some keys at a time, in the order of the keys.
 
-/** For how many keys the slots and places of lost processes are freed at once. */
-const maxFreedKeys = 500;
+/**
+ * For how many keys the slots and places of lost processes are freed at once: as long as the step takes, other steps of
+ * these keys wait.
+ */
+const maxFreedKeys = 50;
 
 /** In how many lines limits are changed at once. */
 const maxChangedLines = 500;
+
+/**
+ * Locks the row of a key in the loop of a search, or goes on with the next key where another session has it: a search that
+ * waited for it would reach none of the others. Every key that is searched for has its row, so none is missed for lack of it.
+ */
+const passOverLocked = (key: string): string => `
+  PERFORM FROM key_limits WHERE key_id = ${key} FOR UPDATE SKIP LOCKED;
+  CONTINUE WHEN NOT FOUND;`;
 
 /** The limits in force of a request that waits, for `followLimits`. */
 const limitsInForce = `coalesce(api_keys.concurrency, CASE WHEN owner = $1 THEN $2 ELSE place.concurrency END),
@@ -20,7 +31,7 @@ const isLost = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = owner)';
 /**
  * Gives requests that wait the stored limits of their keys, and serves those for which there is a slot then. Where a key
  * has none, the requests of owner `$1` get the default of `$2` slots and `$3` starts. Returns the number of changed lines.
- * Keys are locked in their order.
+ * Keys are locked in their order; those that are locked by others are left to the next search.
  */
 export const followLimits = defineFunction({
   name: 'follow_limits',
@@ -37,8 +48,10 @@ export const followLimits = defineFunction({
       FOR changed_key IN
         SELECT DISTINCT key_id FROM waiting_requests AS place JOIN api_keys ON api_keys.id = key_id
         WHERE (place.concurrency, place.requests_per_minute) <> (${limitsInForce})
-        ORDER BY key_id LIMIT ${maxChangedLines}
+        ORDER BY key_id
       LOOP
+        EXIT WHEN count = ${maxChangedLines};
+        ${passOverLocked('changed_key')}
         key := ${lockKey.called}(changed_key);
         UPDATE waiting_requests AS place SET (concurrency, requests_per_minute) = ROW(${limitsInForce})
         FROM api_keys WHERE place.key_id = changed_key AND api_keys.id = changed_key;
@@ -50,37 +63,53 @@ export const followLimits = defineFunction({
     END`,
 });
 
-/** Frees the slots and places of owners without a lease; returns how many there were. Keys are locked in their order. */
+/**
+ * Frees the slots and places of owners without a lease, of some keys; returns how many there were, and the number of keys
+ * that were passed over since they are locked by others. Keys are locked in their order.
+ */
 export const freeLost = defineFunction({
   name: 'free_lost',
   types: [],
-  returns: 'bigint',
+  returns: 'TABLE (freed BIGINT, passed_over BIGINT)',
+  settings: searchByIndex,
   body: `
     DECLARE
-      lost_key TEXT;
+      lost RECORD;
       key key_limits;
-      freed BIGINT;
-      count BIGINT := 0;
+      gone BIGINT;
+      keys BIGINT := 0;
     BEGIN
-      FOR lost_key IN
-        SELECT key_id FROM slots WHERE ${isLost} UNION SELECT key_id FROM waiting_requests WHERE ${isLost}
-        ORDER BY key_id LIMIT ${maxFreedKeys}
+      -- What a crash of the database brings back is found by the next search.
+      ${withoutFlush}
+      freed := 0;
+      passed_over := 0;
+      FOR lost IN
+        SELECT key_id, array_agg(request_id) AS request_ids FROM (
+          SELECT key_id, request_id FROM slots WHERE ${isLost}
+          UNION ALL SELECT key_id, request_id FROM waiting_requests WHERE ${isLost}
+        ) AS places GROUP BY key_id ORDER BY key_id
       LOOP
-        key := ${lockKey.called}(lost_key);
-        DELETE FROM slots WHERE key_id = lost_key AND ${isLost};
-        GET DIAGNOSTICS freed = ROW_COUNT;
-        key.running := key.running - freed;
-        count := count + freed;
-        DELETE FROM waiting_requests WHERE key_id = lost_key AND ${isLost};
-        GET DIAGNOSTICS freed = ROW_COUNT;
-        key.waiting := key.waiting - freed;
-        count := count + freed;
+        EXIT WHEN keys = ${maxFreedKeys};
+        passed_over := passed_over + 1;
+        ${passOverLocked('lost.key_id')}
+        passed_over := passed_over - 1;
+        keys := keys + 1;
+        key := ${lockKey.called}(lost.key_id);
+        -- By request: slots have no index by key. One that waited before the lock may have a slot by now.
+        DELETE FROM slots WHERE request_id = ANY(lost.request_ids) AND key_id = lost.key_id AND ${isLost};
+        GET DIAGNOSTICS gone = ROW_COUNT;
+        key.running := key.running - gone;
+        freed := freed + gone;
+        DELETE FROM waiting_requests WHERE key_id = lost.key_id AND ${isLost};
+        GET DIAGNOSTICS gone = ROW_COUNT;
+        key.waiting := key.waiting - gone;
+        freed := freed + gone;
         key := ${serveLine.called}(key);
         PERFORM ${saveKey.called}(key);
       END LOOP;
-      -- Behind the locks of keys: the other steps lock a key before the ends of its waits.
+      -- Behind all keys: a step that has the lock of a key may wait for these rows.
       DELETE FROM ended_waits WHERE ${isLost};
-      RETURN count;
+      RETURN NEXT;
     END`,
 });
 
@@ -101,6 +130,7 @@ export const forgetIdleStarts = defineFunction({
       LOOP
         last := idle.key_id;
         IF idle.is_old THEN
+          ${passOverLocked('idle.key_id')}
           PERFORM ${saveKey.called}(${lockKey.called}(idle.key_id));
         END IF;
       END LOOP;

@@ -10,6 +10,12 @@ import { leaveLine, releaseSlot, takeEndedWaits, takeSlot } from './step-functio
 /** How many keys are looked through at once for old starts. */
 const keysPerSearch = 1_000;
 
+/** How many steps free what is lost before it is left to the next search, each for some keys. */
+const maxFreeingSteps = 200;
+
+/** How many of them in a row may find nothing but keys that others have locked, as each step on a key does for a moment. */
+const maxVainSteps = 3;
+
 /** Keeps slots, starts and lines in PostgreSQL. `owner` is the id under which this process has its lease. */
 export function createSlotStore(
   engine: Pick<PostgresEngine, 'callFunction' | 'lookUp'>,
@@ -51,8 +57,15 @@ export function createSlotStore(
       return (await lookUpRows(engine, { sql, values: [owner(), owner()] })).map(readPlace);
     },
     async freeLost() {
-      const [row] = await engine.callFunction(freeLost, '', []);
-      return Number(row?.['row'] ?? 0);
+      let total = 0;
+      for (let [steps, vain] = [0, 0]; steps < maxFreeingSteps && vain < maxVainSteps; steps++) {
+        const [row] = await engine.callFunction(freeLost, '', []);
+        const [freed, passedOver] = [Number(row?.['freed'] ?? 0), Number(row?.['passed_over'] ?? 0)];
+        if (freed + passedOver === 0) break;
+        total += freed;
+        vain = freed === 0 ? vain + 1 : 0;
+      }
+      return total;
     },
     async forgetStarts(afterKeyId) {
       const [row] = await engine.callFunction(forgetIdleStarts, '', [afterKeyId, keysPerSearch]);

@@ -2,7 +2,6 @@ import { maxWaitingRequests } from '../../../domain/limits.ts';
 import { holdsLease } from '../../leases/lease-statements.ts';
 import { defineFunction, searchByIndex, withoutFlush } from '../database-function.ts';
 import { describeDecision, grantSlot, lockKey, saveKey, serveLine } from './key-functions.ts';
-import { followLimits, forgetIdleStarts, freeLost } from './search-functions.ts';
 
 /**
  * Takes a slot: of key `$1`, for request `$2` of owner `$3`, with a limit of `$4` slots and of `$5` starts; `$6` is 1 if
@@ -91,7 +90,7 @@ export const releaseSlot = defineFunction({
     END`,
 });
 
-/** Gives up the wait of request `$2` of key `$1`, whose limit of starts is `$3`. */
+/** Gives up the wait of request `$2` of key `$1`, which came with a limit of `$3` starts: it may have another one by now. */
 export const leaveLine = defineFunction({
   name: 'leave_line',
   types: ['text', 'text', 'bigint'],
@@ -102,10 +101,12 @@ export const leaveLine = defineFunction({
       key key_limits;
       ended ended_waits;
       left_line BIGINT;
+      starts_in_force BIGINT;
     BEGIN
       ${withoutFlush}
       key := ${lockKey.called}($1);
-      DELETE FROM waiting_requests WHERE request_id = $2 AND key_id = $1;
+      DELETE FROM waiting_requests WHERE request_id = $2 AND key_id = $1
+      RETURNING requests_per_minute INTO starts_in_force;
       GET DIAGNOSTICS left_line = ROW_COUNT;
       key.waiting := key.waiting - left_line;
       key := ${serveLine.called}(key);
@@ -118,22 +119,6 @@ export const leaveLine = defineFunction({
       IF EXISTS (SELECT 1 FROM slots WHERE request_id = $2 AND key_id = $1) THEN
         RETURN ${describeDecision.called}('granted', key, $3);
       END IF;
-      RETURN ${describeDecision.called}('concurrency', key, $3);
+      RETURN ${describeDecision.called}('concurrency', key, coalesce(starts_in_force, $3));
     END`,
 });
-
-/** Every function, each behind those that it calls. */
-export const slotFunctions = [
-  lockKey,
-  saveKey,
-  grantSlot,
-  describeDecision,
-  serveLine,
-  takeSlot,
-  takeEndedWaits,
-  releaseSlot,
-  leaveLine,
-  followLimits,
-  freeLost,
-  forgetIdleStarts,
-];
