@@ -36,7 +36,7 @@ export function boundOpens(
     if (isLost()) throw new StorageError('the database is lost: no record is begun in it');
     if (health.isStuck && health.isWriting)
       throw health.error === null ? tooSlow() : stillFailing(health.error);
-    return health.observe(open(record));
+    return health.observe(open(record), record.keyId);
   };
   return (record) => limit.bound((wait) => begin(record, wait));
 }

@@ -82,12 +82,12 @@ export function retrySettlements(records: RecoverableRecords, options: RetryOpti
       return queue.size;
     },
     get takesWrites() {
-      return isRecovered && queue.size === 0 && health.fault === null;
+      return isRecovered && !queue.waitsForDatabase && health.fault === null;
     },
     get writeFault() {
       if (!isRecovered) return 'it is being opened';
       if (health.fault !== null) return describeReason(health.fault);
-      return queue.size > 0 ? 'settlements wait for it' : null;
+      return queue.waitsForDatabase ? 'settlements wait for it' : null;
     },
     lagMs: () => queue.lagMs(),
     isWaiting: (requestId) => !isRecovered || queue.has(requestId),
@@ -103,7 +103,7 @@ export function retrySettlements(records: RecoverableRecords, options: RetryOpti
         throw error;
       }
     },
-    checkWrites: () => health.observe(records.checkWrites()),
+    checkWrites: () => health.observe(records.checkWrites(), null),
     async close() {
       await Promise.allSettled(settling.all());
       return queue.close();
@@ -131,7 +131,7 @@ function createSettle(
     } catch (error) {
       if (!isPassing(error) || !queue.hasRoom) throw error;
       notTaken(error);
-      await queue.keep(record);
+      await queue.keep(record, error);
     }
   };
 }

@@ -37,6 +37,8 @@ export class SettlementQueue {
   readonly #notSpooled: (error: unknown) => void;
   /** By request. Each stays until it is made, so that the sweep does not take its record for an orphan. */
   readonly #waiting = new Map<string, SettledRecord>();
+  /** Those of them that wait only because another session has locked their account. */
+  readonly #ofLocked = new Set<string>();
   /** Those of them that are safe in the spool. */
   readonly #spooled = new Set<string>();
   /** Settlements that the database has and has not answered: they are not offered a second time. */
@@ -60,6 +62,11 @@ export class SettlementQueue {
     return this.#waiting.size;
   }
 
+  /** Whether any waits for the database to take writes, rather than for a lock on its account alone. */
+  get waitsForDatabase(): boolean {
+    return this.#waiting.size > this.#ofLocked.size;
+  }
+
   /** False when memory for more is refused. */
   get hasRoom(): boolean {
     return this.#waiting.size < maxWaiting;
@@ -76,17 +83,26 @@ export class SettlementQueue {
 
   /** Makes a settlement for the first time; rejects when the database does not take it. */
   make(record: SettledRecord): Promise<void> {
-    const { requestId } = record;
-    const made = this.#health.observe(this.#records.settle(record));
+    const { requestId, begun } = record;
+    const made = this.#health.observe(this.#records.settle(record), begun?.keyId ?? null);
     const place = this.#underWay.add({ requestId, made });
-    const end = (): void => void this.#underWay.remove(place);
-    made.then(end, end);
+    made.then(
+      () => this.#underWay.remove(place),
+      (error: unknown) => {
+        this.#underWay.remove(place);
+        this.#noteFailure(requestId, error);
+      },
+    );
     return made;
   }
 
-  /** Keeps a settlement that could not be made. Resolves once it is in the spool, or could not be written there. */
-  async keep(record: SettledRecord): Promise<void> {
+  /**
+   * Keeps a settlement that could not be made for this error. Resolves once it is in the spool, or could not be written
+   * there.
+   */
+  async keep(record: SettledRecord, error: unknown): Promise<void> {
     this.#add(record);
+    this.#noteFailure(record.requestId, error);
     this.#retryLater();
     if (this.#spool === null) return;
     this.#spoolHolds = true;
@@ -124,6 +140,12 @@ export class SettlementQueue {
   #add(record: SettledRecord): void {
     if (this.#waiting.size === 0) this.#waitingSinceMs = this.#clock.monotonicMs();
     this.#waiting.set(record.requestId, record);
+  }
+
+  #noteFailure(requestId: string, error: unknown): void {
+    if (!(error instanceof KeyLockedError)) this.#ofLocked.delete(requestId);
+    // One that may still be taken in time is not kept.
+    else if (this.#waiting.has(requestId)) this.#ofLocked.add(requestId);
   }
 
   #retryLater(): void {
@@ -167,6 +189,7 @@ export class SettlementQueue {
       if (!(await this.#records.isSettled(record).catch(() => false))) this.#notMade(error);
     }
     this.#waiting.delete(record.requestId);
+    this.#ofLocked.delete(record.requestId);
     return 'done';
   }
 

@@ -11,17 +11,20 @@ const slowMs = 500;
  */
 export const stuckMs = 3_000;
 
+/** How many keys are known as locked at a time; beyond that the one that is known longest counts as free. */
+const maxLockedKeys = 1_000;
+
 /** Whether the database takes writes, judged by the last ones. */
 export interface WriteHealth {
-  /** Notes how a write goes that has just begun; returns it. */
-  observe<Result>(write: Promise<Result>): Promise<Result>;
+  /** Notes how a write of a key goes that has just begun; returns it. `keyId` is `null` when it is of none. */
+  observe<Result>(write: Promise<Result>, keyId: string | null): Promise<Result>;
   /** Why the last write failed, `slow` while one takes too long, `null` when all is well. */
   readonly fault: StorageReason | null;
   /** The error of the last write; `null` when it was made. */
   readonly error: StorageError | null;
   /** Whether the last write failed, or one takes so long that it may never end, and no other one was answered meanwhile. */
   readonly isStuck: boolean;
-  /** Whether a write is under way. */
+  /** Whether a write is under way whose end says how the database is: not one that may wait for the lock of its key. */
   readonly isWriting: boolean;
 }
 
@@ -29,8 +32,10 @@ export interface WriteHealth {
 export function watchWrites(clock: Clock, isBroken: () => boolean): WriteHealth {
   let failed: StorageError | null = null;
   let answeredMs = Number.NEGATIVE_INFINITY;
-  /** When the writes under way began, in their order. */
-  const underWay = new Set<{ readonly startedMs: number }>();
+  /** When the writes under way began, in their order, without those of keys that are locked. */
+  const underWay = new Set<{ readonly startedMs: number; readonly keyId: string | null }>();
+  /** The keys that another session has locked, by their last writes: the next one may have to wait, too. */
+  const locked = new Set<string>();
   const oldestMs = (): number => {
     const [oldest] = underWay;
     return oldest === undefined ? 0 : clock.monotonicMs() - oldest.startedMs;
@@ -38,20 +43,34 @@ export function watchWrites(clock: Clock, isBroken: () => boolean): WriteHealth 
   /** Whether any answer is missing for so long. Others may be made beside a write that waits, as those of other keys. */
   const isSilentFor = (durationMs: number): boolean =>
     oldestMs() > durationMs && clock.monotonicMs() - answeredMs > durationMs;
+  /** The other writes of a key that turns out to be locked wait for the same lock, or are about to be refused. */
+  const lock = (keyId: string): void => {
+    if (locked.has(keyId)) return;
+    locked.add(keyId);
+    const [longest] = locked;
+    if (locked.size > maxLockedKeys && longest !== undefined) locked.delete(longest);
+    for (const begun of underWay) if (begun.keyId === keyId) underWay.delete(begun);
+  };
   return {
-    observe(write) {
-      const begun = { startedMs: clock.monotonicMs() };
-      underWay.add(begun);
+    observe(write, keyId) {
+      const begun = { startedMs: clock.monotonicMs(), keyId };
+      if (keyId === null || !locked.has(keyId)) underWay.add(begun);
       write.then(
         () => {
           underWay.delete(begun);
+          if (keyId !== null) locked.delete(keyId);
           answeredMs = clock.monotonicMs();
           failed = null;
         },
         (error: unknown) => {
           underWay.delete(begun);
           // It says nothing of the writes of other keys: while the calls of one are refused, all others would be, too.
-          if (error instanceof KeyLockedError) return;
+          if (error instanceof KeyLockedError) {
+            if (error.isAnswer) answeredMs = clock.monotonicMs();
+            if (keyId !== null) lock(keyId);
+            return;
+          }
+          if (keyId !== null) locked.delete(keyId);
           // A database that rejects a unit for its values has answered, and takes others.
           failed = error instanceof StorageError && !error.isPermanent ? error : null;
         },

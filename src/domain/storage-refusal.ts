@@ -54,7 +54,11 @@ export class StorageError extends Error {
 
 /** Another session has locked the rows of one key or account: the database makes the units of others meanwhile. */
 export class KeyLockedError extends StorageError {
-  constructor(message: string) {
+  /** Whether the database has answered so; otherwise the unit was refused without asking it. */
+  readonly isAnswer: boolean;
+
+  constructor(message: string, isAnswer: boolean) {
     super(message, 'locked');
+    this.isAnswer = isAnswer;
   }
 }

@@ -127,7 +127,7 @@ describe('settlements that the database does not take', () => {
       ...records,
       async settle(offered) {
         if (state.isAway) throw new StorageError('away');
-        if (offered.requestId.startsWith('locked')) throw new KeyLockedError('locked');
+        if (offered.requestId.startsWith('locked')) throw new KeyLockedError('locked', false);
         await records.settle(offered);
       },
     };
@@ -168,6 +168,58 @@ describe('the state of the database', () => {
     expect([kept.takesWrites, kept.writeFault]).toEqual([false, 'settlements wait for it']);
     await kept.flush();
     expect([kept.takesWrites, kept.writeFault]).toEqual([true, null]);
+  });
+
+  test('is no fault while settlements wait only for a lock on their account, and is one while others wait, too', async () => {
+    const { records, state } = startRecords();
+    const clock = createFakeClock();
+    const kept = await keep(records, clock);
+    const locked = new KeyLockedError('locked', true);
+    const away = new StorageError('away');
+    state.fault = locked;
+    await kept.settle(record('a'));
+    expect([kept.takesWrites, kept.writeFault, kept.waiting]).toEqual([true, null, 1]);
+    clock.advance(700);
+    expect([kept.isWaiting('a'), kept.lagMs()]).toEqual([true, 700]);
+    state.fault = away;
+    await kept.settle(record('b'));
+    state.fault = null;
+    await kept.checkWrites();
+    expect([kept.takesWrites, kept.writeFault]).toEqual([false, 'settlements wait for it']);
+    // What each waits for is what became of it last.
+    state.fault = locked;
+    expect(await kept.flush()).toBe(2);
+    expect([kept.takesWrites, kept.writeFault]).toEqual([true, null]);
+    state.fault = away;
+    await kept.flush();
+    state.fault = null;
+    await kept.checkWrites();
+    expect([kept.takesWrites, kept.writeFault]).toEqual([false, 'settlements wait for it']);
+    expect(await kept.flush()).toBe(0);
+    expect([kept.takesWrites, kept.writeFault]).toEqual([true, null]);
+    state.fault = locked;
+    await kept.settle(record('c'));
+    state.fault = null;
+    expect(await kept.flush()).toBe(0);
+    state.fault = away;
+    await kept.settle(record('d'));
+    state.fault = null;
+    await kept.checkWrites();
+    expect([kept.takesWrites, kept.writeFault]).toEqual([false, 'settlements wait for it']);
+  });
+
+  test('is no fault, either, once a settlement that waited for three seconds turns out to wait for a lock', async () => {
+    const { records } = startRecords();
+    const clock = createFakeClock();
+    const answered = Promise.withResolvers<void>();
+    const kept = await keep({ ...records, settle: () => answered.promise }, clock);
+    const settling = kept.settle(record('a'));
+    clock.advance(3_000);
+    await settling;
+    expect([kept.waiting, kept.takesWrites]).toEqual([1, false]);
+    answered.reject(new KeyLockedError('locked', true));
+    await setImmediate();
+    expect([kept.waiting, kept.takesWrites, kept.writeFault]).toEqual([1, true, null]);
   });
 
   test('is a fault while a write takes too long, before it has failed', async () => {

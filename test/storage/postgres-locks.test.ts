@@ -3,8 +3,10 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { retrySettlements } from '../../src/background/retry-settlements.ts';
 import { KeyLockedError } from '../../src/domain/storage-refusal.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
+import { createSlotStore } from '../../src/storage/postgres/slots/slot-store.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';
+import type { Clock } from '../../src/domain/ports/clock.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { rejection, usePostgresBench } from '../support/postgres-bench.ts';
 import { beginningOf, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
@@ -36,6 +38,20 @@ async function requestOf(store: ReturnType<typeof createStore>) {
   const opened = { ...openedRecord, keyId: key.id, requestId: `req_${number}` };
   const settled = { ...settledRecord, requestId: opened.requestId, begun: beginningOf(opened) };
   return { keyId: key.id, opened, settled };
+}
+
+/** Records whose settlements are kept. */
+async function keep(store: ReturnType<typeof createStore>, clock: Clock) {
+  const kept = retrySettlements(store, {
+    clock,
+    onFault: () => {},
+    spool: null,
+    ready: Promise.resolve(),
+    isBroken: () => false,
+    isLost: () => false,
+  });
+  await kept.recover();
+  return kept;
 }
 
 /** Another session, such as an operator's, in a transaction. */
@@ -102,15 +118,7 @@ describe.skipIf(postgresAbsence !== null)(
 
     test('keep no settlement from being made once, soon after they are free, nor those of other accounts meanwhile', async () => {
       const { clock, store } = await open();
-      const kept = retrySettlements(store, {
-        clock,
-        onFault: () => {},
-        spool: null,
-        ready: Promise.resolve(),
-        isBroken: () => false,
-        isLost: () => false,
-      });
-      await kept.recover();
+      const kept = await keep(store, clock);
       const [held, free] = [await requestOf(store), await requestOf(store)];
       const second = { ...held.opened, requestId: `${held.opened.requestId} again` };
       for (const record of [held.opened, second, free.opened]) await kept.open(record);
@@ -119,6 +127,9 @@ describe.skipIf(postgresAbsence !== null)(
       await kept.settle({ ...held.settled, requestId: second.requestId });
       await kept.settle(free.settled);
       expect(kept.waiting).toBe(2);
+      // The node can take all other requests.
+      await kept.checkWrites();
+      expect([kept.writeFault, kept.takesWrites]).toEqual([null, true]);
       await other.query('COMMIT');
       const freeMs = clock.monotonicMs();
       await eventually('both are made', () => {
@@ -129,6 +140,55 @@ describe.skipIf(postgresAbsence !== null)(
       const accounts = await store.accounts([held.keyId, free.keyId]);
       expect(accounts.get(held.keyId)).toMatchObject({ balanceNanos: 998, heldNanos: 0, spentNanos: 2 });
       expect(accounts.get(free.keyId)).toMatchObject({ balanceNanos: 999, heldNanos: 0, spentNanos: 1 });
+      await kept.close();
+    });
+
+    test('stop no record of another key, however many wait for them and however quiet the node is', async () => {
+      const { clock, store } = await open();
+      const kept = await keep(store, clock);
+      const [held, free] = [await requestOf(store), await requestOf(store)];
+      const other = await beginElsewhere(lockAccount(held.keyId));
+      const failed = Array.from({ length: 8 }, (_, number) =>
+        rejection(kept.open({ ...held.opened, requestId: `${held.opened.requestId} ${number}` })),
+      );
+      await failed[0];
+      // The second one that was sent still waits for the lock.
+      clock.advance(4_000);
+      expect(await kept.open(free.opened)).toMatchObject({ granted: true });
+      for (const error of await Promise.all(failed)) expect(error).toBeInstanceOf(KeyLockedError);
+      await other.query('COMMIT');
+    });
+
+    test('are waited for by two calls at the first time: other keys of their connection wait no longer than for these', async () => {
+      const { store } = await open();
+      const { keyId, opened } = await requestOf(store);
+      const others = await Promise.all(Array.from({ length: 32 }, () => requestOf(store)));
+      const other = await beginElsewhere(lockAccount(keyId));
+      let asked = 0;
+      const failed = Array.from({ length: 20 }, async (_, number) => {
+        const error = await rejection(store.open({ ...opened, requestId: `${opened.requestId} ${number}` }));
+        if (error instanceof KeyLockedError && error.isAnswer) asked++;
+      });
+      const made = others.map((each) => store.open(each.opened));
+      for (const each of await Promise.all(made)) expect(each.granted).toBe(true);
+      await Promise.all(failed);
+      expect(asked).toBe(2);
+      await other.query('COMMIT');
+    });
+
+    test('have no settlement of an unknown key refuse that of another one, nor say anything of the database', async () => {
+      const { clock, store } = await open();
+      const kept = await keep(store, clock);
+      const [held, free] = [await requestOf(store), await requestOf(store)];
+      for (const { opened } of [held, free]) await kept.open(opened);
+      const other = await beginElsewhere(lockAccount(held.keyId));
+      await kept.settle({ ...held.settled, begun: null });
+      expect([kept.waiting, kept.writeFault]).toEqual([1, null]);
+      await kept.settle({ ...free.settled, begun: null });
+      expect(kept.waiting).toBe(1);
+      expect((await store.accounts([free.keyId])).get(free.keyId)).toMatchObject({ spentNanos: 1 });
+      await other.query('COMMIT');
+      expect(await kept.flush()).toBe(0);
       await kept.close();
     });
 
@@ -161,3 +221,29 @@ describe.skipIf(postgresAbsence !== null)(
     });
   },
 );
+
+test('only those functions of slots name what they lock that work on one key', async () => {
+  const named: (string | null)[] = [];
+  const slots = createSlotStore(
+    {
+      async callFunction(_called, _spreadBy, _values, rows = null) {
+        named.push(rows);
+        return [{ verdict: 'waiting' }];
+      },
+      lookUp: () => Promise.resolve([]),
+    },
+    () => 'owner',
+  );
+  const limits = { concurrency: 1, requestsPerMinute: 100, queueWaitMs: 0 };
+  const request = { keyId: 'key', requestId: 'request', limits };
+  await Promise.allSettled([
+    slots.take({ ...request, mayWait: true }),
+    slots.release('key', 'request'),
+    slots.leave(request),
+    slots.endedWaits(),
+    slots.followLimits(limits),
+    slots.freeLost(),
+    slots.forgetStarts(''),
+  ]);
+  expect(named).toEqual(['slots of key', 'slots of key', 'slots of key', null, null, null, null]);
+});

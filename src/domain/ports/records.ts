@@ -14,7 +14,10 @@ export interface Records {
 
 /** Records with the state of their database. */
 export interface WatchedRecords extends Records {
-  /** False when the last write failed, one takes too long, or settlements wait: a record is begun before its call then. */
+  /**
+   * False when the last write failed, one takes too long, or settlements wait for more than a lock on their account: a
+   * record is begun before its call then.
+   */
   readonly takesWrites: boolean;
 }
 

@@ -40,13 +40,15 @@ export interface PostgresEngine extends Engine {
   /** When the newest unit was committed that the database has acknowledged, on the monotonic clock; `null` before it. */
   readonly newestCommitMs: number | null;
   /**
-   * Calls a function of the database that works on the slots of a key; calls with the same `spreadBy` are made one after
-   * the other, and refused for a while where another session has locked what they need.
+   * Calls a function of the database that works on slots; calls with the same `spreadBy` are made one after the other.
+   * `rows` names what a function locks that works on one key: its calls are refused for a while where another session has
+   * locked that. Without it, as for a function that looks through many keys, no call is refused for what another one met.
    */
   callFunction(
     called: DatabaseFunction,
     spreadBy: string,
     values: readonly SqlValue[],
+    rows?: string | null,
   ): Promise<readonly Row[]>;
 }
 
@@ -86,17 +88,11 @@ export function createPostgresEngine({
       const [result] = await connection.send([query]);
       return committed((result?.rows ?? []) as readonly Row[]);
     });
-  /** `rows` names what the function locks. */
-  const callLocking = (
-    rows: string,
-    called: DatabaseFunction,
-    spreadBy: string,
-    values: readonly SqlValue[],
-  ): Promise<readonly Row[]> =>
+  const callFunction: PostgresEngine['callFunction'] = (called, spreadBy, values, rows = null) =>
     whenReady(() => locked.run(rows, () => callOn(fixed.of(spreadBy), called.call(values))));
   return {
     ready,
-    callFunction: (called, spreadBy, values) => callLocking(`slots of ${spreadBy}`, called, spreadBy, values),
+    callFunction,
     // The database may be away for a while: that is a fault of each unit, and never the end of the process.
     lost: new Promise(() => {}),
     broken: null,
@@ -111,8 +107,10 @@ export function createPostgresEngine({
       const called = functions.get(name);
       if (called === undefined) throw new StorageError(`no function for ${name}`, 'rejected');
       if (spreadBy === null) return readFixedRow(await whenReady(() => callOn(own, called.call(values))));
-      const keyId = String(values[spreadBy]);
-      return readFixedRow(await callLocking(`account of ${keyId}`, called, keyId, values));
+      const keyId = values[spreadBy] ?? null;
+      // Those whose key is not known have different accounts: one that is locked says nothing of the others.
+      const rows = keyId === null ? null : `account of ${keyId}`;
+      return readFixedRow(await callFunction(called, String(keyId), values, rows));
     },
     read: (asked) => whenReady(() => readSnapshot(reads, asked)),
     lookUp: (asked) => whenReady(() => readSnapshot(lookUps, asked)),

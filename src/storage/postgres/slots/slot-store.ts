@@ -24,7 +24,7 @@ export function createSlotStore(
   return {
     async take({ keyId, requestId, limits: { concurrency, requestsPerMinute }, mayWait }) {
       const values = [keyId, requestId, owner(), concurrency, requestsPerMinute, mayWait ? 1 : 0];
-      const [row] = await engine.callFunction(takeSlot, keyId, values);
+      const [row] = await engine.callFunction(takeSlot, keyId, values, slotsOf(keyId));
       const verdict = row?.['verdict'];
       if (verdict === 'no lease')
         throw new StorageError(
@@ -33,7 +33,8 @@ export function createSlotStore(
       return verdict === 'waiting' ? 'waiting' : readDecision(row);
     },
     async release(keyId, requestId) {
-      return (await engine.callFunction(releaseSlot, keyId, [keyId, requestId, owner()])).map(readEndedWait);
+      const values = [keyId, requestId, owner()];
+      return (await engine.callFunction(releaseSlot, keyId, values, slotsOf(keyId))).map(readEndedWait);
     },
     async endedWaits() {
       return (await engine.callFunction(takeEndedWaits, owner(), [owner()])).map(readEndedWait);
@@ -47,7 +48,8 @@ export function createSlotStore(
       return Number(row?.['row'] ?? 0);
     },
     async leave({ keyId, requestId, limits: { requestsPerMinute } }) {
-      const [row] = await engine.callFunction(leaveLine, keyId, [keyId, requestId, requestsPerMinute]);
+      const values = [keyId, requestId, requestsPerMinute];
+      const [row] = await engine.callFunction(leaveLine, keyId, values, slotsOf(keyId));
       return readDecision(row);
     },
     async held() {
@@ -73,6 +75,11 @@ export function createSlotStore(
       return last === null ? null : String(last);
     },
   };
+}
+
+/** What those functions lock that work on one key. */
+function slotsOf(keyId: string): string {
+  return `slots of ${keyId}`;
 }
 
 function readDecision(row: Row | undefined): LimitDecision {
