@@ -109,7 +109,7 @@ export function createHttpServer(
   return server;
 }
 
-/** Counts an answer as pending; false when its connection is closed, or is closed now for too many of them. */
+/** Counts an answer as pending; false when the request may not run, as on a connection that is closed. */
 function addPending(request: IncomingMessage, response: OwnResponse): boolean {
   return connectionOf(request.socket)?.addPending(request, response) === true;
 }
