@@ -86,6 +86,8 @@ export function createHttpServer(
     },
     serve,
   );
+  // Called by `close`. Node's own closes a connection whose answer is written, although its client has not read all of it.
+  server.closeIdleConnections = () => connections.closeIdle();
   server.on('connection', (socket: Socket) => connections.accept(socket));
   server.on('checkContinue', (request: IncomingMessage, response: OwnResponse) => {
     holdContinue(request);

@@ -145,6 +145,27 @@ describe('closing', () => {
     await closed;
   });
 
+  test('a draining gateway closes idle connections, and sends an answer to its end that its client reads slowly', async () => {
+    const idle = openRaw(gateway.url);
+    idle.socket.write('GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n');
+    await eventually('it is answered', () => idle.text().includes('invalid_api_key'));
+    // More than the buffers of the system take.
+    const length = 12_000_000;
+    upstream.play(sayTexts(['y'.repeat(length)]));
+    const slow = openRaw(gateway.url, { paused: true });
+    slow.socket.write(rawPost('/v1/chat/completions', gateway.key, { ...body, stream: false }));
+    const metrics = async () => (await fetch(`${gateway.adminUrl}/metrics`)).text();
+    await eventually('it is charged', async () =>
+      /^textgate_requests_total\{.*status="200"\} 1$/m.test(await metrics()),
+    );
+    const closed = gateway.close();
+    await eventually('the idle connection is closed', idle.isClosed);
+    slow.socket.resume();
+    await eventually('the other one is closed', slow.isClosed);
+    expect(slow.text().length).toBeGreaterThan(length);
+    await closed;
+  });
+
   test('a draining gateway ends a stream that outlasts the drain time with an error, never as complete', async () => {
     const { reader } = await openStream();
     const closed = gateway.gateway.close();

@@ -60,6 +60,8 @@ export class Connection {
   /** How many requests have arrived. */
   #arrived = 0;
   #isKnown = false;
+  /** How many bytes had arrived when the latest answer was sent; `null` before the first. */
+  #bytesWhenIdle: number | null = null;
   #isReadingStopped = false;
   /** When reading the latest request's body began, in milliseconds; `null` before that. */
   #bodyStartMs: number | null = null;
@@ -92,6 +94,11 @@ export class Connection {
   /** Whether no answer is pending: between two requests, or before the first one has arrived. */
   get isIdle(): boolean {
     return this.#pending.length === 0;
+  }
+
+  /** Whether it is idle after an answer, and nothing of a next request has arrived. */
+  get isQuiet(): boolean {
+    return this.isIdle && this.socket.bytesRead === this.#bytesWhenIdle;
   }
 
   /**
@@ -182,6 +189,7 @@ export class Connection {
       this.socket.resume();
     }
     if (!this.isIdle) return;
+    this.#bytesWhenIdle = this.socket.bytesRead;
     if (this.#latest?.complete === true) this.#latest = null;
     if (this.#isClient) this.socket.setTimeout(clientKeepAliveMs + keepAliveSlackMs);
     this.#events.changed(this);
