@@ -57,14 +57,19 @@ export function endOnSignalOrFault(
   worker: WorkerEnding | null,
 ): Ending {
   let isEnding = false;
+  let isClosing = false;
   const close = createShutdown(gateway, stderr, worker);
   const shutDown: ShutDown = (reason) => {
+    // A signal, or the end of its delay, adds nothing to a closing that has begun: what it says would be said twice.
+    if (reason.kind === 'signal' && isClosing) return;
     isEnding = true;
+    isClosing = true;
     close(reason);
   };
   const end = (): void => shutDown({ kind: 'signal' });
   onEndingSignal(
     () => {
+      if (isClosing) return;
       isEnding = true;
       const { delayMs, over } = gateway.leave();
       if (worker === null && delayMs > 0) stderr.write(describeDelay(delayMs));

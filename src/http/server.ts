@@ -86,6 +86,8 @@ export function createHttpServer(
     },
     serve,
   );
+  // Called by `close`. Node's own closes a connection whose answer is written, although its client has not read all of it.
+  server.closeIdleConnections = () => connections.closeIdle();
   server.on('connection', (socket: Socket) => connections.accept(socket));
   server.on('checkContinue', (request: IncomingMessage, response: OwnResponse) => {
     holdContinue(request);
@@ -109,7 +111,7 @@ export function createHttpServer(
   return server;
 }
 
-/** Counts an answer as pending; false when its connection is closed, or is closed now for too many of them. */
+/** Counts an answer as pending; false when the request may not run, as on a connection that is closed. */
 function addPending(request: IncomingMessage, response: OwnResponse): boolean {
   return connectionOf(request.socket)?.addPending(request, response) === true;
 }

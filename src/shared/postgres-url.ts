@@ -84,7 +84,7 @@ function readParts(text: string): PostgresUrl | UrlFault {
 }
 
 const notEncoded =
-  'has a "/", "?", "#" or "@" that is not encoded: write %2F, %3F, %23 and %40 in a user or a password';
+  'has a "/", "?", "#" or "@" that is not encoded: write %2F, %3F, %23 and %40 in a user, a password or the name of a database';
 
 /** Whether a character that ends the user and the password stands before the "@" that should end them. */
 function hasRawDelimiter(text: string): boolean {

@@ -28,6 +28,7 @@ describe('storage.url', () => {
     [`postgres://me:${secret}@db`, 'the URL has no database'],
     [`postgresql://me:1/${secret}@db/gate`, 'is not encoded'],
     [`postgres://me:${secret}#1@db/gate`, 'write %2F, %3F, %23 and %40'],
+    [`postgres://me:${secret}@db/gate@1`, 'in a user, a password or the name of a database'],
     [`postgres://me:${secret}%@db/gate`, 'write %25'],
     [`postgres://me:${secret}@db/gate?sslmode=prefer`, 'an sslmode that is none of disable, require'],
     [`postgres://me:${secret}@db/gate?application_name=${secret}`, 'may have the parameters sslmode'],
@@ -50,6 +51,7 @@ describe('storage.url', () => {
     expect(showConfig(config)).toContain(`url: ${shown}`);
     expect(redactedConfig(config)).toMatchObject({ storage: { url: shown } });
     expect(withUrl(shown).storage.url).toBe(shown);
+    expect(withUrl('postgres://me@db/gate%401').storage.url).toBe('postgres://me@db/gate%401');
     expect(withUrl('postgres://me@db/gate').storage.url).toBe('postgres://me@db/gate');
   });
 

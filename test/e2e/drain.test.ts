@@ -1,12 +1,17 @@
 import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { checkConfig } from '../../src/config/load.ts';
 import { composeGateway } from '../../src/gateway.ts';
+import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
+import { openRaw, rawPost } from '../support/raw-socket.ts';
+import { readRecords } from '../support/records.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
 
@@ -33,22 +38,29 @@ async function openStream() {
   return { upstreamSide: await upstreamSide.promise, reader };
 }
 
+/** A gateway that goes on taking requests for an hour after a signal. */
+function composeDelayed(storage = 'sqlite::memory:') {
+  const delayed = composeGateway(
+    checkConfig(
+      {
+        server: { port: 0, shutdownDelay: '1h' },
+        admin: { port: 0 },
+        storage: { url: storage },
+        limits: { concurrency: 10 },
+        upstreams: { local: { url: upstream.url } },
+        models: { small: { routes: [{ upstream: 'local', model: 'tiny' }], free: true } },
+      },
+      'the config',
+    ),
+    { clock, logLevel: 'silent' },
+  );
+  onTestFinished(() => delayed.close());
+  return delayed;
+}
+
 describe('the delay before closing', () => {
   test('keeps the listeners open while readiness fails, and has each answer close its connection', async () => {
-    const delayed = composeGateway(
-      checkConfig(
-        {
-          server: { port: 0, shutdownDelay: '1h' },
-          admin: { port: 0 },
-          storage: { url: 'sqlite::memory:' },
-          upstreams: { local: { url: upstream.url } },
-          models: { small: { routes: [{ upstream: 'local', model: 'tiny' }], free: true } },
-        },
-        'the config',
-      ),
-      { clock, logLevel: 'silent' },
-    );
-    onTestFinished(() => delayed.close());
+    const delayed = composeDelayed();
     expect(delayed.leave().delayMs).toBe(0);
     const { url, adminUrl } = await delayed.listen();
     const secret = await delayed.createFirstKey();
@@ -78,6 +90,41 @@ describe('the delay before closing', () => {
     await delayed.close();
     await expect(ask()).rejects.toThrow('fetch failed');
   });
+
+  test.each([
+    ['in one piece', (requests: readonly string[]) => [requests.join('')]],
+    ['while the first is answered', (requests: readonly string[]) => requests],
+  ])(
+    'has the first of several pipelined requests answered, and none run whose answer would be lost (%s)',
+    async (_name, pieces) => {
+      const storage = join(makeTemporaryFolder(), 'textgate.db');
+      const delayed = composeDelayed(`sqlite:${storage}`);
+      const { url } = await delayed.listen();
+      const secret = (await delayed.createFirstKey()) ?? '';
+      const goOn = Promise.withResolvers<void>();
+      upstream.play(async (response, request) => {
+        await goOn.promise;
+        await sayTexts(['Hello'])(response, request);
+      });
+      delayed.leave();
+      const client = openRaw(url);
+      // The last body is larger than what is read of a request that is not run.
+      const long = { ...body, messages: [{ role: 'user', content: 'x'.repeat(400_000) }] };
+      const requests = [body, body, long].map((each) => rawPost('/v1/chat/completions', secret, each));
+      for (const piece of pieces(requests)) {
+        client.socket.write(piece);
+        await eventually('the first request is sent', () => upstream.seen.length > 0);
+      }
+      for (let round = 0; round < 20; round++) await (await fetch(`${url}/v1/models`)).text();
+      goOn.resolve();
+      await eventually('the connection is closed', client.isClosed);
+      await eventually('the answer is whole', () => client.text().endsWith('[DONE]\n\n\r\n0\r\n\r\n'));
+      expect(client.text().split('HTTP/1.1 ')).toHaveLength(2);
+      await delayed.close();
+      expect(upstream.seen).toHaveLength(1);
+      expect(readRecords(storage)).toMatchObject([{ outcome: 'completed' }]);
+    },
+  );
 });
 
 describe('closing', () => {
@@ -95,6 +142,27 @@ describe('closing', () => {
     for (let part = await reader?.read(); part?.done === false; part = await reader?.read())
       rest += part.value;
     expect(rest).toMatch(/two[^]*data: \[DONE\]\n\n$/);
+    await closed;
+  });
+
+  test('a draining gateway closes idle connections, and sends an answer to its end that its client reads slowly', async () => {
+    const idle = openRaw(gateway.url);
+    idle.socket.write('GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n');
+    await eventually('it is answered', () => idle.text().includes('invalid_api_key'));
+    // More than the buffers of the system take.
+    const length = 12_000_000;
+    upstream.play(sayTexts(['y'.repeat(length)]));
+    const slow = openRaw(gateway.url, { paused: true });
+    slow.socket.write(rawPost('/v1/chat/completions', gateway.key, { ...body, stream: false }));
+    const metrics = async () => (await fetch(`${gateway.adminUrl}/metrics`)).text();
+    await eventually('it is charged', async () =>
+      /^textgate_requests_total\{.*status="200"\} 1$/m.test(await metrics()),
+    );
+    const closed = gateway.close();
+    await eventually('the idle connection is closed', idle.isClosed);
+    slow.socket.resume();
+    await eventually('the other one is closed', slow.isClosed);
+    expect(slow.text().length).toBeGreaterThan(length);
     await closed;
   });
 

@@ -41,6 +41,11 @@ describe.each(stages)('%s:', (_stage, { upstream, gateway }) => {
     expect((await fetch(`${gateway.adminUrl}/healthz`)).status).toBe(200);
   }
 
+  /** Resolves when each process has read what was sent before: the metrics are asked of all of them. */
+  async function everyProcessHasRead(): Promise<void> {
+    await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+  }
+
   describe('a connection that is reset', () => {
     test.each([
       ['after CONNECT', 'CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n'],
@@ -93,6 +98,29 @@ describe.each(stages)('%s:', (_stage, { upstream, gateway }) => {
       expect(client.text()).toMatch(/^HTTP\/1\.1 200 /);
       expect(client.text()).not.toContain('two');
     });
+
+    test.each([
+      ['with an unsupported expectation', ['POST / HTTP/1.1\r\nHost: x\r\nExpect: y\r\n\r\n', '']],
+      [
+        'before its body has arrived',
+        [`POST ${chat} HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n`, 'xyz'],
+      ],
+    ])(
+      '(%s) closes the connection after its refusal, and no request behind it is run',
+      async (_name, parts) => {
+        const { client, goOn } = await openRunningStream();
+        const [head = '', rest = ''] = parts;
+        client.socket.write(head);
+        await everyProcessHasRead();
+        const asked = upstream.seen.length;
+        client.socket.write(rest + rawPost(chat, gateway.key, streaming).repeat(2));
+        await everyProcessHasRead();
+        goOn();
+        await eventually('the connection is closed', client.isClosed);
+        expect(client.text()).toMatch(/\[DONE\]\n\n\r\n0\r\n\r\nHTTP\/1\.1 4/);
+        expect([count(client.text(), 'HTTP/1.1 '), upstream.seen.length - asked]).toEqual([2, 0]);
+      },
+    );
 
     test('is never answered before a pending answer', async () => {
       upstream.play(() => {});

@@ -22,6 +22,8 @@ export interface WorkerProcess {
   readonly pid: number | undefined;
   /** Whether it takes requests, or did. */
   readonly hasStarted: boolean;
+  /** How many messages it has sent: each, also an answer that came too late, shows that its event loop runs. */
+  readonly sentMessages: number;
   /** What it had counted when it ended, if it could still say it. */
   readonly lastFigures: MetricsText | null;
   /** Resolves when it takes requests, with `true`, or when it ended before. */
@@ -57,6 +59,7 @@ export function forkWorker(settings: SeatSettings, { clock, answer, handovers }:
   const started = Promise.withResolvers<boolean>();
   const ended = Promise.withResolvers<WorkerEnd>();
   let hasStarted = false;
+  let sentMessages = 0;
   let lastFigures: MetricsText | null = null;
   const send = (message: ToWorker): void => {
     // A worker that has just ended reports it by its exit.
@@ -65,6 +68,7 @@ export function forkWorker(settings: SeatSettings, { clock, answer, handovers }:
   const questions = createQuestions<WorkerQuestion>(send, clock, workerAnswerMs);
   const cancelLimit = clock.schedule(startMs, () => worker.process.kill('SIGKILL'));
   worker.on('message', (message: ToPrimary) => {
+    sentMessages++;
     if (message.kind === 'answer') questions.answered(message.id, message.answer);
     else if (message.kind === 'last figures') lastFigures = message.figures;
     else if (message.kind === 'question')
@@ -90,6 +94,9 @@ export function forkWorker(settings: SeatSettings, { clock, answer, handovers }:
     pid: worker.process.pid,
     get hasStarted() {
       return hasStarted;
+    },
+    get sentMessages() {
+      return sentMessages;
     },
     get lastFigures() {
       return lastFigures;

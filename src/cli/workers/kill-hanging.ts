@@ -5,31 +5,42 @@ import type { WorkerProcess } from './fork-worker.ts';
 const askEveryMs = 5_000;
 
 /**
- * After how many questions without an answer a worker is killed: for half a minute, twice as long as its lease, so that its
- * slots are others' by then. Counted rather than timed: if this process stood still, that is one question.
+ * After how many questions without a sign of life a worker is killed: for half a minute, twice as long as its lease, so that
+ * its slots are others' by then. Counted rather than timed: if this process stood still, that is one question.
  */
 const maxUnanswered = 6;
 
+/** What is known of a worker that was asked. */
+interface Asked {
+  /** How many messages it had sent when it was asked last. */
+  sentMessages: number;
+  /** How many questions in a row it has left without any message since. */
+  unanswered: number;
+}
+
 /**
- * Kills workers that have taken requests and do not answer any more, as in an endless loop: their clients would wait for ever,
- * and probes, which the others answer, would not show it.
+ * Kills workers that have taken requests and say nothing any more, as in an endless loop: their clients would wait for ever,
+ * and probes, which the others answer, would not show it. A message that comes late is a sign of life, too: a slow worker is
+ * none that hangs. A kill that did not end the worker is tried again, and told once.
  */
 export function killHanging(
   workers: () => readonly WorkerProcess[],
   clock: Clock,
   onHanging: (worker: WorkerProcess, silentMs: number) => void,
 ): void {
-  const unanswered = new WeakMap<WorkerProcess, number>();
-  const check = async (worker: WorkerProcess): Promise<void> => {
-    if ((await worker.ask({ name: 'alive' })) !== undefined) return void unanswered.delete(worker);
-    const count = (unanswered.get(worker) ?? 0) + 1;
-    unanswered.set(worker, count);
-    if (count !== maxUnanswered || !workers().includes(worker)) return;
-    onHanging(worker, maxUnanswered * askEveryMs);
-    worker.kill();
+  const known = new WeakMap<WorkerProcess, Asked>();
+  const check = (worker: WorkerProcess): void => {
+    const { sentMessages } = worker;
+    const asked = known.get(worker);
+    if (asked?.sentMessages !== sentMessages) known.set(worker, { sentMessages, unanswered: 0 });
+    else if (++asked.unanswered >= maxUnanswered) {
+      if (asked.unanswered === maxUnanswered) onHanging(worker, maxUnanswered * askEveryMs);
+      return worker.kill();
+    }
+    void worker.ask({ name: 'alive' });
   };
   const checkAll = (): void => {
-    for (const worker of workers()) if (worker.hasStarted) void check(worker);
+    for (const worker of workers()) if (worker.hasStarted) check(worker);
     clock.schedule(askEveryMs, checkAll);
   };
   clock.schedule(askEveryMs, checkAll);

@@ -60,7 +60,7 @@ export async function supervise(
   onEndingSignal(
     () =>
       void leave(fleet, isUp ? inForce.config.server.shutdownDelay : 0, stderr).then(() => {
-        stderr.write('textgate: shutting down; waiting for requests in progress\n');
+        if (!isEnding) stderr.write('textgate: shutting down; waiting for requests in progress\n');
         return end(0);
       }),
     () => {

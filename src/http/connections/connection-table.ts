@@ -88,6 +88,11 @@ export class ConnectionTable {
     });
   }
 
+  /** Closes the connections that wait for a next request. One whose last answer is not sent to its end stays open. */
+  closeIdle(): void {
+    for (const connection of this.#open.keys()) if (connection.isQuiet) connection.destroy();
+  }
+
   /** Makes room for one more connection of an address; returns the exceeded limit if none can be evicted. */
   #makeRoom(use: AddressUse): ConnectionRefusal | null {
     const { maxConnections, maxAnonymousPerAddress } = this.#limits();

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { OwnResponse } from '../own-response.ts';
 import { skipRestOfChunk } from '../skip-chunk.ts';
+import { lingerAfter } from './lingering-close.ts';
 
 /** How many answers may be pending on a connection before reading from it stops. */
 const maxPendingWhileReading = 8;
@@ -59,6 +60,8 @@ export class Connection {
   /** How many requests have arrived. */
   #arrived = 0;
   #isKnown = false;
+  /** How many bytes had arrived when the latest answer was sent; `null` before the first. */
+  #bytesWhenIdle: number | null = null;
   #isReadingStopped = false;
   /** When reading the latest request's body began, in milliseconds; `null` before that. */
   #bodyStartMs: number | null = null;
@@ -93,6 +96,11 @@ export class Connection {
     return this.#pending.length === 0;
   }
 
+  /** Whether it is idle after an answer, and nothing of a next request has arrived. */
+  get isQuiet(): boolean {
+    return this.isIdle && this.socket.bytesRead === this.#bytesWhenIdle;
+  }
+
   /**
    * Whether a refusal may be written to the socket itself: no answer is pending, or only the answer to the request that
    * can't be read to its end, and nothing of it has been sent.
@@ -112,8 +120,10 @@ export class Connection {
   }
 
   /**
-   * Counts the answer to a new request as pending. Returns false, and closes the connection, when there are too many:
-   * Node parses all of a chunk at once, so if reading only stopped, two thousand requests could still run.
+   * Counts the answer to a new request as pending. Returns whether the request may run. When there are too many, it
+   * may not, and the connection is closed: Node parses all of a chunk at once, so if reading only stopped, two thousand
+   * requests could still run. Nor may one that can't be answered, because an answer before it closes the connection:
+   * its client repeats it elsewhere, and would pay for both.
    */
   addPending(request: IncomingMessage, response: OwnResponse): boolean {
     if (!this.isOpen) return false;
@@ -123,6 +133,8 @@ export class Connection {
       this.#events.overrun(this);
       return false;
     }
+    const canBeAnswered =
+      this.socket.writable && this.#pending.every(({ shouldKeepAlive }) => shouldKeepAlive);
     this.#pending.push(response);
     this.#latest = request;
     this.#arrived++;
@@ -132,7 +144,8 @@ export class Connection {
     if (this.#pending.length === 1) this.#events.changed(this);
     // After the chunk, because it may hold the rest of this request: a body that has begun must be read to its end.
     if (this.#pending.length >= maxPendingWhileReading) setImmediate(() => this.#stopReading());
-    return true;
+    if (!canBeAnswered) lingerAfter(response);
+    return canBeAnswered;
   }
 
   /** Notes that reading a request's body begins, perhaps after the request waited for a slot. */
@@ -176,6 +189,7 @@ export class Connection {
       this.socket.resume();
     }
     if (!this.isIdle) return;
+    this.#bytesWhenIdle = this.socket.bytesRead;
     if (this.#latest?.complete === true) this.#latest = null;
     if (this.#isClient) this.socket.setTimeout(clientKeepAliveMs + keepAliveSlackMs);
     this.#events.changed(this);

@@ -34,7 +34,10 @@ export function whenChunkIsRead(response: ServerResponse, send: () => void): voi
  * the rest of a useless body, however long it is.
  */
 export function announceClose(response: ServerResponse): void {
-  if (isBodyIncomplete(response.req)) response.setHeader('connection', 'close');
+  if (!isBodyIncomplete(response.req)) return;
+  response.setHeader('connection', 'close');
+  // Says the same to a request that comes behind it, which must not run.
+  response.shouldKeepAlive = false;
 }
 
 /**

@@ -58,6 +58,8 @@ export function refusalFor({ code }: NodeJS.ErrnoException): RawRefusal {
 export function refuseInTurn(response: ServerResponse, refusal: RawRefusal, nextId: NextId): void {
   if (response.headersSent) return void response.destroy();
   const { headers, body } = writeParts(refusal, nextId);
+  // Closes the connection after this answer, and lets no request run that comes behind it.
+  response.shouldKeepAlive = false;
   response.writeHead(refusal.status, { ...headers, connection: 'close' });
   lingerAfter(response);
   response.end(body);

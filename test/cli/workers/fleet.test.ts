@@ -30,6 +30,7 @@ function createFleet() {
       get hasStarted() {
         return hasStarted;
       },
+      sentMessages: 0,
       lastFigures: null,
       started: started.promise,
       ended: ended.promise,

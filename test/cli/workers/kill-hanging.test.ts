@@ -1,46 +1,77 @@
+import cluster from 'node:cluster';
+import { EventEmitter } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { forkWorker } from '../../../src/cli/workers/fork-worker.ts';
 import type { WorkerProcess } from '../../../src/cli/workers/fork-worker.ts';
+import { Handovers } from '../../../src/cli/workers/handovers.ts';
 import { killHanging } from '../../../src/cli/workers/kill-hanging.ts';
-import type { Answer } from '../../../src/cli/workers/messages.ts';
+import type { Answer, ToWorker } from '../../../src/cli/workers/messages.ts';
 import { whyNoWorkerReady } from '../../../src/cli/workers/why-no-worker-ready.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
-
-/** A worker that gives an answer to every question; with `undefined`, none in time. */
-function createWorker(hasStarted: boolean) {
-  const state = { answer: undefined as Answer | undefined, kills: 0 };
-  const worker = {
-    hasStarted,
-    ask: async () => state.answer,
-    kill: () => void state.kills++,
-  } as unknown as WorkerProcess;
-  return { state, worker };
-}
+import type { FakeClock } from '../../support/fake-clock.ts';
 
 /** The time between two questions, in milliseconds. */
 const askEveryMs = 5_000;
 
-test('a worker that leaves six questions in a row unanswered is killed once; one that starts late or answers is not', async () => {
+/** The process of a worker whose messages take `answerMs` milliseconds; with `null`, it never says anything. */
+function forkProcess(clock: FakeClock, answerMs: number | null, hasStarted = true) {
+  const kill = vi.fn<() => boolean>(() => true);
+  const child = Object.assign(new EventEmitter(), {
+    id: 1,
+    process: Object.assign(new EventEmitter(), { pid: 1, kill, send: () => true }),
+    isConnected: () => true,
+    send(message: ToWorker): void {
+      if (message.kind !== 'question' || answerMs === null) return;
+      const { id } = message;
+      clock.schedule(answerMs, () => child.emit('message', { kind: 'answer', id, answer: null }));
+    },
+  });
+  vi.spyOn(cluster, 'fork').mockReturnValueOnce(child as never);
+  const ports = { clock, answer: async () => null, handovers: new Handovers(() => false) };
+  const worker = forkWorker({ isFirst: true, count: 1 }, ports);
+  if (hasStarted) child.emit('message', { kind: 'started' });
+  return { worker, kills: () => kill.mock.calls.length };
+}
+
+test('a worker that says nothing to six questions in a row is killed, again and again if it does not end, and told once', () => {
   const clock = createFakeClock();
-  const [hanging, slow, starting] = [createWorker(true), createWorker(true), createWorker(false)];
-  const all = [hanging.worker, slow.worker, starting.worker];
-  const told: number[] = [];
+  const [hanging, starting] = [forkProcess(clock, null), forkProcess(clock, null, false)];
+  const told: (readonly [WorkerProcess, number])[] = [];
   killHanging(
-    () => all,
+    () => [hanging.worker, starting.worker],
     clock,
-    (_worker, silentMs) => void told.push(silentMs),
+    (worker, silentMs) => void told.push([worker, silentMs]),
   );
-  const rounds: (readonly number[])[] = [];
-  for (let round = 1; round <= 14; round++) {
-    slow.state.answer = round % 6 === 0 ? null : undefined;
+  const kills: (readonly number[])[] = [];
+  for (let round = 1; round <= 9; round++) {
     clock.advance(askEveryMs);
-    await setImmediate();
-    rounds.push([hanging, slow, starting].map(({ state }) => state.kills));
+    kills.push([hanging.kills(), starting.kills()]);
   }
-  expect(rounds.slice(0, 5)).toEqual(Array.from({ length: 5 }, () => [0, 0, 0]));
-  expect(rounds.slice(5)).toEqual(Array.from({ length: 9 }, () => [1, 0, 0]));
-  expect(told).toEqual([30_000]);
+  // It is asked in the first round, and six times without an answer in the seventh.
+  expect(kills.map(([first]) => first)).toEqual([0, 0, 0, 0, 0, 0, 1, 2, 3]);
+  expect(kills.map(([, second]) => second)).toEqual(Array.from({ length: 9 }, () => 0));
+  expect(told).toEqual([[hanging.worker, 30_000]]);
 });
+
+test.each([100, 2_500, 7_500, 24_000])(
+  'a worker whose answers take %i ms is slow, and not killed',
+  async (answerMs) => {
+    const clock = createFakeClock();
+    const slow = forkProcess(clock, answerMs);
+    killHanging(
+      () => [slow.worker],
+      clock,
+      () => {},
+    );
+    // In steps, between which promises that wait for an answer go on.
+    for (let step = 1; step <= 220; step++) {
+      clock.advance(500);
+      await setImmediate();
+    }
+    expect(slow.kills()).toBe(0);
+  },
+);
 
 test('workers are ready as soon as one of them says so, although another one does not answer', async () => {
   const silent = { ask: () => new Promise<Answer | undefined>(() => {}) };
