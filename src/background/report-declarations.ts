@@ -17,7 +17,7 @@ const notices: Readonly<Record<Exclude<keyof DeclarationReport, 'changed' | 'ref
   renamed: 'declared keys renamed, with their accounts',
   adopted: 'issued keys are declared now, and their earlier secrets are refused even in a grace period',
   unfunded:
-    'declared keys have a balance of 0, because their secrets were those of other keys with a balance',
+    'declared keys have a balance of 0, because their secrets were those of other keys with a balance; undoing the change does not undo it: credit them, or declare new ones, with other names and secrets',
 };
 
 /** Logs which keys a config has changed, which of its keys are refused, and what to do if none is left. */

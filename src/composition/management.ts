@@ -22,6 +22,7 @@ import type { PresentedRecord } from '../http/present/record.ts';
 import { GatewayError } from '../shared/gateway-error.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
+import { searchableId } from '../shared/storable-text.ts';
 import type { ConfigServices } from './config-services.ts';
 
 /** The input of `keys.create`: durations such as `5s`, USD as decimal strings, times in ISO 8601. */
@@ -108,20 +109,20 @@ export function createManagement(current: () => ConfigServices, isClosed: () => 
     keys: {
       create: async (settings) => orThrow(keys().create(settings)),
       list: async (query = {}) => orThrow(keys().list(query)),
-      get: async (id) => orThrow(keys().get(id)),
-      update: async (id, changes) => orThrow(keys().update(id, changes)),
-      revoke: async (id) => orThrow(keys().revoke(id)),
-      rotate: async (id, options = {}) => orThrow(keys().rotate(id, options)),
-      credit: async (id, payment) => orThrow(keys().credit(id, payment)),
+      get: async (id) => orThrow(keys().get(searchableId(id))),
+      update: async (id, changes) => orThrow(keys().update(searchableId(id), changes)),
+      revoke: async (id) => orThrow(keys().revoke(searchableId(id))),
+      rotate: async (id, options = {}) => orThrow(keys().rotate(searchableId(id), options)),
+      credit: async (id, payment) => orThrow(keys().credit(searchableId(id), payment)),
     },
     records: {
       async list(query = {}) {
         return presentRecordPage(await orThrow(readRecordPage(query, records())));
       },
-      get: async (requestId) => orThrow(readRecord(requestId, records())),
+      get: async (requestId) => orThrow(readRecord(searchableId(requestId), records())),
     },
     inFlight: async () => readRunning(records()),
-    cancel: async (requestId) => orThrow(cancelRequest(requestId, records())),
+    cancel: async (requestId) => orThrow(cancelRequest(searchableId(requestId), records())),
   };
 }
 

@@ -8,7 +8,7 @@ import { hashKey } from '../shared/hash-key.ts';
 import { duration, instant, keyName, modelsOfKey, valueKinds } from '../shared/schema-values.ts';
 import { describeSurroundings } from './around-secret.ts';
 import { writeFreeName } from './quotable.ts';
-import { trueOrFalse, wholeNumber } from './schema/values.ts';
+import { requestLimit, trueOrFalse } from './schema/values.ts';
 
 /** The prefix of a key that is declared by its hash. */
 const hashPrefix = 'sha256:';
@@ -67,18 +67,14 @@ const declaredKey = z
       description: `The key, usually a reference to an environment variable: any random text of ${minKeyLength} characters or more; or \`${hashPrefix}\` and its hash.`,
       examples: ['${BOBS_KEY}', `${hashPrefix}${hashKey('an example')}`],
     }),
-    concurrency: wholeNumber(1)
-      .optional()
-      .meta({
-        description: 'The requests that the key may have in progress at a time; default: that of `limits`.',
-        examples: [4],
-      }),
-    requestsPerMinute: wholeNumber(1)
-      .optional()
-      .meta({
-        description: 'The requests that the key may start in any 60 seconds; default: that of `limits`.',
-        examples: [120],
-      }),
+    concurrency: requestLimit.optional().meta({
+      description: 'The requests that the key may have in progress at a time; default: that of `limits`.',
+      examples: [4],
+    }),
+    requestsPerMinute: requestLimit.optional().meta({
+      description: 'The requests that the key may start in any 60 seconds; default: that of `limits`.',
+      examples: [120],
+    }),
     queueWait: duration.optional().meta({
       description: 'How long a request may wait for a slot of the key; default: that of `limits`.',
       examples: ['5s'],

@@ -28,5 +28,6 @@ const namingSections = new Set<unknown>(['upstreams', 'models', 'keys']);
 /** Any other key is one of the schema, the name of a header, or a mistake. */
 function writePart(path: readonly PropertyKey[], index: number): string {
   const part = String(path[index]);
+  if (part === '') return '""';
   return index === 1 && namingSections.has(path[0]) ? writeFreeName(part) : writeKnownWord(part);
 }

@@ -6,6 +6,8 @@ import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { parseJson } from '../shared/parse-json.ts';
 import { schemaMessage } from '../shared/schema-messages.ts';
+import { storedText } from '../shared/schema-values.ts';
+import { searchableId } from '../shared/storable-text.ts';
 import { readBody } from './body.ts';
 import type { Request, Response } from './router.ts';
 
@@ -22,7 +24,7 @@ export const pageQuery = z.strictObject({
     .min(1, pageSizes)
     .max(maxPageSize, pageSizes)
     .default(defaultPageSize),
-  before: z.string().optional(),
+  before: storedText.optional(),
 });
 
 /** The input of a list. */
@@ -46,7 +48,7 @@ export function readQuery(request: Request, { shape }: z.ZodObject): object {
 
 /** The `:id` in the path of a route. */
 export function pathIdOf(request: Request): string {
-  return String(request.params['id']);
+  return searchableId(String(request.params['id']));
 }
 
 /** The refusal of an unknown cursor: an empty page would look like the end of the list. */

@@ -1,8 +1,12 @@
 import { z } from 'zod';
 import { parseDuration } from './duration.ts';
 import { maxNanos, nanosPerUsd, parseUsd } from './money.ts';
+import { whyNotStorable } from './storable-text.ts';
 
-/** The longest duration that a timer can hold, in milliseconds: about 24 days. A longer one would end at once. */
+/**
+ * The longest duration that a timer can hold, in milliseconds: about 24 days. A longer one would end at once. It is also
+ * the largest number in a column of integers, in which PostgreSQL has the wait for a slot.
+ */
 const maxDurationMs = 2_147_483_647;
 
 /** What the value of a schema is read from, and how it is written: a number alone does not say its unit. */
@@ -76,18 +80,36 @@ export const instant = z
   })
   .register(valueKinds, { kind: 'instant' });
 
+/** A whole number within bounds. Only its first fault is reported: one of a huge number would be said twice. */
+export function wholeNumberWithin(min: number, max: number) {
+  return z.number().min(min, { abort: true }).max(max, { abort: true }).int();
+}
+
+/** The most requests that a limit of a key may allow: the largest number in PostgreSQL's columns of integers. */
+export const maxLimit = 2_147_483_647;
+
+/** A text that is stored, or compared with stored ones. */
+export const storedText = z.string().superRefine((text, context) => {
+  const message = whyNotStorable(text);
+  if (message !== null) context.addIssue({ code: 'custom', message });
+});
+
 const maxKeyNameLength = 100;
 
 /** The name of a key. */
 export const keyName = z
   .string()
-  .min(1)
+  .min(1, 'expected a name that is not empty')
   .max(maxKeyNameLength)
   .regex(/^[^\p{Cc}]*$/u, 'expected a name without control characters')
+  .refine(
+    (name) => name.isWellFormed(),
+    'expected a name of whole characters: it has half of a surrogate pair',
+  )
   .refine((name) => name === '' || /[^\s\p{Cf}]/u.test(name), 'expected a name that can be seen')
   .refine((name) => !/^key_[A-Za-z0-9]{12}$/.test(name), 'expected a name that is not in the form of an id');
 
 const maxModelsOfKey = 1_000;
 
 /** The models that a key may use. */
-export const modelsOfKey = z.array(z.string().min(1)).min(1).max(maxModelsOfKey);
+export const modelsOfKey = z.array(storedText.min(1)).min(1).max(maxModelsOfKey);

@@ -34,7 +34,8 @@ test('changes of declared keys are logged with at most 20 names: created ones at
     'info declared keys created or changed: bob',
     'notice declared keys renamed, with their accounts: robert',
     'notice issued keys are declared now, and their earlier secrets are refused even in a grace period: ann',
-    'notice declared keys have a balance of 0, because their secrets were those of other keys with a balance: ' +
+    'notice declared keys have a balance of 0, because their secrets were those of other keys with a balance; ' +
+      'undoing the change does not undo it: credit them, or declare new ones, with other names and secrets: ' +
       `${many.slice(0, 20).join()},2 more`,
     'fault declared keys refused: their secrets were revoked or rotated: eve',
   ]);

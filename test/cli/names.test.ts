@@ -64,7 +64,7 @@ describe('a command about a key', () => {
     for (const [args, problem] of [
       [['create', 'x', '--queue-wait', '5 parsecs'], '--queue-wait: expected a duration'],
       [['create', 'x', '--expires', 'soon'], '--expires: expected a time'],
-      [['create', ''], 'the name: expected something'],
+      [['create', ''], 'the name: expected a name that is not empty'],
       [['update', 'test', '--model', ''], '--model: expected something'],
       [['rotate', 'test', '--grace', 'x'], '--grace: expected a duration'],
       [['credit', 'test', 'x', '--reference', 'r'], '<usd>: expected USD'],

@@ -137,6 +137,17 @@ describe('declared keys', () => {
       'expiresAt: expected a time whose year in UTC is from 0000 to 9999',
     ],
     ['a limit of zero', { key, concurrency: 0 }, 'concurrency: expected 1 or more'],
+    [
+      'a limit that no column holds',
+      { key, requestsPerMinute: 2_147_483_648 },
+      'requestsPerMinute: expected 2147483647 or less',
+    ],
+    ['a huge limit', { key, concurrency: 1e20 }, 'concurrency: expected 2147483647 or less'],
+    [
+      'a long wait',
+      { key, queueWait: '25d' },
+      'queueWait: expected a duration such as 250ms, 5s or 10m, and at most 24d',
+    ],
   ])('are refused with %s, which is not quoted', (_what, declared, problem) => {
     const problems = problemsOf({ bob: declared });
     expect(problems).toEqual([`keys.bob.${problem}`]);
@@ -152,6 +163,31 @@ describe('declared keys', () => {
   test('are refused with names that can not be shown', () => {
     expect(problemsOf({ 'b\nob': { key } })).toEqual([
       expect.stringContaining('expected a name without control characters'),
+    ]);
+  });
+
+  test.each([
+    ['', 'keys."": expected a name that is not empty'],
+    ['b\ud83d', 'keys.b\ud83d: expected a name of whole characters: it has half of a surrogate pair'],
+  ])('are refused with the name %j', (name, problem) => {
+    expect(problemsOf({ [name]: { key } })).toEqual([problem]);
+  });
+
+  test('are refused with limits that no column holds, at their lines, and so are those of all keys', () => {
+    const yaml = [
+      'limits: { concurrency: 1e20, requestsPerMinute: 2147483648 }',
+      'keys:',
+      `  bob: { key: ${key}, concurrency: "2147483648" }`,
+      '  "b\\0": { key: "sk-Zq3vT9LmW0zKc7Rb1xy" }',
+      'upstreams: { demo: { url: "demo:" } }',
+      'models: { "a\\0": { routes: [{ upstream: demo, model: demo }], free: true } }',
+    ].join('\n');
+    expect(problemsOfLoading(() => loadYaml(yaml))).toEqual([
+      'line 1: limits.concurrency: expected 2147483647 or less',
+      'line 1: limits.requestsPerMinute: expected 2147483647 or less',
+      'line 3: keys.bob.concurrency: expected 2147483647 or less',
+      'line 4: keys.…: expected a name without control characters',
+      'line 6: models.…: expected a text without the character U+0000',
     ]);
   });
 

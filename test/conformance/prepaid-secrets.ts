@@ -144,6 +144,20 @@ function describeMoves(start: Start): void {
     expect(await faults()).toEqual([]);
   });
 
+  test('leave the balance of 0 to a key whose change is undone; a new name with a new secret has none', async () => {
+    const { store, declare, holderOf } = await start();
+    const before = { bob: 'h1', eve: 'h2' };
+    await declare(before);
+    await store.credit({ keyId: (await holderOf('h1'))?.id ?? '', nanos: 1, reference: 'r' });
+    expect(await declare({ bob: 'h2', eve: 'h1' })).toMatchObject({ unfunded: ['eve'] });
+    await declare(before);
+    expect((await holderOf('h2'))?.account.balanceNanos).toBe(0);
+    await declare({ bob: 'h1', eve: 'h4' });
+    expect((await holderOf('h4'))?.account.balanceNanos).toBe(0);
+    await declare({ bob: 'h1', 'new eve': 'h5' });
+    expect((await holderOf('h5'))?.account.balanceNanos).toBeNull();
+  });
+
   test('cover what the key spent that gets one, and let it spend what is credited then', async () => {
     const { store, declare, holderOf, spend, faults } = await start();
     await declare({ bob: 'h1', eve: 'h2' });

@@ -93,7 +93,9 @@ describe('discovered models', () => {
 
   test('are offered under their own names and routed to their upstream', async () => {
     const listing = createListing();
-    listing.answer('{"data":[null,{"id":"a"},3,{"id":7},{"id":"org/b"}]}');
+    listing.answer(
+      String.raw`{"data":[null,{"id":"a"},3,{"id":7},{"id":"c\u0000"},{"id":"\ud800"},{"id":"org/b"}]}`,
+    );
     const { models } = discover(listing);
     expect(await models.find('org/b')).toMatchObject({
       id: 'org/b',

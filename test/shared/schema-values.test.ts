@@ -31,6 +31,10 @@ describe('the name of a key', () => {
     ['\u202e\u200b', 'expected a name that can be seen'],
     ['key_a1B2c3D4e5F6', 'expected a name that is not in the form of an id'],
     ['a\u001bb', 'expected a name without control characters'],
+    ['a\0b', 'expected a name without control characters'],
+    ['😀', undefined],
+    ['a\ud83d', 'expected a name of whole characters: it has half of a surrogate pair'],
+    ['', 'expected a name that is not empty'],
   ])('%j is taken, or refused for what is wrong with it', (name, problem) => {
     expect(problemOf(keyName, name)).toBe(problem);
   });

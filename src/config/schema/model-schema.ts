@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { usd } from '../../shared/schema-values.ts';
+import { storedText, usd } from '../../shared/schema-values.ts';
 import { price } from './price-schema.ts';
-import { namePattern, onlyTrue, wholeNumber } from './values.ts';
+import { chosenName, namePattern, onlyTrue, wholeNumber } from './values.ts';
 
 /** How many output tokens the hold of a request without a limit of its own covers. */
 const defaultHoldTokens = 1_024;
@@ -18,8 +18,7 @@ const route = z
     upstream: z
       .string()
       .meta({ description: 'The name of an upstream of this config.', examples: ['local'] }),
-    model: z
-      .string()
+    model: storedText
       .min(1)
       .meta({ description: "The upstream's name of the model.", examples: ['qwen3-0.6b'] }),
     weight: wholeNumber(1)
@@ -54,7 +53,7 @@ const model = z
   .meta({ examples: [{ routes: [{ upstream: 'local', model: 'qwen3-0.6b' }], free: true }] });
 
 /** Models by name. */
-export const models = z.record(z.string().min(1), model);
+export const models = z.record(chosenName, model);
 
 /** `models: { from: <upstream> }`, which offers the models that the upstream lists. */
 export const discoveredModels = z.strictObject({

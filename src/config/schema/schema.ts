@@ -12,7 +12,7 @@ import { defaultAdminPort, defaultHost, defaultPort } from '../default-addresses
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
 import { storage } from './storage-schema.ts';
 import { upstream } from './upstream-schema.ts';
-import { byteSize, maxWorkers, port, trueOrFalse, wholeNumber } from './values.ts';
+import { byteSize, chosenName, maxWorkers, port, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
 
 /** The admin token: blanks around it come from a mounted secret; a Bearer header can't hold blanks within it. */
 const bearerToken = z
@@ -74,8 +74,8 @@ const admin = z.strictObject({
 });
 
 const limits = z.strictObject({
-  concurrency: wholeNumber(1).default(2).describe('The requests that a key may have in progress at a time.'),
-  requestsPerMinute: wholeNumber(1)
+  concurrency: requestLimit.default(2).describe('The requests that a key may have in progress at a time.'),
+  requestsPerMinute: requestLimit
     .default(60)
     .describe('The requests that a key may start in any 60 seconds.'),
   queueWait: duration
@@ -127,7 +127,7 @@ const sections = {
     examples: [{ bob: { key: '${BOBS_KEY}', requestsPerMinute: 120 } }],
   }),
   receipts: receipts.prefault({}).describe("What the receipts of a key's own requests show."),
-  upstreams: z.record(z.string().min(1), upstream).meta({
+  upstreams: z.record(chosenName, upstream).meta({
     description: 'The providers that are called, by a name of your choice.',
     examples: [{ local: { url: 'http://127.0.0.1:8000/v1' } }],
   }),

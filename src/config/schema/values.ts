@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { formatByteSize, parseByteSize } from '../../shared/byte-size.ts';
 import { describeSurroundings } from '../around-secret.ts';
-import { duration, valueKinds } from '../../shared/schema-values.ts';
+import { duration, maxLimit, storedText, valueKinds, wholeNumberWithin } from '../../shared/schema-values.ts';
 
 /** A size above zero such as `64KiB`, read into bytes. */
 export const byteSize = z
@@ -20,8 +20,11 @@ export const byteSize = z
 
 /** A whole number. A string of digits counts as one, because a value from the environment is text. */
 export function wholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) {
-  return z.preprocess(readDigits, z.int().min(min).max(max)) as unknown as z.ZodType<number, number>;
+  return z.preprocess(readDigits, wholeNumberWithin(min, max)) as unknown as z.ZodType<number, number>;
 }
+
+/** A limit of requests, of a key or of all keys. */
+export const requestLimit = wholeNumber(1, maxLimit);
 
 function readDigits(value: unknown): unknown {
   return typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
@@ -46,11 +49,11 @@ export const maxWorkers = 32;
 /** A TCP port; the system chooses one for 0. */
 export const port = wholeNumber(0, 65_535);
 
+/** The name of an upstream or a model, which is stored in records. */
+export const chosenName = storedText.min(1, 'expected a name that is not empty');
+
 /** The name of a model, in which one `*` matches any text. */
-export const namePattern = z
-  .string()
-  .regex(/^[^*]*\*?[^*]*$/, "expected a name with at most one '*'")
-  .min(1);
+export const namePattern = storedText.regex(/^[^*]*\*?[^*]*$/, "expected a name with at most one '*'").min(1);
 
 /** A duration above zero; a zero timeout would fail every call. */
 export const positiveDuration = duration.refine((milliseconds) => milliseconds > 0, 'expected more than 0');

@@ -1,7 +1,16 @@
 import { z } from 'zod';
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { duration, instant, keyName, modelsOfKey, usd } from '../../shared/schema-values.ts';
+import {
+  duration,
+  instant,
+  keyName,
+  maxLimit,
+  modelsOfKey,
+  storedText,
+  usd,
+  wholeNumberWithin,
+} from '../../shared/schema-values.ts';
 import { samplingPolicies, unknownFieldPolicies } from '../../protocol/contract/compatibility.ts';
 import { ownReferences } from '../../domain/account.ts';
 import type { Account } from '../../domain/account.ts';
@@ -22,7 +31,7 @@ export interface KeyAdministration {
 
 const maxReferenceLength = 200;
 
-const atLeastOne = z.int().min(1);
+const limit = wholeNumberWithin(1, maxLimit);
 const compatibility = z.strictObject({
   sampling: z.enum(samplingPolicies).optional(),
   unknownFields: z.enum(unknownFieldPolicies).optional(),
@@ -30,8 +39,8 @@ const compatibility = z.strictObject({
 });
 const newKey = z.strictObject({
   name: keyName,
-  concurrency: atLeastOne.optional(),
-  requestsPerMinute: atLeastOne.optional(),
+  concurrency: limit.optional(),
+  requestsPerMinute: limit.optional(),
   queueWait: duration.optional(),
   balance: usd.optional(),
   models: modelsOfKey.nullish().transform((list) => list ?? undefined),
@@ -40,8 +49,8 @@ const newKey = z.strictObject({
 });
 const changedKey = z.strictObject({
   name: keyName.optional(),
-  concurrency: atLeastOne.nullish(),
-  requestsPerMinute: atLeastOne.nullish(),
+  concurrency: limit.nullish(),
+  requestsPerMinute: limit.nullish(),
   queueWait: duration.nullish(),
   models: modelsOfKey.nullish(),
   expiresAt: instant.nullish(),
@@ -50,8 +59,7 @@ const changedKey = z.strictObject({
 const rotation = z.strictObject({ grace: duration.default(0) });
 const payment = z.strictObject({
   amount: usd.refine((nanos) => nanos > 0, 'expected more than 0'),
-  reference: z
-    .string()
+  reference: storedText
     .min(1)
     .max(maxReferenceLength)
     .refine(

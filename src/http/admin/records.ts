@@ -1,6 +1,6 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { isRefusal, refuse } from '../../shared/errors.ts';
-import { instant } from '../../shared/schema-values.ts';
+import { instant, storedText } from '../../shared/schema-values.ts';
 import type { RecordPages } from '../../domain/ports/record-pages.ts';
 import type { RunningRequest, RunningRequests } from '../../domain/ports/running-requests.ts';
 import type { Refusal } from '../../shared/errors.ts';
@@ -21,8 +21,8 @@ export interface RecordAdministration extends RecordPages {
 }
 
 const recordQuery = pageQuery.extend({
-  key: z.string().optional(),
-  model: z.string().optional(),
+  key: storedText.optional(),
+  model: storedText.optional(),
   from: instant.optional(),
   to: instant.optional(),
 });

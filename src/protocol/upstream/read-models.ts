@@ -1,4 +1,5 @@
 import { isPlainObject, parseJson } from '../../shared/parse-json.ts';
+import { whyNotStorable } from '../../shared/storable-text.ts';
 
 /** A model in an upstream's list. */
 export interface ListedModel {
@@ -22,7 +23,7 @@ export function readModels(text: string): readonly ListedModel[] | null {
   if (!Array.isArray(entries)) return null;
   return entries.filter(isPlainObject).flatMap(({ id, name, created }) => {
     const found = id ?? (typeof name === 'string' ? name.replace(googlePrefix, '') : null);
-    if (typeof found !== 'string' || found === '') return [];
+    if (typeof found !== 'string' || found === '' || whyNotStorable(found) !== null) return [];
     return [{ name: found, createdAtSeconds: Number.isSafeInteger(created) ? (created as number) : null }];
   });
 }
