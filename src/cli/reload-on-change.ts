@@ -1,31 +1,40 @@
-import { watchFile } from 'node:fs';
+import { systemClock } from '../composition/clock.ts';
 import { ConfigError } from '../config/load.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { LogDestination } from '../telemetry/log-destination.ts';
-import { loadServeConfig } from './serve-config.ts';
+import { watchConfigFile } from './config-file-watch.ts';
+import type { FileState } from './config-file-watch.ts';
+import { loadServeConfig, readServeText } from './serve-config.ts';
 import type { ServeOptions } from './serve-config.ts';
-
-/** How often the config file is checked for changes, in milliseconds: polling finds every kind of replacement. */
-const watchMs = 1_000;
 
 /** What a config is put into force in: a gateway, or all workers of one. */
 export interface Reloaded {
-  /** Returns the settings that only a restart changes. Throws if the config can't be put into force. */
-  replaceConfig(config: Config): readonly string[] | Promise<readonly string[]>;
+  /**
+   * Puts the config of a file's text into force. Returns the settings that only a restart changes. Throws if it can't be
+   * put into force.
+   */
+  replaceConfig(config: Config, text: string | null): readonly string[] | Promise<readonly string[]>;
   /** Reports a config that could not be put into force. */
   reloadFailed(error: unknown): void;
+}
+
+/** A config file, and its state before it was read for the config that is in force now. */
+export interface WatchedFile {
+  readonly file: string;
+  readonly since: FileState;
 }
 
 /** Reloads the config file on SIGHUP and when it changes. A bad file is reported, and the old config stays active. */
 export function reloadOnChange(
   reloaded: Reloaded,
-  file: string,
+  { file, since }: WatchedFile,
   options: ServeOptions,
   stderr: LogDestination,
 ): void {
   const reload = async (): Promise<void> => {
     try {
-      const restart = await reloaded.replaceConfig(loadServeConfig(options, process.env));
+      const text = readServeText(options);
+      const restart = await reloaded.replaceConfig(loadServeConfig(options, process.env, text), text);
       const later =
         restart.length === 0 ? '' : `; these changes count from the next start on: ${restart.join(', ')}`;
       stderr.write(`config reloaded: ${file}${later}\n`);
@@ -34,9 +43,7 @@ export function reloadOnChange(
     }
   };
   process.on('SIGHUP', () => void reload());
-  watchFile(file, { interval: watchMs, persistent: false }, (now, before) => {
-    if (now.mtimeMs !== before.mtimeMs) void reload();
-  });
+  watchConfigFile(file, since, systemClock, () => void reload());
 }
 
 /** A running process never sees a variable that is set after its start. */

@@ -10,6 +10,7 @@ import { stopEndingOnEarlySignal } from './early-signals.ts';
 import { describeList, firstRequest, greeting, usesDemo } from './greeting.ts';
 import { reachable } from './reachable.ts';
 import { reloadOnChange } from './reload-on-change.ts';
+import type { Reloaded, WatchedFile } from './reload-on-change.ts';
 import { loadServeConfig, settingNamesFor } from './serve-config.ts';
 import type { ServeOptions } from './serve-config.ts';
 import { endOnSignalOrFault } from './shutdown.ts';
@@ -21,6 +22,8 @@ interface Circumstances {
   readonly seat: Seat | null;
   /** Set to whether a shutdown has begun, which may make the start fail. */
   readonly ending: { hasBegun: () => boolean };
+  /** The file that the config was read from; `null` when none is given. */
+  readonly watched: WatchedFile | null;
 }
 
 /** Runs a gateway in this process, and says on standard error that it runs and how to use it. */
@@ -28,7 +31,7 @@ export async function runGateway(
   config: Config,
   options: ServeOptions,
   stderr: LogDestination,
-  { seat, ending }: Circumstances,
+  { seat, ending, watched }: Circumstances,
 ): Promise<void> {
   const isSpeaker = seat === null || seat.isFirst;
   const admin = adminTokenOf(config, (line) => {
@@ -41,8 +44,14 @@ export async function runGateway(
   const { isEnding, end } = endOnSignalOrFault(gateway, stderr, seat);
   ending.hasBegun = isEnding;
   stopEndingOnEarlySignal();
-  if (seat !== null) attach(seat, gateway, options, end);
-  else if (options.config !== undefined) reloadOnChange(gateway, options.config, options, stderr);
+  if (seat !== null) attach(seat, gateway, options, { isEnding, end });
+  else if (watched !== null) {
+    const reloaded: Reloaded = {
+      replaceConfig: (next) => gateway.replaceConfig(next),
+      reloadFailed: (error) => gateway.reloadFailed(error),
+    };
+    reloadOnChange(reloaded, watched, options, stderr);
+  }
   const { url, adminUrl } = await gateway.listen();
   const key = isSpeaker ? await gateway.createFirstKey() : null;
   seat?.started();
@@ -60,16 +69,22 @@ export async function runGateway(
 }
 
 /** Lets the primary process reload the config of a worker, and end it. */
-function attach(seat: Seat, gateway: ComposedGateway, options: ServeOptions, end: () => void): void {
+function attach(
+  seat: Seat,
+  gateway: ComposedGateway,
+  options: ServeOptions,
+  { isEnding, end }: ReturnType<typeof endOnSignalOrFault>,
+): void {
   seat.attach(gateway, {
     end,
     reloadFailed: (reason) => gateway.reloadFailed(new Error(reason)),
-    reload(isCounted) {
+    reload({ text, isCounted }) {
       try {
-        gateway.replaceConfig(loadServeConfig(options, process.env), isCounted);
+        gateway.replaceConfig(loadServeConfig(options, process.env, text), isCounted);
         return null;
       } catch (error) {
-        return describeError(error);
+        // One that is about to end would make all others keep the previous config.
+        return isEnding() ? null : describeError(error);
       }
     },
   });

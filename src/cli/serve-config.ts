@@ -1,7 +1,7 @@
 import { readVariable } from '../config/environment.ts';
 import type { Environment } from '../config/environment.ts';
 import type { ListenerOptions } from '../config/given-settings.ts';
-import { ConfigError, environmentConfig, loadConfigFile } from '../config/load.ts';
+import { ConfigError, environmentConfig, loadConfigFile, readConfigText } from '../config/load.ts';
 import { describeUnset } from '../config/quotable.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
@@ -14,16 +14,26 @@ export interface ServeOptions extends ListenerOptions {
   readonly upstreamKeyEnv?: string;
 }
 
+/** The text of the config file; `null` when none is given. Throws `ConfigError`. */
+export function readServeText(options: ServeOptions): string | null {
+  const { config: file } = options;
+  return file === undefined ? null : readConfigText(withoutUpstreamOptions(file, options));
+}
+
 /**
- * The config that `serve` puts into force: that of the file, or else of the environment, with the options' values
- * instead of theirs. Throws `ConfigError`.
+ * The config that `serve` puts into force: that of the file, whose text has been read, or else of the environment, with
+ * the options' values instead of theirs. Throws `ConfigError`.
  */
-export function loadServeConfig(options: ServeOptions, environment: Environment): Config {
+export function loadServeConfig(
+  options: ServeOptions,
+  environment: Environment,
+  text = readServeText(options),
+): Config {
   const { config: file } = options;
   try {
-    return file === undefined
+    return file === undefined || text === null
       ? configWithoutFile(options, environment)
-      : loadConfigFile(withoutUpstreamOptions(file, options), environment, options);
+      : loadConfigFile(file, environment, options, text);
   } catch (error) {
     const isOfOptions =
       error instanceof ConfigError && error.problems.every((problem) => problem.startsWith('--'));

@@ -3,12 +3,13 @@ import { systemClock } from '../composition/clock.ts';
 import { ConfigError } from '../config/load.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { openStandardStream } from '../telemetry/log-destination.ts';
+import { stateOfFile } from './config-file-watch.ts';
 import { describeError } from './describe-error.ts';
 import { environmentNotices } from './environment-notices.ts';
 import { describeStartError } from './describe-start-error.ts';
 import { maxColumns, wrap } from './output.ts';
 import { runGateway } from './run-gateway.ts';
-import { loadServeConfig } from './serve-config.ts';
+import { loadServeConfig, readServeText } from './serve-config.ts';
 import type { ServeOptions } from './serve-config.ts';
 import { serveCommand } from './serve-command.ts';
 import { sharedWorkerCount } from './worker-count.ts';
@@ -30,12 +31,18 @@ export async function serve(options: ServeOptions): Promise<void> {
     if (seat === null)
       for (const notice of environmentNotices(process.env, options, textOf(options.config)))
         stderr.write(`${notice}\n`);
-    config = loadServeConfig(options, process.env);
+    const { config: file } = options;
+    const watched = file === undefined ? null : { file, since: stateOfFile(file) };
+    // A worker gets the config that the others have, which may not be what the file has now.
+    const text = seat === null ? readServeText(options) : await seat.configText();
+    config = loadServeConfig(options, process.env, text);
     const count = sharedWorkerCount(config);
     // Loaded here, so that one process alone has nothing of it.
     if (seat === null && count > 1)
-      await (await import('./workers/supervise.ts')).supervise(config, count, options, stderr);
-    else await runGateway(config, options, stderr, { seat, ending });
+      await (
+        await import('./workers/supervise.ts')
+      ).supervise({ config, text, watched }, count, options, stderr);
+    else await runGateway(config, options, stderr, { seat, ending, watched });
   } catch (error) {
     // A shutdown that began during the start makes the start fail, and then ends the process itself.
     if (ending.hasBegun()) return;

@@ -33,14 +33,15 @@ export class ConfigError extends Error {
 
 /**
  * Reads a YAML file, with `${NAME}` replaced by the environment's values; `options` have precedence over its listeners.
- * Throws `ConfigError`.
+ * `text` is that of the file if it has been read before. Throws `ConfigError`.
  */
 export function loadConfigFile(
   file: string,
   environment: Environment,
   options: ListenerOptions = {},
+  text = readConfigText(file),
 ): Config {
-  return loadFile(file, { environment, options }, (input) => input, withEnvironmentKey);
+  return loadText({ file, text }, { environment, options }, (input) => input, withEnvironmentKey);
 }
 
 /**
@@ -49,7 +50,8 @@ export function loadConfigFile(
  */
 export function loadAdminSection(file: string, environment: Environment): Config['admin'] {
   const places = { environment, options: {} };
-  return loadFile(file, places, adminOnly, (input) => ({ input, problems: [] })).admin;
+  const source = { file, text: readConfigText(file) };
+  return loadText(source, places, adminOnly, (input) => ({ input, problems: [] })).admin;
 }
 
 /** An address for clients that neither has a fault nor a port in common with the admin listener. */
@@ -66,15 +68,15 @@ interface OtherPlaces {
   readonly options: ListenerOptions;
 }
 
-/** Reads what is selected of a YAML file, with the key that the environment declares. */
-function loadFile(
-  file: string,
+/** Checks what is selected of the text of a YAML file, with the key that the environment declares. */
+function loadText(
+  { file, text }: { readonly file: string; readonly text: string },
   others: OtherPlaces,
   select: (input: unknown) => unknown,
   declare: typeof withEnvironmentKey,
 ): Config {
   const { environment, options } = others;
-  const yaml = parseYaml(readText(file), new Set(allKeys(anyConfig)));
+  const yaml = parseYaml(text, new Set(allKeys(anyConfig)));
   if (yaml.kind === 'faults') throw new ConfigError(file, yaml.faults);
   const { places } = yaml;
   const written = writtenPrices(select(yaml.value), places);
@@ -192,7 +194,8 @@ function withoutRepeated(references: readonly Problem[], others: readonly Proble
   return [...references, ...others.filter(({ path }) => !known.has(JSON.stringify(path)))];
 }
 
-function readText(file: string): string {
+/** The text of a config file. Throws `ConfigError`. */
+export function readConfigText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {

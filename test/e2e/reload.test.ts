@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -136,6 +136,22 @@ test('textgate serve reloads a changed file, on SIGHUP and by itself, and keeps 
   );
   server.signal('SIGTERM');
   expect((await server.finished).code).toBe(0);
+});
+
+test('textgate serve reloads a file that changed while it started', async () => {
+  const folder = makeTemporaryFolder();
+  const file = join(folder, 'textgate.yaml');
+  const write = (model: string): void =>
+    writeFileSync(
+      file,
+      `upstreams: { demo: { url: "demo:" } }\nmodels: { ${model}: { routes: [{ upstream: demo, model: demo }], free: true } }\n`,
+    );
+  write('first');
+  const server = startTextgate(['serve', '--config', file], folder, freePorts);
+  // Made after the config was read, and before the gateway is.
+  await eventually('the admin token is made', () => existsSync(join(folder, 'data', 'admin-token')));
+  write('another');
+  await server.printed(/config reloaded: \S*textgate.yaml\n/);
 });
 
 describe('an upstream after a reload', () => {

@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { openRaw } from '../support/raw-socket.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
-import { allEnded, childrenOf, isRunning, serveWorkers } from '../support/served-workers.ts';
+import { allEnded, childrenOf, isRunning, serveWorkers, workersIn } from '../support/served-workers.ts';
 import type { Asked, ServedWorkers, WorkersOptions } from '../support/served-workers.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startTextgate } from '../support/textgate-process.ts';
@@ -14,12 +14,6 @@ import type { TestDatabase } from '../support/test-postgres.ts';
 
 /** The time that a test may take, in milliseconds: several processes are started. */
 const slow = 90_000;
-
-/** The workers that wrote the log lines of requests. */
-function workersIn(output: string): ReadonlySet<unknown> {
-  const lines = output.split('\n').filter((line) => line.includes('"msg":"request"'));
-  return new Set(lines.map((line) => (JSON.parse(line) as { worker?: number }).worker));
-}
 
 /** How a stream ended: as a whole, or with what was read of it. */
 function endOf({ text }: Asked): string {

@@ -45,6 +45,8 @@ export interface WorkersOptions {
   readonly server?: object;
   readonly limits?: object;
   readonly keySettings?: object;
+  /** Changed sections, which are written to the config when the first worker takes requests. */
+  readonly changesDuringStart?: object;
 }
 
 /** Starts two workers on free ports, over a database of the test's own; they end with the test at the latest. */
@@ -70,6 +72,7 @@ async function serveWorkersIn(
   configure({});
   const server = start(['serve', '--config', 'textgate.yaml'], folder);
   const [, url = '', adminUrl = ''] = await server.printed(/serves (\S+)\/v1 \(admin: (\S+)\)/);
+  if (options.changesDuringStart !== undefined) configure(options.changesDuringStart);
   await server.printed(/workers take requests/);
   const admin: ServedWorkers['admin'] = async (method, path, body) => {
     const response = await fetch(`${adminUrl}/admin${path}`, {
@@ -120,6 +123,12 @@ export function childrenOf(pid: number): readonly number[] {
   const path = `/proc/${pid}/task/${pid}/children`;
   const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
   return text.split(' ').filter(Boolean).map(Number);
+}
+
+/** The workers that wrote the log lines of requests. */
+export function workersIn(output: string): ReadonlySet<unknown> {
+  const lines = output.split('\n').filter((line) => line.includes('"msg":"request"'));
+  return new Set(lines.map((line) => (JSON.parse(line) as { worker?: number }).worker));
 }
 
 /** Whether a process runs. */

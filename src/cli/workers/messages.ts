@@ -8,13 +8,23 @@ export type WorkerQuestion =
   | { readonly name: 'figures' }
   /** Why it can't take requests; nothing when it can. */
   | { readonly name: 'why not ready' }
-  /** Reads the config file again and puts it into force; the answer is why it could not. One of all workers counts it. */
-  | { readonly name: 'reload'; readonly isCounted: boolean }
+  /** Puts a config into force; the answer is why it could not. */
+  | ({ readonly name: 'reload' } & Reload)
   /** Logs and counts that the config was not put into force, for all workers. */
   | { readonly name: 'reload failed'; readonly reason: string };
 
+/** A config that all workers put into force. */
+export interface Reload {
+  /** The text of the config file, which may have changed again since it was read; `null` for that of the environment. */
+  readonly text: string | null;
+  /** Whether this worker counts it, as one of all does. */
+  readonly isCounted: boolean;
+}
+
 /** What a worker asks the primary process. */
 export type PrimaryQuestion =
+  /** The text of the config file that is in force; nothing when there is no file. */
+  | { readonly name: 'config text' }
   /** The exposition of the metrics of all workers. */
   | { readonly name: 'metrics' }
   /** Why no worker can take requests; nothing when one can. */

@@ -2,7 +2,7 @@ import cluster from 'node:cluster';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { Workers } from '../../domain/ports/workers.ts';
 import type { ComposedGateway } from '../../gateway.ts';
-import type { Answer, PrimaryQuestion, ToPrimary, ToWorker, WorkerQuestion } from './messages.ts';
+import type { Answer, PrimaryQuestion, Reload, ToPrimary, ToWorker, WorkerQuestion } from './messages.ts';
 import { createQuestions, primaryAnswerMs } from './questions.ts';
 
 /** The variable that makes a process a worker of ours: one of another cluster, as of pm2, has none. */
@@ -18,8 +18,8 @@ export interface SeatSettings {
 
 /** What a worker does when the primary process wants it. */
 interface WorkerActions {
-  /** Puts the config file into force again; returns why it could not. */
-  reload(isCounted: boolean): Answer;
+  /** Puts a config into force; returns why it could not. */
+  reload(reload: Reload): Answer;
   reloadFailed(reason: string): void;
   /** Ends the process as after a signal. */
   end(): void;
@@ -27,6 +27,8 @@ interface WorkerActions {
 
 /** A worker's side of the channel to the primary process. */
 export interface Seat extends Workers, SeatSettings {
+  /** The text of the config file that the other workers have; `null` when there is no file. */
+  configText(): Promise<string | null>;
   /** Says that this worker takes requests. */
   started(): void;
   /** Answers the primary process from now on. Before that, being told to end ends the process at once. */
@@ -60,17 +62,17 @@ function createSeat(id: number, settings: SeatSettings, clock: Clock): Seat {
     await attached?.gateway.retire();
     end();
   };
-  let hasMissedReload = false;
+  let missedReload: Reload | null = null;
   const answer = async (question: WorkerQuestion): Promise<Answer> => {
     if (question.name === 'alive') return null;
     if (attached === null) {
-      hasMissedReload ||= question.name === 'reload';
+      if (question.name === 'reload') missedReload = question;
       return question.name === 'why not ready' ? 'starting' : null;
     }
     const { gateway, actions } = attached;
     if (question.name === 'figures') return gateway.figures();
     if (question.name === 'why not ready') return gateway.whyNotReady();
-    if (question.name === 'reload') return actions.reload(question.isCounted);
+    if (question.name === 'reload') return actions.reload(question);
     actions.reloadFailed(question.reason);
     return null;
   };
@@ -87,13 +89,18 @@ function createSeat(id: number, settings: SeatSettings, clock: Clock): Seat {
   return {
     ...settings,
     own: id,
+    async configText() {
+      const text = await questions.ask({ name: 'config text' });
+      if (text === undefined) throw new Error('the primary process did not hand over the config in time');
+      return text;
+    },
     exposeMetrics: async () => (await questions.ask({ name: 'metrics' })) ?? null,
     isAnyReady: async () => (await questions.ask({ name: 'why none ready' })) === null,
     started: () => send({ kind: 'started' }),
     attach(gateway, actions) {
       attached = { gateway, actions };
-      // It may have read the config file before it changed.
-      const reason = hasMissedReload ? actions.reload(false) : null;
+      // It began with the config that was in force before.
+      const reason = missedReload === null ? null : actions.reload(missedReload);
       if (reason !== null) actions.reloadFailed(reason);
     },
     async tellFigures(gateway) {

@@ -1,20 +1,20 @@
 import cluster from 'node:cluster';
 import { systemClock } from '../../composition/clock.ts';
-import { changedFixedSettings } from '../../composition/fixed-settings.ts';
 import { readLogSettings } from '../../config/log-settings.ts';
-import type { Config } from '../../config/schema/schema.ts';
 import type { LogDestination } from '../../telemetry/log-destination.ts';
 import { createLog } from '../../telemetry/logger.ts';
 import type { Log } from '../../telemetry/logger.ts';
 import { describeError } from '../describe-error.ts';
 import { stopEndingOnEarlySignal } from '../early-signals.ts';
 import { reloadOnChange } from '../reload-on-change.ts';
-import type { Reloaded } from '../reload-on-change.ts';
-import { loadServeConfig } from '../serve-config.ts';
+import type { Reloaded, WatchedFile } from '../reload-on-change.ts';
+import { loadServeConfig, readServeText } from '../serve-config.ts';
 import type { ServeOptions } from '../serve-config.ts';
 import { describeDelay, onEndingSignal } from '../shutdown.ts';
 import { sharedWorkerCount } from '../worker-count.ts';
 import { createAllMetrics } from './all-metrics.ts';
+import { ConfigInForce } from './config-in-force.ts';
+import type { ConfigWithText } from './config-in-force.ts';
 import { Fleet } from './fleet.ts';
 import { forkWorker, prepareForks } from './fork-worker.ts';
 import type { WorkerPorts, WorkerProcess } from './fork-worker.ts';
@@ -26,12 +26,17 @@ import { whyNoWorkerReady } from './why-no-worker-ready.ts';
 /** How long the primary process waits for its last lines, in milliseconds. */
 const lastLinesMs = 1_000;
 
+/** The config of a start, and the file that it was read from; `null` when none is given. */
+interface FirstConfig extends ConfigWithText {
+  readonly watched: WatchedFile | null;
+}
+
 /**
  * Runs a gateway in several workers: this process, the primary one, opens the ports, starts the workers, replaces those
  * that end, and passes on signals. It hands connections to the workers in turn and takes no part in any request.
  */
 export async function supervise(
-  config: Config,
+  first: FirstConfig,
   count: number,
   options: ServeOptions,
   stderr: LogDestination,
@@ -42,7 +47,7 @@ export async function supervise(
     );
   const { logLevel, logFormat } = readLogSettings(process.env);
   const log = createLog(logLevel, systemClock, undefined, logFormat);
-  const inForce = { config };
+  const inForce = new ConfigInForce(first);
   const fleet = createFleet(inForce, log);
   const exit = async (code: number): Promise<never> => {
     await log.close();
@@ -76,8 +81,7 @@ export async function supervise(
   if (!(await fleet.start(count))) return end(1);
   isUp = true;
   stderr.write(`${count} workers take requests; SIGUSR2 replaces them one by one\n`);
-  if (options.config !== undefined)
-    reloadOnChange(reloadedIn(fleet, inForce, log), options.config, options, stderr);
+  if (first.watched !== null) reloadOnChange(reloadedIn(fleet, inForce, log), first.watched, options, stderr);
   process.on('SIGUSR2', () => void restart(fleet, inForce, options, stderr));
 }
 
@@ -89,13 +93,8 @@ async function leave(fleet: Fleet, delayMs: number, stderr: LogDestination): Pro
   await new Promise<void>((resolve) => systemClock.schedule(delayMs, resolve));
 }
 
-/** The config that the workers have now. */
-interface InForce {
-  config: Config;
-}
-
 /** The workers, whose questions are answered, and whose ends are logged. */
-function createFleet(inForce: InForce, log: Pick<Log, 'fault'>): Fleet {
+function createFleet(inForce: ConfigInForce, log: Pick<Log, 'fault'>): Fleet {
   prepareForks();
   const fleet: Fleet = new Fleet({
     clock: systemClock,
@@ -121,21 +120,16 @@ function createFleet(inForce: InForce, log: Pick<Log, 'fault'>): Fleet {
   );
   const ports: WorkerPorts = {
     clock: systemClock,
-    answer: (question) => answer(question, fleet, metrics),
+    answer: (question) => answer(question, fleet, inForce, metrics),
     handovers: new Handovers(() => fleet.isEnding),
   };
   return fleet;
 }
 
 /** Puts a config into force in all workers. */
-function reloadedIn(fleet: Fleet, inForce: InForce, log: Pick<Log, 'fault'>): Reloaded {
-  const { config: first } = inForce;
+function reloadedIn(fleet: Fleet, inForce: ConfigInForce, log: Pick<Log, 'fault'>): Reloaded {
   return {
-    async replaceConfig(next) {
-      await reloadAll(fleet.serving);
-      inForce.config = next;
-      return changedFixedSettings(first, next);
-    },
+    replaceConfig: (config, text) => inForce.replace({ config, text }, fleet),
     reloadFailed: (error) => void reportFailedReload(error, fleet.serving, log),
   };
 }
@@ -143,19 +137,11 @@ function reloadedIn(fleet: Fleet, inForce: InForce, log: Pick<Log, 'fault'>): Re
 async function answer(
   question: PrimaryQuestion,
   fleet: Fleet,
+  inForce: ConfigInForce,
   metrics: { expose(): Promise<string> },
 ): Promise<Answer> {
+  if (question.name === 'config text') return inForce.text;
   return question.name === 'metrics' ? metrics.expose() : whyNoWorkerReady(fleet.alive);
-}
-
-/** Has all workers read the config again. Throws the reason of one that could not put it into force. */
-async function reloadAll(workers: readonly WorkerProcess[]): Promise<void> {
-  const reasons = await Promise.all(
-    workers.map((worker, index) => worker.ask({ name: 'reload', isCounted: index === 0 })),
-  );
-  const reason = reasons.find((each) => typeof each === 'string');
-  if (typeof reason === 'string') throw new Error(reason);
-  if (reasons.includes(undefined)) throw new Error('a worker did not answer in time: it may reload it later');
 }
 
 /** Has one worker log and count a config that this process could not read. */
@@ -169,17 +155,20 @@ async function reportFailedReload(
   if (answered === undefined) log.fault('config reload failed: the previous config stays in force', reason);
 }
 
-/** Replaces all workers by new ones, which read the config anew, unless it can't be used. */
+/** Replaces all workers by new ones, with what the config file has now, unless it can't be used. */
 async function restart(
   fleet: Fleet,
-  inForce: InForce,
+  inForce: ConfigInForce,
   options: ServeOptions,
   stderr: LogDestination,
 ): Promise<void> {
   try {
-    const next = loadServeConfig(options, process.env);
-    const count = sharedWorkerCount(next);
+    const text = readServeText(options);
+    const config = loadServeConfig(options, process.env, text);
+    const count = sharedWorkerCount(config);
     if (count < 2) throw new Error('server.workers is 1 now: only a restart of the gateway ends its workers');
+    // In the old ones as well: if a new one can't be started, those that go on have the same config as those before it.
+    await inForce.replace({ config, text }, fleet);
     stderr.write('replacing the workers one by one\n');
     const isDone = await fleet.restart(count);
     stderr.write(
@@ -187,7 +176,6 @@ async function restart(
         ? `all workers are replaced: ${count} take requests\n`
         : 'the workers are not all replaced: those that run go on\n',
     );
-    inForce.config = next;
   } catch (error) {
     stderr.write(`the workers are not replaced: ${describeError(error)}\n`);
   }
