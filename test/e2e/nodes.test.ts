@@ -288,6 +288,40 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
     },
   );
 
+  test.skipIf(nginx === undefined)(
+    'are restarted one right after the other behind the balancer of the compose file, and every request is answered',
+    async () => {
+      const { a, b, headers } = await startNodes({ concurrency: 100 });
+      upstream.play(sayTexts(['Hello', ' there']));
+      const port = await startBalancer([a, b]);
+      const askAll = async (): Promise<readonly number[]> => {
+        const asked = Array.from({ length: 8 }, async () => {
+          const response = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+            method: 'POST',
+            headers: { ...headers, 'content-type': 'application/json' },
+            body: JSON.stringify(body),
+          });
+          await response.text();
+          return response.status;
+        });
+        return Promise.all(asked);
+      };
+      const all = Array.from({ length: 8 }, () => 200);
+      await a.close();
+      // Its connections are refused, and the balancer notices that.
+      for (let count = 0; count < 2; count++) expect(await askAll()).toEqual(all);
+      const again = await startGateway({
+        upstreamUrl: upstream.url,
+        databaseUrl: database.url,
+        spool: makeTemporaryFolder(),
+        server: { port: Number(new URL(a.url).port) },
+      });
+      onTestFinished(() => again.close());
+      await b.close();
+      for (let count = 0; count < 2; count++) expect(await askAll()).toEqual(all);
+    },
+  );
+
   /** Has the upstream send the rest of its first answer only when it is told to. */
   function holdText(): { finish(): void } {
     const told = Promise.withResolvers<void>();
@@ -310,7 +344,10 @@ async function startBalancer(nodes: readonly TestGateway[]): Promise<number> {
   const adapted = nodes
     .reduce(
       (config, { url }, index) =>
-        config.replace(`server gateway-${index + 1}:8080 resolve;`, `server ${new URL(url).host};`),
+        config.replace(
+          `server gateway-${index + 1}:8080 max_fails=0 resolve;`,
+          `server ${new URL(url).host} max_fails=0;`,
+        ),
       written,
     )
     .replace('listen 8080;', `listen 127.0.0.1:${port};`)
