@@ -114,5 +114,5 @@ export class LockedRows {
 }
 
 function lockedError(rows: string, why: string): KeyLockedError {
-  return new KeyLockedError(`another session has a lock on the ${rows}: ${why}`);
+  return new KeyLockedError(`another session has a lock on the ${rows} or on a table that it needs: ${why}`);
 }
