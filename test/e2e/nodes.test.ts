@@ -181,6 +181,31 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
     expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200]);
   });
 
+  test('serve the requests that waited on a node whose lease was ended, once it has a new one', async () => {
+    const { a, b, ask, keyId } = await startNodes({ concurrency: 1, queueWaitMs: 600_000 });
+    const answer = holdAnswers();
+    const running = ask(a);
+    await eventually('it runs', () => upstream.running === 1);
+    const waiting = [ask(b), ask(b)];
+    const ownersInLine = async (): Promise<readonly unknown[]> =>
+      (await onServer(`SELECT owner FROM waiting_requests WHERE key_id = '${keyId}'`, database.url)).map(
+        ({ owner }) => owner,
+      );
+    await eventually('both wait', async () => (await ownersInLine()).length === 2);
+    const [ended] = await ownersInLine();
+    await onServer(`DELETE FROM owners WHERE id = '${String(ended)}'`, database.url);
+    await eventually(
+      'both wait under the new lease',
+      async () => {
+        const owners = await ownersInLine();
+        return owners.length === 2 && !owners.includes(ended);
+      },
+      25_000,
+    );
+    answer();
+    expect((await Promise.all([running, ...waiting])).map(({ status }) => status)).toEqual([200, 200, 200]);
+  });
+
   test('change the limit of requests that wait on a node which does nothing itself', async () => {
     const { b, keyId } = await startNodes({ concurrency: 1 });
     for (const sql of [
