@@ -1,9 +1,10 @@
 import type { Clock } from '../domain/ports/clock.ts';
-import type { EndedWait, SlotStore } from '../domain/ports/slot-store.ts';
+import type { SlotStore } from '../domain/ports/slot-store.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 import { sumFaults } from '../domain/summed-fault.ts';
 import { TimeLimit } from '../domain/time-limit.ts';
+import type { WaitingRequests } from './waiting-requests.ts';
 
 /** How long the end of a request waits for its slot to be given back, in milliseconds; it is given back later then. */
 const releaseWaitMs = 1_000;
@@ -19,8 +20,8 @@ const searchMs = 15_000;
 
 interface LeftSlotsOptions {
   readonly report: ReportFault;
-  /** Takes the waits that ended because a slot was given back. */
-  readonly onEnded: (ended: readonly EndedWait[]) => void;
+  /** The requests that wait: they end by slots that are given back, and a search may miss their places. */
+  readonly waiting: Pick<WaitingRequests, 'follow' | 'compare'>;
 }
 
 /**
@@ -30,7 +31,7 @@ interface LeftSlotsOptions {
 export class LeftSlots {
   readonly #store: SlotStore;
   readonly #clock: Clock;
-  readonly #onEnded: LeftSlotsOptions['onEnded'];
+  readonly #waiting: LeftSlotsOptions['waiting'];
   readonly #notReleased: (error: unknown) => void;
   readonly #releaseLimit: TimeLimit;
   readonly #requests = new Set<string>();
@@ -40,10 +41,10 @@ export class LeftSlots {
   #cancelSearch: () => void;
   #isClosed = false;
 
-  constructor(store: SlotStore, clock: Clock, { report, onEnded }: LeftSlotsOptions) {
+  constructor(store: SlotStore, clock: Clock, { report, waiting }: LeftSlotsOptions) {
     this.#store = store;
     this.#clock = clock;
-    this.#onEnded = onEnded;
+    this.#waiting = waiting;
     this.#notReleased = sumFaults('slots could not be given back: they are given back later', report, clock);
     this.#releaseLimit = new TimeLimit(
       releaseWaitMs,
@@ -90,10 +91,11 @@ export class LeftSlots {
   }
 
   async #offer(keyId: string, requestId: string): Promise<void> {
+    const end = this.#waiting.follow();
     try {
       const ended = await this.#store.release(keyId, requestId);
       this.#left.delete(requestId);
-      this.#onEnded(ended);
+      end(ended);
     } catch (error) {
       this.#notReleased(error);
       this.giveBack(keyId, requestId);
@@ -114,11 +116,15 @@ export class LeftSlots {
 
   /**
    * Gives back what the store has for requests that are not here, and what it has for processes whose lease has ended:
-   * the one that ended it frees them at once, unless it dies before, or a slot was being taken just then.
+   * the one that ended it frees them at once, unless it dies before, or a slot was being taken just then. Requests that
+   * wait, and of which the store has nothing, are found, too.
    */
   async #search(): Promise<void> {
     try {
-      for (const { keyId, requestId } of await this.#store.held())
+      const compare = this.#waiting.compare();
+      const held = await this.#store.held();
+      compare(new Set(held.map(({ requestId }) => requestId)));
+      for (const { keyId, requestId } of held)
         if (!this.#requests.has(requestId)) await this.#offer(keyId, requestId);
       await this.#store.freeLost();
     } catch (error) {

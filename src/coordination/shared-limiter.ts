@@ -35,7 +35,8 @@ export interface SharedLimiter extends FollowingLimiter {
 /**
  * Limits the keys of several processes together. The store decides every start; this process remembers only refusals that
  * can't have changed meanwhile, so that a client that goes on asking costs the database little (`KeyAsks`). A slot whose
- * giving back failed is given back later, as is one that was taken although the answer was lost (`LeftSlots`).
+ * giving back failed is given back later, as is one that was taken although the answer was lost (`LeftSlots`). A request
+ * whose place in the line is gone joins it again (`WaitingRequests`).
  */
 export function createSharedLimiter(
   store: SlotStore,
@@ -47,12 +48,12 @@ export function createSharedLimiter(
     () => {},
   );
   const asks = new KeyAsks(store, clock);
-  const left = new LeftSlots(store, clock, { report: onFault, onEnded: (ended) => waiting.end(ended) });
   const waiting = new WaitingRequests(store, clock, {
     report: onFault,
     defaults,
     giveBack: (keyId, requestId) => void left.release(keyId, requestId),
   });
+  const left = new LeftSlots(store, clock, { report: onFault, waiting });
   const notTaken = sumFaults('slots could not be taken: requests are refused', onFault, clock);
   const takeLimit = limitTakes(() => isReady, clock);
   const stopForgetting = forgetStarts(store, () => isReady, clock, onFault);

@@ -40,19 +40,27 @@ const patient = { ...limits, queueWaitMs: 10_000 };
 /** Two processes over the same slots; a call of the store can be held back or made to fail. */
 function setUp(ready = Promise.resolve()) {
   const clock = createFakeClock();
-  const slots = createMemorySlots(() => clock.monotonicMs());
+  const ended = new Set<string>();
+  const isEnded = (owner: string): boolean => ended.has(owner);
+  const slots = createMemorySlots(
+    () => clock.monotonicMs(),
+    (owner) => !isEnded(owner),
+    isEnded,
+  );
   const faults: string[] = [];
   const nodes = ['a', 'b'].map((owner) => {
-    const plain = slots.storeOf(() => owner);
+    const plain = slots.storeOf(() => node.owner);
     const node = {
+      owner,
       /** The names of the steps that were asked for. */
       asked: [] as string[],
       /** Runs before each step, and after it. */
       before: async (_step: string): Promise<void> => {},
       after: async (_step: string): Promise<void> => {},
     };
-    const watched = Object.fromEntries(
-      Object.entries(plain).map(([name, step]) => [
+    const steps = Object.entries(plain).filter(([name]) => name !== 'owner');
+    const watchedSteps = Object.fromEntries(
+      steps.map(([name, step]) => [
         name,
         async (...values: readonly unknown[]) => {
           node.asked.push(name);
@@ -62,7 +70,8 @@ function setUp(ready = Promise.resolve()) {
           return answer;
         },
       ]),
-    ) as unknown as SlotStore;
+    );
+    const watched = { ...watchedSteps, owner: () => node.owner } as unknown as SlotStore;
     const limiter = createSharedLimiter(watched, {
       clock,
       ready,
@@ -74,7 +83,7 @@ function setUp(ready = Promise.resolve()) {
   });
   const [a, b] = nodes;
   if (a === undefined || b === undefined) throw new Error('there are two');
-  return { a, b, clock, slots, faults, settled: () => setImmediate() };
+  return { a, b, clock, slots, ended, faults, settled: () => setImmediate() };
 }
 
 async function verdict(decision: Promise<LimitDecision>): Promise<LimitDecision['verdict']> {
@@ -323,4 +332,154 @@ test('a store that is not open yet is not asked to forget starts, and why a slot
   await settled();
   expect(a.asked).toContain('forgetStarts');
   expect(faults).toContain('old starts could not be removed');
+});
+
+/** The slots of one key, of which `b` has the only one; some requests of `a` wait. */
+async function setUpLine(waiting: readonly string[] = ['2', '3'], queueWaitMs = 90_000) {
+  const nodes = setUp();
+  const one = { ...limits, concurrency: 1, queueWaitMs };
+  const { a, b, slots, ended, clock, settled } = nodes;
+  await b.limiter.acquire('key', '1', one, signal);
+  const leaving = new AbortController();
+  const ends: string[] = [];
+  const waits = waiting.map(async (id) => {
+    const said = await verdict(a.limiter.acquire('key', id, one, leaving.signal)).catch(String);
+    ends.push(`${id} ${said}`);
+  });
+  await settled();
+  /** Lets time pass in steps in which calls of the store are answered. */
+  const pass = async (durationMs: number): Promise<void> => {
+    for (let passedMs = 0; passedMs < durationMs; passedMs += 100) {
+      clock.advance(100);
+      await settled();
+    }
+  };
+  const line = () => slots.waiting.map(({ requestId, owner }) => `${owner} ${requestId}`);
+  return {
+    ...nodes,
+    ends,
+    leaving,
+    pass,
+    line,
+    done: () => Promise.all(waits),
+    /** Ends the lease of `a`, whose places are freed with it unless they are to be found there still. */
+    endLease: async (isFreed = true): Promise<void> => {
+      ended.add(a.owner);
+      if (isFreed) await slots.storeOf(() => 'b').freeLost();
+    },
+    /** Has the database forget the places, as by a crash. */
+    forgetPlaces: async (): Promise<void> => {
+      for (const { requestId } of slots.waiting) await slots.storeOf(() => 'b').release('key', requestId);
+    },
+  };
+}
+
+test.each([true, false])(
+  'requests that waited when the lease of their process was ended join the line again at once (places freed: %s)',
+  async (isFreed) => {
+    const { a, b, slots, ends, endLease, pass, line } = await setUpLine();
+    await endLease(isFreed);
+    a.owner = 'a again';
+    await pass(200);
+    expect(line()).toEqual(['a again 2', 'a again 3']);
+    await b.limiter.release('key', '1');
+    await pass(200);
+    expect(ends).toEqual(['2 granted']);
+    await a.limiter.release('key', '2');
+    await pass(200);
+    expect(ends).toEqual(['2 granted', '3 granted']);
+    expect(slots.slots.map(({ requestId }) => requestId)).toEqual(['3']);
+  },
+);
+
+test('requests whose places the database has lost join the line again within 15 seconds', async () => {
+  const { b, ends, forgetPlaces, pass, line } = await setUpLine();
+  await forgetPlaces();
+  await pass(15_000);
+  expect(line()).toEqual(['a 2', 'a 3']);
+  await b.limiter.release('key', '1');
+  await pass(200);
+  expect(ends).toEqual(['2 granted']);
+});
+
+test('a request keeps its place in the line while the database has it', async () => {
+  const { a, pass, line } = await setUpLine();
+  a.asked = [];
+  await pass(60_000);
+  expect(a.asked).toContain('held');
+  expect(a.asked).not.toContain('take');
+  expect(line()).toEqual(['a 2', 'a 3']);
+});
+
+test('a request that joins the line again waits no longer than its time, and leaves nothing behind', async () => {
+  const { ends, forgetPlaces, pass, line, done } = await setUpLine(['2'], 20_000);
+  await forgetPlaces();
+  await pass(19_900);
+  expect([line(), ends]).toEqual([['a 2'], []]);
+  await pass(100);
+  await done();
+  expect([line(), ends]).toEqual([[], ['2 concurrency']]);
+});
+
+test('a request that cannot join the line again yet tries it every second', async () => {
+  const { a, forgetPlaces, pass, line, faults } = await setUpLine();
+  await forgetPlaces();
+  a.before = async (step) => {
+    if (step === 'take') throw new StorageError('no lease');
+  };
+  await pass(15_500);
+  expect(line()).toEqual([]);
+  expect(faults).toEqual(['requests could not join a line again']);
+  a.before = async () => {};
+  await pass(1_000);
+  expect(line()).toEqual(['a 2', 'a 3']);
+});
+
+test('a request whose time is up while it has no place is not told that all slots are taken', async () => {
+  const { a, b, ends, forgetPlaces, pass, done } = await setUpLine(['2'], 20_000);
+  await forgetPlaces();
+  await b.limiter.release('key', '1');
+  a.before = async (step) => {
+    if (step === 'take') throw new StorageError('away');
+  };
+  await pass(20_000);
+  await done();
+  expect(ends).toEqual(['2 StorageError: the database has lost the place of a request in the line']);
+});
+
+test.each(['release', 'take'])(
+  'a client that leaves while its request joins the line again leaves no place and no slot there (during: %s)',
+  async (during) => {
+    const { a, b, slots, ends, leaving, forgetPlaces, pass, settled, line, done } = await setUpLine(['2']);
+    await forgetPlaces();
+    const answered = Promise.withResolvers<void>();
+    a.before = (step) => (step === during ? answered.promise : Promise.resolve());
+    await pass(15_000);
+    leaving.abort();
+    await settled();
+    answered.resolve();
+    await done();
+    expect([line(), ends]).toEqual([[], ['2 concurrency']]);
+    await b.limiter.release('key', '1');
+    await pass(1_000);
+    expect(slots.slots).toEqual([]);
+  },
+);
+
+test('a late answer on an earlier place gives no slot to a request that has joined the line again', async () => {
+  const { a, b, ends, slots, endLease, pass, line, settled } = await setUpLine(['2']);
+  const answered = Promise.withResolvers<void>();
+  // The slot is granted, under a lease that is ended then, and what tells of it is on its way.
+  a.after = (step) => (step === 'endedWaits' ? answered.promise : Promise.resolve());
+  await b.limiter.release('key', '1');
+  await pass(100);
+  await endLease();
+  await b.limiter.acquire('key', 'other', { ...limits, concurrency: 1 }, signal);
+  a.owner = 'a again';
+  await pass(15_000);
+  expect(line()).toEqual(['a again 2']);
+  answered.resolve();
+  await settled();
+  expect(ends).toEqual([]);
+  expect(slots.slots.map(({ requestId }) => requestId)).toEqual(['other']);
 });

@@ -181,6 +181,31 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
     expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200]);
   });
 
+  test('serve the requests that waited on a node whose lease was ended, once it has a new one', async () => {
+    const { a, b, ask, keyId } = await startNodes({ concurrency: 1, queueWaitMs: 600_000 });
+    const answer = holdAnswers();
+    const running = ask(a);
+    await eventually('it runs', () => upstream.running === 1);
+    const waiting = [ask(b), ask(b)];
+    const ownersInLine = async (): Promise<readonly unknown[]> =>
+      (await onServer(`SELECT owner FROM waiting_requests WHERE key_id = '${keyId}'`, database.url)).map(
+        ({ owner }) => owner,
+      );
+    await eventually('both wait', async () => (await ownersInLine()).length === 2);
+    const [ended] = await ownersInLine();
+    await onServer(`DELETE FROM owners WHERE id = '${String(ended)}'`, database.url);
+    await eventually(
+      'both wait under the new lease',
+      async () => {
+        const owners = await ownersInLine();
+        return owners.length === 2 && !owners.includes(ended);
+      },
+      25_000,
+    );
+    answer();
+    expect((await Promise.all([running, ...waiting])).map(({ status }) => status)).toEqual([200, 200, 200]);
+  });
+
   test('change the limit of requests that wait on a node which does nothing itself', async () => {
     const { b, keyId } = await startNodes({ concurrency: 1 });
     for (const sql of [
@@ -288,6 +313,40 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
     },
   );
 
+  test.skipIf(nginx === undefined)(
+    'are restarted one right after the other behind the balancer of the compose file, and every request is answered',
+    async () => {
+      const { a, b, headers } = await startNodes({ concurrency: 100 });
+      upstream.play(sayTexts(['Hello', ' there']));
+      const port = await startBalancer([a, b]);
+      const askAll = async (): Promise<readonly number[]> => {
+        const asked = Array.from({ length: 8 }, async () => {
+          const response = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+            method: 'POST',
+            headers: { ...headers, 'content-type': 'application/json' },
+            body: JSON.stringify(body),
+          });
+          await response.text();
+          return response.status;
+        });
+        return Promise.all(asked);
+      };
+      const all = Array.from({ length: 8 }, () => 200);
+      await a.close();
+      // Its connections are refused, and the balancer notices that.
+      for (let count = 0; count < 2; count++) expect(await askAll()).toEqual(all);
+      const again = await startGateway({
+        upstreamUrl: upstream.url,
+        databaseUrl: database.url,
+        spool: makeTemporaryFolder(),
+        server: { port: Number(new URL(a.url).port) },
+      });
+      onTestFinished(() => again.close());
+      await b.close();
+      for (let count = 0; count < 2; count++) expect(await askAll()).toEqual(all);
+    },
+  );
+
   /** Has the upstream send the rest of its first answer only when it is told to. */
   function holdText(): { finish(): void } {
     const told = Promise.withResolvers<void>();
@@ -310,7 +369,10 @@ async function startBalancer(nodes: readonly TestGateway[]): Promise<number> {
   const adapted = nodes
     .reduce(
       (config, { url }, index) =>
-        config.replace(`server gateway-${index + 1}:8080 resolve;`, `server ${new URL(url).host};`),
+        config.replace(
+          `server gateway-${index + 1}:8080 max_fails=0 resolve;`,
+          `server ${new URL(url).host} max_fails=0;`,
+        ),
       written,
     )
     .replace('listen 8080;', `listen 127.0.0.1:${port};`)

@@ -67,10 +67,31 @@ export const nodeFaults: readonly Mutation[] = [
   {
     name: 'a place in line that is kept when its client leaves',
     file: 'src/coordination/waiting-requests.ts',
-    find: 'this.#store.leave(request).then((decision) => {',
+    find: '?? this.#store.leave(request);',
     replace:
-      "Promise.resolve({ verdict: 'concurrency' as const, inFlight: 0, remainingStarts: 0, resetMs: 0 } as LimitDecision).then((decision) => {",
+      "?? Promise.resolve({ verdict: 'concurrency' as const, inFlight: 0, remainingStarts: 0, resetMs: 0 } as LimitDecision);",
     ...simulation,
+  },
+  {
+    name: 'a place in line that the database has lost, and that is not looked for',
+    file: 'src/coordination/left-slots.ts',
+    find: 'compare(new Set(held.map(({ requestId }) => requestId)));',
+    replace: '',
+    tests: ['test/coordination/shared-limiter.test.ts'],
+  },
+  {
+    name: 'a place in line that is taken anew beside the earlier one',
+    file: 'src/coordination/waiting-requests.ts',
+    find: 'end(await this.#store.release(request.keyId, request.requestId));',
+    replace: 'end([]);',
+    tests: ['test/coordination/shared-limiter.test.ts'],
+  },
+  {
+    name: 'a late answer on an earlier place that counts for the present one',
+    file: 'src/coordination/waiting-requests.ts',
+    find: 'wait !== undefined && wait.lastEarlierCall < call',
+    replace: 'wait !== undefined',
+    tests: ['test/coordination/shared-limiter.test.ts'],
   },
   {
     name: 'slots that are freed although the lease is only over, and not ended',

@@ -103,6 +103,7 @@ export function simulateSlots(wire: Wire, { database, counts }: World, owner: ()
   };
   let isFirst = true;
   return {
+    owner,
     take(request) {
       const store = current();
       return wire.call(`take ${request.requestId}`, request.keyId, () => store.take(request));

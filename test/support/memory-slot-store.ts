@@ -121,6 +121,7 @@ export function createMemorySlots(
       return waiting;
     },
     storeOf: (owner) => ({
+      owner,
       take: async (request) => take(request, owner()),
       async release(keyId, requestId) {
         // Where none waited no wait has ended by it: those that ended before are found by `endedWaits`.

@@ -67,7 +67,8 @@ export interface TestGatewayOptions extends GatewayOptions {
   /** The price of `small`, in USD per million tokens; it is free without one. */
   readonly price?: TokenPrices & { readonly above?: TokenPrices & { readonly inputTokens: number } };
   readonly holdTokens?: number;
-  readonly server?: Omit<NonNullable<ConfigInput['server']>, 'host' | 'port'>;
+  /** Its port is a free one unless it is given. */
+  readonly server?: Omit<NonNullable<ConfigInput['server']>, 'host'>;
   /** The path of the database; it is in memory without one. */
   readonly storage?: string;
   /** The URL of a database on a server, instead. */

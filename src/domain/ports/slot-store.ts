@@ -27,6 +27,8 @@ export interface EndedWait {
  * lease of the process that took it; a process without a lease gets none.
  */
 export interface SlotStore {
+  /** The owner of what this process takes now: another one once its lease was ended, with which all its places were freed. */
+  owner(): string;
   /** Takes a slot and counts a start, or takes a place in the line (`waiting`), or does neither. */
   take(request: SlotRequest): Promise<LimitDecision | 'waiting'>;
   /**

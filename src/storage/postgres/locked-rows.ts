@@ -134,5 +134,5 @@ function refusedError(rows: string): KeyLockedError {
 }
 
 function describeLocked(rows: string): string {
-  return `another session has a lock on the ${rows}`;
+  return `another session has a lock on the ${rows} or on a table that it needs`;
 }

@@ -22,6 +22,7 @@ export function createSlotStore(
   owner: () => string,
 ): SlotStore {
   return {
+    owner,
     async take({ keyId, requestId, limits: { concurrency, requestsPerMinute }, mayWait }) {
       const values = [keyId, requestId, owner(), concurrency, requestsPerMinute, mayWait ? 1 : 0];
       const [row] = await engine.callFunction(takeSlot, keyId, values, slotsOf(keyId));
