@@ -13,15 +13,16 @@ const columns = new Map([
   ['postgres-before', 'PostgreSQL before'],
 ]);
 
-/** The tables of the gateway over PostgreSQL, under a heading; nothing where it was not measured. */
+/** The tables of the gateway over PostgreSQL; nothing where it was not measured. */
 export function writeOverPostgres(rows: readonly FigureRow[]): string {
-  const parts = [
+  return [
     writeEngines(rows),
     writeGrid(rows, nodesGrid, () => 'nodes'),
     writeGrid(rows, workersGrid, ({ name }) => name),
     writeGrid(rows, statementsGrid, () => 'postgres'),
-  ].filter((part) => part !== '');
-  return parts.length === 0 ? '' : ['### Over PostgreSQL', ...parts].join('\n\n');
+  ]
+    .filter((part) => part !== '')
+    .join('\n\n');
 }
 
 /** The same gateway on the two engines. */
@@ -35,6 +36,7 @@ function writeEngines(rows: readonly FigureRow[]): string {
     const cells = present.map((name) => writeSummary(row.bySubject.get(name), row.figure.digits));
     return `| ${[rounds.title(row), ...cells, writeRatio(row, 'postgres', 'textgate')].join(' | ')} |`;
   };
+  if (chosen.length === 0) return '';
   const head = [rounds.head, ...present.map((name) => columns.get(name) ?? name), 'PostgreSQL ÷ SQLite'];
   return table(head, chosen.map(line));
 }

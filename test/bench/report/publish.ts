@@ -4,10 +4,12 @@ import type { BenchRun } from '../compare/run.ts';
 import { ownCheckout } from '../subjects/textgate.ts';
 import { drawPicture } from './draw-picture.ts';
 import { figureRows } from './figures.ts';
-import { writeMainFigures, writeReport } from './write-report.ts';
+import { writeOverPostgres } from './over-postgres.ts';
+import { writeComparison, writeMainFigures, writeSurroundings } from './write-report.ts';
 
-/** The section of each page that has figures: all of them, or the few that sum them up. */
+/** The sections of pages that have figures: all beside those of the peers, those over PostgreSQL, the few that sum them up. */
 const fullSection = 'figures';
+const postgresSection = 'figures over PostgreSQL';
 const shortSection = 'main figures';
 
 /** Why figures of these commits are not published, with what to do instead; null if they may be. */
@@ -21,14 +23,25 @@ export function refusalToPublish(commits: readonly string[]): string | null {
     : `Figures of several commits (${names.join(', ')}) are not published together: publish runs of one of them.`;
 }
 
-/** Writes tables and picture into the documentation. Throws when they are not those of one commit. */
+/** The peers, by which a run of everything is known: without them it says nothing beside them. */
+const peers: readonly string[] = ['nginx', 'naive', 'portkey'];
+
+/**
+ * Writes tables and picture into the documentation, each section of which the runs have figures; the others stay as they
+ * are. Throws when the runs are not those of one commit.
+ */
 export function publish(runs: readonly BenchRun[]): void {
   const refusal = refusalToPublish(runs.map(({ surroundings }) => surroundings.commit));
   if (refusal !== null) throw new Error(refusal);
   const rows = figureRows(runs);
-  replace(join(ownCheckout, 'docs', 'performance.md'), fullSection, writeReport(runs));
-  replace(join(ownCheckout, 'README.md'), shortSection, writeMainFigures(rows));
-  writeFileSync(join(ownCheckout, 'docs', 'performance.svg'), drawPicture(rows));
+  const page = join(ownCheckout, 'docs', 'performance.md');
+  if (rows.some(({ bySubject }) => peers.some((name) => bySubject.has(name)))) {
+    replace(page, fullSection, writeComparison(runs));
+    replace(join(ownCheckout, 'README.md'), shortSection, writeMainFigures(rows));
+    writeFileSync(join(ownCheckout, 'docs', 'performance.svg'), drawPicture(rows));
+  }
+  const overPostgres = writeOverPostgres(rows);
+  if (overPostgres !== '') replace(page, postgresSection, `${writeSurroundings(runs)}\n\n${overPostgres}`);
 }
 
 function replace(path: string, section: string, figures: string): void {

@@ -10,12 +10,16 @@ import { table, titleRounds, writeRange, writeRatio, writeSummary } from './tabl
 /** The order of the columns; what is not in a run has none. */
 const columns = ['textgate', 'textgate-before', 'nginx', 'naive', 'portkey'];
 
-/** Writes tables in Markdown: the machine, all figures, and the goals. */
+/** Writes tables in Markdown: the machine, all figures, the goals, and what was measured over PostgreSQL. */
 export function writeReport(runs: readonly BenchRun[]): string {
+  const over = writeOverPostgres(figureRows(runs));
+  return [writeComparison(runs), ...(over === '' ? [] : ['### Over PostgreSQL', over])].join('\n\n');
+}
+
+/** The machine, the figures beside those of the peers, and the goals. */
+export function writeComparison(runs: readonly BenchRun[]): string {
   const rows = figureRows(runs);
-  return [writeSurroundings(runs), writeFigures(rows), writeGoals(judgeGoals(rows)), writeOverPostgres(rows)]
-    .filter((part) => part !== '')
-    .join('\n\n');
+  return [writeSurroundings(runs), writeFigures(rows), writeGoals(judgeGoals(rows))].join('\n\n');
 }
 
 /** The figures: medians, in brackets the range over all rounds, and the ratios of the medians. */
@@ -69,7 +73,8 @@ export function writeGoals(judged: readonly JudgedGoal[]): string {
   return table(['', 'goal', 'found', ''], judged.map(line));
 }
 
-function writeSurroundings(runs: readonly BenchRun[]): string {
+/** When, on what and how often it was measured, a line for each run. */
+export function writeSurroundings(runs: readonly BenchRun[]): string {
   const lines = runs.map(({ surroundings, isQuick, cells, absent }) => {
     const { date, commit, cpu, cores, memoryBytes, system, node, nginx } = surroundings;
     const doubts = cells.flatMap(doubtsOf).length;
