@@ -4,7 +4,7 @@ export function whyNotStorable(text: string): string | null {
   return text.isWellFormed() ? null : 'expected whole characters: this text has half of a surrogate pair';
 }
 
-/** An id that is looked up: what can't be stored is replaced, so that it is as unknown as any other id that was never given. */
+/** An id as it is looked up. What can't be stored is replaced: the id is then as unknown as one that was never given. */
 export function searchableId(id: string): string {
   return id.toWellFormed().replaceAll('\0', '\u{fffd}');
 }

@@ -2,7 +2,7 @@ import type { MetricsText } from '../../telemetry/metric-sums.ts';
 
 /** What the primary process asks a worker; the answer is a text or nothing. */
 export type WorkerQuestion =
-  /** Nothing: any answer, however late, shows that its event loop runs. */
+  /** Has no data in its answer: that one comes, however late, shows that the event loop runs. */
   | { readonly name: 'alive' }
   /** Its metrics. */
   | { readonly name: 'figures' }
