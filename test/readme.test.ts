@@ -84,7 +84,7 @@ describe('the documentation', () => {
   });
 
   test('has a row for every command', () => {
-    const [, rows = ''] = readFileSync(join(root, 'docs/operators/operating.md'), 'utf8').split(
+    const [, rows = ''] = readFileSync(join(root, 'docs/operators/command-line.md'), 'utf8').split(
       '| command |',
       2,
     );
