@@ -5,6 +5,7 @@ import { commandVariables, serveVariables } from '../../src/config/environment-v
 import { writeAlertEntries } from '../support/alert-entries.ts';
 import { compareSection } from '../support/generated-section.ts';
 import { listMetrics, writeMetricsTable } from '../support/metrics-table.ts';
+import { writeSizingTable } from '../support/sizing-table.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import { writeVariableTables } from '../support/variables-table.ts';
 
@@ -41,6 +42,11 @@ test('a gateway exports the metrics of the page, and no others of its own', asyn
   const listed = (await listMetrics()).map(({ name }) => name);
   expect(own).toHaveLength(listed.length);
   expect(new Set(own)).toEqual(new Set(listed));
+});
+
+test('the page about sizing reckons with the figures of the page of performance', () => {
+  const { wanted, found } = compareSection('sizing', writeSizingTable());
+  expect(found).toBe(wanted);
 });
 
 test('the page of alerts has every alert of the rules', () => {
