@@ -12,7 +12,7 @@ export interface SectionRun extends SectionResult {
 }
 
 const root = join(import.meta.dirname, '..', '..');
-const pagePath = join(root, 'docs', 'scorecard.md');
+const pagePath = join(root, 'docs', 'operators', 'scorecard.md');
 const lastLine = '<!-- end of the scorecard -->';
 
 /** The commit whose figures may be published. Throws if the checkout has changes: nothing would repeat such figures. */
