@@ -112,6 +112,33 @@ describe('the commands of the page', () => {
   });
 });
 
+/** The fields of a value, in their order, with those of objects inside it; a list has the fields of its first entry. */
+function fieldsOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.slice(0, 1).map(fieldsOf);
+  if (typeof value !== 'object' || value === null) return null;
+  return Object.entries(value).map(([name, inner]) => [name, name === 'usage' ? null : fieldsOf(inner)]);
+}
+
+test('the page for clients shows the fields of a receipt', async () => {
+  const [shown] = blocksOf('docs/callers/clients.md', 'json');
+  const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
+  const answer = await gateway.post('/v1/chat/completions', body);
+  await answer.text();
+  const id = answer.headers.get('x-request-id');
+  const receipt: unknown = await (
+    await fetch(`${gateway.url}/v1/key/requests/${id}`, {
+      headers: { authorization: `Bearer ${gateway.key}` },
+    })
+  ).json();
+  const documented: unknown = JSON.parse(shown?.text ?? '');
+  expect(fieldsOf(documented)).toEqual(fieldsOf(receipt));
+  expect(receipt).toMatchObject({
+    usage: (documented as { usage: object }).usage,
+    price: (documented as { price: object }).price,
+    charge: (documented as { charge: string }).charge,
+  });
+});
+
 test('the page of errors shows a refusal as a client gets it', async () => {
   const [shown] = blocksOf('docs/callers/errors.md', 'json');
   const waiting: (() => void)[] = [];

@@ -65,13 +65,10 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
   server_error: ['a fault of the gateway', 'send it again; report it with its `x-request-id`'],
   upstream_error: ['the provider failed', 'send it again'],
   upstream_unavailable: ['the provider could not be reached', 'send it again'],
-  upstream_invalid: [
-    "the provider's answer broke its protocol",
-    'report it; the same request may cost money again',
-  ],
+  upstream_invalid: ["the provider's answer broke its protocol", 'report it to the operator'],
   upstream_truncated: [
     "the provider's answer broke off",
-    'decide yourself: another attempt may cost money again',
+    'send it again if you need the answer: both attempts may cost the operator money',
   ],
   upstream_auth: ["the provider does not accept the gateway's own key", 'report it to the operator'],
   overloaded: ['the provider has no room', 'send it again after `retry-after`'],
