@@ -99,17 +99,18 @@ test('every other YAML block is on the closed list, and everything on it is ther
   expect(Object.keys(otherYaml).filter((line) => !firstLines.has(line))).toEqual([]);
 });
 
-/** Shell blocks that no test runs, by their first lines, with the reason or what checks them. */
+/** Programs whose blocks no test runs, because they need more than a checkout, with what checks the files that they name. */
+const otherPrograms: Readonly<Record<string, string>> = {
+  docker: 'test/observability/compose.test.ts, test/e2e/sidecar.test.ts and test/cli/stop-times.test.ts',
+  helm: 'test/deploy/helm.test.ts',
+  kubectl: 'test/deploy/kubernetes.test.ts',
+};
+const runsOtherProgram = ({ text }: PageBlock): boolean =>
+  Object.keys(otherPrograms).some((name) => new RegExp(`^${name} `, 'm').test(text));
+
+/** Further shell blocks that no test runs, by their first lines, with the reason or what checks them. */
 const notRun: Readonly<Record<string, string>> = {
   'npm test': 'runs this test',
-  'docker build -t textgate . && docker run -p 8080:8080 -v textgate:/app/data --stop-timeout 50 textgate':
-    'needs Docker; its file and its times are checked by test/cli/stop-times.test.ts',
-  'docker compose -f config/compose/compose.yml --profile monitoring up':
-    'needs Docker; the file is checked by test/observability/compose.test.ts',
-  'export POSTGRES_PASSWORD="$(openssl rand -hex 24)" TEXTGATE_ADMIN_TOKEN="$(openssl rand -hex 24)"':
-    'needs Docker; the file is checked by test/observability/compose.test.ts',
-  'export TEXTGATE_KEY="$(openssl rand -hex 32)"':
-    'needs Docker; the file is run without it by test/e2e/sidecar.test.ts',
   'npm ci && npm pack                                # in the checkout: makes textgate-0.1.0.tgz':
     'needs a package registry: test/e2e/package.test.ts',
   'npm run bench                       # everything, in about twelve minutes':
@@ -127,8 +128,10 @@ const starts = [
 const creates = 'npm run textgate -- keys create bob --balance 5.00';
 
 describe('a shell block of the documentation', () => {
-  test('is run, or is on the closed list with a reason', () => {
-    const others = inLanguage('sh').filter(({ page }) => page !== 'docs/callers/examples.md');
+  test('is run, or is on the closed list with a reason, or needs a program that a checkout lacks', () => {
+    const others = inLanguage('sh').filter(
+      (block) => block.page !== 'docs/callers/examples.md' && !runsOtherProgram(block),
+    );
     const listed = [...Object.keys(notRun), ...starts, creates];
     expect(new Set(others.map(firstLine))).toEqual(new Set(listed));
   });

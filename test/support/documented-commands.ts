@@ -42,20 +42,19 @@ export function documentedCommands(): readonly DocumentedCommand[] {
 
 /** What is wrong with a command line; `null` if it can be typed as it stands. */
 export function commandFault(line: string): string | null {
+  // Without assignments before the program, and without what npm takes for itself.
   const words = (line.replace(/ > .*$/, '').match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? []).filter(
-    (word) => !/^[A-Z_]+=/.test(word),
+    (word) => !/^[A-Z_]+=|^--silent$/.test(word),
   );
-  const [program = '', script = '', ...rest] = words;
+  const [program = '', first = '', name = '', ...rest] = words;
   if (program === 'textgate') return textgateFault(words.slice(1));
   if (program === 'node')
-    return existsSync(join(root, script)) || !script.includes('/') ? null : `no file ${script}`;
+    return existsSync(join(root, first)) || !first.includes('/') ? null : `no file ${first}`;
   if (program !== 'npm') return textgateFault(words);
-  const given = rest[0] === '--' ? rest.slice(1) : rest;
-  if (script === 'start') return textgateFault(['serve', ...words.slice(3)]);
-  if (script === 'test') return null;
-  const [name = '', ...options] = rest;
+  if (first === 'test') return null;
+  if (first === 'start') return textgateFault(['serve', ...rest]);
   if (scripts[name] === undefined) return `no script ${name}`;
-  return name === 'textgate' && given.length > 0 ? textgateFault(options.slice(1)) : null;
+  return name === 'textgate' && rest.length > 0 ? textgateFault(rest.slice(1)) : null;
 }
 
 function textgateFault(words: readonly string[]): string | null {
@@ -69,13 +68,8 @@ function textgateFault(words: readonly string[]): string | null {
       if (flag === '--help' || flag === '--version') continue;
       const option = command.options.find(({ long, short }) => long === flag || short === flag);
       if (option === undefined) return `${command.name()} has no option ${flag}`;
-      if (
-        (option.required || option.optional) &&
-        inline === undefined &&
-        left.shift() === undefined &&
-        left.length > 0
-      )
-        return `${flag} needs a value`;
+      // A sentence may name an option without its value.
+      if ((option.required || option.optional) && inline === undefined) left.shift();
       continue;
     }
     const inner = command.commands.find((each) => each.name() === word);
