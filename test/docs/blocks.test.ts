@@ -115,6 +115,12 @@ const notRun: Readonly<Record<string, string>> = {
     'needs a package registry: test/e2e/package.test.ts',
   'npm run bench                       # everything, in about twelve minutes':
     'takes minutes; its options are checked by test/bench',
+  'kubectl create secret generic textgate --from-literal=app-key="$(openssl rand -hex 32)" \\':
+    'needs a cluster; the objects are checked by test/deploy/kubernetes.test.ts',
+  'kubectl create secret generic textgate --from-literal=admin-token="$(openssl rand -hex 24)" \\':
+    'needs a cluster; the objects are checked by test/deploy/kubernetes.test.ts',
+  'helm install textgate config/helm/textgate -f config/helm/textgate/values-nodes.yaml \\':
+    'needs a cluster; what it installs is checked by test/deploy/helm.test.ts',
   'textgate --upstream https://api.openai.com/v1 --upstream-key-env OPENAI_API_KEY --port 8090':
     'calls a provider; its options are checked below',
 };
