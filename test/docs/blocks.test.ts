@@ -25,8 +25,11 @@ const named = (list: readonly PageBlock[]) =>
 /** What checks the blocks of each language. */
 const checkedBy: Readonly<Record<string, string>> = {
   '': 'output of programs: generated, or a picture',
+  caddyfile: 'the tests that run the proxy',
+  haproxy: 'the tests that run the proxy',
   js: 'test/docs/examples.test.ts',
   json: 'is parsed below',
+  nginx: 'the tests that run the proxy',
   promql: 'generated from the alert rules, which promtool checks',
   python: 'test/docs/examples.test.ts',
   sh: 'is run, or on the closed list below',
@@ -115,12 +118,6 @@ const notRun: Readonly<Record<string, string>> = {
     'needs a package registry: test/e2e/package.test.ts',
   'npm run bench                       # everything, in about twelve minutes':
     'takes minutes; its options are checked by test/bench',
-  'kubectl create secret generic textgate --from-literal=app-key="$(openssl rand -hex 32)" \\':
-    'needs a cluster; the objects are checked by test/deploy/kubernetes.test.ts',
-  'kubectl create secret generic textgate --from-literal=admin-token="$(openssl rand -hex 24)" \\':
-    'needs a cluster; the objects are checked by test/deploy/kubernetes.test.ts',
-  'helm install textgate config/helm/textgate -f config/helm/textgate/values-nodes.yaml \\':
-    'needs a cluster; what it installs is checked by test/deploy/helm.test.ts',
   'textgate --upstream https://api.openai.com/v1 --upstream-key-env OPENAI_API_KEY --port 8090':
     'calls a provider; its options are checked below',
 };
