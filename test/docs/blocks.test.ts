@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -72,6 +72,27 @@ function sectionsOf(text: string): Readonly<Record<string, unknown>> {
   return 'price' in found ? { models: { small: { routes: models.small.routes, ...found } } } : found;
 }
 
+/**
+ * A config whose files are written by this test: those that a block names are on the operator's machine. Secrets are random
+ * text, and certificates have signed themselves.
+ */
+function withFiles(json: string): string {
+  const folder = makeTemporaryFolder();
+  const [secret, cert, key] = ['secret', 'cert.pem', 'key.pem'].map((name) => join(folder, name));
+  writeFileSync(String(secret), 'a-secret-of-a-file-for-tests', { mode: 0o600 });
+  if (/"(?:ca|cert|key)":"\//.test(json))
+    execFileSync(
+      'openssl',
+      `req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -days 1 -keyout ${key} -out ${cert}`.split(' '),
+      { stdio: 'ignore' },
+    );
+  const files: Readonly<Record<string, string | undefined>> = { file: secret, ca: cert, cert, key };
+  return json.replaceAll(
+    /"(file|ca|cert|key)":"\/[^"]*"/g,
+    (_entry, name: string) => `"${name}":${JSON.stringify(files[name])}`,
+  );
+}
+
 describe('a config in the documentation', () => {
   const shown = inLanguage('yaml').filter((block) => otherYaml[firstLine(block)] === undefined);
   const valid = shown.filter(({ text }) => !problems.some((section) => section.includes(text)));
@@ -79,8 +100,6 @@ describe('a config in the documentation', () => {
     '%s passes the check, completed by the sections that it leaves out',
     (_place, block) => {
       const sections = sectionsOf(block.text);
-      const secret = join(makeTemporaryFolder(), 'secret');
-      writeFileSync(secret, 'a-secret-of-a-file-for-tests', { mode: 0o600 });
       const environment = Object.fromEntries(
         [...block.text.matchAll(/\$\{(\w+)/g)].map(([, name = '']) => [name, `a-value-of-${name}-for-tests`]),
       );
@@ -90,8 +109,7 @@ describe('a config in the documentation', () => {
         upstreams: { ...upstreams, ...(sections['upstreams'] as object | undefined) },
         models: sections['models'] ?? models,
       };
-      // Files that the block names exist on the operator's machine; here it is one that the test has written.
-      const text = JSON.stringify(whole).replaceAll(/"file":"[^"]+"/g, `"file":${JSON.stringify(secret)}`);
+      const text = withFiles(JSON.stringify(whole));
       expect(problemsOf(() => loadYaml(text, environment))).toEqual([]);
     },
   );
@@ -107,6 +125,7 @@ const otherPrograms: Readonly<Record<string, string>> = {
   docker: 'test/observability/compose.test.ts, test/e2e/sidecar.test.ts and test/cli/stop-times.test.ts',
   helm: 'test/deploy/helm.test.ts',
   kubectl: 'test/deploy/kubernetes.test.ts',
+  sudo: 'the tests of the files that it installs, in test/deploy',
 };
 const runsOtherProgram = ({ text }: PageBlock): boolean =>
   Object.keys(otherPrograms).some((name) => new RegExp(`^${name} `, 'm').test(text));
