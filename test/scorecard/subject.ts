@@ -21,8 +21,10 @@ export interface SubjectOptions {
   readonly more?: object;
   /** The limit of open files of its process. */
   readonly maxOpenFiles?: number;
-  /** Options of Node for its process. */
+  /** Options of Node for its process, modules that are loaded before its own code, and variables. */
   readonly nodeOptions?: readonly string[];
+  readonly imports?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
 /** A gateway process that a section attacks, in a folder of its own. */
@@ -44,7 +46,7 @@ export interface Subject {
 
 /** Starts one. Commits survive a crash of the process, but do not wait for the disk: its speed is not what is tried. */
 export async function startSubject(options: SubjectOptions): Promise<Subject> {
-  const { name, upstreamUrl, server, more, maxOpenFiles, nodeOptions } = options;
+  const { name, upstreamUrl, server, more, ...process } = options;
   const folder = mkdtempSync(join(tmpdir(), `textgate-${name}-`));
   const logFile = join(folder, 'log');
   const stdout = openSync(logFile, 'w');
@@ -55,13 +57,7 @@ export async function startSubject(options: SubjectOptions): Promise<Subject> {
     ...servedModel(upstreamUrl),
     ...more,
   };
-  const served = await serveConfig({
-    folder,
-    config,
-    stdout,
-    ...(maxOpenFiles === undefined ? {} : { maxOpenFiles }),
-    ...(nodeOptions === undefined ? {} : { nodeOptions }),
-  });
+  const served = await serveConfig({ folder, config, stdout, ...process });
   closeSync(stdout);
   const key = await served.createKey(name, '100000.00');
   const log = (): string => readFileSync(logFile, 'utf8');
