@@ -10,7 +10,7 @@ import type { ServedProcess } from '../chaos/served-process.ts';
 import { requestsInFlight } from './gateway-state.ts';
 
 /** How long a gateway may take until nothing is in flight any more, in milliseconds. */
-const settleMs = 10_000;
+const settleMs = 60_000;
 
 export interface SubjectOptions {
   /** The name of the section, for the folder. */

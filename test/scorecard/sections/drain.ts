@@ -18,7 +18,7 @@ const longMs = 5_000;
 /** The longest time between the first request and the signal, in milliseconds. */
 const maxQuietMs = 300;
 /** How long a process may take to end after its drain, in milliseconds. */
-const maxExitMs = 15_000;
+const maxExitMs = 60_000;
 
 export const section: Section = {
   name: 'drain',
