@@ -53,6 +53,10 @@ interface ServeOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** The destination of its log. */
   readonly stdout?: number | 'pipe' | 'ignore';
+  /** The limit of open files of its process; that of this process without it. */
+  readonly maxOpenFiles?: number;
+  /** Options of Node for its process. */
+  readonly nodeOptions?: readonly string[];
 }
 
 /** Starts one with a config, to which the token of its admin API is added. */
@@ -62,12 +66,17 @@ export async function serveConfig({
   imports = [],
   environment = {},
   stdout = 'ignore',
+  maxOpenFiles,
+  nodeOptions = [],
 }: ServeOptions): Promise<ServedProcess> {
   const file = join(folder, 'textgate.yaml');
   writeFileSync(file, JSON.stringify({ ...config, admin: { port: 0, token: adminToken } }));
   const stdio: StdioOptions = ['ignore', stdout, 'pipe'];
   const loaded = imports.flatMap((path) => ['--import', path]);
-  const child = spawn(process.execPath, [...loaded, main, 'serve', '--config', file], {
+  const command = [process.execPath, ...nodeOptions, ...loaded, main, 'serve', '--config', file];
+  const limited = maxOpenFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${maxOpenFiles}; exec "$0" "$@"`];
+  const [program = '', ...args] = [...limited, ...command];
+  const child = spawn(program, args, {
     cwd: folder,
     env: {
       PATH: process.env['PATH'],

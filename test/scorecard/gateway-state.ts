@@ -1,7 +1,7 @@
 import type { ServedProcess } from '../chaos/served-process.ts';
 
 /** The metrics of a gateway, as text. */
-async function metricsOf({ adminUrl }: Pick<ServedProcess, 'adminUrl'>): Promise<string> {
+export async function metricsOf({ adminUrl }: Pick<ServedProcess, 'adminUrl'>): Promise<string> {
   return (await fetch(`${adminUrl}/metrics`)).text();
 }
 

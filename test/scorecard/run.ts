@@ -18,8 +18,10 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { seed: { type: 'string' }, scale: { type: 'string' }, publish: { type: 'boolean' } },
 });
-if (values.seed !== undefined) process.env['FC_SEED'] = values.seed;
-const { seed } = randomNumbers();
+const seed = values.seed === undefined ? randomNumbers().seed : Number(values.seed);
+if (!Number.isSafeInteger(seed)) throw new Error('--seed must be a whole number');
+// For processes that a section starts.
+process.env['FC_SEED'] = String(seed);
 const scale = Number(values.scale ?? 1);
 if (!(scale > 0)) throw new Error('--scale must be a number above 0');
 const commit = values.publish ? publishedCommit() : '';

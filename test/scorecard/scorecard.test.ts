@@ -2,6 +2,7 @@ import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { metricSum } from './gateway-state.ts';
+import { growthOf } from './growth.ts';
 import { withSections } from './publish.ts';
 import type { Section } from './section.ts';
 
@@ -30,6 +31,13 @@ test('figures are published between the markers of their section, and those of o
 
 test('a page without its end mark is not changed', () => {
   expect(() => withSections('Nothing.', [run('resets', 1)], 'abc', at)).toThrow('the page lacks the line');
+});
+
+test('growth is that of the line that fits the samples best', () => {
+  expect(growthOf([5, 5, 5])).toBe(0);
+  expect(growthOf([1, 2, 3, 4])).toBeCloseTo(3);
+  expect(growthOf([0, 10, 0, 10, 0])).toBeCloseTo(0);
+  expect(growthOf([7])).toBe(0);
 });
 
 test('a metric is summed over its series alone', () => {

@@ -1,18 +1,13 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { checkLedger } from '../../chaos/check-ledger.ts';
 import { askNumber } from '../../chaos/numbered-client.ts';
 import type { Acknowledged } from '../../chaos/numbered-client.ts';
 import { startNumberedUpstream } from '../../chaos/numbered-upstream.ts';
-import { databaseIn, serveIn } from '../../chaos/served-process.ts';
 import { seededNumbers } from '../../support/random-numbers.ts';
-import { requestsInFlight } from '../gateway-state.ts';
 import { adminKinds, publicKinds, question } from '../request-kinds.ts';
 import type { Section } from '../section.ts';
+import { forEachOf, startSubject } from '../subject.ts';
 
 /** How often each kind of request is reset in each manner, at scale 1. */
 const times = 40;
@@ -23,8 +18,6 @@ const atATime = 10;
 /** How long the upstream takes to answer, and the most that a client waits for the first bytes, in milliseconds. */
 const answerMs = 20;
 const patienceMs = 5_000;
-/** How long the gateway may take until nothing is in flight any more, in milliseconds. */
-const settleMs = 10_000;
 
 /** What a client sends, and when it resets: so many milliseconds later, or with the first bytes of the answer. */
 interface Reset {
@@ -50,10 +43,9 @@ export const section: Section = {
     'and the ledger must add up.',
   async run({ seed, scale, log }) {
     const random = seededNumbers(seed);
-    const folder = mkdtempSync(join(tmpdir(), 'textgate-resets-'));
     const upstream = await startNumberedUpstream({ answerMs: () => answerMs });
-    const served = await serveIn(folder, upstream.url);
-    const key = await served.createKey('storm', '1000.00');
+    const subject = await startSubject({ name: 'resets', upstreamUrl: upstream.url });
+    const { served, key } = subject;
     const faults: string[] = [];
 
     const storm = [
@@ -69,7 +61,7 @@ export const section: Section = {
     log(`${storm.length} kinds of requests, ${resets.length} connections`);
 
     const acknowledged: Acknowledged = new Map();
-    let [asked, next] = [0, 0];
+    let asked = 0;
     const over = new AbortController();
     const others = (async () => {
       for (; !over.signal.aborted; asked++) {
@@ -78,40 +70,25 @@ export const section: Section = {
         await wait(5);
       }
     })();
-    const work = async (): Promise<void> => {
-      for (let reset = resets[next++]; reset !== undefined; reset = resets[next++]) {
-        const { sent, after } = reset.manner(reset.kind.bytes, random);
-        await resetOne(reset.url, { sent: sent.replaceAll(question, String(firstQuestion + next)), after });
-      }
-    };
-    await Promise.all(Array.from({ length: atATime }, work));
+    await forEachOf(resets, atATime, async ({ url, kind, manner }, index) => {
+      const { sent, after } = manner(kind.bytes, random);
+      await resetOne(url, { sent: sent.replaceAll(question, String(firstQuestion + index)), after });
+    });
     over.abort();
     await others;
 
-    const startMs = performance.now();
-    let left = await requestsInFlight(served);
-    for (; left > 0 && performance.now() - startMs < settleMs; left = await requestsInFlight(served))
-      await wait(20);
-    if (left > 0) faults.push(`${left} requests are in flight ${settleMs} ms after the last reset`);
     if (acknowledged.size !== asked)
       faults.push(`${asked - acknowledged.size} answers of others were not whole`);
-    const ending = await served.end();
-    if (ending !== 0) faults.push(`the process ended with ${ending}`);
-    const books = await checkLedger(databaseIn(folder), acknowledged, upstream.served);
-    if (books.open > 0) faults.push(`${books.open} records are open after the end`);
+    faults.push(...(await subject.finish(acknowledged, upstream.served)));
     upstream.close();
-    rmSync(folder, { recursive: true });
     return {
       cases: resets.length,
       facts: [
         ['kinds of requests', storm.length],
         ['requests that reached the upstream', upstream.served.size - asked],
         ['whole answers of another client meanwhile', acknowledged.size],
-        ['in flight afterwards', left],
-        ['exit code', ending],
-        ['faults of the ledger', books.faults.length],
       ],
-      faults: [...faults, ...books.faults],
+      faults,
     };
   },
 };
