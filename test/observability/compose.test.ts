@@ -82,7 +82,7 @@ describe('the compose file', () => {
     expect(gateway.healthcheck?.test).toEqual(['CMD', 'textgate', 'health']);
     expect(dockerfile).toMatch(/^HEALTHCHECK [^]*?\n {2}CMD \["textgate", "health"\]$/m);
     // The command that the check runs is the image's link to the program.
-    expect(dockerfile).toMatch(/ln -s \/app\/dist\/main\.js \/usr\/local\/bin\/textgate$/m);
+    expect(dockerfile).toMatch(/ln -s \/app\/dist\/bundle\/main\.js \S*\/usr\/local\/bin\/textgate;/m);
   });
 });
 
