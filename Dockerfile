@@ -1,7 +1,6 @@
 # The base by version and by digest, of the index for all architectures: "Update the base" in docs/container.md.
-FROM node:26.10.0-bookworm-slim@sha256:662933cf47f013bc8e4beb31a6116448427a82057ba7c42c97e4c5ba766504c2 AS base
-
-FROM base AS build
+# The bundle is the same for all architectures, so it is made on that of the builder.
+FROM --platform=$BUILDPLATFORM node:26.10.0-bookworm-slim@sha256:662933cf47f013bc8e4beb31a6116448427a82057ba7c42c97e4c5ba766504c2 AS build
 WORKDIR /app
 # The manifests come first, so that a change of the source alone doesn't install everything again.
 COPY package.json package-lock.json .npmrc ./
@@ -15,7 +14,7 @@ RUN node node_modules/rolldown/bin/cli.mjs -c config/rolldown.config.ts --logLev
  && chmod 755 dist/bundle/main.js
 
 # All that the image has of the base: node and its libraries, without shell, npm and package manager.
-FROM base AS system
+FROM node:26.10.0-bookworm-slim@sha256:662933cf47f013bc8e4beb31a6116448427a82057ba7c42c97e4c5ba766504c2 AS system
 # true and false: what a process that hangs at its end replaces itself by. /etc/hosts is read only with nsswitch.conf.
 # status.d tells scanners which Debian packages the files are from.
 RUN set -eu; \

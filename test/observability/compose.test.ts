@@ -202,15 +202,14 @@ describe('every compose file', () => {
 
 describe('the Dockerfile', () => {
   const [, image = '', digest = ''] =
-    /^FROM (node:\S+)@(sha256:[0-9a-f]{64}) AS base$/m.exec(dockerfile) ?? [];
+    /^FROM (node:\S+)@(sha256:[0-9a-f]{64}) AS system$/m.exec(dockerfile) ?? [];
 
-  test('pins its only base by version and digest, and names both in its labels', () => {
+  test('pins its base by version and digest, and names both in its labels', () => {
     const { version, devDependencies, description, license } = packageJson;
     expect(image).toBe(`node:${devDependencies.node}-bookworm-slim`);
-    expect([...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, from]) => from)).toEqual([
+    expect([...dockerfile.matchAll(/^FROM (?:--platform=\S+ )?(\S+)/gm)].map(([, from]) => from)).toEqual([
       `${image}@${digest}`,
-      'base',
-      'base',
+      `${image}@${digest}`,
       'scratch',
     ]);
     const labels = Object.fromEntries(
