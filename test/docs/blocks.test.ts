@@ -106,6 +106,11 @@ const notRun: Readonly<Record<string, string>> = {
     'needs Docker; its file and its times are checked by test/cli/stop-times.test.ts',
   'docker compose -f config/compose/compose.yml --profile monitoring up':
     'needs Docker; the file is checked by test/observability/compose.test.ts',
+  'docker build -t textgate .': 'needs Docker; the file is checked by test/observability/compose.test.ts',
+  'docker pull node:26.10.0-bookworm-slim':
+    'needs Docker; the version is checked by test/observability/compose.test.ts',
+  'sudo install -m 644 config/systemd/textgate.service /etc/systemd/system/':
+    'needs systemd; the unit is checked by test/deploy/systemd.test.ts',
   'export POSTGRES_PASSWORD="$(openssl rand -hex 24)" TEXTGATE_ADMIN_TOKEN="$(openssl rand -hex 24)"':
     'needs Docker; the file is checked by test/observability/compose.test.ts',
   'export TEXTGATE_KEY="$(openssl rand -hex 32)"':

@@ -18,12 +18,8 @@ interface Service {
   readonly entrypoint?: readonly string[];
   readonly read_only?: boolean;
   readonly tmpfs?: readonly string[];
-  readonly stop_grace_period?: string;
   readonly healthcheck?: { readonly test: readonly string[] };
 }
-
-/** How long the last settlements may take at a shutdown, in seconds. */
-const settlementsS = 20;
 
 const folder = join(configFolder, 'compose');
 const { services, volumes } = readYaml(join(folder, 'compose.yml')) as {
@@ -171,12 +167,6 @@ describe('every compose file', () => {
     expect(dockerfile).toMatch(new RegExp(`^EXPOSE ${own.port}$`, 'm'));
   });
 
-  test.for(gateways)('gives $name of $file the time to end', ({ service }) => {
-    const delay = service.environment?.['TEXTGATE_SHUTDOWN_DELAY'] ?? '0s';
-    const neededS = Number(delay.replace('s', '')) + own.drain / 1_000 + settlementsS;
-    expect(Number(service.stop_grace_period?.replace('s', ''))).toBeGreaterThanOrEqual(neededS);
-  });
-
   test('lets every port of the host be chosen, on loopback', () => {
     const ports = all.flatMap(({ service }) => service.ports ?? []);
     expect(ports.length).toBeGreaterThan(4);
@@ -207,6 +197,8 @@ describe('the Dockerfile', () => {
   test('pins its base by version and digest, and names both in its labels', () => {
     const { version, devDependencies, description, license } = packageJson;
     expect(image).toBe(`node:${devDependencies.node}-bookworm-slim`);
+    const page = readFileSync(join(configFolder, '../docs/operators/container.md'), 'utf8');
+    expect(page).toContain(`docker pull ${image}\n`);
     expect([...dockerfile.matchAll(/^FROM (?:--platform=\S+ )?(\S+)/gm)].map(([, from]) => from)).toEqual([
       `${image}@${digest}`,
       `${image}@${digest}`,
