@@ -95,7 +95,7 @@ export function startCountingThread(
 }
 
 function startWorker(): ThreadPort {
-  return startThread(import.meta.url, {
+  return startThread(import.meta.url, 'token-worker', {
     name: 'textgate-tokens',
     resourceLimits: { maxOldGenerationSizeMb: maxOldMiB, maxYoungGenerationSizeMb: maxYoungMiB },
   });

@@ -1,26 +1,16 @@
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
+import { alwaysLoaded, listLoaded, loadedFiles, packagesOf } from '../support/loaded-files.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
 import { startTextgate } from '../support/textgate-process.ts';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
-
-/** Prints the files that the main thread of a process loaded, when it ends. */
-const listLoaded = `data:text/javascript,${encodeURIComponent(`
-  import { registerHooks } from 'node:module';
-  import { writeSync } from 'node:fs';
-  import { isMainThread } from 'node:worker_threads';
-  const loaded = [];
-  registerHooks({ load(url, context, next) { loaded.push(url); return next(url, context); } });
-  if (isMainThread) process.on('exit', () => writeSync(2, 'loaded ' + JSON.stringify(loaded) + '\\n'));
-`)}`;
 
 /** The files of the sources, and the packages, that a command loads. */
 async function loadedBy(...args: readonly string[]) {
@@ -34,14 +24,11 @@ async function loadedBy(...args: readonly string[]) {
 
 /** What a process has printed with `listLoaded`. */
 function readLoaded(stderr: string) {
-  const urls = JSON.parse(/^loaded (.*)$/m.exec(stderr)?.[1] ?? '') as string[];
-  const paths = urls
-    .filter((url) => url.startsWith('file:'))
-    .map((url) => relative(root, fileURLToPath(url)));
-  const packages = paths.flatMap((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []);
+  const { files, builtins } = loadedFiles(stderr);
+  const paths = files.map((file) => relative(root, file));
   return {
-    builtins: urls.filter((url) => url.startsWith('node:')),
-    packages: [...new Set(packages)],
+    builtins,
+    packages: packagesOf(paths),
     sources: paths.filter((path) => path.startsWith('src/') && !path.startsWith('src/cli/commands/')),
   };
 }
@@ -100,33 +87,19 @@ describe('textgate serve', () => {
     return packages.filter((name) => name in packageJson.dependencies).toSorted();
   }
 
-  // OpenTelemetry's API is a dependency of prom-client; test/telemetry/loading.test.ts has the packages of tracing.
-  const always = [
-    '@opentelemetry/api',
-    'commander',
-    'express',
-    'lru-cache',
-    'pino',
-    'prom-client',
-    'string-width',
-    'undici',
-    'yaml',
-    'zod',
-  ];
-
   test('loads neither the tokenizer nor what passes paths on, unless the config has such paths', async () => {
-    expect(await loadedByServe([])).toEqual(always);
+    expect(await loadedByServe([])).toEqual(alwaysLoaded);
   });
 
   test('loads what passes paths on with a config that has such paths', async () => {
     const path = { path: '/tokenize', upstream: 'own', free: true };
-    expect(await loadedByServe([path])).toEqual([...always, 'http-proxy-middleware'].toSorted());
+    expect(await loadedByServe([path])).toEqual([...alwaysLoaded, 'http-proxy-middleware'].toSorted());
   });
 
   test.skipIf(postgresAbsence !== null)('loads the client of PostgreSQL with a URL of it', async () => {
     const database = await createDatabase();
     onTestFinished(() => database.drop());
     const loaded = await loadedByServe([], { url: database.url });
-    expect(loaded).toEqual([...always, 'pg'].toSorted());
+    expect(loaded).toEqual([...alwaysLoaded, 'pg'].toSorted());
   });
 });

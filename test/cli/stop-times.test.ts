@@ -9,6 +9,8 @@ import { readYaml } from '../observability/monitoring-files.ts';
 const root = join(import.meta.dirname, '..', '..');
 
 interface Service {
+  /** Only gateways are built; all else is an image of others. */
+  readonly build?: object;
   readonly stop_grace_period?: string;
   readonly environment?: Readonly<Record<string, string>>;
 }
@@ -26,9 +28,9 @@ const servicesOf = (file: string): readonly (readonly [string, Service])[] =>
     (readYaml(join(root, 'config', 'compose', file)) as { services: Record<string, Service> }).services,
   );
 
-const gateways = ['compose.yml', 'nodes.yml', 'sidecar.yml'].flatMap((file) =>
+const gateways = ['compose.yml', 'model-server.yml', 'nodes.yml', 'sidecar.yml'].flatMap((file) =>
   servicesOf(file).flatMap(([name, service]) =>
-    service.stop_grace_period === undefined ? [] : [[`${name} in ${file}`, service] as const],
+    service.build === undefined ? [] : [[`${name} in ${file}`, service] as const],
   ),
 );
 
@@ -41,6 +43,7 @@ describe('the time after which a gateway is killed is longer than the time that 
   test('is set for the gateways of all compose files', () => {
     expect(gateways.map(([name]) => name)).toEqual([
       'gateway in compose.yml',
+      'textgate in model-server.yml',
       'gateway-1 in nodes.yml',
       'gateway-2 in nodes.yml',
       'textgate in sidecar.yml',

@@ -146,7 +146,7 @@ describe.skipIf(!servicesRequired)(
           'config/textgate.schema.json',
         ]),
       );
-      expect(installed.files.filter((path) => /^(src|test)\//.test(path))).toEqual([]);
+      expect(installed.files.filter((path) => /^(src|test|dist\/bundle)\//.test(path))).toEqual([]);
     });
 
     test(

@@ -1,6 +1,9 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join, normalize } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
+import { checkConfig } from '../../src/config/load.ts';
 import { configFolder, dashboards, prometheusFolder, readYaml } from './monitoring-files.ts';
 
 interface Service {
@@ -10,8 +13,11 @@ interface Service {
   readonly user?: string;
   readonly command?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
-  readonly ports: readonly string[];
+  readonly ports?: readonly string[];
   readonly volumes: readonly string[];
+  readonly entrypoint?: readonly string[];
+  readonly read_only?: boolean;
+  readonly tmpfs?: readonly string[];
   readonly healthcheck?: { readonly test: readonly string[] };
 }
 
@@ -55,7 +61,7 @@ describe('the compose file', () => {
   });
 
   test('publishes ports on loopback only, and none of the admin listener', () => {
-    const ports = Object.values(services).flatMap((service) => service.ports);
+    const ports = Object.values(services).flatMap((service) => service.ports ?? []);
     expect(ports).toEqual([
       '127.0.0.1:${TEXTGATE_PORT:-8080}:8080',
       '127.0.0.1:${PROMETHEUS_PORT:-9090}:9090',
@@ -82,7 +88,7 @@ describe('the compose file', () => {
     expect(gateway.healthcheck?.test).toEqual(['CMD', 'textgate', 'health']);
     expect(dockerfile).toMatch(/^HEALTHCHECK [^]*?\n {2}CMD \["textgate", "health"\]$/m);
     // The command that the check runs is the image's link to the program.
-    expect(dockerfile).toMatch(/ln -s \/app\/dist\/main\.js \/usr\/local\/bin\/textgate$/m);
+    expect(dockerfile).toMatch(/ln -s \/app\/dist\/bundle\/main\.js \S*\/usr\/local\/bin\/textgate;/m);
   });
 });
 
@@ -125,6 +131,103 @@ describe('the compose file of several nodes', () => {
       pathname: `/${name}`,
     });
     expect(Object.keys(nodes.volumes)).toContain(postgres.volumes[0]?.split(':')[0]);
+  });
+});
+
+describe('every compose file', () => {
+  const files = readdirSync(folder).filter((name) => name.endsWith('.yml'));
+  const own = checkConfig({ upstreams: {}, models: {} }, 'nothing').server;
+
+  /** Services as they are written; all of a gateway have `build`. */
+  const all = files.flatMap((file) => {
+    const read = readYaml(join(folder, file)) as { services: Record<string, Service> };
+    return Object.entries(read.services).map(([name, service]) => ({ file, name, service }));
+  });
+  const gateways = all.filter(({ service }) => service.build !== undefined);
+
+  test('has a gateway', () => {
+    expect(new Set(gateways.map(({ file }) => file))).toEqual(new Set(files));
+    expect(files).toEqual(['compose.yml', 'model-server.yml', 'nodes.yml', 'sidecar.yml']);
+  });
+
+  test.for(all)('takes all rights from $name of $file', ({ name, service }) => {
+    expect(service).toMatchObject({ cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] });
+    // What the model server compiles is written all over its file system.
+    expect(service.read_only).toBe(name === 'model-server' ? undefined : true);
+  });
+
+  test.for(gateways)('runs $name of $file as the image is made', ({ service }) => {
+    expect([service.command, service.entrypoint, service.user]).toEqual([undefined, undefined, undefined]);
+    expect(dockerfile).toMatch(/^ENTRYPOINT \["textgate"\]\nCMD \["serve"\]$/m);
+    expect(service.healthcheck?.test).toEqual(['CMD', 'textgate', 'health']);
+    expect(service.volumes.map((volume) => volume.split(':')[1])).toEqual(['/app/data']);
+    expect(service.tmpfs).toEqual(['/tmp']);
+    const ports = service.ports ?? [];
+    expect(ports.filter((port) => !port.endsWith(`:${own.port}`))).toEqual([]);
+    expect(dockerfile).toMatch(new RegExp(`^EXPOSE ${own.port}$`, 'm'));
+  });
+
+  test('lets every port of the host be chosen, on loopback', () => {
+    const ports = all.flatMap(({ service }) => service.ports ?? []);
+    expect(ports.length).toBeGreaterThan(4);
+    for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\$\{[A-Z]+_PORT:-\d+\}:\d+$/);
+  });
+
+  test('names the versions of its images', () => {
+    const images = all.flatMap(({ service }) => service.image ?? []);
+    for (const image of images) expect(image).toMatch(/^([a-z]+\/)?[a-z-]+:v?\d+\.\d+/);
+  });
+
+  const hasCompose = spawnSync('docker', ['compose', 'version']).status === 0;
+  test.skipIf(!hasCompose).for(files)('is valid: %s (needs docker compose)', (file) => {
+    const environment = { POSTGRES_PASSWORD: 'x', TEXTGATE_ADMIN_TOKEN: 'x', TEXTGATE_KEY: 'x' };
+    const args = ['compose', '--profile', 'monitoring', '-f', join(folder, file), 'config', '--quiet'];
+    const { stderr, status } = spawnSync('docker', args, {
+      encoding: 'utf8',
+      env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...environment },
+    });
+    expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
+  });
+});
+
+describe('the Dockerfile', () => {
+  const [, image = '', digest = ''] =
+    /^FROM (node:\S+)@(sha256:[0-9a-f]{64}) AS system$/m.exec(dockerfile) ?? [];
+
+  test('pins its base by version and digest, and names both in its labels', () => {
+    const { version, devDependencies, description, license } = packageJson;
+    expect(image).toBe(`node:${devDependencies.node}-bookworm-slim`);
+    const page = readFileSync(join(configFolder, '../docs/operators/container.md'), 'utf8');
+    expect(page).toContain(`docker pull ${image}\n`);
+    expect([...dockerfile.matchAll(/^FROM (?:--platform=\S+ )?(\S+)/gm)].map(([, from]) => from)).toEqual([
+      `${image}@${digest}`,
+      `${image}@${digest}`,
+      'scratch',
+    ]);
+    const labels = Object.fromEntries(
+      [...dockerfile.matchAll(/org\.opencontainers\.image\.([a-z.]+)="([^"]*)"/g)].map(
+        ([, name = '', value = '']) => [name, value],
+      ),
+    );
+    expect(labels).toEqual({
+      title: packageJson.name,
+      description,
+      licenses: license,
+      version,
+      'base.name': `docker.io/library/${image}`,
+      'base.digest': digest,
+    });
+  });
+
+  test('installs without scripts, and copies files that exist and are sent to the builder', () => {
+    expect(dockerfile).toMatch(/^RUN npm ci --ignore-scripts$/m);
+    const root = join(configFolder, '..');
+    const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, paths = '']) =>
+      paths.split(' '),
+    );
+    const ignored = readFileSync(join(root, '.dockerignore'), 'utf8').split('\n');
+    expect(copied).toEqual(expect.arrayContaining(['LICENSE', 'config/textgate.example.yaml', 'src']));
+    expect(copied.filter((path) => !existsSync(join(root, path)) || ignored.includes(path))).toEqual([]);
   });
 });
 

@@ -47,7 +47,7 @@ async function open(
     clock,
     onFault: (message) => void faults.push(message),
     startThread(options) {
-      const worker = new Worker(new URL('../../src/storage/sqlite/worker.ts', import.meta.url), {
+      const worker = new Worker(new URL('../../src/storage/sqlite/sqlite-worker.ts', import.meta.url), {
         workerData: { ...options, path: instead ?? options.path },
       });
       threads.push({ role: options.role, worker });

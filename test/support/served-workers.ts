@@ -47,6 +47,8 @@ export interface WorkersOptions {
   readonly keySettings?: object;
   /** Changed sections, which are written to the config when the first worker takes requests. */
   readonly changesDuringStart?: object;
+  /** The program's file, unless it is that of the sources. */
+  readonly program?: string;
 }
 
 /** Starts two workers on free ports, over a database of the test's own; they end with the test at the latest. */
@@ -70,7 +72,8 @@ async function serveWorkersIn(
   };
   const configure = (changes: object): void => writeFileSync(file, JSON.stringify({ ...config, ...changes }));
   configure({});
-  const server = start(['serve', '--config', 'textgate.yaml'], folder);
+  const outputs = options.program === undefined ? {} : { program: options.program };
+  const server = start(['serve', '--config', 'textgate.yaml'], folder, {}, outputs);
   const [, url = '', adminUrl = ''] = await server.printed(/serves (\S+)\/v1 \(admin: (\S+)\)/);
   if (options.changesDuringStart !== undefined) configure(options.changesDuringStart);
   await server.printed(/workers take requests/);

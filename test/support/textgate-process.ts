@@ -27,6 +27,8 @@ export interface TextgateProcess {
 export interface Outputs {
   readonly stdout?: 'pipe' | number;
   readonly stderr?: 'pipe' | number;
+  /** The program's file, which is that of the sources unless a bundle is tested. */
+  readonly program?: string;
 }
 
 /** Starts `textgate` from source, in a folder and with an environment of its own. */
@@ -51,7 +53,7 @@ export function spawnTextgate(
   environment: Readonly<Record<string, string>> = {},
   outputs: Outputs = {},
 ): TextgateProcess {
-  const child = spawn(process.execPath, [main, ...args], {
+  const child = spawn(process.execPath, [outputs.program ?? main, ...args], {
     cwd: folder,
     env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'], ...environment },
     stdio: ['ignore', outputs.stdout ?? 'pipe', outputs.stderr ?? 'pipe'],

@@ -77,7 +77,7 @@ describe('the thread that counts tokens', () => {
   test('keeps no memory of what it counted, however hard its words are', { timeout: 120_000 }, async () => {
     // What the tables leave of this heap is filled by 1,000 pieces, each of them one word that the tokenizer has to split.
     const resourceLimits = { maxOldGenerationSizeMb: 112, maxYoungGenerationSizeMb: 8 };
-    const file = new URL('../../src/tokens/worker.ts', import.meta.url);
+    const file = new URL('../../src/tokens/token-worker.ts', import.meta.url);
     const threaded = createTokenCounter(
       systemClock,
       () => new Worker(file, { execArgv: [], resourceLimits }),

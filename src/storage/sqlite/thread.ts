@@ -138,5 +138,8 @@ function receive(
 }
 
 function startWorker(options: ThreadOptions): ThreadPort {
-  return startThread(import.meta.url, { workerData: options, name: `textgate-sqlite-${options.role}` });
+  return startThread(import.meta.url, 'sqlite-worker', {
+    workerData: options,
+    name: `textgate-sqlite-${options.role}`,
+  });
 }

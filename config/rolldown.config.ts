@@ -1,0 +1,68 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Plugin, RolldownOptions } from 'rolldown';
+
+const root = join(import.meta.dirname, '..');
+
+/** The files that a licence may require beside the code; some packages have its text in their README only. */
+const licenceFile = /^(licen[cs]e|copying|notice)/i;
+const readme = /^readme/i;
+
+/** The names of a package's files that have its licence. */
+function licencesIn(folder: string): readonly string[] {
+  const files = readdirSync(folder);
+  const found = files.filter((file) => licenceFile.test(file));
+  return found.length > 0 ? found : files.filter((file) => readme.test(file));
+}
+
+/** The folder of the package that a module is from, or `null` for our own modules. */
+function packageFolder(module: string): string | null {
+  return /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(module)?.[0] ?? null;
+}
+
+/**
+ * Puts `third-party/NAME@VERSION/` beside the chunks for each package whose code is in them: its manifest, by which
+ * scanners of images find the package, and its licence.
+ */
+const thirdParty: Plugin = {
+  name: 'third-party',
+  generateBundle(_options, bundle) {
+    const modules = Object.values(bundle).flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
+    const folders = new Set(modules.map(packageFolder).filter((folder) => folder !== null));
+    for (const folder of folders) {
+      const manifest = readFileSync(join(folder, 'package.json'), 'utf8');
+      const { name, version } = JSON.parse(manifest) as { name: string; version: string };
+      const emit = (file: string, source: string): void => {
+        this.emitFile({ type: 'asset', fileName: `third-party/${name}@${version}/${file}`, source });
+      };
+      emit('package.json', manifest);
+      for (const file of licencesIn(folder)) emit(file, readFileSync(join(folder, file), 'utf8'));
+    }
+  },
+};
+
+/**
+ * The program with its packages in a few files, for the image. The threads are entries, because they are started by
+ * their file's name; what is imported when it is needed stays in chunks of its own. It is not minified, so that stack
+ * traces name functions and lines that can be read.
+ */
+export default {
+  cwd: root,
+  platform: 'node',
+  input: {
+    main: 'src/main.ts',
+    'sqlite-worker': 'src/storage/sqlite/sqlite-worker.ts',
+    'token-worker': 'src/tokens/token-worker.ts',
+  },
+  // The optional native client of `pg`, which is never asked for.
+  external: ['pg-native'],
+  output: {
+    // Two folders below package.json, where the program looks for its version.
+    dir: 'dist/bundle',
+    cleanDir: true,
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name].js',
+    keepNames: true,
+  },
+  plugins: [thirdParty],
+} satisfies RolldownOptions;

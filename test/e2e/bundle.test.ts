@@ -1,0 +1,195 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
+import { buildBundle } from '../support/bundle.ts';
+import type { Bundle } from '../support/bundle.ts';
+import { eventually } from '../support/eventually.ts';
+import { alwaysLoaded, listLoaded, loadedFiles, packagesOf } from '../support/loaded-files.ts';
+import { startCollector } from '../support/otlp-collector.ts';
+import { readRecords } from '../support/records.ts';
+import { chatFrames, sayTexts, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { allEnded, serveWorkers } from '../support/served-workers.ts';
+import { startServing } from '../support/serving-process.ts';
+import type { ServingProcess } from '../support/serving-process.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, '..', '..');
+const messages = [{ role: 'user', content: 'x' }];
+
+/** The most that the files may take, in bytes: a package that comes in whole by mistake is larger than the rest. */
+const maxBytes = 12_000_000;
+
+let bundle: Bundle;
+let upstream: ScriptedUpstream;
+beforeAll(async () => {
+  bundle = await buildBundle();
+});
+afterAll(() => bundle.remove());
+beforeEach(async () => {
+  upstream = await startUpstream();
+  upstream.play(sayTexts(['one ', 'two']));
+});
+afterEach(() => upstream.close());
+
+/** A gateway of the bundle in front of the scripted upstream, which has a path that is passed on, too. */
+function serve(environment: Readonly<Record<string, string>>): Promise<ServingProcess> {
+  const config = {
+    upstreams: { own: { url: upstream.url } },
+    models: { small: { routes: [{ upstream: 'own', model: 'tiny' }], price: { input: '1', output: '2' } } },
+    passthrough: [{ path: '/tokenize', upstream: 'own', free: true }],
+  };
+  return startServing({ config, environment, program: bundle.program, keySettings: { balance: '5.00' } });
+}
+
+/** The modules of the chunks that a process has loaded: paths below `src/`, and dependencies of package.json. */
+function loadedModules(stderr: string) {
+  const modules = loadedFiles(stderr).files.flatMap((file) => bundle.modulesIn(file));
+  return {
+    sources: modules.map((module) => relative(root, module)).filter((path) => path.startsWith('src/')),
+    packages: packagesOf(modules)
+      .filter((name) => name in packageJson.dependencies)
+      .toSorted(),
+  };
+}
+
+/** Runs a command of the bundle with the list of what it loads. */
+async function loadedBy(...args: readonly string[]) {
+  const { stdout, stderr } = await run(process.execPath, ['--import', listLoaded, bundle.program, ...args]);
+  return { stdout, ...loadedModules(stderr) };
+}
+
+describe('the bundle', () => {
+  test('has the packages that are used, with the manifest and the licence of each, and nothing more', () => {
+    const folders = bundle.chunks.flatMap(({ moduleIds }) =>
+      moduleIds.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []),
+    );
+    const wanted = [...new Set(folders)].map((folder) => {
+      const { name, version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
+        name: string;
+        version: string;
+      };
+      return `${name}@${version}`;
+    });
+    expect(wanted.length).toBeGreaterThan(Object.keys(packageJson.dependencies).length);
+    for (const name of wanted) {
+      const files = readdirSync(join(bundle.folder, 'third-party', name));
+      expect(files).toContain('package.json');
+      expect(files.filter((file) => /licen[cs]e|copying|readme/i.test(file))).not.toEqual([]);
+    }
+    const all = readdirSync(bundle.folder, { withFileTypes: true, recursive: true }).filter((file) =>
+      file.isFile(),
+    );
+    const bytes = all.map(({ parentPath, name }) => readFileSync(join(parentPath, name)).length);
+    expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(maxBytes);
+    expect(all.filter(({ name }) => name === 'package.json')).toHaveLength(new Set(wanted).size);
+  });
+
+  test('imports nothing but its own files and modules of Node', () => {
+    const names = new Set(bundle.chunks.map(({ fileName }) => fileName));
+    const outside = bundle.chunks
+      .flatMap(({ imports, dynamicImports }) => [...imports, ...dynamicImports])
+      .filter((imported) => !names.has(imported) && !imported.startsWith('node:'));
+    // Packages name modules of Node without the prefix.
+    const { builtinModules } = process.getBuiltinModule('node:module');
+    expect(outside.filter((imported) => !builtinModules.includes(imported))).toEqual([]);
+  });
+
+  test.each(['--version', 'keys --help', 'serve --help'])(
+    'loads nothing of the gateway for %s',
+    async (args) => {
+      const { stdout, packages, sources } = await loadedBy(...args.split(' '));
+      expect(stdout).toMatch(args === '--version' ? `${packageJson.version}\n` : /^Usage: textgate .*\n/);
+      expect(packages).toEqual(['commander']);
+      expect(sources).toContain('src/cli/program.ts');
+      expect(sources.filter((path) => !/^src\/(cli|config|shared|main\.ts)/.test(path))).toEqual([]);
+    },
+  );
+
+  test('counts tokens, passes paths on, keeps records in SQLite and sends traces', async () => {
+    const collector = await startCollector();
+    onTestFinished(() => collector.close());
+    const serving = await serve({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
+    // Without usage, so that the gateway counts.
+    upstream.play((response) => {
+      const frames = chatFrames(['one ', 'two']).filter((frame) => !frame.includes('usage'));
+      sendStream(response, frames).end();
+    });
+    const asked = { model: 'small', stream: true, messages };
+    const text = await (await serving.post('/v1/chat/completions', asked)).text();
+    expect(text).toContain('data: [DONE]');
+    upstream.play((response) => sendJson(response, 200, '{"tokens":[1,2]}'));
+    const passed = await serving.post('/tokenize', { text: 'one two' });
+    expect(await passed.json()).toEqual({ tokens: [1, 2] });
+    await eventually('the spans are sent', () => collector.spans.some(({ kind }) => kind === 2));
+
+    const listed = await serving.run('records', '--json');
+    expect(listed.stdout).toContain('"completed"');
+    serving.server.signal('SIGTERM');
+    expect((await serving.server.finished).code).toBe(0);
+    const records = readRecords(join(serving.folder, 'data', 'textgate.db'));
+    expect(records).toContainEqual(
+      expect.objectContaining({ outcome: 'completed', usage_source: 'counted', output_tokens: 2 }),
+    );
+  });
+
+  test('loads neither the tokenizer, PostgreSQL nor OpenTelemetry unless they are used', async () => {
+    const serving = await startServing({
+      program: bundle.program,
+      environment: { NODE_OPTIONS: `--import=${listLoaded}` },
+    });
+    expect((await serving.ask()).status).toBe(200);
+    serving.server.signal('SIGTERM');
+    const { packages } = loadedModules((await serving.server.finished).stderr);
+    expect(packages).toEqual(alwaysLoaded);
+  });
+
+  test('reports an uncaught error with its stack, in which functions have the names of the sources', async () => {
+    const early = bundle.chunks.find(({ moduleIds }) =>
+      moduleIds.some((id) => id.endsWith('early-signals.ts')),
+    );
+    expect(early?.code).toMatch(/^function endOnEarlySignal\(\) \{$/m);
+    const fault = join(makeTemporaryFolder(), 'fault.mjs');
+    writeFileSync(fault, "process.on('SIGUSR2', () => setImmediate(() => { null.text; }));");
+    const serving = await serve({ NODE_OPTIONS: `--import=${fault}` });
+    serving.server.signal('SIGUSR2');
+    const { code, stdout } = await serving.server.finished;
+    expect(code).toBe(1);
+    const line = stdout.split('\n').find((text) => text.includes('uncaught error: shutting down')) ?? '{}';
+    expect(JSON.parse(line)).toMatchObject({ error: 'TypeError' });
+    expect((JSON.parse(line) as { stack: readonly string[] }).stack.join('\n')).toContain('fault.mjs');
+  });
+
+  test('keeps its compiled code where the environment says', async () => {
+    const folder = makeTemporaryFolder();
+    const env = { XDG_CACHE_HOME: folder, HOME: folder };
+    await run(process.execPath, [bundle.program, '--version'], { env });
+    expect(existsSync(join(folder, 'textgate'))).toBe(true);
+  });
+
+  test.skipIf(postgresAbsence !== null)('serves from two workers over PostgreSQL', async () => {
+    const database = await createDatabase();
+    const served = await serveWorkers({
+      databaseUrl: database.url,
+      upstreamUrl: upstream.url,
+      program: bundle.program,
+    });
+    onTestFinished(async () => {
+      const pids = served.pids();
+      served.server.signal('SIGKILL');
+      await allEnded(pids);
+      await database.drop();
+    });
+    expect(served.pids()).toHaveLength(2);
+    const answer = await served.ask();
+    expect(answer.status).toBe(200);
+    expect(answer.text).toContain('one ');
+    served.server.signal('SIGTERM');
+    expect((await served.server.finished).code).toBe(0);
+  });
+});
