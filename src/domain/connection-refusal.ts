@@ -8,6 +8,10 @@ export const connectionRefusals = [
   'address_limit',
   /** Too many answers were pending on one connection. */
   'pipelined',
+  /** The handshake of TLS was not done in time. */
+  'handshake_timeout',
+  /** The handshake of TLS failed: as of a client that speaks plain HTTP, or trusts no such certificate. */
+  'handshake_failed',
 ] as const;
 
 export type ConnectionRefusal = (typeof connectionRefusals)[number];

@@ -443,7 +443,7 @@ const mistakes: readonly (readonly [name: string, yaml: string, ...problems: str
   [
     'a socket as a host',
     withSection('server: { host: "unix:/run/canary" }'),
-    'line 3: server.host: expected a host name or an IP address, such as 127.0.0.1 or 0.0.0.0: sockets in files are not supported',
+    'line 3: server.host: expected a host name or an IP address, such as 127.0.0.1 or 0.0.0.0: write the path of a unix socket into server.socket',
   ],
   [
     'a scheme in a host',
