@@ -1,7 +1,7 @@
-import type { Server } from 'node:http';
 import type { Config } from '../config/schema/schema.ts';
 import { removeStaleSocket } from '../http/listen/socket-file.ts';
 import { startListening, startListeningAt } from '../http/server.ts';
+import type { HttpServer } from '../http/server.ts';
 import { explainListenError } from './listen-error.ts';
 
 /**
@@ -9,8 +9,8 @@ import { explainListenError } from './listen-error.ts';
  * workers, the primary process has removed the socket of a dead one, and listens there itself.
  */
 export async function openListeners(
-  publicServer: Server,
-  adminServer: Server,
+  publicServer: HttpServer,
+  adminServer: HttpServer,
   { server, admin: { host, port } }: Pick<Config, 'server' | 'admin'>,
   isAlone: boolean,
 ): Promise<{ readonly url: string; readonly adminUrl: string }> {
@@ -23,7 +23,7 @@ export async function openListeners(
   }
 }
 
-async function openPublic(server: Server, settings: Config['server'], isAlone: boolean): Promise<string> {
+async function openPublic(server: HttpServer, settings: Config['server'], isAlone: boolean): Promise<string> {
   const { host, port, socket, socketMode } = settings;
   try {
     if (socket === undefined) return publicUrl(settings, await startListening(server, host, port));

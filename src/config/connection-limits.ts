@@ -38,7 +38,7 @@ export function connectionLimits(
     part(maxAnonymousPerAddress) ??
     Math.min(mostAnonymousPerAddress, Math.max(leastAnonymousPerAddress, Math.ceil(open / 2)));
   return {
-    // Whoever connects to a unix socket is a proxy, and has no address.
+    // What connects to a unix socket is a proxy for many clients, and has no address.
     public: { maxConnections: open, maxAnonymousPerAddress: socket === undefined ? perAddress : open },
     admin: { maxConnections: admin, maxAnonymousPerAddress: admin },
   };

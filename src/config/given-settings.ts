@@ -52,7 +52,7 @@ export function withGivenSettings(
     const fromVariables = own.map(({ key, variable }) => [key, readVariable(environment, variable)] as const);
     const fromOptions = own.map(({ key, option }) => [key, option && options[option]] as const);
     // An image sets the host: the file's socket, which takes the place of an address, has precedence over that.
-    const isAtSocket = name === 'server' && section !== undefined && 'socket' in section;
+    const isAtSocket = name === 'server' && Object.hasOwn(section ?? {}, 'socket');
     const variables = fromVariables.filter(([key]) => !isAtSocket || (key !== 'host' && key !== 'port'));
     return { ...given(variables), ...section, ...given(fromOptions) };
   };

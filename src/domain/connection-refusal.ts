@@ -10,7 +10,7 @@ export const connectionRefusals = [
   'pipelined',
   /** The handshake of TLS was not done in time. */
   'handshake_timeout',
-  /** The handshake of TLS failed: as of a client that speaks plain HTTP, or trusts no such certificate. */
+  /** The handshake of TLS failed: as of a client that speaks plain HTTP, or an old version of TLS. */
   'handshake_failed',
 ] as const;
 

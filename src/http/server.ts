@@ -59,6 +59,9 @@ export interface ListenerPorts {
   readonly certificate?: CertificateSource | null;
 }
 
+/** A server of one of our own listeners. */
+export type HttpServer = Server;
+
 /** Creates an HTTP server for a router; every path that the router leaves goes to `unknownUrl`. */
 export function createHttpServer(
   router: RunRoutes,

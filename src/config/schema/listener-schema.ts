@@ -44,7 +44,7 @@ export const socketPath = z
     `expected a path of at most ${maxSocketPathBytes} bytes: the system takes no longer one`,
   );
 
-/** The permissions of a unix socket, in octal digits: whoever may write to it may connect. */
+/** The permissions of a unix socket, in octal digits: the users who may write to it may connect. */
 export const socketMode = z
   .string()
   .regex(/^0?[67][0-7]{2}$/, "expected octal permissions in quotes that let the owner write, such as '660'");

@@ -37,7 +37,7 @@ const server = z.strictObject({
   }),
   socketMode: socketMode
     .default('660')
-    .describe('The permissions of the unix socket: whoever may write to it may connect.'),
+    .describe('The permissions of the unix socket: the users who may write to it may connect.'),
   tls: tls.optional().meta({
     description: 'The certificate with which the listener for clients speaks HTTPS; it is HTTP without one.',
     examples: [{ cert: '/etc/textgate/tls.crt', key: '/etc/textgate/tls.key' }],
