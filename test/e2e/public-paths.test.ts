@@ -73,12 +73,13 @@ describe('the probes of the listener for clients', () => {
   });
 
   test('/readyz is 503 from SIGTERM on, while requests are still taken and /healthz is 200', async () => {
-    const { server, url, ask } = await startServing({ environment: { TEXTGATE_SHUTDOWN_DELAY: '60s' } });
+    const serving = await startServing({ environment: { TEXTGATE_SHUTDOWN_DELAY: '60s' } });
+    const { server, url } = serving;
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
     server.signal('SIGTERM');
     await eventually('it is not ready', async () => (await fetch(`${url}/readyz`)).status === 503);
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
-    expect((await ask()).status).toBe(200);
+    expect((await serving.ask()).status).toBe(200);
     server.signal('SIGKILL');
     await server.finished;
   });
