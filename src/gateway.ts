@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createActiveServices } from './composition/active-services.ts';
 import { systemClock } from './composition/clock.ts';
+import { readCertificate } from './composition/follow-certificate.ts';
 import { createListeners } from './composition/listeners.ts';
 import { createManagement } from './composition/management.ts';
 import type { Management } from './composition/management.ts';
@@ -142,7 +143,7 @@ export function composeGateway(
 ): ComposedGateway {
   const clock = options.clock ?? systemClock;
   // Before anything is opened, which would stay open if a key can't be read.
-  const firstKeys = readUpstreamKeys(config);
+  const [firstKeys, firstCertificate] = [readUpstreamKeys(config), readCertificate(config)];
   const log = openLog(options, clock, workers);
   const settings = { tracing: readTracingSettings(), fastRoad: readFastRoad(), nameSettings, workers };
   const processServices = createProcessServices(config, settings, clock, log);
@@ -152,7 +153,7 @@ export function composeGateway(
   const active = createActiveServices({ config, firstKeys }, processServices, adminToken);
 
   const declaresKeys = (): boolean => Object.keys(active.current.config.keys).length > 0;
-  const listeners = createListeners(() => active.current, processServices);
+  const listeners = createListeners(() => active.current, processServices, firstCertificate);
 
   let closing: Promise<void> | null = null;
   const close = async (endRequests: () => Promise<void>): Promise<void> => {

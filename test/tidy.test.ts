@@ -49,8 +49,11 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     'zod',
     'lru-cache',
     'node:events',
+    'node:fs',
     'node:http',
+    'node:https',
     'node:net',
+    'node:tls',
     'node:crypto',
     'node:querystring',
   ],
@@ -82,7 +85,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     '@opentelemetry/sdk-trace',
   ],
   tokens: ['gpt-tokenizer/encoding/o200k_base', 'node:worker_threads'],
-  config: ['zod', 'yaml', 'node:fs', 'node:os', 'node:path', 'node:crypto'],
+  config: ['zod', 'yaml', 'node:fs', 'node:os', 'node:path', 'node:crypto', 'node:tls'],
 };
 
 interface Source {

@@ -25,6 +25,8 @@ interface Listener {
 /** Why a gateway could not start, and what to do, for the person who started it. */
 export function describeStartError(error: unknown, attempted: Attempted): string {
   if (!isSystemError(error)) return describeError(error);
+  // What it says is complete: there is no port that could be another one.
+  if (error.message.startsWith('server.socket: ')) return error.message;
   const listener = listenerOf(error, attempted.config);
   switch (error.code) {
     case 'EADDRINUSE':

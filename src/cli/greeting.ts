@@ -53,13 +53,12 @@ export function describeList({ upstream, count, problem }: FetchedModelList, isL
   return [found, ...why.map((line) => `  ${line}`)].join('\n');
 }
 
-/** The first key, and how to give it to a client. */
+/** The first key, and how to give it to a client. A unix socket has no address for clients: the proxy at it has one. */
 function firstSteps(secret: string, url: string): readonly string[] {
+  const shown = ['', 'This is your first key. It is shown only once:', `  ${secret}`, ''];
+  if (socketOf(url) !== null) return shown;
   return [
-    '',
-    'This is your first key. It is shown only once:',
-    `  ${secret}`,
-    '',
+    ...shown,
     'Point any OpenAI client at it:',
     `  export OPENAI_BASE_URL=${url}/v1`,
     `  export OPENAI_API_KEY=${secret}`,
@@ -72,7 +71,23 @@ export function firstRequest(secret: string, model: string, url: string): string
   const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Say hello' }] });
   return [
     'Or try it:',
-    `  curl -N ${url}/v1/chat/completions -H 'Authorization: Bearer ${secret}' -H 'Content-Type: application/json' -d '${body}'`,
+    `  curl -N ${curlTarget(url)}/v1/chat/completions -H 'Authorization: Bearer ${secret}' -H 'Content-Type: application/json' -d '${body}'`,
     '',
   ].join('\n');
+}
+
+/** The arguments with which curl calls an address, which may be one at a unix socket. */
+function curlTarget(url: string): string {
+  const at = socketOf(url);
+  return at === null ? url : `--unix-socket ${at.socket} ${at.scheme}://localhost${at.basePath}`;
+}
+
+/** The parts of an address such as `http://unix:/run/textgate.sock:/llm`; `null` for one at a port. */
+function socketOf(
+  url: string,
+): { readonly scheme: string; readonly socket: string; readonly basePath: string } | null {
+  const [, scheme, socket, basePath] = /^(https?):\/\/unix:(.*):(\/.*|)$/.exec(url) ?? [];
+  return scheme === undefined || socket === undefined || basePath === undefined
+    ? null
+    : { scheme, socket, basePath };
 }

@@ -3,7 +3,7 @@ import type { Config } from '../config/schema/schema.ts';
 
 /** Settings of ports, processes and files, which only a restart changes. */
 const fixedSettings = [
-  ['server', ['host', 'port', 'workers']],
+  ['server', ['host', 'port', 'socket', 'socketMode', 'tls', 'basePath', 'workers']],
   ['admin', ['host', 'port', 'token']],
   ['storage', ['url', 'durability', 'spool']],
 ] as const;

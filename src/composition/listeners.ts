@@ -3,13 +3,17 @@ import type { Config } from '../config/schema/schema.ts';
 import { within } from '../domain/within.ts';
 import { createPageGuard } from '../http/page-guard.ts';
 import { createRouter } from '../http/router.ts';
-import { createHttpServer, startListening, stopListening } from '../http/server.ts';
-import { unknownOperatorsUrl, unknownUrl } from '../http/unknown-url.ts';
+import { createPublicPaths } from '../http/listen/public-paths.ts';
+import { createHttpServer, stopListening } from '../http/server.ts';
+import { unknownOperatorsUrl } from '../http/unknown-url.ts';
 import type { RunRoutes } from '../http/standalone.ts';
 import type { Routes } from './config-services.ts';
-import { explainListenError } from './listen-error.ts';
+import { followCertificate } from './follow-certificate.ts';
+import type { ReadCertificate } from './follow-certificate.ts';
+import { openListeners } from './open-listeners.ts';
 import { nextId } from './next-id.ts';
 import type { ProcessServices } from './process-services.ts';
+import { whyNoneReady } from './readiness.ts';
 
 /**
  * How long open connections of a process that is replaced are served, in milliseconds: a client may have just connected, or
@@ -40,12 +44,15 @@ export interface Listeners {
 
 /**
  * Creates both listeners, not yet open. `current` reads the services of the config in force, whose routes and connection
- * limits apply at once.
+ * limits apply at once. With a certificate, clients are served over TLS.
  */
 export function createListeners(
-  current: () => Routes & { readonly config: Config },
-  { prepare, clock, observability, workers }: ProcessServices,
+  current: () => Routes & { readonly config: Config; whyNotReady(): Promise<string | null> },
+  processServices: ProcessServices,
+  firstCertificate: ReadCertificate | null,
 ): Listeners {
+  const { prepare, clock, observability, workers } = processServices;
+  const certificate = followCertificate(firstCertificate, processServices);
   const descriptors = readDescriptorLimit();
   const limits = () => connectionLimits(current().config.server, descriptors, workers?.count);
   let isRetiring = false;
@@ -57,11 +64,18 @@ export function createListeners(
     onRefused: observability.onConnectionRefused,
     isRetiring: () => isRetiring,
   };
-  const publicServer = createHttpServer((...call) => current().router(...call), {
+  const paths = createPublicPaths(
+    current().config.server.basePath ?? '',
+    (...call) => current().router(...call),
+    (method, target) => current().findDirect(method, target),
+    async () => (await whyNoneReady(current().whyNotReady(), workers)) === null,
+  );
+  const publicServer = createHttpServer(paths.routes, {
     ...shared,
-    findDirect: (request) => current().findDirect(request),
-    unknownUrl,
+    findDirect: paths.findDirect,
+    unknownUrl: paths.unknownUrl,
     limits: () => limits().public,
+    certificate,
   });
   const guard = createPageGuard(current().config.admin.host);
   const adminRoutes: RunRoutes = (...call) => current().admin(...call);
@@ -72,18 +86,10 @@ export function createListeners(
     limits: () => limits().admin,
   });
   return {
-    async open({ server, admin: adminConfig }) {
-      const port = await startListening(publicServer, server.host, server.port).catch((error: unknown) => {
-        throw explainListenError(error, { section: 'server', ...server });
-      });
-      const adminPort = await startListening(adminServer, adminConfig.host, adminConfig.port).catch(
-        (error: unknown) => {
-          publicServer.close();
-          throw explainListenError(error, { section: 'admin', ...adminConfig });
-        },
-      );
+    async open(config) {
+      const addresses = await openListeners(publicServer, adminServer, config, workers === null);
       isOpen = true;
-      return { url: address(server.host, port), adminUrl: address(adminConfig.host, adminPort) };
+      return addresses;
     },
     async retire() {
       isRetiring = true;
@@ -94,15 +100,14 @@ export function createListeners(
       return isOpen;
     },
     leave: () => void (isRetiring = true),
-    stopAccepting: () => void publicServer.close(),
+    stopAccepting() {
+      certificate?.stop();
+      publicServer.close();
+    },
     cutPublic: () => publicServer.closeAllConnections(),
     close() {
       adminServer.close();
       adminServer.closeAllConnections();
     },
   };
-}
-
-function address(host: string, port: number): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

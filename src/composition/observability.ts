@@ -22,7 +22,7 @@ export interface Observability {
   /** Passes the pipeline's reports on to the metrics and the log. */
   readonly telemetry: Telemetry;
   readonly tracer: Tracing;
-  /** Counts and logs a connection that a listener refused or closed for lack of room. */
+  /** Counts and logs a connection that a listener refused or closed. */
   readonly onConnectionRefused: (reason: ConnectionRefusal) => void;
   /** Logs the counts not logged yet and sends the last traces. Never rejects. */
   close(): Promise<void>;

@@ -26,7 +26,7 @@ const mostAnonymousPerAddress = 1_024;
  * down, so that together they keep it, but at least one; its descriptors are its own.
  */
 export function connectionLimits(
-  { maxConnections, maxAnonymousPerAddress }: Omit<Config['server'], 'workers'>,
+  { maxConnections, maxAnonymousPerAddress, socket }: Omit<Config['server'], 'workers' | 'socketMode'>,
   descriptors: number,
   processes = 1,
 ): { readonly public: ConnectionLimits; readonly admin: ConnectionLimits } {
@@ -38,7 +38,8 @@ export function connectionLimits(
     part(maxAnonymousPerAddress) ??
     Math.min(mostAnonymousPerAddress, Math.max(leastAnonymousPerAddress, Math.ceil(open / 2)));
   return {
-    public: { maxConnections: open, maxAnonymousPerAddress: perAddress },
+    // What connects to a unix socket is a proxy for many clients, and has no address.
+    public: { maxConnections: open, maxAnonymousPerAddress: socket === undefined ? perAddress : open },
     admin: { maxConnections: admin, maxAnonymousPerAddress: admin },
   };
 }

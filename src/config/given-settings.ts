@@ -51,7 +51,10 @@ export function withGivenSettings(
     const own = settings.filter((setting) => setting.section === name);
     const fromVariables = own.map(({ key, variable }) => [key, readVariable(environment, variable)] as const);
     const fromOptions = own.map(({ key, option }) => [key, option && options[option]] as const);
-    return { ...given(fromVariables), ...section, ...given(fromOptions) };
+    // An image sets the host: the file's socket, which takes the place of an address, has precedence over that.
+    const isAtSocket = name === 'server' && Object.hasOwn(section ?? {}, 'socket');
+    const variables = fromVariables.filter(([key]) => !isAtSocket || (key !== 'host' && key !== 'port'));
+    return { ...given(variables), ...section, ...given(fromOptions) };
   };
   return {
     ...sections,

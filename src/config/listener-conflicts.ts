@@ -12,6 +12,7 @@ const loopbacks = new Set<unknown>(['127.0.0.1', 'localhost', '::1']);
  * the listener that is `blamed`. Reads the unchecked config, so that it is reported with all others.
  */
 export function listenerConflicts(input: unknown, blamed: 'server' | 'admin' = 'admin'): readonly Problem[] {
+  if (sectionIn(input, 'server')['socket'] !== undefined) return socketConflicts(input);
   const server = addressIn(input, 'server', defaultPort);
   const admin = addressIn(input, 'admin', defaultAdminPort);
   if (server.port !== admin.port || server.port === 0 || !overlap(server.host, admin.host)) return [];
@@ -24,6 +25,17 @@ export function listenerConflicts(input: unknown, blamed: 'server' | 'admin' = '
       message: `the same port as that of the listener for ${other}: write another one, such as ${free}`,
     },
   ];
+}
+
+/** The problems of an address beside a unix socket, which takes its place. */
+function socketConflicts(input: unknown): readonly Problem[] {
+  const section = sectionIn(input, 'server');
+  return ['host', 'port']
+    .filter((name) => section[name] !== undefined)
+    .map((name) => ({
+      path: ['server', name],
+      message: 'server.socket takes the place of host and port: leave out either',
+    }));
 }
 
 function overlap(one: unknown, other: unknown): boolean {
@@ -41,9 +53,11 @@ function addressIn(
   section: 'server' | 'admin',
   usualPort: number,
 ): { readonly host: unknown; readonly port: unknown } {
-  const sections = (input ?? {}) as Readonly<Record<string, unknown>>;
-  const { host = defaultHost, port = usualPort } = (sections[section] ?? {}) as Readonly<
-    Record<string, unknown>
-  >;
+  const { host = defaultHost, port = usualPort } = sectionIn(input, section);
   return { host, port: typeof port === 'string' && /^\d+$/.test(port) ? Number(port) : port };
+}
+
+function sectionIn(input: unknown, section: 'server' | 'admin'): Readonly<Record<string, unknown>> {
+  const sections = (input ?? {}) as Readonly<Record<string, unknown>>;
+  return (sections[section] ?? {}) as Readonly<Record<string, unknown>>;
 }

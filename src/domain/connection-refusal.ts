@@ -8,6 +8,10 @@ export const connectionRefusals = [
   'address_limit',
   /** Too many answers were pending on one connection. */
   'pipelined',
+  /** The handshake of TLS was not done in time. */
+  'handshake_timeout',
+  /** The handshake of TLS failed: as of a client that speaks plain HTTP, or an old version of TLS. */
+  'handshake_failed',
 ] as const;
 
 export type ConnectionRefusal = (typeof connectionRefusals)[number];

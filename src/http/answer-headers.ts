@@ -17,13 +17,16 @@ const longestObeyedWaitMs = 60_000;
 /** How many names of stripped parameters the header lists. */
 const maxStrippedNames = 64;
 
-/** Keeps intermediaries from buffering or recompressing an event stream, which would delay its text. */
-const streamHeaders = { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' };
+/** Keeps caches from storing an answer, which is for one client alone. */
+export const noStore = { 'cache-control': 'no-store' };
+
+/** Keeps intermediaries also from buffering or recompressing an event stream, which would delay its text. */
+const streamHeaders = { 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' };
 
 /** The headers of an answer, from its head. */
 export function answerHeaders(head: AnswerHead): Record<string, string> {
   const headers: Record<string, string> = { 'content-type': head.contentType };
-  if (head.isStream) Object.assign(headers, streamHeaders);
+  Object.assign(headers, head.isStream ? streamHeaders : noStore);
   if (head.decision !== null && head.limits !== null) addLimits(headers, head.decision, head.limits);
   if (head.balanceNanos !== null) headers['x-textgate-balance'] = formatUsd(head.balanceNanos);
   if (head.stripped.length > 0)

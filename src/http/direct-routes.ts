@@ -13,7 +13,7 @@ export interface DirectRoute {
 }
 
 /** Finds the handler of a request whose method and target are exactly those of a route; `undefined` for all others. */
-export type FindDirect = (request: IncomingMessage) => Handle | undefined;
+export type FindDirect = (method: string | undefined, target: string) => Handle | undefined;
 
 /**
  * Puts a table of exact targets in front of a router, which walks its layers for every request. `prepare` is the first
@@ -46,8 +46,8 @@ export function createDirectRoutes(
       return [path, { method, run }] as const;
     }),
   );
-  return ({ method, url = '' }) => {
-    const route = found.get(url);
+  return (method, target) => {
+    const route = found.get(target);
     return route?.method === method ? route?.run : undefined;
   };
 }

@@ -20,7 +20,10 @@ export class OwnResponse extends ServerResponse {
   override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
     if (typeof reason === 'string') return super.writeHead(status, reason, headers);
     // A list is Node's own answer to a request that reaches no route.
-    return super.writeHead(status, Array.isArray(reason) ? reason : this.#complete(reason ?? {}));
+    return super.writeHead(
+      status,
+      Array.isArray(reason) ? [...reason, ...noSniff] : this.#complete(reason ?? {}),
+    );
   }
 
   #complete(headers: OutgoingHttpHeaders): OutgoingHttpHeader[] {

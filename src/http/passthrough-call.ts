@@ -6,6 +6,7 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { UpstreamFault } from '../domain/ports/upstreams.ts';
 import { withheldStatuses } from '../protocol/upstream/classify-error.ts';
 import { incomplete, tooLarge } from './body.ts';
+import { noStore } from './answer-headers.ts';
 import { announceClose } from './connections/lingering-close.ts';
 
 /** The limits of a passthrough call. */
@@ -150,7 +151,10 @@ export class PassthroughCall {
     this.#onHead(status);
     const kept = passthroughAnswerHeaders.filter((name) => answer.headers[name] !== undefined);
     announceClose(this.#response);
-    this.#response.writeHead(status, Object.fromEntries(kept.map((name) => [name, answer.headers[name]])));
+    this.#response.writeHead(status, {
+      ...noStore,
+      ...Object.fromEntries(kept.map((name) => [name, answer.headers[name]])),
+    });
     // For a client, the head of an answer without a body is its end, which must wait for the settlement.
     if (hasBody(answer)) this.#response.flushHeaders();
     this.#watchSilence(answer);

@@ -2,7 +2,7 @@ import { isRefusal, statusOf } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { jsonType } from '../protocol/answer-writer.ts';
 import { writeRefusal } from '../protocol/write-refusal.ts';
-import { refusalHeaders } from './answer-headers.ts';
+import { noStore, refusalHeaders } from './answer-headers.ts';
 import { announceClose, lingerAfter, whenChunkIsRead } from './connections/lingering-close.ts';
 import type { Response } from './router.ts';
 
@@ -16,7 +16,12 @@ export function sendBody(
   const length = Buffer.byteLength(body);
   whenChunkIsRead(response, () => {
     announceClose(response);
-    response.writeHead(status, { 'content-type': jsonType, 'content-length': length, ...headers });
+    response.writeHead(status, {
+      'content-type': jsonType,
+      'content-length': length,
+      ...noStore,
+      ...headers,
+    });
     lingerAfter(response);
     response.end(body);
   });

@@ -1,7 +1,8 @@
+import { promises } from 'node:fs';
 import { createServer } from 'node:http';
-import type { IncomingMessage, Server } from 'node:http';
+import type { IncomingMessage, Server, ServerOptions } from 'node:http';
 import { Server as NetServer } from 'node:net';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo, ListenOptions, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ConnectionLimits } from '../domain/connection-limits.ts';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
@@ -19,6 +20,8 @@ import {
 } from './connections/raw-refusal.ts';
 import type { RawRefusal } from './connections/raw-refusal.ts';
 import type { FindDirect } from './direct-routes.ts';
+import { createTlsServer, followHandshakes } from './listen/tls-server.ts';
+import type { CertificateSource } from './listen/tls-server.ts';
 import { OwnResponse } from './own-response.ts';
 import type { Prepare } from './prepare-answers.ts';
 import type { RequestHandler } from './router.ts';
@@ -52,7 +55,12 @@ export interface ListenerPorts {
   readonly onRefused: (reason: ConnectionRefusal) => void;
   /** Whether each answer closes its connection, because this process no longer takes new ones. */
   readonly isRetiring: () => boolean;
+  /** With one, the server speaks HTTPS. */
+  readonly certificate?: CertificateSource | null;
 }
+
+/** A server of one of our own listeners. */
+export type HttpServer = Server;
 
 /** Creates an HTTP server for a router; every path that the router leaves goes to `unknownUrl`. */
 export function createHttpServer(
@@ -64,7 +72,7 @@ export function createHttpServer(
   const serve = (request: IncomingMessage, response: OwnResponse): void => {
     if (ports.isRetiring()) response.shouldKeepAlive = false;
     if (!addPending(request, response)) return;
-    const direct = findDirect?.(request);
+    const direct = findDirect?.(request.method, request.url ?? '');
     if (direct === undefined) app(request, response, () => refuseInTurn(response, notHttp, nextId));
     // After the chunk, between whose requests ticks may run: it may hold the whole body, and more requests than a
     // connection may have, none of which runs then.
@@ -75,20 +83,23 @@ export function createHttpServer(
     if (connection !== undefined) refuseRaw(connection, refusal, nextId);
   };
 
-  const server = createServer(
-    {
-      ServerResponse: OwnResponse,
-      headersTimeout: headersTimeoutMs,
-      requestTimeout: requestTimeoutMs,
-      connectionsCheckingInterval: connectionsCheckMs,
-      keepAliveTimeout: anonymousKeepAliveMs,
-      maxHeaderSize: maxHeaderBytes,
-    },
-    serve,
-  );
+  const options: ServerOptions<typeof IncomingMessage, typeof OwnResponse> = {
+    ServerResponse: OwnResponse,
+    headersTimeout: headersTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: connectionsCheckMs,
+    keepAliveTimeout: anonymousKeepAliveMs,
+    maxHeaderSize: maxHeaderBytes,
+  };
+  const { certificate = null } = ports;
+  const server: Server =
+    certificate === null ? createServer(options, serve) : createTlsServer(certificate, options, serve);
   // Called by `close`. Node's own closes a connection whose answer is written, although its client has not read all of it.
   server.closeIdleConnections = () => connections.closeIdle();
+  // Node's own leaves open those whose TLS handshake is not done.
+  server.closeAllConnections = () => connections.closeAll();
   server.on('connection', (socket: Socket) => connections.accept(socket));
+  if (certificate !== null) followHandshakes(server, ports.clock, ports.onRefused);
   server.on('checkContinue', (request: IncomingMessage, response: OwnResponse) => {
     holdContinue(request);
     serve(request, response);
@@ -102,7 +113,8 @@ export function createHttpServer(
     refuseBare(request.socket, notAProxy);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    if (error.code === 'ECONNRESET') return socket.destroy();
+    // A socket without a connection is one whose TLS handshake failed.
+    if (error.code === 'ECONNRESET' || connectionOf(socket) === undefined) return void socket.destroy();
     const refuse = (): void => refuseBare(socket, refusalFor(error));
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
     const late = { restMs: server.requestTimeout, refuse };
@@ -118,14 +130,24 @@ function addPending(request: IncomingMessage, response: OwnResponse): boolean {
 
 /** Starts listening; resolves with the actual port, which the system chooses for port 0. */
 export async function startListening(server: Server, host: string, port: number): Promise<number> {
+  await listening(server, { host, port });
+  return (server.address() as AddressInfo).port;
+}
+
+/** Starts listening on a unix socket, whose file gets the permissions `mode`. */
+export async function startListeningAt(server: Server, path: string, mode: number): Promise<void> {
+  await listening(server, { path });
+  await promises.chmod(path, mode);
+}
+
+async function listening(server: Server, address: ListenOptions): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, () => {
+    server.listen(address, () => {
       server.off('error', reject);
       resolve();
     });
   });
-  return (server.address() as AddressInfo).port;
 }
 
 /**

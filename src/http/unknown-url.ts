@@ -34,6 +34,20 @@ export const unknownUrl: RequestHandler = (request, response) => {
   );
 };
 
+/** Answers 404 on a path of a listener whose paths for clients are all below a base path (empty for none). */
+export function unknownUrlBelow(basePath: string): RequestHandler {
+  if (basePath === '') return unknownUrl;
+  return (request, response) => {
+    const path = shortenPath(request);
+    const meant = likeliestPath(path.startsWith(basePath) ? path.slice(basePath.length) : path);
+    const advice =
+      meant === null
+        ? `All paths of this service begin with ${basePath}, as ${basePath}/v1/models does.`
+        : `Did you mean ${basePath}${meant}?`;
+    sendRefusal(response, refuseUrl(request, advice));
+  };
+}
+
 /** Known paths without their `/v1`: the most common mistake in a base URL. */
 const knownBelowV1 = /^\/(chat\/completions|responses|models|key)(\/|$)/;
 
@@ -79,9 +93,14 @@ function adviseOn(path: string): string {
 
 /** The known path that was probably meant; `null` if none is like this one. */
 function suggestPath(path: string): string | null {
+  const likeliest = likeliestPath(path);
+  return likeliest === path ? null : likeliest;
+}
+
+/** The known path that was probably meant, which may be this one. */
+function likeliestPath(path: string): string | null {
   const [, tail] = knownTail.exec(path) ?? [];
-  const suggested = tail === undefined ? nearestPath(path) : `/v1/${tail}`;
-  return suggested === path ? null : suggested;
+  return tail === undefined ? nearestPath(path) : `/v1/${tail}`;
 }
 
 /** The known path most like a misspelt one. Below `/v1/`, which all of them share, only the rest is compared. */

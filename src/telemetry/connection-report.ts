@@ -6,7 +6,7 @@ import type { Metrics } from './metrics.ts';
 /** How long refused connections are summed up before their counts are logged, in milliseconds. */
 const logEveryMs = 10_000;
 
-/** Counts connections that were refused or closed for lack of room. */
+/** Counts connections that were refused or closed. */
 export interface ConnectionReport {
   /** Counts one connection. */
   readonly refused: (reason: ConnectionRefusal) => void;

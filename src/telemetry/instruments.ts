@@ -184,12 +184,16 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
     configReloads: counterBy(
       ['result'],
       'textgate_config_reloads_total',
-      'Attempts to reload the config, by result.',
+      'Attempts to reload the config or the TLS certificate, by result.',
+    ),
+    certificateEnd: gauge(
+      'textgate_tls_certificate_not_after_seconds',
+      'When the TLS certificate of the listener for clients ends, in seconds since 1970; without TLS there is no such series.',
     ),
     connectionsRefused: counterBy(
       ['reason'],
       'textgate_connections_refused_total',
-      'Connections that a listener refused or closed for lack of room, by reason.',
+      'Connections that a listener refused or closed for lack of room, or because TLS failed, by reason.',
     ),
     logDropped: counter(
       'textgate_log_lines_dropped_total',

@@ -27,6 +27,7 @@ export type MetricsText = string & { readonly kind?: 'metrics' };
 const combinations: readonly (readonly [name: RegExp, aggregator: 'min' | 'max' | 'first'])[] = [
   // The worst of them: an upstream may fail for one process alone.
   [/^textgate_(upstream_state|model_available)$/, 'min'],
+  [/^textgate_tls_certificate_not_after_seconds$/, 'min'],
   [/^textgate_ledger_lag_seconds$/, 'max'],
   [/^nodejs_eventloop_lag_min_seconds$/, 'min'],
   [/^nodejs_eventloop_lag_/, 'max'],

@@ -69,9 +69,11 @@ export interface Metrics extends Omit<Telemetry, 'fault'> {
   holdsExpired(count: number): void;
   /** Counts a key that was not looked up, because too many unknown keys were. */
   keyLookUpShed(): void;
-  /** Counts a config reload. */
+  /** Counts a reload of the config, or of the TLS certificate. */
   configReloaded(result: 'ok' | 'failed'): void;
-  /** Counts a connection that a listener refused or closed for lack of room. */
+  /** Sets when the TLS certificate ends, in milliseconds since 1970. */
+  certificateEnds(atMs: number): void;
+  /** Counts a connection that a listener refused or closed. */
   connectionRefused(reason: ConnectionRefusal): void;
   /** The exposition text and its content type. */
   expose(): Promise<{ readonly contentType: string; readonly body: string }>;
@@ -87,6 +89,7 @@ export function createMetrics(): Metrics {
   let sources: MetricSources | null = null;
   for (const result of ['ok', 'failed']) instruments.configReloads(result).inc(0);
   instruments.limited('lookups').inc(0);
+  instruments.certificateEnd.remove();
   for (const reason of connectionRefusals) instruments.connectionsRefused(reason).inc(0);
 
   return {
@@ -109,6 +112,7 @@ export function createMetrics(): Metrics {
     holdsExpired: (count) => instruments.holdsExpired.inc(count),
     keyLookUpShed: () => instruments.limited('lookups').inc(),
     configReloaded: (result) => instruments.configReloads(result).inc(),
+    certificateEnds: (atMs) => instruments.certificateEnd.set(atMs / 1_000),
     connectionRefused: (reason) => instruments.connectionsRefused(reason).inc(),
     async expose() {
       if (sources !== null) readSources(sources, instruments);

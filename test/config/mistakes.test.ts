@@ -443,7 +443,47 @@ const mistakes: readonly (readonly [name: string, yaml: string, ...problems: str
   [
     'a socket as a host',
     withSection('server: { host: "unix:/run/canary" }'),
-    'line 3: server.host: expected a host name or an IP address, such as 127.0.0.1 or 0.0.0.0: sockets in files are not supported',
+    'line 3: server.host: expected a host name or an IP address, such as 127.0.0.1 or 0.0.0.0: write the path of a unix socket into server.socket',
+  ],
+  [
+    'a port beside a socket',
+    withSection('server: { socket: /run/textgate.sock, port: 9000 }'),
+    'line 3: server.port: server.socket takes the place of host and port: leave out either',
+  ],
+  [
+    'the mode of a socket that its owner may not use',
+    withSection('server: { socket: /run/textgate.sock, socketMode: "066" }'),
+    "line 3: server.socketMode: expected octal permissions in quotes that let the owner write, such as '660'",
+  ],
+  [
+    'a socket with a scheme',
+    withSection('server: { socket: "unix:/run/canary" }'),
+    'line 3: server.socket: expected the path of a file, such as /run/textgate/textgate.sock',
+  ],
+  [
+    'a slash at the end of a base path',
+    withSection('server: { basePath: /llm/ }'),
+    'line 3: server.basePath: expected a path such as /llm, without a slash at its end',
+  ],
+  [
+    'a version in a base path',
+    withSection('server: { basePath: /llm/v1 }'),
+    'line 3: server.basePath: leave out the /v1 at the end',
+  ],
+  [
+    'a missing certificate',
+    withSection('server: { tls: { cert: /no/such/canary, key: /no/such/canary } }'),
+    'line 3: server.tls.cert: there is no such file',
+  ],
+  [
+    'a file that is no certificate',
+    withSection('server: { tls: { cert: package.json, key: package.json } }'),
+    'line 3: server.tls.cert: expected a certificate in PEM, which begins with -----BEGIN CERTIFICATE-----',
+  ],
+  [
+    'a probe as a passthrough path',
+    withSection('passthrough: [{ path: /healthz, upstream: local }]'),
+    'passthrough[0].path: this path belongs to the gateway itself',
   ],
   [
     'a scheme in a host',

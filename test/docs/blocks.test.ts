@@ -25,11 +25,11 @@ const named = (list: readonly PageBlock[]) =>
 /** What checks the blocks of each language. */
 const checkedBy: Readonly<Record<string, string>> = {
   '': 'output of programs: generated, or a picture',
-  caddyfile: 'the tests that run the proxy',
-  haproxy: 'the tests that run the proxy',
+  caddyfile: 'test/e2e/proxies.test.ts',
+  haproxy: 'test/e2e/proxies.test.ts',
   js: 'test/docs/examples.test.ts',
   json: 'is parsed below',
-  nginx: 'the tests that run the proxy',
+  nginx: 'test/e2e/proxies.test.ts',
   promql: 'generated from the alert rules, which promtool checks',
   python: 'test/docs/examples.test.ts',
   sh: 'is run, or on the closed list below',

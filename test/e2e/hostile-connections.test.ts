@@ -4,15 +4,17 @@ import { openRaw, rawPost } from '../support/raw-socket.ts';
 import { chatFrames, sayTexts, sendStream } from '../support/scripted-upstream.ts';
 import { openWorkersStage } from '../support/served-workers.ts';
 import { openStage } from '../support/stage.ts';
+import { openTlsStage } from '../support/tls-stage.ts';
 import { postgresAbsence } from '../support/test-postgres.ts';
 
 const chat = '/v1/chat/completions';
 const streaming = { model: 'small', stream: true, messages: [{ role: 'user', content: 'x' }] };
 const models = 'GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n';
 
-/** The same edge in one process, and in two workers to which the connections are handed in turn. */
+/** The same edge in one process, over TLS, and in two workers to which the connections are handed in turn. */
 const stages = [
   ['one process', await openStage({ limits: { concurrency: 1_000 } })],
+  ['over TLS', await openTlsStage({ limits: { concurrency: 1_000 } })],
   ...(postgresAbsence === null ? [['two workers', await openWorkersStage()] as const] : []),
 ] as const;
 

@@ -6,6 +6,7 @@ import { openRaw } from '../support/raw-socket.ts';
 import { sendJson } from '../support/scripted-upstream.ts';
 import { openStage } from '../support/stage.ts';
 import { startGateway } from '../support/test-gateway.ts';
+import { openCertificate } from '../support/tls-stage.ts';
 
 /** More bytes than the system buffers between two sockets. */
 const largeBytes = 15_000_000;
@@ -14,6 +15,7 @@ const largeBytes = 15_000_000;
 const sipBytes = 2_000_000;
 
 const clock = createFakeClock();
+const certificate = openCertificate();
 const { upstream, gateway } = await openStage({
   clock,
   passthrough: [{ path: '/download', upstream: 'local' }],
@@ -59,6 +61,28 @@ test('an answer of gateway.fetch whose body is never read is cut after 30 s, and
   await eventually('the slot is free', async () => (await inFlight()) === 0);
   await eventually('the upstream call is over', () => upstream.running === 0);
   await expect(answer.text()).rejects.toThrow('broke off');
+});
+
+test('the same answer over TLS is cut after 120 s, too, by what the client has read of it', async () => {
+  const secure = await startGateway({
+    upstreamUrl: upstream.url,
+    clock,
+    passthrough: [{ path: '/download', upstream: 'local' }],
+    timeouts: { total: '20m', idle: '10m' },
+    server: { tls: certificate.paths },
+  });
+  onTestFinished(() => secure.close());
+  upstream.play((response) => void response.end(large));
+  const client = openRaw(secure.url, { paused: true });
+  client.socket.write(`GET /download HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secure.key}\r\n\r\n`);
+  await eventually('the upstream is asked', () => upstream.running === 1);
+  await secure.recorded();
+  await settle();
+  clock.advance(115_000);
+  await settle();
+  expect(upstream.running).toBe(1);
+  clock.advance(10_000);
+  await eventually('the upstream call is over', () => upstream.running === 0);
 });
 
 test('lists of models that their client never reads are cut after 120 s, because they are large together', async () => {

@@ -59,7 +59,7 @@ describe('an answer’s headers', () => {
   test('have the key’s limits and the stripped parameters, and forbid buffering of a stream', () => {
     expect(answerHeaders(head)).toEqual({
       'content-type': 'text/event-stream',
-      'cache-control': 'no-cache, no-transform',
+      'cache-control': 'no-store, no-transform',
       'x-accel-buffering': 'no',
       'x-ratelimit-limit-requests': '60',
       'x-ratelimit-remaining-requests': '59',
@@ -73,6 +73,9 @@ describe('an answer’s headers', () => {
 
   test('leave out limits, balance and stripped parameters where there are none', () => {
     const bare = { ...head, isStream: false, decision: null, limits: null, balanceNanos: null, stripped: [] };
-    expect(answerHeaders(bare)).toEqual({ 'content-type': 'text/event-stream' });
+    expect(answerHeaders(bare)).toEqual({
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store',
+    });
   });
 });

@@ -72,6 +72,7 @@ test('an answer’s head begins with the headers that all answers have, then its
     'x-request-id',
     'x-content-type-options',
     'content-type',
+    'cache-control',
     'x-ratelimit-limit-requests',
     'x-ratelimit-remaining-requests',
     'x-ratelimit-reset-requests',

@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
+import { connect as connectSecurely } from 'node:tls';
 import { onTestFinished } from 'vitest';
 
 /** A TCP connection without an HTTP client. */
@@ -13,10 +14,12 @@ export interface RawSocket {
   readonly error: () => string | null;
 }
 
-/** Opens a connection that ends with the running test; it is read unless `paused`. */
+/** Opens a connection that ends with the running test, over TLS for `https:`; it is read unless `paused`. */
 export function openRaw(url: string, { paused = false, from = '127.0.0.1' } = {}): RawSocket {
-  const { hostname, port } = new URL(url);
-  const socket = connect({ port: Number(port), host: hostname, localAddress: from });
+  const { hostname, port, protocol } = new URL(url);
+  const address = { port: Number(port), host: hostname, localAddress: from };
+  const raw = connect(address);
+  const socket = protocol === 'https:' ? secure(raw, hostname) : raw;
   let text = '';
   let isClosed = false;
   let code: string | null = null;
@@ -36,4 +39,14 @@ export function rawPost(path: string, key: string, body: object): string {
     `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n` +
     `Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
   );
+}
+
+/** TLS over a connection, which can be reset as one without it. */
+function secure(raw: Socket, host: string): Socket {
+  const socket = connectSecurely({ socket: raw, host });
+  socket.resetAndDestroy = () => {
+    raw.resetAndDestroy();
+    return socket;
+  };
+  return socket;
 }

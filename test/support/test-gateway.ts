@@ -85,7 +85,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   const { upstreamUrl = 'demo:', timeouts = {}, limits = {}, server = {}, ...rest } = options;
   const { dialect = 'chat', finishReason = 'required' } = options;
   const shared = {
-    server: { port: 0, ...server },
+    server: { ...(server.socket === undefined ? { port: 0 } : {}), ...server },
     admin: { port: 0, token: adminToken },
     storage: {
       url: options.databaseUrl ?? `sqlite:${options.storage ?? ':memory:'}`,

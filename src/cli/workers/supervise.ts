@@ -1,6 +1,7 @@
 import cluster from 'node:cluster';
 import { systemClock } from '../../composition/clock.ts';
 import { readLogSettings } from '../../config/log-settings.ts';
+import { removeStaleSocket } from '../../http/listen/socket-file.ts';
 import type { LogDestination } from '../../telemetry/log-destination.ts';
 import { createLog } from '../../telemetry/logger.ts';
 import type { Log } from '../../telemetry/logger.ts';
@@ -45,6 +46,8 @@ export async function supervise(
     throw new Error(
       'server.workers starts processes of its own, and this process is itself a worker of a cluster, as of pm2 in cluster mode. Start it as a process of its own (pm2: exec_mode fork)',
     );
+  const { socket } = first.config.server;
+  if (socket !== undefined) await removeStaleSocket(socket);
   const { logLevel, logFormat } = readLogSettings(process.env);
   const log = createLog(logLevel, systemClock, undefined, logFormat);
   const inForce = new ConfigInForce(first);

@@ -59,7 +59,8 @@ const expectedHost = 'expected a host name or an IP address, such as 127.0.0.1 o
 
 function describeHostFault(text: string): string | null {
   if (readIpv6(text) !== null || /^[A-Za-z0-9._-]+$/.test(text)) return null;
-  if (/^unix:|^\.?\//.test(text)) return `${expectedHost}: sockets in files are not supported`;
+  if (/^unix:|^\.?\//.test(text))
+    return `${expectedHost}: write the path of a unix socket into server.socket`;
   if (/^\w+:\/\//.test(text)) return `${expectedHost}: leave out the scheme, and write the port into port`;
   if (/^(\[.*\]|[^:]*):\d+$/.test(text)) return `${expectedHost}: write the port into port`;
   if (/^\[.*\]$/.test(text)) return 'expected an IPv6 address without brackets, such as ::1';

@@ -10,6 +10,7 @@ import { minTokenLength } from '../admin-token.ts';
 import { declaredKeys } from '../declared-keys.ts';
 import { defaultAdminPort, defaultHost, defaultPort } from '../default-addresses.ts';
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
+import { basePath, socketMode, socketPath, tls } from './listener-schema.ts';
 import { storage } from './storage-schema.ts';
 import { upstream } from './upstream-schema.ts';
 import { byteSize, chosenName, maxWorkers, port, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
@@ -29,6 +30,23 @@ const server = z.strictObject({
   port: port
     .default(defaultPort)
     .describe('The port of the listener for clients; the system chooses one for 0.'),
+  socket: socketPath.optional().meta({
+    description:
+      'The path of a unix socket that takes the place of `host` and `port`, relative to the working directory.',
+    examples: ['/run/textgate/textgate.sock'],
+  }),
+  socketMode: socketMode
+    .default('660')
+    .describe('The permissions of the unix socket: the users who may write to it may connect.'),
+  tls: tls.optional().meta({
+    description: 'The certificate with which the listener for clients speaks HTTPS; it is HTTP without one.',
+    examples: [{ cert: '/etc/textgate/tls.crt', key: '/etc/textgate/tls.key' }],
+  }),
+  basePath: basePath.optional().meta({
+    description:
+      'The path below which the listener for clients has all of its paths, such as `/llm/v1/models`.',
+    examples: ['/llm'],
+  }),
   workers: z
     .union([z.literal('auto'), wholeNumber(1, maxWorkers)])
     .default(1)

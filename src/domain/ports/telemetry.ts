@@ -14,6 +14,8 @@ export interface LogFields {
   readonly worker?: number;
   readonly pid?: number;
   readonly replacedAfterMs?: number;
+  /** When a certificate ends, as an ISO time. */
+  readonly notAfter?: string;
 }
 
 /** Reports a fault to operators only: a fixed message, its reason, and fields. None may contain prompts or secrets. */

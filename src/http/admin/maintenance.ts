@@ -1,6 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import { isRefusal } from '../../shared/errors.ts';
 import type { Maintenance } from '../../operations/maintenance.ts';
+import { noStore } from '../answer-headers.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { sendAnswer, sendRefusal } from '../respond.ts';
 import { createRouter } from '../router.ts';
@@ -34,6 +35,7 @@ async function sendBackup(response: Response, maintenance: Maintenance): Promise
       'content-type': 'application/vnd.sqlite3',
       'content-length': copy.bytes,
       'content-disposition': 'attachment; filename="textgate.db"',
+      ...noStore,
     });
     await pipeline(copy.read(), response);
   } catch {

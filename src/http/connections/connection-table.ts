@@ -4,8 +4,8 @@ import type { ConnectionLimits } from '../../domain/connection-limits.ts';
 import type { ConnectionRefusal } from '../../domain/connection-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { networkOf } from '../../shared/ip-address.ts';
+import type { ConnectionEvents } from './connection-events.ts';
 import { Connection } from './connection.ts';
-import type { ConnectionEvents } from './connection.ts';
 
 /** How long an address counts as a client's after a valid key was last used there, in milliseconds. */
 const clientAddressMs = 600_000;
@@ -91,6 +91,11 @@ export class ConnectionTable {
   /** Closes the connections that wait for a next request. One whose last answer is not sent to its end stays open. */
   closeIdle(): void {
     for (const connection of this.#open.keys()) if (connection.isQuiet) connection.destroy();
+  }
+
+  /** Closes every connection, also one whose TLS handshake is not done. */
+  closeAll(): void {
+    for (const connection of this.#open.keys()) connection.destroy();
   }
 
   /** Makes room for one more connection of an address; returns the exceeded limit if none can be evicted. */

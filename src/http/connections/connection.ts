@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { OwnResponse } from '../own-response.ts';
 import { skipRestOfChunk } from '../skip-chunk.ts';
+import type { ConnectionEvents, LateRequest } from './connection-events.ts';
 import { lingerAfter } from './lingering-close.ts';
 
 /** How many answers may be pending on a connection before reading from it stops. */
@@ -22,23 +23,6 @@ const clientKeepAlive = `timeout=${clientKeepAliveMs / 1_000}`;
 /** How much longer it stays open than announced, in milliseconds: a request sent at the last moment is not lost. */
 const keepAliveSlackMs = 1_000;
 
-/** A request that has not arrived within Node's time limit. */
-interface LateRequest {
-  /** How long the client may take for the rest of the request once it is read again, in milliseconds. */
-  readonly restMs: number;
-  readonly refuse: () => void;
-}
-
-/** The side of the connection table that a connection calls. */
-export interface ConnectionEvents {
-  /** The connection became busy, idle, known or closed. */
-  readonly changed: (connection: Connection) => void;
-  /** The connection was closed for too many pending answers. */
-  readonly overrun: (connection: Connection) => void;
-  /** Whether a valid key is in use at the connection's address, or was lately: it may be a proxy for many clients. */
-  readonly isClientAddress: (connection: Connection) => boolean;
-}
-
 const connections = new WeakMap<Socket, Connection>();
 
 /** The connection of a socket of our own servers; `undefined` for a socket of an app that mounts the router. */
@@ -51,7 +35,9 @@ export function connectionOf(socket: Socket): Connection | undefined {
  * whether a valid key was presented on it. The client's side of a single request is `HttpClientConnection`.
  */
 export class Connection {
-  readonly socket: Socket;
+  /** The socket that the system accepted; below that of TLS, it counts the bytes that are really sent. */
+  readonly rawSocket: Socket;
+  #socket: Socket;
   readonly #events: ConnectionEvents;
   /** In the order of their requests. */
   readonly #pending: OwnResponse[] = [];
@@ -71,12 +57,28 @@ export class Connection {
   #extended: LateRequest | null = null;
 
   constructor(socket: Socket, events: ConnectionEvents) {
-    this.socket = socket;
+    this.rawSocket = socket;
+    this.#socket = socket;
     this.#events = events;
+    this.#follow(socket);
+  }
+
+  /** The socket of requests and answers. */
+  get socket(): Socket {
+    return this.#socket;
+  }
+
+  /** Goes on over TLS, after the handshake. */
+  secure(socket: Socket): void {
+    this.#socket = socket;
+    this.#follow(socket);
+  }
+
+  #follow(socket: Socket): void {
     connections.set(socket, this);
     // Node removes its own listener before it hands a socket out (`connect`); then an error would end the process.
     socket.on('error', () => {});
-    socket.on('close', () => events.changed(this));
+    socket.on('close', () => this.#events.changed(this));
     // Node resumes a socket after every message, including one in the same chunk as the message that stopped reading.
     socket.on('resume', () => {
       if (this.#isReadingStopped) socket.pause();

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../domain/ports/clock.ts';
+import { connectionOf } from './connection.ts';
 import { Roster } from '../../shared/roster.ts';
 
 /** How long a client may leave written bytes unread, in milliseconds. */
@@ -76,7 +77,10 @@ interface Handle {
  */
 function countSent(socket: Socket | null): number {
   if (socket === null) return 0;
-  const { _handle: handle } = socket as { readonly _handle?: Handle | null };
+  // Over TLS, the socket of the answer counts what has been encrypted.
+  const { _handle: handle } = (connectionOf(socket)?.rawSocket ?? socket) as {
+    readonly _handle?: Handle | null;
+  };
   if (handle?.bytesWritten === undefined || handle.writeQueueSize === undefined)
     return socket.bytesWritten - socket.writableLength;
   return handle.bytesWritten - handle.writeQueueSize;

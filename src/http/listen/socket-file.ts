@@ -1,0 +1,41 @@
+import { promises } from 'node:fs';
+import type { Stats } from 'node:fs';
+import { connect } from 'node:net';
+
+/**
+ * Removes the file of a unix socket whose process is dead; nothing could listen there otherwise. Throws with what to do
+ * when a process listens there, or when the file is no socket.
+ */
+export async function removeStaleSocket(path: string): Promise<void> {
+  const stats = await statOf(path);
+  if (stats === null) return;
+  if (!stats.isSocket())
+    throw new Error(`server.socket: ${path} exists, and is no socket: remove it, or write another path`);
+  const code = await tryConnect(path);
+  if (code === null)
+    throw new Error(`server.socket: a process listens on ${path} already: stop it, or write another path`);
+  if (code === 'EACCES')
+    throw new Error(`server.socket: ${path} belongs to another user: remove it, or write another path`);
+  if (code === 'ECONNREFUSED') await promises.rm(path, { force: true });
+}
+
+async function statOf(path: string): Promise<Stats | null> {
+  try {
+    return await promises.lstat(path);
+  } catch {
+    // Why nothing can be there, such as a missing folder, is the error of listening.
+    return null;
+  }
+}
+
+/** The code of the error of a connection; `null` if a process accepts it. */
+function tryConnect(path: string): Promise<string | null> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(null);
+    });
+    socket.once('error', ({ code = 'unknown' }: NodeJS.ErrnoException) => resolve(code));
+  });
+}

@@ -1,0 +1,131 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, statSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
+import { serveWorkers, workersIn } from '../support/served-workers.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { startGateway } from '../support/test-gateway.ts';
+import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
+import { startTextgate } from '../support/textgate-process.ts';
+
+/** Sends a request through a unix socket, on a connection of its own; resolves with the status and the body. */
+function call(
+  socketPath: string,
+  path: string,
+  key = '',
+  body?: object,
+): Promise<readonly [status: number | undefined, text: string]> {
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      {
+        socketPath,
+        path,
+        agent: false,
+        method: body === undefined ? 'GET' : 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      },
+      (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (part: string) => (text += part));
+        response.on('end', () => resolve([response.statusCode, text]));
+      },
+    );
+    sent.on('error', reject);
+    sent.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+}
+
+const body = { model: 'demo', messages: [{ role: 'user', content: 'x' }] };
+
+test('a gateway at a unix socket serves more clients than an address may have, and removes the file at its end', async () => {
+  const socket = join(makeTemporaryFolder(), 'textgate.sock');
+  const gateway = await startGateway({ server: { socket, socketMode: '600', maxAnonymousPerAddress: 1 } });
+  expect(gateway.url).toBe(`http://unix:${socket}:`);
+  expect((statSync(socket).mode & 0o777).toString(8)).toBe('600');
+  const statuses = await Promise.all(Array.from({ length: 5 }, () => call(socket, '/healthz')));
+  expect(statuses.map(([status]) => status)).toEqual([200, 200, 200, 200, 200]);
+  expect((await call(socket, '/v1/models', gateway.key))[0]).toBe(200);
+  await gateway.close();
+  expect(existsSync(socket)).toBe(false);
+});
+
+test('textgate serve replaces the socket of a process that was killed, and says how to call it', async () => {
+  const folder = makeTemporaryFolder();
+  const socket = join(folder, 'textgate.sock');
+  writeFileSync(join(folder, 'textgate.yaml'), JSON.stringify(configOf(socket)));
+  const start = () =>
+    startTextgate(['serve', '--config', 'textgate.yaml'], folder, { TEXTGATE_HOST: '0.0.0.0' });
+  const first = start();
+  await first.printed(/curl -N --unix-socket \S+ http:\/\/localhost\/llm\/v1\/chat\/completions/);
+  const second = await start().finished;
+  expect(second.code).toBe(1);
+  expect(second.stderr.replaceAll(/\s+/g, ' ')).toContain(
+    `server.socket: a process listens on ${socket} already: stop it, or write another path`,
+  );
+  first.signal('SIGKILL');
+  await first.finished;
+  expect(existsSync(socket)).toBe(true);
+  const third = start();
+  await third.printed(/serves http:\/\/unix:\S+:\/llm\/v1/);
+  const [key] = await third.printed(/sk-tg-\S+/);
+  expect((await call(socket, '/llm/v1/chat/completions', key, body))[0]).toBe(200);
+  third.signal('SIGTERM');
+  await third.finished;
+  expect(existsSync(socket)).toBe(false);
+});
+
+test('a file that is no socket is left as it is, and the start fails', async () => {
+  const file = join(makeTemporaryFolder(), 'notes.txt');
+  writeFileSync(file, 'notes');
+  await expect(startGateway({ server: { socket: file } })).rejects.toThrow(
+    `server.socket: ${file} exists, and is no socket: remove it, or write another path`,
+  );
+  const missing = join(makeTemporaryFolder(), 'no-such-folder', 'textgate.sock');
+  await expect(startGateway({ server: { socket: missing } })).rejects.toThrow('server.socket: ');
+});
+
+test.skipIf(postgresAbsence !== null)(
+  'several workers share a socket; a stale file is replaced, and the socket is removed at the end',
+  async () => {
+    const [database, upstream] = await Promise.all([createDatabase(), startUpstream()]);
+    onTestFinished(async () => {
+      await upstream.close();
+      await database.drop();
+    });
+    const socket = join(makeTemporaryFolder(), 'textgate.sock');
+    leaveStale(socket);
+    upstream.play(sayTexts(['x']));
+    const served = await serveWorkers({
+      databaseUrl: database.url,
+      upstreamUrl: upstream.url,
+      server: { port: undefined, socket },
+    });
+    const small = { ...body, model: 'small' };
+    for (let count = 0; count < 8; count++)
+      expect((await call(socket, '/v1/chat/completions', served.key, small))[0]).toBe(200);
+    await eventually('both have logged requests', () => workersIn(served.server.output()).size === 2);
+    served.server.signal('SIGTERM');
+    await served.server.finished;
+    expect(existsSync(socket)).toBe(false);
+  },
+);
+
+/** Leaves the file of a socket on which no process listens. */
+function leaveStale(path: string): void {
+  const script = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
+  spawnSync(process.execPath, ['-e', script]);
+  expect(existsSync(path)).toBe(true);
+}
+
+function configOf(socket: string): object {
+  return {
+    server: { socket, basePath: '/llm' },
+    admin: { port: 0, token: 'an-admin-token-for-tests' },
+    storage: { url: 'sqlite::memory:' },
+    upstreams: { demo: { url: 'demo:' } },
+    models: { demo: { routes: [{ upstream: 'demo', model: 'demo' }], free: true } },
+  };
+}
