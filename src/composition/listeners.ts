@@ -4,6 +4,7 @@ import { within } from '../domain/within.ts';
 import { createPageGuard } from '../http/page-guard.ts';
 import { createRouter } from '../http/router.ts';
 import { createHttpServer, startListening, stopListening } from '../http/server.ts';
+import type { ListenerPorts } from '../http/server.ts';
 import { unknownOperatorsUrl, unknownUrl } from '../http/unknown-url.ts';
 import type { RunRoutes } from '../http/standalone.ts';
 import type { Routes } from './config-services.ts';
@@ -50,15 +51,18 @@ export function createListeners(
   const limits = () => connectionLimits(current().config.server, descriptors, workers?.count);
   let isRetiring = false;
   let isOpen = false;
+  const isProxy: ListenerPorts['isProxy'] = (socket) => current().addresses.isProxy(socket);
   const shared = {
     nextId,
     clock,
-    prepare,
+    isProxy,
     onRefused: observability.onConnectionRefused,
     isRetiring: () => isRetiring,
   };
   const publicServer = createHttpServer((...call) => current().router(...call), {
     ...shared,
+    prepare: (...call) => current().prepare(...call),
+    crossOriginHeaders: (request) => current().crossOrigin?.headersFor(request) ?? null,
     findDirect: (request) => current().findDirect(request),
     unknownUrl,
     limits: () => limits().public,
@@ -68,6 +72,8 @@ export function createListeners(
   const admin = createRouter().use(guard, adminRoutes);
   const adminServer = createHttpServer(admin, {
     ...shared,
+    prepare,
+    crossOriginHeaders: () => null,
     unknownUrl: unknownOperatorsUrl,
     limits: () => limits().admin,
   });

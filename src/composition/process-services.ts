@@ -14,6 +14,7 @@ import type { TurnQueue } from '../domain/turn-queue.ts';
 import { createUpstreamHealth } from '../domain/upstream-health.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { PassthroughMiddlewares } from '../http/passthrough.ts';
+import type { CrossOrigin } from '../http/cross-origin.ts';
 import { prepareAnswers } from '../http/prepare-answers.ts';
 import type { Prepare } from '../http/prepare-answers.ts';
 import { createUnreadWatch } from '../http/connections/unread-watch.ts';
@@ -83,8 +84,10 @@ export interface ProcessServices {
   readonly observability: Observability;
   /** Proxies of the passthrough, by server. */
   readonly passthroughMiddlewares: PassthroughMiddlewares;
-  /** The first handler of every HTTP request. */
+  /** The first handler of every request to the operators' routes. */
   readonly prepare: Prepare;
+  /** Makes the first handler of every request of clients, who may be web pages. */
+  readonly preparePublic: (crossOrigin: CrossOrigin | null) => Prepare;
   /** Sets the config whose keys are declared, and that metrics and the ledger monitor read, from now on. */
   attach(active: ActiveConfig): void;
   /** Resolves when requests can be taken. Rejects with the reason when the database or the spool can't be opened. */
@@ -188,7 +191,7 @@ export function createProcessServices(
     tokens,
     observability,
     passthroughMiddlewares: new Map(),
-    prepare: prepareAnswers(nextId, createUnreadWatch(clock), () => isClosed),
+    ...firstHandlers(clock, () => isClosed),
     attach(next) {
       active = next;
       declarations.declare(next.declaredKeys);
@@ -209,6 +212,17 @@ export function createProcessServices(
       await closeStorage(storage, tracesSent);
     },
   };
+}
+
+/** The first handlers of all requests, which share one watch for answers that are not read. */
+function firstHandlers(
+  clock: Clock,
+  isClosed: () => boolean,
+): Pick<ProcessServices, 'prepare' | 'preparePublic'> {
+  const watchUnread = createUnreadWatch(clock);
+  const preparePublic: ProcessServices['preparePublic'] = (crossOrigin) =>
+    prepareAnswers(nextId, watchUnread, isClosed, crossOrigin);
+  return { prepare: preparePublic(null), preparePublic };
 }
 
 /** Closes storage, which may fail; the last spans are sent all the same. */
