@@ -31,7 +31,7 @@ const allowedMethods = 'GET, HEAD, POST, PUT, PATCH, DELETE';
 const maxAgeSeconds = 7_200;
 
 /** Every origin, as the config writes it. */
-export const anyOrigin = '*';
+const anyOrigin = '*';
 
 /** Which web pages may call the gateway from browsers, under one config. */
 export interface CrossOrigin {
