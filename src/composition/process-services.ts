@@ -15,9 +15,7 @@ import { createUpstreamHealth } from '../domain/upstream-health.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { PassthroughMiddlewares } from '../http/passthrough.ts';
 import type { CrossOrigin } from '../http/cross-origin.ts';
-import { prepareAnswers } from '../http/prepare-answers.ts';
 import type { Prepare } from '../http/prepare-answers.ts';
-import { createUnreadWatch } from '../http/connections/unread-watch.ts';
 import type { KeyManagement } from '../operations/manage-keys.ts';
 import { createMaintenance } from '../operations/maintenance.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
@@ -26,9 +24,9 @@ import type { InFlight } from '../pipeline/in-flight.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
 import type { ThreadedTokenCounter } from '../tokens/token-counter.ts';
+import { firstHandlers } from './client-services.ts';
 import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { composeLimiter, defaultLimitsOf, tellLimiter } from './limiter-services.ts';
-import { nextId } from './next-id.ts';
 import { watchLedger } from './ledger-monitor.ts';
 import { joinNodes } from './shared-services.ts';
 import { openStorage } from './storage-services.ts';
@@ -212,17 +210,6 @@ export function createProcessServices(
       await closeStorage(storage, tracesSent);
     },
   };
-}
-
-/** The first handlers of all requests, which share one watch for answers that are not read. */
-function firstHandlers(
-  clock: Clock,
-  isClosed: () => boolean,
-): Pick<ProcessServices, 'prepare' | 'preparePublic'> {
-  const watchUnread = createUnreadWatch(clock);
-  const preparePublic: ProcessServices['preparePublic'] = (crossOrigin) =>
-    prepareAnswers(nextId, watchUnread, isClosed, crossOrigin);
-  return { prepare: preparePublic(null), preparePublic };
 }
 
 /** Closes storage, which may fail; the last spans are sent all the same. */

@@ -27,7 +27,7 @@ export function browserFetch(origin: string): { readonly fetch: typeof fetch; re
   return {
     asked,
     async fetch(input, init = {}) {
-      const request = new Request(input as string, init);
+      const request = new Request(input, init);
       const names = [...request.headers.keys()].filter((name) => !isPlain(name, request.headers));
       if (names.length > 0 || !['GET', 'HEAD', 'POST'].includes(request.method))
         asked.push(await askBefore(request, names, origin));

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { network } from '../../shared/schema-values.ts';
+import { networkOr } from '../../shared/schema-values.ts';
 
 /** The names of networks that every machine has, as Express' `trust proxy` has them, but for `private`. */
 const namedNetworks: ReadonlyMap<string, readonly string[]> = new Map([
@@ -8,18 +8,12 @@ const namedNetworks: ReadonlyMap<string, readonly string[]> = new Map([
   ['private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']],
 ]);
 
-const names = [...namedNetworks.keys()].join(', ');
-
 /** The most proxies and origins: a request may be compared with all of them. */
 const maxEntries = 64;
 
-const proxy = z.union([z.enum([...namedNetworks.keys()]), network], {
-  error: `expected an IP address, a network such as 10.0.0.0/8, or one of the names ${names}`,
-});
-
 /** The proxies in front of the gateway: networks, or the names of some. */
 export const trustedProxies = z
-  .array(proxy)
+  .array(networkOr(...namedNetworks.keys()))
   .max(maxEntries)
   .superRefine((proxies, context) => {
     for (const [index, text] of proxies.entries())
@@ -48,6 +42,7 @@ const origin = z.string().superRefine((text, context) => {
 function describeOriginFault(text: string): string | null {
   if (text === '*') return null;
   if (text === 'null') return `${expectedOrigin}: null is the origin of any local file and sandboxed frame`;
+  if (text.includes('*')) return `${expectedOrigin}: a star stands for every origin, and is written alone`;
   const url = URL.parse(text);
   if (!/^[a-z][a-z0-9+.-]*:\/\/[^/?#\s]/i.test(text) || url === null)
     return `${expectedOrigin}, with its scheme`;
