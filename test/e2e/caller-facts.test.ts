@@ -31,7 +31,7 @@ describe('a wrong key', () => {
     await keys.revoke(revoked.key.id);
     await keys.rotate(replaced.key.id, {});
     clock.advance(2_000);
-    const { secret: unknown } = mintKey(Buffer.alloc(44, 'a key of nobody'));
+    const { secret: unknown } = mintKey(Buffer.alloc(44, 'a key that was never issued'));
     const credentials = [
       null,
       'Bearer',
@@ -143,7 +143,7 @@ test('what callers write forges no line of the log: model, path, user agent, key
       .filter(({ msg }) => msg === 'request');
   await eventually('all are logged', () => requests().length === naughty.length + 1);
   expect(named).toBeGreaterThan(3);
-  expect([...log].filter((character) => character !== '\n' && character < ' ')).toEqual([]);
+  expect(Array.from(log).filter((character) => character !== '\n' && character < ' ')).toEqual([]);
   expect(requests().every(({ level }) => level === 30)).toBe(true);
   expect(requests().map(({ clientAddress }) => clientAddress)).toEqual([
     ...naughty.map((_text, index) => `203.0.113.${index}`),
