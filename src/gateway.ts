@@ -117,7 +117,8 @@ function createHandlers(
   current: () => Routes,
   prepare: RequestHandler,
 ): Pick<Gateway, 'router' | 'admin' | 'fetch'> {
-  const router = createNodeHandler((...call) => current().router(...call), prepare, unknownUrl);
+  const preparePublic: RequestHandler = (...call) => current().prepare(...call);
+  const router = createNodeHandler((...call) => current().router(...call), preparePublic, unknownUrl);
   const admin = createNodeHandler((...call) => current().admin(...call), prepare, unknownOperatorsUrl);
   return { router, admin, fetch: (request) => answerFetch(request, router) };
 }

@@ -3,6 +3,8 @@ import { parseDuration } from '../shared/duration.ts';
 import { parseUsd } from '../shared/money.ts';
 import { callAdmin, readList } from './admin-client.ts';
 import { withOptionNames } from './option-names.ts';
+import { settingsOf } from './key-options.ts';
+import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from './key-options.ts';
 import { countNamed, findKeyId, keyPath } from './find-key.ts';
 import { writeTable, writeTime } from './output.ts';
 import type { Json } from './output.ts';
@@ -15,6 +17,7 @@ interface KeyObject {
   readonly revoked_at: string | null;
   readonly expires_at: string | null;
   readonly models: readonly string[] | null;
+  readonly allow_from: readonly string[] | null;
   readonly limits: {
     readonly concurrency: number;
     readonly requests_per_minute: number;
@@ -31,45 +34,6 @@ interface KeyObject {
   readonly in_flight: number;
   readonly declared: boolean;
   readonly key?: string;
-}
-
-/** The options of `create` and `update`, as commander names them. */
-export interface KeyOptions extends Json {
-  readonly name?: string;
-  readonly concurrency?: number;
-  readonly requestsPerMinute?: number;
-  readonly queueWait?: string;
-  readonly balance?: string;
-  readonly model?: readonly string[];
-  readonly expires?: string;
-  readonly sampling?: string;
-  readonly unknownFields?: string;
-  readonly responsesDone?: string;
-}
-
-/** The options of `list`. */
-export interface ListOptions extends Json {
-  /** The order; newest first without it. */
-  readonly sort?: 'created' | 'name' | 'spent' | 'balance';
-}
-
-/** The options of `rotate`. */
-export interface RotateOptions extends Json {
-  readonly grace: string;
-}
-
-/** The options of `credit`. */
-export interface CreditOptions extends Json {
-  readonly reference?: string;
-}
-
-function settingsOf(options: KeyOptions): object {
-  const { model, expires, sampling, unknownFields, responsesDone: done, json: _json, ...rest } = options;
-  const responsesDone = done === undefined ? undefined : done === 'true';
-  const compatibility = { sampling, unknownFields, responsesDone };
-  // `all` and `never`, which `show` prints for keys without a restriction, lift it.
-  const models = model?.length === 1 && model[0] === 'all' ? null : model;
-  return { ...rest, models, expiresAt: expires === 'never' ? null : expires, compatibility };
 }
 
 /** Creates a key and prints its secret. */
@@ -138,6 +102,7 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['created', key.created_at],
       ['expires', key.expires_at ?? 'never'],
       ['models', key.models?.join(', ') ?? 'all'],
+      ['allowed from', key.allow_from?.join(', ') ?? 'all'],
       ['requests at once', `${key.limits.concurrency}, ${key.in_flight} of them in progress`],
       ['requests per minute', String(key.limits.requests_per_minute)],
       ['wait for a slot', waitOf(key.limits)],

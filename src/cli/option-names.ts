@@ -7,6 +7,7 @@ const options: Readonly<Record<string, string>> = {
   queueWait: '--queue-wait',
   balance: '--balance',
   models: '--model',
+  allowFrom: '--allow-from',
   expiresAt: '--expires',
   'compatibility.sampling': '--sampling',
   'compatibility.unknownFields': '--unknown-fields',

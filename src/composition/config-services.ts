@@ -7,12 +7,15 @@ import type { UpstreamState } from '../domain/circuit.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import { createAdminRouter } from '../http/admin/router.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
+import type { ClientAddresses } from '../http/client-addresses.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';
 import type { FindDirect } from '../http/direct-routes.ts';
 import { createPublicRouter } from '../http/public-router.ts';
 import { reportUpstreams } from '../operations/report-upstreams.ts';
 import type { RunRoutes } from '../http/standalone.ts';
 import type { Ports } from '../pipeline/ports.ts';
+import { composeClientServices } from './client-services.ts';
+import type { ClientServices } from './client-services.ts';
 import type { ActiveConfig, ProcessServices } from './process-services.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
 import { whyNoneReady, whyNotReady } from './readiness.ts';
@@ -22,7 +25,7 @@ import { composeModels, composePassthrough, composeProbes, composeUpstreams } fr
 import type { Models } from './upstreams.ts';
 
 /** The routes of one config. */
-export interface Routes {
+export interface Routes extends ClientServices {
   /** The public paths. */
   readonly router: RunRoutes;
   /** Those of them that our own listener finds without the router. */
@@ -77,7 +80,10 @@ export function createConfigServices(
   const isCooling = (name: string): boolean => health.coolingMs(name) > 0;
   const stateOf = (name: string): UpstreamState => (isCooling(name) ? 'open' : health.state(name));
   const ownReason = () => whyNotReady(ports, processServices.storage, models.problem);
+  const clients = composeClientServices(config.server, processServices);
+  const { addresses } = clients;
   const adminPorts = composeAdminPorts(ports, processServices, adminToken, {
+    addresses,
     whyNotReady: ownReason,
     upstreamReports: () => reportUpstreams(names, health),
   });
@@ -97,14 +103,15 @@ export function createConfigServices(
       ]),
     ...createPublicRouter(
       ports,
-      composeOwnKeyPorts(ports, config, processServices),
+      composeOwnKeyPorts(ports, addresses, config, processServices),
       {
         paths: composePassthrough(config, upstreamKeys),
         middlewares: processServices.passthroughMiddlewares,
       },
-      processServices.prepare,
-      config.server.maxBody,
+      clients.prepare,
+      { maxBodyBytes: config.server.maxBody, addresses },
     ),
+    ...clients,
     admin: createAdminRouter(adminPorts),
     stopBackgroundWork: stopProbes,
     async close() {
@@ -147,6 +154,7 @@ function composePorts(
 /** The ports of `/v1/key`. */
 function composeOwnKeyPorts(
   ports: Ports,
+  addresses: ClientAddresses,
   { receipts }: Config,
   { storage, readLimiter, readTurns, running }: ProcessServices,
 ): OwnKeyPorts {
@@ -154,6 +162,7 @@ function composeOwnKeyPorts(
   return {
     readLimiter,
     readTurns,
+    addresses,
     keys: ports.keys,
     inFlight: running,
     onFault: ports.telemetry.fault,
@@ -170,11 +179,12 @@ function composeAdminPorts(
   ports: Ports,
   { storage, keyManagement, maintenance, observability, log, prepare, running, workers }: ProcessServices,
   token: string,
-  reports: Pick<ConfigServices, 'whyNotReady'> & Pick<AdminPorts, 'upstreamReports'>,
+  reports: Pick<ConfigServices, 'whyNotReady'> & Pick<AdminPorts, 'upstreamReports' | 'addresses'>,
 ): AdminPorts {
   const { defaultLimits, defaultCompatibility } = ports;
   return {
     token,
+    addresses: reports.addresses,
     prepare,
     keys: {
       keys: keyManagement,

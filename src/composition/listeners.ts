@@ -5,6 +5,7 @@ import { createPageGuard } from '../http/page-guard.ts';
 import { createRouter } from '../http/router.ts';
 import { createPublicPaths } from '../http/listen/public-paths.ts';
 import { createHttpServer, stopListening } from '../http/server.ts';
+import type { ListenerPorts } from '../http/server.ts';
 import { unknownOperatorsUrl } from '../http/unknown-url.ts';
 import type { RunRoutes } from '../http/standalone.ts';
 import type { Routes } from './config-services.ts';
@@ -57,10 +58,11 @@ export function createListeners(
   const limits = () => connectionLimits(current().config.server, descriptors, workers?.count);
   let isRetiring = false;
   let isOpen = false;
+  const isProxy: ListenerPorts['isProxy'] = (socket) => current().addresses.isProxy(socket);
   const shared = {
     nextId,
     clock,
-    prepare,
+    isProxy,
     onRefused: observability.onConnectionRefused,
     isRetiring: () => isRetiring,
   };
@@ -72,6 +74,8 @@ export function createListeners(
   );
   const publicServer = createHttpServer(paths.routes, {
     ...shared,
+    prepare: (...call) => current().prepare(...call),
+    crossOriginHeaders: (request) => current().crossOrigin?.headersFor(request) ?? null,
     findDirect: paths.findDirect,
     unknownUrl: paths.unknownUrl,
     limits: () => limits().public,
@@ -82,6 +86,8 @@ export function createListeners(
   const admin = createRouter().use(guard, adminRoutes);
   const adminServer = createHttpServer(admin, {
     ...shared,
+    prepare,
+    crossOriginHeaders: () => null,
     unknownUrl: unknownOperatorsUrl,
     limits: () => limits().admin,
   });

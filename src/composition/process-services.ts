@@ -14,9 +14,8 @@ import type { TurnQueue } from '../domain/turn-queue.ts';
 import { createUpstreamHealth } from '../domain/upstream-health.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { PassthroughMiddlewares } from '../http/passthrough.ts';
-import { prepareAnswers } from '../http/prepare-answers.ts';
+import type { CrossOrigin } from '../http/cross-origin.ts';
 import type { Prepare } from '../http/prepare-answers.ts';
-import { createUnreadWatch } from '../http/connections/unread-watch.ts';
 import type { KeyManagement } from '../operations/manage-keys.ts';
 import { createMaintenance } from '../operations/maintenance.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
@@ -25,9 +24,9 @@ import type { InFlight } from '../pipeline/in-flight.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
 import type { ThreadedTokenCounter } from '../tokens/token-counter.ts';
+import { firstHandlers } from './client-services.ts';
 import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { composeLimiter, defaultLimitsOf, tellLimiter } from './limiter-services.ts';
-import { nextId } from './next-id.ts';
 import { watchLedger } from './ledger-monitor.ts';
 import { joinNodes } from './shared-services.ts';
 import { openStorage } from './storage-services.ts';
@@ -83,8 +82,10 @@ export interface ProcessServices {
   readonly observability: Observability;
   /** Proxies of the passthrough, by server. */
   readonly passthroughMiddlewares: PassthroughMiddlewares;
-  /** The first handler of every HTTP request. */
+  /** The first handler of every request to the operators' routes. */
   readonly prepare: Prepare;
+  /** Makes the first handler of every request of clients, who may be web pages. */
+  readonly preparePublic: (crossOrigin: CrossOrigin | null) => Prepare;
   /** Sets the config whose keys are declared, and that metrics and the ledger monitor read, from now on. */
   attach(active: ActiveConfig): void;
   /** Resolves when requests can be taken. Rejects with the reason when the database or the spool can't be opened. */
@@ -188,7 +189,7 @@ export function createProcessServices(
     tokens,
     observability,
     passthroughMiddlewares: new Map(),
-    prepare: prepareAnswers(nextId, createUnreadWatch(clock), () => isClosed),
+    ...firstHandlers(clock, () => isClosed),
     attach(next) {
       active = next;
       declarations.declare(next.declaredKeys);

@@ -26,7 +26,11 @@ const mostAnonymousPerAddress = 1_024;
  * down, so that together they keep it, but at least one; its descriptors are its own.
  */
 export function connectionLimits(
-  { maxConnections, maxAnonymousPerAddress, socket }: Omit<Config['server'], 'workers' | 'socketMode'>,
+  {
+    maxConnections,
+    maxAnonymousPerAddress,
+    socket,
+  }: Pick<Config['server'], 'maxConnections' | 'maxAnonymousPerAddress' | 'socket'>,
   descriptors: number,
   processes = 1,
 ): { readonly public: ConnectionLimits; readonly admin: ConnectionLimits } {

@@ -5,7 +5,14 @@ import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import { isGuessable, maxKeyLength, minKeyLength } from '../domain/keys/guessable-key.ts';
 import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/compatibility.ts';
 import { hashKey } from '../shared/hash-key.ts';
-import { duration, instant, keyName, modelsOfKey, valueKinds } from '../shared/schema-values.ts';
+import {
+  duration,
+  instant,
+  keyName,
+  modelsOfKey,
+  networksOfKey,
+  valueKinds,
+} from '../shared/schema-values.ts';
 import { describeSurroundings } from './around-secret.ts';
 import { writeFreeName } from './quotable.ts';
 import { requestLimit, trueOrFalse } from './schema/values.ts';
@@ -83,6 +90,13 @@ const declaredKey = z
       description: 'The models that the key may use; default: all.',
       examples: [['small']],
     }),
+    allowFrom: networksOfKey
+      .refine((networks) => networks.length > 0, 'expected a network: leave the key out to allow all')
+      .optional()
+      .meta({
+        description: 'The addresses and networks from which the key may be used; default: all.',
+        examples: [['10.0.0.0/8', '2001:db8::/32']],
+      }),
     expiresAt: instant.optional().meta({
       description: 'When the key expires: a time, or a day in UTC; default: never.',
       examples: ['2030-01-01T00:00:00Z'],
@@ -140,6 +154,7 @@ export function declaredKeysOf(keys: z.output<typeof declaredKeys>): readonly De
     hash: declared.key.slice(hashPrefix.length),
     limits: limitsOf(declared),
     models: declared.models ?? null,
+    allowFrom: declared.allowFrom ?? null,
     expiresAt: declared.expiresAt ?? null,
     compatibility: withoutAbsent(declared.compatibility ?? {}),
   }));

@@ -13,6 +13,8 @@ export interface ExchangeSummary {
   readonly requestId: string;
   readonly keyId: string | null;
   readonly keyName: string | null;
+  /** `null` where addresses are not logged. */
+  readonly clientAddress: string | null;
   readonly protocol: RequestKind;
   readonly mode: Mode;
   /** A configured name; `null` when the request ended before one was known. */

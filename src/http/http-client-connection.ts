@@ -5,10 +5,11 @@ import type { Refusal } from '../shared/errors.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
 import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { RequestHead } from '../domain/ports/telemetry.ts';
-import { authenticate } from '../pipeline/authenticate.ts';
+import { authenticateAt } from '../pipeline/authenticate.ts';
 import type { AnswerHead, ClientConnection } from '../pipeline/client-connection.ts';
 import { answerHeaders } from './answer-headers.ts';
 import { readBody } from './body.ts';
+import type { ClientAddresses } from './client-addresses.ts';
 import { connectionOf } from './connections/connection.ts';
 import {
   announceClose,
@@ -22,6 +23,12 @@ import { StreamOutput } from './stream-output.ts';
 /** Errors of an answer are those of its connection, whose end is seen by its `close`. */
 const ignoreError = (): void => {};
 
+/** What the config in force says of the requests of clients. */
+export interface ClientSettings {
+  readonly maxBodyBytes: number;
+  readonly addresses: ClientAddresses;
+}
+
 /**
  * The client's side of one HTTP request, which the pipeline uses as its `ClientConnection`. A `Connection` is the TCP
  * connection below it, which may carry many requests.
@@ -29,25 +36,29 @@ const ignoreError = (): void => {};
 export class HttpClientConnection implements ClientConnection {
   readonly id: string;
   readonly headFault: Refusal | null;
+  readonly loggedAddress: string | null;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #route: string;
   readonly #output: StreamOutput;
-  readonly #maxBodyBytes: number;
+  readonly #settings: ClientSettings;
 
   /** `route` is the path of the matched route; with `isFast`, the parts of streams take the fast road to the socket. */
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
     route: string,
-    { maxBodyBytes, isFast }: { readonly maxBodyBytes: number; readonly isFast: boolean },
+    settings: ClientSettings,
+    isFast: boolean,
   ) {
     this.id = requestIdOf(response);
     this.#request = request;
     this.#response = response;
     this.#route = route;
     this.#output = new StreamOutput(response, isFast && connectionOf(request.socket) !== undefined);
-    this.#maxBodyBytes = maxBodyBytes;
+    this.#settings = settings;
+    // Read at once: its connection may be closed when the request is logged.
+    this.loggedAddress = settings.addresses.areLogged ? settings.addresses.of(request) : null;
     this.headFault = findDuplicateHeader(request);
     response.on('error', ignoreError);
   }
@@ -65,12 +76,16 @@ export class HttpClientConnection implements ClientConnection {
     return findOtherKeyHeader(this.#request);
   }
 
+  get address(): string {
+    return this.#settings.addresses.of(this.#request);
+  }
+
   recognize(): void {
     connectionOf(this.#request.socket)?.recognize();
   }
 
   readBody(): Promise<Uint8Array | Refusal> {
-    return readBody(this.#request, this.#response, this.#maxBodyBytes);
+    return readBody(this.#request, this.#response, this.#settings.maxBodyBytes);
   }
 
   /**
@@ -160,11 +175,16 @@ function readTrace({ traceparent, tracestate }: IncomingHttpHeaders): RequestHea
 /** Authenticates a request outside the pipeline, and marks its connection as a client's. */
 export async function authenticateRequest(
   request: IncomingMessage,
-  keys: KeyDirectory,
+  { keys, addresses }: { readonly keys: KeyDirectory; readonly addresses: ClientAddresses },
 ): Promise<ApiKey | Refusal> {
-  const { authorization } = request.headers;
-  const credentials = { authorization, otherKeyHeader: findOtherKeyHeader(request) };
-  const key = findDuplicateHeader(request) ?? (await authenticate(credentials, keys));
+  const credentials = {
+    authorization: request.headers.authorization,
+    otherKeyHeader: findOtherKeyHeader(request),
+    get address() {
+      return addresses.of(request);
+    },
+  };
+  const key = findDuplicateHeader(request) ?? (await authenticateAt(credentials, keys));
   if (!isRefusal(key)) connectionOf(request.socket)?.recognize();
   return key;
 }

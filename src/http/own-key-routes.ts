@@ -11,6 +11,7 @@ import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import { check, pageQuery, pathIdOf, readQuery, unknownCursor } from './checked-input.ts';
+import type { ClientAddresses } from './client-addresses.ts';
 import { authenticateRequest } from './http-client-connection.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
 import { emptyAccount, presentKey } from './present/key.ts';
@@ -42,6 +43,7 @@ export interface OwnKeyPorts extends RecordPages, Pick<Accounts, 'accounts'> {
    */
   readonly readTurns: TurnQueue;
   readonly keys: KeyDirectory;
+  readonly addresses: ClientAddresses;
   readonly inFlight: RunningRequests;
   readonly onFault: ReportFault;
   readonly defaults: KeyDefaults;
@@ -59,7 +61,7 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
       work: (key: ApiKey, request: Request, response: Response) => Promise<object | Refusal>,
     ): RequestHandler =>
     async (request, response) => {
-      const key = await authenticateRequest(request, ports.keys);
+      const key = await authenticateRequest(request, ports);
       sendAnswer(response, 200, isRefusal(key) ? key : await work(key, request, response));
     };
   const handleRead = (work: (key: ApiKey, request: Request) => Promise<object | Refusal>): RequestHandler =>

@@ -16,6 +16,8 @@ export class OwnResponse extends ServerResponse {
   [requestId]: string | null = null;
   /** The `keep-alive` header; `null` for that of Node's server. */
   keepAlive: string | null = null;
+  /** The headers of `CrossOrigin`, names and values in turn; `null` where no web page may call the gateway. */
+  crossOrigin: readonly string[] | null = null;
 
   override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
     if (typeof reason === 'string') return super.writeHead(status, reason, headers);
@@ -32,6 +34,7 @@ export class OwnResponse extends ServerResponse {
     if (this.keepAlive !== null) all.push('keep-alive', this.keepAlive);
     if (id !== null && headers[requestIdHeader] === undefined)
       all.push(requestIdHeader, presentRequestId(id), ...noSniff);
+    if (this.crossOrigin !== null) all.push(...this.crossOrigin);
     for (const name in headers) {
       const value = headers[name];
       if (value !== undefined) all.push(name, value);

@@ -10,6 +10,7 @@ import { isOversized, startBody, takeReadBody, tooLarge } from './body.ts';
 import { PassthroughCall } from './passthrough-call.ts';
 import type { PassthroughLimits } from './passthrough-call.ts';
 import { HttpClientConnection } from './http-client-connection.ts';
+import type { ClientSettings } from './http-client-connection.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
 import { createRouter } from './router.ts';
 import type { RequestHandler, Router } from './router.ts';
@@ -56,18 +57,15 @@ export function createPassthroughRouter(
   middlewares: PassthroughMiddlewares,
   ports: Ports,
   prepare: RequestHandler,
-  maxBodyBytes: number,
+  settings: ClientSettings,
 ): Router {
   const router = createRouter({ caseSensitive: true, strict: true });
   for (const passthrough of paths) {
-    const open = createTransport(passthrough, middlewares, maxBodyBytes, ports.clock);
+    const open = createTransport(passthrough, middlewares, settings.maxBodyBytes, ports.clock);
     router.all(passthrough.path, prepare, (request, response) => {
       if (!passthroughMethods.has(request.method))
         return methodNotAllowed([...passthroughMethods].join(', '))(request, response, () => {});
-      const client = new HttpClientConnection(request, response, passthrough.path, {
-        maxBodyBytes,
-        isFast: false,
-      });
+      const client = new HttpClientConnection(request, response, passthrough.path, settings, false);
       void runPassthrough(passthrough, client, open(request, response), ports);
     });
   }

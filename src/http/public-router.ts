@@ -12,6 +12,7 @@ import type { OwnKeyPorts } from './own-key-routes.ts';
 import { createDirectRoutes } from './direct-routes.ts';
 import type { DirectRoute, FindDirect } from './direct-routes.ts';
 import { HttpClientConnection, authenticateRequest } from './http-client-connection.ts';
+import type { ClientSettings } from './http-client-connection.ts';
 import { createPassthroughRouter } from './passthrough.ts';
 import type { Passthrough, PassthroughMiddlewares } from './passthrough.ts';
 import { methodNotAllowed, refuseFaults } from './fallback-handlers.ts';
@@ -33,22 +34,21 @@ export function createPublicRouter(
   ownKey: OwnKeyPorts,
   passthrough: { readonly paths: readonly Passthrough[]; readonly middlewares: PassthroughMiddlewares },
   prepare: Prepare,
-  maxBodyBytes: number,
+  settings: ClientSettings,
 ): PublicRoutes {
   const router = createRouter({ caseSensitive: true });
-  router.use(
-    createPassthroughRouter(passthrough.paths, passthrough.middlewares, ports, prepare, maxBodyBytes),
-  );
+  router.use(createPassthroughRouter(passthrough.paths, passthrough.middlewares, ports, prepare, settings));
   router.use('/v1', prepare);
   const onFault = refuseFaults(ports.telemetry.fault);
-  const direct = directRoutes(ports, maxBodyBytes);
+  const readers = { ...ports, addresses: settings.addresses };
+  const direct = directRoutes(readers, settings);
   for (const { method, path, handle } of direct) {
     if (method === 'GET') router.get(path, handle);
     else router.post(path, handle);
     router.all(path, methodNotAllowed(method === 'GET' ? 'GET, HEAD' : method));
   }
   router.get('/v1/models/*id', (request, response) =>
-    answerModels(request, response, ports, (key) => readModel(modelIdOf(request), key, ports)),
+    answerModels(request, response, readers, (key) => readModel(modelIdOf(request), key, ports)),
   );
   router.all('/v1/models/*id', methodNotAllowed('GET, HEAD'));
   router.use(createOwnKeyRoutes(ownKey));
@@ -58,13 +58,15 @@ export function createPublicRouter(
   return { router, findDirect: createDirectRoutes(direct, prepare, onFault) };
 }
 
-function directRoutes(ports: Ports, maxBodyBytes: number): readonly DirectRoute[] {
-  const limits = { maxBodyBytes, isFast: ports.fastRoad };
+/** What a list of models needs beside the ports of the pipeline. */
+type ReaderPorts = Ports & Pick<ClientSettings, 'addresses'>;
+
+function directRoutes(ports: ReaderPorts, settings: ClientSettings): readonly DirectRoute[] {
   const generate = (protocol: Protocol, path: string): DirectRoute => ({
     method: 'POST',
     path,
     handle(request, response) {
-      const client = new HttpClientConnection(request, response, path, limits);
+      const client = new HttpClientConnection(request, response, path, settings, ports.fastRoad);
       void runTextRequest(protocol, client, ports);
     },
   });
@@ -82,10 +84,10 @@ function directRoutes(ports: Ports, maxBodyBytes: number): readonly DirectRoute[
 async function answerModels(
   request: IncomingMessage,
   response: Response,
-  ports: Ports,
+  ports: ReaderPorts,
   read: (key: ApiKey, ports: Ports) => Promise<object | Refusal>,
 ): Promise<void> {
-  const key = await authenticateRequest(request, ports.keys);
+  const key = await authenticateRequest(request, ports);
   sendAnswer(response, 200, isRefusal(key) ? key : await read(key, ports));
 }
 

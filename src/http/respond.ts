@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from 'node:http';
 import { isRefusal, statusOf } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { jsonType } from '../protocol/answer-writer.ts';
@@ -14,14 +15,23 @@ export function sendBody(
   headers: Readonly<Record<string, string>> = {},
 ): void {
   const length = Buffer.byteLength(body);
+  send(
+    response,
+    status,
+    { 'content-type': jsonType, 'content-length': length, ...noStore, ...headers },
+    body,
+  );
+}
+
+/** Sends an answer that has no body. */
+export function sendNoContent(response: Response, headers: Readonly<Record<string, string>>): void {
+  send(response, 204, { ...noStore, ...headers }, '');
+}
+
+function send(response: Response, status: number, headers: OutgoingHttpHeaders, body: string): void {
   whenChunkIsRead(response, () => {
     announceClose(response);
-    response.writeHead(status, {
-      'content-type': jsonType,
-      'content-length': length,
-      ...noStore,
-      ...headers,
-    });
+    response.writeHead(status, headers);
     lingerAfter(response);
     response.end(body);
   });

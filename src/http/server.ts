@@ -4,11 +4,10 @@ import type { IncomingMessage, Server, ServerOptions } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import type { AddressInfo, ListenOptions, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { ConnectionLimits } from '../domain/connection-limits.ts';
-import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
-import type { Clock, NextId } from '../domain/ports/clock.ts';
+import type { NextId } from '../domain/ports/clock.ts';
 import { holdContinue } from './body.ts';
 import { ConnectionTable } from './connections/connection-table.ts';
+import type { ConnectionTablePorts } from './connections/connection-table.ts';
 import { connectionOf } from './connections/connection.ts';
 import {
   expectationFailed,
@@ -41,18 +40,16 @@ const anonymousKeepAliveMs = 5_000;
 const maxHeaderBytes = 16_384;
 
 /** The dependencies of a listener beside its router. */
-export interface ListenerPorts {
+export interface ListenerPorts extends ConnectionTablePorts {
   readonly nextId: NextId;
-  readonly clock: Clock;
   /** The first handler of every request. */
   readonly prepare: Prepare;
   /** Finds the routes that do without the router. */
   readonly findDirect?: FindDirect;
   /** The last handler: of every request whose path the router does not have. */
   readonly unknownUrl: RequestHandler;
-  /** Read for every new connection. */
-  readonly limits: () => ConnectionLimits;
-  readonly onRefused: (reason: ConnectionRefusal) => void;
+  /** The headers with which web pages may read an answer that no route makes; names and values in turn. */
+  readonly crossOriginHeaders: (request: IncomingMessage) => readonly string[] | null;
   /** Whether each answer closes its connection, because this process no longer takes new ones. */
   readonly isRetiring: () => boolean;
   /** With one, the server speaks HTTPS. */
@@ -68,7 +65,7 @@ export function createHttpServer(
   { nextId, prepare, unknownUrl, findDirect, ...ports }: ListenerPorts,
 ): Server {
   const app = createStandalone(router, prepare, unknownUrl);
-  const connections = new ConnectionTable(ports.limits, ports.clock, ports.onRefused);
+  const connections = new ConnectionTable(ports);
   const serve = (request: IncomingMessage, response: OwnResponse): void => {
     if (ports.isRetiring()) response.shouldKeepAlive = false;
     if (!addPending(request, response)) return;
@@ -80,7 +77,8 @@ export function createHttpServer(
   };
   const refuseBare = (socket: Socket, refusal: RawRefusal): void => {
     const connection = connectionOf(socket);
-    if (connection !== undefined) refuseRaw(connection, refusal, nextId);
+    if (connection === undefined) return;
+    refuseRaw(connection, refusal, nextId, (request) => ports.crossOriginHeaders(request) ?? []);
   };
 
   const options: ServerOptions<typeof IncomingMessage, typeof OwnResponse> = {
@@ -105,7 +103,9 @@ export function createHttpServer(
     serve(request, response);
   });
   server.on('checkExpectation', (request: IncomingMessage, response: OwnResponse) => {
-    if (addPending(request, response)) refuseInTurn(response, expectationFailed, nextId);
+    if (!addPending(request, response)) return;
+    response.crossOrigin = ports.crossOriginHeaders(request);
+    refuseInTurn(response, expectationFailed, nextId);
   });
   server.on('connect', (request: IncomingMessage, stream: Duplex) => {
     // For a `CONNECT` with a body, Node wraps the socket in a stream, whose errors need a listener, too.

@@ -110,7 +110,7 @@ export function createKeyManagement({
 /** A key of these settings that was just minted. */
 function describeNewKey(
   name: string,
-  { balanceNanos, models, expiresAt, compatibility = {}, ...limits }: KeySettings,
+  { balanceNanos, models, allowFrom, expiresAt, compatibility = {}, ...limits }: KeySettings,
   { id, secret }: ReturnType<typeof mintKey>,
   createdAtMs: number,
 ): IssuedKey {
@@ -120,6 +120,7 @@ function describeNewKey(
     createdAtMs,
     limits,
     models: models ?? null,
+    allowFrom: allowFrom ?? null,
     expiresAt: expiresAt ?? null,
     revokedAtMs: null,
     hasBalance: balanceNanos !== undefined,

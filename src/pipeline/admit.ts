@@ -4,7 +4,7 @@ import type { Refusal } from '../shared/errors.ts';
 import { limitRefusal } from '../domain/limits.ts';
 import type { LimitDecision, Limits } from '../domain/limits.ts';
 import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
-import { authenticate } from './authenticate.ts';
+import { authenticateAt } from './authenticate.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
 import type { Admission, Admitted, Identified, Limited } from './stages.ts';
@@ -48,7 +48,7 @@ export async function admit(
   const admitted: Admitted = { stage: 'admitted', key, admission: admissionWith(asked) };
   // It has its slot, which is shown, and stays true if the look-up throws.
   if (waits && decision.verdict === 'granted') exchange.stage = admitted;
-  const found = waits ? await authenticate(client, ports.keys) : key;
+  const found = waits ? await authenticateAt(client, ports.keys) : key;
   if (isRefusal(found)) return stop(limitRefusal(decision, asked) ?? found);
   const limits = waits ? override(ports.defaultLimits, found.limits) : asked;
   const limited = limitRefusal(decision, limits);

@@ -1,25 +1,47 @@
-import { refuse } from '../shared/errors.ts';
+import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
+import { isInNetworks } from '../shared/networks.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
 import type { KeyDirectory } from '../domain/ports/keys.ts';
 
 const bearer = /^Bearer +(\S+)$/i;
 
-/** The headers in which a caller may have presented a key. */
+/** What says who a caller is: the headers in which it may have presented a key, and its address. */
 export interface Credentials {
   readonly authorization: string | undefined;
   /** The name of another header that some providers' clients use for keys, if there is one; it is not read. */
   readonly otherKeyHeader: string | null;
+  /** In the form of `canonicalAddress`; empty if it is not known. Read for keys with a list of addresses alone. */
+  readonly address: string;
 }
 
 /** Finds the caller's key by its `Authorization` header, or refuses with the one 401 for every wrong key. */
 export async function authenticate(
-  { authorization, otherKeyHeader }: Credentials,
+  { authorization, otherKeyHeader }: Omit<Credentials, 'address'>,
   keys: KeyDirectory,
 ): Promise<ApiKey | Refusal> {
   const presented = readBearer(authorization);
   if (presented === null) return otherKeyHeader === null ? unknownKey() : misplacedKey(otherKeyHeader);
   return (await keys.find(presented)) ?? unknownKey();
+}
+
+/** Finds the caller's key as `authenticate` does, or refuses it for the caller's address. */
+export async function authenticateAt(
+  credentials: Credentials,
+  keys: KeyDirectory,
+): Promise<ApiKey | Refusal> {
+  const key = await authenticate(credentials, keys);
+  return isRefusal(key) ? key : (refuseAddress(key, credentials) ?? key);
+}
+
+/** Why a key may not be used from its caller's address; `null` if it may. */
+export function refuseAddress(
+  { allowFrom }: Pick<ApiKey, 'allowFrom'>,
+  caller: Pick<Credentials, 'address'>,
+): Refusal | null {
+  if (allowFrom === null) return null;
+  const { address } = caller;
+  return isInNetworks(allowFrom, address) ? null : addressNotAllowed(address);
 }
 
 /** The credential of an `Authorization: Bearer` header; `null` when there is none. */
@@ -40,5 +62,15 @@ function misplacedKey(header: string): Refusal {
   return refuse(
     'invalid_api_key',
     `The header '${header}' is not read by this service. Send the key as 'Authorization: Bearer <key>'.`,
+  );
+}
+
+/** The holder of a leaked key learns no more than its own address, as it is seen here: which ones are allowed stays unsaid. */
+function addressNotAllowed(address: string): Refusal {
+  const from = address === '' ? 'an address that is not known here' : `the address ${address}`;
+  return refuse(
+    'address_not_allowed',
+    `This key may not be used from ${from}. Ask the operator to add the address to the key's list (allowFrom), or, if it is a proxy's, to server.trustedProxies.`,
+    { cause: `the key's allowFrom does not have ${address === '' ? 'an unknown address' : address}` },
   );
 }

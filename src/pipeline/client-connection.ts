@@ -26,6 +26,8 @@ export interface ClientConnection extends Credentials {
   /** 32 hexadecimal digits; the client gets them as its request id. */
   readonly id: string;
   readonly head: RequestHead;
+  /** The client's address as it is logged and traced; `null` where it is not. */
+  readonly loggedAddress: string | null;
   /** A fault in the request's head that the HTTP layer found, such as a header sent twice. */
   readonly headFault: Refusal | null;
   /** Notes that this client presented a valid key, which protects its connection from eviction. */

@@ -6,7 +6,7 @@ import type { Interruption } from '../domain/interruption.ts';
 import { admit } from './admit.ts';
 import { createAnswerWriter } from './answer-writers.ts';
 import { AttemptLog } from './attempt-log.ts';
-import { authenticate } from './authenticate.ts';
+import { authenticate, refuseAddress } from './authenticate.ts';
 import type { ClientConnection } from './client-connection.ts';
 import { watchDisconnect } from './client-disconnect.ts';
 import { conclude } from './conclude.ts';
@@ -80,6 +80,8 @@ async function admitAndWork(
   if (isRefusal(key)) return refused(key);
   const identified = { stage: 'identified', key } as const;
   exchange.stage = identified;
+  const misplaced = refuseAddress(key, client);
+  if (misplaced !== null) return refused(misplaced);
   client.recognize();
   const admitted = reach(exchange, await admit(identified, exchange, ports));
   if (isRefusal(admitted)) return refused(admitted);

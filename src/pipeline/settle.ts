@@ -92,6 +92,7 @@ function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): U
   return {
     keyId,
     keyName,
+    clientAddress: client.loggedAddress,
     mode,
     model,
     stripped,

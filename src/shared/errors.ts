@@ -22,6 +22,7 @@ const errorTable = {
   invalid_api_key: { status: 401, type: 'invalid_request_error', retryable: false },
   insufficient_balance: { status: 402, type: 'insufficient_quota', retryable: false },
   balance_held: { status: 402, type: 'insufficient_quota', retryable: true },
+  address_not_allowed: { status: 403, type: 'invalid_request_error', retryable: false },
   model_not_allowed: { status: 403, type: 'invalid_request_error', retryable: false },
   key_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   request_not_found: { status: 404, type: 'invalid_request_error', retryable: false },

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { parseDuration } from './duration.ts';
 import { maxNanos, nanosPerUsd, parseUsd } from './money.ts';
+import { canonicalNetwork, enclosingNetwork } from './networks.ts';
 import { whyNotStorable } from './storable-text.ts';
 
 /**
@@ -113,3 +114,32 @@ const maxModelsOfKey = 1_000;
 
 /** The models that a key may use. */
 export const modelsOfKey = z.array(storedText.min(1)).min(1).max(maxModelsOfKey);
+
+/** An IP address, or a network in CIDR notation, read into its one form; or one of some names for networks. */
+export function networkOr(...names: readonly string[]) {
+  const otherwise = names.length === 0 ? '' : `, or one of the names ${names.join(', ')}`;
+  return z.string().transform((text, context) => {
+    const trimmed = text.trim();
+    const read = names.includes(trimmed) ? trimmed : canonicalNetwork(trimmed);
+    const whole = read === null || names.includes(read) ? read : enclosingNetwork(read);
+    if (read !== null && read === whole) return read;
+    context.issues.push({
+      code: 'custom',
+      input: text,
+      message:
+        whole === null
+          ? `expected an IP address or a network, such as 203.0.113.9, 10.0.0.0/8 or 2001:db8::/32${otherwise}`
+          : `an address with the prefix of its network: write ${whole} for the network, or the address alone`,
+    });
+    return z.NEVER;
+  });
+}
+
+/** How many networks the list of a key may have: all of them are compared with the address of a request. */
+const maxNetworksOfKey = 64;
+
+/** The networks from which a key may be used. */
+export const networksOfKey = z
+  .array(networkOr())
+  .max(maxNetworksOfKey)
+  .transform((networks) => [...new Set(networks)]);

@@ -17,11 +17,13 @@ export function requestLine(summary: ExchangeSummary, nowMs: number, worker: num
 
 /** Every field is named here: a field added to the summary must not reach the log by itself. */
 function fieldsOf(summary: ExchangeSummary): object {
-  const { usage, traceId } = summary;
+  const { usage, traceId, clientAddress } = summary;
   return {
     requestId: summary.requestId,
     keyId: summary.keyId,
     keyName: summary.keyName,
+    // A field without a value is left out.
+    clientAddress: clientAddress === null ? undefined : clientAddress,
     protocol: summary.protocol,
     mode: summary.mode,
     model: summary.model,
@@ -47,7 +49,6 @@ function fieldsOf(summary: ExchangeSummary): object {
     firstTextMs: rounded(summary.firstTextMs),
     handoverMs: rounded(summary.handoverMs),
     totalMs: rounded(summary.totalMs),
-    // A field without a value is left out.
     traceId: traceId === null ? undefined : traceId,
   };
 }

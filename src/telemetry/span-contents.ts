@@ -22,6 +22,7 @@ export function requestSpan(summary: ExchangeSummary, { method, route }: Request
       'http.request.method': method,
       'http.route': route,
       'http.response.status_code': status,
+      'client.address': summary.clientAddress,
       'textgate.request_id': summary.requestId,
       'textgate.outcome': summary.outcome,
       'error.type': code,

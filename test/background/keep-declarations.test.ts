@@ -6,7 +6,15 @@ import type { DeclaredHashes } from '../../src/domain/ports/keys.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 function keyOf(name: string): DeclaredKey {
-  return { name, hash: `hash of ${name}`, limits: {}, models: null, expiresAt: null, compatibility: {} };
+  return {
+    name,
+    hash: `hash of ${name}`,
+    limits: {},
+    models: null,
+    allowFrom: null,
+    expiresAt: null,
+    compatibility: {},
+  };
 }
 
 const retryMs = 5_000;

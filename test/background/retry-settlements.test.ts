@@ -12,7 +12,7 @@ import type { KeptSettlements } from '../../src/background/retry-settlements.ts'
 import { eventually } from '../support/eventually.ts';
 import type { SettlementSpool } from '../../src/domain/ports/settlement-spool.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { openedRecord, settledRecord } from '../support/stored-rows.ts';
+import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 
 /** Records of which only settlements matter, and which fail while `fault` is set. */
 function startRecords() {
@@ -348,14 +348,7 @@ describe('a database that does not answer', () => {
     const engine = openTestEngine(':memory:');
     onTestFinished(() => engine.close());
     const store = createStore(engine, { nextId: () => 'posting', now: () => 1, report: () => {} });
-    const { limits, models, expiresAt, revokedAtMs } = {
-      limits: {},
-      models: null,
-      expiresAt: null,
-      revokedAtMs: null,
-    };
-    const key = { id: 'key_a', name: 'a', createdAtMs: 1, limits, models, expiresAt, revokedAtMs };
-    await store.createKey({ ...key, hasBalance: true, compatibility: {}, isDeclared: false }, 'hash', 1_000);
+    await store.createKey({ ...payingKey, createdAtMs: 1 }, 'hash', 1_000);
     const answered = Promise.withResolvers<void>();
     const late = { ...store, open: (one: OpenedRecord) => answered.promise.then(() => store.open(one)) };
     const clock = createFakeClock();

@@ -36,6 +36,7 @@ for (const protocol of ['chat', 'responses'] as const)
           const summary: ExchangeSummary = {
             requestId: 'req_1',
             keyId: 'key_1',
+            clientAddress: null,
             keyName: 'bob',
             protocol,
             mode,

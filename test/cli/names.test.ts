@@ -64,12 +64,22 @@ describe('a command about a key', () => {
     for (const [args, problem] of [
       [['create', 'x', '--queue-wait', '5 parsecs'], '--queue-wait: expected a duration'],
       [['create', 'x', '--expires', 'soon'], '--expires: expected a time'],
+      [['create', 'x', '--allow-from', 'office'], '--allow-from: expected an IP address or a network'],
       [['create', ''], 'the name: expected a name that is not empty'],
       [['update', 'test', '--model', ''], '--model: expected something'],
       [['rotate', 'test', '--grace', 'x'], '--grace: expected a duration'],
       [['credit', 'test', 'x', '--reference', 'r'], '<usd>: expected USD'],
     ] as const)
       expect(await failing(gateway, 'keys', ...args)).toContain(`textgate: ${problem}`);
+  });
+
+  test('keys have a list of addresses, which is shown, and lifted by `all`', async () => {
+    const gateway = await startServing();
+    const id = await createKey(gateway, 'office', '--allow-from', '10.0.0.0/8', '2001:DB8::1');
+    const shown = async (): Promise<string> => (await gateway.run('keys', 'show', id)).stdout;
+    expect(await shown()).toMatch(/allowed from +10\.0\.0\.0\/8, 2001:db8::1\n/);
+    await gateway.run('keys', 'update', 'office', '--allow-from', 'all');
+    expect(await shown()).toMatch(/allowed from +all\n/);
   });
 
   test('keys rotate says until when the old secret works', async () => {

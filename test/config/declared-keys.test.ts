@@ -39,6 +39,7 @@ describe('declared keys', () => {
       requestsPerMinute: '40',
       queueWait: '5s',
       models: ['small'],
+      allowFrom: ['10.0.0.0/8', '2001:DB8:0::1', '10.0.0.0/8'],
       expiresAt: '2030-01-01',
       compatibility: { sampling: 'strict' },
     };
@@ -52,12 +53,13 @@ describe('declared keys', () => {
         hash,
         limits: { concurrency: 3, requestsPerMinute: 40, queueWaitMs: 5_000 },
         models: ['small'],
+        allowFrom: ['10.0.0.0/8', '2001:db8::1'],
         expiresAt: Date.UTC(2030, 0, 1),
         compatibility: { sampling: 'strict' },
       },
     ]);
     expect(eve).toEqual([
-      { name: 'eve', hash, limits: {}, models: null, expiresAt: null, compatibility: {} },
+      { name: 'eve', hash, limits: {}, models: null, allowFrom: null, expiresAt: null, compatibility: {} },
     ]);
     for (const prefix of ['sha256:', 'SHA256:', ' Sha256:'])
       expect(declarationsOf({ eve: { key: `${prefix}${hash.toUpperCase()}` } })).toEqual(eve);

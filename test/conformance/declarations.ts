@@ -11,7 +11,16 @@ const nowMs = 1_800_000_000_000;
 
 /** A declared key without settings of its own. */
 export function declared(name: string, hash: string, settings: Partial<DeclaredKey> = {}): DeclaredKey {
-  return { name, hash, limits: {}, models: null, expiresAt: null, compatibility: {}, ...settings };
+  return {
+    name,
+    hash,
+    limits: {},
+    models: null,
+    allowFrom: null,
+    expiresAt: null,
+    compatibility: {},
+    ...settings,
+  };
 }
 
 /** The change that stores declared keys under ids made of their names. */
@@ -55,6 +64,7 @@ function describeIdentity(start: Start): void {
     const settings = {
       limits: { concurrency: 3, requestsPerMinute: 4, queueWaitMs: 5 },
       models: ['a', 'b'],
+      allowFrom: ['10.0.0.0/8', '2001:db8::1'],
       expiresAt: nowMs + 9,
       compatibility: { sampling: 'strict' },
     } as const;

@@ -24,6 +24,7 @@ export const key: ApiKey = {
   createdAtMs: startMs,
   limits: {},
   models: null,
+  allowFrom: null,
   expiresAt: null,
   revokedAtMs: null,
   hasBalance: true,
@@ -135,6 +136,7 @@ export function describeStore(name: string, open: () => Promise<Engine>): void {
       id: 'key_b',
       limits: { concurrency: 2, requestsPerMinute: 3, queueWaitMs: 0 },
       models: ['a', 'b'],
+      allowFrom: ['10.0.0.0/8', '2001:db8::1'],
       expiresAt: startMs + 1,
       compatibility: { sampling: 'strip' },
     };

@@ -34,7 +34,7 @@ async function read({ url, key }: TestGateway, path: string, secret = key) {
 async function serveSlowRecords(): Promise<{ readonly url: string; readonly finish: () => void }> {
   const clock = createFakeClock();
   const { promise: finished, resolve: finish } = Promise.withResolvers<void>();
-  const key = { id: 'key_a' } as ApiKey;
+  const key = { id: 'key_a', allowFrom: null } as ApiKey;
   const holder = createOwnKeyRoutes({
     readLimiter: createMemoryLimiter(clock),
     readTurns: createTurnQueue(clock),

@@ -37,6 +37,8 @@ async function listen(answering: Promise<void> = Promise.resolve()) {
     unknownUrl: (_request, response) => void response.writeHead(404).end(),
     limits: () => ({ maxConnections: 10, maxAnonymousPerAddress: 10 }),
     onRefused: () => {},
+    isProxy: () => false,
+    crossOriginHeaders: () => null,
     isRetiring: () => false,
   });
   server.headersTimeout = timeoutMs;

@@ -31,7 +31,14 @@ test.each<[string, (keys: KeyManagement, id: string) => Promise<unknown>]>([
         async findKeyById(id) {
           const found = await store.findKeyById(id);
           if (secret !== null) {
-            const bob = { name: 'bob', hash: hashKey(secret), limits: {}, models: null, expiresAt: null };
+            const bob = {
+              name: 'bob',
+              hash: hashKey(secret),
+              limits: {},
+              models: null,
+              allowFrom: null,
+              expiresAt: null,
+            };
             await declareKeys([{ ...bob, compatibility: {} }], { store, randomBytes, hash: hashKey, now });
           }
           return found;

@@ -43,6 +43,8 @@ function openDelivery(): Delivery {
     head: { method: 'POST', route: '/', trace: {} },
     authorization: undefined,
     otherKeyHeader: null,
+    address: '127.0.0.1',
+    loggedAddress: null,
     headFault: null,
     recognize: () => {},
     readBody: async () => new Uint8Array(),

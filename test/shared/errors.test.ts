@@ -15,6 +15,7 @@ const surface: readonly (readonly [ErrorCode, number, string, boolean])[] = [
   ['content_filter', 400, 'invalid_request_error', false],
   ['context_length_exceeded', 400, 'invalid_request_error', false],
   ['invalid_api_key', 401, 'invalid_request_error', false],
+  ['address_not_allowed', 403, 'invalid_request_error', false],
   ['key_not_found', 404, 'invalid_request_error', false],
   ['model_not_found', 404, 'invalid_request_error', false],
   ['unknown_url', 404, 'invalid_request_error', false],

@@ -42,6 +42,7 @@ function startDirectory() {
       createdAtMs: 0,
       limits,
       models: null,
+      allowFrom: null,
       expiresAt: null,
       revokedAtMs: null,
       hasBalance: false,

@@ -145,7 +145,15 @@ describe.skipIf(postgresAbsence !== null)(`changes of keys on PostgreSQL${absent
       return (await count()) !== before;
     };
     const key = { ...payingKey, id: 'key_counted', hasBalance: false };
-    const declared = { name: 'd', hash: 'h', limits: {}, models: null, expiresAt: null, compatibility: {} };
+    const declared = {
+      name: 'd',
+      hash: 'h',
+      limits: {},
+      models: null,
+      allowFrom: null,
+      expiresAt: null,
+      compatibility: {},
+    };
     const credit = { keyId: key.id, nanos: 10 };
     const opened = { ...openedRecord, keyId: key.id };
     const begun = beginningOf(opened);

@@ -51,6 +51,7 @@ const declared: DeclaredKey = {
   hash: 'declared hash',
   limits: {},
   models: null,
+  allowFrom: null,
   expiresAt: null,
   compatibility: {},
 };

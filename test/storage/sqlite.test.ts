@@ -195,6 +195,7 @@ describe('a database', () => {
       createdAtMs: 5,
       limits: { concurrency: 3 },
       models: null,
+      allowFrom: null,
       expiresAt: null,
       revokedAtMs: null,
       hasBalance: false,

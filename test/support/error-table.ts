@@ -39,6 +39,10 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
     'the balance would be enough, but running requests hold a part of it',
     'send it again when one of them has ended',
   ],
+  address_not_allowed: [
+    'the key may not be used from this address',
+    'ask the operator to add the address, which the message names, to the list of the key',
+  ],
   model_not_allowed: ['the key may not use this model', 'use another model, or have the key changed'],
   key_not_found: ['no key has this id (admin API)', 'look the id up in the list of keys'],
   request_not_found: [

@@ -9,6 +9,7 @@ export const payingKey: ApiKey = {
   createdAtMs: 1,
   limits: {},
   models: null,
+  allowFrom: null,
   expiresAt: null,
   revokedAtMs: null,
   hasBalance: true,

@@ -162,11 +162,12 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
 }
 
 function creatorOf({ keys }: Gateway): CreateKey {
-  return async (name, { balanceNanos, queueWaitMs, expiresAt, models, ...settings } = {}) => {
+  return async (name, { balanceNanos, queueWaitMs, expiresAt, models, allowFrom, ...settings } = {}) => {
     const { key: secret, ...key } = await keys.create({
       ...settings,
       name,
       models: models === undefined ? undefined : [...models],
+      allowFrom: allowFrom === undefined ? undefined : [...allowFrom],
       balance: balanceNanos === undefined ? undefined : formatUsd(balanceNanos),
       queueWait: queueWaitMs === undefined ? undefined : `${queueWaitMs}ms`,
       expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),

@@ -96,6 +96,7 @@ async function createKeys(store: Store): Promise<void> {
   const settings = {
     limits: { concurrency: 3, requestsPerMinute: 4, queueWaitMs: 5 },
     models: [oddName, ''],
+    allowFrom: ['10.0.0.0/8', '2001:db8::1'],
     expiresAt: graceMs,
     compatibility: { sampling: 'strict' },
   } as const;

@@ -1,6 +1,6 @@
 import { Option } from 'commander';
 import type { Command } from 'commander';
-import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from '../keys.ts';
+import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from '../key-options.ts';
 import { report } from '../output.ts';
 import type { Json } from '../output.ts';
 import { wholeNumber } from './arguments.ts';
@@ -60,6 +60,7 @@ function withSettings(command: Command): Command {
     .option('--requests-per-minute <n>', 'how many requests may start within any 60 seconds', wholeNumber)
     .option('--queue-wait <duration>', 'how long a request may wait for a slot, such as 5s')
     .option('--model <name...>', 'restrict to these models; `all` lifts the restriction')
+    .option('--allow-from <network...>', 'allow only these, such as 10.0.0.0/8; `all` lifts the restriction')
     .option('--expires <time>', 'when the key expires, such as 2030-01-01T00:00:00Z, or never')
     .addOption(
       new Option('--sampling <policy>', 'how to treat sampling parameters').choices(['strip', 'strict']),

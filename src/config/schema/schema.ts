@@ -6,6 +6,7 @@ import {
 } from '../../protocol/contract/compatibility.ts';
 import { duration, usd, valueKinds } from '../../shared/schema-values.ts';
 import { listenHost } from './address-values.ts';
+import { corsOrigins, trustedProxies } from './client-values.ts';
 import { minTokenLength } from '../admin-token.ts';
 import { declaredKeys } from '../declared-keys.ts';
 import { defaultAdminPort, defaultHost, defaultPort } from '../default-addresses.ts';
@@ -76,6 +77,21 @@ const server = z.strictObject({
         'The most connections of one address on which no valid key was presented; default: half of `maxConnections`, from 16 to 1024.',
       examples: [64],
     }),
+  trustedProxies: trustedProxies.default([]).meta({
+    description:
+      'The proxies in front of the gateway, whose `X-Forwarded-For` is believed: addresses, networks, `loopback`, `private` or `linklocal`.',
+    examples: [['loopback', '10.0.0.0/8']],
+  }),
+  logAddresses: trueOrFalse.optional().meta({
+    description:
+      "Whether the log and traces of requests have the client's address; default: if `trustedProxies` has any.",
+    examples: [true],
+  }),
+  corsOrigins: corsOrigins.default([]).meta({
+    description:
+      'The web pages that may call the gateway from browsers, by their origins; `*` is all of them.',
+    examples: [['https://app.example.com']],
+  }),
 });
 
 const admin = z.strictObject({

@@ -35,6 +35,8 @@ export interface ApiKey {
   readonly limits: Partial<Limits>;
   /** The models that the key may use; `null` for all. */
   readonly models: readonly string[] | null;
+  /** The networks from which the key may be used, in the form of `canonicalNetwork`; `null` for all. */
+  readonly allowFrom: readonly string[] | null;
   /** When the key expires, in milliseconds since 1970; `null` for never. */
   readonly expiresAt: number | null;
   /** When the key was revoked, in milliseconds since 1970; `null` if it was not. */
@@ -50,6 +52,7 @@ export interface ApiKey {
 /** The settings that a key may get when it is created. */
 export interface KeySettings extends Partial<Limits> {
   readonly models?: readonly string[];
+  readonly allowFrom?: readonly string[];
   /** Milliseconds since 1970. */
   readonly expiresAt?: number;
   readonly compatibility?: Partial<Compatibility>;
@@ -64,6 +67,7 @@ export interface KeyChanges {
   readonly requestsPerMinute?: number | null;
   readonly queueWaitMs?: number | null;
   readonly models?: readonly string[] | null;
+  readonly allowFrom?: readonly string[] | null;
   readonly expiresAt?: number | null;
   readonly compatibility?: Partial<Compatibility>;
 }

@@ -16,6 +16,8 @@ export interface DeclaredKey {
   readonly limits: Partial<Limits>;
   /** The models that the key may use; `null` for all. */
   readonly models: readonly string[] | null;
+  /** The networks from which the key may be used; `null` for all. */
+  readonly allowFrom: readonly string[] | null;
   /** When the key expires, in milliseconds since 1970; `null` for never. */
   readonly expiresAt: number | null;
   readonly compatibility: Partial<Compatibility>;
@@ -99,7 +101,7 @@ function isStored(declared: DeclaredKey, stored: StoredDeclaration | undefined):
 
 /** Everything that a declaration decides, as one text in a fixed order. */
 function writeSettings(
-  { limits, models, expiresAt, compatibility }: Omit<DeclaredKey, 'name' | 'hash'>,
+  { limits, models, allowFrom, expiresAt, compatibility }: Omit<DeclaredKey, 'name' | 'hash'>,
   hash: string,
 ): string {
   const { concurrency, requestsPerMinute, queueWaitMs } = limits;
@@ -108,6 +110,7 @@ function writeSettings(
     hash,
     [concurrency ?? null, requestsPerMinute ?? null, queueWaitMs ?? null],
     models,
+    allowFrom,
     expiresAt,
     [sampling ?? null, unknownFields ?? null, responsesDone ?? null],
   ]);

@@ -4,6 +4,7 @@ import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isLoopback, networkOf } from '../../shared/ip-address.ts';
 import { readBearer } from '../../pipeline/authenticate.ts';
+import type { ClientAddresses } from '../client-addresses.ts';
 import { connectionOf } from '../connections/connection.ts';
 import { originFault } from '../page-guard.ts';
 import { sendRefusal } from '../respond.ts';
@@ -19,9 +20,10 @@ const maxWatchedNetworks = 1_000;
 /**
  * Refuses every request without the admin token, and every request from a web page. The right token always passes, so
  * that an attacker's wrong ones can't lock the operator out. A request without a token is not counted as a failure,
- * because any web page can make the operator's browser send one.
+ * because any web page can make the operator's browser send one. Behind a
+ * trusted proxy, the networks are those of its clients.
  */
-export function createAdminGuard(token: string): RequestHandler {
+export function createAdminGuard(token: string, addresses: ClientAddresses): RequestHandler {
   const expected = digest(token);
   const failures = new LRUCache<string, number>({ max: maxWatchedNetworks, ttl: failureWindowMs });
   return (request, response, next) => {
@@ -32,7 +34,7 @@ export function createAdminGuard(token: string): RequestHandler {
       connectionOf(request.socket)?.recognize();
       return next();
     }
-    const network = watchedNetwork(request.socket.remoteAddress ?? '');
+    const network = watchedNetwork(addresses.of(request));
     const failed = failures.get(network) ?? 0;
     if (failed >= maxFailures) return sendRefusal(response, tooManyFailures());
     if (presented !== null) failures.set(network, failed + 1, { noUpdateTTL: true });

@@ -7,6 +7,7 @@ import {
   keyName,
   maxLimit,
   modelsOfKey,
+  networksOfKey,
   storedText,
   usd,
   wholeNumberWithin,
@@ -37,6 +38,8 @@ const compatibility = z.strictObject({
   unknownFields: z.enum(unknownFieldPolicies).optional(),
   responsesDone: z.boolean().optional(),
 });
+/** An empty list lifts the restriction, as `null` does. */
+const allowFrom = networksOfKey.transform((list) => (list.length === 0 ? null : list)).nullish();
 const newKey = z.strictObject({
   name: keyName,
   concurrency: limit.optional(),
@@ -44,6 +47,7 @@ const newKey = z.strictObject({
   queueWait: duration.optional(),
   balance: usd.optional(),
   models: modelsOfKey.nullish().transform((list) => list ?? undefined),
+  allowFrom: allowFrom.transform((list) => list ?? undefined),
   expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
   compatibility: compatibility.optional(),
 });
@@ -53,6 +57,7 @@ const changedKey = z.strictObject({
   requestsPerMinute: limit.nullish(),
   queueWait: duration.nullish(),
   models: modelsOfKey.nullish(),
+  allowFrom,
   expiresAt: instant.nullish(),
   compatibility: compatibility.optional(),
 });

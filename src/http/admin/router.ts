@@ -2,6 +2,7 @@ import type { SharedDatabaseState } from '../../domain/ports/shared-database.ts'
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { Maintenance } from '../../operations/maintenance.ts';
 import type { reportUpstreams } from '../../operations/report-upstreams.ts';
+import type { ClientAddresses } from '../client-addresses.ts';
 import { createAdminGuard } from './guard.ts';
 import { createKeyRoutes } from './key-routes.ts';
 import { createKeyOperations } from './keys.ts';
@@ -19,6 +20,7 @@ import type { RequestHandler, Response, Router } from '../router.ts';
 /** The dependencies of the admin listener's routes. */
 export interface AdminPorts {
   readonly token: string;
+  readonly addresses: ClientAddresses;
   /** The first handler of every request. */
   readonly prepare: RequestHandler;
   readonly keys: KeyAdministration;
@@ -52,7 +54,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
     if (reason === null) sendStatus(response, 200, { status: 'ready', ...details });
     else sendStatus(response, 503, { status: 'not ready', reason, ...details });
   });
-  router.use('/admin', createAdminGuard(ports.token));
+  router.use('/admin', createAdminGuard(ports.token, ports.addresses));
   router.use('/admin/keys', createKeyRoutes(createKeyOperations(ports.keys)));
   router.use('/admin', createRecordRoutes(ports.records));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));

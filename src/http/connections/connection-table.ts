@@ -29,16 +29,27 @@ interface AddressUse {
   known: number;
 }
 
+/** What a connection table needs. */
+export interface ConnectionTablePorts {
+  /** Read for every new connection, because a reload may change them. */
+  readonly limits: () => ConnectionLimits;
+  readonly clock: Clock;
+  readonly onRefused: (reason: ConnectionRefusal) => void;
+  /** Whether the other end of a connection is a trusted proxy. */
+  readonly isProxy: (socket: Socket) => boolean;
+}
+
 /**
  * The open connections of one listener. A connection is anonymous until a valid key is presented on it. A full
  * listener evicts the anonymous connection that has been idle longest, or else the one with a known key that has been
  * idle longest; a connection with a pending answer is never evicted. An address at which a valid key was presented
- * lately may be a proxy for many clients, so the limit per address does not apply to it.
+ * lately may be a proxy for many clients, so the limit per address does not apply to it, nor to a trusted proxy.
  */
 export class ConnectionTable {
   readonly #limits: () => ConnectionLimits;
   readonly #clock: Clock;
   readonly #onRefused: (reason: ConnectionRefusal) => void;
+  readonly #isProxy: (socket: Socket) => boolean;
   readonly #open = new Map<Connection, AddressUse>();
   #known = 0;
   /** New connections and when they were accepted, oldest first: they are protected from eviction. */
@@ -52,17 +63,17 @@ export class ConnectionTable {
   readonly #clientAddresses = new LRUCache<string, number>({ max: maxClientAddresses });
   readonly #events: ConnectionEvents;
 
-  /** The limits are read for every new connection, because a reload may change them. */
-  constructor(limits: () => ConnectionLimits, clock: Clock, onRefused: (reason: ConnectionRefusal) => void) {
+  constructor({ limits, clock, onRefused, isProxy }: ConnectionTablePorts) {
     this.#limits = limits;
     this.#clock = clock;
     this.#onRefused = onRefused;
+    this.#isProxy = isProxy;
     this.#events = {
       changed: (connection) => this.#update(connection),
       overrun: () => onRefused('pipelined'),
       isClientAddress: (connection) => {
         const use = this.#open.get(connection);
-        return use !== undefined && this.#isClientAddress(use);
+        return use !== undefined && (this.#isProxy(connection.socket) || this.#isClientAddress(use));
       },
     };
   }
@@ -73,7 +84,7 @@ export class ConnectionTable {
     const address = networkOf(socket.remoteAddress ?? '');
     const use = this.#addresses.get(address) ?? { address, anonymous: new Set(), known: 0 };
     this.#endProtection();
-    const refusal = this.#makeRoom(use);
+    const refusal = this.#makeRoom(use, socket);
     if (refusal !== null) {
       socket.destroy();
       return this.#onRefused(refusal);
@@ -99,9 +110,10 @@ export class ConnectionTable {
   }
 
   /** Makes room for one more connection of an address; returns the exceeded limit if none can be evicted. */
-  #makeRoom(use: AddressUse): ConnectionRefusal | null {
+  #makeRoom(use: AddressUse, socket: Socket): ConnectionRefusal | null {
     const { maxConnections, maxAnonymousPerAddress } = this.#limits();
-    const isCrowded = use.anonymous.size >= maxAnonymousPerAddress && !this.#isClientAddress(use);
+    const isCrowded =
+      use.anonymous.size >= maxAnonymousPerAddress && !this.#isProxy(socket) && !this.#isClientAddress(use);
     if (isCrowded && !this.#evict(use.anonymous)) return 'address_limit';
     if (this.#open.size < maxConnections || this.#evict(this.#evictable)) return null;
     return this.#evictKnown(maxConnections) ? null : 'listener_full';

@@ -113,6 +113,11 @@ export class Connection {
     return others.length === 0 && !first.headersSent && !first.req.complete;
   }
 
+  /** The request whose answer is to be sent next; `null` without one. */
+  get pendingRequest(): IncomingMessage | null {
+    return this.#pending[0]?.req ?? null;
+  }
+
   /** Marks the connection as a client's, after a valid key: it is kept open as long as clients expect. */
   recognize(): void {
     if (this.#isKnown) return;

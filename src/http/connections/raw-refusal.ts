@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { NextId } from '../../domain/ports/clock.ts';
 import { writeRefusal } from '../../protocol/write-refusal.ts';
 import { refuse } from '../../shared/errors.ts';
@@ -68,13 +68,20 @@ export function refuseInTurn(response: ServerResponse, refusal: RawRefusal, next
 /**
  * Refuses bytes that never became a request, on the connection itself, and closes it. While an answer is pending, the
  * connection is destroyed without a refusal: the client would read the refusal as that answer, or as part of it.
+ * `headersFor` has further headers for a request of which only the rest can't be read.
  */
-export function refuseRaw(connection: Connection, refusal: RawRefusal, nextId: NextId): void {
+export function refuseRaw(
+  connection: Connection,
+  refusal: RawRefusal,
+  nextId: NextId,
+  headersFor: (request: IncomingMessage) => readonly string[],
+): void {
   if (!connection.mayTakeRawRefusal || !connection.socket.writable) return connection.destroy();
   const { headers, body } = writeParts(refusal, nextId);
-  const lines = Object.entries({ ...headers, connection: 'close' }).map(
-    ([name, value]) => `${name}: ${value}\r\n`,
-  );
+  const { pendingRequest } = connection;
+  const further = pendingRequest === null ? [] : headersFor(pendingRequest);
+  const all = [...Object.entries({ ...headers, connection: 'close' }).flat(), ...further];
+  const lines = all.map((part, at) => (at % 2 === 0 ? `${part}: ` : `${part}\r\n`));
   closeLingering(
     connection.socket,
     `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${lines.join('')}\r\n${body}`,

@@ -59,6 +59,11 @@ export class FetchResponse extends Writable {
     return this;
   }
 
+  appendHeader(name: string, value: string): this {
+    this.#headers.append(name, value);
+    return this;
+  }
+
   writeHead(status: number, headers: HeaderValues = {}): this {
     this.statusCode = status;
     for (const [name, value] of Object.entries(headers))

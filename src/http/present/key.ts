@@ -21,6 +21,7 @@ export function presentKey(key: ApiKey, account: Account, inFlight: number, defa
     created_at: isoTime(key.createdAtMs),
     limits: { concurrency, requests_per_minute: requestsPerMinute, queue_wait_ms: queueWaitMs },
     models: key.models,
+    allow_from: key.allowFrom,
     expires_at: isoTime(key.expiresAt),
     revoked_at: isoTime(key.revokedAtMs),
     compatibility: { sampling, unknown_fields: unknownFields, responses_done: responsesDone },

@@ -4,12 +4,12 @@ import { placesOf } from '../engine.ts';
 import type { Row, Statement } from '../engine.ts';
 
 /** The columns that `readKey` reads. */
-export const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, models, expires_at, revoked_at,
-  compatibility, declared, balance IS NOT NULL AS has_balance`;
+export const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, models, allow_from, expires_at,
+  revoked_at, compatibility, declared, balance IS NOT NULL AS has_balance`;
 const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
 
 const intoKeys = `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms, models,
-  expires_at, compatibility)`;
+  allow_from, expires_at, compatibility)`;
 
 /** The values of a key, in the order of those columns. */
 function valuesOf(key: ApiKey, hash: string): Statement['values'] {
@@ -19,7 +19,7 @@ function valuesOf(key: ApiKey, hash: string): Statement['values'] {
 /** Inserts a key, with an account that has no balance yet. */
 export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
   return [
-    { sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values: valuesOf(key, hash) },
+    { sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values: valuesOf(key, hash) },
     { sql: 'INSERT INTO accounts (key_id) VALUES (?)', values: [key.id] },
   ];
 }
@@ -30,7 +30,7 @@ export function insertFirstKey(key: ApiKey, hash: string): readonly Statement[] 
   const id = 'coalesce((SELECT min(id) FROM api_keys), ?)';
   return [
     {
-      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
       values: valuesOf(key, hash),
     },
     { sql: `INSERT INTO accounts (key_id) VALUES (${id}) ON CONFLICT (key_id) DO NOTHING`, values: [key.id] },
@@ -53,11 +53,12 @@ const columnOf = {
  * may have been declared since it was read.
  */
 export function updateKey(id: string, changes: KeyChanges): readonly Statement[] {
-  const { models, compatibility, ...plain } = changes;
+  const { models, allowFrom, compatibility, ...plain } = changes;
   const written: [assignment: string, value: Statement['values'][number]][] = [];
   for (const [name, value] of Object.entries(plain))
     if (value !== undefined) written.push([`${columnOf[name as keyof typeof plain]} = ?`, value]);
-  if (models !== undefined) written.push(['models = ?', models === null ? null : JSON.stringify(models)]);
+  if (models !== undefined) written.push(['models = ?', writeList(models)]);
+  if (allowFrom !== undefined) written.push(['allow_from = ?', writeList(allowFrom)]);
   if (compatibility !== undefined)
     written.push(['compatibility = json_patch(compatibility, ?)', JSON.stringify(compatibility)]);
   if (written.length === 0) return [selectKeyById(id)];
@@ -143,7 +144,8 @@ export function readKey(row: Row): ApiKey {
     name: String(row['name']),
     createdAtMs: Number(row['created_at']),
     limits: readLimits(row),
-    models: row['models'] === null ? null : (JSON.parse(String(row['models'])) as string[]),
+    models: readList(row['models']),
+    allowFrom: readList(row['allow_from']),
     expiresAt: ends.length === 0 ? null : Math.min(...ends),
     revokedAtMs: row['revoked_at'] === null ? null : Number(row['revoked_at']),
     hasBalance: row['has_balance'] === 1,
@@ -152,13 +154,23 @@ export function readKey(row: Row): ApiKey {
   };
 }
 
+/** A list as it is stored; `null` for a key without the restriction. */
+function writeList(list: readonly string[] | null): string | null {
+  return list === null ? null : JSON.stringify(list);
+}
+
+function readList(stored: Row[string] | undefined): readonly string[] | null {
+  return stored === null || stored === undefined ? null : (JSON.parse(String(stored)) as string[]);
+}
+
 /** The settings of a key that are stored in columns. */
-type StoredSettings = Pick<ApiKey, 'limits' | 'models' | 'expiresAt' | 'compatibility'>;
+type StoredSettings = Pick<ApiKey, 'limits' | 'models' | 'allowFrom' | 'expiresAt' | 'compatibility'>;
 
 /** The values of a key's settings, in the order of their columns in `insertKey`. */
 export function settingsOf({
   limits,
   models,
+  allowFrom,
   expiresAt,
   compatibility,
 }: StoredSettings): Statement['values'] {
@@ -166,7 +178,8 @@ export function settingsOf({
     limits.concurrency ?? null,
     limits.requestsPerMinute ?? null,
     limits.queueWaitMs ?? null,
-    models === null ? null : JSON.stringify(models),
+    writeList(models),
+    writeList(allowFrom),
     expiresAt,
     JSON.stringify(compatibility),
   ];

@@ -11,6 +11,7 @@ export const settingColumns = {
   requests_per_minute: 'INTEGER',
   queue_wait_ms: 'INTEGER',
   models: 'TEXT',
+  allow_from: 'TEXT',
   expires_at: 'BIGINT',
   compatibility: 'TEXT',
 };

@@ -219,4 +219,9 @@ export const migrations: readonly Migration[] = [
          (SELECT coalesce(max(number), 0) FROM ledger WHERE ledger.key_id = accounts.key_id))`,
     ],
   },
+  {
+    number: 14,
+    name: 'where keys may be used',
+    statements: [`ALTER TABLE api_keys ADD COLUMN allow_from TEXT`],
+  },
 ];

@@ -1,8 +1,9 @@
 import type { Migration } from '../../migration.ts';
 import { books } from './books.ts';
 import { changes } from './changes.ts';
+import { keyNetworks } from './key-networks.ts';
 import { leases } from './leases.ts';
 import { slots } from './slots.ts';
 
 /** Every step, in order. */
-export const migrations: readonly Migration[] = [books, leases, slots, changes];
+export const migrations: readonly Migration[] = [books, leases, slots, changes, keyNetworks];

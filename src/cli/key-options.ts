@@ -1,0 +1,47 @@
+import type { Json } from './output.ts';
+
+/** The options of `create` and `update`, as commander names them. */
+export interface KeyOptions extends Json {
+  readonly name?: string;
+  readonly concurrency?: number;
+  readonly requestsPerMinute?: number;
+  readonly queueWait?: string;
+  readonly balance?: string;
+  readonly model?: readonly string[];
+  readonly allowFrom?: readonly string[];
+  readonly expires?: string;
+  readonly sampling?: string;
+  readonly unknownFields?: string;
+  readonly responsesDone?: string;
+}
+
+/** The options of `list`. */
+export interface ListOptions extends Json {
+  /** The order; newest first without it. */
+  readonly sort?: 'created' | 'name' | 'spent' | 'balance';
+}
+
+/** The options of `rotate`. */
+export interface RotateOptions extends Json {
+  readonly grace: string;
+}
+
+/** The options of `credit`. */
+export interface CreditOptions extends Json {
+  readonly reference?: string;
+}
+
+/** The settings of a key as the admin API takes them. */
+export function settingsOf(options: KeyOptions): object {
+  const { model, allowFrom, expires, sampling, unknownFields, responsesDone: done, ...others } = options;
+  const { json: _json, ...rest } = others;
+  const responsesDone = done === undefined ? undefined : done === 'true';
+  const compatibility = { sampling, unknownFields, responsesDone };
+  // `all` and `never`, which `show` prints for keys without a restriction, lift it.
+  const expiresAt = expires === 'never' ? null : expires;
+  return { ...rest, models: unlessAll(model), allowFrom: unlessAll(allowFrom), expiresAt, compatibility };
+}
+
+function unlessAll(list: readonly string[] | undefined): readonly string[] | null | undefined {
+  return list?.length === 1 && list[0] === 'all' ? null : list;
+}
