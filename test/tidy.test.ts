@@ -105,7 +105,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     '@opentelemetry/sdk-trace',
   ],
   tokens: ['gpt-tokenizer/encoding/o200k_base', 'node:worker_threads'],
-  config: ['zod', 'yaml', 'node:fs', 'node:os', 'node:path', 'node:crypto'],
+  config: ['zod', 'yaml', 'node:fs', 'node:os', 'node:path', 'node:crypto', 'node:tls'],
 };
 
 interface Source {
