@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createProgram } from '../src/cli/program.ts';
 import { disconnectTable, settlementTable } from '../src/domain/settlement.ts';
@@ -84,7 +84,10 @@ describe('the documentation', () => {
   });
 
   test('has a row for every command', () => {
-    const [, rows = ''] = readFileSync(join(root, 'docs/operating.md'), 'utf8').split('| command |', 2);
+    const [, rows = ''] = readFileSync(join(root, 'docs/operators/operating.md'), 'utf8').split(
+      '| command |',
+      2,
+    );
     const [table = ''] = rows.split('\n\n', 1);
     const missing = createProgram()
       .commands.map((command) => command.name())
@@ -95,7 +98,15 @@ describe('the documentation', () => {
   test('leads back to the README from every page', () => {
     const pages = pageTexts().filter(([path]) => path.startsWith('docs/'));
     expect(pages.length).toBeGreaterThan(5);
-    expect(pages.filter(([, text]) => !text.includes('](../README.md)')).map(([path]) => path)).toEqual([]);
+    const lost = pages.filter(([path, text]) => !text.includes(`](${relative(dirname(path), 'README.md')})`));
+    expect(lost.map(([path]) => path)).toEqual([]);
+  });
+
+  test('has an index that leads to every page', () => {
+    const index = readFileSync(join(root, 'docs/README.md'), 'utf8');
+    const pages = pageTexts().map(([path]) => relative('docs', path));
+    const inDocs = pages.filter((path) => !path.startsWith('..') && path !== 'README.md');
+    expect(inDocs.filter((path) => !index.includes(`](${path})`))).toEqual([]);
   });
 
   test('links only to files and headings that exist', () => {
