@@ -122,9 +122,9 @@ const rows: readonly CodeRow[] = [
   {
     codes: /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/,
     cause: () => 'the server closed the connection without an answer',
-    advice: ({ names: { url }, isTls }) =>
+    advice: ({ names: { url, clientCertificate }, isTls }) =>
       isTls
-        ? `Check the log of the server, and the port of ${url}.`
+        ? `Check the log of the server, the port of ${url}, and whether it asks for a client certificate (${clientCertificate}).`
         : `Check the log of the server; if it expects TLS, write https:// in ${url}.`,
   },
 ];
