@@ -33,3 +33,9 @@ export function explainProxyFault(
     ? { cause, advice: `Check that the proxy itself can reach ${host} (its log), ${without}.` }
     : { cause, advice: `Permit connections to ${host} at the proxy, ${without}.` };
 }
+
+/** A sentence for answers that a proxy may have given itself: without TLS it reads what it passes on. */
+export function proxyHint({ base, proxy }: CallTarget): string {
+  if (proxy === null || base.startsWith('https:')) return '';
+  return ` The proxy ${proxy.address} (${proxy.name}) may have answered in place of the server.`;
+}
