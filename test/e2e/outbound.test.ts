@@ -129,6 +129,27 @@ describe.each(upstreamKinds)('an upstream %s', (kind) => {
     expect(await lastRecord(gateway)).toMatchObject({ outcome: 'upstream_truncated' });
   });
 
+  test('may close a kept connection behind its proxy at any request: no client notices', async () => {
+    const { play } = scene;
+    const used = new WeakSet<object>();
+    // A tunnel is closed by the upstream: what is a request in it only the upstream knows.
+    proxy.closesKept = true;
+    let closed = 0;
+    scene.play = (response, request) => {
+      const { socket } = response;
+      if (socket === null || !used.has(socket)) {
+        if (socket !== null) used.add(socket);
+        return play(response, request);
+      }
+      closed++;
+      return void socket.destroy();
+    };
+    const gateway = await scene.serve({ ...scene.reach(kind), proxy: proxy.url });
+    for (let times = 0; times < 10; times++)
+      expect(await readAnswer(gateway, 'chat', times % 2 === 0)).toEqual(wholeAnswer);
+    expect(closed + proxy.closed).toBeGreaterThan(0);
+  });
+
   test('is examined by the doctor through its proxy', async () => {
     const settings = { ...scene.reach(kind), proxy: proxyAddress(proxy.port) };
     const report = await examineUrl(settings.url, { upstream: settings });

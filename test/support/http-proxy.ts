@@ -14,6 +14,9 @@ export interface HttpProxy {
   credentials: string | null;
   /** The status with which it refuses everything; `null` to serve. */
   refuses: number | null;
+  /** Whether it closes a connection when a second request with a whole address comes on it, and how often it has. */
+  closesKept: boolean;
+  readonly closed: number;
   /** Whether it leaves every request without an answer. */
   isSilent: boolean;
   /** Ends all connections at once, with those behind it. */
@@ -23,6 +26,8 @@ export interface HttpProxy {
 
 export async function startHttpProxy(): Promise<HttpProxy> {
   const sockets = new Set<Socket>();
+  const used = new WeakSet<Socket>();
+  let closed = 0;
   const keep = (socket: Socket): void => {
     sockets.add(socket);
     socket.on('error', () => {});
@@ -37,12 +42,18 @@ export async function startHttpProxy(): Promise<HttpProxy> {
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
     proxy.asked.push(`${request.method} ${request.url}`);
     if (proxy.isSilent) return;
+    if (proxy.closesKept && used.has(request.socket)) {
+      closed++;
+      return void request.socket.destroy();
+    }
+    used.add(request.socket);
     const refusal = refusalOf(request);
     if (refusal !== null) return void response.writeHead(refusal).end('<html>refused by the proxy</html>');
     const { 'proxy-authorization': _password, connection: _hop, ...headers } = request.headers;
     const upstream = sendRequest(request.url ?? '', { method: request.method ?? '', headers, agent: false });
     upstream.on('response', (answer) => {
-      response.writeHead(answer.statusCode ?? 0, answer.rawHeaders);
+      const { connection: _hop, 'transfer-encoding': _framing, ...kept } = answer.headers;
+      response.writeHead(answer.statusCode ?? 0, kept);
       answer.pipe(response);
       answer.on('error', () => response.destroy());
     });
@@ -75,6 +86,10 @@ export async function startHttpProxy(): Promise<HttpProxy> {
     asked: [],
     credentials: null,
     refuses: null,
+    closesKept: false,
+    get closed() {
+      return closed;
+    },
     isSilent: false,
     cut() {
       for (const socket of sockets) socket.resetAndDestroy();
