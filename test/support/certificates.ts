@@ -42,9 +42,17 @@ export function makeAuthority(): Authority {
       const file = `${name}-${++made}`;
       openssl('req', ...key, '-subj', `/CN=${name}`, '-keyout', `${file}.key`, '-out', `${file}.csr`);
       writeFileSync(`${folder}/${file}.cnf`, `subjectAltName=DNS:${name}\n`);
+      const signed = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '1'];
       openssl(
-        ...['x509', '-req', '-in', `${file}.csr`, '-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial'],
-        ...['-days', '1', '-extfile', `${file}.cnf`, '-out', `${file}.pem`],
+        'x509',
+        '-req',
+        '-in',
+        `${file}.csr`,
+        ...signed,
+        '-extfile',
+        `${file}.cnf`,
+        '-out',
+        `${file}.pem`,
       );
       return { cert: `${folder}/${file}.pem`, key: `${folder}/${file}.key` };
     },

@@ -52,7 +52,7 @@ export async function startHttpProxy(): Promise<HttpProxy> {
     const { 'proxy-authorization': _password, connection: _hop, ...headers } = request.headers;
     const upstream = sendRequest(request.url ?? '', { method: request.method ?? '', headers, agent: false });
     upstream.on('response', (answer) => {
-      const { connection: _hop, 'transfer-encoding': _framing, ...kept } = answer.headers;
+      const { connection: _kept, 'transfer-encoding': _framing, ...kept } = answer.headers;
       response.writeHead(answer.statusCode ?? 0, kept);
       answer.pipe(response);
       answer.on('error', () => response.destroy());

@@ -87,7 +87,7 @@ export const section: Section = {
         [
           'answers by status',
           [...statuses]
-            .toSorted()
+            .toSorted(([a], [b]) => a - b)
             .map(([status, count]) => `${status || 'broken'}: ${count}`)
             .join(', '),
         ],
