@@ -51,9 +51,15 @@ describe('a list of hosts without a proxy', () => {
   });
 });
 
-test('this machine has no proxy by any of its names', () => {
-  for (const host of ['localhost', 'localhost.', 'model.localhost', '127.0.0.1', '127.8.9.1', '[::1]'])
-    expect(isLocalHost(host), host).toBe(true);
-  for (const host of ['localhost.example', 'mylocalhost', '128.0.0.1', '[::2]', '0.0.0.0'])
-    expect(isLocalHost(host), host).toBe(false);
+describe('this machine', () => {
+  test.each(['localhost', 'localhost.', 'model.localhost', '127.0.0.1', '127.8.9.1', '[::1]'])(
+    'is %s',
+    (host) => {
+      expect(isLocalHost(host)).toBe(true);
+    },
+  );
+
+  test.each(['localhost.example', 'mylocalhost', '128.0.0.1', '[::2]', '0.0.0.0'])('is not %s', (host) => {
+    expect(isLocalHost(host)).toBe(false);
+  });
 });
