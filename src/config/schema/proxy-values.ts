@@ -46,7 +46,7 @@ export function proxyAuthorization({ username, password }: URL): string | null {
 }
 
 /** A part of an address as it was before it was encoded; `null` if it was not encoded properly. */
-export function decode(part: string): string | null {
+function decode(part: string): string | null {
   try {
     return decodeURIComponent(part);
   } catch {
