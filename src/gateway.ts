@@ -9,8 +9,10 @@ import type { Routes } from './composition/config-services.ts';
 import { processMethods } from './composition/process-methods.ts';
 import type { ProcessMethods } from './composition/process-methods.ts';
 import { createProcessServices } from './composition/process-services.ts';
+import type { ProcessSettings } from './composition/process-services.ts';
 import { reportReloads } from './composition/report-reloads.ts';
-import { readUpstreamKeys } from './composition/upstream-keys.ts';
+import { readUpstreamFiles } from './composition/upstream-files.ts';
+import { readProxyEnvironment } from './config/proxy-environment.ts';
 import { readFastRoad, readTracingSettings } from './config/environment.ts';
 import type { NameSettings } from './composition/upstreams.ts';
 import { checkConfig } from './config/load.ts';
@@ -132,6 +134,11 @@ function openLog(
   return createLog(logLevel, clock, logDestination, logFormat, workers?.own);
 }
 
+/** The settings of the process that only the environment has. Throws `ConfigError` if a proxy has a fault. */
+function readEnvironment(): Pick<ProcessSettings, 'tracing' | 'fastRoad' | 'findProxy'> {
+  return { tracing: readTracingSettings(), fastRoad: readFastRoad(), findProxy: readProxyEnvironment() };
+}
+
 /**
  * The composition root: builds the gateway of a checked config from every room. `nameSettings` names the settings of an
  * upstream in messages for the operator; `workers` are the processes that share its ports.
@@ -143,15 +150,15 @@ export function composeGateway(
   workers: Workers | null = null,
 ): ComposedGateway {
   const clock = options.clock ?? systemClock;
-  // Before anything is opened, which would stay open if a key can't be read.
-  const [firstKeys, firstCertificate] = [readUpstreamKeys(config), readCertificate(config)];
+  // Before anything is opened, which would stay open if one of them can't be read.
+  const [firstFiles, firstCertificate] = [readUpstreamFiles(config), readCertificate(config)];
+  const settings = { ...readEnvironment(), nameSettings, workers };
   const log = openLog(options, clock, workers);
-  const settings = { tracing: readTracingSettings(), fastRoad: readFastRoad(), nameSettings, workers };
   const processServices = createProcessServices(config, settings, clock, log);
   const { storage, inFlight, tokens } = processServices;
   const reloads = reportReloads(log, processServices.observability);
   const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
-  const active = createActiveServices({ config, firstKeys }, processServices, adminToken);
+  const active = createActiveServices({ config, firstFiles }, processServices, adminToken);
 
   const declaresKeys = (): boolean => Object.keys(active.current.config.keys).length > 0;
   const listeners = createListeners(() => active.current, processServices, firstCertificate);

@@ -5,16 +5,16 @@ import { repeat } from './repeat.ts';
 const readAgainMs = 2_000;
 
 /** A secret that is replaced from time to time by another program. */
-export interface FollowedSecret {
+export interface FollowedSecret<Secret> {
   /** The secret as it was last read. */
-  readonly current: string;
+  readonly current: Secret;
   stop(): void;
 }
 
 /** Where a secret is read again, and the reports of failures. */
-interface SecretSource {
+interface SecretSource<Secret> {
   /** Rejects with the reason when there is no secret now. */
-  readonly read: () => Promise<string>;
+  readonly read: () => Promise<Secret>;
   readonly clock: Clock;
   /** Called once for all failures in a row: the secret that was last read stays in use. */
   readonly onFault: (error: unknown) => void;
@@ -23,10 +23,10 @@ interface SecretSource {
 }
 
 /** Follows a secret, beginning with its first value. */
-export function followSecret(
-  first: string,
-  { read, clock, onFault, onRecovery }: SecretSource,
-): FollowedSecret {
+export function followSecret<Secret>(
+  first: Secret,
+  { read, clock, onFault, onRecovery }: SecretSource<Secret>,
+): FollowedSecret<Secret> {
   let current = first;
   let isFailing = false;
   const readAgain = async (): Promise<void> => {

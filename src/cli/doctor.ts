@@ -4,7 +4,7 @@ import { checkConfig, environmentConfig, loadConfigFile } from '../config/load.t
 import { writePath } from '../config/problem.ts';
 import { describeUnset } from '../config/quotable.ts';
 import type { Config } from '../config/schema/schema.ts';
-import { namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
+import { namesInAnyConfig, namesInConfig, namesInEnvironment } from '../config/setting-names.ts';
 import { examineUpstreams } from '../composition/doctor.ts';
 import type { UpstreamReport } from '../doctor/report.ts';
 import type { SettingNames } from '../domain/diagnosis/call-target.ts';
@@ -130,6 +130,6 @@ function namesOfOptions({ key, keyEnv }: DoctorOptions): SettingNames {
   return {
     url: 'the URL',
     apiKey: keyEnv === undefined ? keyOption : `the variable ${keyEnv}`,
-    allowLinkLocal: 'allowLinkLocal in a config file',
+    ...namesInAnyConfig,
   };
 }

@@ -5,7 +5,7 @@ import { createConfigServices } from './config-services.ts';
 import type { ConfigServices, ReadConfig } from './config-services.ts';
 import { changedFixedSettings } from './fixed-settings.ts';
 import type { ProcessServices } from './process-services.ts';
-import { readUpstreamKeys } from './upstream-keys.ts';
+import { readUpstreamFiles } from './upstream-files.ts';
 
 /** How long calls outside a request, such as a list of models, may still run over a replaced config, in milliseconds. */
 const retireGraceMs = 5_000;
@@ -46,7 +46,7 @@ export function createActiveServices(
     },
     replace(next) {
       const previous = current;
-      const read = { config: next, firstKeys: readUpstreamKeys(next) };
+      const read = { config: next, firstFiles: readUpstreamFiles(next) };
       current = createConfigServices(read, processServices, adminToken, previous);
       processServices.attach(current);
       forgetHealth(health, previous.config.upstreams, next.upstreams);

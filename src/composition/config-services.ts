@@ -19,8 +19,8 @@ import type { ClientServices } from './client-services.ts';
 import type { ActiveConfig, ProcessServices } from './process-services.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
 import { whyNoneReady, whyNotReady } from './readiness.ts';
-import { followUpstreamKeys } from './upstream-keys.ts';
-import type { FirstKeys } from './upstream-keys.ts';
+import { followUpstreamFiles } from './upstream-files.ts';
+import type { FirstFiles } from './upstream-files.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
 import type { Models } from './upstreams.ts';
 
@@ -48,31 +48,32 @@ export interface ConfigServices extends ActiveConfig, Routes {
   close(): Promise<void>;
 }
 
-/** A config, and the keys of its upstreams, which were read before anything of it runs. */
+/** A config, and the files of its upstreams, which were read before anything of it runs. */
 export interface ReadConfig {
   readonly config: Config;
-  readonly firstKeys: FirstKeys;
+  readonly firstFiles: FirstFiles;
 }
 
 /** Builds the services of one config. `previous` are those that they replace. */
 export function createConfigServices(
-  { config, firstKeys }: ReadConfig,
+  { config, firstFiles }: ReadConfig,
   processServices: ProcessServices,
   adminToken: string,
   previous: ConfigServices | null,
 ): ConfigServices {
-  const { clock, health, log, nameSettings } = processServices;
-  const upstreamKeys = followUpstreamKeys(firstKeys, clock, log);
-  const upstreams = composeUpstreams(config, upstreamKeys, clock);
+  const { clock, health, log, nameSettings, findProxy } = processServices;
+  const files = followUpstreamFiles(firstFiles, clock, log);
+  const details = { files, findProxy, nameSettings };
+  const upstreams = composeUpstreams(config, details, clock);
   const calling = { upstreams, clock, health };
-  const stopProbes = probeUpstreams(composeProbes(config, nameSettings), {
+  const stopProbes = probeUpstreams(composeProbes(config, details), {
     ...calling,
     onChange: reportTo(log, 'upstream probe failed', 'upstream probe succeeds again'),
   });
   const models = composeModels(
     config,
     { ...calling, onChange: reportTo(log, 'model discovery failed', 'model discovery succeeds again') },
-    { nameSettings, keys: upstreamKeys },
+    details,
     lastGoodOf(config, previous),
   );
   const ports = composePorts(config, processServices, upstreams, models);
@@ -105,7 +106,7 @@ export function createConfigServices(
       ports,
       composeOwnKeyPorts(ports, addresses, config, processServices),
       {
-        paths: composePassthrough(config, upstreamKeys),
+        paths: composePassthrough(config, details),
         middlewares: processServices.passthroughMiddlewares,
       },
       clients.prepare,
@@ -117,7 +118,7 @@ export function createConfigServices(
     async close() {
       stopProbes();
       models.close();
-      upstreamKeys.stop();
+      files.stop();
       await upstreams.close();
     },
   };

@@ -1,3 +1,4 @@
+import { readProxyEnvironment } from '../config/proxy-environment.ts';
 import { isDiscovered } from '../config/schema/schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { examine } from '../doctor/examine.ts';
@@ -7,8 +8,9 @@ import { withoutSecrets } from '../doctor/without-secrets.ts';
 import type { DialectName } from '../protocol/upstream/dialects.ts';
 import { createNetwork } from '../transport/network.ts';
 import { systemClock } from './clock.ts';
-import { followUpstreamKeys, readUpstreamKeys } from './upstream-keys.ts';
-import type { UpstreamKeys } from './upstream-keys.ts';
+import { connectionsTo } from './connections.ts';
+import type { Surroundings } from './connections.ts';
+import { followUpstreamFiles, readUpstreamFiles } from './upstream-files.ts';
 import { composeUpstreams, sourceOf } from './upstreams.ts';
 import type { NameSettings } from './upstreams.ts';
 
@@ -31,17 +33,20 @@ export async function* examineUpstreams(
   config: Config,
   options: DoctorOptions,
 ): AsyncGenerator<UpstreamReport> {
-  const keys = followUpstreamKeys(readUpstreamKeys(config), systemClock, unlogged);
-  const upstreams = composeUpstreams(config, keys, systemClock);
+  const findProxy = readProxyEnvironment();
+  const files = followUpstreamFiles(readUpstreamFiles(config), systemClock, unlogged);
+  const surroundings = { files, findProxy };
+  const upstreams = composeUpstreams(config, surroundings, systemClock);
+  const filesWithWrongKey = { ...files, keyOf: () => wrongKey };
   const upstreamsWithWrongKey = options.triesWrongKey
-    ? composeUpstreams(config, { keyOf: () => wrongKey }, systemClock)
+    ? composeUpstreams(config, { files: filesWithWrongKey, findProxy }, systemClock)
     : null;
   try {
-    for (const [name, { allowLinkLocal, timeouts }] of Object.entries(config.upstreams)) {
-      const connectMs = Math.min(timeouts.connect, options.callMs);
-      const network = createNetwork({ connectMs, allowLinkLocal });
+    for (const [name, upstream] of Object.entries(config.upstreams)) {
+      const connectMs = Math.min(upstream.timeouts.connect, options.callMs);
+      const network = createNetwork({ ...connectionsTo(name, upstream, surroundings), connectMs });
       const { callMs } = options;
-      const target = targetOf(name, config, options, keys);
+      const target = targetOf(name, config, options, surroundings);
       const report = await examine(target, {
         upstreams,
         upstreamsWithWrongKey,
@@ -52,7 +57,7 @@ export async function* examineUpstreams(
       yield withoutSecrets(report, target.source.secrets().keys);
     }
   } finally {
-    keys.stop();
+    files.stop();
     await upstreams.close();
     await upstreamsWithWrongKey?.close();
   }
@@ -68,7 +73,7 @@ function targetOf(
   name: string,
   { upstreams, models }: Config,
   { model: wanted, triesResponses, nameSettings }: DoctorOptions,
-  keys: UpstreamKeys,
+  surroundings: Surroundings,
 ): Target {
   const upstream = upstreams[name];
   const [dialect, ...others] = upstream?.dialects ?? [];
@@ -82,7 +87,7 @@ function targetOf(
   return {
     name,
     url: upstream.url,
-    source: sourceOf(name, upstreams, { nameSettings, keys }),
+    source: sourceOf(name, upstreams, { nameSettings, ...surroundings }),
     dialect,
     hasApiKey: upstream.apiKey !== undefined,
     hasModels: wanted !== null || routed.length > 0 || (isDiscovery && models.from === name),

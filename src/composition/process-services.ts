@@ -1,4 +1,5 @@
 import type { TracingSettings } from '../domain/tracing-settings.ts';
+import type { FindProxy } from '../config/proxy-environment.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
 import { circuitOpenMs } from '../domain/circuit.ts';
@@ -55,6 +56,8 @@ export interface ProcessServices {
   readonly log: Log;
   /** Whether streams may take the fast road. */
   readonly fastRoad: boolean;
+  /** The proxies of the environment. */
+  readonly findProxy: FindProxy;
   /** Names the settings of upstreams for the operator. */
   readonly nameSettings: NameSettings;
   /** The processes on the same ports; `null` when this one has them alone. */
@@ -112,6 +115,8 @@ export interface ProcessSettings {
   /** Nothing is traced without them. */
   readonly tracing: TracingSettings | null;
   readonly fastRoad: boolean;
+  /** The proxies of the environment. */
+  readonly findProxy: FindProxy;
   readonly nameSettings: NameSettings;
   readonly workers: Workers | null;
 }

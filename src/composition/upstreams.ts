@@ -1,3 +1,5 @@
+import { proxyOf } from '../config/proxy-environment.ts';
+import type { FindProxy } from '../config/proxy-environment.ts';
 import { isDiscovered } from '../config/schema/schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { createModelList } from '../models/model-list.ts';
@@ -8,6 +10,7 @@ import type { CallTarget, SettingNames } from '../domain/diagnosis/call-target.t
 import { free } from '../domain/pricing.ts';
 import { unknownCreation } from '../domain/routing.ts';
 import type { ModelSource, OfferedModel } from '../domain/routing.ts';
+import type { Deadlines } from '../transport/body-queue.ts';
 import { createDemoUpstream } from '../transport/demo-upstream.ts';
 import type { Passthrough } from '../http/passthrough.ts';
 import type { Probe } from '../background/probe-upstreams.ts';
@@ -17,28 +20,37 @@ import { bearer } from '../protocol/upstream/dialect.ts';
 import type { AuthScheme } from '../protocol/upstream/dialect.ts';
 import { createAgent } from '../transport/agent.ts';
 import { createHttpUpstream } from '../transport/http-upstream.ts';
+import { forwardingOf } from '../transport/proxy.ts';
 import { createModelDiscovery } from '../models/model-discovery.ts';
 import type { DiscoveryPorts, FetchedModelList, ModelDiscovery } from '../models/model-discovery.ts';
 import { createUpstreams } from '../transport/upstreams.ts';
 import type { Upstream } from '../transport/upstreams.ts';
-import type { UpstreamKeys } from './upstream-keys.ts';
+import { connectionsTo, describeProxy, secretsOfProxy } from './connections.ts';
+import type { Surroundings } from './connections.ts';
 
 type UpstreamConfig = Config['upstreams'][string];
 
 /** A client for every upstream of the config. */
-export function composeUpstreams({ upstreams }: Config, keys: UpstreamKeys, clock: Clock): Upstream {
+export function composeUpstreams({ upstreams }: Config, surroundings: Surroundings, clock: Clock): Upstream {
+  const { files } = surroundings;
   const byName = Object.entries(upstreams).map(([name, config]) => {
-    const { url, allowLinkLocal, timeouts } = config;
-    const { connect: connectMs, firstByte: firstByteMs, idle: idleMs, total: totalMs } = timeouts;
-    const deadlines = { firstByteMs, idleMs, totalMs };
-    const headers = headersOf(config, () => keys.keyOf(name));
+    const { url } = config;
+    const deadlines = deadlinesOf(config);
+    const headers = headersOf(config, () => files.keyOf(name));
     const upstream =
       url.protocol === 'demo:'
         ? createDemoUpstream(deadlines, clock)
-        : createHttpUpstream({ url, headers, connectMs, deadlines, allowLinkLocal }, clock);
+        : createHttpUpstream(
+            { url, headers, deadlines, ...connectionsTo(name, config, surroundings) },
+            clock,
+          );
     return [name, upstream] as const;
   });
   return createUpstreams(new Map(byName));
+}
+
+function deadlinesOf({ timeouts }: UpstreamConfig): Deadlines {
+  return { firstByteMs: timeouts.firstByte, idleMs: timeouts.idle, totalMs: timeouts.total };
 }
 
 /**
@@ -68,9 +80,12 @@ function headersOf(
 }
 
 /** What the upstream's own messages must not show. */
-function secretsOf({ url, headers: added }: UpstreamConfig, key: string | null): UpstreamSecrets {
-  const keys = [...(key === null ? [] : [key]), ...Object.values(added), ...url.searchParams.values()];
-  return { keys, hosts: url.host === '' ? [] : [url.host, url.hostname] };
+function secretsOf(config: UpstreamConfig, key: string | null, findProxy: FindProxy): UpstreamSecrets {
+  const { url, headers: added } = config;
+  const ofProxy = secretsOfProxy(proxyOf(config, '', findProxy));
+  const own = [...(key === null ? [] : [key]), ...Object.values(added), ...url.searchParams.values()];
+  const hosts = url.host === '' ? [] : [url.host, url.hostname];
+  return { keys: [...own, ...ofProxy.keys], hosts: [...hosts, ...ofProxy.hosts] };
 }
 
 /** The scheme for a header that the config chose in place of the dialect's. */
@@ -84,24 +99,26 @@ export type NameSettings = (upstream: string) => SettingNames;
 /** An upstream's address and settings, for its operator. */
 function targetOf(
   name: string,
-  { url, apiKey, headers }: UpstreamConfig,
-  nameSettings: NameSettings,
+  config: UpstreamConfig,
+  { nameSettings, findProxy }: Pick<SourceDetails, 'nameSettings' | 'findProxy'>,
 ): CallTarget {
+  const { url, apiKey, headers } = config;
   const inConfig = nameSettings(name);
   // The config is right if it names a file: what the file holds has to be corrected.
   const names =
     typeof apiKey === 'object'
       ? { ...inConfig, apiKey: `the file ${apiKey.file} (${inConfig.apiKey})` }
       : inConfig;
-  return describeTarget(url, apiKey !== undefined || Object.keys(headers).length > 0, names);
+  const hasKey = apiKey !== undefined || Object.keys(headers).length > 0;
+  return describeTarget(url, hasKey, names, describeProxy(config, names, findProxy));
 }
 
 /** The health probes of the config. */
-export function composeProbes({ upstreams }: Config, nameSettings: NameSettings): readonly Probe[] {
+export function composeProbes({ upstreams }: Config, details: SourceDetails): readonly Probe[] {
   return Object.entries(upstreams).flatMap(([upstream, config]) => {
     const { probe } = config;
     if (probe === undefined) return [];
-    const target = targetOf(upstream, config, nameSettings);
+    const target = targetOf(upstream, config, details);
     return [{ upstream, target, path: probe.path, intervalMs: probe.interval }];
   });
 }
@@ -109,25 +126,23 @@ export function composeProbes({ upstreams }: Config, nameSettings: NameSettings)
 /** The passthrough paths of the config, with their upstreams' addresses, headers and deadlines. */
 export function composePassthrough(
   { passthrough, upstreams }: Config,
-  keys: UpstreamKeys,
+  surroundings: Surroundings,
 ): readonly Passthrough[] {
   return passthrough.flatMap(({ path, upstream, price, free: isFree }) => {
     const config = upstreams[upstream];
     if (config === undefined) return [];
-    const { url, allowLinkLocal, timeouts } = config;
-    const { firstByte: firstByteMs, idle: idleMs, total: totalMs } = timeouts;
-    const deadlines = { firstByteMs, idleMs, totalMs };
-    const agent = createAgent(url, { allowLinkLocal });
+    const { url } = config;
+    const connections = connectionsTo(upstream, config, surroundings);
     return [
       {
         path,
         upstream,
         price: price === undefined && isFree === undefined ? null : { ...free, request: price?.request ?? 0 },
         origin: url.origin,
-        headers: headersOf(config, () => keys.keyOf(upstream)),
-        isGuarded: !allowLinkLocal,
-        agent,
-        deadlines,
+        forwarding: forwardingOf(url, connections.proxy),
+        headers: headersOf(config, () => surroundings.files.keyOf(upstream)),
+        agent: createAgent(url, connections),
+        deadlines: deadlinesOf(config),
       },
     ];
   });
@@ -149,9 +164,8 @@ export interface Models {
 }
 
 /** What the sources of models have beside the config. */
-interface SourceDetails {
+interface SourceDetails extends Surroundings {
   readonly nameSettings: NameSettings;
-  readonly keys: UpstreamKeys;
 }
 
 /**
@@ -202,23 +216,19 @@ export function composeModels(
 }
 
 /** How a model is called at an upstream, in the first of its dialects. The config's check guarantees that both exist. */
-export function sourceOf(
-  name: string,
-  upstreams: Config['upstreams'],
-  { nameSettings, keys }: SourceDetails,
-): ModelSource {
+export function sourceOf(name: string, upstreams: Config['upstreams'], details: SourceDetails): ModelSource {
   const config = upstreams[name];
   const [spoken] = config?.dialects ?? [];
   if (config === undefined || spoken === undefined) throw new Error('a model without an upstream');
   const { finishReason, onDisconnect, systemRole, maxTokensField, streamUsage } = config;
   return {
     upstream: name,
-    target: targetOf(name, config, nameSettings),
+    target: targetOf(name, config, details),
     dialect: dialects[spoken],
     quirks: { systemRole, maxTokensField, streamUsage },
     finishReason,
     onDisconnect,
     totalMs: config.timeouts.total,
-    secrets: () => secretsOf(config, keys.keyOf(name)),
+    secrets: () => secretsOf(config, details.files.keyOf(name), details.findProxy),
   };
 }

@@ -32,7 +32,7 @@ function redact(value: unknown, kind: PlaceKind): unknown {
   if (kind === 'secret' && typeof value === 'string') return hidden;
   if (kind === 'database' && typeof value === 'string') return withoutPassword(value);
   if (kind === 'path' && typeof value === 'string') return withoutQueryValues(value);
-  return value instanceof URL ? withoutQueryValues(value.href) : value;
+  return value instanceof URL ? withoutSecrets(value) : value;
 }
 
 /** Replaces the password in the URL of a database. */
@@ -41,6 +41,13 @@ function withoutPassword(address: string): string {
   if (url === null || url.password === '') return address;
   url.password = hidden;
   return url.href;
+}
+
+/** Replaces what may be secret in an address: the password of a proxy, and the values of a query. */
+function withoutSecrets({ href }: URL): string {
+  const url = new URL(href);
+  if (url.password !== '') url.password = hidden;
+  return withoutQueryValues(url.href);
 }
 
 /** Replaces the values of a query: some providers take the key there. */

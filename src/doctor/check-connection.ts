@@ -11,9 +11,14 @@ const dayMs = 86_400_000;
 /** The number of days before its end at which a certificate should have been renewed. */
 const leastDays = 14;
 
-/** Checks the way to an upstream: its host's addresses, a TCP connection, TLS. The first fault ends it. */
+/**
+ * Checks the way to an upstream: its host's addresses, a TCP connection, TLS. Behind a proxy, the first two are those of
+ * the proxy. The first fault ends it.
+ */
 export async function checkConnection(target: Target, ports: DoctorPorts): Promise<readonly Check[]> {
-  const { url } = target;
+  const { url, source } = target;
+  const { proxy } = source.target;
+  const whose = proxy === null ? '' : ` (the proxy ${proxy.address} of ${proxy.name})`;
   const { network, clock } = ports;
   if (isDemo(target)) return [skipped('connection', 'the built-in demo has no connection')];
   const timed = async <Result>(
@@ -28,11 +33,11 @@ export async function checkConnection(target: Target, ports: DoctorPorts): Promi
     return describe(result, ms);
   };
   const address = await timed('address', network.resolve(url), (found, ms) =>
-    ok('address', found.join(', '), ms),
+    ok('address', found.join(', ') + whose, ms),
   );
   if (address.status === 'fault') return [address];
   const connection = await timed('connection', network.connect(url), (found, ms) =>
-    ok('connection', found, ms),
+    ok('connection', found + whose, ms),
   );
   if (connection.status === 'fault') return [address, connection];
   if (url.protocol !== 'https:') return [address, connection, skipped('tls', 'the URL begins with http://')];

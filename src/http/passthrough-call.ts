@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import type { Refusal } from '../shared/errors.ts';
 import type { Clock } from '../domain/ports/clock.ts';
+import type { Forwarding } from '../domain/ports/forwarding.ts';
 import type { UpstreamFault } from '../domain/ports/upstreams.ts';
 import { withheldStatuses } from '../protocol/upstream/classify-error.ts';
 import { incomplete, tooLarge } from './body.ts';
@@ -39,6 +40,8 @@ const passthroughAnswerHeaders = [
 interface PassthroughCallOptions {
   /** The headers that the upstream gets beside those of the client that pass through. */
   readonly headers: Readonly<Record<string, string>>;
+  /** How the request is sent to a proxy that reads it; `null` where none does. */
+  readonly forwarding: Forwarding | null;
   /** The client's body if the surrounding app has read it already; otherwise it follows from the request. */
   readonly readBody: Uint8Array | null;
   readonly limits: PassthroughLimits;
@@ -53,6 +56,7 @@ interface PassthroughCallOptions {
 export class PassthroughCall {
   readonly #response: ServerResponse;
   readonly #headers: Readonly<Record<string, string>>;
+  readonly #forwarding: Forwarding | null;
   readonly #readBody: Uint8Array | null;
   readonly #limits: PassthroughLimits;
   readonly #onHead: (status: number) => void;
@@ -67,10 +71,11 @@ export class PassthroughCall {
 
   constructor(
     response: ServerResponse,
-    { headers, readBody, limits, clock, signal, onHead, resolve }: PassthroughCallOptions,
+    { headers, forwarding, readBody, limits, clock, signal, onHead, resolve }: PassthroughCallOptions,
   ) {
     this.#response = response;
     this.#headers = headers;
+    this.#forwarding = forwarding;
     this.#readBody = readBody;
     this.#limits = limits;
     this.#clock = clock;
@@ -92,7 +97,10 @@ export class PassthroughCall {
   sent(upstream: ClientRequest, body: IncomingMessage): void {
     this.#upstream = upstream;
     if (this.#over) return void upstream.destroy();
-    for (const [name, value] of Object.entries(this.#headers)) upstream.setHeader(name, value);
+    const forwarding = this.#forwarding;
+    if (forwarding !== null) upstream.path = forwarding.origin + upstream.path;
+    for (const [name, value] of Object.entries({ ...this.#headers, ...forwarding?.headers }))
+      upstream.setHeader(name, value);
     this.#watchForNoAnswer(upstream);
     if (this.#readBody === null) this.#watchBody(body);
     else upstream.write(this.#readBody);
@@ -141,6 +149,11 @@ export class PassthroughCall {
     if (this.#over || status < 200 || status > 999) {
       answer.destroy();
       return this.failed(new Error(`invalid response status ${status}`));
+    }
+    const refusal = this.#forwarding?.faultOf(status) ?? null;
+    if (refusal !== null) {
+      answer.destroy();
+      return this.#end(refusal);
     }
     if (withheldStatuses.has(status)) {
       answer.destroy();

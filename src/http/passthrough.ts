@@ -1,6 +1,8 @@
 import type { Agent, IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
+import type { Forwarding } from '../domain/ports/forwarding.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { runPassthrough } from '../pipeline/run-passthrough.ts';
@@ -21,10 +23,15 @@ export interface Passthrough extends PassthroughPath {
   readonly origin: string;
   /** Reads the headers of a call, above all the upstream's key, which may be replaced while the service runs. */
   readonly headers: () => Readonly<Record<string, string>>;
-  /** Whether link-local addresses are refused. */
-  readonly isGuarded: boolean;
-  readonly agent: Agent;
+  /** How requests are sent to a proxy that reads them; `null` where none does. */
+  readonly forwarding: Forwarding | null;
+  readonly agent: UpstreamAgent;
   readonly deadlines: Omit<PassthroughLimits, 'maxBodyBytes'>;
+}
+
+/** An agent that opens its connections with `open`, which may be replaced. */
+interface UpstreamAgent extends Agent {
+  open: (callback: (error: Error | null, socket: Socket | null) => void) => void;
 }
 
 /** The methods that pass through. Not TRACE, whose answer would contain the upstream's key. */
@@ -47,6 +54,7 @@ export type PassthroughMiddlewares = Map<string, PassthroughMiddleware>;
 
 /** The middleware for one upstream, and the calls in progress through it. */
 interface PassthroughMiddleware {
+  readonly agent: UpstreamAgent;
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   readonly calls: WeakMap<IncomingMessage, PassthroughCall>;
 }
@@ -96,6 +104,7 @@ function createMiddleware({ origin, agent }: Passthrough): PassthroughMiddleware
   // A package that can't be loaded fails each call rather than the process.
   loaded.catch(() => {});
   return {
+    agent,
     handle(request, response) {
       loaded
         .then((handle) => handle(request, response))
@@ -111,10 +120,12 @@ function createTransport(
   maxBodyBytes: number,
   clock: Clock,
 ): (request: IncomingMessage, response: ServerResponse) => PassthroughTransport {
-  const { origin, isGuarded, headers, deadlines } = passthrough;
-  const upstream = `${isGuarded ? 'guarded' : 'open'} ${origin}`;
+  const { origin, headers, deadlines, forwarding } = passthrough;
+  const upstream = `${origin} ${passthrough.upstream}`;
   const middleware = middlewares.get(upstream) ?? createMiddleware(passthrough);
   middlewares.set(upstream, middleware);
+  // The middleware is older than a config that was reloaded, and opens connections as the new one says.
+  middleware.agent.open = passthrough.agent.open;
   const limits = { ...deadlines, maxBodyBytes };
   return (request, response) => {
     const taken = takeReadBody(request, maxBodyBytes);
@@ -129,6 +140,7 @@ function createTransport(
             request,
             new PassthroughCall(response, {
               headers: sent,
+              forwarding,
               readBody,
               limits,
               clock,

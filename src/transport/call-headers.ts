@@ -11,26 +11,33 @@ const own = { 'accept-encoding': 'identity', 'user-agent': 'textgate' };
  */
 export class CallHeaders {
   readonly #read: () => Headers;
+  readonly #forProxy: Headers;
   #readLast: Headers | null = null;
   /** By the kinds of calls. */
   #lists: string[][] = [];
 
-  /** `read` gives the upstream's own headers: the same object as long as they are the same. */
-  constructor(read: () => Headers) {
+  /**
+   * `read` gives the upstream's own headers: the same object as long as they are the same. `forProxy` are for a proxy that
+   * reads the calls.
+   */
+  constructor(read: () => Headers, forProxy: Headers = {}) {
     this.#read = read;
+    this.#forProxy = forProxy;
   }
 
   /** The headers of a call: a flat list of names and values, or an object if it has a trace. */
   of({ stream, body, trace }: Pick<UpstreamCall, 'stream' | 'body' | 'trace'>): string[] | Headers {
     const added = this.#read();
     if (trace?.traceparent !== undefined || trace?.tracestate !== undefined)
-      return { ...headersOf(added, stream, body !== null), ...trace };
+      return { ...headersOf(added, this.#forProxy, stream, body !== null), ...trace };
     if (added !== this.#readLast) {
       this.#readLast = added;
       this.#lists = [];
     }
     const kind = (stream ? 2 : 0) + (body === null ? 0 : 1);
-    return (this.#lists[kind] ??= Object.entries(headersOf(added, stream, body !== null)).flat());
+    return (this.#lists[kind] ??= Object.entries(
+      headersOf(added, this.#forProxy, stream, body !== null),
+    ).flat());
   }
 
   /** The headers of a call whose body undici can't measure: its length in bytes is given. */
@@ -43,10 +50,11 @@ export class CallHeaders {
   }
 }
 
-function headersOf(added: Headers, stream: boolean, hasBody: boolean): Headers {
+function headersOf(added: Headers, forProxy: Headers, stream: boolean, hasBody: boolean): Headers {
   return {
     ...own,
     ...added,
+    ...forProxy,
     accept: stream ? 'text/event-stream' : 'application/json',
     ...(hasBody ? { 'content-type': 'application/json' } : {}),
   };

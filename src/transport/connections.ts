@@ -1,8 +1,9 @@
-import { lookup as systemLookup } from 'node:dns';
-import type { LookupFunction, Socket } from 'node:net';
-import { Client, Pool, buildConnector } from 'undici';
+import type { Socket } from 'node:net';
+import { Client, Pool } from 'undici';
 import type { Dispatcher } from 'undici';
-import { refusingLookup } from './refusing-lookup.ts';
+import { createConnector } from './connector.ts';
+import type { ConnectionOptions } from './connector.ts';
+import type { Connector } from './socket-target.ts';
 
 /**
  * The maximum age of a connection, in milliseconds. An older one is replaced between two calls, so that a host name that
@@ -39,17 +40,6 @@ export interface ConnectionUser {
   useConnection(connection: UpstreamConnection): void;
 }
 
-export interface ConnectionOptions {
-  /** How long a connection may take to open, in milliseconds. */
-  readonly connectMs: number;
-  /** Whether link-local addresses, such as a cloud's metadata service, may be connected to. */
-  readonly allowLinkLocal: boolean;
-  /** The age at which a connection is replaced, in milliseconds; a minute by default. */
-  readonly maxConnectionAgeMs?: number;
-  /** Resolves host names; the system's resolver by default. */
-  readonly lookup?: LookupFunction;
-}
-
 /** The connections to one origin. */
 export interface Connections {
   /** The kept ones. */
@@ -71,30 +61,6 @@ export function openConnections(origin: string, options: ConnectionOptions): Con
     }),
     openOnce: () => new TrackedClient(new URL(origin), connect),
   };
-}
-
-type Connector = ReturnType<typeof buildConnector>;
-
-/**
- * Opens sockets to upstreams: within a time, with verified certificates, and never to a refused address. One connector
- * serves all connections to an upstream, because it has the TLS session that saves the next one the full handshake.
- */
-export function createConnector({
-  connectMs,
-  allowLinkLocal,
-  lookup = systemLookup,
-}: ConnectionOptions): Connector {
-  const connect = buildConnector({
-    timeout: connectMs,
-    lookup: allowLinkLocal ? lookup : refusingLookup(lookup),
-  });
-  // undici refers to its sessions weakly: without another reference they are gone before they are used.
-  const kept: { session: unknown } = { session: null };
-  return (target, callback) =>
-    connect(target, (...opened) => {
-      opened[1]?.on('session', (session) => (kept.session = session));
-      callback(...opened);
-    });
 }
 
 /** A client with one connection at a time, which it hands to every call. */

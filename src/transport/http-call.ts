@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../domain/ports/clock.ts';
+import type { Forwarding } from '../domain/ports/forwarding.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../domain/ports/upstreams.ts';
 import { BodyQueue } from './body-queue.ts';
 import type { AfterRead, Deadlines } from './body-queue.ts';
@@ -18,6 +19,8 @@ interface CallTerms {
   readonly afterRead: AfterRead;
   readonly signal: AbortSignal;
   readonly onSent: (() => void) | undefined;
+  /** How the call is sent to a proxy that reads it, and may answer it itself; `null` where none does. */
+  readonly forwarding: Forwarding | null;
 }
 
 /** Feeds the response to one dispatched request into a body queue, and resolves with the answer when its head arrives. */
@@ -25,6 +28,7 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
   readonly #resolve: (answer: UpstreamAnswer | UpstreamFault) => void;
   readonly #onSent: (() => void) | undefined;
   readonly #queue: BodyQueue;
+  readonly #forwarding: Forwarding | null;
   #answered = false;
   #connection: UpstreamConnection | null = null;
   /** The connection's received bytes when the call was sent on it; `null` if it was opened for this call. */
@@ -32,12 +36,13 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
 
   constructor(
     resolve: (answer: UpstreamAnswer | UpstreamFault) => void,
-    { clock, deadlines, afterRead, signal, onSent }: CallTerms,
+    { clock, deadlines, afterRead, signal, onSent, forwarding }: CallTerms,
   ) {
     const interrupt = (): void => this.#queue.stop({ kind: 'fault', fault: 'interrupted' });
     signal.addEventListener('abort', interrupt, { once: true });
     this.#resolve = resolve;
     this.#onSent = onSent;
+    this.#forwarding = forwarding;
     this.#queue = new BodyQueue(clock, deadlines, afterRead, () => {
       signal.removeEventListener('abort', interrupt);
       const { fault } = this.#queue;
@@ -64,6 +69,8 @@ export class HttpCall implements Dispatcher.DispatchHandler, ConnectionUser {
     headers: IncomingHttpHeaders,
   ): void {
     if (status < 200) return;
+    const refusal = this.#forwarding?.faultOf(status) ?? null;
+    if (refusal !== null) return this.#queue.stop(refusal);
     const contentType = (firstValue(headers['content-type']) ?? '').toLowerCase();
     this.#answered = true;
     this.#resolve(

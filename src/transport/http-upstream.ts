@@ -4,9 +4,10 @@ import type { UpstreamCall } from '../domain/ports/upstreams.ts';
 import type { AfterRead, Deadlines } from './body-queue.ts';
 import { CallHeaders } from './call-headers.ts';
 import { openConnections } from './connections.ts';
-import type { ConnectionOptions } from './connections.ts';
+import type { ConnectionOptions } from './connector.ts';
 import { HttpCall } from './http-call.ts';
 import { LongBody, isLongBody } from './long-body.ts';
+import { forwardingOf } from './proxy.ts';
 import type { Upstream } from './upstreams.ts';
 
 /** The settings of one upstream. */
@@ -28,8 +29,9 @@ export interface HttpUpstreamOptions extends ConnectionOptions {
 export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): Upstream {
   const { url, deadlines } = options;
   const { pool, openOnce } = openConnections(url.origin, options);
-  const basePath = url.pathname.replace(/\/+$/, '');
-  const headers = new CallHeaders(options.headers);
+  const forwarding = forwardingOf(url, options.proxy);
+  const basePath = (forwarding?.origin ?? '') + url.pathname.replace(/\/+$/, '');
+  const headers = new CallHeaders(options.headers, forwarding?.headers);
   const afterRead = url.protocol === 'https:' ? afterTurn : queueMicrotask;
   const query = url.searchParams.toString();
   return {
@@ -42,6 +44,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions, clock: Clock): 
           afterRead,
           signal,
           onSent: call.onSent,
+          forwarding,
         };
         const exchange = new HttpCall(resolve, terms);
         const once = call.fresh ? openOnce() : null;

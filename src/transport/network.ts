@@ -3,32 +3,35 @@ import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Network, TlsSession } from '../domain/ports/network.ts';
 import type { UpstreamFault } from '../domain/ports/upstreams.ts';
-import { createConnector } from './connections.ts';
-import type { ConnectionOptions } from './connections.ts';
+import { createConnector } from './connector.ts';
+import type { ConnectionOptions } from './connector.ts';
 import { describeError } from './describe-error.ts';
 import { refusingLookup } from './refusing-lookup.ts';
+import { bare, targetOf } from './socket-target.ts';
 
-/** Opens connections as calls do: with the same resolver, the same refused addresses and the same deadline. */
+/**
+ * Opens connections as calls do: with the same resolver, the same refused addresses and the same deadline, and through the
+ * same proxy, whose host is resolved instead of the upstream's.
+ */
 export function createNetwork(options: ConnectionOptions): Network {
   const connector = createConnector(options);
-  const { allowLinkLocal, lookup = systemLookup } = options;
+  const { allowLinkLocal, lookup = systemLookup, proxy } = options;
   const resolveHost = allowLinkLocal ? lookup : refusingLookup(lookup);
 
   /** Opens a socket, has `use` look at it, and closes it. */
   const open = <Result>(url: URL, protocol: string, use: (socket: Socket) => Result) =>
     new Promise<Result | UpstreamFault>((resolve) => {
-      const { hostname, host } = url;
-      const port = url.port === '' ? (defaultPorts[url.protocol] ?? '') : url.port;
-      connector({ hostname: bare(hostname), host, protocol, port }, (error, socket) => {
+      const target = targetOf(url, url.protocol);
+      connector({ ...target, protocol }, (error, socket) => {
         if (error !== null) return resolve(faultOf(error));
         resolve(use(socket));
         socket.destroy();
       });
     });
   return {
-    resolve: ({ hostname }) =>
+    resolve: (url) =>
       new Promise((resolve) => {
-        resolveHost(bare(hostname), { all: true }, (error, found) => {
+        resolveHost(bare((proxy?.url ?? url).hostname), { all: true }, (error, found) => {
           if (error !== null) resolve(faultOf(error));
           else resolve(Array.isArray(found) ? found.map(({ address }) => address) : [found]);
         });
@@ -36,13 +39,6 @@ export function createNetwork(options: ConnectionOptions): Network {
     connect: (url) => open(url, 'http:', describeSocket),
     secure: (url) => open(url, 'https:', (socket) => describeTls(socket as TLSSocket)),
   };
-}
-
-const defaultPorts: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' };
-
-/** A host as it is connected to: an IPv6 address without the brackets of a URL. */
-function bare(hostname: string): string {
-  return hostname.replace(/^\[|\]$/g, '');
 }
 
 function describeSocket({ remoteAddress = '', remotePort, remoteFamily }: Socket): string {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { describeTarget } from '../../src/domain/diagnosis/call-target.ts';
+import { namesInConfig } from '../../src/config/setting-names.ts';
 import { diagnose, sentencesOf } from '../../src/domain/diagnosis/diagnose.ts';
 import type { FailedCall } from '../../src/domain/diagnosis/diagnose.ts';
 import type { FailureKind } from '../../src/protocol/text.ts';
@@ -52,10 +53,14 @@ describe('the diagnosis of a failed call', () => {
     ['UND_ERR_SOCKET', 'the server closed the connection without an answer', 'Check the log of the server'],
     ['CERT_HAS_EXPIRED', "the server's certificate has expired", 'Renew the certificate'],
     ['CERT_NOT_YET_VALID', "the server's certificate is not valid yet", 'Check the clocks'],
-    ['DEPTH_ZERO_SELF_SIGNED_CERT', "the server's certificate is self-signed", 'NODE_EXTRA_CA_CERTS='],
-    ['SELF_SIGNED_CERT_IN_CHAIN', 'signed by an unknown authority', 'NODE_EXTRA_CA_CERTS='],
-    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'signed by an unknown authority', 'NODE_EXTRA_CA_CERTS='],
-    ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'signed by an unknown authority', 'NODE_EXTRA_CA_CERTS='],
+    [
+      'DEPTH_ZERO_SELF_SIGNED_CERT',
+      "the server's certificate is self-signed",
+      'Set upstreams.local.tls.ca to',
+    ],
+    ['SELF_SIGNED_CERT_IN_CHAIN', 'signed by an unknown authority', 'Set upstreams.local.tls.ca to'],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'signed by an unknown authority', 'Set upstreams.local.tls.ca to'],
+    ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'signed by an unknown authority', 'Set upstreams.local.tls.ca to'],
     [
       'ERR_TLS_CERT_ALTNAME_INVALID',
       "the server's certificate is not for model.test",
@@ -151,7 +156,7 @@ describe('the diagnosis of a failed call', () => {
 
   test('keeps user, password and query values of the address to itself', () => {
     const url = new URL('https://user:secret-1@model.test/v1/?key=secret-2&api-version=secret-3');
-    const target = describeTarget(url, true, { url: 'URL', apiKey: 'KEY', allowLinkLocal: 'ALLOW' });
+    const target = describeTarget(url, true, namesInConfig('model'));
     expect(JSON.stringify(target)).not.toContain('secret');
     const { cause } = diagnose({ method: 'POST', path: '/chat/completions', target }, status(404));
     expect(cause).toBe(

@@ -1,7 +1,8 @@
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { environmentConfig } from '../../src/config/load.ts';
-import { namesInEnvironment } from '../../src/config/setting-names.ts';
+import { namesInConfig, namesInEnvironment } from '../../src/config/setting-names.ts';
+import type { SettingNames } from '../../src/domain/diagnosis/call-target.ts';
 import { composeGateway } from '../../src/gateway.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -41,7 +42,7 @@ const words = (message: string): string => JSON.stringify({ error: { message, ty
 interface Fault {
   readonly provider: () => Promise<string>;
   readonly cause: string;
-  readonly advice: (names: { readonly url: string; readonly apiKey: string }) => string;
+  readonly advice: (names: SettingNames) => string;
   /** The cause and the advice for a client's request, as far as they are others. */
   readonly onRequest?: { readonly cause?: string; readonly advice: string };
 }
@@ -62,7 +63,7 @@ const faults: Readonly<Record<string, Fault>> = {
   'a certificate that is not trusted': {
     provider: withTls,
     cause: "the server's certificate is self-signed",
-    advice: () => 'NODE_EXTRA_CA_CERTS',
+    advice: ({ ca }) => `Set ${ca} to a file with this certificate`,
   },
   'TLS to a plain port': {
     provider: async () => (await answering(200)).replace('http:', 'https:'),
@@ -223,13 +224,13 @@ describe.each([
     mode: 'a config',
     start: (url: string) => startWithConfig(url, true),
     nameOf: () => 'local',
-    names: { url: 'upstreams.local.url', apiKey: 'upstreams.local.apiKey' },
+    names: namesInConfig('local'),
   },
   {
     mode: 'the environment',
     start: startWithEnvironment,
     nameOf: (url: string) => new URL(url).host,
-    names: { url: 'TEXTGATE_UPSTREAM_URL', apiKey: 'TEXTGATE_UPSTREAM_API_KEY' },
+    names: namesInEnvironment(),
   },
 ])('with the upstream of $mode', ({ start, nameOf, names }) => {
   test.each(allFaults)(
@@ -252,7 +253,7 @@ describe.each([
 });
 
 describe('with a model of a config', () => {
-  const names = { url: 'upstreams.local.url', apiKey: 'upstreams.local.apiKey' };
+  const names = namesInConfig('local');
   test.each(Object.entries(faults))(
     'a request fails by %s: the attempt in the log names the cause and what to do',
     async (_name, { provider, cause, advice, onRequest }) => {

@@ -11,7 +11,8 @@ interface SeenRequest {
   readonly body: string;
 }
 
-type Script = (response: ServerResponse, request: SeenRequest) => void | Promise<void>;
+/** What a provider does with a request. */
+export type Script = (response: ServerResponse, request: SeenRequest) => void | Promise<void>;
 
 /** A provider on loopback that runs a script of the test. */
 export interface ScriptedUpstream {

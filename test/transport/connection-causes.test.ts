@@ -119,7 +119,7 @@ test('an answer whose headers are too large is diagnosed', async () => {
 test('a self-signed certificate is diagnosed', async () => {
   const port = await portOf(await startTlsServer((_request, response) => response.end()));
   expect(await diagnoseCall(`https://localhost:${port}/v1`)).toContain(
-    "the server's certificate is self-signed. Start textgate with NODE_EXTRA_CA_CERTS=",
+    "the server's certificate is self-signed. Set upstreams.local.tls.ca to a file with",
   );
 });
 

@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { isLinkLocal } from '../../shared/link-local.ts';
 import { duration, valueKinds } from '../../shared/schema-values.ts';
 import { headerName, upstreamHeaders, upstreamUrl } from './address-values.ts';
+import { CertificateFileError, readCertificateFiles } from '../certificate-files.ts';
 import { readSecretFile } from '../secret-file.ts';
+import { noProxy, upstreamProxy } from './proxy-values.ts';
 import { positiveDuration, readableFile, secret, trueOrFalse } from './values.ts';
 
 /** How often an upstream is probed; more often than once a second would be a load on it. */
@@ -38,6 +40,48 @@ const keyFile = z.strictObject({
   }),
 });
 
+const pemFile = z.string().min(1).optional();
+
+/** How the TLS connections to an upstream are verified. Verification can't be turned off. */
+const tls = z
+  .strictObject({
+    ca: pemFile.meta({
+      description:
+        'A file with the certificates, in PEM, of the authorities that may sign that of the upstream, in place of those that the system trusts.',
+      examples: ['/etc/textgate/authority.pem'],
+    }),
+    cert: pemFile.meta({
+      description:
+        'A file with the certificate, in PEM, by which the upstream recognises this gateway, and those between it and its authority.',
+      examples: ['/etc/textgate/client.pem'],
+    }),
+    key: pemFile.meta({
+      description: 'The file with the key of `cert`, in PEM and not encrypted.',
+      examples: ['/etc/textgate/client.key'],
+    }),
+    serverName: z
+      .string()
+      .regex(/^[A-Za-z0-9._-]+$/, 'expected a host name')
+      .optional()
+      .meta({
+        description: 'The name that the certificate of the upstream must have; default: the host of `url`.',
+        examples: ['model.internal'],
+      }),
+  })
+  .superRefine((files, context) => {
+    if ((files.cert === undefined) !== (files.key === undefined)) {
+      const path = [files.cert === undefined ? 'cert' : 'key'];
+      context.addIssue({ code: 'custom', path, message: 'cert and key go together: set this one, too' });
+      return;
+    }
+    try {
+      readCertificateFiles(files);
+    } catch (error) {
+      if (!(error instanceof CertificateFileError)) throw error;
+      context.addIssue({ code: 'custom', path: [error.setting], message: error.message });
+    }
+  });
+
 /** An upstream: how it is called, what it can do, and how long it may take. */
 export const upstream = z
   .strictObject({
@@ -65,6 +109,16 @@ export const upstream = z
     allowLinkLocal: trueOrFalse
       .default(false)
       .describe('Allows addresses where clouds serve the credentials of a machine, such as 169.254.169.254.'),
+    proxy: upstreamProxy.optional().meta({
+      description:
+        'The HTTP proxy through which it is reached, with a user and password if it asks for them; or `none`. Default: that of `HTTPS_PROXY` or `HTTP_PROXY`, unless `NO_PROXY` names the host.',
+      examples: ['http://proxy.example:3128', noProxy],
+    }),
+    tls: tls.optional().meta({
+      description:
+        'How the certificate of the upstream is verified, and the one that is sent to it. The files are read again every 2 s.',
+      examples: [{ ca: '/etc/textgate/authority.pem' }],
+    }),
     systemRole: z
       .enum(['system', 'developer'])
       .default('system')
@@ -106,6 +160,10 @@ export const upstream = z
     path: ['url'],
     message:
       "a link-local address, where clouds serve a machine's credentials: set allowLinkLocal: true to allow it",
+  })
+  .refine(({ url, tls: settings }) => settings === undefined || url.protocol === 'https:', {
+    path: ['tls'],
+    message: 'expected only where the url begins with https://: leave it out, or correct the url',
   })
   .refine(({ url, dialects }) => url.protocol !== 'demo:' || dialects.every((name) => name === 'chat'), {
     path: ['dialects'],

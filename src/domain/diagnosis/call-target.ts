@@ -3,6 +3,21 @@ export interface SettingNames {
   readonly url: string;
   readonly apiKey: string;
   readonly allowLinkLocal: string;
+  /** The proxy of this upstream alone. */
+  readonly proxy: string;
+  /** The file with the authorities that may sign its certificate. */
+  readonly ca: string;
+  /** The files with the certificate of the gateway and its key. */
+  readonly clientCertificate: string;
+}
+
+/** The proxy on the way to an upstream, as its operator knows it. */
+export interface ProxyTarget {
+  /** Host and port. */
+  readonly address: string;
+  readonly isTls: boolean;
+  /** The setting or the variable of the environment that names it. */
+  readonly name: string;
 }
 
 /** An upstream as its operator knows it: where it is, and which settings to correct. Holds no secret. */
@@ -14,6 +29,8 @@ export interface CallTarget {
   /** Whether calls have an API key, or other headers of the config that may hold one. */
   readonly hasKey: boolean;
   readonly names: SettingNames;
+  /** The proxy of all its calls; `null` if there is none. */
+  readonly proxy: ProxyTarget | null;
 }
 
 /** A call, as far as its diagnosis needs it. */
@@ -34,9 +51,14 @@ export interface Diagnosis {
 }
 
 /** Describes the upstream at a base URL to its operator. */
-export function describeTarget(url: URL, hasKey: boolean, names: SettingNames): CallTarget {
+export function describeTarget(
+  url: URL,
+  hasKey: boolean,
+  names: SettingNames,
+  proxy: ProxyTarget | null = null,
+): CallTarget {
   const base = `${url.protocol}//${url.host}${url.pathname.replace(/\/+$/, '')}`;
-  return { base, queryNames: [...new Set(url.searchParams.keys())], hasKey, names };
+  return { base, queryNames: [...new Set(url.searchParams.keys())], hasKey, names, proxy };
 }
 
 /** The address of a path below the base URL, for logs: the values of its query are left out. */

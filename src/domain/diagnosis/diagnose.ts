@@ -2,6 +2,7 @@ import type { Failure, FailureKind } from '../../protocol/text.ts';
 import { explainAnswer } from './answer-explanations.ts';
 import { addressOf } from './call-target.ts';
 import type { DiagnosedCall, Diagnosis } from './call-target.ts';
+import { proxyHint } from './proxy-explanations.ts';
 import { explainFault } from './fault-explanations.ts';
 import type { UpstreamAnswer, UpstreamFault } from '../ports/upstreams.ts';
 import { explainStatus } from './status-explanations.ts';
@@ -16,7 +17,8 @@ export type FailedCall = UpstreamFault | Pick<UpstreamAnswer, 'kind' | 'status' 
 export function diagnose(call: DiagnosedCall, result: FailedCall, kind?: FailureKind): Diagnosis {
   const { cause, advice } =
     result.kind === 'fault' ? explainFault(result, call) : explainStatus(result, call, kind);
-  return { cause: `${startOf(call)}: ${cause}`, advice };
+  const hint = result.kind === 'fault' ? '' : proxyHint(call.target);
+  return { cause: `${startOf(call)}: ${cause}`, advice: advice + hint };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { isLoopback } from '../../shared/ip-address.ts';
-import type { DiagnosedCall, Diagnosis, SettingNames } from './call-target.ts';
+import type { CallTarget, DiagnosedCall, Diagnosis, SettingNames } from './call-target.ts';
+import { explainProxyFault } from './proxy-explanations.ts';
 import type { UpstreamFault } from '../ports/upstreams.ts';
 
 /** The code of the fault of a host name that is resolved to a refused address. */
@@ -94,14 +95,19 @@ const rows: readonly CodeRow[] = [
   {
     codes: /^DEPTH_ZERO_SELF_SIGNED_CERT$/,
     cause: () => "the server's certificate is self-signed",
-    advice: ({ names: { url } }) =>
-      `Start textgate with NODE_EXTRA_CA_CERTS=<file with this certificate>, or correct ${url}.`,
+    advice: ({ names: { url, ca } }) => `Set ${ca} to a file with this certificate, or correct ${url}.`,
   },
   {
     codes: /^(SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_)/,
     cause: () => "the server's certificate is signed by an unknown authority",
-    advice: ({ names: { url } }) =>
-      `Start textgate with NODE_EXTRA_CA_CERTS=<file with the certificate of that authority>, or correct ${url}.`,
+    advice: ({ names: { url, ca } }) =>
+      `Set ${ca} to a file with the certificate of that authority, or correct ${url}.`,
+  },
+  {
+    codes: /_ALERT_(CERTIFICATE_|BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE)/,
+    cause: () => 'the server asks for a client certificate, or refused that of this gateway',
+    advice: ({ names: { clientCertificate } }) =>
+      `Set ${clientCertificate} to files that the server accepts.`,
   },
   {
     codes: /^ERR_TLS_CERT_ALTNAME_INVALID$/,
@@ -116,9 +122,9 @@ const rows: readonly CodeRow[] = [
   {
     codes: /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/,
     cause: () => 'the server closed the connection without an answer',
-    advice: ({ names: { url }, isTls }) =>
+    advice: ({ names: { url, clientCertificate }, isTls }) =>
       isTls
-        ? `Check the log of the server, and the port of ${url}.`
+        ? `Check the log of the server, the port of ${url}, and whether it asks for a client certificate (${clientCertificate}).`
         : `Check the log of the server; if it expects TLS, write https:// in ${url}.`,
   },
 ];
@@ -126,8 +132,9 @@ const rows: readonly CodeRow[] = [
 /** Explains a call that got no answer, or only a part of one: the cause without its call, and the advice. */
 export function explainFault(
   { fault, code, cause }: UpstreamFault,
-  { target: { base, names }, limitMs }: DiagnosedCall,
+  { target, limitMs }: DiagnosedCall,
 ): Diagnosis {
+  const { names } = target;
   switch (fault) {
     case 'interrupted':
     case 'first_byte_timeout':
@@ -151,24 +158,30 @@ export function explainFault(
     case 'stale':
     case 'unreachable':
     case 'oversized_head':
-      return explainCode(code ?? '', cause, base, names);
+      return explainCode(code ?? '', cause, target);
   }
 }
 
-function explainCode(
-  code: string,
-  details: string | undefined,
-  base: string,
-  names: SettingNames,
-): Diagnosis {
+function explainCode(code: string, details: string | undefined, target: CallTarget): Diagnosis {
+  const { base, names } = target;
+  const ofProxy = explainProxyFault(
+    code,
+    target,
+    (inner, host, isTls) => rowOf(inner)?.cause({ names, host, isTls }) ?? inner,
+  );
+  if (ofProxy !== null) return ofProxy;
   const { hostname, protocol } = new URL(base);
   const facts = { names, host: hostname.replace(/^\[|\]$/g, ''), isTls: protocol === 'https:' };
-  const row = rows.find(({ codes }) => codes.test(code));
+  const row = rowOf(code);
   if (row !== undefined) return { cause: row.cause(facts), advice: row.advice(facts) };
   return {
     cause: `the connection failed${details === undefined ? '' : ` (${details})`}`,
     advice: `Check ${names.url}, and the network on the way there.`,
   };
+}
+
+function rowOf(code: string): CodeRow | undefined {
+  return rows.find(({ codes }) => codes.test(code));
 }
 
 /** The most likely mistake about a loopback address that works outside of containers. */

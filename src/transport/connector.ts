@@ -1,0 +1,82 @@
+import { lookup as systemLookup } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import { buildConnector } from 'undici';
+import type { Certificates } from '../domain/ports/certificates.ts';
+import { dialProxy, openTunnel } from './proxy.ts';
+import type { Proxy } from './proxy.ts';
+import { refusingLookup } from './refusing-lookup.ts';
+import type { Connector } from './socket-target.ts';
+
+export interface ConnectionOptions {
+  /** How long each of these may take, in milliseconds: the connection to the upstream or its proxy, the TLS handshake. */
+  readonly connectMs: number;
+  /** Whether link-local addresses, such as a cloud's metadata service, may be connected to. */
+  readonly allowLinkLocal: boolean;
+  /** The age at which a connection is replaced, in milliseconds; a minute by default. */
+  readonly maxConnectionAgeMs?: number;
+  /** Resolves host names; the system's resolver by default. */
+  readonly lookup?: LookupFunction;
+  /** The proxy on the way to the upstream; none by default. */
+  readonly proxy?: Proxy | null;
+  /** Reads the certificates of new connections: the same object as long as they are the same. */
+  readonly certificates?: () => Certificates;
+  /** The name that the upstream's certificate must have; that of the URL's host by default. */
+  readonly serverName?: string | undefined;
+}
+
+/** Certificates of their own have few upstreams. */
+const systemCertificates: Certificates = {};
+
+/**
+ * Opens sockets to upstreams: within a time, with verified certificates, through the upstream's proxy if it has one, and
+ * never to a refused address. One connector serves all connections to an upstream, because it has the TLS session that
+ * saves the next one the full handshake.
+ */
+export function createConnector({
+  connectMs,
+  allowLinkLocal,
+  lookup = systemLookup,
+  proxy = null,
+  certificates = () => systemCertificates,
+  serverName,
+}: ConnectionOptions): Connector {
+  const basics = { timeout: connectMs, lookup: allowLinkLocal ? lookup : refusingLookup(lookup) };
+  const secured = followCertificates(basics, certificates);
+  const connect: Connector = (target, callback) =>
+    secured(serverName === undefined ? target : { ...target, servername: serverName }, callback);
+  if (proxy === null) return connect;
+  const toProxy = keepSession(basics);
+  return (target, callback) => {
+    const { protocol } = target;
+    if (protocol !== 'https:') return dialProxy(toProxy, proxy, callback);
+    openTunnel(toProxy, { proxy, target, withinMs: connectMs }, (error, socket) => {
+      if (error !== null) callback(error, null);
+      else connect({ ...target, httpSocket: socket }, callback);
+    });
+  };
+}
+
+type Basics = Parameters<typeof buildConnector>[0];
+
+/** A connector that is made anew when the certificates have changed: a kept session would skip the new ones. */
+function followCertificates(basics: Basics, certificates: () => Certificates): Connector {
+  let last = certificates();
+  let connector = keepSession({ ...basics, ...last });
+  return (target, callback) => {
+    const now = certificates();
+    if (now !== last) connector = keepSession({ ...basics, ...now });
+    last = now;
+    connector(target, callback);
+  };
+}
+
+/** undici refers to its TLS sessions weakly: without another reference they are gone before they are used. */
+function keepSession(options: Basics): Connector {
+  const connect = buildConnector(options);
+  const kept: { session: unknown } = { session: null };
+  return (target, callback) =>
+    connect(target, (...opened) => {
+      opened[1]?.on('session', (session) => (kept.session = session));
+      callback(...opened);
+    });
+}
