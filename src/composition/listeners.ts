@@ -50,7 +50,10 @@ export function createListeners(
   const limits = () => connectionLimits(current().config.server, descriptors, workers?.count);
   let isRetiring = false;
   let isOpen = false;
+  const { timeouts, maxHead } = current().config.server;
   const shared = {
+    deadlines: timeouts,
+    maxHeadBytes: maxHead,
     nextId,
     clock,
     prepare,

@@ -188,7 +188,7 @@ export function createProcessServices(
     tokens,
     observability,
     passthroughMiddlewares: new Map(),
-    prepare: prepareAnswers(nextId, createUnreadWatch(clock), () => isClosed),
+    prepare: prepareAnswers(nextId, createUnreadWatch(clock, config.server.timeouts.unread), () => isClosed),
     attach(next) {
       active = next;
       declarations.declare(next.declaredKeys);

@@ -26,7 +26,10 @@ const mostAnonymousPerAddress = 1_024;
  * down, so that together they keep it, but at least one; its descriptors are its own.
  */
 export function connectionLimits(
-  { maxConnections, maxAnonymousPerAddress }: Omit<Config['server'], 'workers'>,
+  {
+    maxConnections,
+    maxAnonymousPerAddress,
+  }: Pick<Config['server'], 'maxConnections' | 'maxAnonymousPerAddress'>,
   descriptors: number,
   processes = 1,
 ): { readonly public: ConnectionLimits; readonly admin: ConnectionLimits } {

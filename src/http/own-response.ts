@@ -16,6 +16,8 @@ export class OwnResponse extends ServerResponse {
   [requestId]: string | null = null;
   /** The `keep-alive` header; `null` for that of Node's server. */
   keepAlive: string | null = null;
+  /** Called when the client closes its side of the connection after the head of this answer was sent. */
+  onHalfClosed: (() => void) | null = null;
 
   override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
     if (typeof reason === 'string') return super.writeHead(status, reason, headers);

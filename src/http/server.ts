@@ -3,20 +3,13 @@ import type { IncomingMessage, Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { ConnectionLimits } from '../domain/connection-limits.ts';
+import type { ConnectionDeadlines, ConnectionLimits } from '../domain/connection-limits.ts';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import type { Clock, NextId } from '../domain/ports/clock.ts';
 import { holdContinue } from './body.ts';
 import { ConnectionTable } from './connections/connection-table.ts';
 import { connectionOf } from './connections/connection.ts';
-import {
-  expectationFailed,
-  notAProxy,
-  notHttp,
-  refusalFor,
-  refuseInTurn,
-  refuseRaw,
-} from './connections/raw-refusal.ts';
+import { methodNotOffered, notHttp, refusalFor, refuseInTurn, refuseRaw } from './connections/raw-refusal.ts';
 import type { RawRefusal } from './connections/raw-refusal.ts';
 import type { FindDirect } from './direct-routes.ts';
 import { OwnResponse } from './own-response.ts';
@@ -24,18 +17,13 @@ import type { Prepare } from './prepare-answers.ts';
 import type { RequestHandler } from './router.ts';
 import { createStandalone } from './standalone.ts';
 import type { RunRoutes } from './standalone.ts';
+import { checkHead } from './strict-head.ts';
 
-/** How long a request's head, and the whole request, may take to arrive, in milliseconds. */
-const headersTimeoutMs = 10_000;
-const requestTimeoutMs = 30_000;
+/** How often Node checks, at the least, whether a request has arrived in time, in milliseconds. */
+const mostCheckMs = 1_000;
 
-/** How often Node checks these two limits, in milliseconds. */
-const connectionsCheckMs = 1_000;
-
-/** How long a connection from an address without a known key may stay idle after an answer, in milliseconds. */
-const anonymousKeepAliveMs = 5_000;
-
-const maxHeaderBytes = 16_384;
+/** How long a connection from an address without a known key may stay idle after an answer at most, in milliseconds. */
+const anonymousIdleMs = 5_000;
 
 /** The dependencies of a listener beside its router. */
 export interface ListenerPorts {
@@ -49,6 +37,8 @@ export interface ListenerPorts {
   readonly unknownUrl: RequestHandler;
   /** Read for every new connection. */
   readonly limits: () => ConnectionLimits;
+  readonly deadlines: ConnectionDeadlines;
+  readonly maxHeadBytes: number;
   readonly onRefused: (reason: ConnectionRefusal) => void;
   /** Whether each answer closes its connection, because this process no longer takes new ones. */
   readonly isRetiring: () => boolean;
@@ -60,10 +50,13 @@ export function createHttpServer(
   { nextId, prepare, unknownUrl, findDirect, ...ports }: ListenerPorts,
 ): Server {
   const app = createStandalone(router, prepare, unknownUrl);
-  const connections = new ConnectionTable(ports.limits, ports.clock, ports.onRefused);
+  const { head, request: whole, idle } = ports.deadlines;
+  const connections = new ConnectionTable(ports.limits, idle, ports.clock, ports.onRefused);
   const serve = (request: IncomingMessage, response: OwnResponse): void => {
     if (ports.isRetiring()) response.shouldKeepAlive = false;
     if (!addPending(request, response)) return;
+    const fault = checkHead(request);
+    if (fault !== null) return refuseInTurn(response, fault, nextId);
     const direct = findDirect?.(request);
     if (direct === undefined) app(request, response, () => refuseInTurn(response, notHttp, nextId));
     // After the chunk, between whose requests ticks may run: it may hold the whole body, and more requests than a
@@ -78,14 +71,20 @@ export function createHttpServer(
   const server = createServer(
     {
       ServerResponse: OwnResponse,
-      headersTimeout: headersTimeoutMs,
-      requestTimeout: requestTimeoutMs,
-      connectionsCheckingInterval: connectionsCheckMs,
-      keepAliveTimeout: anonymousKeepAliveMs,
-      maxHeaderSize: maxHeaderBytes,
+      headersTimeout: head,
+      requestTimeout: whole,
+      connectionsCheckingInterval: Math.min(mostCheckMs, head),
+      keepAliveTimeout: Math.min(anonymousIdleMs, idle),
+      maxHeaderSize: ports.maxHeadBytes,
+      // Checked with the rest of the head, and refused with a message.
+      requireHostHeader: false,
     },
     serve,
   );
+  // A client that has closed its side of the connection is answered. Node's types don't have this.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  // Node drops the fields beyond this number without a word; `checkHead` refuses a head with so many.
+  server.maxHeadersCount = 0;
   // Called by `close`. Node's own closes a connection whose answer is written, although its client has not read all of it.
   server.closeIdleConnections = () => connections.closeIdle();
   server.on('connection', (socket: Socket) => connections.accept(socket));
@@ -93,13 +92,11 @@ export function createHttpServer(
     holdContinue(request);
     serve(request, response);
   });
-  server.on('checkExpectation', (request: IncomingMessage, response: OwnResponse) => {
-    if (addPending(request, response)) refuseInTurn(response, expectationFailed, nextId);
-  });
+  server.on('checkExpectation', serve);
   server.on('connect', (request: IncomingMessage, stream: Duplex) => {
     // For a `CONNECT` with a body, Node wraps the socket in a stream, whose errors need a listener, too.
     stream.on('error', () => {});
-    refuseBare(request.socket, notAProxy);
+    refuseBare(request.socket, methodNotOffered);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     if (error.code === 'ECONNRESET') return socket.destroy();

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { connectionLimits, readDescriptorLimit } from '../../src/config/connection-limits.ts';
 
-const unset = { host: '', port: 0, maxBody: 0, drain: 0, shutdownDelay: 0 };
+const unset = {};
 
 test.each([
   [64, 8, 8],

@@ -52,13 +52,19 @@ export class ConnectionTable {
   readonly #clientAddresses = new LRUCache<string, number>({ max: maxClientAddresses });
   readonly #events: ConnectionEvents;
 
-  /** The limits are read for every new connection, because a reload may change them. */
-  constructor(limits: () => ConnectionLimits, clock: Clock, onRefused: (reason: ConnectionRefusal) => void) {
+  /** The limits are read for every new connection, because a reload may change them. Clients' may stay idle for `idleMs`. */
+  constructor(
+    limits: () => ConnectionLimits,
+    idleMs: number,
+    clock: Clock,
+    onRefused: (reason: ConnectionRefusal) => void,
+  ) {
     this.#limits = limits;
     this.#clock = clock;
     this.#onRefused = onRefused;
     this.#events = {
       changed: (connection) => this.#update(connection),
+      keepAlive: { idleMs, header: `timeout=${Math.floor(idleMs / 1_000)}` },
       overrun: () => onRefused('pipelined'),
       isClientAddress: (connection) => {
         const use = this.#open.get(connection);
