@@ -59,9 +59,7 @@ export async function runCases(
   const faults: string[] = [];
   const before = seen.length;
   await forEachOf(cases, atATime, async (one) => {
-    const text = await exchange(one.url, one.bytes);
-    const statuses = [...text.matchAll(/HTTP\/1\.1 ([2-9]\d\d) /g)].map(([, status]) => Number(status));
-    const fault = faultOf(one, statuses);
+    const fault = faultOf(one, statusesOf(await exchangeRaw(one.url, one.bytes)));
     if (fault !== null) faults.push(`${one.name}: ${fault}`);
   });
   const got = seen.slice(before).map(({ path, body }) => `${path} ${body}`);
@@ -88,8 +86,13 @@ const classes = {
   'no server error': (status: number) => status >= 200 && status < 500,
 };
 
+/** The statuses of all answers on a connection, without interim ones. */
+export function statusesOf(text: string): readonly number[] {
+  return [...text.matchAll(/HTTP\/1\.1 ([2-9]\d\d) /g)].map(([, status]) => Number(status));
+}
+
 /** Sends bytes, and resolves with everything that came back until the connection was closed. */
-function exchange(url: string, bytes: string): Promise<string> {
+export function exchangeRaw(url: string, bytes: string): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
     const socket = connect({ port: Number(port), host: hostname });
@@ -106,7 +109,7 @@ function exchange(url: string, bytes: string): Promise<string> {
 }
 
 /** Does `work` for each item, a limited number at a time. */
-async function forEachOf<T>(
+export async function forEachOf<T>(
   items: readonly T[],
   most: number,
   work: (item: T) => Promise<void>,
