@@ -15,25 +15,27 @@ const maxHeaderFields = 256;
 
 /**
  * The headers that a request may have once: of two values, a proxy in front may read another one than Node, which keeps the
- * first or joins them. Each has a bit.
+ * first or joins them. Each has a length of its own, by which it is found, and a bit.
  */
-const single = new Map(
-  [
-    'host',
-    'transfer-encoding',
-    'content-length',
-    'expect',
-    'upgrade',
-    'authorization',
-    'proxy-authorization',
-    'content-type',
-    'content-encoding',
-    'idempotency-key',
-  ].map((name, index) => [name, 1 << index]),
-);
+const single = [
+  'host',
+  'transfer-encoding',
+  'content-length',
+  'expect',
+  'upgrade',
+  'authorization',
+  'proxy-authorization',
+  'content-type',
+  'content-encoding',
+  'idempotency-key',
+].map((name, index) => ({ name, first: name.charCodeAt(0), bit: 1 << index }));
 
-/** A bit for each length that one of them has: most other headers need no look-up. */
-const lengths = [...single.keys()].reduce((bits, { length }) => bits | (1 << length), 0);
+const maxNameLength = Math.max(...single.map(({ name }) => name.length));
+const byLength = Array.from(
+  { length: maxNameLength + 1 },
+  (_, length) => single.find(({ name }) => name.length === length) ?? null,
+);
+const toLower = 0x20;
 
 const hostBit = bitOf('host');
 const transferEncodingBit = bitOf('transfer-encoding');
@@ -91,9 +93,12 @@ export function checkHead(request: IncomingMessage): RawRefusal | null {
   return checkTarget(request);
 }
 
+/** The bit of a header that may be sent once; 0 for others, of which few have both the length and the first letter of one. */
 function bitOf(field: string): number {
-  if (field.length > 31 || ((lengths >> field.length) & 1) === 0) return 0;
-  return single.get(field) ?? single.get(field.toLowerCase()) ?? 0;
+  if (field.length > maxNameLength) return 0;
+  const known = byLength[field.length];
+  if (!known || (field.charCodeAt(0) | toLower) !== known.first) return 0;
+  return field.toLowerCase() === known.name ? known.bit : 0;
 }
 
 /** The authority of an absolute target is checked and not used: no route depends on the host that a client names. */

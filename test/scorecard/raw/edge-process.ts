@@ -49,7 +49,7 @@ export async function startEdgeProcess(name: string, server: object = {}): Promi
       server: { port: 0, drain: '3s', ...server },
       limits: { concurrency: 1_000, requestsPerMinute: 100_000_000 },
       ...servedModel(`http://127.0.0.1:${port}/v1`),
-      passthrough: [{ path: '/tokenize', upstream: 'numbered' }],
+      passthrough: [{ path: '/tokenize', upstream: 'numbered', free: true }],
     },
   });
   closeSync(stdout);

@@ -66,10 +66,12 @@ export const section: Section = {
       ways.map(async (way) => {
         const times = await Promise.all(Array.from({ length: count }, () => cutAfter(served.url, way)));
         const late = times.filter((ms) => ms > way.deadlineMs + graceMs);
-        for (const ms of late) faults.push(`${way.name}: open for ${(ms / 1_000).toFixed(1)} s`);
+        const early = times.filter((ms) => ms < way.deadlineMs - graceMs);
+        for (const ms of [...late, ...early])
+          faults.push(`${way.name}: open for ${(ms / 1_000).toFixed(1)} s`);
         const shown = `${(Math.min(...times) / 1_000).toFixed(1)} to ${(Math.max(...times) / 1_000).toFixed(1)} s`;
         log(`${way.name}: cut after ${shown}`);
-        return [way.name, `${count - late.length} of ${count} cut after ${shown}`] as const;
+        return [way.name, `${count - late.length - early.length} of ${count} cut after ${shown}`] as const;
       }),
     );
     over.abort();
@@ -95,16 +97,19 @@ function cutAfter(url: string, { begin, drip }: Slowness): Promise<number> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
     const socket = connect({ port: Number(port), host: hostname });
-    const startMs = performance.now();
-    const dripping = setInterval(() => void (drip !== '' && socket.writable && socket.write(drip)), dripMs);
-    const patience = setTimeout(() => socket.destroy(), patienceMs);
+    let startMs = performance.now();
     socket.on('error', () => {});
     socket.resume();
-    socket.once('connect', () => socket.write(begin));
-    socket.once('close', () => {
-      clearInterval(dripping);
-      clearTimeout(patience);
-      resolve(performance.now() - startMs);
+    socket.once('connect', () => {
+      startMs = performance.now();
+      socket.write(begin);
+      const dripping = setInterval(() => void (drip !== '' && socket.writable && socket.write(drip)), dripMs);
+      const patience = setTimeout(() => socket.destroy(), patienceMs);
+      socket.once('close', () => {
+        clearInterval(dripping);
+        clearTimeout(patience);
+      });
     });
+    socket.once('close', () => resolve(performance.now() - startMs));
   });
 }
