@@ -14,7 +14,7 @@ export interface EdgeProcess {
   /** What the upstream got, in order. */
   readonly seen: readonly { readonly path: string; readonly body: string }[];
   /** Ends both; resolves with what went wrong: the exit code, faults in the log, open records, the ledger. */
-  finish(): Promise<readonly string[]>;
+  readonly finish: () => Promise<readonly string[]>;
 }
 
 const answer = JSON.stringify({

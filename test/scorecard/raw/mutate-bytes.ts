@@ -48,7 +48,7 @@ export function mutateBytes(text: string, random: () => number): string {
       () => before + after,
       () => before + part + part + after,
       () => before + (pieces[below(pieces.length)] ?? '') + bytes.slice(at),
-      () => before + [...part].toReversed().join('') + after,
+      () => before + part.split('').toReversed().join('') + after,
       () => before,
       () => before + (part === part.toUpperCase() ? part.toLowerCase() : part.toUpperCase()) + after,
     ];

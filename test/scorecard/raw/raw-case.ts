@@ -88,7 +88,7 @@ export function makeCase(
 }
 
 /** A body with its length, as most requests have it; none without a body. */
-export function withLength(body: string): { readonly lines: readonly string[]; readonly body: string } {
+function withLength(body: string): { readonly lines: readonly string[]; readonly body: string } {
   return { lines: body === '' ? [] : [`Content-Length: ${body.length}`], body };
 }
 
