@@ -36,9 +36,10 @@ export function composeClientServices(
 /** The first handlers of all requests, which share one watch for answers that are not read. */
 export function firstHandlers(
   clock: Clock,
+  unreadMs: number,
   isClosed: () => boolean,
 ): Pick<ProcessServices, 'prepare' | 'preparePublic'> {
-  const watchUnread = createUnreadWatch(clock);
+  const watchUnread = createUnreadWatch(clock, unreadMs);
   const preparePublic: ProcessServices['preparePublic'] = (crossOrigin) =>
     prepareAnswers(nextId, watchUnread, isClosed, crossOrigin);
   return { prepare: preparePublic(null), preparePublic };

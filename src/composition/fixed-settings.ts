@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../config/schema/schema.ts';
 
-/** Settings of ports, processes and files, which only a restart changes. */
+/** Settings of ports, connections, processes and files, which only a restart changes. */
 const fixedSettings = [
-  ['server', ['host', 'port', 'socket', 'socketMode', 'tls', 'basePath', 'workers']],
+  ['server', ['host', 'port', 'socket', 'socketMode', 'tls', 'basePath', 'workers', 'maxHead', 'timeouts']],
   ['admin', ['host', 'port', 'token']],
   ['storage', ['url', 'durability', 'spool']],
 ] as const;

@@ -59,7 +59,10 @@ export function createListeners(
   let isRetiring = false;
   let isOpen = false;
   const isProxy: ListenerPorts['isProxy'] = (socket) => current().addresses.isProxy(socket);
+  const { timeouts, maxHead } = current().config.server;
   const shared = {
+    deadlines: timeouts,
+    maxHeadBytes: maxHead,
     nextId,
     clock,
     isProxy,

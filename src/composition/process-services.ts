@@ -194,7 +194,7 @@ export function createProcessServices(
     tokens,
     observability,
     passthroughMiddlewares: new Map(),
-    ...firstHandlers(clock, () => isClosed),
+    ...firstHandlers(clock, config.server.timeouts.unread, () => isClosed),
     attach(next) {
       active = next;
       declarations.declare(next.declaredKeys);

@@ -17,6 +17,7 @@ import {
   lingerAfter,
   whenChunkIsRead,
 } from './connections/lingering-close.ts';
+import { OwnResponse } from './own-response.ts';
 import { requestIdOf } from './request-id.ts';
 import { StreamOutput } from './stream-output.ts';
 
@@ -98,6 +99,10 @@ export class HttpClientConnection implements ClientConnection {
     response.on('close', () => {
       if (!response.writableFinished) callback();
     });
+  }
+
+  onHalfClosed(callback: () => void): void {
+    if (this.#response instanceof OwnResponse) this.#response.onHalfClosed = callback;
   }
 
   async answer(head: AnswerHead, body: string): Promise<void> {
@@ -200,7 +205,9 @@ function findOtherKeyHeader({ headers }: IncomingMessage): string | null {
  * Refuses duplicates of headers of which Node keeps the first value and drops others: a proxy could read another one, and
  * which of two credentials counts must not depend on the parser.
  */
-function findDuplicateHeader({ rawHeaders }: IncomingMessage): Refusal | null {
+function findDuplicateHeader({ rawHeaders, socket }: IncomingMessage): Refusal | null {
+  // Our own listeners have checked the whole head.
+  if (connectionOf(socket) !== undefined) return null;
   let [authorizations, contentTypes] = [0, 0];
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';

@@ -18,6 +18,8 @@ export class OwnResponse extends ServerResponse {
   keepAlive: string | null = null;
   /** The headers of `CrossOrigin`, names and values in turn; `null` where no web page may call the gateway. */
   crossOrigin: readonly string[] | null = null;
+  /** Called when the client closes its side of the connection after the head of this answer was sent. */
+  onHalfClosed: (() => void) | null = null;
 
   override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
     if (typeof reason === 'string') return super.writeHead(status, reason, headers);

@@ -4,19 +4,13 @@ import type { IncomingMessage, Server, ServerOptions } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import type { AddressInfo, ListenOptions, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { ConnectionDeadlines } from '../domain/connection-limits.ts';
 import type { NextId } from '../domain/ports/clock.ts';
 import { holdContinue } from './body.ts';
 import { ConnectionTable } from './connections/connection-table.ts';
 import type { ConnectionTablePorts } from './connections/connection-table.ts';
 import { connectionOf } from './connections/connection.ts';
-import {
-  expectationFailed,
-  notAProxy,
-  notHttp,
-  refusalFor,
-  refuseInTurn,
-  refuseRaw,
-} from './connections/raw-refusal.ts';
+import { methodNotOffered, notHttp, refusalFor, refuseInTurn, refuseRaw } from './connections/raw-refusal.ts';
 import type { RawRefusal } from './connections/raw-refusal.ts';
 import type { FindDirect } from './direct-routes.ts';
 import { createTlsServer, followHandshakes } from './listen/tls-server.ts';
@@ -26,18 +20,13 @@ import type { Prepare } from './prepare-answers.ts';
 import type { RequestHandler } from './router.ts';
 import { createStandalone } from './standalone.ts';
 import type { RunRoutes } from './standalone.ts';
+import { checkHead } from './strict-head.ts';
 
-/** How long a request's head, and the whole request, may take to arrive, in milliseconds. */
-const headersTimeoutMs = 10_000;
-const requestTimeoutMs = 30_000;
+/** How often Node checks, at the least, whether a request has arrived in time, in milliseconds. */
+const mostCheckMs = 1_000;
 
-/** How often Node checks these two limits, in milliseconds. */
-const connectionsCheckMs = 1_000;
-
-/** How long a connection from an address without a known key may stay idle after an answer, in milliseconds. */
-const anonymousKeepAliveMs = 5_000;
-
-const maxHeaderBytes = 16_384;
+/** How long a connection from an address without a known key may stay idle after an answer at most, in milliseconds. */
+const anonymousIdleMs = 5_000;
 
 /** The dependencies of a listener beside its router. */
 export interface ListenerPorts extends ConnectionTablePorts {
@@ -50,6 +39,8 @@ export interface ListenerPorts extends ConnectionTablePorts {
   readonly unknownUrl: RequestHandler;
   /** The headers with which web pages may read an answer that no route makes; names and values in turn. */
   readonly crossOriginHeaders: (request: IncomingMessage) => readonly string[] | null;
+  readonly deadlines: ConnectionDeadlines;
+  readonly maxHeadBytes: number;
   /** Whether each answer closes its connection, because this process no longer takes new ones. */
   readonly isRetiring: () => boolean;
   /** With one, the server speaks HTTPS. */
@@ -65,10 +56,16 @@ export function createHttpServer(
   { nextId, prepare, unknownUrl, findDirect, ...ports }: ListenerPorts,
 ): Server {
   const app = createStandalone(router, prepare, unknownUrl);
+  const { head, request: whole, idle } = ports.deadlines;
   const connections = new ConnectionTable(ports);
   const serve = (request: IncomingMessage, response: OwnResponse): void => {
     if (ports.isRetiring()) response.shouldKeepAlive = false;
     if (!addPending(request, response)) return;
+    const fault = checkHead(request);
+    if (fault !== null) {
+      response.crossOrigin = ports.crossOriginHeaders(request);
+      return refuseInTurn(response, fault, nextId);
+    }
     const direct = findDirect?.(request.method, request.url ?? '');
     if (direct === undefined) app(request, response, () => refuseInTurn(response, notHttp, nextId));
     // After the chunk, between whose requests ticks may run: it may hold the whole body, and more requests than a
@@ -83,15 +80,21 @@ export function createHttpServer(
 
   const options: ServerOptions<typeof IncomingMessage, typeof OwnResponse> = {
     ServerResponse: OwnResponse,
-    headersTimeout: headersTimeoutMs,
-    requestTimeout: requestTimeoutMs,
-    connectionsCheckingInterval: connectionsCheckMs,
-    keepAliveTimeout: anonymousKeepAliveMs,
-    maxHeaderSize: maxHeaderBytes,
+    headersTimeout: head,
+    requestTimeout: whole,
+    connectionsCheckingInterval: Math.min(mostCheckMs, head),
+    keepAliveTimeout: Math.min(anonymousIdleMs, idle),
+    maxHeaderSize: ports.maxHeadBytes,
+    // Checked with the rest of the head, and refused with a message.
+    requireHostHeader: false,
   };
   const { certificate = null } = ports;
   const server: Server =
     certificate === null ? createServer(options, serve) : createTlsServer(certificate, options, serve);
+  // A client that has closed its side of the connection is answered. Node's types don't have this.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  // Node drops the fields beyond this number without a word; `checkHead` refuses a head with so many.
+  server.maxHeadersCount = 0;
   // Called by `close`. Node's own closes a connection whose answer is written, although its client has not read all of it.
   server.closeIdleConnections = () => connections.closeIdle();
   // Node's own leaves open those whose TLS handshake is not done.
@@ -102,15 +105,11 @@ export function createHttpServer(
     holdContinue(request);
     serve(request, response);
   });
-  server.on('checkExpectation', (request: IncomingMessage, response: OwnResponse) => {
-    if (!addPending(request, response)) return;
-    response.crossOrigin = ports.crossOriginHeaders(request);
-    refuseInTurn(response, expectationFailed, nextId);
-  });
+  server.on('checkExpectation', serve);
   server.on('connect', (request: IncomingMessage, stream: Duplex) => {
     // For a `CONNECT` with a body, Node wraps the socket in a stream, whose errors need a listener, too.
     stream.on('error', () => {});
-    refuseBare(request.socket, notAProxy);
+    refuseBare(request.socket, methodNotOffered);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     // A socket without a connection is one whose TLS handshake failed.

@@ -36,6 +36,11 @@ export interface ClientConnection extends Credentials {
   readBody(): Promise<Uint8Array | Refusal>;
   /** Calls back when the client disconnects before its answer is complete, or at once if it already has. */
   onGone(callback: () => void): void;
+  /**
+   * Calls back if the client closes its side of the connection after the head of its answer was sent. It may still read, so
+   * it has not disconnected; whether it does shows when anything is sent.
+   */
+  onHalfClosed(callback: () => void): void;
   /** Sends a whole answer. This, `end` and `tearDown` resolve when the bytes are written, or can't be. */
   answer(head: AnswerHead, body: string): Promise<void>;
   /** Sends the head of a streamed answer. */

@@ -73,11 +73,9 @@ export class Delivery {
     this.#expect('reading');
     this.#state = { phase: 'waiting', writer };
     if (writer.keepAlive === '') return;
-    this.#stopKeepAlive = watchSilence(
-      this.#tools.clock,
-      () => this.#lastSentMs,
-      () => this.#keepAlive(writer.keepAlive),
-    );
+    const comment = (): void => this.#keepAlive(writer.keepAlive);
+    this.#client.onHalfClosed(comment);
+    this.#stopKeepAlive = watchSilence(this.#tools.clock, () => this.#lastSentMs, comment);
   }
 
   /** The request is recorded, so bytes may be sent. */
@@ -196,7 +194,8 @@ export class Delivery {
 
   /** A comment opens the stream, so a later failure is sent inside it. A client that does not read gets none. */
   #keepAlive(comment: string): void {
-    if (!this.#isPermitted || this.#draining !== null || this.#hasLeft) return;
+    const isOver = this.#hasLeft || this.#state.phase === 'ended';
+    if (!this.#isPermitted || this.#draining !== null || isOver) return;
     // Opening may throw, as when an app that mounts the router has answered already: nothing may escape into the timer.
     try {
       this.#openStream(this.#writer());

@@ -1,12 +1,20 @@
 /** The deepest nesting of a request body: far above real requests, far below where parsing gets costly. */
 export const maxJsonDepth = 64;
 
+/**
+ * How many entries the arrays and objects of a request body may have together, counted by their commas and brackets. Each
+ * costs the parser and the contract work: a body of a mebibyte could hold 350,000, and stop all other requests meanwhile.
+ * 4,096 messages with a part each have 25,000.
+ */
+export const maxJsonEntries = 65_536;
+
 const quote = 0x22;
 const backslash = 0x5c;
 const openBracket = 0x5b;
 const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
+const comma = 0x2c;
 
 /**
  * How many bytes of a string without a quote are read one by one before the native search takes over. Beginning it costs
@@ -14,18 +22,23 @@ const closeBrace = 0x7d;
  */
 const nearBytes = 64;
 
-/** Whether JSON text is nested deeper than `maxJsonDepth`; scans its bytes without parsing them. */
-export function isTooDeep(bytes: Uint8Array): boolean {
+/**
+ * Which limit JSON text exceeds, `maxJsonDepth` or `maxJsonEntries`; `null` for none. Scans its bytes without parsing them.
+ */
+export function findExcess(bytes: Uint8Array): 'depth' | 'entries' | null {
   const { length } = bytes;
-  let depth = 0;
+  let [depth, entries] = [0, 0];
   for (let index = 0; index < length; index++) {
     const byte = bytes[index];
     if (byte === quote) index = endOfString(bytes, index + 1);
+    else if (byte === comma) entries++;
     else if (byte === openBrace || byte === openBracket) {
-      if (++depth > maxJsonDepth) return true;
+      if (++depth > maxJsonDepth) return 'depth';
+      entries++;
     } else if (byte === closeBrace || byte === closeBracket) depth--;
+    if (entries > maxJsonEntries) return 'entries';
   }
-  return false;
+  return null;
 }
 
 /** The index of the quote that ends a string, whose text begins at `start`; or the end of the bytes. */

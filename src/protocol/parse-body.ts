@@ -2,7 +2,7 @@ import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { isPlainObject, parseJson } from '../shared/parse-json.ts';
 import { nameType } from './contract/value-type.ts';
-import { isTooDeep, maxJsonDepth } from './json-depth.ts';
+import { findExcess, maxJsonDepth, maxJsonEntries } from './json-depth.ts';
 import { findJsonFault } from './json-fault.ts';
 
 /** Fails on bytes that are not UTF-8: replacing them would change the client's text. */
@@ -10,8 +10,14 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Parses the body of a request, or refuses it with the place of its first fault. The text is never quoted. */
 export function parseBody(bytes: Uint8Array): Readonly<Record<string, unknown>> | Refusal {
-  if (isTooDeep(bytes))
+  const excess = findExcess(bytes);
+  if (excess === 'depth')
     return refuse('invalid_json', `The request body is nested deeper than ${maxJsonDepth} levels.`);
+  if (excess === 'entries')
+    return refuse(
+      'invalid_value',
+      `The request body has more than ${maxJsonEntries} values in its arrays and objects. Shorten the history.`,
+    );
   const text = decode(bytes);
   const body = text === null ? undefined : parseJson(text);
   if (isPlainObject(body)) return body;

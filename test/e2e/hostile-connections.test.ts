@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { openRaw, rawPost } from '../support/raw-socket.ts';
@@ -137,13 +138,68 @@ describe.each(stages)('%s:', (_stage, { upstream, gateway }) => {
     });
   });
 
-  test('a client that closes its side of the connection has left: its upstream is stopped', async () => {
-    const { client } = await openRunningStream();
-    const before = upstream.aborted;
-    client.socket.end();
-    await eventually('the upstream is stopped', () => upstream.aborted === before + 1);
-    await eventually('the connection is closed', client.isClosed);
-    expect(client.text()).not.toContain('two');
+  describe('a client that closes its side of the connection after its request', () => {
+    const whole = { ...streaming, stream: false };
+
+    test('gets the rest of its stream, after which the connection is closed', async () => {
+      const { client, goOn } = await openRunningStream();
+      client.socket.end();
+      await eventually('the end is noticed', () => client.text().includes(': '));
+      goOn();
+      await eventually('the connection is closed', () => client.socket.destroyed);
+      expect(client.text()).toMatch(/one [^]*two[^]*\[DONE\]\n\n\r\n0\r\n\r\n$/);
+    });
+
+    test.each([
+      ['1.1', 'Host: x', /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/],
+      ['1.0', '', /^HTTP\/1\.1 200 OK\r\n/],
+    ])('gets its whole answer over HTTP/%s, and its connection is closed', async (version, host, begin) => {
+      const gate = Promise.withResolvers<void>();
+      upstream.play((response, request) => gate.promise.then(() => sayTexts(['whole'])(response, request)));
+      const before = upstream.running;
+      const client = openRaw(gateway.url);
+      const asked = rawPost(chat, gateway.key, whole).replace('Host: x', host || 'X: x');
+      client.socket.end(asked.replace('HTTP/1.1', `HTTP/${version}`));
+      await eventually('the upstream is asked', () => upstream.running === before + 1);
+      await everyProcessHasRead();
+      gate.resolve();
+      await eventually('the connection is closed', () => client.socket.destroyed);
+      expect(client.text()).toMatch(begin);
+      expect(client.text()).toMatch(/\r\nconnection: close\r\n[^]*"content":"whole"/i);
+    });
+
+    test('gets all answers to its pipelined requests, on either listener', async () => {
+      upstream.play(sayTexts(['x']));
+      const client = openRaw(gateway.url);
+      client.socket.end(models + rawPost(chat, gateway.key, whole) + models);
+      await eventually('the connection is closed', () => client.socket.destroyed);
+      expect(client.text().match(/HTTP\/1\.1 [^1]\d\d/g)).toEqual([
+        'HTTP/1.1 401',
+        'HTTP/1.1 200',
+        'HTTP/1.1 401',
+      ]);
+      const probe = openRaw(gateway.adminUrl);
+      probe.socket.end('GET /readyz HTTP/1.0\r\n\r\n'.repeat(1));
+      await eventually('the probe is closed', () => probe.socket.destroyed);
+      expect(probe.text()).toMatch(/^HTTP\/1\.1 200 OK[^]*"status":"ready"/);
+    });
+
+    test.each([
+      ['closes', (socket: Socket) => void socket.destroy()],
+      ['resets', (socket: Socket) => void socket.resetAndDestroy()],
+    ])('has left if it %s the other side, too: its upstream is stopped', async (_name, leave) => {
+      const { client } = await openRunningStream();
+      upstream.play(() => {});
+      const waiting = [whole, streaming].map((body) => {
+        const { socket } = openRaw(gateway.url);
+        socket.write(rawPost(chat, gateway.key, body));
+        return socket;
+      });
+      await eventually('all upstreams are asked', () => upstream.running === 3);
+      const before = upstream.aborted;
+      for (const socket of [client.socket, ...waiting]) leave(socket);
+      await eventually('all upstreams are stopped', () => upstream.aborted === before + 3);
+    });
   });
 
   describe('a request that is refused before its body has arrived', () => {

@@ -36,13 +36,13 @@ async function listen(answering: Promise<void> = Promise.resolve()) {
     prepare: (_request, _response, next) => next(),
     unknownUrl: (_request, response) => void response.writeHead(404).end(),
     limits: () => ({ maxConnections: 10, maxAnonymousPerAddress: 10 }),
+    deadlines: { head: timeoutMs, request: timeoutMs, unread: 30_000, idle: 65_000 },
+    maxHeadBytes: 16_384,
     onRefused: () => {},
     isProxy: () => false,
     crossOriginHeaders: () => null,
     isRetiring: () => false,
   });
-  server.headersTimeout = timeoutMs;
-  server.requestTimeout = timeoutMs;
   const port = await startListening(server, '127.0.0.1', 0);
   onTestFinished(() => {
     server.closeAllConnections();

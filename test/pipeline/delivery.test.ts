@@ -49,6 +49,7 @@ function openDelivery(): Delivery {
     recognize: () => {},
     readBody: async () => new Uint8Array(),
     onGone: (callback) => void leaves.push(callback),
+    onHalfClosed: () => {},
     answer: ({ status }, body) => note(`answer ${status} ${body.slice(0, 8)}`),
     open: ({ status, isStream }) => void calls.push(`open ${status} ${isStream}`),
     send(text) {

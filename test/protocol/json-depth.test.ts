@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { isTooDeep, maxJsonDepth } from '../../src/protocol/json-depth.ts';
+import { findExcess, maxJsonDepth, maxJsonEntries } from '../../src/protocol/json-depth.ts';
 import { propertyRun } from '../support/property-run.ts';
 
+const isTooDeep = (text: Uint8Array): boolean => findExcess(text) === 'depth';
 const bytes = (text: string) => new TextEncoder().encode(text);
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
 
@@ -125,4 +126,14 @@ test('isTooDeep reads long text with the native search, also with line feeds in 
   expect(isTooDeep(counted)).toBe(false);
   expect(counts.searches).toBe(1);
   expect(counts.reads).toBeLessThan(100);
+});
+
+test.each([
+  ['an array at the limit', `[${'1,'.repeat(maxJsonEntries - 1)}1]`, null],
+  ['an array with an entry more', `[${'1,'.repeat(maxJsonEntries)}1]`, 'entries'],
+  ['empty arrays, never closed', '[[],'.repeat(10) + '[],'.repeat(maxJsonEntries), 'entries'],
+  ['an object of many fields', `{${'"a":1,'.repeat(maxJsonEntries)}"a":1}`, 'entries'],
+  ['commas in a string', `"${','.repeat(maxJsonEntries + 1)}"`, null],
+])('findExcess judges %s', (_name, text, excess) => {
+  expect(findExcess(bytes(text))).toBe(excess);
 });

@@ -236,6 +236,7 @@ function driveClient(
       recognize: () => {},
       readBody: async () => Buffer.from(JSON.stringify(body)),
       onGone: (callback) => void (leave = callback),
+      onHalfClosed: () => {},
       answer: (head, text) => {
         sent.status = head.status;
         return take(text);

@@ -1,6 +1,6 @@
 import { LineCounter, isAlias, isMap, isScalar, isSeq, parseDocument, visit } from 'yaml';
 import type { Document, Node, YAMLError } from 'yaml';
-import { isTooDeep } from '../../protocol/json-depth.ts';
+import { findExcess } from '../../protocol/json-depth.ts';
 import { maskedFrame } from './masked-frame.ts';
 
 /** The most faults of one file that are reported: after a broken line, most of the others follow from it. */
@@ -40,7 +40,7 @@ export function parseYaml(text: string, keys: ReadonlySet<string>): YamlFile {
     const value: unknown = document.toJS();
     // An alias inside its own anchor is an object that contains itself, which this refuses.
     const json = JSON.stringify(value);
-    if (isTooDeep(Buffer.from(json))) return { kind: 'faults', faults: [tooDeep] };
+    if (findExcess(Buffer.from(json)) === 'depth') return { kind: 'faults', faults: [tooDeep] };
     return { kind: 'parsed', value, places: placesIn(document, lineCounter) };
   } catch (error) {
     if (error instanceof RangeError) return { kind: 'faults', faults: [tooDeep] };

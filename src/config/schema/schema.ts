@@ -10,6 +10,7 @@ import { corsOrigins, trustedProxies } from './client-values.ts';
 import { minTokenLength } from '../admin-token.ts';
 import { declaredKeys } from '../declared-keys.ts';
 import { defaultAdminPort, defaultHost, defaultPort } from '../default-addresses.ts';
+import { connectionDeadlines, headSize } from './edge-schema.ts';
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
 import { basePath, socketMode, socketPath, tls } from './listener-schema.ts';
 import { storage } from './storage-schema.ts';
@@ -55,7 +56,13 @@ const server = z.strictObject({
       description: `The processes that serve both ports; \`auto\` is one for each core. More than one need a PostgreSQL database. At most ${maxWorkers}.`,
       examples: [4, 'auto'],
     }),
+  maxHead: headSize
+    .prefault('16KiB')
+    .describe("The largest head of a request: its first line and headers. Also the operators' listener's."),
   maxBody: byteSize.prefault('1MiB').describe('The largest body of a request.'),
+  timeouts: connectionDeadlines
+    .prefault({})
+    .describe("How long clients may take. Also those of the operators' listener."),
   drain: duration
     .prefault('25s')
     .describe('How long running requests may take to finish when the service shuts down.'),

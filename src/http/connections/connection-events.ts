@@ -7,6 +7,12 @@ export interface LateRequest {
   readonly refuse: () => void;
 }
 
+/** How long connections may stay idle after an answer, in milliseconds and as the header that announces it. */
+interface KeepAlive {
+  readonly idleMs: number;
+  readonly header: string;
+}
+
 /** The side of the connection table that a connection calls. */
 export interface ConnectionEvents {
   /** The connection became busy, idle, known or closed. */
@@ -15,4 +21,6 @@ export interface ConnectionEvents {
   readonly overrun: (connection: Connection) => void;
   /** Whether a valid key is in use at the connection's address, or was lately: it may be a proxy for many clients. */
   readonly isClientAddress: (connection: Connection) => boolean;
+  /** How long a client's connection may stay idle. */
+  readonly keepAlive: KeepAlive;
 }

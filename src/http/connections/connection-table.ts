@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { LRUCache } from 'lru-cache';
-import type { ConnectionLimits } from '../../domain/connection-limits.ts';
+import type { ConnectionDeadlines, ConnectionLimits } from '../../domain/connection-limits.ts';
 import type { ConnectionRefusal } from '../../domain/connection-refusal.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import { networkOf } from '../../shared/ip-address.ts';
@@ -33,6 +33,7 @@ interface AddressUse {
 export interface ConnectionTablePorts {
   /** Read for every new connection, because a reload may change them. */
   readonly limits: () => ConnectionLimits;
+  readonly deadlines: ConnectionDeadlines;
   readonly clock: Clock;
   readonly onRefused: (reason: ConnectionRefusal) => void;
   /** Whether the other end of a connection is a trusted proxy. */
@@ -63,13 +64,14 @@ export class ConnectionTable {
   readonly #clientAddresses = new LRUCache<string, number>({ max: maxClientAddresses });
   readonly #events: ConnectionEvents;
 
-  constructor({ limits, clock, onRefused, isProxy }: ConnectionTablePorts) {
+  constructor({ limits, deadlines: { idle: idleMs }, clock, onRefused, isProxy }: ConnectionTablePorts) {
     this.#limits = limits;
     this.#clock = clock;
     this.#onRefused = onRefused;
     this.#isProxy = isProxy;
     this.#events = {
       changed: (connection) => this.#update(connection),
+      keepAlive: { idleMs, header: `timeout=${Math.floor(idleMs / 1_000)}` },
       overrun: () => onRefused('pipelined'),
       isClientAddress: (connection) => {
         const use = this.#open.get(connection);

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { OwnResponse } from '../own-response.ts';
 import { skipRestOfChunk } from '../skip-chunk.ts';
 import type { ConnectionEvents, LateRequest } from './connection-events.ts';
+import { answerHalfClosed } from './half-closed.ts';
 import { lingerAfter } from './lingering-close.ts';
 
 /** How many answers may be pending on a connection before reading from it stops. */
@@ -14,11 +15,6 @@ const maxPendingWhileReading = 8;
  */
 const maxPendingOfKnown = 64;
 const maxPendingOfAnonymous = 16;
-
-/** How long a client's connection may stay idle, in milliseconds: longer than the 60 s of load balancers. */
-const clientKeepAliveMs = 65_000;
-
-const clientKeepAlive = `timeout=${clientKeepAliveMs / 1_000}`;
 
 /** How much longer it stays open than announced, in milliseconds: a request sent at the last moment is not lost. */
 const keepAliveSlackMs = 1_000;
@@ -79,6 +75,9 @@ export class Connection {
     // Node removes its own listener before it hands a socket out (`connect`); then an error would end the process.
     socket.on('error', () => {});
     socket.on('close', () => this.#events.changed(this));
+    socket.on('end', () => {
+      if (socket === this.#socket) answerHalfClosed(this.rawSocket, this.#pending);
+    });
     // Node resumes a socket after every message, including one in the same chunk as the message that stopped reading.
     socket.on('resume', () => {
       if (this.#isReadingStopped) socket.pause();
@@ -198,7 +197,7 @@ export class Connection {
     if (!this.isIdle) return;
     this.#bytesWhenIdle = this.socket.bytesRead;
     if (this.#latest?.complete === true) this.#latest = null;
-    if (this.#isClient) this.socket.setTimeout(clientKeepAliveMs + keepAliveSlackMs);
+    if (this.#isClient) this.socket.setTimeout(this.#events.keepAlive.idleMs + keepAliveSlackMs);
     this.#events.changed(this);
   }
 
@@ -230,6 +229,6 @@ export class Connection {
   /** Announces the longer keep-alive of clients; Node's own header has the short one for anonymous connections. */
   #announceKeepAlive(response: OwnResponse): void {
     if (this.#isClient && response.shouldKeepAlive && !response.headersSent)
-      response.keepAlive = clientKeepAlive;
+      response.keepAlive = this.#events.keepAlive.header;
   }
 }

@@ -13,14 +13,17 @@ export interface RawRefusal {
   readonly status: number;
   readonly code: ErrorCode;
   readonly message: string;
+  /** Other headers than those that every refusal has. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A request that breaks a rule of HTTP; `message` says which, and what to send instead. */
+export function badRequest(message: string): RawRefusal {
+  return { status: 400, code: 'invalid_value', message };
 }
 
 /** Bytes that Node's parser can't read as HTTP. */
-export const notHttp: RawRefusal = {
-  status: 400,
-  code: 'invalid_value',
-  message: 'This is not a valid HTTP request.',
-};
+export const notHttp = badRequest('This is not a valid HTTP request.');
 
 /** An `Expect` header with anything but `100-continue`. */
 export const expectationFailed: RawRefusal = {
@@ -29,12 +32,23 @@ export const expectationFailed: RawRefusal = {
   message: "The only supported expectation is 'Expect: 100-continue'.",
 };
 
-/** A `CONNECT` request. */
-export const notAProxy: RawRefusal = {
+/** A method that no path has. */
+export const methodNotOffered: RawRefusal = {
   status: 405,
   code: 'method_not_allowed',
-  message: 'CONNECT is not supported: this server is not a proxy.',
+  message: 'TRACE and CONNECT are not supported on any path: this server is not a proxy.',
+  headers: { allow: 'GET, HEAD, POST' },
 };
+
+/** A version of HTTP that is not spoken here. */
+export const wrongVersion = badRequest(
+  'Only HTTP/1.1 and HTTP/1.0 are spoken here: send one of these versions.',
+);
+
+/** A body whose length could be read in two ways. */
+export const wrongFraming = badRequest(
+  "Send the body with one 'Content-Length', or with one 'Transfer-Encoding: chunked' over HTTP/1.1, and not with both.",
+);
 
 const tooSlow: RawRefusal = {
   status: 408,
@@ -42,16 +56,36 @@ const tooSlow: RawRefusal = {
   message: 'The request took too long to arrive.',
 };
 
-const headTooLarge: RawRefusal = {
+/** A head of too many bytes or fields. */
+export const headTooLarge: RawRefusal = {
   status: 413,
   code: 'request_too_large',
-  message: "The request's headers are too large.",
+  message: "The request's headers are too large or too many: send fewer of them.",
+};
+
+/** What a client can do about the faults that Node's parser names; others get a refusal without advice. */
+const parserFaults: Readonly<Record<string, RawRefusal>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: tooSlow,
+  HPE_HEADER_OVERFLOW: headTooLarge,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: headTooLarge,
+  HPE_INVALID_METHOD: badRequest(
+    'The request does not begin with a method of HTTP. Is the client configured for TLS? This port speaks plain HTTP.',
+  ),
+  HPE_INVALID_VERSION: wrongVersion,
+  HPE_PAUSED_H2_UPGRADE: wrongVersion,
+  HPE_INVALID_CONTENT_LENGTH: wrongFraming,
+  HPE_UNEXPECTED_CONTENT_LENGTH: wrongFraming,
+  HPE_INVALID_TRANSFER_ENCODING: wrongFraming,
+  HPE_INVALID_CHUNK_SIZE: badRequest('A chunk of the body has no valid size: send its hexadecimal digits.'),
+  HPE_INVALID_HEADER_TOKEN: badRequest(
+    'A header has a character that it may not have: send each on one line, as name, colon and value.',
+  ),
+  HPE_INVALID_EOF_STATE: badRequest('The connection was closed before the request was complete.'),
 };
 
 /** The refusal for an error of Node's parser. */
-export function refusalFor({ code }: NodeJS.ErrnoException): RawRefusal {
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return tooSlow;
-  return code === 'HPE_HEADER_OVERFLOW' ? headTooLarge : notHttp;
+export function refusalFor({ code = '' }: NodeJS.ErrnoException): RawRefusal {
+  return Object.hasOwn(parserFaults, code) ? (parserFaults[code] ?? notHttp) : notHttp;
 }
 
 /** Refuses a request through its own response, after the pending answers before it, and closes the connection then. */
@@ -89,16 +123,17 @@ export function refuseRaw(
 }
 
 function writeParts(
-  { code, message }: RawRefusal,
+  { code, message, headers }: RawRefusal,
   nextId: NextId,
 ): { readonly headers: Record<string, string | number>; readonly body: string } {
   const body = writeRefusal(refuse(code, message));
   return {
     headers: {
-      'content-type': 'application/json',
-      'x-content-type-options': 'nosniff',
       [requestIdHeader]: presentRequestId(nextId()),
+      'x-content-type-options': 'nosniff',
+      'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
+      ...headers,
     },
     body,
   };

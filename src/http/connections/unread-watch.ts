@@ -4,18 +4,15 @@ import type { Clock } from '../../domain/ports/clock.ts';
 import { connectionOf } from './connection.ts';
 import { Roster } from '../../shared/roster.ts';
 
-/** How long a client may leave written bytes unread, in milliseconds. */
-const maxUnreadMs = 30_000;
-
 /**
- * The longer limit in milliseconds, and from how many bytes sent on a connection it applies: the system accepts more
- * bytes only when a good part of its buffer, which grows to megabytes, is read.
+ * How many times longer the limit is, and from how many bytes sent on a connection: the system accepts more bytes only when
+ * a good part of its buffer, which grows to megabytes, is read.
  */
 const largeSentBytes = 1_000_000;
-const maxUnreadOfLargeMs = 120_000;
+const largeSentFactor = 4;
 
 /** How often open answers are checked, in milliseconds: an unread one is cut this much too late at most. */
-const checkMs = 5_000;
+const mostCheckMs = 5_000;
 
 /** Watches an answer until it ends. */
 export type UnreadWatch = (response: ServerResponse) => void;
@@ -28,10 +25,12 @@ interface Watched {
 }
 
 /**
- * Closes the connection of a client that leaves written bytes unread: they are held in memory, and a request that waits
- * for them keeps its slot and its upstream. One timer serves all answers, and runs only while there are any.
+ * Closes the connection of a client that leaves written bytes unread for `maxUnreadMs` milliseconds: they are held in memory,
+ * and a request that waits for them keeps its slot and its upstream. One timer serves all answers, and runs only while there
+ * are any.
  */
-export function createUnreadWatch(clock: Clock): UnreadWatch {
+export function createUnreadWatch(clock: Clock, maxUnreadMs: number): UnreadWatch {
+  const checkMs = Math.min(mostCheckMs, maxUnreadMs);
   const watched = new Roster<Watched>();
   let cancel: (() => void) | null = null;
 
@@ -42,7 +41,7 @@ export function createUnreadWatch(clock: Clock): UnreadWatch {
       const sentBytes = countSent(response.socket);
       const isUnread = response.socket !== null && response.socket.writableLength > 0;
       if (!isUnread || sentBytes !== before.sentBytes) Object.assign(before, { sentBytes, sinceMs: nowMs });
-      else if (nowMs - before.sinceMs >= limitOf(sentBytes)) response.destroy();
+      else if (nowMs - before.sinceMs >= limitOf(sentBytes, maxUnreadMs)) response.destroy();
     }
     cancel = clock.schedule(checkMs, check);
   };
@@ -61,8 +60,8 @@ export function createUnreadWatch(clock: Clock): UnreadWatch {
   };
 }
 
-function limitOf(sentBytes: number): number {
-  return sentBytes < largeSentBytes ? maxUnreadMs : maxUnreadOfLargeMs;
+function limitOf(sentBytes: number, maxUnreadMs: number): number {
+  return sentBytes < largeSentBytes ? maxUnreadMs : largeSentFactor * maxUnreadMs;
 }
 
 /** The fields of a socket's handle that Node's own idle timeout reads. */

@@ -1,0 +1,151 @@
+/** Values of Host that name no host, or more than one thing. */
+export const badHosts: readonly string[] = [
+  '',
+  'a b',
+  'a\tb',
+  'a,b',
+  'localhost, localhost',
+  'user@localhost',
+  'user:password@localhost',
+  'localhost/b',
+  'localhost?b',
+  'localhost#b',
+  'localhost:99999999',
+  'localhost:65536',
+  'localhost:-1',
+  'localhost:x',
+  'localhost:80:80',
+  '[::1',
+  '::1',
+  '[::1]x',
+  '[::1]:x',
+  '[g::1]',
+  '[127.0.0.1]',
+  '[fe80::1%25eth0]',
+  '%',
+  'a\\b',
+  '"localhost"',
+  '<localhost>',
+  'http://localhost',
+  ';',
+];
+
+/** Values that name this machine. */
+export const goodHosts: readonly string[] = [
+  'localhost',
+  'LOCALHOST:80',
+  '127.0.0.1:8080',
+  '[::1]',
+  '[::1]:80',
+];
+/** Values that name another host, which the operators' listener refuses on a loopback address. */
+export const goodElsewhere: readonly string[] = [
+  'x',
+  'api.example.com.',
+  'a_b',
+  'A-B:1',
+  'localhost:',
+  '1.2.3.999',
+];
+
+/** Versions that are not spoken, and request lines that have none. */
+export const badVersions: readonly string[] = [
+  'HTTP/0.9',
+  'HTTP/1.2',
+  'HTTP/1.9',
+  'HTTP/2.0',
+  'HTTP/3.0',
+  'HTTP/1',
+  'HTTP/2',
+  'HTTP/1.10',
+  'HTTP/11',
+  'HTTP/01.1',
+  'HTTP/-1.1',
+  'HTTP/1,1',
+  'http/1.1',
+  'HTTP /1.1',
+  'HTTPS/1.1',
+  'HTTP/1.1 ',
+  'HTTP/1.1 HTTP/1.1',
+  'ICE/1.1x',
+  'X',
+  '',
+];
+
+/** Request targets that name no path here. */
+export const badTargets: readonly string[] = [
+  '*',
+  'x',
+  'v1/models',
+  '?x',
+  '#x',
+  'localhost:80',
+  'http://',
+  'http:///v1/models',
+  'http:/v1/models',
+  'https://',
+  'http://user@localhost/v1/models',
+  'http://a,b/v1/models',
+  'http://[/v1/models',
+  'http://[x]/v1/models',
+  'http://localhost:99999/v1/models',
+  'http://localhost:x/v1/models',
+  'ftp://localhost/v1/models',
+  'file:///etc/passwd',
+  'ws://localhost/v1/models',
+  'javascript:alert(1)',
+  'a b',
+  '/v1/models x',
+  '/\u0080',
+  '/\u0000',
+  '\\v1\\models',
+  `/${'x'.repeat(20_000)}`,
+];
+
+/** Targets that name some path, perhaps one that there is not. */
+export const oddTargets: readonly string[] = [
+  '/',
+  '//localhost/v1/models',
+  '/../v1/models',
+  '/v1/../admin/keys',
+  '/%2e%2e/admin/keys',
+  '/v1/models/%00',
+  '/v1/models/%',
+  '/v1/models/%zz',
+  '/v1/models/..%2f..',
+  '/V1/Models',
+  '/v1/models;x=1',
+  '/v1/models/?a=b&a=c',
+  '/v1\\models',
+  '/v1/models#part',
+  `/v1/models/${'%41'.repeat(2_000)}`,
+];
+
+/** Words that are no method. */
+export const unknownMethods: readonly string[] = [
+  'get',
+  'Post',
+  'FOO',
+  'G@T',
+  'GE T',
+  '',
+  'GET\u0000',
+  'PRI',
+  'GETGET',
+];
+/** Methods that some path has, or none. */
+export const otherMethods: readonly string[] = [
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+  'PROPFIND',
+  'PURGE',
+  'QUERY',
+  'SEARCH',
+  'M-SEARCH',
+  'LINK',
+];
