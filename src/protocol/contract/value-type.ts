@@ -2,6 +2,10 @@ import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
 
+/** How many entries one array of a request may have, and how many fields one object: each of them costs work. */
+export const maxItems = 4_096;
+const maxFields = 512;
+
 /** Checks one value at `path` (such as `messages[3].content`); `null` means that it passed. */
 type Check = (value: unknown, path: string) => Refusal | null;
 
@@ -15,28 +19,37 @@ export interface ValueType {
   /** Whether a value has the type at all; `check` also judges what is in it. */
   readonly fits: (value: unknown) => boolean;
   readonly check: Check;
+  /** The type as JSON Schema, for the OpenAPI document. */
+  readonly json: Readonly<Record<string, unknown>>;
   readonly samples: readonly unknown[];
   readonly wrong?: unknown;
 }
 
-export const string = typed('a string', isString, ['text'], 7);
-export const boolean = typed('a boolean', (value) => typeof value === 'boolean', [true, false], 'true');
-export const array = typed('an array', Array.isArray, [[{}]], {});
-export const object = typed('an object', isPlainObject, [{ some: 'thing' }], []);
+export const string = typed('a string', isString, { type: 'string' }, ['text'], 7);
+export const boolean = typed(
+  'a boolean',
+  (value) => typeof value === 'boolean',
+  { type: 'boolean' },
+  [true, false],
+  'true',
+);
+export const array = typed('an array', Array.isArray, { type: 'array' }, [[{}]], {});
+export const object = typed('an object', isPlainObject, { type: 'object' }, [{ some: 'thing' }], []);
 
 /** An array whose entries are checked by its reader; `items` names them in the refusal. */
 export function arrayOf(items: string): ValueType {
-  return typed(`an array of ${items}`, Array.isArray, [[{}]], {});
+  return typed(`an array of ${items}`, Array.isArray, { type: 'array' }, [[{}]], {});
 }
 
 function typed(
   expected: string,
   fits: (value: unknown) => boolean,
+  json: Readonly<Record<string, unknown>>,
   samples: readonly unknown[],
   wrong: unknown,
 ): ValueType {
   const check: Check = (value, path) => (fits(value) ? null : invalidType(path, expected, value));
-  return { expected, fits, check, samples, wrong };
+  return { expected, fits, check, json, samples, wrong };
 }
 
 /** For fields whose policy does not depend on their value. */
@@ -44,6 +57,7 @@ export const anything: ValueType = {
   expected: 'any value',
   fits: () => true,
   check: () => null,
+  json: {},
   samples: [{ some: 'thing' }],
 };
 
@@ -59,6 +73,7 @@ export const stringMap: ValueType = {
     if (excess !== null) return excess;
     return wrong === undefined ? null : invalidType(`${path}.${shorten(wrong[0])}`, 'a string', wrong[1]);
   },
+  json: { type: 'object', additionalProperties: { type: 'string' }, maxProperties: maxFields },
   samples: [{ ticket: '7' }],
   wrong: 'ticket=7',
 };
@@ -73,6 +88,7 @@ export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): Val
       if (value < min) return outOfRange('integer_below_min_value', path, `>= ${min}`, value);
       return value > max ? outOfRange('integer_above_max_value', path, `<= ${max}`, value) : null;
     },
+    json: { type: 'integer', minimum: min, ...(max < Number.MAX_SAFE_INTEGER ? { maximum: max } : {}) },
     samples: [min + 1, min + 6],
     wrong: '1',
   };
@@ -88,6 +104,7 @@ export function number(min: number, max: number): ValueType {
       if (value < min) return outOfRange('decimal_below_min_value', path, `>= ${min}`, value);
       return value > max ? outOfRange('decimal_above_max_value', path, `<= ${max}`, value) : null;
     },
+    json: { type: 'number', minimum: min, maximum: max },
     samples: [(min + max) / 2 + 0.125],
     wrong: '1',
   };
@@ -102,6 +119,7 @@ export function oneOf(...values: readonly [string, ...string[]]): ValueType {
       if (!isString(value)) return invalidType(path, 'a string', value);
       return values.includes(value) ? null : invalidValue(path, value, values);
     },
+    json: { type: 'string', enum: values },
     samples: values,
     wrong: 7,
   };
@@ -117,6 +135,7 @@ export function either(...types: readonly [ValueType, ...ValueType[]]): ValueTyp
       for (const { fits, check } of types) if (fits(value)) return check(value, path);
       return invalidType(path, expected, value);
     },
+    json: { anyOf: types.map(({ json }) => json) },
     samples: types.flatMap(({ samples }) => samples),
     ...(types.some(({ wrong }) => wrong === undefined) ? {} : { wrong: 7 }),
   };
@@ -168,10 +187,6 @@ export function emptyArray(path: string): Refusal {
     { param: path },
   );
 }
-
-/** How many entries one array of a request may have, and how many fields one object: each of them costs work. */
-const maxItems = 4_096;
-const maxFields = 512;
 
 /** The refusal for an array with more than `maxItems` entries; `null` if it has fewer. */
 export function tooManyItems(path: string, count: number): Refusal | null {
