@@ -5,6 +5,7 @@ import { isDiscovered } from '../config/schema/schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
+import { deferManual } from './deferred-manual.ts';
 import { createAdminRouter } from '../http/admin/router.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';
@@ -116,6 +117,9 @@ export function createConfigServices(
   };
 }
 
+/** The same for every config. */
+const manual = deferManual();
+
 /** The ports of the pipeline. */
 function composePorts(
   { limits, compatibility }: Config,
@@ -187,6 +191,7 @@ function composeAdminPorts(
       running,
     },
     maintenance,
+    manual,
     metrics: observability.exposed,
     onFault: log.fault,
     upstreamReports: reports.upstreamReports,

@@ -1,7 +1,7 @@
 import { registry } from '../../src/protocol/contract/registry.ts';
 import type { FieldSet } from '../../src/protocol/contract/read-fields.ts';
 import type { Rule } from '../../src/protocol/contract/rule.ts';
-import { maxItems } from '../../src/protocol/contract/value-type.ts';
+import { maxItems } from '../../src/protocol/contract/value-refusals.ts';
 
 /** A schema of JSON Schema 2020-12, as OpenAPI 3.1 has them. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
