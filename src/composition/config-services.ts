@@ -5,6 +5,7 @@ import { isDiscovered } from '../config/schema/schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
+import { deferManual } from './deferred-manual.ts';
 import { createAdminRouter } from '../http/admin/router.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
 import type { ClientAddresses } from '../http/client-addresses.ts';
@@ -124,6 +125,9 @@ export function createConfigServices(
   };
 }
 
+/** The same for every config. */
+const manual = deferManual();
+
 /** The ports of the pipeline. */
 function composePorts(
   { limits, compatibility }: Config,
@@ -198,6 +202,7 @@ function composeAdminPorts(
       running,
     },
     maintenance,
+    manual,
     metrics: observability.exposed,
     onFault: log.fault,
     upstreamReports: reports.upstreamReports,

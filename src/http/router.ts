@@ -35,7 +35,7 @@ interface RouterOptions {
   readonly strict?: boolean;
 }
 
-type AddRoute = (path: string, ...handlers: readonly RequestHandler[]) => Router;
+type AddRoute = (path: string | readonly string[], ...handlers: readonly RequestHandler[]) => Router;
 
 /** Express's router, with handlers that work in any host: under `node:http` there is no Express app. */
 export interface Router {

@@ -1,7 +1,7 @@
 import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { isPlainObject, parseJson } from '../shared/parse-json.ts';
-import { nameType } from './contract/value-type.ts';
+import { nameType } from './contract/value-refusals.ts';
 import { findExcess, maxJsonDepth, maxJsonEntries } from './json-depth.ts';
 import { findJsonFault } from './json-fault.ts';
 

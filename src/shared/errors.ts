@@ -51,6 +51,9 @@ const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable;
 
+/** All error codes. */
+export const errorCodes = Object.keys(errorTable) as readonly ErrorCode[];
+
 /** The limit that a request exceeded: whose it is, its kind and value, and when a retry makes sense. */
 interface LimitDetail {
   readonly source: 'key' | 'upstream';

@@ -12,6 +12,7 @@ export const floors: Readonly<Record<string, number>> = {
   telemetry: 3,
   config: 3,
   tokens: 3,
+  manual: 3,
   pipeline: 2,
   operations: 2,
   doctor: 2,

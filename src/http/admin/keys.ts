@@ -40,7 +40,8 @@ const compatibility = z.strictObject({
 });
 /** An empty list lifts the restriction, as `null` does. */
 const allowFrom = networksOfKey.transform((list) => (list.length === 0 ? null : list)).nullish();
-const newKey = z.strictObject({
+/** The bodies of the requests that change keys. */
+export const newKey = z.strictObject({
   name: keyName,
   concurrency: limit.optional(),
   requestsPerMinute: limit.optional(),
@@ -51,7 +52,7 @@ const newKey = z.strictObject({
   expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
   compatibility: compatibility.optional(),
 });
-const changedKey = z.strictObject({
+export const changedKey = z.strictObject({
   name: keyName.optional(),
   concurrency: limit.nullish(),
   requestsPerMinute: limit.nullish(),
@@ -61,8 +62,8 @@ const changedKey = z.strictObject({
   expiresAt: instant.nullish(),
   compatibility: compatibility.optional(),
 });
-const rotation = z.strictObject({ grace: duration.default(0) });
-const payment = z.strictObject({
+export const rotation = z.strictObject({ grace: duration.default(0) });
+export const payment = z.strictObject({
   amount: usd.refine((nanos) => nanos > 0, 'expected more than 0'),
   reference: storedText
     .min(1)

@@ -20,7 +20,8 @@ export interface RecordAdministration extends RecordPages {
   readonly running: Pick<RunningRequests, 'list' | 'cancel'>;
 }
 
-const recordQuery = pageQuery.extend({
+/** The query of a list of records. */
+export const recordQuery = pageQuery.extend({
   key: storedText.optional(),
   model: storedText.optional(),
   from: instant.optional(),

@@ -1,3 +1,4 @@
+import type { Manual } from '../../domain/ports/manual.ts';
 import type { SharedDatabaseState } from '../../domain/ports/shared-database.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { Maintenance } from '../../operations/maintenance.ts';
@@ -8,6 +9,7 @@ import { createKeyRoutes } from './key-routes.ts';
 import { createKeyOperations } from './keys.ts';
 import type { KeyAdministration } from './keys.ts';
 import { createMaintenanceRoutes } from './maintenance.ts';
+import { createManualRoutes } from './manual.ts';
 import { createRecordRoutes } from './records.ts';
 import type { RecordAdministration } from './records.ts';
 import { refuseFaults } from '../fallback-handlers.ts';
@@ -26,6 +28,7 @@ export interface AdminPorts {
   readonly keys: KeyAdministration;
   readonly records: RecordAdministration;
   readonly maintenance: Maintenance;
+  readonly manual: Manual;
   readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly onFault: ReportFault;
   /** The report on each upstream by name. It does not affect readiness: other replicas have the same upstreams. */
@@ -36,10 +39,13 @@ export interface AdminPorts {
   readonly sharedDatabase: (() => Promise<SharedDatabaseState>) | null;
 }
 
-/** Creates the admin routes: metrics and probes without a token, as scrapers expect them, and `/admin` with it. */
+/**
+ * Creates the admin routes: metrics, probes and the documentation without a token, as scrapers and readers expect them,
+ * and `/admin` with it.
+ */
 export function createAdminRouter(ports: AdminPorts): Router {
   const router = createRouter({ caseSensitive: true });
-  router.use(['/metrics', '/healthz', '/readyz', '/admin'], ports.prepare);
+  router.use(['/metrics', '/healthz', '/readyz', '/docs', '/admin'], ports.prepare);
   router.get('/metrics', async (_request, response) => {
     const { contentType, body } = await ports.metrics.expose();
     sendBody(response, 200, body, { 'content-type': contentType });
@@ -54,6 +60,8 @@ export function createAdminRouter(ports: AdminPorts): Router {
     if (reason === null) sendStatus(response, 200, { status: 'ready', ...details });
     else sendStatus(response, 503, { status: 'not ready', reason, ...details });
   });
+  router.use(createManualRoutes(ports.manual));
+  router.use('/docs', unknownOperatorsUrl);
   router.use('/admin', createAdminGuard(ports.token, ports.addresses));
   router.use('/admin/keys', createKeyRoutes(createKeyOperations(ports.keys)));
   router.use('/admin', createRecordRoutes(ports.records));

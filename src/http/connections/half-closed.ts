@@ -14,8 +14,8 @@ const nothing = Buffer.alloc(0);
  * Goes on answering a client that has closed its side of the connection, and finds out whether it still reads. A client that
  * has left altogether closes the same way, but its system resets the connection when anything is sent to it. So something
  * is sent at once that says nothing: `100 Continue`, which every client of HTTP/1.1 has to skip, before the head of an
- * answer, and a comment in a stream. `socket` is the one that the system
- * accepted: an empty write to that of TLS reaches no system. `pending` are the connection's answers, first to last.
+ * answer, and a comment in a stream. `socket` is the one that the system accepted, because an empty write to that of TLS
+ * reaches no system. `pending` are the connection's answers, first to last.
  */
 export function answerHalfClosed(socket: Socket, pending: readonly OwnResponse[]): void {
   const [first] = pending;

@@ -9,7 +9,7 @@ import { nested, nestedByType, objectReader } from '../contract/read-fields.ts';
 import type { ReadContext } from '../contract/read-fields.ts';
 import { registry } from '../contract/registry.ts';
 import { StrippedNames } from '../contract/stripped-names.ts';
-import { emptyArray, invalidType, missingParameter, tooManyItems } from '../contract/value-type.ts';
+import { emptyArray, invalidType, missingParameter, tooManyItems } from '../contract/value-refusals.ts';
 import type { TextRequest, TextTurn } from '../text.ts';
 
 const readBody = objectReader(registry.chat, {

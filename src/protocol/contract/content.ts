@@ -4,7 +4,7 @@ import { isPlainObject } from '../../shared/parse-json.ts';
 import type { Role } from '../text.ts';
 import type { PartPolicy } from './message-fields.ts';
 import type { ObjectReader, ReadContext } from './read-fields.ts';
-import { emptyArray, invalidType, invalidValue, missingParameter, tooManyItems } from './value-type.ts';
+import { emptyArray, invalidType, invalidValue, missingParameter, tooManyItems } from './value-refusals.ts';
 
 /** The accepted roles, and the neutral role that each one maps to. */
 const roles: ReadonlyMap<unknown, Role> = new Map([

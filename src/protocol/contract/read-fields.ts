@@ -4,7 +4,7 @@ import { nearestName } from '../../shared/nearest-name.ts';
 import type { Compatibility } from './compatibility.ts';
 import type { Rule } from './rule.ts';
 import type { StrippedNames } from './stripped-names.ts';
-import { missingParameter, shorten, tooManyFields } from './value-type.ts';
+import { missingParameter, shorten, tooManyFields } from './value-refusals.ts';
 
 /** The settings for reading one request, and the names collected while reading it. */
 export interface ReadContext {

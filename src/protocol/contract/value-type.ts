@@ -1,6 +1,13 @@
-import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { isPlainObject } from '../../shared/parse-json.ts';
+import {
+  invalidType,
+  invalidValue,
+  maxFields,
+  outOfRange,
+  shorten,
+  tooManyFields,
+} from './value-refusals.ts';
 
 /** Checks one value at `path` (such as `messages[3].content`); `null` means that it passed. */
 type Check = (value: unknown, path: string) => Refusal | null;
@@ -15,28 +22,37 @@ export interface ValueType {
   /** Whether a value has the type at all; `check` also judges what is in it. */
   readonly fits: (value: unknown) => boolean;
   readonly check: Check;
+  /** The type as JSON Schema, for the OpenAPI document. */
+  readonly json: Readonly<Record<string, unknown>>;
   readonly samples: readonly unknown[];
   readonly wrong?: unknown;
 }
 
-export const string = typed('a string', isString, ['text'], 7);
-export const boolean = typed('a boolean', (value) => typeof value === 'boolean', [true, false], 'true');
-export const array = typed('an array', Array.isArray, [[{}]], {});
-export const object = typed('an object', isPlainObject, [{ some: 'thing' }], []);
+export const string = typed('a string', isString, { type: 'string' }, ['text'], 7);
+export const boolean = typed(
+  'a boolean',
+  (value) => typeof value === 'boolean',
+  { type: 'boolean' },
+  [true, false],
+  'true',
+);
+export const array = typed('an array', Array.isArray, { type: 'array' }, [[{}]], {});
+export const object = typed('an object', isPlainObject, { type: 'object' }, [{ some: 'thing' }], []);
 
 /** An array whose entries are checked by its reader; `items` names them in the refusal. */
 export function arrayOf(items: string): ValueType {
-  return typed(`an array of ${items}`, Array.isArray, [[{}]], {});
+  return typed(`an array of ${items}`, Array.isArray, { type: 'array' }, [[{}]], {});
 }
 
 function typed(
   expected: string,
   fits: (value: unknown) => boolean,
+  json: Readonly<Record<string, unknown>>,
   samples: readonly unknown[],
   wrong: unknown,
 ): ValueType {
   const check: Check = (value, path) => (fits(value) ? null : invalidType(path, expected, value));
-  return { expected, fits, check, samples, wrong };
+  return { expected, fits, check, json, samples, wrong };
 }
 
 /** For fields whose policy does not depend on their value. */
@@ -44,6 +60,7 @@ export const anything: ValueType = {
   expected: 'any value',
   fits: () => true,
   check: () => null,
+  json: {},
   samples: [{ some: 'thing' }],
 };
 
@@ -59,6 +76,7 @@ export const stringMap: ValueType = {
     if (excess !== null) return excess;
     return wrong === undefined ? null : invalidType(`${path}.${shorten(wrong[0])}`, 'a string', wrong[1]);
   },
+  json: { type: 'object', additionalProperties: { type: 'string' }, maxProperties: maxFields },
   samples: [{ ticket: '7' }],
   wrong: 'ticket=7',
 };
@@ -73,6 +91,7 @@ export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): Val
       if (value < min) return outOfRange('integer_below_min_value', path, `>= ${min}`, value);
       return value > max ? outOfRange('integer_above_max_value', path, `<= ${max}`, value) : null;
     },
+    json: { type: 'integer', minimum: min, ...(max < Number.MAX_SAFE_INTEGER ? { maximum: max } : {}) },
     samples: [min + 1, min + 6],
     wrong: '1',
   };
@@ -88,6 +107,7 @@ export function number(min: number, max: number): ValueType {
       if (value < min) return outOfRange('decimal_below_min_value', path, `>= ${min}`, value);
       return value > max ? outOfRange('decimal_above_max_value', path, `<= ${max}`, value) : null;
     },
+    json: { type: 'number', minimum: min, maximum: max },
     samples: [(min + max) / 2 + 0.125],
     wrong: '1',
   };
@@ -102,6 +122,7 @@ export function oneOf(...values: readonly [string, ...string[]]): ValueType {
       if (!isString(value)) return invalidType(path, 'a string', value);
       return values.includes(value) ? null : invalidValue(path, value, values);
     },
+    json: { type: 'string', enum: values },
     samples: values,
     wrong: 7,
   };
@@ -117,6 +138,7 @@ export function either(...types: readonly [ValueType, ...ValueType[]]): ValueTyp
       for (const { fits, check } of types) if (fits(value)) return check(value, path);
       return invalidType(path, expected, value);
     },
+    json: { anyOf: types.map(({ json }) => json) },
     samples: types.flatMap(({ samples }) => samples),
     ...(types.some(({ wrong }) => wrong === undefined) ? {} : { wrong: 7 }),
   };
@@ -132,98 +154,4 @@ function isNumber(value: unknown): value is number {
 
 function isInteger(value: unknown): value is number {
   return Number.isInteger(value);
-}
-
-/** The refusal for a value of the wrong type. */
-export function invalidType(path: string, expected: string, value: unknown): Refusal {
-  return refuse(
-    'invalid_type',
-    `Invalid type for '${path}': expected ${expected}, but got ${nameType(value)} instead.`,
-    { param: path },
-  );
-}
-
-/** The refusal for a string outside the supported ones. */
-export function invalidValue(path: string, value: string, supported: readonly string[]): Refusal {
-  const listed = supported.map((name) => `'${name}'`);
-  const last = listed.pop();
-  const offered = listed.length < 2 ? [...listed, last].join(' and ') : `${listed.join(', ')}, and ${last}`;
-  return refuse(
-    'invalid_value',
-    `Invalid value for '${path}': '${shorten(value)}'. Supported values are: ${offered}.`,
-    { param: path },
-  );
-}
-
-/** The refusal for a missing required field. */
-export function missingParameter(path: string): Refusal {
-  return refuse('missing_required_parameter', `Missing required parameter: '${path}'.`, { param: path });
-}
-
-/** The refusal for an array that must not be empty. */
-export function emptyArray(path: string): Refusal {
-  return refuse(
-    'empty_array',
-    `Invalid '${path}': empty array. Expected an array with minimum length 1, but got an empty array instead.`,
-    { param: path },
-  );
-}
-
-/** How many entries one array of a request may have, and how many fields one object: each of them costs work. */
-const maxItems = 4_096;
-const maxFields = 512;
-
-/** The refusal for an array with more than `maxItems` entries; `null` if it has fewer. */
-export function tooManyItems(path: string, count: number): Refusal | null {
-  if (count <= maxItems) return null;
-  return refuse(
-    'invalid_value',
-    `Invalid '${path}': array too long. Expected an array with maximum length ${maxItems}, but got an array with length ${count} instead.`,
-    { param: path },
-  );
-}
-
-/** The refusal for an object with too many fields. `prefix` is the path of its fields, empty for the body. */
-export function tooManyFields(prefix: string, count: number): Refusal | null {
-  if (count <= maxFields) return null;
-  const path = prefix.replace(/\.$/, '');
-  const what = path === '' ? 'the request body' : `'${path}'`;
-  return refuse(
-    'invalid_value',
-    `Invalid value: ${what} has ${count} fields, and an object may have ${maxFields} at most.`,
-    { param: path === '' ? null : path },
-  );
-}
-
-/** A client-chosen name, shortened for an error message. */
-export function shorten(name: string): string {
-  return name.length > 64 ? `${name.slice(0, 64)}…` : name;
-}
-
-function outOfRange(
-  code:
-    | 'integer_below_min_value'
-    | 'integer_above_max_value'
-    | 'decimal_below_min_value'
-    | 'decimal_above_max_value',
-  path: string,
-  expected: string,
-  value: number,
-): Refusal {
-  const fault = code.replaceAll('_', ' ').replace('min', 'minimum').replace('max', 'maximum');
-  return refuse(
-    code,
-    `Invalid '${path}': ${fault}. Expected a value ${expected}, but got ${value} instead.`,
-    {
-      param: path,
-    },
-  );
-}
-
-/** A JSON value's type with its article, for error messages. */
-export function nameType(value: unknown): string {
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return 'an array';
-  if (typeof value === 'number') return Number.isInteger(value) ? 'an integer' : 'a decimal';
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }

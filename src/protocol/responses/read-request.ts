@@ -11,7 +11,7 @@ import { registry } from '../contract/registry.ts';
 import { neutralInclude, refusedIncludes } from '../contract/responses-parameters.ts';
 import { noLogprobs } from '../contract/shared-parameters.ts';
 import { StrippedNames } from '../contract/stripped-names.ts';
-import { invalidType, invalidValue, tooManyItems } from '../contract/value-type.ts';
+import { invalidType, invalidValue, tooManyItems } from '../contract/value-refusals.ts';
 import type { ResponsesExtras, TextRequest, TextTurn } from '../text.ts';
 
 const readBody = objectReader(registry.responses, {

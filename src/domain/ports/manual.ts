@@ -1,0 +1,12 @@
+/** A page or a file of the documentation, as a browser gets it. */
+export interface ManualFile {
+  /** Its media type. */
+  readonly type: string;
+  readonly body: string;
+}
+
+/** The documentation, as it lies beside the program. */
+export interface Manual {
+  /** Finds a page by its path without `.md`, or a file by its path; the index has the empty path. */
+  find(path: string): Promise<ManualFile | null>;
+}

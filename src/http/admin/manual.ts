@@ -1,0 +1,33 @@
+import type { Manual } from '../../domain/ports/manual.ts';
+import { methodNotAllowed } from '../fallback-handlers.ts';
+import { sendBody } from '../respond.ts';
+import { createRouter } from '../router.ts';
+import type { Router } from '../router.ts';
+
+/** Nothing but the documentation's own style and pictures is loaded, and no page shows it in a frame. */
+const pagePolicy =
+  "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** The routes of the documentation, as pages for a browser. They need no token: nothing of this gateway is in them. */
+export function createManualRoutes(manual: Manual): Router {
+  const router = createRouter({ strict: true });
+  // Relative links lead nowhere without the slash.
+  router.get('/docs', (_request, response) => {
+    response.setHeader('location', 'docs/');
+    sendBody(response, 308, '', { 'content-type': 'text/plain' });
+  });
+  router.get(['/docs/', '/docs/*path'], async (request, response, next) => {
+    const parts: unknown = request.params['path'] ?? [];
+    const found = await manual.find(Array.isArray(parts) ? parts.join('/') : String(parts));
+    if (found === null) return next();
+    sendBody(response, 200, found.body, {
+      'content-type': found.type,
+      'content-security-policy': pagePolicy,
+    });
+  });
+  router.all(['/docs/', '/docs/*path'], (request, response, next) => {
+    if (request.method === 'GET' || request.method === 'HEAD') next();
+    else methodNotAllowed('GET, HEAD')(request, response, next);
+  });
+  return router;
+}

@@ -1,0 +1,52 @@
+import { readFile, readdir } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { posix } from 'node:path';
+import type { Manual, ManualFile } from '../domain/ports/manual.ts';
+import { renderPage, style, stylePath } from './render-page.ts';
+import type { Places } from './render-page.ts';
+
+/** The media types of the files that are served beside the pages. */
+const types: Readonly<Record<string, string>> = {
+  '.json': 'application/json',
+  '.svg': 'image/svg+xml',
+  '.txt': 'text/plain; charset=utf-8',
+};
+
+/**
+ * Opens the documentation below a folder that has `README.md` and `docs`. Files are found among those that are there
+ * at the first look, and never by joining a path, so that no path leads elsewhere. Pages are rendered when they are asked
+ * for. A folder without documentation has no pages.
+ */
+export function openManual(root: URL): Manual {
+  let listed: Promise<Places> | null = null;
+  return {
+    async find(path) {
+      if (path === stylePath) return { type: 'text/css; charset=utf-8', body: style };
+      listed ??= listFiles(root);
+      const places = await listed;
+      const file = [...places].find(([, place]) => place === path)?.[0];
+      return file === undefined ? null : readManualFile(root, file, places);
+    },
+  };
+}
+
+async function readManualFile(root: URL, file: string, places: Places): Promise<ManualFile> {
+  const text = await readFile(new URL(file, root), 'utf8');
+  const type = types[posix.extname(file)];
+  if (type !== undefined) return { type, body: text };
+  return { type: 'text/html; charset=utf-8', body: renderPage(text, file, places) };
+}
+
+async function listFiles(root: URL): Promise<Places> {
+  const inDocs = await readdir(fileURLToPath(new URL('docs', root)), { recursive: true }).catch(() => []);
+  const files = ['README.md', ...inDocs.map((name) => `docs/${name.replaceAll('\\', '/')}`)];
+  const served = files.filter((file) => file.endsWith('.md') || types[posix.extname(file)] !== undefined);
+  return new Map(served.map((file) => [file, placeOf(file)]));
+}
+
+/** Where a browser finds a file, below the documentation's own path. */
+function placeOf(file: string): string {
+  if (file === 'docs/README.md') return '';
+  if (file === 'README.md') return 'readme';
+  return file.replace(/^docs\//, '').replace(/\.md$/, '');
+}

@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { pageTexts } from '../support/pages.ts';
+import { startGateway } from '../support/test-gateway.ts';
+import type { TestGateway } from '../support/test-gateway.ts';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await startGateway({});
+});
+afterAll(() => gateway.close());
+
+const get = (path: string, init: RequestInit = {}): Promise<Response> =>
+  fetch(new URL(path, gateway.adminUrl), { redirect: 'manual', ...init });
+
+/** Everything that a page links to, as absolute addresses with their anchors. */
+function linksOf(html: string, url: string): readonly URL[] {
+  const links = [...html.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, target = '']) => new URL(target, url));
+  return links.filter(({ origin }) => origin === new URL(url).origin);
+}
+
+/** Reads all pages from the index on; returns their texts by their addresses. */
+async function crawl(): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>();
+  const open = [`${gateway.adminUrl}/docs/`];
+  for (let url = open.pop(); url !== undefined; url = open.pop()) {
+    if (found.has(url)) continue;
+    const response = await get(url);
+    if (response.status !== 200) throw new Error(`${url}: ${response.status}`);
+    const text = await response.text();
+    found.set(url, text);
+    if (response.headers.get('content-type')?.startsWith('text/html') === true)
+      open.push(...linksOf(text, url).map(({ origin, pathname }) => origin + pathname));
+  }
+  return found;
+}
+
+describe('the documentation on the admin listener', () => {
+  test('is all its pages, and each of their links leads to a page and a heading', async () => {
+    const pages = await crawl();
+    const titles = [...pages.values()].filter((text) => text.startsWith('<!doctype html>'));
+    const written = pageTexts().filter(([path]) => path.startsWith('docs/') || path === 'README.md');
+    expect(titles).toHaveLength(written.length);
+    const lost = [...pages].flatMap(([url, text]) =>
+      linksOf(text, url)
+        .filter(({ hash }) => hash !== '')
+        .filter(({ origin, pathname, hash }) => {
+          const target = pages.get(origin + pathname) ?? '';
+          return !target.includes(`id="${decodeURIComponent(hash.slice(1))}"`);
+        })
+        .map(({ href }) => `${url} → ${href}`),
+    );
+    expect(lost).toEqual([]);
+  });
+
+  test('loads nothing from elsewhere, has no script, and is shown in no frame', async () => {
+    const response = await get('/docs/operators/config');
+    const html = await response.text();
+    expect(html).toContain('<table>');
+    expect(html).not.toMatch(/<script|javascript:|\son\w+=/i);
+    expect(response.headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(response.headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+    expect(response.headers.get('x-content-type-options')).toBe('nosniff');
+    const style = await get('/docs/style.css');
+    expect(style.headers.get('content-type')).toBe('text/css; charset=utf-8');
+  });
+
+  test('has the OpenAPI document, and a short index for programs', async () => {
+    const document = await get('/docs/openapi.json');
+    expect(await document.json()).toMatchObject({ openapi: '3.1.0' });
+    expect(await (await get('/docs/llms.txt')).text()).toMatch(/^# textgate\n\n> /);
+  });
+
+  test('leads from /docs to /docs/, whose relative links work', async () => {
+    const response = await get('/docs');
+    expect([response.status, response.headers.get('location')]).toEqual([308, 'docs/']);
+  });
+
+  test.for([
+    '/docs/none',
+    '/docs/../package.json',
+    '/docs/%2e%2e/package.json',
+    '/docs/..%2fpackage.json',
+    '/docs/%2e%2e%2fpackage.json',
+    '/docs/operators/../../package.json',
+    '/docs//etc/passwd',
+    '/docs/operators/config.md',
+    '/docs/%00',
+    '/docs/operators',
+  ])('has nothing at %s', async (path) => {
+    const response = await get(gateway.adminUrl + path);
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({ error: { code: 'unknown_url' } });
+  });
+
+  test('is read, not written', async () => {
+    const response = await get('/docs/operators/config', { method: 'POST' });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+    expect((await get('/docs/', { method: 'HEAD' })).status).toBe(200);
+  });
+});

@@ -1,0 +1,147 @@
+import { z } from 'zod';
+import { changedKey, newKey, payment, rotation } from '../../src/http/admin/keys.ts';
+import { valueKinds } from '../../src/shared/schema-values.ts';
+import type { ValueKind } from '../../src/shared/schema-values.ts';
+import { closed, count, flag, nullable, text } from './answer-schemas.ts';
+import { schemaRef } from './contract-schemas.ts';
+import type { JsonSchema } from './contract-schemas.ts';
+
+const usd: JsonSchema = { type: 'string', pattern: String.raw`^-?\d+\.\d{2,9}$`, description: 'USD.' };
+const moment: JsonSchema = { type: 'string', format: 'date-time' };
+const milliseconds = nullable({ type: 'number', minimum: 0 });
+const listOf = (items: JsonSchema): JsonSchema => ({ type: 'array', items });
+
+/** How values that are written with a unit look in a body. */
+const kinds: Readonly<Partial<Record<ValueKind, JsonSchema>>> = {
+  duration: { type: 'string', pattern: String.raw`^\d+(\.\d+)?(ms|s|m|h|d)$`, examples: ['5s'] },
+  usd: { type: 'string', pattern: String.raw`^\d{1,16}(\.\d{1,9})?$`, examples: ['5.00'] },
+  instant: { type: 'string', pattern: String.raw`^\d{4}-\d{2}-\d{2}(T.+)?$`, examples: ['2030-01-01'] },
+};
+
+/** What a body may be, made of the schema that checks it. */
+export function inputSchema(schema: z.ZodType): JsonSchema {
+  const { $schema: _draft, ...made } = z.toJSONSchema(schema, {
+    io: 'input',
+    unrepresentable: 'any',
+    override: ({ zodSchema, jsonSchema }) => {
+      const kind = valueKinds.get(zodSchema as unknown as z.ZodType)?.kind;
+      if (kind !== undefined) Object.assign(jsonSchema, kinds[kind]);
+    },
+  });
+  return made;
+}
+
+const account = { balance: nullable(usd), held: usd, spent: usd };
+
+const key = {
+  id: text,
+  name: text,
+  created_at: moment,
+  limits: closed({ concurrency: count, requests_per_minute: count, queue_wait_ms: count }),
+  models: nullable(listOf(text)),
+  allow_from: nullable(listOf(text)),
+  expires_at: nullable(moment),
+  revoked_at: nullable(moment),
+  compatibility: closed({
+    sampling: { enum: ['strip', 'strict'] },
+    unknown_fields: { enum: ['reject', 'ignore'] },
+    responses_done: flag,
+  }),
+  ...account,
+  in_flight: count,
+};
+
+const usage = nullable(
+  closed({
+    input_tokens: count,
+    cached_input_tokens: count,
+    cache_write_tokens: count,
+    output_tokens: count,
+    reasoning_tokens: count,
+    total_tokens: count,
+  }),
+);
+
+const upstreamError = nullable(
+  closed({ status: nullable(count), code: nullable(text), message: nullable(text) }),
+);
+
+const attempt = {
+  upstream: text,
+  model: nullable(text),
+  result: text,
+  started_ms: { type: 'number', minimum: 0 },
+  duration_ms: { type: 'number', minimum: 0 },
+  usage,
+};
+
+function record(attempts: JsonSchema) {
+  return closed({
+    request_id: text,
+    key_id: text,
+    created_at: moment,
+    protocol: text,
+    mode: nullable(text),
+    model: nullable(text),
+    upstream: nullable(text),
+    outcome: text,
+    status: nullable(count),
+    usage,
+    usage_source: nullable(text),
+    price: closed({ input: usd, cached_input: usd, cache_write: usd, output: usd, request: usd }),
+    hold: usd,
+    charge: usd,
+    timings: closed({ queued_ms: milliseconds, first_byte_ms: milliseconds, total_ms: milliseconds }),
+    attempts: listOf(attempts),
+  });
+}
+
+function page(name: string): JsonSchema {
+  return closed({ object: { const: 'list' }, data: listOf(schemaRef(name)), next: nullable(text) });
+}
+
+/** The schemas of keys, receipts and records, and of the bodies that change keys. */
+export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
+  OwnKey: closed(key),
+  Key: closed({ ...key, declared: flag }),
+  IssuedKey: closed({ ...key, declared: flag, key: { ...text, description: 'Shown only in this answer.' } }),
+  KeyPage: page('Key'),
+  Account: closed({ id: text, booked: flag, ...account }),
+  NewKey: inputSchema(newKey),
+  ChangedKey: inputSchema(changedKey),
+  Rotation: inputSchema(rotation),
+  Payment: inputSchema(payment),
+  Receipt: record(closed({ ...attempt, upstream_error: upstreamError }, ['upstream_error'])),
+  ReceiptPage: page('Receipt'),
+  Record: record(closed({ ...attempt, cause: nullable(text), upstream_error: upstreamError })),
+  RecordPage: page('Record'),
+  RunningRequest: closed({
+    request_id: text,
+    key_id: text,
+    created_at: moment,
+    protocol: nullable(text),
+    mode: nullable(text),
+    model: nullable(text),
+    upstream: nullable(text),
+    first_byte_ms: nullable(count),
+    node: nullable(text),
+  }),
+  RunningRequestPage: page('RunningRequest'),
+  Cancellation: closed({ request_id: text, cancelled: { const: true } }),
+  Ledger: { type: 'object', description: 'What the ledger’s rows add up to, and every imbalance.' },
+  Health: closed({ status: { const: 'ok' } }),
+  Readiness: {
+    type: 'object',
+    properties: {
+      status: { enum: ['ready', 'not ready'] },
+      reason: text,
+      upstreams: {
+        type: 'object',
+        additionalProperties: closed({ state: text, cause: text }, ['cause']),
+      },
+      database: { type: 'object' },
+    },
+    required: ['status'],
+    description: 'The listener for clients says the `status` alone.',
+  },
+};

@@ -1,0 +1,217 @@
+import { recordQuery } from '../../src/http/admin/records.ts';
+import { pageQuery } from '../../src/http/checked-input.ts';
+import { inputSchema } from './operator-schemas.ts';
+import { schemaRef } from './contract-schemas.ts';
+import type { JsonSchema } from './contract-schemas.ts';
+
+/** An operation of OpenAPI; only what the tests read has a type of its own. */
+interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly [field: string]: unknown;
+}
+
+type PathItem = Readonly<Record<string, unknown>>;
+
+const jsonOf = (name: string): object => ({ 'application/json': { schema: schemaRef(name) } });
+
+const requestId = {
+  'x-request-id': { description: 'The id of the request, also in its receipt.', schema: { type: 'string' } },
+};
+
+const failures = {
+  '4XX': { description: 'Refused; `error.code` says why.', headers: requestId, content: jsonOf('Error') },
+  '5XX': {
+    description: 'The service or a provider failed. `x-should-retry: false` where a retry can’t help.',
+    headers: requestId,
+    content: jsonOf('Error'),
+  },
+};
+
+function answers(content: object, status = '200'): object {
+  return { [status]: { description: 'Done.', headers: requestId, content }, ...failures };
+}
+
+function body(name: string): object {
+  return { required: true, content: jsonOf(name) };
+}
+
+/** A text, whole or as a stream. */
+function generation(
+  operationId: string,
+  summary: string,
+  request: string,
+  whole: string,
+  event: string,
+): PathItem {
+  const stream = {
+    'text/event-stream': {
+      schema: { type: 'string', description: 'Server-sent events, each with one object in JSON.' },
+      'x-event': schemaRef(event),
+    },
+  };
+  const responses = answers({ ...jsonOf(whole), ...stream });
+  return { post: { operationId, summary, requestBody: body(request), responses } satisfies Operation };
+}
+
+function read(
+  operationId: string,
+  summary: string,
+  name: string,
+  parameters: readonly object[] = [],
+): Operation {
+  return { operationId, summary, parameters, responses: answers(jsonOf(name)) };
+}
+
+function change(
+  operationId: string,
+  summary: string,
+  {
+    request,
+    answer,
+    parameters = [],
+    status = '200',
+  }: {
+    readonly request?: string;
+    readonly answer: string;
+    readonly parameters?: readonly object[];
+    readonly status?: string;
+  },
+): Operation {
+  return {
+    operationId,
+    summary,
+    parameters,
+    ...(request === undefined ? {} : { requestBody: body(request) }),
+    responses: answers(jsonOf(answer), status),
+  };
+}
+
+function inPath(name: string): object {
+  return { name, in: 'path', required: true, schema: { type: 'string' } };
+}
+
+/** The parameters of a query, made of the schema that checks it. */
+function inQuery(schema: Parameters<typeof inputSchema>[0]): readonly object[] {
+  const { properties = {} } = inputSchema(schema) as { properties?: Readonly<Record<string, JsonSchema>> };
+  return Object.entries(properties).map(([name, value]) => ({ name, in: 'query', schema: value }));
+}
+
+/** The paths of the listener for clients, by path. */
+export const publicPaths: Readonly<Record<string, PathItem>> = {
+  '/v1/chat/completions': generation(
+    'createChatCompletion',
+    'Generates a text, in the protocol Chat Completions.',
+    'ChatCompletionRequest',
+    'ChatCompletion',
+    'ChatCompletionChunk',
+  ),
+  '/v1/responses': generation(
+    'createResponse',
+    'Generates a text, in the protocol Responses.',
+    'ResponseRequest',
+    'Response',
+    'ResponseEvent',
+  ),
+  '/v1/models': { get: read('listModels', 'Lists the models that the key may use.', 'ModelList') },
+  '/v1/models/{model}': { get: read('getModel', 'Shows one model.', 'Model', [inPath('model')]) },
+  '/v1/key': { get: read('getOwnKey', 'Shows the key itself: its limits and its balance.', 'OwnKey') },
+  '/v1/key/requests': {
+    get: read(
+      'listReceipts',
+      'Lists the key’s own requests, newest first.',
+      'ReceiptPage',
+      inQuery(pageQuery),
+    ),
+  },
+  '/v1/key/requests/{request_id}': {
+    get: read('getReceipt', 'Shows the receipt of one request.', 'Receipt', [inPath('request_id')]),
+  },
+  '/v1/key/requests/{request_id}/cancel': {
+    post: change('cancelOwnRequest', 'Stops a running request of the key.', {
+      answer: 'Cancellation',
+      parameters: [inPath('request_id')],
+    }),
+  },
+};
+
+const id = inPath('id');
+const oneRequest = inPath('request_id');
+
+function text(operationId: string, summary: string, type: string): Operation {
+  const schema = type.startsWith('text/') ? { type: 'string' } : { type: 'string', format: 'binary' };
+  return { operationId, summary, responses: answers({ [type]: { schema } }) };
+}
+
+const records = read(
+  'listRecords',
+  'Lists the usage record, newest first.',
+  'RecordPage',
+  inQuery(recordQuery),
+);
+
+/** The paths of the listener for operators, by path. */
+export const adminPaths: Readonly<Record<string, PathItem>> = {
+  '/metrics': { get: { ...text('getMetrics', 'The metrics, for Prometheus.', 'text/plain'), security: [] } },
+  '/healthz': { get: { ...read('getHealth', 'Whether the process is alive.', 'Health'), security: [] } },
+  '/readyz': {
+    get: {
+      operationId: 'getReadiness',
+      summary: 'Whether requests can be taken now, and the state of each upstream.',
+      security: [],
+      responses: {
+        200: { description: 'Ready.', content: jsonOf('Readiness') },
+        503: { description: 'Not ready, for the `reason`.', content: jsonOf('Readiness') },
+      },
+    },
+  },
+  '/admin/keys': {
+    get: read('listKeys', 'Lists the keys, newest first.', 'KeyPage', inQuery(pageQuery)),
+    post: change('createKey', 'Creates a key.', { request: 'NewKey', answer: 'IssuedKey', status: '201' }),
+  },
+  '/admin/keys/{id}': {
+    get: read('getKey', 'Shows one key.', 'Key', [id]),
+    patch: change('changeKey', 'Changes a key; `null` removes a setting.', {
+      request: 'ChangedKey',
+      answer: 'Key',
+      parameters: [id],
+    }),
+    delete: change('revokeKey', 'Revokes a key.', { answer: 'Key', parameters: [id] }),
+  },
+  '/admin/keys/{id}/rotate': {
+    post: change('rotateKey', 'Creates a new secret; the old one stays valid for the grace period.', {
+      request: 'Rotation',
+      answer: 'IssuedKey',
+      parameters: [id],
+    }),
+  },
+  '/admin/keys/{id}/credits': {
+    post: change('creditKey', 'Adds to the balance, once for each reference.', {
+      request: 'Payment',
+      answer: 'Account',
+      parameters: [id],
+    }),
+  },
+  '/admin/records': {
+    get: {
+      ...records,
+      responses: answers({ ...jsonOf('RecordPage'), 'text/csv': { schema: { type: 'string' } } }),
+    },
+  },
+  '/admin/records/{request_id}': {
+    get: read('getRecord', 'Shows the record of one request.', 'Record', [oneRequest]),
+  },
+  '/admin/in-flight': {
+    get: read('listRunningRequests', 'Lists the requests in progress.', 'RunningRequestPage'),
+  },
+  '/admin/in-flight/{request_id}/cancel': {
+    post: change('cancelRequest', 'Stops a request in progress.', {
+      answer: 'Cancellation',
+      parameters: [oneRequest],
+    }),
+  },
+  '/admin/ledger': { get: read('verifyLedger', 'Recomputes the ledger; may take minutes.', 'Ledger') },
+  '/admin/backup': {
+    get: text('downloadBackup', 'A consistent copy of the SQLite database.', 'application/vnd.sqlite3'),
+  },
+};
