@@ -7,15 +7,17 @@ import type { UpstreamState } from '../domain/circuit.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import { createAdminRouter } from '../http/admin/router.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
-import type { OwnKeyPorts } from '../http/own-key-routes.ts';
 import type { FindDirect } from '../http/direct-routes.ts';
 import { createPublicRouter } from '../http/public-router.ts';
 import { reportUpstreams } from '../operations/report-upstreams.ts';
 import type { RunRoutes } from '../http/standalone.ts';
 import type { Ports } from '../pipeline/ports.ts';
-import type { ActiveConfig, ProcessServices } from './process-services.ts';
+import type { ActiveConfig } from './active-config.ts';
+import type { ProcessServices } from './process-services.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
-import { whyNoneReady, whyNotReady } from './readiness.ts';
+import { retentionOf } from './record-remover.ts';
+import { composeAdminPorts, composeOwnKeyPorts } from './listener-ports.ts';
+import { whyNotReady } from './readiness.ts';
 import { followUpstreamKeys } from './upstream-keys.ts';
 import type { FirstKeys } from './upstream-keys.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
@@ -87,6 +89,7 @@ export function createConfigServices(
     administration: adminPorts,
     whyNotReady: ownReason,
     lowBalanceNanos: config.limits.lowBalance,
+    retention: retentionOf(config.records),
     defaultLimits: ports.defaultLimits,
     declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),
@@ -141,57 +144,6 @@ function composePorts(
     defaultLimits: defaultLimitsOf(limits),
     balanceMode: limits.balanceMode,
     defaultCompatibility: compatibility,
-  };
-}
-
-/** The ports of `/v1/key`. */
-function composeOwnKeyPorts(
-  ports: Ports,
-  { receipts }: Config,
-  { storage, readLimiter, readTurns, running }: ProcessServices,
-): OwnKeyPorts {
-  const { store } = storage;
-  return {
-    readLimiter,
-    readTurns,
-    keys: ports.keys,
-    inFlight: running,
-    onFault: ports.telemetry.fault,
-    defaults: { limits: ports.defaultLimits, compatibility: ports.defaultCompatibility },
-    upstreams: receipts.upstreams,
-    accounts: (keyIds) => store.accounts(keyIds),
-    listRecords: (filter, limit, cursor) => store.listRecords(filter, limit, cursor),
-    findRecord: (requestId, keyId) => store.findRecord(requestId, keyId),
-  };
-}
-
-/** The ports of the operators' listener. */
-function composeAdminPorts(
-  ports: Ports,
-  { storage, keyManagement, maintenance, observability, log, prepare, running, workers }: ProcessServices,
-  token: string,
-  reports: Pick<ConfigServices, 'whyNotReady'> & Pick<AdminPorts, 'upstreamReports'>,
-): AdminPorts {
-  const { defaultLimits, defaultCompatibility } = ports;
-  return {
-    token,
-    prepare,
-    keys: {
-      keys: keyManagement,
-      defaults: { limits: defaultLimits, compatibility: defaultCompatibility },
-      countInFlight: (keyId) => running.count(keyId),
-    },
-    records: {
-      listRecords: (filter, limit, cursor) => storage.store.listRecords(filter, limit, cursor),
-      findRecord: (requestId, keyId) => storage.store.findRecord(requestId, keyId),
-      running,
-    },
-    maintenance,
-    metrics: observability.exposed,
-    onFault: log.fault,
-    upstreamReports: reports.upstreamReports,
-    notReady: () => whyNoneReady(reports.whyNotReady(), workers),
-    sharedDatabase: storage.sharedState,
   };
 }
 

@@ -35,6 +35,8 @@ const account = {
   ledgerNanos: 7,
   chargedNanos: 0,
   ledgerRows: 1,
+  foldedCreditNanos: 0,
+  keptCreditNanos: 0,
   openHoldNanos: 0,
 };
 

@@ -14,6 +14,10 @@ export interface LogFields {
   readonly worker?: number;
   readonly pid?: number;
   readonly replacedAfterMs?: number;
+  /** Records that were removed, postings that were folded, and the time before which they were made. */
+  readonly records?: number;
+  readonly postings?: number;
+  readonly before?: string;
 }
 
 /** Reports a fault to operators only: a fixed message, its reason, and fields. None may contain prompts or secrets. */

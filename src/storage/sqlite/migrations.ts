@@ -1,4 +1,5 @@
 import type { Migration } from '../migration.ts';
+import { retentionStep } from './retention-step.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -219,4 +220,5 @@ export const migrations: readonly Migration[] = [
          (SELECT coalesce(max(number), 0) FROM ledger WHERE ledger.key_id = accounts.key_id))`,
     ],
   },
+  retentionStep,
 ];

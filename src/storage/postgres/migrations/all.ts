@@ -2,7 +2,8 @@ import type { Migration } from '../../migration.ts';
 import { books } from './books.ts';
 import { changes } from './changes.ts';
 import { leases } from './leases.ts';
+import { retention } from './retention.ts';
 import { slots } from './slots.ts';
 
 /** Every step, in order. */
-export const migrations: readonly Migration[] = [books, leases, slots, changes];
+export const migrations: readonly Migration[] = [books, leases, slots, changes, retention];
