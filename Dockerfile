@@ -21,7 +21,7 @@ ENV NODE_ENV=production
 # A container's loopback can't be reached from outside, so the public listener takes every address.
 # The admin listener keeps its default, 127.0.0.1:8081: use it from inside, with `docker exec`.
 ENV TEXTGATE_HOST=0.0.0.0
-# In MiB; V8 would let the halves of its young generation grow to 32. docs/operating.md has what that costs and saves.
+# In MiB; V8 would let the halves of its young generation grow to 32. docs/operators/processes.md has what that costs and saves.
 ENV NODE_OPTIONS=--max-semi-space-size=8
 WORKDIR /app
 # The data holds the admin token and the keys: only the gateway's user may read it.

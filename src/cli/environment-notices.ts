@@ -1,3 +1,4 @@
+import { commandVariables, serveVariables } from '../config/environment-variables.ts';
 import { readVariable } from '../config/environment.ts';
 import type { Environment } from '../config/environment.ts';
 import { nearestName } from '../shared/nearest-name.ts';
@@ -5,24 +6,7 @@ import { npmAdvice, takenByNpm } from './commands/npm-options.ts';
 import type { ServeOptions } from './serve-config.ts';
 
 /** All variables that are read: by `serve`, and by the commands for operators. */
-const known = [
-  'TEXTGATE_CONFIG',
-  'TEXTGATE_UPSTREAM_URL',
-  'TEXTGATE_UPSTREAM_API_KEY',
-  'TEXTGATE_HOST',
-  'TEXTGATE_PORT',
-  'TEXTGATE_SHUTDOWN_DELAY',
-  'TEXTGATE_ADMIN_HOST',
-  'TEXTGATE_ADMIN_PORT',
-  'TEXTGATE_ADMIN_TOKEN',
-  'TEXTGATE_ADMIN_URL',
-  'TEXTGATE_STORAGE_URL',
-  'TEXTGATE_KEY',
-  'TEXTGATE_KEY_FILE',
-  'TEXTGATE_LOG',
-  'TEXTGATE_LOG_FORMAT',
-  'TEXTGATE_FAST_ROAD',
-];
+const known = [...serveVariables, ...commandVariables].map(({ name }) => name);
 
 /** Set by Kubernetes in each pod beside a service of the name textgate. */
 const ofKubernetes = /^TEXTGATE_(SERVICE_|PORT_\d)/;

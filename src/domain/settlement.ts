@@ -32,7 +32,7 @@ const unpaid: SettlementRow = { none: 'nothing', awaited: 'nothing', unsent: 'no
 const disconnects = ['client_closed', 'cancelled'] as const satisfies readonly Outcome[];
 type Disconnect = (typeof disconnects)[number];
 
-/** The settlement table: what is charged when. It drives the settlement, its tests and the table in docs/money.md. */
+/** The settlement table: what is charged when. It drives the settlement, its tests and the table in docs/operators/money.md. */
 export const settlementTable: Readonly<Record<Exclude<Outcome, Disconnect>, SettlementRow>> = {
   completed: finished,
   incomplete: finished,

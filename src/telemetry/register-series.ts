@@ -21,11 +21,12 @@ function register(
   registry: Registry,
   type: 'counter' | 'gauge' | 'histogram',
   { name, help }: MetricHead,
+  labelNames: readonly string[],
   read: () => readonly Line[],
 ): void {
   const head = { name, help, type, aggregator: 'sum' };
-  const metric = { ...head, get: async () => ({ ...head, values: read() }) };
-  // Of a metric, a registry uses its name and `get` alone; the declared type has all that updates it besides.
+  const metric = { ...head, labelNames, get: async () => ({ ...head, values: read() }) };
+  // A registry uses a metric's name and `get` alone, and the documentation its labels; the declared type has more.
   registry.registerMetric(metric as unknown as Metric);
 }
 
@@ -38,7 +39,7 @@ export function registerNumbers(
   head: MetricHead,
   series: Series<{ readonly value: number }>,
 ): void {
-  register(registry, type, head, () =>
+  register(registry, type, head, series.names, () =>
     series.all.map(({ labels, cell }) => ({
       labels: noLabels,
       sharedLabels: labels,
@@ -56,7 +57,7 @@ export function registerDistributions(
 ): void {
   const bucketLabels: readonly Line['labels'][] = [...bounds.map((le) => ({ le })), { le: '+Inf' }];
   const [bucket, sum, count] = [`${head.name}_bucket`, `${head.name}_sum`, `${head.name}_count`];
-  register(registry, 'histogram', head, () => {
+  register(registry, 'histogram', head, series.names, () => {
     const lines: Line[] = [];
     for (const { labels: sharedLabels, cell } of series.all) {
       let total = 0;

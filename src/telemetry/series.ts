@@ -26,14 +26,15 @@ const otherLabel = 'other';
  */
 export class Series<Cell> {
   readonly all: OneSeries<Cell>[] = [];
-  readonly #names: readonly string[];
+  /** The names of the labels. */
+  readonly names: readonly string[];
   readonly #create: () => Cell;
   readonly #limit: number;
   readonly #start: Step<Cell> = newStep();
 
   /** `linesEach` is how many lines of a scrape each series takes. */
   constructor(names: readonly string[], create: () => Cell, linesEach = 1) {
-    this.#names = names;
+    this.names = names;
     this.#create = create;
     this.#limit = Math.floor(maxLines / linesEach);
   }
@@ -57,7 +58,7 @@ export class Series<Cell> {
       step.next.set(value, next);
       step = next;
     }
-    const labels = Object.fromEntries(this.#names.map((name, index) => [name, values[index] ?? '']));
+    const labels = Object.fromEntries(this.names.map((name, index) => [name, values[index] ?? '']));
     const cell = this.#create();
     this.all.push({ labels, cell });
     step.cell = cell;

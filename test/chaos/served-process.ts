@@ -16,6 +16,9 @@ const maxExitMs = 15_000;
 /** `textgate serve` in a process of its own, from source, with its database in `folder`. */
 export interface ServedProcess {
   readonly url: string;
+  readonly adminUrl: string;
+  /** The token of its admin API. */
+  readonly adminToken: string;
   readonly child: ChildProcess;
   /** The status of `/readyz`; 0 without an answer within a second. */
   readiness(): Promise<number>;
@@ -86,6 +89,8 @@ export async function serveConfig({
     });
   return {
     url,
+    adminUrl,
+    adminToken,
     child,
     readiness: () =>
       ask('/readyz', { signal: AbortSignal.timeout(1_000) }).then(

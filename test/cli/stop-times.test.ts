@@ -55,14 +55,14 @@ describe('the time after which a gateway is killed is longer than the time that 
 
   test.each([
     ['README.md', /--stop-timeout (\d+)/],
-    ['docs/sidecar.md', /terminationGracePeriodSeconds: (\d+)/],
+    ['docs/operators/sidecar.md', /terminationGracePeriodSeconds: (\d+)/],
   ])('%s', (file, pattern) => {
     expect(secondsIn(file, pattern) * 1_000).toBeGreaterThan(stopMs());
   });
 
-  test('docs/operating.md names what is added to the drain time', () => {
+  test('docs/operators/processes.md names what is added to the drain time', () => {
     const config = loadServeConfig({}, { TEXTGATE_STORAGE_URL: 'sqlite::memory:' });
-    const addedMs = secondsIn('docs/operating.md', /plus (\d+) s for the last settlements/) * 1_000;
+    const addedMs = secondsIn('docs/operators/processes.md', /plus (\d+) s for the last settlements/) * 1_000;
     expect(config.server.drain + addedMs).toBe(stopMs());
   });
 });

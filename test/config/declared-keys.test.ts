@@ -276,7 +276,7 @@ describe('the key of the environment', () => {
 });
 
 test('the documentation of keys has a section that is valid', () => {
-  const page = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'keys.md'), 'utf8');
+  const page = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'operators', 'keys.md'), 'utf8');
   const [, block = ''] = /```yaml\n(keys:[^`]*)```/.exec(page) ?? [];
   const { keys } = parse(block.replace('${BOBS_KEY}', key)) as { keys: unknown };
   expect(declarationsOf(keys)).toMatchObject([

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { loadYaml } from '../support/config-file.ts';
 import { compareSection } from '../support/generated-section.ts';
 
-/** The files of which docs/config.md shows the problems. */
+/** The files of which docs/operators/config.md shows the problems. */
 const files = [
   `upstreams:
   bought:
@@ -26,7 +26,7 @@ function refusalOf(yaml: string): string {
   return '';
 }
 
-test('docs/config.md shows the problems as they are reported', () => {
+test('docs/operators/config.md shows the problems as they are reported', () => {
   const shown = files.map((yaml) => `\`\`\`yaml\n${yaml}\`\`\`\n\n\`\`\`\n${refusalOf(yaml)}\n\`\`\``);
   const { wanted, found } = compareSection('config problems', shown.join('\n\n'));
   expect(found).toBe(wanted);

@@ -109,60 +109,63 @@ test('every provider of the table has a script, and every scripted provider is i
   expect([...table.keys()]).toEqual(Object.keys(scripts));
 });
 
-describe.each(Object.entries(scripts))('%s, configured as in docs/upstreams.md,', (name, script) => {
-  let stage: Stage;
-  beforeAll(async () => {
-    stage = await openProvider(loadUpstream(table.get(name) ?? '{}'));
-  });
-  beforeEach(() => void stage.upstream.seen.splice(0));
-  afterAll(async () => {
-    await stage.gateway.close();
-    await stage.upstream.close();
-  });
-
-  test.each(forms)('serves a client of %s with a %s answer', async (protocol, _form, stream) => {
-    const { upstream, gateway } = stage;
-    const contentType = stream ? 'text/event-stream; charset=utf-8' : 'application/json';
-    upstream.play((response) => {
-      response.writeHead(200, { 'content-type': contentType }).end(stream ? script.stream : script.body);
+describe.each(Object.entries(scripts))(
+  '%s, configured as in docs/operators/upstreams.md,',
+  (name, script) => {
+    let stage: Stage;
+    beforeAll(async () => {
+      stage = await openProvider(loadUpstream(table.get(name) ?? '{}'));
     });
-    const { answer, text } = await ask(gateway, protocol, stream);
-    const [input, cached, output, reasoning] = script.usage;
-    expect(answer).toEqual({ ending: 'stop', text: whole, usage: [input, output], code: null });
-    expect(text).toContain(`"cached_tokens":${cached}`);
-    expect(text).toContain(`"reasoning_tokens":${reasoning}`);
-    expect(text).not.toContain(thought);
-
-    expect(upstream.seen).toHaveLength(1);
-    const [{ method, path, headers, body } = { headers: {}, body: '' }] = upstream.seen;
-    expect([method, path]).toEqual(['POST', script.path(stream)]);
-    expect(JSON.parse(body)).toEqual(script.request(stream));
-    expect(headers).toEqual({
-      host: new URL(upstream.url).host,
-      connection: 'keep-alive',
-      'content-type': 'application/json',
-      'content-length': String(Buffer.byteLength(body)),
-      accept: stream ? 'text/event-stream' : 'application/json',
-      'accept-encoding': 'identity',
-      'user-agent': 'textgate',
-      ...script.headers,
+    beforeEach(() => void stage.upstream.seen.splice(0));
+    afterAll(async () => {
+      await stage.gateway.close();
+      await stage.upstream.close();
     });
-  });
 
-  const faults = (script.faults ?? []).flatMap((fault) =>
-    (['chat', 'responses'] as const).map((protocol) => [fault.name, protocol, fault] as const),
-  );
-  test.runIf(faults.length > 0).each(faults)(
-    'reports %s to a client of %s',
-    async (_name, protocol, fault) => {
+    test.each(forms)('serves a client of %s with a %s answer', async (protocol, _form, stream) => {
       const { upstream, gateway } = stage;
-      const { stream, status, bytes, text, code } = fault;
-      const contentType = stream && status === 200 ? 'text/event-stream' : 'application/json';
-      upstream.play(
-        (response) => void response.writeHead(status, { 'content-type': contentType }).end(bytes),
-      );
-      const { answer } = await ask(gateway, protocol, stream);
-      expect(answer).toEqual({ ending: 'failure', text, usage: null, code });
-    },
-  );
-});
+      const contentType = stream ? 'text/event-stream; charset=utf-8' : 'application/json';
+      upstream.play((response) => {
+        response.writeHead(200, { 'content-type': contentType }).end(stream ? script.stream : script.body);
+      });
+      const { answer, text } = await ask(gateway, protocol, stream);
+      const [input, cached, output, reasoning] = script.usage;
+      expect(answer).toEqual({ ending: 'stop', text: whole, usage: [input, output], code: null });
+      expect(text).toContain(`"cached_tokens":${cached}`);
+      expect(text).toContain(`"reasoning_tokens":${reasoning}`);
+      expect(text).not.toContain(thought);
+
+      expect(upstream.seen).toHaveLength(1);
+      const [{ method, path, headers, body } = { headers: {}, body: '' }] = upstream.seen;
+      expect([method, path]).toEqual(['POST', script.path(stream)]);
+      expect(JSON.parse(body)).toEqual(script.request(stream));
+      expect(headers).toEqual({
+        host: new URL(upstream.url).host,
+        connection: 'keep-alive',
+        'content-type': 'application/json',
+        'content-length': String(Buffer.byteLength(body)),
+        accept: stream ? 'text/event-stream' : 'application/json',
+        'accept-encoding': 'identity',
+        'user-agent': 'textgate',
+        ...script.headers,
+      });
+    });
+
+    const faults = (script.faults ?? []).flatMap((fault) =>
+      (['chat', 'responses'] as const).map((protocol) => [fault.name, protocol, fault] as const),
+    );
+    test.runIf(faults.length > 0).each(faults)(
+      'reports %s to a client of %s',
+      async (_name, protocol, fault) => {
+        const { upstream, gateway } = stage;
+        const { stream, status, bytes, text, code } = fault;
+        const contentType = stream && status === 200 ? 'text/event-stream' : 'application/json';
+        upstream.play(
+          (response) => void response.writeHead(status, { 'content-type': contentType }).end(bytes),
+        );
+        const { answer } = await ask(gateway, protocol, stream);
+        expect(answer).toEqual({ ending: 'failure', text, usage: null, code });
+      },
+    );
+  },
+);

@@ -120,7 +120,7 @@ describe('the sidecar of the compose file', () => {
 });
 
 test('the pod in the documentation has the ports, the folder and the user of the image', () => {
-  const page = readFileSync(join(root, 'docs', 'sidecar.md'), 'utf8');
+  const page = readFileSync(join(root, 'docs', 'operators', 'sidecar.md'), 'utf8');
   const [, block = ''] = /```yaml\n(spec:[^`]*)```/.exec(page) ?? [];
   const { spec } = parse(block) as {
     spec: {

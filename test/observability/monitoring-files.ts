@@ -57,6 +57,8 @@ interface Rule {
   readonly alert?: string;
   readonly record?: string;
   readonly expr: string;
+  /** How long the expression must hold before the alert fires, such as `5m`. */
+  readonly for?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
 }

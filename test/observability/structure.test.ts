@@ -157,6 +157,7 @@ describe.each(alerts)('the alert $alert', ({ alert = '', labels = {}, annotation
     expect(annotations['summary']).toMatch(/^[^{]+[^.]$/);
     expect(annotations['description']).toMatch(/\{\{ \$labels\.\w+ \}\}.*\.$/);
     expect(annotations['runbook']).toMatch(/^Look first [^\n]+\.$/);
+    expect(annotations['runbook_url']).toBe(`docs/operators/alerts.md#${alert.toLowerCase()}`);
   });
 
   test('fires during an incident of its tests with the labels that its texts use, and clears after it', () => {

@@ -7,7 +7,7 @@ import { hashKey } from '../../src/shared/hash-key.ts';
 import { createKeyDirectory } from '../../src/storage/keys/key-directory.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
-/** The bound of look-ups of unknown keys, as docs/operating.md and the code have it. */
+/** The bound of look-ups of unknown keys, as docs/operators and the code have it. */
 const maxUnknownLookUps = 64;
 
 const made = (number: number) => mintKey(Buffer.alloc(44, `${number} `));

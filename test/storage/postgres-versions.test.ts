@@ -46,10 +46,10 @@ describe.skipIf(postgresAbsence !== null)(`a newer version beside this one on Po
 });
 
 describe.skipIf(postgresAbsence !== null)(`the functions of earlier versions on PostgreSQL${absent}`, () => {
-  const page = readFileSync(join(import.meta.dirname, '../../docs/nodes.md'), 'utf8');
+  const page = readFileSync(join(import.meta.dirname, '../../docs/operators/nodes.md'), 'utf8');
   const [, removal = ''] = /```sql\n(DO \$\$ DECLARE unused [^]*?)```/.exec(page) ?? [];
 
-  test('are removed by the statement of docs/nodes.md, and those of this version and of others stay', async () => {
+  test('are removed by the statement of docs/operators/nodes.md, and those of this version and of others stay', async () => {
     const engine = await openPostgres();
     onTestFinished(() => engine.close());
     const { url } = engine.database;

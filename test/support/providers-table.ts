@@ -5,12 +5,12 @@ import { parse } from 'yaml';
 import { loadConfigFile } from '../../src/config/load.ts';
 import type { ConfigInput } from '../../src/index.ts';
 
-const page = join(import.meta.dirname, '..', '..', 'docs', 'upstreams.md');
+const page = join(import.meta.dirname, '..', '..', 'docs', 'operators', 'upstreams.md');
 
 /** An upstream as written in a config file. */
 export type UpstreamInput = ConfigInput['upstreams'][string];
 
-/** The table of providers in docs/upstreams.md: the config line of each, by provider name. */
+/** The table of providers in docs/operators/upstreams.md: the config line of each, by provider name. */
 export function readProvidersTable(): ReadonlyMap<string, string> {
   const [, section = ''] = readFileSync(page, 'utf8').split('\n## Providers\n');
   const [table = ''] = section.split('\n## ');

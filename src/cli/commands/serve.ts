@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { adminTokenFile } from '../../config/admin-token.ts';
+import { serveVariables } from '../../config/environment-variables.ts';
 import { npmAdvice, takenByNpm } from './npm-options.ts';
 import type { ServeOptions } from '../serve-config.ts';
 import { configFileOf, configOption, portNumber } from './arguments.ts';
@@ -7,19 +7,7 @@ import { configFileOf, configOption, portNumber } from './arguments.ts';
 /** The environment variables, for the help text. */
 const environmentHelp = `
 An option has precedence over the config file, and the file over the environment:
-  TEXTGATE_CONFIG                  the config file, like --config
-  TEXTGATE_UPSTREAM_URL            without a config file: the upstream; default: a built-in demo
-  TEXTGATE_UPSTREAM_API_KEY        the key of that upstream
-  TEXTGATE_HOST, TEXTGATE_PORT     the address for clients, like --host and --port
-  TEXTGATE_ADMIN_HOST              the address for operators, like --admin-host,
-  TEXTGATE_ADMIN_PORT              and its port, like --admin-port
-  TEXTGATE_ADMIN_TOKEN             the admin token; default: generated in ${adminTokenFile}
-  TEXTGATE_SHUTDOWN_DELAY          how long requests are taken after SIGTERM; default: 0s
-  TEXTGATE_STORAGE_URL             the database; default: sqlite:data/textgate.db
-  TEXTGATE_KEY, TEXTGATE_KEY_FILE  an API key for clients, or its file; default: one is generated
-  TEXTGATE_LOG                     silent, warn, info (default) or debug
-  TEXTGATE_LOG_FORMAT              json, or text: aligned lines, the default on a terminal
-  TEXTGATE_FAST_ROAD               off has every frame of a stream parsed, to find a fault
+${serveVariables.map(({ name, meaning }) => `  ${name.padEnd(25)}  ${meaning}`).join('\n')}
 `;
 
 /** Adds `textgate serve`. */

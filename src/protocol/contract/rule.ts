@@ -27,7 +27,7 @@ export interface Rule {
   readonly name: string;
   readonly type: ValueType;
   readonly policy: FieldPolicy;
-  /** One line for the table in docs/compatibility.md. */
+  /** One line for the table in docs/callers/compatibility.md. */
   readonly why: string;
 }
 

@@ -1,0 +1,4 @@
+{{- define "textgate.labels" -}}
+app.kubernetes.io/name: textgate
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}

@@ -1,0 +1,35 @@
+import { adminTokenFile } from './admin-token.ts';
+
+/** A variable of the environment, for the help text, the documentation and the search for misspelt ones. */
+interface EnvironmentVariable {
+  readonly name: string;
+  /** What it sets, and its default: at most 66 characters, so that a line of the help fits a terminal. */
+  readonly meaning: string;
+}
+
+/** All variables that `textgate serve` reads. */
+export const serveVariables: readonly EnvironmentVariable[] = [
+  { name: 'TEXTGATE_CONFIG', meaning: 'the config file, like --config' },
+  {
+    name: 'TEXTGATE_UPSTREAM_URL',
+    meaning: 'without a config file: the upstream; default: a built-in demo',
+  },
+  { name: 'TEXTGATE_UPSTREAM_API_KEY', meaning: 'the key of that upstream' },
+  { name: 'TEXTGATE_HOST', meaning: 'the address for clients, like --host' },
+  { name: 'TEXTGATE_PORT', meaning: 'the port for clients, like --port' },
+  { name: 'TEXTGATE_ADMIN_HOST', meaning: 'the address for operators, like --admin-host' },
+  { name: 'TEXTGATE_ADMIN_PORT', meaning: 'the port for operators, like --admin-port' },
+  { name: 'TEXTGATE_ADMIN_TOKEN', meaning: `the admin token; default: generated in ${adminTokenFile}` },
+  { name: 'TEXTGATE_SHUTDOWN_DELAY', meaning: 'how long requests are taken after SIGTERM; default: 0s' },
+  { name: 'TEXTGATE_STORAGE_URL', meaning: 'the database; default: sqlite:data/textgate.db' },
+  { name: 'TEXTGATE_KEY', meaning: 'an API key for clients; default: one is generated' },
+  { name: 'TEXTGATE_KEY_FILE', meaning: 'the file of that key' },
+  { name: 'TEXTGATE_LOG', meaning: 'silent, warn, info (default) or debug' },
+  { name: 'TEXTGATE_LOG_FORMAT', meaning: 'json, or text: aligned lines, the default on a terminal' },
+  { name: 'TEXTGATE_FAST_ROAD', meaning: 'off has every frame of a stream parsed, to find a fault' },
+];
+
+/** All variables that only the commands for operators read. */
+export const commandVariables: readonly EnvironmentVariable[] = [
+  { name: 'TEXTGATE_ADMIN_URL', meaning: 'the admin listener that commands call' },
+];

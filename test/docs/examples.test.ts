@@ -1,0 +1,157 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { blocksOf } from '../support/page-blocks.ts';
+import { chatFrames, cut, sayTexts, sendStream } from '../support/scripted-upstream.ts';
+import { openStage } from '../support/stage.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, '..', '..');
+const page = 'docs/callers/examples.md';
+const { upstream, gateway } = await openStage({ price: { input: '1', output: '2' } });
+
+/** The question that is answered by a stream that breaks off. */
+const broken = 'Count to ten.';
+
+beforeAll(() => {
+  const say = sayTexts(['Hello ', 'there.']);
+  upstream.play(async (response, request) => {
+    if (!request.body.includes(broken)) return say(response, request);
+    sendStream(response, chatFrames(['one, ', 'two']).slice(0, 3));
+    await new Promise((resolve) => setImmediate(resolve));
+    return cut(response, 'fin');
+  });
+});
+
+const environment = {
+  PATH: process.env['PATH'],
+  OPENAI_BASE_URL: `${gateway.url}/v1`,
+  OPENAI_API_KEY: gateway.key,
+};
+
+/** Runs a program with the variables of the examples; returns what it prints. */
+async function outputOf(program: string, ...args: readonly string[]): Promise<string> {
+  const { stdout } = await run(program, [...args], { env: environment, timeout: 100_000 });
+  return stdout;
+}
+
+/** What each script prints, by the name in its first line. */
+const printed: Readonly<Record<string, string | RegExp>> = {
+  'openai-chat.mjs': 'Hello there.\nHello there.',
+  'openai-responses.mjs': 'Hello there.\nHello there.',
+  'openai-failures.mjs': /^incomplete: one, (two )?upstream_truncated\nupstream_truncated 0\.\d+\n$/,
+  'openai-refusal.mjs': '400 unsupported_value response_format.type\n',
+  'vercel.mjs': /^Hello there\.\none, (two)?\nincomplete\n$/,
+  'langchain.mjs': 'Hello there.\nHello there.',
+  'openai_chat.py': 'Hello there.\nHello there.',
+  'openai_failures.py': /^incomplete: one, (two )?upstream_truncated\n$/,
+};
+
+/** The name in a script's first line. */
+const nameOf = (text: string): string => /^(?:\/\/|#) (\S+)\n/.exec(text)?.[1] ?? '';
+
+const scripts = blocksOf(page, 'js', 'python').map(({ text }) => [nameOf(text), text] as const);
+
+test('every script of the page has an expected output', () => {
+  expect(new Set(scripts.map(([name]) => name))).toEqual(new Set(Object.keys(printed)));
+});
+
+describe('the example', () => {
+  const write = (name: string, text: string): string => {
+    const folder = makeTemporaryFolder();
+    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+    const file = join(folder, name);
+    writeFileSync(file, text);
+    return file;
+  };
+
+  test.each(scripts.filter(([name]) => name.endsWith('.mjs')))('%s runs as it stands', async (name, text) => {
+    expect(await outputOf(process.execPath, write(name, text))).toMatch(printed[name] ?? '');
+  });
+
+  const python = process.env['PYTHON'] ?? 'python3';
+  const hasOpenAi = spawnSync(python, ['-c', 'import openai']).status === 0;
+  test.skipIf(!hasOpenAi).each(scripts.filter(([name]) => name.endsWith('.py')))(
+    '%s runs as it stands (needs a python3 with openai; PYTHON names another one)',
+    async (name, text) => {
+      expect(await outputOf(python, write(name, text))).toMatch(printed[name] ?? '');
+    },
+  );
+});
+
+describe('the commands of the page', () => {
+  const [variables, whole, streamed, reads, ...rest] = blocksOf(page, 'sh').map(({ text }) => text);
+
+  test('set the variables that the examples read', () => {
+    expect(rest).toEqual([]);
+    const names = [...(variables ?? '').matchAll(/^export (\w+)=\S+$/gm)].map(([, name]) => name);
+    expect(names).toEqual(['OPENAI_BASE_URL', 'OPENAI_API_KEY']);
+  });
+
+  test('print a whole answer', async () => {
+    const answer = JSON.parse(await outputOf('sh', '-c', whole ?? '')) as object;
+    expect(answer).toMatchObject({ choices: [{ message: { content: 'Hello there.' } }] });
+  });
+
+  test('print the events of a streamed answer', async () => {
+    const events = await outputOf('sh', '-c', streamed ?? '');
+    expect(events.match(/^event: \S+$/gm)?.at(-1)).toBe('event: response.completed');
+  });
+
+  test("print the models, the key and its requests' receipts", async () => {
+    const [models, key, receipts] = (await outputOf('sh', '-c', (reads ?? '').replaceAll('\n', '; echo\n')))
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as object);
+    expect(models).toMatchObject({ data: [{ id: 'small' }] });
+    expect(key).toMatchObject({ name: 'test' });
+    expect(receipts).toMatchObject({ data: [{ model: 'small' }, { model: 'small' }] });
+  });
+});
+
+/** The fields of a value, in their order, with those of objects inside it; a list has the fields of its first entry. */
+function fieldsOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.slice(0, 1).map(fieldsOf);
+  if (typeof value !== 'object' || value === null) return null;
+  return Object.entries(value).map(([name, inner]) => [name, name === 'usage' ? null : fieldsOf(inner)]);
+}
+
+test('the page for clients shows the fields of a receipt', async () => {
+  const [shown] = blocksOf('docs/callers/clients.md', 'json');
+  const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
+  const answer = await gateway.post('/v1/chat/completions', body);
+  await answer.text();
+  const id = answer.headers.get('x-request-id');
+  const receipt: unknown = await (
+    await fetch(`${gateway.url}/v1/key/requests/${id}`, {
+      headers: { authorization: `Bearer ${gateway.key}` },
+    })
+  ).json();
+  const documented: unknown = JSON.parse(shown?.text ?? '');
+  expect(fieldsOf(documented)).toEqual(fieldsOf(receipt));
+  expect(receipt).toMatchObject({
+    usage: (documented as { usage: object }).usage,
+    price: (documented as { price: object }).price,
+    charge: (documented as { charge: string }).charge,
+  });
+});
+
+test('the page of errors shows a refusal as a client gets it', async () => {
+  const [shown] = blocksOf('docs/callers/errors.md', 'json');
+  const waiting: (() => void)[] = [];
+  const { promise: bothRun, resolve } = Promise.withResolvers<void>();
+  upstream.play((response, request) => {
+    waiting.push(() => void sayTexts(['Hello'])(response, request));
+    if (waiting.length === 2) resolve();
+  });
+  const body = { model: 'small', messages: [{ role: 'user', content: 'x' }] };
+  const running = [0, 1].map(() => gateway.post('/v1/chat/completions', body));
+  await bothRun;
+  const refused: unknown = await (await gateway.post('/v1/chat/completions', body)).json();
+  for (const answer of waiting) answer();
+  await Promise.all(running);
+  expect(refused).toEqual(JSON.parse(shown?.text ?? ''));
+});

@@ -1,0 +1,62 @@
+import { globSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { randomNumbers } from '../support/random-numbers.ts';
+import { publish, publishedCommit, shown } from './publish.ts';
+import type { SectionRun } from './publish.ts';
+import type { Section } from './section.ts';
+
+/**
+ * Runs the sections of the scorecard, all without names: `npm run scorecard -- [--seed N] [--scale N] [--publish] [section …]`.
+ * Exits with 1 if a bound is broken. `--publish` writes the figures into docs/operators/scorecard.md, of a clean checkout only.
+ */
+
+/** How many faults of a section are printed. */
+const maxFaultsPrinted = 20;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { seed: { type: 'string' }, scale: { type: 'string' }, publish: { type: 'boolean' } },
+});
+if (values.seed !== undefined) process.env['FC_SEED'] = values.seed;
+const { seed } = randomNumbers();
+const scale = Number(values.scale ?? 1);
+if (!(scale > 0)) throw new Error('--scale must be a number above 0');
+const commit = values.publish ? publishedCommit() : '';
+
+const folder = join(import.meta.dirname, 'sections');
+const names = globSync('*.ts', { cwd: folder })
+  .map((file) => file.replace(/\.ts$/, ''))
+  .toSorted();
+const unknown = positionals.filter((name) => !names.includes(name));
+if (unknown.length > 0)
+  throw new Error(`There is no section ${unknown.join(', ')}. Sections: ${names.join(', ')}`);
+
+const runs: SectionRun[] = [];
+for (const name of positionals.length === 0 ? names : positionals) runs.push(await runSection(name));
+const failed = runs.filter(({ faults }) => faults.length > 0);
+if (values.publish && failed.length === 0) publish(runs, commit);
+if (values.publish && failed.length > 0) print('Nothing is published: a bound is broken.');
+process.exit(failed.length === 0 ? 0 : 1);
+
+async function runSection(name: string): Promise<SectionRun> {
+  const { section } = (await import(join(folder, `${name}.ts`))) as { section: Section };
+  print(`${name}: ${section.title} (seed ${seed}, scale ${scale})`);
+  const startedMs = performance.now();
+  const result = await section.run({ seed, scale, log: (line) => print(`  ${line}`) });
+  const seconds = (performance.now() - startedMs) / 1_000;
+  const rows = [
+    ['cases', result.cases] as const,
+    ...result.facts,
+    ['faults', result.faults.length] as const,
+    ['duration', `${seconds.toFixed(1)} s`] as const,
+  ];
+  const width = Math.max(...rows.map(([label]) => label.length));
+  for (const [label, value] of rows) print(`  ${label.padEnd(width)}  ${shown(value)}`);
+  for (const fault of result.faults.slice(0, maxFaultsPrinted)) print(`  FAULT ${fault}`);
+  return { ...result, section, seed, scale, seconds };
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

@@ -1,0 +1,23 @@
+/** Which floor each room of src is on. Imports go down, or stay inside their room. */
+export const floors: Readonly<Record<string, number>> = {
+  'main.ts': 4,
+  'gateway.ts': 4,
+  'index.ts': 4,
+  cli: 4,
+  composition: 4,
+  http: 3,
+  transport: 3,
+  storage: 3,
+  coordination: 3,
+  telemetry: 3,
+  config: 3,
+  tokens: 3,
+  pipeline: 2,
+  operations: 2,
+  doctor: 2,
+  background: 2,
+  models: 2,
+  protocol: 1,
+  domain: 1,
+  shared: 0,
+};
