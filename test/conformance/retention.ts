@@ -26,7 +26,7 @@ interface Bench {
 }
 
 /** Removes everything from before a time that is as it is read, and folds what can be folded. */
-export async function removeAll(retention: Retention, beforeMs: number): Promise<number> {
+async function removeAll(retention: Retention, beforeMs: number): Promise<number> {
   const records = await retention.listOldest(beforeMs, null, 500);
   const read = records.map(({ requestId, outcome }) => ({ requestId, outcome: outcome ?? 'lost' }));
   const removed = await retention.removeRecords(read, beforeMs);

@@ -101,6 +101,8 @@ test('every other YAML block is on the closed list, and everything on it is ther
 
 /** Shell blocks that no test runs, by their first lines, with the reason or what checks them. */
 const notRun: Readonly<Record<string, string>> = {
+  'textgate records archive --before 2026-01-01 records-until-2025.jsonl':
+    'needs records of a year ago: test/cli/archive.test.ts runs it',
   'npm test': 'runs this test',
   'docker build -t textgate . && docker run -p 8080:8080 -v textgate:/app/data --stop-timeout 50 textgate':
     'needs Docker; its file and its times are checked by test/cli/stop-times.test.ts',

@@ -2,6 +2,7 @@ import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSyn
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseUsd } from '../../shared/money.ts';
+import { parseJson } from '../../shared/parse-json.ts';
 import { saveFile } from '../save-file.ts';
 
 /** The forms of an archive. */
@@ -95,7 +96,7 @@ async function* countLines(
 function createLineReader(form: ArchiveForm): (line: string) => ArchivedRecord | null {
   if (form === 'json')
     return (line) => {
-      const { request_id, outcome, charge } = JSON.parse(line) as Readonly<Record<string, string>>;
+      const { request_id, outcome, charge } = (parseJson(line) ?? {}) as Readonly<Record<string, string>>;
       return recordOf(request_id, outcome, charge);
     };
   let columns: readonly string[] | null = null;
