@@ -40,11 +40,17 @@ export async function callAdmin(
  * Calls the admin listener for an answer that may take minutes, without a timeout: `fetch` gives up after five minutes.
  * Resolves with the answer when it begins; throws as `callAdmin` does.
  */
-export async function openAdmin(path: string): Promise<IncomingMessage> {
+export async function openAdmin(
+  path: string,
+  {
+    method = 'GET',
+    accept = 'application/json',
+  }: { readonly method?: 'GET' | 'POST'; readonly accept?: string } = {},
+): Promise<IncomingMessage> {
   const { url, token } = await findGateway();
   const { request } = url.startsWith('https:') ? await import('node:https') : await import('node:http');
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    request(url + path, { headers: { authorization: `Bearer ${token}` } }, resolve)
+    request(url + path, { method, headers: { authorization: `Bearer ${token}`, accept } }, resolve)
       .on('error', () => reject(unreachable(url)))
       .end();
   });

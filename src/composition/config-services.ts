@@ -5,11 +5,8 @@ import { isDiscovered } from '../config/schema/schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
-import { deferManual } from './deferred-manual.ts';
 import { createAdminRouter } from '../http/admin/router.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
-import type { ClientAddresses } from '../http/client-addresses.ts';
-import type { OwnKeyPorts } from '../http/own-key-routes.ts';
 import type { FindDirect } from '../http/direct-routes.ts';
 import { createPublicRouter } from '../http/public-router.ts';
 import { reportUpstreams } from '../operations/report-upstreams.ts';
@@ -17,9 +14,12 @@ import type { RunRoutes } from '../http/standalone.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { composeClientServices } from './client-services.ts';
 import type { ClientServices } from './client-services.ts';
-import type { ActiveConfig, ProcessServices } from './process-services.ts';
+import type { ActiveConfig } from './active-config.ts';
+import type { ProcessServices } from './process-services.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
-import { whyNoneReady, whyNotReady } from './readiness.ts';
+import { retentionOf } from './record-remover.ts';
+import { composeAdminPorts, composeOwnKeyPorts } from './listener-ports.ts';
+import { whyNotReady } from './readiness.ts';
 import { followUpstreamFiles } from './upstream-files.ts';
 import type { FirstFiles } from './upstream-files.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
@@ -95,6 +95,7 @@ export function createConfigServices(
     administration: adminPorts,
     whyNotReady: ownReason,
     lowBalanceNanos: config.limits.lowBalance,
+    retention: retentionOf(config.records),
     defaultLimits: ports.defaultLimits,
     declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),
@@ -125,9 +126,6 @@ export function createConfigServices(
   };
 }
 
-/** The same for every config. */
-const manual = deferManual();
-
 /** The ports of the pipeline. */
 function composePorts(
   { limits, compatibility }: Config,
@@ -153,61 +151,6 @@ function composePorts(
     defaultLimits: defaultLimitsOf(limits),
     balanceMode: limits.balanceMode,
     defaultCompatibility: compatibility,
-  };
-}
-
-/** The ports of `/v1/key`. */
-function composeOwnKeyPorts(
-  ports: Ports,
-  addresses: ClientAddresses,
-  { receipts }: Config,
-  { storage, readLimiter, readTurns, running }: ProcessServices,
-): OwnKeyPorts {
-  const { store } = storage;
-  return {
-    readLimiter,
-    readTurns,
-    addresses,
-    keys: ports.keys,
-    inFlight: running,
-    onFault: ports.telemetry.fault,
-    defaults: { limits: ports.defaultLimits, compatibility: ports.defaultCompatibility },
-    upstreams: receipts.upstreams,
-    accounts: (keyIds) => store.accounts(keyIds),
-    listRecords: (filter, limit, cursor) => store.listRecords(filter, limit, cursor),
-    findRecord: (requestId, keyId) => store.findRecord(requestId, keyId),
-  };
-}
-
-/** The ports of the operators' listener. */
-function composeAdminPorts(
-  ports: Ports,
-  { storage, keyManagement, maintenance, observability, log, prepare, running, workers }: ProcessServices,
-  token: string,
-  reports: Pick<ConfigServices, 'whyNotReady'> & Pick<AdminPorts, 'upstreamReports' | 'addresses'>,
-): AdminPorts {
-  const { defaultLimits, defaultCompatibility } = ports;
-  return {
-    token,
-    addresses: reports.addresses,
-    prepare,
-    keys: {
-      keys: keyManagement,
-      defaults: { limits: defaultLimits, compatibility: defaultCompatibility },
-      countInFlight: (keyId) => running.count(keyId),
-    },
-    records: {
-      listRecords: (filter, limit, cursor) => storage.store.listRecords(filter, limit, cursor),
-      findRecord: (requestId, keyId) => storage.store.findRecord(requestId, keyId),
-      running,
-    },
-    maintenance,
-    manual,
-    metrics: observability.exposed,
-    onFault: log.fault,
-    upstreamReports: reports.upstreamReports,
-    notReady: () => whyNoneReady(reports.whyNotReady(), workers),
-    sharedDatabase: storage.sharedState,
   };
 }
 

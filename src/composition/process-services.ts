@@ -3,10 +3,7 @@ import type { FindProxy } from '../config/proxy-environment.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
 import { circuitOpenMs } from '../domain/circuit.ts';
-import type { UpstreamState } from '../domain/circuit.ts';
-import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { Limits } from '../domain/limits.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { Workers } from '../domain/ports/workers.ts';
@@ -18,6 +15,7 @@ import type { PassthroughMiddlewares } from '../http/passthrough.ts';
 import type { CrossOrigin } from '../http/cross-origin.ts';
 import type { Prepare } from '../http/prepare-answers.ts';
 import type { KeyManagement } from '../operations/manage-keys.ts';
+import type { RecordArchiving } from '../operations/archive-records.ts';
 import { createMaintenance } from '../operations/maintenance.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
 import { createInFlight } from '../pipeline/in-flight.ts';
@@ -27,7 +25,10 @@ import { createTokenCounter } from '../tokens/token-counter.ts';
 import type { ThreadedTokenCounter } from '../tokens/token-counter.ts';
 import { firstHandlers } from './client-services.ts';
 import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
-import { composeLimiter, defaultLimitsOf, tellLimiter } from './limiter-services.ts';
+import { composeLimiter, tellLimiter } from './limiter-services.ts';
+import { nothingActive, sourcesOf } from './active-config.ts';
+import type { ActiveConfig } from './active-config.ts';
+import { composeArchiving, removeOld } from './record-remover.ts';
 import { watchLedger } from './ledger-monitor.ts';
 import { joinNodes } from './shared-services.ts';
 import { openStorage } from './storage-services.ts';
@@ -35,20 +36,6 @@ import type { StorageServices } from './storage-services.ts';
 import type { NameSettings } from './upstreams.ts';
 import { createObservability } from './observability.ts';
 import type { Observability } from './observability.ts';
-
-/** What process services read of the config in force. */
-export interface ActiveConfig {
-  /** The balance below which a key counts as low, in nano-USD. */
-  readonly lowBalanceNanos: number;
-  /** The limits of keys without limits of their own. */
-  readonly defaultLimits: Limits;
-  /** The keys that the config declares. */
-  readonly declaredKeys: readonly DeclaredKey[];
-  /** The circuit state of every configured upstream; one that asked for a pause counts as open. */
-  upstreamStates(): Readonly<Record<string, UpstreamState>>;
-  /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
-  modelAvailability(): readonly (readonly [model: string, isAvailable: boolean])[];
-}
 
 /** The services of the whole process, which a reload does not replace: storage, limits, requests, observability. */
 export interface ProcessServices {
@@ -67,6 +54,8 @@ export interface ProcessServices {
   readonly keyManagement: KeyManagement;
   /** Verification of the ledger, and backups. */
   readonly maintenance: Maintenance;
+  /** What operators do with old records. */
+  readonly archiving: RecordArchiving;
   /** Requests in progress in this process. */
   readonly inFlight: InFlight;
   /** Those in progress in all processes that share the database. */
@@ -97,17 +86,6 @@ export interface ProcessServices {
   readonly isClosed: () => boolean;
   /** Refuses requests, stops all background work, then closes storage. Throws as `StorageServices.close` does. */
   close(): Promise<void>;
-}
-
-/** What is read while no config is in force yet. */
-function nothingActive({ limits }: Config): ActiveConfig {
-  return {
-    lowBalanceNanos: limits.lowBalance,
-    defaultLimits: defaultLimitsOf(limits),
-    declaredKeys: [],
-    upstreamStates: () => ({}),
-    modelAvailability: () => [],
-  };
 }
 
 /** Settings of a process beside its config. */
@@ -154,7 +132,8 @@ export function createProcessServices(
   const observability = createObservability(tracing, workers, clock, log);
   const { metrics, tracer } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
-  const { engine, records, ledgerAudit } = storage;
+  const { engine, ledgerAudit } = storage;
+  const reports = { clock, log, metrics };
   const inFlight = createInFlight();
   let active = nothingActive(config);
   const limiter = composeLimiter(storage, () => active.defaultLimits, clock, log);
@@ -163,19 +142,15 @@ export function createProcessServices(
   const readLimiter = createMemoryLimiter(clock);
   let isClosed = false;
   const tokens = createTokenCounter(clock);
-  const ledgerMonitor = watchLedger(storage, inFlight, () => active.lowBalanceNanos, {
-    clock,
-    log,
-    metrics,
-  });
+  const ledgerMonitor = watchLedger(storage, inFlight, () => active.lowBalanceNanos, reports);
+  const removing = { ...reports, settings: () => active.retention };
+  const remover = removeOld(storage, removing);
   const declarations = keepDeclaredKeys(keyServices, clock, log);
   const opened = followOpening(storage, log);
   metrics.attach({
-    upstreamStates: () => active.upstreamStates(),
-    modelAvailability: () => active.modelAvailability(),
+    ...sourcesOf(() => active, storage, log),
     ledgerFigures: () => ledgerMonitor.figures,
-    settlementLagMs: () => records.lagMs(),
-    logLinesDropped: () => log.droppedLines,
+    oldestRecordAgeMs: () => remover.oldestRecordAgeMs(),
   });
   return {
     clock,
@@ -185,6 +160,7 @@ export function createProcessServices(
     storage,
     keyManagement: composeKeyManagement(keyServices, clock),
     maintenance: createMaintenance(ledgerAudit, engine, storage.whyNoCopy, clock),
+    archiving: composeArchiving(storage, removing),
     inFlight,
     running: nodes.running,
     limiter,
@@ -211,7 +187,7 @@ export function createProcessServices(
       declarations.stop();
       readLimiter.close();
       await limiter.close();
-      await Promise.all([ledgerMonitor.stop(), nodes.stop(), tokens.close()]);
+      await Promise.all([ledgerMonitor.stop(), remover.stop(), nodes.stop(), tokens.close()]);
       await closeStorage(storage, tracesSent);
     },
   };

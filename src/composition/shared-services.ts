@@ -26,6 +26,8 @@ export interface SharedServices {
   readonly runningElsewhere: RunningRequests;
   /** The audits of the ledger, which one process makes. */
   readonly ledgerDuty: SharedDuty;
+  /** The removal of old records, which one process does. */
+  readonly removalDuty: SharedDuty;
 }
 
 /** `owner` is the id under which the process has its lease now. */
@@ -37,6 +39,7 @@ export function createSharedServices(engine: Engine, owner: () => string): Share
     keys: { maxUnconfirmedMs },
     runningElsewhere: createRunningElsewhere(engine, owner),
     ledgerDuty: createSharedDuty(engine, 'ledger audit', owner),
+    removalDuty: createSharedDuty(engine, 'removal of old records', owner),
   };
 }
 

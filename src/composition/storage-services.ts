@@ -7,10 +7,12 @@ import type { KeptSettlements } from '../background/retry-settlements.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
+import type { Retention } from '../domain/ports/retention.ts';
 import type { SlotStore } from '../domain/ports/slot-store.ts';
 import type { Engine } from '../storage/engine.ts';
 import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
 import { createLedgerAudit } from '../storage/ledger/ledger-audit.ts';
+import { createRetention } from '../storage/retention/retention-store.ts';
 import { createStore } from '../storage/store.ts';
 import type { Store } from '../storage/store.ts';
 import type { Log } from '../telemetry/logger.ts';
@@ -34,6 +36,8 @@ export interface StorageServices extends Pick<ChosenEngine, 'engine' | 'sharedSt
   readonly writeCheck: WriteCheck;
   readonly keyDirectory: ManagedKeyDirectory;
   readonly ledgerAudit: LedgerAudit;
+  /** The end of old records. */
+  readonly retention: Retention;
   /** What is shared with other processes; `null` where this one has the database alone. */
   readonly shared: SharedServices | null;
   /**
@@ -102,6 +106,7 @@ export function openStorage(
       onShed: () => metrics.keyLookUpShed(),
     }),
     ledgerAudit: createLedgerAudit(engine),
+    retention: createRetention(engine),
     shared,
     sharedState,
     whyNoCopy,

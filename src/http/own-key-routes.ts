@@ -7,6 +7,7 @@ import type { Accounts } from '../domain/ports/accounts.ts';
 import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { RecordPages } from '../domain/ports/record-pages.ts';
+import type { Retention } from '../domain/ports/retention.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
@@ -20,6 +21,7 @@ import { presentCancellation } from './present/cancellation.ts';
 import { presentList } from './present/list.ts';
 import { presentReceipt } from './present/record.ts';
 import type { UpstreamsInReceipts } from './present/record.ts';
+import { unknownRequest } from './present/unknown-request.ts';
 import { requestIdOf } from './request-id.ts';
 import { sendAnswer } from './respond.ts';
 import { createRouter } from './router.ts';
@@ -34,7 +36,8 @@ const readLimits: Limits = { concurrency: 2, requestsPerMinute: 60, queueWaitMs:
 const reads = { one: 'one read of its own record', many: 'reads of its own record' };
 
 /** The dependencies of the routes for a key's holder. */
-export interface OwnKeyPorts extends RecordPages, Pick<Accounts, 'accounts'> {
+export interface OwnKeyPorts
+  extends RecordPages, Pick<Accounts, 'accounts'>, Pick<Retention, 'removedBefore'> {
   /** Limits the reads of each key. */
   readonly readLimiter: Limiter;
   /**
@@ -83,7 +86,7 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
     handleRead(async ({ id }, request) => {
       const record = await ports.findRecord(pathIdOf(request), id);
       return record === null
-        ? refuse('request_not_found', 'No request of this key has this id.')
+        ? unknownRequest('No request of this key has this id.', ports)
         : presentReceipt(record, ports.upstreams);
     }),
   );

@@ -4,14 +4,12 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
 import { StorageError } from '../domain/storage-refusal.ts';
 import { createPause } from '../domain/pause.ts';
+import { oneAtATime } from './one-at-a-time.ts';
 import { verifyLedger } from './verify-ledger.ts';
 import type { Verification } from './verify-ledger.ts';
 
 /** The pause of a verification between two reads of the database, in milliseconds. */
 const verifyPauseMs = 5;
-
-/** When it makes sense to ask again for work that runs already, in milliseconds. */
-const retryMs = 10_000;
 
 /** A consistent copy of the whole database, in a file of its own. */
 export interface DatabaseCopy {
@@ -70,20 +68,5 @@ export function createMaintenance(
         },
       };
     },
-  };
-}
-
-/** Returns a function that begins some work, and returns how to end it, or a refusal while it runs. */
-function oneAtATime(what: string): () => (() => void) | Refusal {
-  let running = false;
-  return () => {
-    if (running)
-      return refuse('concurrency_limit_exceeded', `${what} is running already. Wait for its end.`, {
-        retryAfterMs: retryMs,
-      });
-    running = true;
-    return () => {
-      running = false;
-    };
   };
 }

@@ -71,6 +71,8 @@ function auditAccount(account: AuditedAccount, report: (fault: string) => void):
     postings,
     lastNumber,
     ledgerRows,
+    foldedCreditNanos,
+    keptCreditNanos,
   } = account;
   if (heldNanos !== openHoldNanos)
     report(`${keyId}: holds ${heldNanos}, but its open requests hold ${openHoldNanos}`);
@@ -81,9 +83,12 @@ function auditAccount(account: AuditedAccount, report: (fault: string) => void):
     report(`${keyId}: was posted to ${postings} times, but has ${ledgerRows} ledger rows`);
   if (ledgerRows < lastNumber)
     report(`${keyId}: its ledger lacks ${lastNumber - ledgerRows} of the numbers from 1 to ${lastNumber}`);
+  if (foldedCreditNanos !== keptCreditNanos)
+    report(`${keyId}: its folded credits are ${keptCreditNanos}, but its fold says ${foldedCreditNanos}`);
   // What a missing row said is unknown, but it was not nothing: it counts as one nano-USD.
   const missing = Math.max(Math.abs(postings - ledgerRows), lastNumber - ledgerRows);
   const differences = [heldNanos - openHoldNanos, spentNanos - chargedNanos, missing];
+  differences.push(foldedCreditNanos - keptCreditNanos);
   if (balanceNanos !== null && balanceNanos + heldNanos !== ledgerNanos) {
     report(`${keyId}: balance and holds are ${balanceNanos + heldNanos}, but its ledger says ${ledgerNanos}`);
     differences.push(balanceNanos + heldNanos - ledgerNanos);

@@ -38,8 +38,8 @@ const leastDecimals = 2;
 const zero = 0x30;
 
 /** Writes nano-USD as a decimal string of USD, with two to nine decimals: `5.00`, `-0.000000001`. */
-export function formatUsd(nanos: number): string {
-  const digits = String(Math.abs(nanos)).padStart(decimals + 1, '0');
+export function formatUsd(nanos: number | bigint): string {
+  const digits = String(nanos < 0 ? -nanos : nanos).padStart(decimals + 1, '0');
   const point = digits.length - decimals;
   let end = digits.length;
   while (end > point + leastDecimals && digits.charCodeAt(end - 1) === zero) end--;

@@ -207,6 +207,14 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
       'textgate_ledger_imbalance_nanos',
       'Difference between accounts and ledger, in billionths of a USD. Anything but 0 is a fault; NaN before the first audit and after one that failed.',
     ),
+    recordsRemoved: counter(
+      'textgate_records_removed_total',
+      'Records of requests that were removed because they were old.',
+    ),
+    oldestRecord: gauge(
+      'textgate_oldest_record_age_seconds',
+      'Age of the oldest record of a request that is kept; absent without one.',
+    ),
     lowBalance: gauge('textgate_keys_low_balance', 'Active keys whose balance is below limits.lowBalance.'),
   };
 }

@@ -57,6 +57,8 @@ interface MetricSources {
   readonly ledgerFigures: () => LedgerFigures | null;
   /** The age of the oldest waiting settlement, in milliseconds; 0 when none waits. */
   readonly settlementLagMs: () => number;
+  /** The age of the oldest record, in milliseconds; `null` without one, and where another process shows it. */
+  readonly oldestRecordAgeMs: () => number | null;
   /** Log lines lost since the start. */
   readonly logLinesDropped: () => number;
 }
@@ -67,6 +69,8 @@ export interface Metrics extends Omit<Telemetry, 'fault'> {
   attach(sources: MetricSources): void;
   /** Counts open records that were closed without a running request. */
   holdsExpired(count: number): void;
+  /** Counts records that were removed because they were old. */
+  recordsRemoved(count: number): void;
   /** Counts a key that was not looked up, because too many unknown keys were. */
   keyLookUpShed(): void;
   /** Counts a reload of the config, or of the TLS certificate. */
@@ -110,6 +114,7 @@ export function createMetrics(): Metrics {
     },
     attach: (next) => void (sources = next),
     holdsExpired: (count) => instruments.holdsExpired.inc(count),
+    recordsRemoved: (count) => instruments.recordsRemoved.inc(count),
     keyLookUpShed: () => instruments.limited('lookups').inc(),
     configReloaded: (result) => instruments.configReloads(result).inc(),
     certificateEnds: (atMs) => instruments.certificateEnd.set(atMs / 1_000),
@@ -182,11 +187,9 @@ function observeAnswer(
   }
 }
 
-function readSources(
-  { upstreamStates, modelAvailability, ledgerFigures, settlementLagMs, logLinesDropped }: MetricSources,
-  instruments: Instruments,
-): void {
-  const { upstreamState, modelAvailable, ledgerLag, logDropped } = instruments;
+function readSources(sources: MetricSources, instruments: Instruments): void {
+  const { upstreamStates, modelAvailability, ledgerFigures, settlementLagMs, logLinesDropped } = sources;
+  const { upstreamState, modelAvailable, ledgerLag, logDropped, oldestRecord } = instruments;
   upstreamState.reset();
   for (const [upstream, state] of Object.entries(upstreamStates()))
     upstreamState.set({ upstream }, stateValues[state]);
@@ -194,6 +197,9 @@ function readSources(
   for (const [model, isAvailable] of modelAvailability()) modelAvailable.set({ model }, isAvailable ? 1 : 0);
   showLedger(ledgerFigures(), instruments);
   ledgerLag.set(settlementLagMs() / 1_000);
+  const ageMs = sources.oldestRecordAgeMs();
+  if (ageMs === null) oldestRecord.remove();
+  else oldestRecord.set(ageMs / 1_000);
   logDropped.reset();
   logDropped.inc(logLinesDropped());
 }

@@ -35,6 +35,8 @@ const account = {
   ledgerNanos: 7,
   chargedNanos: 0,
   ledgerRows: 1,
+  foldedCreditNanos: 0,
+  keptCreditNanos: 0,
   openHoldNanos: 0,
 };
 
@@ -230,7 +232,7 @@ describe('an audit of many accounts', () => {
     ['a hold', `UPDATE accounts SET held = 5, balance = balance - 5 WHERE key_id = '${keyIdOf(3)}'`, 5],
     [
       'a row of the ledger',
-      `DROP TRIGGER ledger_is_never_shortened; DELETE FROM ledger WHERE key_id = '${keyIdOf(899)}' AND number = 1`,
+      `DROP TRIGGER ledger_is_shortened_by_folds_alone; DELETE FROM ledger WHERE key_id = '${keyIdOf(899)}' AND number = 1`,
       1_000_000_000_000 + 120_000 + 1,
     ],
   ])('finds %s that was changed by hand', async (_what, sql, imbalance) => {
@@ -271,7 +273,7 @@ describe('an audit of many accounts', () => {
   ])('finds by its number a row of the ledger %s', async (_what, sql, messages, imbalance) => {
     const { audit, change } = await openFilled();
     // What the row said stays in the sums: only its number tells.
-    change.exec(`DROP TRIGGER ledger_is_never_shortened; DROP TRIGGER ledger_is_never_changed;
+    change.exec(`DROP TRIGGER ledger_is_shortened_by_folds_alone; DROP TRIGGER ledger_is_never_changed;
       UPDATE ledger SET delta = CASE number WHEN 1 THEN delta - 60000 ELSE 0 END
         WHERE key_id = '${keyIdOf(7)}' AND number IN (1, 3, 6);
       UPDATE accounts SET spent = spent - 60000 WHERE key_id = '${keyIdOf(7)}'; ${sql}`);

@@ -16,6 +16,7 @@ metrics.attach({
   modelAvailability: () => [],
   ledgerFigures: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0 }),
   settlementLagMs: () => 0,
+  oldestRecordAgeMs: () => null,
   logLinesDropped: () => 0,
 });
 const usage = {

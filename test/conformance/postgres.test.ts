@@ -9,6 +9,7 @@ import { createItems, describeEngine, say } from './engine.ts';
 import { describeFixedUnits } from './fixed-units.ts';
 import { describeLeases } from './leases.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
+import { describeRetention } from './retention.ts';
 import { describeStore } from './store.ts';
 
 /** Statements and locks take at most so long, so that a test of a fault does not. */
@@ -71,4 +72,5 @@ describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
   describeDeclarations('PostgreSQL', open);
   describeManyDeclarations('PostgreSQL', open);
   describePrepaidSecrets('PostgreSQL', open);
+  describeRetention('PostgreSQL', open);
 });

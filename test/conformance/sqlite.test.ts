@@ -11,6 +11,7 @@ import { createItems, describeEngine, say } from './engine.ts';
 import { describeFixedUnits } from './fixed-units.ts';
 import { describeLeases } from './leases.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
+import { describeRetention } from './retention.ts';
 import { describeStore } from './store.ts';
 
 async function open(): Promise<Engine> {
@@ -52,6 +53,7 @@ describeLeases('SQLite in a file', () => openTimedSqlite(join(makeTemporaryFolde
 describeDeclarations('SQLite in a file', open);
 describeManyDeclarations('SQLite in a file', open);
 describePrepaidSecrets('SQLite in a file', open);
+describeRetention('SQLite in a file', open);
 
 describeStore('SQLite in memory', async () => {
   const engine = openTestEngine(':memory:');

@@ -132,6 +132,8 @@ const runsOtherProgram = ({ text }: PageBlock): boolean =>
 
 /** Further shell blocks that no test runs, by their first lines, with the reason or what checks them. */
 const notRun: Readonly<Record<string, string>> = {
+  'textgate records archive --before 2026-01-01 records-until-2025.jsonl':
+    'needs records of a year ago: test/cli/archive.test.ts runs it',
   'npm test': 'runs this test',
   'npm ci && npm pack                                # in the checkout: makes textgate-0.1.0.tgz':
     'needs a package registry: test/e2e/package.test.ts',

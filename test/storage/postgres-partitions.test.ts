@@ -6,6 +6,7 @@ import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
+import { createRetention } from '../../src/storage/retention/retention-store.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { beginningOf, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
@@ -247,5 +248,59 @@ describe.skipIf(postgresAbsence !== null)(`the partitions of the records on Post
     await other.query('COMMIT');
     time.startRound(startMs, retryMs);
     await eventually('it is there', async () => (await monthsOf(url)).includes('records_2092_01'));
+  });
+
+  test('are dropped when all of their records were removed, and not before, with none of another month', async () => {
+    const { store, engine, time, url, sql, faults } = await openNode();
+    const retention = createRetention(engine);
+    await store.createKey(payingKey, 'hash', 1_000);
+    const [first, second] = [idAt(inMonth(0, 20)), idAt(inMonth(1, 2))] as const;
+    for (const [requestId, createdAtMs] of [
+      [first, inMonth(0, 20)],
+      [second, inMonth(1, 2)],
+    ] as const) {
+      const begun = { ...openedRecord, requestId, createdAtMs };
+      await store.settle({ ...settledRecord, requestId, begun: beginningOf(begun) });
+    }
+    await retention.removeRecords([{ requestId: first, outcome: 'completed' }], inMonth(1) - 1);
+    await time.waitRound(inMonth(1, 3));
+    // Empty, but a record of its last millisecond could still be listed.
+    expect(await monthsOf(url)).toContain('records_2091_12');
+    await retention.removeRecords([{ requestId: first, outcome: 'completed' }], inMonth(1));
+    await time.waitRound(inMonth(1, 4));
+    expect(await monthsOf(url)).toEqual(['records_2092_01', 'records_2092_02']);
+    await retention.removeRecords([{ requestId: 'none', outcome: 'completed' }], inMonth(2));
+    await time.waitRound(inMonth(2, 3));
+    // One record of it was never read, and so not removed.
+    expect(await sql(places)).toEqual([{ id: second, place: 'records_2092_01' }]);
+    expect(await retention.foldLedgers(async () => {})).toBe(2);
+    expect(await verifyLedger(createLedgerAudit(engine))).toMatchObject({ records: 1, imbalanceNanos: 0 });
+    // A request of the month that is gone may end late: its record is kept beside those of no month.
+    const late = { ...openedRecord, requestId: idAt(inMonth(0, 21)), createdAtMs: inMonth(0, 21) };
+    await store.open(late);
+    await store.settle({ ...settledRecord, requestId: late.requestId, begun: beginningOf(late) });
+    expect(await sql(places)).toContainEqual({ id: late.requestId, place: 'records_default' });
+    expect(faults).toEqual([]);
+  });
+
+  test('stay while another transaction reads them, and are dropped an hour later', async () => {
+    const { engine, time, url, faults } = await openNode();
+    await createRetention(engine).removeRecords([{ requestId: 'none', outcome: 'completed' }], inMonth(1));
+    const other = new Client({ connectionString: url });
+    await other.connect();
+    onTestFinished(() => other.end());
+    await other.query('BEGIN; SELECT count(*) FROM records_2091_12');
+    await time.waitRound(startMs);
+    expect(faults).toEqual([
+      [
+        'partitions whose records were removed could not be dropped',
+        expect.objectContaining({ code: '55P03' }),
+      ],
+    ]);
+    expect(await monthsOf(url)).toContain('records_2091_12');
+    await other.query('COMMIT');
+    await time.waitRound(startMs + hourMs);
+    await eventually('it is gone', async () => !(await monthsOf(url)).includes('records_2091_12'));
+    expect(faults).toHaveLength(1);
   });
 });

@@ -12,6 +12,7 @@ test('the figures of a shared ledger are shown by the process that audits it, an
     modelAvailability: () => [],
     ledgerFigures: () => figures,
     settlementLagMs: () => 0,
+    oldestRecordAgeMs: () => null,
     logLinesDropped: () => 0,
   });
   const shown = async () =>

@@ -13,6 +13,7 @@ import { defaultAdminPort, defaultHost, defaultPort } from '../default-addresses
 import { connectionDeadlines, headSize } from './edge-schema.ts';
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
 import { basePath, socketMode, socketPath, tls } from './listener-schema.ts';
+import { records } from './records-schema.ts';
 import { storage } from './storage-schema.ts';
 import { upstream } from './upstream-schema.ts';
 import { byteSize, chosenName, maxWorkers, port, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
@@ -158,6 +159,7 @@ const sections = {
   server: server.prefault({}).describe('The listener for clients.'),
   admin: admin.prefault({}).describe('The listener for operators: metrics, probes and the admin API.'),
   storage: storage.prefault({}).describe('The database of keys, balances and the usage record.'),
+  records: records.prefault({}).describe('How long the records of requests are kept.'),
   limits: limits.prefault({}).describe('The limits of keys that have none of their own.'),
   compatibility: compatibility
     .prefault({})

@@ -7,16 +7,20 @@ export interface AuditedAccount {
   readonly balanceNanos: number | null;
   readonly heldNanos: number;
   readonly spentNanos: number;
-  /** How many postings the account has had: its ledger rows are numbered from 1 to this. */
+  /** How many postings the account has had: they are numbered from 1 to this. */
   readonly postings: number;
-  /** The highest number of its ledger rows; 0 without any. */
+  /** The highest number of its postings, folded ones included; 0 without any. */
   readonly lastNumber: number;
-  /** The sum of its ledger rows. */
+  /** The sum of its postings: of the fold and of the ledger rows behind it. */
   readonly ledgerNanos: number;
   /** The charges among them, as a positive sum. */
   readonly chargedNanos: number;
-  /** The number of its ledger rows. */
+  /** The number of its ledger rows, and of the postings that are folded. */
   readonly ledgerRows: number;
+  /** What the fold says was paid in. */
+  readonly foldedCreditNanos: number;
+  /** The sum of the folded credits, which are kept one by one. */
+  readonly keptCreditNanos: number;
   /** The sum of the holds of its open records. */
   readonly openHoldNanos: number;
 }

@@ -16,6 +16,10 @@ export interface LogFields {
   readonly replacedAfterMs?: number;
   /** When a certificate ends, as an ISO time. */
   readonly notAfter?: string;
+  /** Records that were removed, postings that were folded, and the time before which they were made. */
+  readonly records?: number;
+  readonly postings?: number;
+  readonly before?: string;
 }
 
 /** Reports a fault to operators only: a fixed message, its reason, and fields. None may contain prompts or secrets. */

@@ -1,7 +1,8 @@
 import type { z } from 'zod';
-import { isRefusal, refuse } from '../../shared/errors.ts';
+import { isRefusal } from '../../shared/errors.ts';
 import { instant, storedText } from '../../shared/schema-values.ts';
 import type { RecordPages } from '../../domain/ports/record-pages.ts';
+import type { Retention } from '../../domain/ports/retention.ts';
 import type { RunningRequest, RunningRequests } from '../../domain/ports/running-requests.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import type { RecordPage } from '../../domain/consumption.ts';
@@ -11,12 +12,13 @@ import { isoTime } from '../present/iso-time.ts';
 import { presentCancellation } from '../present/cancellation.ts';
 import { presentList } from '../present/list.ts';
 import { presentRecord, presentRecordsAsCsv } from '../present/record.ts';
+import { unknownRequest } from '../present/unknown-request.ts';
 import { sendAnswer, sendBody } from '../respond.ts';
 import { createRouter, prefers } from '../router.ts';
 import type { Router } from '../router.ts';
 
 /** The dependencies of the routes about past and running requests. */
-export interface RecordAdministration extends RecordPages {
+export interface RecordAdministration extends RecordPages, Pick<Retention, 'removedBefore'> {
   readonly running: Pick<RunningRequests, 'list' | 'cancel'>;
 }
 
@@ -51,7 +53,7 @@ export function presentRecordPage({ records, next }: RecordPage) {
 /** Reads one record as JSON. */
 export async function readRecord(requestId: string, administration: RecordAdministration) {
   const record = await administration.findRecord(requestId, null);
-  return record === null ? refuse('request_not_found', 'No request has this id.') : presentRecord(record);
+  return record === null ? unknownRequest('No request has this id.', administration) : presentRecord(record);
 }
 
 /** The requests in progress as JSON. */

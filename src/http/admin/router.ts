@@ -1,9 +1,11 @@
 import type { Manual } from '../../domain/ports/manual.ts';
 import type { SharedDatabaseState } from '../../domain/ports/shared-database.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
+import type { RecordArchiving } from '../../operations/archive-records.ts';
 import type { Maintenance } from '../../operations/maintenance.ts';
 import type { reportUpstreams } from '../../operations/report-upstreams.ts';
 import type { ClientAddresses } from '../client-addresses.ts';
+import { createArchiveRoutes } from './archive.ts';
 import { createAdminGuard } from './guard.ts';
 import { createKeyRoutes } from './key-routes.ts';
 import { createKeyOperations } from './keys.ts';
@@ -29,6 +31,7 @@ export interface AdminPorts {
   readonly records: RecordAdministration;
   readonly maintenance: Maintenance;
   readonly manual: Manual;
+  readonly archiving: RecordArchiving;
   readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly onFault: ReportFault;
   /** The report on each upstream by name. It does not affect readiness: other replicas have the same upstreams. */
@@ -66,6 +69,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin/keys', createKeyRoutes(createKeyOperations(ports.keys)));
   router.use('/admin', createRecordRoutes(ports.records));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
+  router.use('/admin', createArchiveRoutes(ports.archiving));
   router.use('/admin', unknownOperatorsUrl);
   router.use(refuseFaults(ports.onFault));
   return router;

@@ -90,7 +90,10 @@ function presentUsage(usage: Usage | null) {
   };
 }
 
-const csvColumns: readonly (readonly [string, (record: ConsumptionRecord) => string | number | null])[] = [
+/** A column of records in CSV: its name, and what it says of a record. */
+export type CsvColumn = readonly [string, (record: ConsumptionRecord) => string | number | null];
+
+export const csvColumns: readonly CsvColumn[] = [
   ['request_id', ({ requestId }) => requestId],
   ['key_id', ({ keyId }) => keyId],
   ['created_at', ({ createdAtMs }) => isoTime(createdAtMs)],
@@ -121,8 +124,13 @@ const csvColumns: readonly (readonly [string, (record: ConsumptionRecord) => str
 
 /** Records as CSV (RFC 4180) with a header line. */
 export function presentRecordsAsCsv(records: readonly ConsumptionRecord[]): string {
-  const lines = records.map((record) => csvColumns.map(([, read]) => csvCell(read(record))).join(','));
-  return [csvColumns.map(([name]) => name).join(','), ...lines].map((line) => `${line}\r\n`).join('');
+  const header = `${csvColumns.map(([name]) => name).join(',')}\r\n`;
+  return header + records.map((record) => writeCsvLine(record, csvColumns)).join('');
+}
+
+/** A record as a line of CSV. */
+export function writeCsvLine(record: ConsumptionRecord, columns: readonly CsvColumn[]): string {
+  return `${columns.map(([, read]) => csvCell(read(record))).join(',')}\r\n`;
 }
 
 /** Quotes a cell where CSV requires it, escapes control characters, and turns spreadsheet formulas into text. */

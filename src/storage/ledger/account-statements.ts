@@ -8,14 +8,14 @@ import type { Results, Row, Statement } from '../engine.ts';
  * Every unit that moves money locks the account's row first, and a record's row only after it. So units that run at
  * once, on an engine that allows that, can neither deadlock nor read sums that another one is about to change.
  */
-function lockAccount(keyId: string): Statement {
+export function lockAccount(keyId: string): Statement {
   return { sql: 'UPDATE accounts SET held = held WHERE key_id = ?', values: [keyId] };
 }
 
 /**
- * Books a credit, in one unit. The first insert is the gate: a reference that is booked already keeps its own posting,
- * and the statements behind it happen only under this one's. What a key spent while it had no balance is covered with
- * its first credit, so that what was paid in is always what is free, held and spent.
+ * Books a credit, in one unit. The first insert is the gate: a reference that is booked already, also in a folded part of
+ * the ledger, keeps its own posting, and the statements behind it happen only under this one's. What a key spent while it
+ * had no balance is covered with its first credit, so that what was paid in is always what is free, held and spent.
  */
 export function bookCredit(
   { keyId, nanos, reference }: Credit,
@@ -29,8 +29,9 @@ export function bookCredit(
       sql: `INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
             SELECT key_id, postings + 1, CAST(? AS BIGINT), 'credit', CAST(? AS BIGINT), ?, ? FROM accounts
             WHERE key_id = ? AND coalesce(balance, 0) + held + spent <= ?
+              AND NOT EXISTS (SELECT 1 FROM folded_credits WHERE key_id = ? AND reference = ?)
             ON CONFLICT (key_id, reference) WHERE reference IS NOT NULL DO NOTHING`,
-      values: [bookedAt, nanos, reference, posting, keyId, maxNanos - nanos],
+      values: [bookedAt, nanos, reference, posting, keyId, maxNanos - nanos, keyId, reference],
     },
     {
       sql: `INSERT INTO ledger (key_id, number, created_at, kind, delta, reference, posting)
@@ -47,8 +48,9 @@ export function bookCredit(
       values: [nanos, keyId, keyId, reference, posting],
     },
     {
-      sql: `SELECT delta, posting FROM ledger WHERE key_id = ? AND reference = ?`,
-      values: [keyId, reference],
+      sql: `SELECT delta, posting FROM ledger WHERE key_id = ? AND reference = ?
+            UNION ALL SELECT delta, posting FROM folded_credits WHERE key_id = ? AND reference = ?`,
+      values: [keyId, reference, keyId, reference],
     },
     selectAccounts([keyId]),
   ];

@@ -1,7 +1,9 @@
 import type { AuditedAccount, LedgerAudit } from '../../domain/ports/ledger-audit.ts';
+import type { Pause } from '../../domain/pause.ts';
+import { placesOf } from '../engine.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { noRows, sumLedgers } from './ledger-sums.ts';
-import type { LedgerSum } from './ledger-sums.ts';
+import type { LedgerSum, NumberedLedger } from './ledger-sums.ts';
 import { readRecord } from '../records/record-pages.ts';
 
 /** How many accounts and records are read at once: each takes a few milliseconds. */
@@ -10,23 +12,18 @@ const recordsPerRead = 200;
 
 const openHolds: Statement = { sql: 'SELECT key_id, hold FROM open_requests', values: [] };
 
+/** How often accounts are read again whose postings are folded while they are added up. */
+const maxRepeats = 10;
+
 /** Reads the rows behind the accounts for their verification, a page at a time and never in front of a commit. */
 export function createLedgerAudit(engine: Pick<Engine, 'read'>): LedgerAudit {
   return {
     async *audit(pause) {
       for (let last = ''; ; await pause()) {
-        // One read is one snapshot: the accounts of a page, the ends of their ledgers and what is open belong together.
-        const [open = [], rows = []] = await engine.read([openHolds, selectAccountsAfter(last)]);
-        const holds = sumHolds(open);
-        const accounts = rows.map(readAccount);
-        const sums = await sumLedgers(engine, accounts, pause);
-        yield accounts.map((account) => ({
-          ...account,
-          ...(sums.get(account.keyId) ?? noRows),
-          openHoldNanos: holds.get(account.keyId) ?? 0,
-        }));
-        if (accounts.length < accountsPerRead) return;
-        last = accounts.at(-1)?.keyId ?? '';
+        const page = await auditPage(engine, selectAccountsAfter(last), pause);
+        yield page;
+        if (page.length < accountsPerRead) return;
+        last = page.at(-1)?.keyId ?? '';
       }
     },
     async *settled(pause) {
@@ -41,13 +38,62 @@ export function createLedgerAudit(engine: Pick<Engine, 'read'>): LedgerAudit {
   };
 }
 
-/** The next page of accounts. A commit adds to an account's postings and to its ledger at once. */
+/**
+ * Adds up the accounts that a statement finds. One whose postings are folded meanwhile is read again: its earlier sum may
+ * lack some of them.
+ */
+async function auditPage(
+  engine: Pick<Engine, 'read'>,
+  select: Statement,
+  pause: Pause,
+): Promise<readonly AuditedAccount[]> {
+  const found = new Map<string, AuditedAccount>();
+  let statement = select;
+  for (let repeats = 0; repeats < maxRepeats; repeats++) {
+    // One read is one snapshot: the accounts, the ends of their ledgers and what is open belong together.
+    const [open = [], rows = []] = await engine.read([openHolds, statement]);
+    const holds = sumHolds(open);
+    const ledgers = rows.map(readLedger);
+    const sums = await sumLedgers(engine, ledgers, pause);
+    for (const row of rows) {
+      const account = addUp(row, sums.get(String(row['key_id'])));
+      found.set(account.keyId, { ...account, openHoldNanos: holds.get(account.keyId) ?? 0 });
+    }
+    const [folds = []] = await engine.read([selectFolds(ledgers.map(({ keyId }) => keyId))]);
+    const folded = new Map(folds.map((row) => [String(row['key_id']), Number(row['number'])]));
+    const outdated = ledgers.filter((ledger) => (folded.get(ledger.keyId) ?? 0) !== ledger.folded);
+    if (outdated.length === 0) return [...found.values()];
+    statement = selectAccounts(outdated.map(({ keyId }) => keyId));
+  }
+  throw new Error('postings are folded faster than they can be added up: verify the ledger again later');
+}
+
+/** The columns of an account that is audited. A commit adds to its postings and to its ledger at once, or folds some. */
+const auditedColumns = `accounts.key_id AS key_id, balance, held, spent, postings,
+  (SELECT ledger.number FROM ledger WHERE ledger.key_id = accounts.key_id ORDER BY ledger.number DESC LIMIT 1) AS last_number,
+  ledger_folds.number AS folded, credits, charges,
+  (SELECT sum(delta) FROM folded_credits WHERE folded_credits.key_id = ledger_folds.key_id) AS kept_credits
+  FROM accounts LEFT JOIN ledger_folds ON ledger_folds.key_id = accounts.key_id`;
+
+/** The next page of accounts. */
 function selectAccountsAfter(keyId: string): Statement {
   return {
-    sql: `SELECT key_id, balance, held, spent, postings,
-            (SELECT number FROM ledger WHERE ledger.key_id = accounts.key_id ORDER BY number DESC LIMIT 1) AS last_number
-          FROM accounts WHERE key_id > ? ORDER BY key_id LIMIT ?`,
+    sql: `SELECT ${auditedColumns} WHERE accounts.key_id > ? ORDER BY accounts.key_id LIMIT ?`,
     values: [keyId, accountsPerRead],
+  };
+}
+
+function selectAccounts(keyIds: readonly string[]): Statement {
+  return {
+    sql: `SELECT ${auditedColumns} WHERE accounts.key_id IN (${placesOf(keyIds)})`,
+    values: keyIds,
+  };
+}
+
+function selectFolds(keyIds: readonly string[]): Statement {
+  return {
+    sql: `SELECT key_id, number FROM ledger_folds WHERE key_id IN (${placesOf(keyIds)})`,
+    values: keyIds,
   };
 }
 
@@ -72,14 +118,26 @@ function sumHolds(open: readonly Row[]): ReadonlyMap<string, number> {
   return holds;
 }
 
-/** An account of a page, without what is added up for it. */
-function readAccount(row: Row): Omit<AuditedAccount, keyof LedgerSum | 'openHoldNanos'> {
+function readLedger(row: Row): NumberedLedger {
+  const folded = Number(row['folded'] ?? 0);
+  return { keyId: String(row['key_id']), folded, lastNumber: Number(row['last_number'] ?? folded) };
+}
+
+/** An account with the sum of its ledger: of what is folded, and of the rows behind it. */
+function addUp(row: Row, rows: LedgerSum = noRows): Omit<AuditedAccount, 'openHoldNanos'> {
+  const { keyId, folded, lastNumber } = readLedger(row);
+  const [credits, charges] = [Number(row['credits'] ?? 0), Number(row['charges'] ?? 0)];
   return {
-    keyId: String(row['key_id']),
+    keyId,
     balanceNanos: row['balance'] === null ? null : Number(row['balance']),
     heldNanos: Number(row['held']),
     spentNanos: Number(row['spent']),
     postings: Number(row['postings']),
-    lastNumber: Number(row['last_number'] ?? 0),
+    lastNumber,
+    ledgerNanos: credits - charges + rows.ledgerNanos,
+    chargedNanos: charges + rows.chargedNanos,
+    ledgerRows: folded + rows.ledgerRows,
+    foldedCreditNanos: credits,
+    keptCreditNanos: Number(row['kept_credits'] ?? 0),
   };
 }

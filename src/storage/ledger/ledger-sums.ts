@@ -12,9 +12,11 @@ export interface LedgerSum {
   readonly ledgerRows: number;
 }
 
-/** An account's ledger as it was at one moment: the rows up to a number. */
+/** An account's ledger as it was at one moment: the rows behind those that are folded, up to a number. */
 export interface NumberedLedger {
   readonly keyId: string;
+  /** The number of the last folded row; 0 without any. */
+  readonly folded: number;
   /** The highest number of its rows; 0 without any. */
   readonly lastNumber: number;
 }
@@ -27,12 +29,12 @@ interface LedgerRange {
   readonly upTo: number;
 }
 
-/** What an account without rows amounts to. */
+/** What no rows amount to. */
 export const noRows: LedgerSum = { ledgerNanos: 0, chargedNanos: 0, ledgerRows: 0 };
 
 /**
- * Adds up the ledgers of some accounts, in as many reads as they need. The reads may be of several moments: rows are never
- * changed, and those that come meanwhile have higher numbers.
+ * Adds up the ledgers of some accounts behind what is folded, in as many reads as they need. The reads may be of several
+ * moments: rows are never changed, those that come meanwhile have higher numbers, and whether some were folded is asked later.
  */
 export async function sumLedgers(
   engine: Pick<Engine, 'read'>,
@@ -43,16 +45,15 @@ export async function sumLedgers(
   for (const [index, ranges] of readsOf(ledgers.flatMap(rangesOf)).entries()) {
     if (index > 0) await pause();
     const results = await engine.read(ranges.map(sumRange));
-    for (const [at, { keyId }] of ranges.entries())
-      sums.set(keyId, add(sums.get(keyId) ?? noRows, results[at]?.[0]));
+    for (const [at, { keyId }] of ranges.entries()) sums.set(keyId, add(sums.get(keyId), results[at]?.[0]));
   }
   return sums;
 }
 
-function rangesOf({ keyId, lastNumber }: NumberedLedger): readonly LedgerRange[] {
-  const count = Math.ceil(lastNumber / rowsPerRead);
+function rangesOf({ keyId, folded, lastNumber }: NumberedLedger): readonly LedgerRange[] {
+  const count = Math.ceil((lastNumber - folded) / rowsPerRead);
   return Array.from({ length: count }, (_, index) => {
-    const after = index * rowsPerRead;
+    const after = folded + index * rowsPerRead;
     return { keyId, after, upTo: Math.min(after + rowsPerRead, lastNumber) };
   });
 }
@@ -84,10 +85,10 @@ function sumRange({ keyId, after, upTo }: LedgerRange): Statement {
   };
 }
 
-function add(sum: LedgerSum, row: Row | undefined): LedgerSum {
+function add(sum: LedgerSum = noRows, row: Row = {}): LedgerSum {
   return {
-    ledgerNanos: sum.ledgerNanos + Number(row?.['total'] ?? 0),
-    chargedNanos: sum.chargedNanos - Number(row?.['charges'] ?? 0),
-    ledgerRows: sum.ledgerRows + Number(row?.['count'] ?? 0),
+    ledgerNanos: sum.ledgerNanos + Number(row['total'] ?? 0),
+    chargedNanos: sum.chargedNanos - Number(row['charges'] ?? 0),
+    ledgerRows: sum.ledgerRows + Number(row['count'] ?? 0),
   };
 }

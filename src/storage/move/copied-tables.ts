@@ -2,7 +2,16 @@
  * The tables that are copied when a database moves to another engine, each behind those that its rows refer to. The columns
  * are those that both databases have.
  */
-export const copiedTables = ['api_keys', 'old_secrets', 'accounts', 'records', 'ledger'] as const;
+export const copiedTables = [
+  'api_keys',
+  'old_secrets',
+  'accounts',
+  'records',
+  'ledger',
+  'ledger_folds',
+  'folded_credits',
+  'record_removals',
+] as const;
 
 /** Tables of the source that are not copied, and why. */
 export const tablesLeftOut: ReadonlyMap<string, string> = new Map([

@@ -26,7 +26,8 @@ const returning = (givenBack: string): string =>
  * Ends a record, gives its hold back and charges it. What decides is that the record is written under the settlement's name:
  * the others happen only then, so a second settlement changes nothing. A record that was closed as lost is overtaken, once:
  * its process was taken for dead, yet its answer went out and has to be paid for. So does one whose beginning is nowhere: a
- * power failure may forget that, and the settlement has all of it. No more is charged than the account's sum can take; what
+ * power failure may forget that, and the settlement has all of it; unless records of its time were removed: then its own may
+ * have been among them, and it would be charged twice. No more is charged than the account's sum can take; what
  * is left over is kept as `unbooked`.
  *
  * Only a record that exists already is looked for: on PostgreSQL, what reads or updates records costs a lock of each
@@ -67,6 +68,7 @@ export const settleRecord: FixedUnit<'settle_record'> = {
        coalesce(begun.model, ?25), coalesce(begun.queued_ms, ?27), coalesce(begun.hold, ?33, 0)
      FROM accounts LEFT JOIN open_requests AS begun ON begun.request_id = ?1
      WHERE accounts.key_id = ${begunKey}
+       AND (begun.hold IS NOT NULL OR ?22 >= coalesce((SELECT removed_before FROM record_removals), ?22))
      ON CONFLICT DO NOTHING ${returning(`CASE WHEN late = ${lateness.inTime} THEN hold ELSE 0 END`)}`,
     `UPDATE records SET settlement = ?2, late = ${lateness.wasLost},
        charge = (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),

@@ -1,4 +1,5 @@
 import type { Migration } from '../migration.ts';
+import { retentionStep } from './retention-step.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -224,4 +225,5 @@ export const migrations: readonly Migration[] = [
     name: 'where keys may be used',
     statements: [`ALTER TABLE api_keys ADD COLUMN allow_from TEXT`],
   },
+  retentionStep,
 ];

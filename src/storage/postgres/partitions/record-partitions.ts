@@ -3,11 +3,11 @@ import type { QueryConfig, QueryResult } from 'pg';
 /** How many months ahead partitions are created: nodes that can't create any for four weeks have the next one still. */
 const monthsAhead = 1;
 
-/** Nodes create partitions one after the other. */
-const partitionLock = 7_483_931;
+/** Nodes create and drop partitions one after the other. */
+export const partitionLock = 7_483_931;
 
-/** How long a creation waits for a lock, in milliseconds. Meanwhile every statement on the records waits behind it. */
-const lockWaitMs = 500;
+/** How long a creation or a drop waits for a lock, in milliseconds. Meanwhile every statement on the records waits behind it. */
+export const lockWaitMs = 500;
 
 /** How many rows of a month are moved to its partition; a month of which more were written before it has none. */
 const maxMovedRows = 1_000;
@@ -20,6 +20,8 @@ interface Partition {
   readonly name: string;
   readonly first: string;
   readonly end: string;
+  /** When the month ends, in milliseconds since 1970. */
+  readonly endMs: number;
 }
 
 /**
@@ -63,10 +65,11 @@ function partitionsAt(nowMs: number): readonly Partition[] {
 }
 
 /** The partition of a calendar month in UTC. Months are numbered from 0 on; the twelfth is in the year that follows. */
-function partitionOf(year: number, month: number): Partition {
+export function partitionOf(year: number, month: number): Partition {
   const startMs = Date.UTC(year, month);
   const name = `records_${new Date(startMs).toISOString().slice(0, 7).replace('-', '_')}`;
-  return { name, first: firstId(startMs), end: firstId(Date.UTC(year, month + 1)) };
+  const endMs = Date.UTC(year, month + 1);
+  return { name, first: firstId(startMs), end: firstId(endMs), endMs };
 }
 
 /** The lowest id that a request can have at a time: ids begin with the milliseconds since 1970 (`next-id.ts`). */

@@ -1,0 +1,47 @@
+import type { RetentionSettings } from '../background/remove-old-records.ts';
+import type { Config } from '../config/schema/schema.ts';
+import type { UpstreamState } from '../domain/circuit.ts';
+import type { DeclaredKey } from '../domain/keys/declared-key.ts';
+import type { Limits } from '../domain/limits.ts';
+import type { Log } from '../telemetry/logger.ts';
+import { defaultLimitsOf } from './limiter-services.ts';
+import { retentionOf } from './record-remover.ts';
+import type { StorageServices } from './storage-services.ts';
+
+/** What process services read of the config in force. */
+export interface ActiveConfig {
+  /** The balance below which a key counts as low, in nano-USD. */
+  readonly lowBalanceNanos: number;
+  /** How long records are kept, and where old ones go. */
+  readonly retention: RetentionSettings;
+  /** The limits of keys without limits of their own. */
+  readonly defaultLimits: Limits;
+  /** The keys that the config declares. */
+  readonly declaredKeys: readonly DeclaredKey[];
+  /** The circuit state of every configured upstream; one that asked for a pause counts as open. */
+  upstreamStates(): Readonly<Record<string, UpstreamState>>;
+  /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
+  modelAvailability(): readonly (readonly [model: string, isAvailable: boolean])[];
+}
+
+/** What is read while no config is in force yet. */
+export function nothingActive({ limits, records }: Config): ActiveConfig {
+  return {
+    lowBalanceNanos: limits.lowBalance,
+    retention: retentionOf(records),
+    defaultLimits: defaultLimitsOf(limits),
+    declaredKeys: [],
+    upstreamStates: () => ({}),
+    modelAvailability: () => [],
+  };
+}
+
+/** What gauges are read from, beside the work in the background. */
+export function sourcesOf(active: () => ActiveConfig, { records }: StorageServices, log: Log) {
+  return {
+    upstreamStates: () => active().upstreamStates(),
+    modelAvailability: () => active().modelAvailability(),
+    settlementLagMs: () => records.lagMs(),
+    logLinesDropped: () => log.droppedLines,
+  };
+}

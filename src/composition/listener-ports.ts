@@ -1,0 +1,88 @@
+import type { Config } from '../config/schema/schema.ts';
+import type { RecordPages } from '../domain/ports/record-pages.ts';
+import type { Retention } from '../domain/ports/retention.ts';
+import type { AdminPorts } from '../http/admin/router.ts';
+import type { ClientAddresses } from '../http/client-addresses.ts';
+import type { OwnKeyPorts } from '../http/own-key-routes.ts';
+import type { Ports } from '../pipeline/ports.ts';
+import type { ConfigServices } from './config-services.ts';
+import { deferManual } from './deferred-manual.ts';
+import type { ProcessServices } from './process-services.ts';
+import { whyNoneReady } from './readiness.ts';
+import type { StorageServices } from './storage-services.ts';
+
+/** The same for every config. */
+const manual = deferManual();
+
+/** The reads of records. */
+function readsOf({ store, retention }: StorageServices): RecordPages & Pick<Retention, 'removedBefore'> {
+  return {
+    listRecords: (filter, limit, before) => store.listRecords(filter, limit, before),
+    findRecord: (requestId, keyId) => store.findRecord(requestId, keyId),
+    removedBefore: () => retention.removedBefore(),
+  };
+}
+
+/** The ports of `/v1/key`. */
+export function composeOwnKeyPorts(
+  ports: Ports,
+  addresses: ClientAddresses,
+  { receipts }: Config,
+  { storage, readLimiter, readTurns, running }: ProcessServices,
+): OwnKeyPorts {
+  const { store } = storage;
+  return {
+    readLimiter,
+    readTurns,
+    addresses,
+    keys: ports.keys,
+    inFlight: running,
+    onFault: ports.telemetry.fault,
+    defaults: { limits: ports.defaultLimits, compatibility: ports.defaultCompatibility },
+    upstreams: receipts.upstreams,
+    accounts: (keyIds) => store.accounts(keyIds),
+    ...readsOf(storage),
+  };
+}
+
+/** The ports of the operators' listener. */
+export function composeAdminPorts(
+  ports: Ports,
+  {
+    storage,
+    keyManagement,
+    maintenance,
+    archiving,
+    observability,
+    log,
+    prepare,
+    running,
+    workers,
+  }: ProcessServices,
+  token: string,
+  reports: Pick<ConfigServices, 'whyNotReady'> & Pick<AdminPorts, 'upstreamReports' | 'addresses'>,
+): AdminPorts {
+  const { defaultLimits, defaultCompatibility } = ports;
+  return {
+    token,
+    addresses: reports.addresses,
+    prepare,
+    keys: {
+      keys: keyManagement,
+      defaults: { limits: defaultLimits, compatibility: defaultCompatibility },
+      countInFlight: (keyId) => running.count(keyId),
+    },
+    records: {
+      ...readsOf(storage),
+      running,
+    },
+    maintenance,
+    archiving,
+    manual,
+    metrics: observability.exposed,
+    onFault: log.fault,
+    upstreamReports: reports.upstreamReports,
+    notReady: () => whyNoneReady(reports.whyNotReady(), workers),
+    sharedDatabase: storage.sharedState,
+  };
+}

@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { valueKinds } from '../../shared/schema-values.ts';
+import { parseDuration } from '../../shared/duration.ts';
+
+/** The shortest and the longest time for which records are kept, in milliseconds: a day, and a hundred years. */
+const minKeepMs = 86_400_000;
+const maxKeepMs = 36_525 * minKeepMs;
+
+/** An age of records. It is compared with times, no timer has to hold it: so it may be longer than other durations. */
+const age = z
+  .string()
+  .transform((text, context) => {
+    const milliseconds = parseDuration(text);
+    if (milliseconds !== null && milliseconds >= minKeepMs && milliseconds <= maxKeepMs) return milliseconds;
+    context.issues.push({
+      code: 'custom',
+      input: text,
+      message:
+        'expected a duration of 1d or more, such as 90d or 400d; leave the key out to keep all records',
+    });
+    return z.NEVER;
+  })
+  .register(valueKinds, { kind: 'duration' });
+
+/** How long records are kept, and where old ones go. */
+export const records = z
+  .strictObject({
+    keep: age.optional().meta({
+      description:
+        'How long records of requests are kept, at least `1d`: older ones are removed, and their postings folded into one sum per key. Default: for ever.',
+      examples: ['400d'],
+    }),
+    archive: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({
+        description:
+          'The folder in which records are written before they are removed, as JSON lines in a file per day, relative to the working directory. Default: they are removed without a copy.',
+        examples: ['data/archive'],
+      }),
+  })
+  .superRefine(({ keep, archive }, context) => {
+    if (archive === undefined || keep !== undefined) return;
+    context.addIssue({
+      code: 'custom',
+      path: ['archive'],
+      message: 'nothing is removed, and so nothing archived, without records.keep: write it, such as 400d',
+    });
+  });

@@ -1,0 +1,88 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { z } from 'zod';
+import { isRefusal } from '../../shared/errors.ts';
+import { instant, storedText } from '../../shared/schema-values.ts';
+import type { ConsumptionRecord } from '../../domain/consumption.ts';
+import type { RecordArchiving } from '../../operations/archive-records.ts';
+import { check, readJson, readQuery } from '../checked-input.ts';
+import { methodNotAllowed } from '../fallback-handlers.ts';
+import { archivedCsvHeader, writeArchivedCsv, writeArchivedRecord } from '../present/archived-record.ts';
+import { isoTime } from '../present/iso-time.ts';
+import { sendAnswer, sendRefusal } from '../respond.ts';
+import { createRouter, prefers } from '../router.ts';
+import type { Request, Response, Router } from '../router.ts';
+
+/** How many records one call removes at most: a unit of the database, of some milliseconds. */
+const maxRemoved = 500;
+
+const archiveQuery = z.strictObject({ before: instant.optional() });
+
+const removal = z.strictObject({
+  before: instant,
+  ended: z.array(storedText).max(maxRemoved),
+  lost: z.array(storedText).max(maxRemoved).default([]),
+});
+
+/** The routes `/admin/archive`, `/admin/archive/removals` and `/admin/archive/folds`, by which old records leave the database. */
+export function createArchiveRoutes(archiving: RecordArchiving): Router {
+  const router = createRouter();
+  // Express answers HEAD with the GET handler, which would read all old records for nothing.
+  router.head('/archive', methodNotAllowed('GET'));
+  router.get('/archive', (request, response) => sendArchive(request, response, archiving));
+  router.all('/archive', methodNotAllowed('GET'));
+  router.post('/archive/removals', async (request, response) => {
+    const body = await readJson(request, response);
+    const input = isRefusal(body) ? body : check(body, removal);
+    if (isRefusal(input)) return sendRefusal(response, input);
+    const { before, ended, lost } = input;
+    const records = [
+      ...ended.map((requestId) => ({ requestId, outcome: 'completed' as const })),
+      ...lost.map((requestId) => ({ requestId, outcome: 'lost' as const })),
+    ];
+    const removed = await archiving.remove(records, before);
+    sendAnswer(response, 200, isRefusal(removed) ? removed : { removed });
+  });
+  router.all('/archive/removals', methodNotAllowed('POST'));
+  router.post('/archive/folds', async (_request, response) => {
+    const disconnected = new AbortController();
+    response.once('close', () => disconnected.abort());
+    try {
+      const postings = await archiving.fold(disconnected.signal);
+      sendAnswer(response, 200, isRefusal(postings) ? postings : { postings });
+    } catch (error) {
+      if (!disconnected.signal.aborted) throw error;
+    }
+  });
+  router.all('/archive/folds', methodNotAllowed('POST'));
+  return router;
+}
+
+async function sendArchive(request: Request, response: Response, archiving: RecordArchiving): Promise<void> {
+  const query = check(readQuery(request, archiveQuery), archiveQuery);
+  if (isRefusal(query)) return sendRefusal(response, query);
+  const disconnected = new AbortController();
+  response.once('close', () => disconnected.abort());
+  const found = archiving.read(query.before, disconnected.signal);
+  if (isRefusal(found)) return sendRefusal(response, found);
+  const isCsv = prefers(request, 'csv', 'json');
+  response.writeHead(200, {
+    'content-type': isCsv ? 'text/csv; charset=utf-8' : 'application/x-ndjson',
+    'x-textgate-before': isoTime(found.beforeMs),
+  });
+  try {
+    await pipeline(Readable.from(isCsv ? csvOf(found.pages) : linesOf(found.pages)), response);
+  } catch {
+    // The client has disconnected, or the database failed: the answer lacks its end, by which the client sees it.
+    response.destroy();
+  }
+}
+
+async function* linesOf(pages: AsyncIterable<readonly ConsumptionRecord[]>): AsyncGenerator<string> {
+  for await (const page of pages) yield page.map((record) => `${writeArchivedRecord(record)}\n`).join('');
+}
+
+async function* csvOf(pages: AsyncIterable<readonly ConsumptionRecord[]>): AsyncGenerator<string> {
+  yield archivedCsvHeader;
+  for await (const page of pages) yield page.map(writeArchivedCsv).join('');
+}

@@ -1,0 +1,67 @@
+import { appendFileSync, readFileSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { ConsumptionRecord } from '../../src/domain/consumption.ts';
+import { createArchiveFolder } from '../../src/storage/archive/archive-folder.ts';
+import { openedRecord, settledRecord } from '../support/stored-rows.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+
+const firstMs = Date.UTC(2027, 0, 1, 23, 59, 59, 998);
+
+/** Records that follow each other by a millisecond: two of a day, and the others of the next one. */
+function recordsOf(count: number): readonly ConsumptionRecord[] {
+  const { hold: _hold, ...begun } = openedRecord;
+  return Array.from({ length: count }, (_, number) => ({
+    ...begun,
+    ...settledRecord,
+    price: openedRecord.price,
+    upstream: 'ü',
+    requestId: `req_${number}`,
+    createdAtMs: firstMs + number,
+    holdNanos: 0,
+    unbookedNanos: 0,
+  }));
+}
+
+const writeLine = ({ requestId, upstream }: ConsumptionRecord): string =>
+  JSON.stringify({ request_id: requestId, upstream });
+
+const lineOf = (number: number): string => `{"request_id":"req_${number}","upstream":"ü"}\n`;
+
+test('an archive has a private file for each day, to which records are appended in their order', async () => {
+  const folder = join(makeTemporaryFolder(), 'deep', 'archive');
+  const archive = createArchiveFolder(folder, writeLine);
+  const records = recordsOf(4);
+  await archive.append(records.slice(0, 3));
+  await archive.append(records.slice(3));
+  expect(readdirSync(folder).toSorted()).toEqual(['records-2027-01-01.jsonl', 'records-2027-01-02.jsonl']);
+  expect(readFileSync(join(folder, 'records-2027-01-01.jsonl'), 'utf8')).toBe(lineOf(0) + lineOf(1));
+  expect(readFileSync(join(folder, 'records-2027-01-02.jsonl'), 'utf8')).toBe(lineOf(2) + lineOf(3));
+  expect(statSync(join(folder, 'records-2027-01-01.jsonl')).mode & 0o777).toBe(0o600);
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+});
+
+test('what a dying process wrote before it removed the records is written once, wherever its file was cut', async () => {
+  const folder = makeTemporaryFolder();
+  const path = join(folder, 'records-2027-01-02.jsonl');
+  const records = recordsOf(8).slice(2);
+  const whole = records.map((_, at) => lineOf(at + 2)).join('');
+  const { length } = Buffer.from(whole);
+  for (let end = 0; end <= length; end++) {
+    writeFileSync(path, whole);
+    truncateSync(path, end);
+    await createArchiveFolder(folder, writeLine).append(records);
+    expect(readFileSync(path, 'utf8')).toBe(whole);
+  }
+});
+
+test('finds the last lines of a file that is larger than what it reads at a time', async () => {
+  const folder = makeTemporaryFolder();
+  const path = join(folder, 'records-2027-01-02.jsonl');
+  const long = 'x'.repeat(3_000);
+  const old = Array.from({ length: 900 }, (_, number) => `{"request_id":"old_${number}","text":"${long}"}\n`);
+  writeFileSync(path, old.join(''));
+  appendFileSync(path, lineOf(2));
+  await createArchiveFolder(folder, writeLine).append(recordsOf(4).slice(2));
+  expect(readFileSync(path, 'utf8')).toBe(old.join('') + lineOf(2) + lineOf(3));
+});
