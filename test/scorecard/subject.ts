@@ -25,6 +25,8 @@ export interface SubjectOptions {
   readonly nodeOptions?: readonly string[];
   readonly imports?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
+  /** Whether an error in its log is a fault: where no upstream fails, and nothing but clients is hostile. */
+  readonly isQuiet?: boolean;
 }
 
 /** A gateway process that a section attacks, in a folder of its own. */
@@ -46,7 +48,7 @@ export interface Subject {
 
 /** Starts one. Commits survive a crash of the process, but do not wait for the disk: its speed is not what is tried. */
 export async function startSubject(options: SubjectOptions): Promise<Subject> {
-  const { name, upstreamUrl, server, more, ...process } = options;
+  const { name, upstreamUrl, server, more, isQuiet = false, ...process } = options;
   const folder = mkdtempSync(join(tmpdir(), `textgate-${name}-`));
   const logFile = join(folder, 'log');
   const stdout = openSync(logFile, 'w');
@@ -72,6 +74,7 @@ export async function startSubject(options: SubjectOptions): Promise<Subject> {
       const ending = await served.end();
       const lines = log().split('\n').slice(0, -1);
       const broken = lines.filter((line) => !isObject(line));
+      const errors = isQuiet ? lines.filter((line) => /"level":"?(?:50|60|error|fatal)"?/.test(line)) : [];
       const books = await checkLedger(databaseIn(folder), acknowledged, questions);
       rmSync(folder, { recursive: true });
       return [
@@ -80,6 +83,7 @@ export async function startSubject(options: SubjectOptions): Promise<Subject> {
         ...(broken.length === 0
           ? []
           : [`${broken.length} lines of the log are no JSON objects: ${broken[0]}`]),
+        ...errors.map((line) => `the log has an error: ${line.slice(0, 300)}`),
         ...(books.open === 0 ? [] : [`${books.open} records are open after the end`]),
         ...books.faults,
       ];
@@ -104,17 +108,4 @@ function isObject(line: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** Does `work` for each item, a limited number at a time. */
-export async function forEachOf<T>(
-  items: readonly T[],
-  atATime: number,
-  work: (item: T, index: number) => Promise<void>,
-): Promise<void> {
-  const left = items.entries();
-  const worker = async (): Promise<void> => {
-    for (const [index, item] of left) await work(item, index);
-  };
-  await Promise.all(Array.from({ length: atATime }, worker));
 }

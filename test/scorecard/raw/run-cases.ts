@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { forEachOf } from '../for-each-of.ts';
 import { framingTables } from './framing-tables.ts';
 import { headTables } from './head-tables.ts';
 import { headerTables } from './header-tables.ts';
@@ -106,17 +107,4 @@ export function exchangeRaw(url: string, bytes: string): Promise<string> {
     });
     socket.write(bytes, 'latin1');
   });
-}
-
-/** Does `work` for each item, a limited number at a time. */
-export async function forEachOf<T>(
-  items: readonly T[],
-  most: number,
-  work: (item: T) => Promise<void>,
-): Promise<void> {
-  const left = items.values();
-  const worker = async (): Promise<void> => {
-    for (const item of left) await work(item);
-  };
-  await Promise.all(Array.from({ length: most }, worker));
 }

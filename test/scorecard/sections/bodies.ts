@@ -12,8 +12,9 @@ import { naughtyStrings } from '../bodies/naughty-strings.ts';
 import { metricsOf } from '../gateway-state.ts';
 import { errorCode, exchange } from '../raw-exchange.ts';
 import type { RawAnswer } from '../raw-exchange.ts';
+import { forEachOf } from '../for-each-of.ts';
 import type { Section } from '../section.ts';
-import { forEachOf, startSubject } from '../subject.ts';
+import { startSubject } from '../subject.ts';
 import type { Subject } from '../subject.ts';
 
 /** Requests at a time. A scale below 1 tries a sample. */

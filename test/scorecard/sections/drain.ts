@@ -4,8 +4,9 @@ import { askQuestion } from '../../chaos/numbered-client.ts';
 import type { Acknowledged, NumberedAnswer } from '../../chaos/numbered-client.ts';
 import { startNumberedUpstream } from '../../chaos/numbered-upstream.ts';
 import { seededNumbers } from '../../support/random-numbers.ts';
+import { forEachOf } from '../for-each-of.ts';
 import type { Section } from '../section.ts';
-import { forEachOf, startSubject } from '../subject.ts';
+import { startSubject } from '../subject.ts';
 
 const runs = 100;
 /** Gateways at a time: more would measure the cores. */

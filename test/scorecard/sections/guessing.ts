@@ -3,8 +3,9 @@ import { mintKey } from '../../../src/domain/keys/api-key.ts';
 import { startNumberedUpstream } from '../../chaos/numbered-upstream.ts';
 import { seededNumbers } from '../../support/random-numbers.ts';
 import { metricsOf, metricSum } from '../gateway-state.ts';
+import { forEachOf } from '../for-each-of.ts';
 import type { Section } from '../section.ts';
-import { forEachOf, startSubject } from '../subject.ts';
+import { startSubject } from '../subject.ts';
 
 const guesses = 20_000;
 /** Fewer at a time than the look-ups that are made at once: none of them is put off. */

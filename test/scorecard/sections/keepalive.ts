@@ -45,7 +45,7 @@ export const section: Section = {
       else faults.push(`request ${asked} got a part of an answer: ${answer.slice(0, 40)}`);
       return true;
     };
-    const race = async (_: unknown, index: number): Promise<void> => {
+    const race = async (spread: number, index: number): Promise<void> => {
       await wait(index * 10);
       const { hostname, port } = new URL(subject.served.url);
       const socket = connect({ port: Number(port), host: hostname, noDelay: true }).on('error', () => {});
@@ -53,7 +53,6 @@ export const section: Section = {
       if (!(await ask(socket)))
         return void faults.push(`connection ${index}: the first request was not answered`);
       const isEarly = index % 4 === 0;
-      const spread = (2 * random() - 1) * aroundMs * (random() < 0.5 ? 0.1 : 1);
       await wait(isEarly ? announcedMs : announcedMs + slackMs + spread);
       const isAnswered = await ask(socket);
       socket.destroy();
@@ -62,7 +61,11 @@ export const section: Section = {
       if (!isEarly) endings[isAnswered ? 'answered' : 'closed']++;
     };
     log(`waits ${(announcedMs + slackMs) / 1_000} s for the end of the keep-alive`);
-    await Promise.all(Array.from({ length: Math.ceil(connections * scale) }, race));
+    const spreads = Array.from(
+      { length: Math.ceil(connections * scale) },
+      () => (2 * random() - 1) * aroundMs * (random() < 0.5 ? 0.1 : 1),
+    );
+    await Promise.all(spreads.map(race));
     if (upstream.served.size !== acknowledged.size)
       faults.push(
         `the upstream served ${upstream.served.size} requests, of which ${acknowledged.size} were answered`,

@@ -1,9 +1,11 @@
 import { seededNumbers } from '../../support/random-numbers.ts';
-import { startEdgeProcess } from '../raw/edge-process.ts';
-import { exchangeRaw, forEachOf, rawTimeouts, statusesOf } from '../raw/run-cases.ts';
+import { forEachOf } from '../for-each-of.ts';
+import { passedOn, startNotingUpstream } from '../raw/noting-upstream.ts';
+import { exchangeRaw, rawTimeouts, statusesOf } from '../raw/run-cases.ts';
 import { mutateBytes } from '../raw/mutate-bytes.ts';
 import { adminKinds, publicKinds } from '../request-kinds.ts';
 import type { Section } from '../section.ts';
+import { startSubject } from '../subject.ts';
 
 /** How many requests are changed at scale 1, and how many are sent at a time. */
 const mutations = 10_000;
@@ -17,7 +19,15 @@ export const section: Section = {
     'process, or leave a fault in the log, and the ledger must add up.',
   async run({ seed, scale, log }) {
     const random = seededNumbers(seed);
-    const { served, key, seen, finish } = await startEdgeProcess('mutated', { timeouts: rawTimeouts });
+    const upstream = await startNotingUpstream();
+    const subject = await startSubject({
+      name: 'mutated',
+      upstreamUrl: upstream.url,
+      server: { timeouts: rawTimeouts },
+      more: passedOn,
+      isQuiet: true,
+    });
+    const { served, key } = subject;
     const kinds = [
       ...publicKinds(key).map((kind) => [served.url, kind] as const),
       ...adminKinds(served.adminToken).map((kind) => [served.adminUrl, kind] as const),
@@ -37,13 +47,14 @@ export const section: Section = {
         faults.push(`${kind.name}: ${statuses.join(', ')} for ${JSON.stringify(bytes.slice(0, 400))}`);
     });
     log(`${requests.length} requests of ${kinds.length} kinds are answered`);
-    faults.push(...(await finish()));
+    faults.push(...(await subject.finish()));
+    upstream.close();
     return {
       cases: requests.length,
       facts: [
         ['kinds of requests', kinds.length],
         ...[...classes].toSorted(([a], [b]) => (a < b ? -1 : 1)),
-        ['requests that reached the upstream', seen.length],
+        ['requests that reached the upstream', upstream.seen.length],
       ],
       faults,
     };

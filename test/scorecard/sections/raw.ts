@@ -1,6 +1,7 @@
-import { startEdgeProcess } from '../raw/edge-process.ts';
+import { passedOn, startNotingUpstream } from '../raw/noting-upstream.ts';
 import { rawTables, rawTimeouts, runCases } from '../raw/run-cases.ts';
 import type { Section } from '../section.ts';
+import { startSubject } from '../subject.ts';
 
 export const section: Section = {
   name: 'raw',
@@ -10,7 +11,16 @@ export const section: Section = {
     'both listeners. Each must get the answer that its table says, none a server error, and no request that is hidden ' +
     'behind an ambiguous one may reach the upstream.',
   async run({ log }) {
-    const { served, key, seen, finish } = await startEdgeProcess('raw', { timeouts: rawTimeouts });
+    const upstream = await startNotingUpstream();
+    const subject = await startSubject({
+      name: 'raw',
+      upstreamUrl: upstream.url,
+      server: { timeouts: rawTimeouts },
+      more: passedOn,
+      isQuiet: true,
+    });
+    const { served, key } = subject;
+    const { seen } = upstream;
     const { url, adminUrl, adminToken } = served;
     const tables = rawTables({ url, adminUrl, key, adminToken });
     const faults: string[] = [];
@@ -20,7 +30,8 @@ export const section: Section = {
       faults.push(...found);
     }
     const hidden = seen.filter(({ path, body }) => /smuggled/.test(path + body)).length;
-    faults.push(...(await finish()));
+    faults.push(...(await subject.finish()));
+    upstream.close();
     return {
       cases: tables.reduce((sum, { cases }) => sum + cases.length, 0),
       facts: [

@@ -6,8 +6,9 @@ import type { Acknowledged } from '../../chaos/numbered-client.ts';
 import { startNumberedUpstream } from '../../chaos/numbered-upstream.ts';
 import { seededNumbers } from '../../support/random-numbers.ts';
 import { adminKinds, publicKinds, question } from '../request-kinds.ts';
+import { forEachOf } from '../for-each-of.ts';
 import type { Section } from '../section.ts';
-import { forEachOf, startSubject } from '../subject.ts';
+import { startSubject } from '../subject.ts';
 
 /** How often each kind of request is reset in each manner, at scale 1. */
 const times = 40;

@@ -1,7 +1,8 @@
 import { connect } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import { startEdgeProcess } from '../raw/edge-process.ts';
+import { passedOn, startNotingUpstream } from '../raw/noting-upstream.ts';
 import type { Section } from '../section.ts';
+import { startSubject } from '../subject.ts';
 
 /** How many clients of each kind there are at scale 1. */
 const clients = 200;
@@ -35,10 +36,15 @@ export const section: Section = {
     'Connections that send a head byte by byte, a body byte by byte, or nothing at all. All must be cut in time, while other ' +
     'clients are answered.',
   async run({ scale, log }) {
-    const { served, key, finish } = await startEdgeProcess('slow', {
-      maxConnections: 2_000,
-      maxAnonymousPerAddress: 1_000,
+    const upstream = await startNotingUpstream();
+    const subject = await startSubject({
+      name: 'slow',
+      upstreamUrl: upstream.url,
+      server: { maxConnections: 2_000, maxAnonymousPerAddress: 1_000 },
+      more: passedOn,
+      isQuiet: true,
     });
+    const { served, key } = subject;
     const authorized = `${request}Authorization: Bearer ${key}\r\n`;
     const ways: readonly Slowness[] = [
       { name: 'slow heads', begin: `${request}X: `, drip: 'y', deadlineMs: headMs },
@@ -82,7 +88,8 @@ export const section: Section = {
     probes.sort((a, b) => a - b);
     const p99 = probes[Math.floor(0.99 * (probes.length - 1))] ?? Infinity;
     if (p99 > probeMs) faults.push(`another client's p99 was ${p99.toFixed(0)} ms`);
-    faults.push(...(await finish()));
+    faults.push(...(await subject.finish()));
+    upstream.close();
     return {
       cases: count * ways.length,
       facts: [

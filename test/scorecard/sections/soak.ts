@@ -8,9 +8,10 @@ import { seededNumbers } from '../../support/random-numbers.ts';
 import { metricsOf, metricSum, requestsInFlight } from '../gateway-state.ts';
 import { growthOf } from '../growth.ts';
 import { question } from '../request-kinds.ts';
+import { forEachOf } from '../for-each-of.ts';
 import type { Section } from '../section.ts';
 import { oneOfDay } from '../soak/day-requests.ts';
-import { forEachOf, startSubject } from '../subject.ts';
+import { startSubject } from '../subject.ts';
 import type { Subject } from '../subject.ts';
 
 /** The requests of a day at one a second, sent as fast as they are answered. */
@@ -62,7 +63,7 @@ export const section: Section = {
     });
     let asked = Number(question);
     const acknowledged = new Map<string, number>();
-    const day = { subject, random, nextQuestion: () => String(++asked), acknowledged };
+    const day = { subject, nextQuestion: () => String(++asked), acknowledged };
     const faults: string[] = [];
     const counts = new Map<string, number>();
     const samples: Sample[] = [];
@@ -70,9 +71,11 @@ export const section: Section = {
 
     for (let hour = 1; hour <= hours; hour++) {
       await forEachOf(perHour, atATime, async () => {
-        const [name, request] = oneOfDay(random);
+        // Chance of its own: what others draw meanwhile depends on how fast they are answered.
+        const own = seededNumbers(random() * 2 ** 32);
+        const [name, request] = oneOfDay(own);
         counts.set(name, (counts.get(name) ?? 0) + 1);
-        const fault = await request(day).catch(String);
+        const fault = await request({ ...day, random: own }).catch(String);
         if (fault !== null) faults.push(`hour ${hour}: ${fault}`);
       });
       if (!(await reload(subject, hour))) faults.push(`hour ${hour}: the config was not reloaded`);

@@ -1,14 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { checkLedger } from '../../chaos/check-ledger.ts';
 import { configuredPrice } from '../../chaos/numbered-price.ts';
-import { databaseIn, serveConfig } from '../../chaos/served-process.ts';
 import { readAnswerBody } from '../../support/client-answer.ts';
 import { seededNumbers } from '../../support/random-numbers.ts';
 import { hostileAnswers, startHostileUpstream } from '../hostile-answers.ts';
 import type { HostileUpstream } from '../hostile-answers.ts';
 import type { Section } from '../section.ts';
+import { startSubject } from '../subject.ts';
 
 /** How many requests run at a time. */
 const atATime = 8;
@@ -42,9 +38,12 @@ export const section: Section = {
   async run({ seed, scale, log }) {
     const random = seededNumbers(seed);
     const upstream = await startHostileUpstream(upstreamKey);
-    const folder = mkdtempSync(join(tmpdir(), 'textgate-hostile-'));
-    const served = await serveConfig({ folder, config: configOf(upstream.origin) });
-    const key = await served.createKey('hostile', '1000.00');
+    const subject = await startSubject({
+      name: 'upstreams',
+      upstreamUrl: `${upstream.origin}/v1`,
+      more: configOf(upstream.origin),
+    });
+    const { served, key } = subject;
     const names = Object.keys(hostileAnswers);
     const cases = names
       .flatMap((name) => (Object.keys(forms) as Form[]).map((form) => ({ name, form })))
@@ -73,12 +72,8 @@ export const section: Section = {
     if (upstream.followed > 0) faults.push(`${upstream.followed} redirects were followed`);
     const readiness = await served.readiness();
     if (readiness !== 200) faults.push(`the process is not ready afterwards (${readiness})`);
-    const ending = await served.end();
-    if (ending !== 0) faults.push(`the process ended with ${ending}`);
-    const books = await checkLedger(databaseIn(folder), new Map(), new Map());
-    if (books.open > 0) faults.push(`${books.open} records are open after the end`);
+    faults.push(...(await subject.finish()));
     upstream.close();
-    rmSync(folder, { recursive: true });
     return {
       cases: cases.length,
       facts: [
@@ -92,10 +87,8 @@ export const section: Section = {
             .join(', '),
         ],
         ['redirects followed', upstream.followed],
-        ['exit code', ending],
-        ['faults of the ledger', books.faults.length],
       ],
-      faults: [...faults, ...books.faults],
+      faults,
     };
   },
 };
@@ -104,8 +97,6 @@ function configOf(origin: string): object {
   const names = Object.keys(hostileAnswers);
   const upstream = (url: string): object => ({ url, apiKey: upstreamKey, timeouts });
   return {
-    server: { port: 0, drain: '3s' },
-    limits: { concurrency: 100, requestsPerMinute: 10_000_000 },
     upstreams: Object.fromEntries(names.map((name) => [name, upstream(`${origin}/${name}/v1`)])),
     models: Object.fromEntries(
       names.map((name) => [name, { routes: [{ upstream: name, model: 'm' }], price: configuredPrice }]),
