@@ -1,8 +1,10 @@
 import { request as sendRequest } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
 import { readLive } from '../support/live-answer.ts';
 import { openRaw, rawPost } from '../support/raw-socket.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
@@ -45,6 +47,18 @@ function askRaw({ path = '/tokenize', headers = {} }: { path?: string; headers?:
   const sent = sendRequest({ hostname, port, method: 'POST', path, headers: all });
   sent.end();
   return new Promise((resolve) => sent.once('response', (response) => resolve(response.resume().statusCode)));
+}
+
+/** What it reads once that is the same for many turns of the event loop, in which upstream, gateway and client all run. */
+async function atRest(read: () => number): Promise<number> {
+  let [last, turns] = [read(), 0];
+  while (turns < 500) {
+    await nextTurn();
+    const found = read();
+    turns = found === last ? turns + 1 : 0;
+    last = found;
+  }
+  return last;
 }
 
 describe('a passthrough answer', () => {
@@ -227,13 +241,25 @@ describe('a passthrough path', () => {
   });
 
   test('makes the upstream wait for a slow client, which does not count as silence of the upstream', async () => {
+    const clock = createFakeClock();
+    const idleMs = 300;
+    const timed = await startGateway({
+      clock,
+      upstreamUrl: upstream.url,
+      timeouts: { firstByte: '1h', idle: `${idleMs}ms`, total: '1h' },
+      passthrough: [{ path: '/tokenize', upstream: 'local' }],
+    });
+    onTestFinished(() => timed.close());
     const size = 20_000_000;
-    upstream.play((response) => void response.end(Buffer.alloc(size)));
-    const { hostname, port } = new URL(gateway.url);
-    const headers = { authorization: `Bearer ${gateway.key}` };
+    const sending: ServerResponse[] = [];
+    upstream.play((response) => void sending.push(response.end(Buffer.alloc(size))));
+    const { hostname, port } = new URL(timed.url);
+    const headers = { authorization: `Bearer ${timed.key}` };
     const sent = sendRequest({ hostname, port, path: '/tokenize', headers }).end();
     const answer = await new Promise<IncomingMessage>((resolve) => sent.once('response', resolve));
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    const left = await atRest(() => sending[0]?.writableLength ?? 0);
+    expect(left).toBeGreaterThan(0);
+    for (let times = 0; times < 10; times++) clock.advance(idleMs);
     let received = 0;
     answer.on('data', (chunk: Buffer) => (received += chunk.length));
     await new Promise((resolve) => answer.once('close', resolve));
@@ -426,6 +452,29 @@ describe('a passthrough request that fails', () => {
     expect(await lastRecord()).toMatchObject({ outcome: 'client_closed' });
   });
 });
+
+test.each(['whose end follows', 'with more text'])(
+  'a client that closes its side of the connection gets the rest of a passthrough answer %s, in good chunks',
+  async (rest) => {
+    const more = rest === 'with more text' ? 'and the rest' : '';
+    const gate = Promise.withResolvers<void>();
+    upstream.play((response) => {
+      response.writeHead(200).write('begun');
+      void gate.promise.then(() => response.end(more));
+    });
+    const client = openRaw(gateway.url);
+    client.socket.write(rawPost('/tokenize', gateway.key, {}));
+    await eventually('the answer has begun', () => client.text().endsWith('begun\r\n'));
+    client.socket.end();
+    await eventually('it is found out whether the client reads', () => client.text().endsWith('begun\r\n0'));
+    gate.resolve();
+    await eventually('the connection is closed', () => client.socket.destroyed);
+    const [, body = ''] = client.text().split(/\r\n\r\n(5\r\n[^]*)/);
+    expect(body).toBe(
+      `5\r\nbegun\r\n${more === '' ? '' : `0c\r\n${more}\r\n`}${more === '' ? '00' : '0'}\r\n\r\n`,
+    );
+  },
+);
 
 test('a client that disconnects within its body ends the passthrough call as one that left', async () => {
   const client = openRaw(gateway.url);
