@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { freePorts, startTextgate } from '../support/textgate-process.ts';
+import { freePorts, signalAgain, startTextgate } from '../support/textgate-process.ts';
 
 const config = `
 server: { port: 0 }
@@ -206,9 +206,7 @@ describe('server.shutdownDelay', () => {
     expect((await fetch(`${adminUrl}/readyz`)).status).toBe(503);
     const models = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
     expect(models.status).toBe(200);
-    // Within half a second it counts as the first one.
-    const again = setInterval(() => server.signal('SIGTERM'), 100);
-    onTestFinished(() => clearInterval(again));
+    await signalAgain(server);
     expect((await server.finished).code).toBe(1);
   });
 

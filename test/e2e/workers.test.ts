@@ -8,7 +8,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { allEnded, childrenOf, isRunning, serveWorkers, workersIn } from '../support/served-workers.ts';
 import type { Asked, ServedWorkers, WorkersOptions } from '../support/served-workers.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
-import { startTextgate } from '../support/textgate-process.ts';
+import { signalAgain, startTextgate } from '../support/textgate-process.ts';
 import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
 import type { TestDatabase } from '../support/test-postgres.ts';
 
@@ -244,9 +244,7 @@ describe.skipIf(postgresAbsence !== null)('two workers on one port', () => {
       await eventually('there are two again', () => served.pids().length === 2);
       expect((await served.ask()).status).toBe(200);
       const next = served.pids();
-      // Within half a second it counts as the first one.
-      const again = setInterval(() => served.server.signal('SIGTERM'), 100);
-      onTestFinished(() => clearInterval(again));
+      await signalAgain(served.server);
       expect((await served.server.finished).code).toBe(1);
       await allEnded(next);
     },

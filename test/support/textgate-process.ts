@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
@@ -90,6 +91,18 @@ export function spawnTextgate(
     finished,
     pid: child.pid,
   };
+}
+
+/** From when on another signal counts as a second one, in milliseconds. */
+const secondSignalMs = 500;
+
+/**
+ * Sends SIGTERM to a process that has said what it does after the first one, as soon as it counts as a second one. Only once:
+ * the process is replaced by a program that ends with the right code, and that a further signal would kill.
+ */
+export async function signalAgain(server: TextgateProcess): Promise<void> {
+  await wait(secondSignalMs + 1);
+  server.signal('SIGTERM');
 }
 
 /** The environment of a server on free ports. */
