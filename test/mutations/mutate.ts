@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Mutation } from './mutation.ts';
 import { nodeFaults } from './node-faults.ts';
+import { scorecardFaults } from './scorecard-faults.ts';
 
 /**
  * Checks the tests themselves: each deliberate fault is put into a copy of the sources, and the tests meant to find it
@@ -230,6 +231,7 @@ const mutations: readonly Mutation[] = [
     tests: ['test/protocol/upstream/read-answer.test.ts'],
   },
   ...nodeFaults,
+  ...scorecardFaults,
 ];
 
 const root = join(import.meta.dirname, '..', '..');

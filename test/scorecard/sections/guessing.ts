@@ -10,6 +10,10 @@ import { startSubject } from '../subject.ts';
 const guesses = 20_000;
 /** Fewer at a time than the look-ups that are made at once: none of them is put off. */
 const atATime = 8;
+/** Whose times are compared: a guess that begins as a valid key must not be told from others by how long it takes. */
+const timedKinds = ['almost a valid one', 'unknown'] as const;
+/** The share of the slowest times that are left out: a pause of the machine says nothing of a key. */
+const slowest = 0.05;
 /** How long the key that expires is valid, in milliseconds. */
 const lifeMs = 2_000;
 
@@ -56,16 +60,19 @@ export const section: Section = {
       'GET /v1/models/small',
     ];
     const bodies = new Map<string, string>();
+    const durations = new Map<string, number[]>(timedKinds.map((kind) => [kind, []]));
     const guess = async (_: unknown, index: number): Promise<void> => {
       const [kind = '', keyOf] = Object.entries(kinds)[index % Object.keys(kinds).length] ?? [];
       const [method = '', path = ''] = (routes[Math.floor(random() * routes.length)] ?? '').split(' ');
       const authorization = keyOf?.() ?? null;
+      const startMs = performance.now();
       const response = await fetch(served.url + path, {
         method,
         headers: { 'content-type': 'application/json', ...(authorization === null ? {} : { authorization }) },
         ...(method === 'POST' ? { body: '{"model":"small"}' } : {}),
       });
       const body = await response.text();
+      durations.get(kind)?.push(performance.now() - startMs);
       bodies.set(body, kind);
       if (response.status !== 401)
         faults.push(`a key ${kind} on ${path} is answered with ${response.status}`);
@@ -89,12 +96,27 @@ export const section: Section = {
         ['kinds of keys', Object.keys(kinds).length],
         ['different bodies', bodies.size],
         ['series added to the metrics', more],
+        [
+          'Welch’s t of the times, almost a valid key against an unknown one (4.5 would tell them apart)',
+          welchT(...timedKinds.map((kind) => durations.get(kind) ?? [])).toFixed(2),
+        ],
         ['requests that were put off', metricSum(metrics, 'textgate_limited_total')],
       ],
       faults,
     };
   },
 };
+
+/** Welch's t of two samples without their slowest. */
+function welchT(first: readonly number[] = [], second: readonly number[] = []): number {
+  const [a, b] = [first, second].map((times) => {
+    const kept = times.toSorted((x, y) => x - y).slice(0, Math.ceil(times.length * (1 - slowest)));
+    const mean = kept.reduce((sum, time) => sum + time, 0) / kept.length;
+    const squares = kept.reduce((sum, time) => sum + (time - mean) ** 2, 0);
+    return { mean, share: squares / (kept.length - 1) / kept.length };
+  }) as [{ mean: number; share: number }, { mean: number; share: number }];
+  return (a.mean - b.mean) / Math.sqrt(a.share + b.share);
+}
 
 function metricSeries(metrics: string): number {
   return metrics.split('\n').filter((line) => line.startsWith('textgate_')).length;

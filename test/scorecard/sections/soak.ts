@@ -1,8 +1,9 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { servedModel } from '../../chaos/served-process.ts';
+import { spoolOf } from '../../../src/storage/private-files.ts';
+import { databaseIn, servedModel } from '../../chaos/served-process.ts';
 import { startNumberedUpstream } from '../../chaos/numbered-upstream.ts';
 import { seededNumbers } from '../../support/random-numbers.ts';
 import { metricsOf, metricSum, requestsInFlight } from '../gateway-state.ts';
@@ -89,6 +90,8 @@ export const section: Section = {
     const metrics = await metricsOf(subject.served);
     for (const name of ['textgate_log_lines_dropped_total', 'textgate_streams_open'])
       if (metricSum(metrics, name) !== 0) faults.push(`${name} is ${metricSum(metrics, name)} at the end`);
+    const spool = spoolOf(databaseIn(subject.folder));
+    if (existsSync(spool) && statSync(spool).size > 0) faults.push('settlements are in the spool at the end');
     const settled = samples.slice(warmUpHours);
     const found = growths(settled);
     faults.push(...found.faults, ...(await subject.finish(acknowledged, upstream.served)));
