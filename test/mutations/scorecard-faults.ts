@@ -51,20 +51,6 @@ export const scorecardFaults: readonly Mutation[] = [
     ...section('drain', 0.04),
   },
   {
-    name: 'scorecard upstreams: an answer that broke off and counts as complete',
-    file: 'src/transport/body-queue.ts',
-    find: 'this.#end = fault;\n',
-    replace: "this.#end = fault?.fault === 'broken' ? null : fault;\n",
-    ...section('upstreams', 0.1),
-  },
-  {
-    name: 'scorecard descriptors: connections without a limit',
-    file: 'src/http/connections/connection-table.ts',
-    find: 'if (this.#open.size < maxConnections ||',
-    replace: 'if (this.#open.size < 100_000 ||',
-    ...section('descriptors', 1),
-  },
-  {
     name: 'scorecard reload: a broken config file that is not counted',
     file: 'src/cli/reload-on-change.ts',
     find: 'reloaded.reloadFailed(forRunningProcess(error, file));',

@@ -15,7 +15,7 @@ const patienceMs = 60_000;
 /** The pause between two tries, in milliseconds. */
 const lookMs = 200;
 
-/** The codes of errors that mean that there is no server for tests: nobody listens, no such host or database, no access. */
+/** The codes of errors that mean that there is no server for tests: a refused connection, no such host or database, no access. */
 const absences = /^(?:ECONNREFUSED|ENOENT|ENOTFOUND|EAI_AGAIN|3D000|28\w{3})$/;
 
 /** Why tests on PostgreSQL are skipped here; `null` where they are run. */
@@ -27,7 +27,7 @@ async function whyAbsent(): Promise<string | null> {
       await onServer('SELECT 1');
       return null;
     } catch (error) {
-      // A server that is there, but busy or starting, is no reason for a skip, which nobody would notice.
+      // A server that is there, but busy or starting, is no reason for a skip, which is easily overlooked.
       const isAbsent = absences.test(String((error as { readonly code?: unknown }).code));
       const isLate = performance.now() - startMs > patienceMs;
       if (!isAbsent && !isLate) continue;
