@@ -112,6 +112,13 @@ describe('a list of networks', () => {
     );
   });
 
+  test('may have an IPv6 address that begins as mapped ones do, and is none', () => {
+    const isIn = compileNetworks([canonicalNetwork('::ffff:0:0:0/96') ?? '']);
+    expect(
+      ['::ffff:0:10.0.0.1', '::ffff:10.0.0.1'].map((text) => isIn(canonicalAddress(text) ?? '')),
+    ).toEqual([true, false]);
+  });
+
   test('has no IPv4 address by a network of IPv6, and no unknown address by any', () => {
     expect(compileNetworks(['::/0'])('10.0.0.1')).toBe(false);
     expect(compileNetworks(['0.0.0.0/0', '::/0'])('')).toBe(false);
