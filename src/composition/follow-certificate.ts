@@ -69,7 +69,7 @@ export function followCertificate(
       leftMs > 0
         ? 'the TLS certificate ends soon: replace the files of server.tls'
         : 'the TLS certificate has ended, and clients refuse it: replace the files of server.tls',
-      { notAfter: new Date(certificateEndMs(current.cert)).toISOString() },
+      { notAfter: endOf(current) },
     );
   };
   const read = async (): Promise<string> => {
@@ -88,9 +88,7 @@ export function followCertificate(
       warnedMs = Number.NEGATIVE_INFINITY;
       use?.(current);
       metrics.configReloaded('ok');
-      log.notice('the TLS certificate is replaced', {
-        notAfter: new Date(certificateEndMs(current.cert)).toISOString(),
-      });
+      log.notice('the TLS certificate is replaced', { notAfter: endOf(current) });
     }
     unusable = '';
     warn();
@@ -118,6 +116,10 @@ export function followCertificate(
 
 function pairOf({ cert = '', key = '' }: Certificates): CertificateSource['current'] {
   return { cert, key };
+}
+
+function endOf({ cert }: CertificateSource['current']): string {
+  return new Date(certificateEndMs(cert)).toISOString();
 }
 
 function textOf({ cert, key }: CertificateSource['current']): string {

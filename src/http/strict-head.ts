@@ -44,7 +44,7 @@ const expectBit = bitOf('expect');
 const upgradeBit = bitOf('upgrade');
 
 const wrongTarget = badRequest(
-  "The request line must name a path, such as '/v1/models', or an http or https URL with a valid host.",
+  "The request line must name a path, such as '/v1/models', or an http or https URL with a valid host, without a '#'.",
 );
 const wrongHost = badRequest(
   "The 'Host' header is missing or wrong: send one host name or address, with a port or without, and nothing else.",
@@ -53,7 +53,7 @@ const wrongUpgrade = badRequest("This service speaks HTTP/1.1 only: send the req
 
 const name = String.raw`[\w.~-]+|\[([\da-f:.]+)\]`;
 const hostForm = new RegExp(`^(?:${name})(?::(\\d{0,5}))?$`, 'i');
-const absoluteForm = /^https?:\/\/([^/?#]*)([^#]*)/i;
+const absoluteForm = /^https?:\/\/([^/?]*)(.*)/i;
 const maxPort = 65_535;
 const slash = 0x2f;
 
@@ -104,6 +104,8 @@ function bitOf(field: string): number {
 /** The authority of an absolute target is checked and not used: no route depends on the host that a client names. */
 function checkTarget(request: IncomingMessage): RawRefusal | null {
   const { url = '', method } = request;
+  // A proxy in front may end the path there, and another one not: rules by path would see another one than we do.
+  if (url.includes('#')) return wrongTarget;
   if (url.charCodeAt(0) === slash) return null;
   if (url === '*' && method === 'OPTIONS') return null;
   const [, authority, rest = ''] = absoluteForm.exec(url) ?? [];
