@@ -67,6 +67,7 @@ export function createListeners(
     clock,
     isProxy,
     onRefused: observability.onConnectionRefused,
+    onRequestRefused: observability.onRequestRefused,
     isRetiring: () => isRetiring,
   };
   const paths = createPublicPaths(
