@@ -61,7 +61,7 @@ export function createHttpServer(
   const app = createStandalone(router, prepare, unknownUrl);
   const { head, request: whole, idle } = ports.deadlines;
   const connections = new ConnectionTable(ports);
-  const refuse = (response: OwnResponse, refusal: RawRefusal): void => {
+  const refuseCounted = (response: OwnResponse, refusal: RawRefusal): void => {
     ports.onRequestRefused(refusal.reason);
     refuseInTurn(response, refusal, nextId);
   };
@@ -71,10 +71,10 @@ export function createHttpServer(
     const fault = checkHead(request);
     if (fault !== null) {
       response.crossOrigin = ports.crossOriginHeaders(request);
-      return refuse(response, fault);
+      return refuseCounted(response, fault);
     }
     const direct = findDirect?.(request.method, request.url ?? '');
-    if (direct === undefined) app(request, response, () => refuse(response, notHttp));
+    if (direct === undefined) app(request, response, () => refuseCounted(response, notHttp));
     // After the chunk, between whose requests ticks may run: it may hold the whole body, and more requests than a
     // connection may have, none of which runs then.
     else setImmediate(direct, request, response);

@@ -4,16 +4,18 @@ import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { answerProbes } from '../../src/http/listen/probes.ts';
 import { createRouter } from '../../src/http/router.ts';
+import type { RequestHandler } from '../../src/http/router.ts';
 import { eventually } from '../support/eventually.ts';
 
 test('probes that come while readiness is checked share one check, and later ones get a new one', async () => {
   let [asked, checks] = [0, 0];
   let check = Promise.withResolvers<boolean>();
+  const count: RequestHandler = (_request, _response, next) => {
+    asked++;
+    next();
+  };
   const router = createRouter()
-    .use((_request, _response, next) => {
-      asked++;
-      next();
-    })
+    .use(count)
     .use(
       answerProbes('', () => {
         checks++;
