@@ -1,7 +1,14 @@
 import { followSecret } from '../background/follow-secret.ts';
-import { TlsFileError, checkTlsFiles, readTlsFiles, readTlsFilesAgain } from '../config/tls-files.ts';
-import type { TlsFiles, TlsPaths } from '../config/tls-files.ts';
+import {
+  TlsFileError,
+  certificateEndMs,
+  checkTlsFiles,
+  readTlsFiles,
+  readTlsFilesAgain,
+} from '../config/tls-files.ts';
+import type { TlsPaths } from '../config/tls-files.ts';
 import type { Config } from '../config/schema/schema.ts';
+import type { Certificates } from '../domain/ports/certificates.ts';
 import type { CertificateSource } from '../http/listen/tls-server.ts';
 import type { ProcessServices } from './process-services.ts';
 
@@ -13,7 +20,7 @@ const warnMs = 14 * dayMs;
 /** A certificate, and where it was read. */
 export interface ReadCertificate {
   readonly paths: TlsPaths;
-  readonly files: TlsFiles;
+  readonly files: CertificateSource['current'];
 }
 
 /** A certificate whose files are read again and again. */
@@ -25,7 +32,7 @@ export interface FollowedCertificate extends CertificateSource {
 export function readCertificate({ server: { tls } }: Pick<Config, 'server'>): ReadCertificate | null {
   if (tls === undefined) return null;
   try {
-    return { paths: tls, files: readTlsFiles(tls) };
+    return { paths: tls, files: pairOf(readTlsFiles(tls)) };
   } catch (error) {
     if (!(error instanceof TlsFileError)) throw error;
     throw new Error(nameSetting(error), { cause: error });
@@ -54,23 +61,24 @@ export function followCertificate(
   let warnedMs = Number.NEGATIVE_INFINITY;
   let use: Parameters<FollowedCertificate['onChange']>[0] | null = null;
   const warn = (): void => {
-    metrics.certificateEnds(current.notAfterMs);
-    const leftMs = current.notAfterMs - clock.now();
+    metrics.certificateEnds(certificateEndMs(current.cert));
+    const leftMs = certificateEndMs(current.cert) - clock.now();
     if (leftMs > warnMs || clock.monotonicMs() - warnedMs < dayMs) return;
     warnedMs = clock.monotonicMs();
     log.notice(
       leftMs > 0
         ? 'the TLS certificate ends soon: replace the files of server.tls'
         : 'the TLS certificate has ended, and clients refuse it: replace the files of server.tls',
-      { notAfter: new Date(current.notAfterMs).toISOString() },
+      { notAfter: new Date(certificateEndMs(current.cert)).toISOString() },
     );
   };
   const read = async (): Promise<string> => {
-    const texts = await readTlsFilesAgain(paths);
+    const texts = pairOf(await readTlsFilesAgain(paths));
     const text = textOf(texts);
     if (text !== textOf(current)) {
       try {
-        current = checkTlsFiles(texts);
+        checkTlsFiles(texts);
+        current = texts;
       } catch (error) {
         const isSeenAgain = unusable === text;
         unusable = text;
@@ -80,7 +88,9 @@ export function followCertificate(
       warnedMs = Number.NEGATIVE_INFINITY;
       use?.(current);
       metrics.configReloaded('ok');
-      log.notice('the TLS certificate is replaced', { notAfter: new Date(current.notAfterMs).toISOString() });
+      log.notice('the TLS certificate is replaced', {
+        notAfter: new Date(certificateEndMs(current.cert)).toISOString(),
+      });
     }
     unusable = '';
     warn();
@@ -106,7 +116,11 @@ export function followCertificate(
   };
 }
 
-function textOf({ cert, key }: TlsPaths): string {
+function pairOf({ cert = '', key = '' }: Certificates): CertificateSource['current'] {
+  return { cert, key };
+}
+
+function textOf({ cert, key }: CertificateSource['current']): string {
   return `${cert}\n${key}`;
 }
 

@@ -1,10 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { followSecret } from '../background/follow-secret.ts';
-import {
-  CertificateFileError,
-  readCertificateFiles,
-  readCertificateFilesAgain,
-} from '../config/certificate-files.ts';
+import { TlsFileError, checkTlsFiles, readTlsFiles, readTlsFilesAgain } from '../config/tls-files.ts';
+import type { TlsPaths } from '../config/tls-files.ts';
 import { writePath } from '../config/problem.ts';
 import { readSecretFile, readSecretFileAgain } from '../config/secret-file.ts';
 import type { Config } from '../config/schema/schema.ts';
@@ -51,7 +48,7 @@ export function readUpstreamFiles({ upstreams }: Config): FirstFiles {
         ? readAt(['upstreams', upstream, 'apiKey', 'file'], () => readSecretFile(apiKey.file))
         : (apiKey ?? null);
     const certificates =
-      tls === null ? noCertificates : readAt(['upstreams', upstream, 'tls'], () => readCertificateFiles(tls));
+      tls === null ? noCertificates : readAt(['upstreams', upstream, 'tls'], () => readTlsFiles(tls));
     files.set(upstream, { key, keyFile, certificates, tls });
   }
   return files;
@@ -63,7 +60,7 @@ function readAt<Result>(path: readonly string[], read: () => Result): Result {
     return read();
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const where = error instanceof CertificateFileError ? [...path, error.setting] : path;
+    const where = error instanceof TlsFileError ? [...path, error.setting] : path;
     throw new Error(`${writePath(where)}: ${reason}`, { cause: error });
   }
 }
@@ -93,7 +90,7 @@ export function followUpstreamFiles(
       const readKey = keyFile === null ? null : () => readSecretFileAgain(keyFile);
       let last = certificates;
       const readCertificates = async (): Promise<Certificates> => {
-        const read = await readCertificateFilesAgain(tls ?? {}).catch(withSetting);
+        const read = await readAgain(tls ?? {}).catch(withSetting);
         // Others open connections with a full handshake again.
         if (!isDeepStrictEqual(read, last)) last = read;
         return last;
@@ -125,6 +122,12 @@ export function followUpstreamFiles(
   };
 }
 
-function withSetting(error: CertificateFileError): never {
+async function readAgain(paths: TlsPaths): Promise<Certificates> {
+  const read = await readTlsFilesAgain(paths);
+  checkTlsFiles(read);
+  return read;
+}
+
+function withSetting(error: TlsFileError): never {
   throw new Error(`tls.${error.setting}: ${error.message}`, { cause: error });
 }

@@ -8,6 +8,7 @@ import type { UpstreamFault } from '../domain/ports/upstreams.ts';
 import { withheldStatuses } from '../protocol/upstream/classify-error.ts';
 import { incomplete, tooLarge } from './body.ts';
 import { noStore } from './answer-headers.ts';
+import { OwnResponse } from './own-response.ts';
 import { announceClose } from './connections/lingering-close.ts';
 
 /** The limits of a passthrough call. */
@@ -168,6 +169,9 @@ export class PassthroughCall {
       ...noStore,
       ...Object.fromEntries(kept.map((name) => [name, answer.headers[name]])),
     });
+    // Nothing can be sent into the upstream's answer to find out whether a client that closes its side still reads: it has left.
+    if (this.#response instanceof OwnResponse)
+      this.#response.onHalfClosed = () => void this.#response.destroy();
     // For a client, the head of an answer without a body is its end, which must wait for the settlement.
     if (hasBody(answer)) this.#response.flushHeaders();
     this.#watchSilence(answer);

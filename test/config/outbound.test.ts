@@ -111,13 +111,13 @@ describe('the certificates of an upstream', () => {
     const broken = write('-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
     const faults = [
       [{ ca: '/nowhere/ca.pem' }, 'tls.ca: there is no such file'],
-      [{ ca: makeTemporaryFolder() }, 'tls.ca: this is no regular file'],
-      [{ ca: key }, 'tls.ca: the file has no certificate in PEM'],
-      [{ ca: broken }, "tls.ca: the file can't be used"],
+      [{ ca: makeTemporaryFolder() }, 'tls.ca: this is a folder, and not a file'],
+      [{ ca: key }, 'tls.ca: the file holds a private key and no certificate'],
+      [{ ca: broken }, "tls.ca: a certificate of the file can't be read"],
       [{ cert }, 'tls.key: cert and key go together'],
       [{ key }, 'tls.cert: cert and key go together'],
-      [{ cert, key: authority.key }, "tls.key: the file can't be used"],
-      [{ cert, key: write('no key') }, "tls.key: the file can't be used"],
+      [{ cert, key: authority.key }, 'tls.key: this key does not belong to the certificate of cert'],
+      [{ cert, key: write('no key') }, 'tls.key: expected a private key in PEM'],
       [{ serverName: 'model internal' }, 'tls.serverName: expected a host name'],
       [{ insecure: true }, 'tls.insecure'],
     ] as const;

@@ -413,7 +413,6 @@ describe('a request without a route', () => {
     ['/v1beta/models/gemini-x:generateContent', offer],
     ['/', offer],
     ['/metrics', elsewhere],
-    ['/readyz', elsewhere],
     ['/admin/keys', elsewhere],
   ])('says at %s what there is instead', async (path, advice) => {
     const response = await fetch(gateway.url + path, { method: 'POST', body: '{}' });

@@ -242,7 +242,7 @@ describe('the certificate of an upstream', () => {
       clock.advance(2_000);
       return scene.log.includes('a file of certificates can not be read: the last certificates stay in use');
     });
-    expect(scene.log).toContain('tls.ca: the file has no certificate in PEM');
+    expect(scene.log).toContain('tls.ca: expected a certificate in PEM');
     expect(await ask()).toBe(200);
     scene.secure.show(next.issue('localhost'));
     expect(await ask()).toBe(502);

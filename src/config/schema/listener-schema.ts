@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { TlsFileError, readTlsFiles } from '../tls-files.ts';
+import { refineTlsFiles } from '../tls-files.ts';
 
 /** The longest path that the address of a unix socket holds on all systems, in bytes. */
 const maxSocketPathBytes = 103;
@@ -23,14 +23,7 @@ export const tls = z
         examples: ['/etc/textgate/tls.key'],
       }),
   })
-  .superRefine((paths, context) => {
-    try {
-      readTlsFiles(paths);
-    } catch (error) {
-      if (!(error instanceof TlsFileError)) throw error;
-      context.addIssue({ code: 'custom', path: [error.setting], message: error.message });
-    }
-  });
+  .superRefine(refineTlsFiles);
 
 /** The path of a unix socket. */
 export const socketPath = z

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isLinkLocal } from '../../shared/link-local.ts';
 import { duration, valueKinds } from '../../shared/schema-values.ts';
 import { headerName, upstreamHeaders, upstreamUrl } from './address-values.ts';
-import { CertificateFileError, readCertificateFiles } from '../certificate-files.ts';
+import { refineTlsFiles } from '../tls-files.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { noProxy, upstreamProxy } from './proxy-values.ts';
 import { positiveDuration, readableFile, secret, trueOrFalse } from './values.ts';
@@ -74,12 +74,7 @@ const tls = z
       context.addIssue({ code: 'custom', path, message: 'cert and key go together: set this one, too' });
       return;
     }
-    try {
-      readCertificateFiles(files);
-    } catch (error) {
-      if (!(error instanceof CertificateFileError)) throw error;
-      context.addIssue({ code: 'custom', path: [error.setting], message: error.message });
-    }
+    refineTlsFiles(files, context);
   });
 
 /** An upstream: how it is called, what it can do, and how long it may take. */
