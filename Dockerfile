@@ -1,4 +1,4 @@
-# The base by version and by digest, of the index for all architectures: "Update the base" in docs/container.md.
+# The base by version and by digest, of the index for all architectures: "Update the base" in docs/operators/container.md.
 # The bundle is the same for all architectures, so it is made on that of the builder.
 FROM --platform=$BUILDPLATFORM node:26.10.0-bookworm-slim@sha256:662933cf47f013bc8e4beb31a6116448427a82057ba7c42c97e4c5ba766504c2 AS build
 WORKDIR /app
@@ -50,8 +50,10 @@ ENV TEXTGATE_HOST=0.0.0.0
 ENV NODE_OPTIONS=--max-semi-space-size=8
 COPY --from=system /system /
 WORKDIR /app
-COPY LICENSE package.json ./
+COPY LICENSE README.md package.json ./
 COPY config/textgate.example.yaml config/
+# The pages that the admin listener shows at /docs.
+COPY docs docs
 COPY --from=build /app/dist/bundle dist/bundle
 # By number, so that Kubernetes can see that it is not root.
 USER 1000

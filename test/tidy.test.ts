@@ -52,6 +52,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     'lru-cache',
     'node:events',
     'node:fs',
+    'node:path',
     'node:http',
     'node:https',
     'node:net',

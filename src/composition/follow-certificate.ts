@@ -76,9 +76,7 @@ export function followCertificate(
       }
       use?.(current);
       metrics.configReloaded('ok');
-      log.notice('the TLS certificate is replaced', {
-        notAfter: new Date(certificateEndMs(current.cert)).toISOString(),
-      });
+      log.notice('the TLS certificate is replaced', { notAfter: endOf(current) });
     }
     unusable = '';
     showEnd(current.cert);
@@ -106,6 +104,10 @@ export function followCertificate(
 
 function pairOf({ cert = '', key = '' }: Certificates): CertificateSource['current'] {
   return { cert, key };
+}
+
+function endOf({ cert }: CertificateSource['current']): string {
+  return new Date(certificateEndMs(cert)).toISOString();
 }
 
 function textOf({ cert, key }: CertificateSource['current']): string {

@@ -45,7 +45,7 @@ const upgradeBit = bitOf('upgrade');
 
 const wrongTarget = badRequest(
   'target',
-  "The request line must name a path, such as '/v1/models', or an http or https URL with a valid host.",
+  "The request line must name a path, such as '/v1/models', or an http or https URL with a valid host, without a '#'.",
 );
 const wrongHost = badRequest(
   'host',
@@ -58,7 +58,7 @@ const wrongUpgrade = badRequest(
 
 const name = String.raw`[\w.~-]+|\[([\da-f:.]+)\]`;
 const hostForm = new RegExp(`^(?:${name})(?::(\\d{0,5}))?$`, 'i');
-const absoluteForm = /^https?:\/\/([^/?#]*)([^#]*)/i;
+const absoluteForm = /^https?:\/\/([^/?]*)(.*)/i;
 const maxPort = 65_535;
 const slash = 0x2f;
 
@@ -109,6 +109,8 @@ function bitOf(field: string): number {
 /** The authority of an absolute target is checked and not used: no route depends on the host that a client names. */
 function checkTarget(request: IncomingMessage): RawRefusal | null {
   const { url = '', method } = request;
+  // A proxy in front may end the path there, and another one not: rules by path would see another one than we do.
+  if (url.includes('#')) return wrongTarget;
   if (url.charCodeAt(0) === slash) return null;
   if (url === '*' && method === 'OPTIONS') return null;
   const [, authority, rest = ''] = absoluteForm.exec(url) ?? [];

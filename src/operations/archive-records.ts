@@ -45,9 +45,12 @@ export function createArchiving(
   const whyTooYoung = (beforeMs: number): Refusal | null =>
     beforeMs <= clock.now() - minAgeMs
       ? null
-      : refuse('invalid_value', "Invalid 'before': records can be archived when they are a day old.", {
-          param: 'before',
-        });
+      : refuse(
+          'invalid_value',
+          "Invalid 'before': records can be archived when they are a day old: " +
+            `write ${new Date(clock.now() - minAgeMs).toISOString().slice(0, 10)} or an earlier day.`,
+          { param: 'before' },
+        );
   return {
     read(given, signal) {
       const beforeMs = given ?? oldBefore();

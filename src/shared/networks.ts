@@ -15,7 +15,10 @@ export function canonicalAddress(text: string): string | null {
   if (family === 4) return text;
   if (family === 0) return null;
   const { address } = new SocketAddress({ address: text, family: 'ipv6' });
-  return address.startsWith(mappedPrefix) ? address.slice(mappedPrefix.length) : address;
+  if (!address.startsWith(mappedPrefix)) return address;
+  // `::ffff:0:10.0.0.1` begins in the same way and is no mapped address: without its prefix it would be none at all.
+  const inside = address.slice(mappedPrefix.length);
+  return isIP(inside) === 4 ? inside : address;
 }
 
 /** A network, or a single address if its prefix has all bits. */

@@ -44,7 +44,7 @@ export function findPending(
   const unknown = [...done].filter(([number]) => number > steps.length);
   if (unknown.some(([, { runsWith }]) => runsWith > steps.length))
     throw new Error(
-      'the database was made by a newer version of textgate: start that version, or use another database',
+      'the database was made by a newer version of textgate: start that version, or restore the backup from before its start',
     );
   const pending: PendingMigration[] = [];
   for (const step of steps) {

@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
@@ -159,11 +159,16 @@ test(
     const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
     const refusals: readonly [readonly string[], RegExp][] = [
       [['archive', file], /give a day, or set records\.keep/],
-      [['archive', file, '--before', tomorrow], /when they are a day old/],
+      [
+        ['archive', file, '--before', tomorrow],
+        /when they are a day old: write \d{4}-\d\d-\d\d or an earlier day/,
+      ],
       [['archive', file, '--before', 'yesterday'], /Invalid 'before'/],
       [['archive', `${database}-wal`, ...before], /belongs to the database/],
       [['archive', file, '--csv', '--json', ...before], /once: --csv or --json/],
       [['archive', join(file, 'none', 'x'), ...before], /nothing was removed/],
+      [['archive', dirname(file), ...before], /exists, and is no regular file: choose another/],
+      [['archive', '/dev/zero', ...before], /exists, and is no regular file: choose another/],
     ];
     for (const [args, message] of refusals) {
       const { code, stderr } = await run(...args).finished;

@@ -1,8 +1,15 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/composition/clock.ts';
+import { verifyLedger } from '../../src/operations/verify-ledger.ts';
+import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
+import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
+import { createRetention } from '../../src/storage/retention/retention-store.ts';
+import { createStore } from '../../src/storage/store.ts';
 import { eventually } from '../support/eventually.ts';
-import { fillDatabase } from '../support/filled-database.ts';
+import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
 import { serveFolder } from '../support/served-folder.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
@@ -94,9 +101,48 @@ describe.skipIf(postgresAbsence !== null)(`textgate migrate${skipped}`, () => {
     expect(JSON.parse(stdout)).toEqual({
       source: 'sqlite:textgate.db',
       target: target.url,
-      rows: { api_keys: 3, old_secrets: 0, accounts: 3, records: 5, ledger: 8 },
+      rows: {
+        api_keys: 3,
+        old_secrets: 0,
+        accounts: 3,
+        records: 5,
+        ledger: 8,
+        ledger_folds: 0,
+        folded_credits: 0,
+        record_removals: 0,
+      },
       ledger: { accounts: 3, records: 5 },
     });
+  });
+
+  test('moves the folds of a ledger: it balances, and the reference of a folded credit is still refused', async () => {
+    await fill(6);
+    const source = openTestEngine(join(folder, 'textgate.db'));
+    await source.ready;
+    const retention = createRetention(source);
+    const beforeMs = Date.UTC(2024, 0, 1);
+    const removed = (await retention.listOldest(beforeMs, null, 4)).map(({ requestId }) => requestId);
+    await retention.removeRecords(
+      removed.map((requestId) => ({ requestId, outcome: 'completed' })),
+      beforeMs,
+    );
+    expect(await retention.foldLedgers(setImmediate)).toBeGreaterThan(4);
+    await source.close();
+    const { stdout } = await startTextgate(['migrate', 'sqlite:textgate.db', url, '--json'], folder).finished;
+    expect(JSON.parse(stdout)).toMatchObject({
+      rows: { records: 2, ledger: 2, ledger_folds: 3, folded_credits: 3, record_removals: 1 },
+      ledger: { accounts: 3, records: 2 },
+    });
+
+    const engine = createPostgresEngine({ url: target.url, clock: systemClock });
+    onTestFinished(() => engine.close());
+    await engine.ready;
+    const store = createStore(engine, { nextId: () => 'posting', now: () => beforeMs, report: () => {} });
+    const credit = { keyId: keyIdOf(0), nanos: 7, reference: 'first' };
+    expect((await store.credit(credit)).result).toBe('other amount');
+    expect((await store.credit({ ...credit, reference: 'second' })).result).toBe('booked');
+    expect(await createRetention(engine).removedBefore()).toBe(beforeMs);
+    expect((await verifyLedger(createLedgerAudit(engine))).faults).toEqual([]);
   });
 
   test('refuses a file that a gateway uses, and names its process', async () => {

@@ -48,7 +48,13 @@ export interface Pod {
   };
   readonly initContainers?: readonly Container[];
   readonly containers: readonly Container[];
-  readonly volumes: readonly { readonly name: string }[];
+  readonly volumes: readonly {
+    readonly name: string;
+    readonly secret?: {
+      readonly secretName: string;
+      readonly items: readonly { readonly key: string; readonly path: string }[];
+    };
+  }[];
 }
 
 type Labels = Readonly<Record<string, string>>;

@@ -50,7 +50,6 @@ test.each(named(inLanguage('json')))('%s is JSON', (_place, { text }) => {
 
 /** Blocks that are no config, or no valid one, by their first lines, with what checks them. */
 const otherYaml: Readonly<Record<string, string>> = {
-  'spec:': 'a pod: test/e2e/sidecar.test.ts',
   '# yaml-language-server: $schema=./textgate.schema.json': 'a comment for editors',
 };
 

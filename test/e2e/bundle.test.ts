@@ -4,7 +4,7 @@ import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
-import { buildBundle } from '../support/bundle.ts';
+import { buildBundle, filesBeside } from '../support/bundle.ts';
 import type { Bundle } from '../support/bundle.ts';
 import { eventually } from '../support/eventually.ts';
 import { alwaysLoaded, listLoaded, loadedFiles, packagesOf } from '../support/loaded-files.ts';
@@ -136,6 +136,19 @@ describe('the bundle', () => {
     expect(records).toContainEqual(
       expect.objectContaining({ outcome: 'completed', usage_source: 'counted', output_tokens: 2 }),
     );
+  });
+
+  test('shows the documentation at /docs, from the files that the image has beside it', async () => {
+    const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
+    const copied = [...dockerfile.matchAll(/^COPY (?!--)(.+) \S+$/gm)].flatMap(([, names = '']) =>
+      names.split(' '),
+    );
+    expect(copied).toEqual(expect.arrayContaining(filesBeside));
+    const serving = await serve({});
+    const index = await fetch(`${serving.adminUrl}/docs/`);
+    expect([index.status, await index.text()]).toEqual([200, expect.stringContaining('<h1')]);
+    const readme = await fetch(`${serving.adminUrl}/docs/readme`);
+    expect([readme.status, await readme.text()]).toEqual([200, expect.stringContaining('npm ci')]);
   });
 
   test('loads neither the tokenizer, PostgreSQL nor OpenTelemetry unless they are used', async () => {

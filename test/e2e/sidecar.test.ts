@@ -118,34 +118,3 @@ describe('the sidecar of the compose file', () => {
     expect(app.depends_on).toEqual({ textgate: { condition: 'service_healthy' } });
   });
 });
-
-test('the pod in the documentation has the ports, the folder and the user of the image', () => {
-  const page = readFileSync(join(root, 'docs', 'operators', 'sidecar.md'), 'utf8');
-  const [, block = ''] = /```yaml\n(spec:[^`]*)```/.exec(page) ?? [];
-  const { spec } = parse(block) as {
-    spec: {
-      initContainers: [
-        {
-          restartPolicy: string;
-          env: { name: string; value: string }[];
-          startupProbe: object;
-          livenessProbe: object;
-          volumeMounts: { mountPath: string }[];
-        },
-      ];
-      containers: [{ env: { name: string; value: string }[] }];
-      securityContext: { fsGroup: number };
-    };
-  };
-  const [sidecar] = spec.initContainers;
-  const { server, admin } = checkConfig({ upstreams: {}, models: {} }, 'nothing');
-  expect(sidecar.restartPolicy).toBe('Always');
-  expect(sidecar.startupProbe).toMatchObject({ httpGet: { path: '/readyz', port: admin.port } });
-  expect(sidecar.livenessProbe).toMatchObject({ httpGet: { path: '/healthz', port: admin.port } });
-  expect(sidecar.volumeMounts[0]?.mountPath).toBe('/app/data');
-  expect(dockerfile).toMatch(new RegExp(`^USER ${spec.securityContext.fsGroup}$`, 'm'));
-  const address = spec.containers[0].env.find(({ name }) => name === 'OPENAI_BASE_URL')?.value;
-  expect(address).toBe(`http://127.0.0.1:${server.port}/v1`);
-  const file = sidecar.env.find(({ name }) => name === 'TEXTGATE_KEY_FILE')?.value ?? '';
-  expect(sidecar.volumeMounts.some(({ mountPath }) => file.startsWith(`${mountPath}/`))).toBe(true);
-});

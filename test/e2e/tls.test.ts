@@ -115,6 +115,21 @@ test('TLS has at least version 1.2, and HTTP/1.1 is what is agreed on', async ()
   expect(socket.alpnProtocol).toBe('http/1.1');
 });
 
+test('a client may not renegotiate, with the first certificate and with a later one', async () => {
+  const { gateway, certificate, clock, log } = await open();
+  const renegotiate = async (): Promise<string | undefined> => {
+    const socket = await handshake(gateway, { maxVersion: 'TLSv1.2', rejectUnauthorized: false });
+    const failed = Promise.withResolvers<Error | null>();
+    socket.once('error', failed.resolve);
+    socket.renegotiate({}, failed.resolve);
+    return (await failed.promise)?.message;
+  };
+  expect(await renegotiate()).toContain('no renegotiation');
+  replaceCertificate(certificate, makeCertificate(makeTemporaryFolder()));
+  await readUntil(clock, () => log.some((line) => line.includes('the TLS certificate is replaced')));
+  expect(await renegotiate()).toContain('no renegotiation');
+});
+
 test('plain HTTP on the TLS port is closed without an answer, and TLS on a plain port is refused', async () => {
   const { gateway } = await open();
   const plain = openRaw(gateway.url.replace('https:', 'http:'));

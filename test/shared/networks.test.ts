@@ -17,6 +17,8 @@ describe('the one form of an address', () => {
     ['2001:DB8:0:0:0:0:0:1', '2001:db8::1'],
     ['fe80::1%eth0', 'fe80::1'],
     ['::1', '::1'],
+    ['::FFFF:0:10.0.0.1', '::ffff:0:a00:1'],
+    ['::ffff:1:2:3', '::ffff:1:2:3'],
   ])('of %s is %s', (text, one) => {
     expect(canonicalAddress(text)).toBe(one);
   });
@@ -38,6 +40,7 @@ describe('the one form of a network', () => {
     ['::1/128', '::1'],
     ['::ffff:10.0.0.0/104', '10.0.0.0/8'],
     ['::ffff:10.0.0.1/128', '10.0.0.1'],
+    ['::ffff:0:0:0/96', '::ffff:0:0:0/96'],
   ])('of %s is %s', (text, one) => {
     expect(canonicalNetwork(text)).toBe(one);
   });
@@ -107,6 +110,13 @@ describe('a list of networks', () => {
       }),
       propertyRun(),
     );
+  });
+
+  test('may have an IPv6 address that begins as mapped ones do, and is none', () => {
+    const isIn = compileNetworks([canonicalNetwork('::ffff:0:0:0/96') ?? '']);
+    expect(
+      ['::ffff:0:10.0.0.1', '::ffff:10.0.0.1'].map((text) => isIn(canonicalAddress(text) ?? '')),
+    ).toEqual([true, false]);
   });
 
   test('has no IPv4 address by a network of IPv6, and no unknown address by any', () => {

@@ -65,3 +65,47 @@ test('finds the last lines of a file that is larger than what it reads at a time
   await createArchiveFolder(folder, writeLine).append(recordsOf(4).slice(2));
   expect(readFileSync(path, 'utf8')).toBe(old.join('') + lineOf(2) + lineOf(3));
 });
+
+test('writes a record again that was settled after it was archived as lost, and no line that is there', async () => {
+  const folder = makeTemporaryFolder();
+  const path = join(folder, 'records-2027-01-02.jsonl');
+  const line = ({ requestId, outcome, chargeNanos }: ConsumptionRecord): string =>
+    JSON.stringify({ request_id: requestId, outcome, charge: chargeNanos });
+  const archive = createArchiveFolder(folder, line);
+  const late = recordsOf(4).slice(2);
+  const lost = late.map((record) => ({ ...record, outcome: 'lost' as const, chargeNanos: 0 }));
+  await archive.append(lost);
+  await archive.append([lost[0], late[1]].filter((record) => record !== undefined));
+  await archive.append(late.slice(1));
+  const expected = [...lost, ...late.slice(1)].map(line);
+  expect(readFileSync(path, 'utf8')).toBe(`${expected.join('\n')}\n`);
+  expect(new Set(expected).size).toBe(3);
+});
+
+test.each([
+  ['whole', lineOf(2)],
+  ['unfinished', `${lineOf(2)}{"request_id":"req_`],
+])(
+  'what another process writes meanwhile behind an end that is %s is never destroyed',
+  async (_end, before) => {
+    const folder = makeTemporaryFolder();
+    const path = join(folder, 'records-2027-01-02.jsonl');
+    writeFileSync(path, before);
+    let others = '\n{"request_id":"req_other"}\n';
+    // Called once the end of the file has been read.
+    const meddling = (record: ConsumptionRecord): string => {
+      appendFileSync(path, others);
+      others = '';
+      return writeLine(record);
+    };
+    const records = recordsOf(5).slice(3);
+    await expect(createArchiveFolder(folder, meddling).append(records)).rejects.toThrow(
+      `${path} was changed by something else while it was written`,
+    );
+    expect(readFileSync(path, 'utf8').startsWith(`${before}\n{"request_id":"req_other"}\n`)).toBe(true);
+    for (let repeat = 0; repeat < 2; repeat++) await createArchiveFolder(folder, meddling).append(records);
+    expect(readFileSync(path, 'utf8')).toBe(
+      `${before}\n{"request_id":"req_other"}\n${lineOf(3)}${lineOf(4)}`,
+    );
+  },
+);

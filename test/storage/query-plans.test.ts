@@ -28,7 +28,6 @@ const meantScans = new Set([
   'SCAN accounts',
   'SCAN owners',
   'SCAN clock',
-  'SCAN record_removals',
   'SCAN CONSTANT ROW',
   'SCAN json_each VIRTUAL TABLE INDEX 1:',
   'SCAN wanted',

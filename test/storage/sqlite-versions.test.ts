@@ -101,7 +101,7 @@ describe('a SQLite database of the earlier version', () => {
     const upgraded = new DatabaseSync(file, { readOnly: true });
     onTestFinished(() => upgraded.close());
     expect(() => findPending(earlier, madeSteps(upgraded))).toThrow(
-      'the database was made by a newer version of textgate: start that version, or use another database',
+      'the database was made by a newer version of textgate: start that version, or restore the backup from before its start',
     );
   });
 });

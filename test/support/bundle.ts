@@ -1,4 +1,4 @@
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { build } from 'rolldown';
@@ -6,6 +6,9 @@ import type { OutputChunk } from 'rolldown';
 import config from '../../config/rolldown.config.ts';
 
 const root = join(import.meta.dirname, '..', '..');
+
+/** What the program reads two folders above its own, as in the image: its version, and the pages of `/docs`. */
+export const filesBeside = ['package.json', 'README.md', 'docs'];
 
 /** The bundle that the image has, built into a folder of its own. */
 export interface Bundle {
@@ -22,7 +25,7 @@ export interface Bundle {
 /** Builds the bundle as `npm run bundle` does. */
 export async function buildBundle(): Promise<Bundle> {
   const place = mkdtempSync(join(tmpdir(), 'textgate-bundle-'));
-  copyFileSync(join(root, 'package.json'), join(place, 'package.json'));
+  for (const name of filesBeside) cpSync(join(root, name), join(place, name), { recursive: true });
   const folder = join(place, 'dist', 'bundle');
   const { output } = await build({ ...config, output: { ...config.output, dir: folder } });
   const chunks = output.filter((file) => file.type === 'chunk');

@@ -1,6 +1,5 @@
 import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { createInterface } from 'node:readline';
 import { parseUsd } from '../../shared/money.ts';
 import { parseJson } from '../../shared/parse-json.ts';
 import { saveFile } from '../save-file.ts';
@@ -64,32 +63,43 @@ export async function writeArchive(
 
 /** Reads an archive a record at a time. Throws for a line that is none. */
 export async function* readArchive(file: string, form: ArchiveForm): AsyncGenerator<ArchivedRecord> {
-  const read = createLineReader(form);
-  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity })) {
-    const record = read(line);
-    if (record !== null) yield record;
-  }
+  const takeRecords = createRecordReader(form);
+  for await (const piece of createReadStream(file) as AsyncIterable<Buffer>) yield* takeRecords(piece);
+  takeRecords(null);
 }
 
-/** Passes bytes on, and reads the lines in them. */
+/** Passes bytes on, and reads the records in them. */
 async function* countLines(
   content: AsyncIterable<Uint8Array>,
   form: ArchiveForm,
   add: (record: ArchivedRecord) => void,
 ): AsyncGenerator<Uint8Array> {
+  const takeRecords = createRecordReader(form);
+  for await (const piece of content) {
+    takeRecords(piece).forEach(add);
+    yield piece;
+  }
+  takeRecords(null);
+}
+
+/**
+ * Returns a function that reads the records in the next bytes of an archive; `null` is its end. A line ends with a line feed
+ * and with nothing else: an upstream's words in it may have U+2028, at which other readers of lines cut, too. Throws for a
+ * line that is no record, and at the end if the last line has none.
+ */
+function createRecordReader(form: ArchiveForm): (piece: Uint8Array | null) => readonly ArchivedRecord[] {
   const read = createLineReader(form);
   const decoder = new TextDecoder();
   let rest = '';
-  for await (const piece of content) {
+  return (piece) => {
+    if (piece === null) {
+      if (rest !== '') throw new Error('the last line of the archive has no end');
+      return [];
+    }
     const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
     rest = lines.pop() ?? '';
-    for (const line of lines) {
-      const record = read(line);
-      if (record !== null) add(record);
-    }
-    yield piece;
-  }
-  if (rest !== '') throw new Error('the last line of the archive has no end');
+    return lines.map(read).filter((record) => record !== null);
+  };
 }
 
 /** Returns a function that reads the lines of an archive in turn; `null` for the header of CSV. */

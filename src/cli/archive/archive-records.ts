@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { once } from 'node:events';
 import { json as readJson } from 'node:stream/consumers';
 import { databaseOf } from '../../storage/private-files.ts';
@@ -31,7 +31,7 @@ export async function archiveRecords(file: string | undefined, options: ArchiveO
   const database = databaseOf(file);
   if (database !== null)
     throw new Error(`${file} belongs to the database ${database} of a gateway: choose another file`);
-  const isThere = existsSync(file);
+  const isThere = isWritten(file);
   const { answer, before } = await openArchive(form, options.before);
   if (isThere) answer.destroy();
   else
@@ -43,6 +43,14 @@ export async function archiveRecords(file: string | undefined, options: ArchiveO
     postings: number;
   };
   return describe(file, isThere, before, sum, removed, postings);
+}
+
+/** Whether there is an archive already. Throws for what could not be read to an end: a folder, a pipe, a device. */
+function isWritten(file: string): boolean {
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found !== undefined && !found.isFile())
+    throw new Error(`${file} exists, and is no regular file: choose another file`);
+  return found !== undefined;
 }
 
 /** Old records as the gateway sends them, and the time before which they are. */

@@ -1,14 +1,20 @@
-import { promises } from 'node:fs';
+import { existsSync, promises } from 'node:fs';
 import type { Stats } from 'node:fs';
 import { connect } from 'node:net';
+import { dirname } from 'node:path';
 
 /**
  * Removes the file of a unix socket whose process is dead; nothing could listen there otherwise. Throws with what to do
- * when a process listens there, or when the file is no socket.
+ * when a process listens there, when the file is no socket, or when its folder is missing.
  */
 export async function removeStaleSocket(path: string): Promise<void> {
   const stats = await statOf(path);
-  if (stats === null) return;
+  if (stats === null) {
+    // Node reports it as missing rights.
+    if (!existsSync(dirname(path)))
+      throw new Error(`server.socket: there is no folder ${dirname(path)}: create it, or write another path`);
+    return;
+  }
   if (!stats.isSocket())
     throw new Error(`server.socket: ${path} exists, and is no socket: remove it, or write another path`);
   const code = await tryConnect(path);
@@ -23,7 +29,7 @@ async function statOf(path: string): Promise<Stats | null> {
   try {
     return await promises.lstat(path);
   } catch {
-    // Why nothing can be there, such as a missing folder, is the error of listening.
+    // Why nothing can be there, such as missing rights, is the error of listening.
     return null;
   }
 }

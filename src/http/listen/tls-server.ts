@@ -1,3 +1,4 @@
+import { constants } from 'node:crypto';
 import type { IncomingMessage, Server, ServerOptions } from 'node:http';
 import { createServer } from 'node:https';
 import type { Socket } from 'node:net';
@@ -38,7 +39,8 @@ export function createTlsServer(
 }
 
 function contextOf({ cert, key }: Certificate): SecureContextOptions {
-  return { cert, key, minVersion: 'TLSv1.2' };
+  // A second handshake on a connection has no deadline, and clients have no use for one. TLS 1.3 knows none.
+  return { cert, key, minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION };
 }
 
 /**

@@ -1,7 +1,7 @@
-import { constants } from 'node:fs';
+import { constants, fstatSync, ftruncateSync } from 'node:fs';
 import { mkdir, open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { ConsumptionRecord } from '../../domain/consumption.ts';
 import type { RecordArchive } from '../../domain/ports/retention.ts';
 
@@ -18,8 +18,10 @@ const lineFeed = 0x0a;
 
 /**
  * An archive in a folder: a file of JSON lines for each day (UTC) on which records were begun, readable for its owner alone.
- * Nothing that is whole in it is ever written over. A line that a dying process left unfinished is cut off: its record is
- * still in the database. Records whose lines are there already are not written again.
+ * Nothing that is whole in it is ever written over, also where two processes write to it at once. A line that a dying process
+ * left unfinished is cut off: its record is still in the database. A line that is there already is not written again; a
+ * record whose line differs has changed since, as one that was closed as lost and then settled: its later line is the true
+ * one.
  */
 export function createArchiveFolder(
   folder: string,
@@ -27,53 +29,69 @@ export function createArchiveFolder(
 ): RecordArchive {
   return {
     async append(records) {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      for (const [day, some] of Map.groupBy(records, dayOf)) {
-        const lines = some.map((record) => ({ id: record.requestId, line: `${writeLine(record)}\n` }));
-        await appendLines(join(folder, `records-${day}.jsonl`), lines);
-      }
+      await makeFolder(folder);
+      for (const [day, some] of Map.groupBy(records, dayOf))
+        await appendLines(join(folder, `records-${day}.jsonl`), () => some.map(writeLine));
       // Names of new files are on the disk only with their folder.
-      const opened = await open(folder, 'r');
-      try {
-        await opened.sync();
-      } finally {
-        await opened.close();
-      }
+      await syncFolder(folder);
     },
   };
+}
+
+/** Creates a folder, and the folders above it, so that a power failure does not forget them. */
+async function makeFolder(folder: string): Promise<void> {
+  const first = await mkdir(folder, { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  for (let made = resolve(folder); ; made = dirname(made)) {
+    await syncFolder(dirname(made));
+    if (made === resolve(first)) return;
+  }
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const opened = await open(folder, 'r');
+  try {
+    await opened.sync();
+  } finally {
+    await opened.close();
+  }
 }
 
 function dayOf({ createdAtMs }: ConsumptionRecord): string {
   return new Date(createdAtMs).toISOString().slice(0, 10);
 }
 
-async function appendLines(
-  path: string,
-  lines: readonly { readonly id: string; readonly line: string }[],
-): Promise<void> {
-  const file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
+async function appendLines(path: string, write: () => readonly string[]): Promise<void> {
+  // In this mode the system writes behind whatever is there by then: another process may have written since the file was read.
+  const file = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_APPEND, 0o600);
   try {
-    const { end, ids } = await readTail(file);
-    await file.truncate(end);
-    const missing = lines.filter(({ id }) => !ids.has(id));
-    const bytes = Buffer.from(missing.map(({ line }) => line).join(''));
+    const { size: found, end, lines: last } = await readTail(file);
+    const missing = write().filter((line) => !last.has(line));
+    const bytes = Buffer.from(missing.map((line) => `${line}\n`).join(''));
+    const wasChanged = (): Error => new Error(`${path} was changed by something else while it was written`);
+    if (end < found) {
+      // Without a wait in between: what another process has made whole meanwhile must not be cut off.
+      if (fstatSync(file.fd).size !== found) throw wasChanged();
+      ftruncateSync(file.fd, end);
+    }
     for (let at = 0; at < bytes.length;)
-      at += (await file.write(bytes, at, bytes.length - at, end + at)).bytesWritten;
+      at += (await file.write(bytes, at, bytes.length - at, null)).bytesWritten;
     await file.sync();
     const { size } = await file.stat();
     const { bytesRead, buffer } = await file.read(Buffer.alloc(bytes.length), 0, bytes.length, end);
     if (size !== end + bytes.length || bytesRead !== bytes.length || !buffer.equals(bytes))
-      throw new Error(`${path} was changed by something else while it was written`);
+      throw wasChanged();
   } finally {
     await file.close();
   }
 }
 
-/** The end of the last whole line of a file, and the ids of its last lines. */
+/** The size of a file, the end of its last whole line, and its last lines. */
 async function readTail(
   file: FileHandle,
-): Promise<{ readonly end: number; readonly ids: ReadonlySet<string> }> {
-  let start = (await file.stat()).size;
+): Promise<{ readonly size: number; readonly end: number; readonly lines: ReadonlySet<string> }> {
+  const { size } = await file.stat();
+  let start = size;
   let tail = Buffer.alloc(0);
   let feeds = 0;
   while (start > 0 && feeds <= maxUnremovedLines) {
@@ -84,14 +102,6 @@ async function readTail(
     tail = Buffer.concat([buffer, tail]);
   }
   const end = tail.lastIndexOf(lineFeed) + 1;
-  // Unless the file begins here, the first line may lack its beginning.
-  const lines = tail
-    .toString('utf8', 0, end)
-    .split('\n')
-    .slice(start === 0 ? 0 : 1, -1);
-  return { end: start + end, ids: new Set(lines.map(idOf)) };
-}
-
-function idOf(line: string): string {
-  return String((JSON.parse(line) as { readonly request_id?: unknown }).request_id);
+  // Unless the file begins here, the first line lacks its beginning: it equals no other.
+  return { size, end: start + end, lines: new Set(tail.toString('utf8', 0, end).split('\n')) };
 }

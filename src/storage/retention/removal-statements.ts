@@ -18,7 +18,7 @@ export const selectOldestTime: Statement = {
 };
 
 export const selectRemovedBefore: Statement = {
-  sql: 'SELECT removed_before FROM record_removals',
+  sql: 'SELECT removed_before FROM record_removals WHERE id = 1',
   values: [],
 };
 

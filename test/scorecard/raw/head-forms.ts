@@ -79,6 +79,9 @@ export const badTargets: readonly string[] = [
   'v1/models',
   '?x',
   '#x',
+  '/v1/models#part',
+  '/v1/models?a=b#/../x',
+  'http://localhost/v1/models#part',
   'localhost:80',
   'http://',
   'http:///v1/models',
@@ -117,7 +120,6 @@ export const oddTargets: readonly string[] = [
   '/v1/models;x=1',
   '/v1/models/?a=b&a=c',
   '/v1\\models',
-  '/v1/models#part',
   `/v1/models/${'%41'.repeat(2_000)}`,
 ];
 

@@ -35,6 +35,8 @@ export function configOf(
   const settings = {
     // Whatever the server's own default is: at another level units would fail that wait for each other.
     default_transaction_isolation: 'read\\ committed',
+    // Compiling a statement takes longer than any of them runs; and a wrong estimate would have every request wait for it.
+    jit: 'off',
     ...(isReadOnly ? { default_transaction_read_only: 'on' } : {}),
     tcp_keepalives_idle: keepAliveSeconds,
     tcp_keepalives_interval: keepAliveSeconds / 5,

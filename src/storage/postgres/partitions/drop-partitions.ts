@@ -11,7 +11,7 @@ const lookMs = 1_000;
  */
 export async function dropEmptyPartitions(send: Send): Promise<void> {
   const [removals, found] = await send([
-    { text: 'SELECT removed_before FROM record_removals' },
+    { text: 'SELECT removed_before FROM record_removals WHERE id = 1' },
     { text: `SELECT relid::regclass::text AS name FROM pg_partition_tree('records') WHERE isleaf` },
   ]);
   const [removal] = (removals?.rows ?? []) as readonly { readonly removed_before: number }[];
