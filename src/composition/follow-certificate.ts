@@ -39,6 +39,11 @@ export function readCertificate({ server: { tls } }: Pick<Config, 'server'>): Re
   }
 }
 
+/** The services by which a certificate is followed and reported. */
+type CertificateServices = Pick<ProcessServices, 'clock' | 'log'> & {
+  readonly observability: Pick<ProcessServices['observability'], 'metrics'>;
+};
+
 /**
  * Follows the files of a certificate, beginning with what was read at the start; `null` without one. Files that can't be
  * used leave the last certificate in force. Two that do not fit, or that are broken, may be half replaced: they count as
@@ -46,32 +51,16 @@ export function readCertificate({ server: { tls } }: Pick<Config, 'server'>): Re
  */
 export function followCertificate(
   first: ReadCertificate | null,
-  {
-    clock,
-    log,
-    observability: { metrics },
-  }: Pick<ProcessServices, 'clock' | 'log'> & {
-    readonly observability: Pick<ProcessServices['observability'], 'metrics'>;
-  },
+  services: CertificateServices,
 ): FollowedCertificate | null {
   if (first === null) return null;
   const { paths } = first;
+  const { clock, log } = services;
+  const { metrics } = services.observability;
   let current = first.files;
   let unusable = '';
-  let warnedMs = Number.NEGATIVE_INFINITY;
   let use: Parameters<FollowedCertificate['onChange']>[0] | null = null;
-  const warn = (): void => {
-    metrics.certificateEnds(certificateEndMs(current.cert));
-    const leftMs = certificateEndMs(current.cert) - clock.now();
-    if (leftMs > warnMs || clock.monotonicMs() - warnedMs < dayMs) return;
-    warnedMs = clock.monotonicMs();
-    log.notice(
-      leftMs > 0
-        ? 'the TLS certificate ends soon: replace the files of server.tls'
-        : 'the TLS certificate has ended, and clients refuse it: replace the files of server.tls',
-      { notAfter: endOf(current) },
-    );
-  };
+  const showEnd = createEndWarning(services);
   const read = async (): Promise<string> => {
     const texts = pairOf(await readTlsFilesAgain(paths));
     const text = textOf(texts);
@@ -85,16 +74,15 @@ export function followCertificate(
         if (isSeenAgain) throw error;
         return textOf(current);
       }
-      warnedMs = Number.NEGATIVE_INFINITY;
       use?.(current);
       metrics.configReloaded('ok');
       log.notice('the TLS certificate is replaced', { notAfter: endOf(current) });
     }
     unusable = '';
-    warn();
+    showEnd(current.cert);
     return text;
   };
-  warn();
+  showEnd(current.cert);
   const followed = followSecret(textOf(current), {
     read,
     clock,
@@ -128,4 +116,23 @@ function textOf({ cert, key }: CertificateSource['current']): string {
 
 function nameSetting({ setting, message }: TlsFileError): string {
   return `server.tls.${setting}: ${message}`;
+}
+
+/** Returns a function that shows when a certificate ends, and warns when that is near: once a day, and of each new one. */
+function createEndWarning({ clock, log, observability }: CertificateServices): (cert: string) => void {
+  let warned: { readonly cert: string; readonly atMs: number } | null = null;
+  return (cert) => {
+    const endMs = certificateEndMs(cert);
+    observability.metrics.certificateEnds(endMs);
+    const leftMs = endMs - clock.now();
+    const isWarned = warned?.cert === cert && clock.monotonicMs() - warned.atMs < dayMs;
+    if (leftMs > warnMs || isWarned) return;
+    warned = { cert, atMs: clock.monotonicMs() };
+    log.notice(
+      leftMs > 0
+        ? 'the TLS certificate ends soon: replace the files of server.tls'
+        : 'the TLS certificate has ended, and clients refuse it: replace the files of server.tls',
+      { notAfter: new Date(endMs).toISOString() },
+    );
+  };
 }

@@ -5,12 +5,12 @@ import { createPageGuard } from '../http/page-guard.ts';
 import { createRouter } from '../http/router.ts';
 import { createPublicPaths } from '../http/listen/public-paths.ts';
 import { createHttpServer, stopListening } from '../http/server.ts';
-import type { ListenerPorts } from '../http/server.ts';
+import type { HttpServer, ListenerPorts } from '../http/server.ts';
 import { unknownOperatorsUrl } from '../http/unknown-url.ts';
 import type { RunRoutes } from '../http/standalone.ts';
 import type { Routes } from './config-services.ts';
 import { followCertificate } from './follow-certificate.ts';
-import type { ReadCertificate } from './follow-certificate.ts';
+import type { FollowedCertificate, ReadCertificate } from './follow-certificate.ts';
 import { openListeners } from './open-listeners.ts';
 import { nextId } from './next-id.ts';
 import type { ProcessServices } from './process-services.ts';
@@ -43,21 +43,65 @@ export interface Listeners {
   close(): void;
 }
 
+/** What the listeners read of the config in force. */
+type CurrentRoutes = () => Routes & { readonly config: Config; whyNotReady(): Promise<string | null> };
+
 /**
  * Creates both listeners, not yet open. `current` reads the services of the config in force, whose routes and connection
  * limits apply at once. With a certificate, clients are served over TLS.
  */
 export function createListeners(
-  current: () => Routes & { readonly config: Config; whyNotReady(): Promise<string | null> },
+  current: CurrentRoutes,
   processServices: ProcessServices,
   firstCertificate: ReadCertificate | null,
 ): Listeners {
-  const { prepare, clock, observability, workers } = processServices;
+  const { clock, workers } = processServices;
   const certificate = followCertificate(firstCertificate, processServices);
-  const descriptors = readDescriptorLimit();
-  const limits = () => connectionLimits(current().config.server, descriptors, workers?.count);
   let isRetiring = false;
   let isOpen = false;
+  const { publicServer, adminServer } = createServers(
+    current,
+    processServices,
+    certificate,
+    () => isRetiring,
+  );
+  return {
+    async open(config) {
+      const addresses = await openListeners(publicServer, adminServer, config, workers === null);
+      isOpen = true;
+      return addresses;
+    },
+    async retire() {
+      isRetiring = true;
+      void stopListening(adminServer);
+      await within(stopListening(publicServer), retireMs, clock);
+    },
+    get isOpen() {
+      return isOpen;
+    },
+    leave: () => void (isRetiring = true),
+    stopAccepting() {
+      certificate?.stop();
+      publicServer.close();
+    },
+    cutPublic: () => publicServer.closeAllConnections(),
+    close() {
+      adminServer.close();
+      adminServer.closeAllConnections();
+    },
+  };
+}
+
+/** Creates the servers of both listeners. */
+function createServers(
+  current: CurrentRoutes,
+  processServices: ProcessServices,
+  certificate: FollowedCertificate | null,
+  isRetiring: () => boolean,
+): { readonly publicServer: HttpServer; readonly adminServer: HttpServer } {
+  const { prepare, clock, observability, workers } = processServices;
+  const descriptors = readDescriptorLimit();
+  const limits = () => connectionLimits(current().config.server, descriptors, workers?.count);
   const isProxy: ListenerPorts['isProxy'] = (socket) => current().addresses.isProxy(socket);
   const { timeouts, maxHead } = current().config.server;
   const shared = {
@@ -67,7 +111,8 @@ export function createListeners(
     clock,
     isProxy,
     onRefused: observability.onConnectionRefused,
-    isRetiring: () => isRetiring,
+    onRequestRefused: observability.onRequestRefused,
+    isRetiring,
   };
   const paths = createPublicPaths(
     current().config.server.basePath ?? '',
@@ -94,29 +139,5 @@ export function createListeners(
     unknownUrl: unknownOperatorsUrl,
     limits: () => limits().admin,
   });
-  return {
-    async open(config) {
-      const addresses = await openListeners(publicServer, adminServer, config, workers === null);
-      isOpen = true;
-      return addresses;
-    },
-    async retire() {
-      isRetiring = true;
-      void stopListening(adminServer);
-      await within(stopListening(publicServer), retireMs, clock);
-    },
-    get isOpen() {
-      return isOpen;
-    },
-    leave: () => void (isRetiring = true),
-    stopAccepting() {
-      certificate?.stop();
-      publicServer.close();
-    },
-    cutPublic: () => publicServer.closeAllConnections(),
-    close() {
-      adminServer.close();
-      adminServer.closeAllConnections();
-    },
-  };
+  return { publicServer, adminServer };
 }

@@ -1,12 +1,13 @@
 import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
+import type { EdgeRefusal } from '../domain/edge-refusal.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Workers } from '../domain/ports/workers.ts';
 import type { Telemetry } from '../domain/ports/telemetry.ts';
-import { createConnectionReport } from '../telemetry/connection-report.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { createRefusalReport } from '../telemetry/refusal-report.ts';
 import { createTelemetry } from '../telemetry/telemetry.ts';
 import { createTracing } from '../telemetry/tracing.ts';
 import type { Tracing } from '../telemetry/tracing.ts';
@@ -24,6 +25,8 @@ export interface Observability {
   readonly tracer: Tracing;
   /** Counts and logs a connection that a listener refused or closed. */
   readonly onConnectionRefused: (reason: ConnectionRefusal) => void;
+  /** Counts and logs a request that a listener refused before any route. */
+  readonly onRequestRefused: (reason: EdgeRefusal) => void;
   /** Logs the counts not logged yet and sends the last traces. Never rejects. */
   close(): Promise<void>;
 }
@@ -37,7 +40,8 @@ export function createObservability(
 ): Observability {
   const metrics = createMetrics();
   const tracer = createTracing(tracing, clock, log.fault);
-  const connectionReport = createConnectionReport(metrics, log, clock);
+  const connections = createRefusalReport(metrics.connectionRefused, log.connectionsRefused, clock);
+  const requests = createRefusalReport(metrics.requestRefused, log.requestsRefused, clock);
   return {
     metrics,
     exposed: {
@@ -51,9 +55,11 @@ export function createObservability(
     },
     telemetry: createTelemetry([metrics, log], log.fault),
     tracer,
-    onConnectionRefused: connectionReport.refused,
+    onConnectionRefused: connections.refused,
+    onRequestRefused: requests.refused,
     close() {
-      connectionReport.close();
+      connections.close();
+      requests.close();
       return tracer.close();
     },
   };

@@ -202,19 +202,24 @@ function findOtherKeyHeader({ headers }: IncomingMessage): string | null {
 }
 
 /**
- * Refuses duplicates of headers of which Node keeps the first value and drops others: a proxy could read another one, and
+ * Refuses duplicates of headers of which Node keeps the first value or joins all: a proxy could read another one, and
  * which of two credentials counts must not depend on the parser.
  */
 function findDuplicateHeader({ rawHeaders, socket }: IncomingMessage): Refusal | null {
   // Our own listeners have checked the whole head.
   if (connectionOf(socket) !== undefined) return null;
-  let [authorizations, contentTypes] = [0, 0];
+  let [authorizations, contentTypes, idempotencyKeys] = [0, 0, 0];
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';
     if (isNamed(name, 'authorization')) authorizations++;
     else if (isNamed(name, 'content-type')) contentTypes++;
+    else if (isNamed(name, 'idempotency-key')) idempotencyKeys++;
   }
-  return refuseDuplicate('authorization', authorizations) ?? refuseDuplicate('content-type', contentTypes);
+  return (
+    refuseDuplicate('authorization', authorizations) ??
+    refuseDuplicate('content-type', contentTypes) ??
+    refuseDuplicate('idempotency-key', idempotencyKeys)
+  );
 }
 
 /** Whether a header has a name in lower case; most names have another length. */

@@ -5,6 +5,7 @@ import { Server as NetServer } from 'node:net';
 import type { AddressInfo, ListenOptions, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ConnectionDeadlines } from '../domain/connection-limits.ts';
+import type { EdgeRefusal } from '../domain/edge-refusal.ts';
 import type { NextId } from '../domain/ports/clock.ts';
 import { holdContinue } from './body.ts';
 import { ConnectionTable } from './connections/connection-table.ts';
@@ -39,6 +40,8 @@ export interface ListenerPorts extends ConnectionTablePorts {
   readonly unknownUrl: RequestHandler;
   /** The headers with which web pages may read an answer that no route makes; names and values in turn. */
   readonly crossOriginHeaders: (request: IncomingMessage) => readonly string[] | null;
+  /** Called for each request that is refused before any route. */
+  readonly onRequestRefused: (reason: EdgeRefusal) => void;
   readonly deadlines: ConnectionDeadlines;
   readonly maxHeadBytes: number;
   /** Whether each answer closes its connection, because this process no longer takes new ones. */
@@ -58,16 +61,20 @@ export function createHttpServer(
   const app = createStandalone(router, prepare, unknownUrl);
   const { head, request: whole, idle } = ports.deadlines;
   const connections = new ConnectionTable(ports);
+  const refuseCounted = (response: OwnResponse, refusal: RawRefusal): void => {
+    ports.onRequestRefused(refusal.reason);
+    refuseInTurn(response, refusal, nextId);
+  };
   const serve = (request: IncomingMessage, response: OwnResponse): void => {
     if (ports.isRetiring()) response.shouldKeepAlive = false;
     if (!addPending(request, response)) return;
     const fault = checkHead(request);
     if (fault !== null) {
       response.crossOrigin = ports.crossOriginHeaders(request);
-      return refuseInTurn(response, fault, nextId);
+      return refuseCounted(response, fault);
     }
     const direct = findDirect?.(request.method, request.url ?? '');
-    if (direct === undefined) app(request, response, () => refuseInTurn(response, notHttp, nextId));
+    if (direct === undefined) app(request, response, () => refuseCounted(response, notHttp));
     // After the chunk, between whose requests ticks may run: it may hold the whole body, and more requests than a
     // connection may have, none of which runs then.
     else setImmediate(direct, request, response);
@@ -75,6 +82,8 @@ export function createHttpServer(
   const refuseBare = (socket: Socket, refusal: RawRefusal): void => {
     const connection = connectionOf(socket);
     if (connection === undefined) return;
+    // What follows on a connection that was refused already is no request.
+    if (socket.writable) ports.onRequestRefused(refusal.reason);
     refuseRaw(connection, refusal, nextId, (request) => ports.crossOriginHeaders(request) ?? []);
   };
 

@@ -44,12 +44,17 @@ const expectBit = bitOf('expect');
 const upgradeBit = bitOf('upgrade');
 
 const wrongTarget = badRequest(
+  'target',
   "The request line must name a path, such as '/v1/models', or an http or https URL with a valid host, without a '#'.",
 );
 const wrongHost = badRequest(
+  'host',
   "The 'Host' header is missing or wrong: send one host name or address, with a port or without, and nothing else.",
 );
-const wrongUpgrade = badRequest("This service speaks HTTP/1.1 only: send the request without 'Upgrade'.");
+const wrongUpgrade = badRequest(
+  'upgrade',
+  "This service speaks HTTP/1.1 only: send the request without 'Upgrade'.",
+);
 
 const name = String.raw`[\w.~-]+|\[([\da-f:.]+)\]`;
 const hostForm = new RegExp(`^(?:${name})(?::(\\d{0,5}))?$`, 'i');
@@ -124,5 +129,5 @@ function isHost(text: string): boolean {
 
 function duplicated(field: string): RawRefusal {
   const message = `The header '${field.toLowerCase()}' was sent more than once. Send it once.`;
-  return { status: 400, code: 'duplicate_header', message };
+  return { reason: 'duplicate_header', status: 400, code: 'duplicate_header', message };
 }

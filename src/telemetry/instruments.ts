@@ -195,6 +195,11 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
       'textgate_connections_refused_total',
       'Connections that a listener refused or closed for lack of room, or because TLS failed, by reason.',
     ),
+    requestsRefused: counterBy(
+      ['reason'],
+      'textgate_edge_refusals_total',
+      'Requests that a listener refused before any route, because of their form, size or time, by reason.',
+    ),
     logDropped: counter(
       'textgate_log_lines_dropped_total',
       'Log lines lost because their destination failed or was too slow.',

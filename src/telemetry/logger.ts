@@ -32,6 +32,8 @@ export interface Log {
   readonly info: (message: string, fields?: LogFields) => void;
   /** Logs the connections refused or closed since the last such line, by reason. */
   readonly connectionsRefused: (counts: Readonly<Record<string, number>>) => void;
+  /** Logs the requests that were refused before any route since the last such line, by reason. */
+  readonly requestsRefused: (counts: Readonly<Record<string, number>>) => void;
   /** Logs an uncaught error that ends the process, at level `fatal`. */
   readonly crash: (error: unknown) => void;
   /** Lines lost since the start: the destination failed or was too slow. */
@@ -76,6 +78,7 @@ export function createLog(
     notice: (message, fields = {}) => logger.warn(fields, message),
     info: (message, fields = {}) => logger.info(fields, message),
     connectionsRefused: (counts) => logger.warn({ counts }, 'connections refused'),
+    requestsRefused: (counts) => logger.info({ counts }, 'requests refused before any route'),
     fault: (message, error, fields = {}) =>
       logger.error({ ...fields, reason: error instanceof Error ? error.message : String(error) }, message),
     crash: (error) => logger.fatal(describeCrash(error), 'uncaught error: shutting down'),

@@ -1,6 +1,8 @@
 import { Registry, collectDefaultMetrics } from 'prom-client';
 import { connectionRefusals } from '../domain/connection-refusal.ts';
 import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
+import { edgeRefusals } from '../domain/edge-refusal.ts';
+import type { EdgeRefusal } from '../domain/edge-refusal.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
 import type { Telemetry } from '../domain/ports/telemetry.ts';
 import { registeredName, strippedLabel } from '../protocol/contract/registry.ts';
@@ -78,7 +80,9 @@ export interface Metrics extends Omit<Telemetry, 'fault'> {
   /** Sets when the TLS certificate ends, in milliseconds since 1970. */
   certificateEnds(atMs: number): void;
   /** Counts a connection that a listener refused or closed. */
-  connectionRefused(reason: ConnectionRefusal): void;
+  readonly connectionRefused: (reason: ConnectionRefusal) => void;
+  /** Counts a request that a listener refused before any route. */
+  readonly requestRefused: (reason: EdgeRefusal) => void;
   /** The exposition text and its content type. */
   expose(): Promise<{ readonly contentType: string; readonly body: string }>;
   /** The same figures, to be added to those of other processes. */
@@ -95,6 +99,7 @@ export function createMetrics(): Metrics {
   instruments.limited('lookups').inc(0);
   instruments.certificateEnd.remove();
   for (const reason of connectionRefusals) instruments.connectionsRefused(reason).inc(0);
+  for (const reason of edgeRefusals) instruments.requestsRefused(reason).inc(0);
 
   return {
     exchangeBegan: (protocol) => instruments.inFlight(protocol).inc(),
@@ -119,6 +124,7 @@ export function createMetrics(): Metrics {
     configReloaded: (result) => instruments.configReloads(result).inc(),
     certificateEnds: (atMs) => instruments.certificateEnd.set(atMs / 1_000),
     connectionRefused: (reason) => instruments.connectionsRefused(reason).inc(),
+    requestRefused: (reason) => instruments.requestsRefused(reason).inc(),
     async expose() {
       if (sources !== null) readSources(sources, instruments);
       return { contentType: registry.contentType, body: await registry.metrics() };

@@ -171,6 +171,23 @@ test('a silent and a slow handshake are cut after 10 s in all, and counted', asy
   expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
 });
 
+test('a client that closes before its handshake is done, as a TCP check, is closed at once and not counted', async () => {
+  const { gateway } = await open();
+  const closed = Promise.withResolvers<void>();
+  const socket = connectPlain({
+    host: '127.0.0.1',
+    port: Number(new URL(gateway.url).port),
+    allowHalfOpen: true,
+  });
+  onTestFinished(() => void socket.destroy());
+  socket.resume().on('end', () => closed.resolve());
+  // The beginning of a ClientHello.
+  socket.end(Buffer.of(0x16, 0x03, 0x01, 0x02));
+  await closed.promise;
+  for (const reason of ['handshake_timeout', 'handshake_failed'])
+    expect(await refused(gateway, reason)).toBe(0);
+});
+
 test('connections count against the limit of their address before their handshake, and close with the gateway', async () => {
   const { gateway } = await open({ server: { maxAnonymousPerAddress: 3 } });
   const address = { host: '127.0.0.1', port: Number(new URL(gateway.url).port), localAddress: '127.0.0.2' };

@@ -40,6 +40,7 @@ async function listen(answering: Promise<void> = Promise.resolve()) {
     maxHeadBytes: 16_384,
     onRefused: () => {},
     isProxy: () => false,
+    onRequestRefused: () => {},
     crossOriginHeaders: () => null,
     isRetiring: () => false,
   });

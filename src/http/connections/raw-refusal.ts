@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { EdgeRefusal } from '../../domain/edge-refusal.ts';
 import type { NextId } from '../../domain/ports/clock.ts';
 import { writeRefusal } from '../../protocol/write-refusal.ts';
 import { refuse } from '../../shared/errors.ts';
@@ -10,6 +11,8 @@ import { presentRequestId, requestIdHeader } from '../request-id.ts';
 
 /** A refusal of a request that never reaches a route. */
 export interface RawRefusal {
+  /** As it is counted. */
+  readonly reason: EdgeRefusal;
   readonly status: number;
   readonly code: ErrorCode;
   readonly message: string;
@@ -18,22 +21,24 @@ export interface RawRefusal {
 }
 
 /** A request that breaks a rule of HTTP; `message` says which, and what to send instead. */
-export function badRequest(message: string): RawRefusal {
-  return { status: 400, code: 'invalid_value', message };
+export function badRequest(reason: EdgeRefusal, message: string): RawRefusal {
+  return { reason, status: 400, code: 'invalid_value', message };
 }
 
 /** Bytes that Node's parser can't read as HTTP. */
-export const notHttp = badRequest('This is not a valid HTTP request.');
+export const notHttp = badRequest('syntax', 'This is not a valid HTTP request.');
 
 /** An `Expect` header with anything but `100-continue`. */
 export const expectationFailed: RawRefusal = {
   ...notHttp,
+  reason: 'expectation',
   status: 417,
   message: "The only supported expectation is 'Expect: 100-continue'.",
 };
 
 /** A method that no path has. */
 export const methodNotOffered: RawRefusal = {
+  reason: 'method',
   status: 405,
   code: 'method_not_allowed',
   message: 'TRACE and CONNECT are not supported on any path: this server is not a proxy.',
@@ -42,15 +47,18 @@ export const methodNotOffered: RawRefusal = {
 
 /** A version of HTTP that is not spoken here. */
 export const wrongVersion = badRequest(
+  'version',
   'Only HTTP/1.1 and HTTP/1.0 are spoken here: send one of these versions.',
 );
 
 /** A body whose length could be read in two ways. */
 export const wrongFraming = badRequest(
+  'framing',
   "Send the body with one 'Content-Length', or with one 'Transfer-Encoding: chunked' over HTTP/1.1, and not with both.",
 );
 
 const tooSlow: RawRefusal = {
+  reason: 'too_slow',
   status: 408,
   code: 'request_timeout',
   message: 'The request took too long to arrive.',
@@ -58,6 +66,7 @@ const tooSlow: RawRefusal = {
 
 /** A head of too many bytes or fields. */
 export const headTooLarge: RawRefusal = {
+  reason: 'too_large',
   status: 413,
   code: 'request_too_large',
   message: "The request's headers are too large or too many: send fewer of them.",
@@ -69,6 +78,7 @@ const parserFaults: Readonly<Record<string, RawRefusal>> = {
   HPE_HEADER_OVERFLOW: headTooLarge,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: headTooLarge,
   HPE_INVALID_METHOD: badRequest(
+    'syntax',
     'The request does not begin with a method of HTTP. Is the client configured for TLS? This port speaks plain HTTP.',
   ),
   HPE_INVALID_VERSION: wrongVersion,
@@ -76,11 +86,18 @@ const parserFaults: Readonly<Record<string, RawRefusal>> = {
   HPE_INVALID_CONTENT_LENGTH: wrongFraming,
   HPE_UNEXPECTED_CONTENT_LENGTH: wrongFraming,
   HPE_INVALID_TRANSFER_ENCODING: wrongFraming,
-  HPE_INVALID_CHUNK_SIZE: badRequest('A chunk of the body has no valid size: send its hexadecimal digits.'),
+  HPE_INVALID_CHUNK_SIZE: badRequest(
+    'framing',
+    'A chunk of the body has no valid size: send its hexadecimal digits.',
+  ),
   HPE_INVALID_HEADER_TOKEN: badRequest(
+    'syntax',
     'A header has a character that it may not have: send each on one line, as name, colon and value.',
   ),
-  HPE_INVALID_EOF_STATE: badRequest('The connection was closed before the request was complete.'),
+  HPE_INVALID_EOF_STATE: badRequest(
+    'incomplete',
+    'The connection was closed before the request was complete.',
+  ),
 };
 
 /** The refusal for an error of Node's parser. */

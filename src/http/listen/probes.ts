@@ -12,6 +12,7 @@ const paths = new Set(['/healthz', '/readyz']);
  */
 export function answerProbes(basePath: string, isReady: () => Promise<boolean>): RequestHandler {
   const refuseMethod = methodNotAllowed('GET, HEAD');
+  const isReadyNow = shareRunning(isReady);
   return (request, response, next) => {
     const path = pathOf(request);
     const below = path.startsWith(basePath) ? path.slice(basePath.length) : path;
@@ -19,10 +20,19 @@ export function answerProbes(basePath: string, isReady: () => Promise<boolean>):
     if (!paths.has(probe)) return next();
     if (request.method !== 'GET' && request.method !== 'HEAD') return refuseMethod(request, response, next);
     if (probe === '/healthz') return sendStatus(response, 200, 'ok');
-    return isReady().then((ready) =>
+    return isReadyNow().then((ready) =>
       ready ? sendStatus(response, 200, 'ready') : sendStatus(response, 503, 'not ready'),
     );
   };
+}
+
+/**
+ * Lets calls that come while one is running share its result: anyone may probe, and a check asks the database, and all
+ * workers while it fails.
+ */
+function shareRunning<Result>(call: () => Promise<Result>): () => Promise<Result> {
+  let running: Promise<Result> | null = null;
+  return () => (running ??= call().finally(() => (running = null)));
 }
 
 function sendStatus(response: Response, status: number, text: string): void {

@@ -31,8 +31,7 @@ export function createTlsServer(
   serve: (request: IncomingMessage, response: OwnResponse) => void,
 ): Server {
   const server = createServer(
-    // Half-open, as Node's server without TLS is: a client that has sent all of its requests waits for the answers.
-    { ...options, ...contextOf(certificate.current), ALPNProtocols: ['http/1.1'], allowHalfOpen: true },
+    { ...options, ...contextOf(certificate.current), ALPNProtocols: ['http/1.1'] },
     serve,
   );
   certificate.onChange((next) => server.setSecureContext(contextOf(next)));
@@ -65,6 +64,9 @@ export function followHandshakes(
   });
   // Before Node's own listener, which begins to read requests.
   server.prependListener('secureConnection', (socket: TLSSocket) => {
+    // As sockets of Node's server without TLS: a client that has sent all of its requests waits for the answers. Not
+    // before, or a client that closes without a handshake, such as a balancer's TCP check, would stay open until its deadline.
+    socket.allowHalfOpen = true;
     const raw = rawSocketOf(socket);
     deadlines.get(raw)?.();
     connectionOf(raw)?.secure(socket);
