@@ -21,7 +21,7 @@ export async function checkHealth(configFile: string | undefined, ready: boolean
   };
   const state = `${status ?? `status ${response.status}`}${reason === undefined ? '' : `: ${reason}`}`;
   if (response.status === 404)
-    throw new Error(`${address}: status 404: this is no admin listener; is it the port for clients?`);
+    throw new Error(`${address}: status 404: this is no gateway; is another program at this port?`);
   if (!response.ok || status === undefined) throw new Error(`${address}: ${state}`);
   return `${address}: ${state}`;
 }

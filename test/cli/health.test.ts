@@ -70,14 +70,21 @@ describe('textgate health', () => {
     });
   });
 
-  test('says that the port for clients is no admin listener', async () => {
+  test('is answered at the port for clients, too', async () => {
     const [port, adminPort] = [await freePort(), await freePort()];
     const { folder } = await serve(`server: { port: ${port} }\nadmin: { port: ${adminPort} }\n${demo}`);
-    const { code, stderr } = await check(folder, { TEXTGATE_ADMIN_URL: `http://127.0.0.1:${port}` });
-    expect([code, stderr]).toEqual([
-      1,
-      `textgate: http://127.0.0.1:${port}/healthz: status 404: this is no admin listener; is it the port for clients?\n`,
-    ]);
+    const { code, stdout } = await check(folder, { TEXTGATE_ADMIN_URL: `http://127.0.0.1:${port}` });
+    expect([code, stdout]).toEqual([0, `http://127.0.0.1:${port}/healthz: ok\n`]);
+  });
+
+  test('says that another program answers', async () => {
+    const other = await startUpstream();
+    other.play((response) => void response.writeHead(404).end());
+    const { origin } = new URL(other.url);
+    const { code, stderr } = await check(makeTemporaryFolder(), { TEXTGATE_ADMIN_URL: origin });
+    const message = `textgate: ${origin}/healthz: status 404: this is no gateway; is another program at this port?\n`;
+    expect([code, stderr]).toEqual([1, message]);
+    await other.close();
   });
 
   test('says alive, and not ready, of a gateway whose upstream has not listed its models', async () => {
