@@ -58,7 +58,8 @@ describe('the time after which a gateway is killed is longer than the time that 
 
   test.each([
     ['README.md', /--stop-timeout (\d+)/],
-    ['docs/operators/sidecar.md', /terminationGracePeriodSeconds: (\d+)/],
+    ['config/kubernetes/app-sidecar.yaml', /terminationGracePeriodSeconds: (\d+)/],
+    ['config/kubernetes/model-server.yaml', /terminationGracePeriodSeconds: (\d+)/],
   ])('%s', (file, pattern) => {
     expect(secondsIn(file, pattern) * 1_000).toBeGreaterThan(stopMs());
   });
