@@ -103,7 +103,7 @@ describe('the certificates of an upstream', () => {
     return file;
   };
 
-  test('are files that can be used: any fault is named by its setting', () => {
+  test('must be files that can be used: the message of a fault names the setting', () => {
     const authority = makeAuthority();
     const { cert, key } = authority.issue('gateway');
     const ca = authority.cert;

@@ -92,7 +92,7 @@ const server = z.strictObject({
   }),
   logAddresses: trueOrFalse.optional().meta({
     description:
-      "Whether the log and traces of requests have the client's address; default: if `trustedProxies` has any.",
+      "Whether the client's address is in the log and the traces of each request; default: yes if `trustedProxies` names a proxy, else no.",
     examples: [true],
   }),
   corsOrigins: corsOrigins.default([]).meta({

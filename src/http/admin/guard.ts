@@ -20,8 +20,8 @@ const maxWatchedNetworks = 1_000;
 /**
  * Refuses every request without the admin token, and every request from a web page. The right token always passes, so
  * that an attacker's wrong ones can't lock the operator out. A request without a token is not counted as a failure,
- * because any web page can make the operator's browser send one. Behind a
- * trusted proxy, the networks are those of its clients.
+ * because any web page can make the operator's browser send one. Behind a trusted proxy, the networks are those of its
+ * clients.
  */
 export function createAdminGuard(token: string, addresses: ClientAddresses): RequestHandler {
   const expected = digest(token);
