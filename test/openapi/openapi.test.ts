@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
@@ -43,6 +45,18 @@ function schemaOf(operationId: string, status: number): string {
 
 test('the document is made of the contract, the schemas and the error codes of the source', () => {
   expect(found).toBe(written);
+});
+
+test('the document has the routes of the admin API that the page lists, and no others', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/operators/admin-api.md'), 'utf8');
+  const listed = [...page.matchAll(/`(GET|POST|PATCH|DELETE) (\/admin\/[^?`]*)/g)];
+  const described = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.keys(item)
+      .filter((field) => field !== 'servers' && path.startsWith('/admin/'))
+      .map((method) => `${method.toUpperCase()} ${path.replaceAll('request_id', 'id')}`),
+  );
+  const routes = listed.map(([, method, path]) => `${method} ${path?.replaceAll('request_id', 'id')}`);
+  expect(described.toSorted()).toEqual(routes.toSorted());
 });
 
 test('the document is valid OpenAPI 3.1', async () => {
@@ -153,6 +167,8 @@ describe('a client that is generated from the document', () => {
     await expectAs('operators', 'getKey', { id });
     await expectAs('operators', 'listKeys', { limit: 10 });
     await expectAs('operators', 'revokeKey', { id });
+    await expectAs('operators', 'removeRecords', null, { before: '2020-01-01', ended: [] });
+    await expectAs('operators', 'foldLedger');
     for (const operation of ['listRunningRequests', 'verifyLedger', 'getHealth', 'getReadiness'])
       await expectAs('operators', operation);
   });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { removal } from '../../src/http/admin/archive.ts';
 import { changedKey, newKey, payment, rotation } from '../../src/http/admin/keys.ts';
 import { valueKinds } from '../../src/shared/schema-values.ts';
 import type { ValueKind } from '../../src/shared/schema-values.ts';
@@ -128,6 +129,9 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   }),
   RunningRequestPage: page('RunningRequest'),
   Cancellation: closed({ request_id: text, cancelled: { const: true } }),
+  Removal: inputSchema(removal),
+  Removed: closed({ removed: count }),
+  Folded: closed({ postings: count }),
   Ledger: { type: 'object', description: 'What the ledger’s rows add up to, and every imbalance.' },
   Health: closed({ status: { const: 'ok' } }),
   Readiness: {

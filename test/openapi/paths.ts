@@ -1,3 +1,4 @@
+import { archiveQuery } from '../../src/http/admin/archive.ts';
 import { recordQuery } from '../../src/http/admin/records.ts';
 import { pageQuery } from '../../src/http/checked-input.ts';
 import { inputSchema } from './operator-schemas.ts';
@@ -200,6 +201,23 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   },
   '/admin/records/{request_id}': {
     get: read('getRecord', 'Shows the record of one request.', 'Record', [oneRequest]),
+  },
+  '/admin/archive': {
+    get: {
+      operationId: 'readArchive',
+      summary: 'All records from before a time, as JSON lines or CSV.',
+      parameters: inQuery(archiveQuery),
+      responses: answers({
+        'application/x-ndjson': { schema: { type: 'string' } },
+        'text/csv': { schema: { type: 'string' } },
+      }),
+    } satisfies Operation,
+  },
+  '/admin/archive/removals': {
+    post: change('removeRecords', 'Removes archived records.', { request: 'Removal', answer: 'Removed' }),
+  },
+  '/admin/archive/folds': {
+    post: change('foldLedger', 'Adds up the postings of removed records.', { answer: 'Folded' }),
   },
   '/admin/in-flight': {
     get: read('listRunningRequests', 'Lists the requests in progress.', 'RunningRequestPage'),

@@ -16,9 +16,10 @@ import type { Request, Response, Router } from '../router.ts';
 /** How many records one call removes at most: a unit of the database, of some milliseconds. */
 const maxRemoved = 500;
 
-const archiveQuery = z.strictObject({ before: instant.optional() });
+/** The query and the body of these routes. */
+export const archiveQuery = z.strictObject({ before: instant.optional() });
 
-const removal = z.strictObject({
+export const removal = z.strictObject({
   before: instant,
   ended: z.array(storedText).max(maxRemoved),
   lost: z.array(storedText).max(maxRemoved).default([]),
