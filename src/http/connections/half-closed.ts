@@ -2,8 +2,8 @@ import type { Socket } from 'node:net';
 import type { OwnResponse } from '../own-response.ts';
 
 /**
- * When a connection whose client has closed its side is looked at again, in milliseconds: the first time, and after ever
- * doubled waits until the last. The reset of a client that is gone takes a round trip.
+ * When a connection whose client has closed its side is first looked at again, in milliseconds, and the longest wait for a
+ * further look: each is twice as long as the one before. The reset of a client that is gone takes a round trip.
  */
 const firstLookMs = 20;
 const lastLookMs = 10_000;
