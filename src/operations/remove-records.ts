@@ -55,7 +55,6 @@ export async function* readOldest(
   }
 }
 
-/** A record that has ended always has an outcome. */
 function asRead({ requestId, outcome }: ConsumptionRecord) {
-  return { requestId, outcome: outcome ?? ('lost' as const) };
+  return { requestId, isLost: outcome === 'lost' };
 }

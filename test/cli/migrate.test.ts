@@ -123,7 +123,7 @@ describe.skipIf(postgresAbsence !== null)(`textgate migrate${skipped}`, () => {
     const beforeMs = Date.UTC(2024, 0, 1);
     const removed = (await retention.listOldest(beforeMs, null, 4)).map(({ requestId }) => requestId);
     await retention.removeRecords(
-      removed.map((requestId) => ({ requestId, outcome: 'completed' })),
+      removed.map((requestId) => ({ requestId, isLost: false })),
       beforeMs,
     );
     expect(await retention.foldLedgers(setImmediate)).toBeGreaterThan(4);

@@ -121,10 +121,7 @@ async function takeSteps(engine: Engine, plain: Engine, run: string, steps: read
         const beforeMs = startMs + lastDay * dayMs;
         const read = await retention.listOldest(beforeMs, null, action.most);
         if (read.length > 0) removedBefore = lastDay;
-        const some = read.map(({ requestId, outcome }) => ({
-          requestId,
-          outcome: outcome ?? ('lost' as const),
-        }));
+        const some = read.map(({ requestId, outcome }) => ({ requestId, isLost: outcome === 'lost' }));
         await retention.removeRecords(some, beforeMs);
         if (action.folds) await retention.foldLedgers(setImmediate);
       }

@@ -28,7 +28,7 @@ interface Bench {
 /** Removes everything from before a time that is as it is read, and folds what can be folded. */
 async function removeAll(retention: Retention, beforeMs: number): Promise<number> {
   const records = await retention.listOldest(beforeMs, null, 500);
-  const read = records.map(({ requestId, outcome }) => ({ requestId, outcome: outcome ?? 'lost' }));
+  const read = records.map(({ requestId, outcome }) => ({ requestId, isLost: outcome === 'lost' }));
   const removed = await retention.removeRecords(read, beforeMs);
   await retention.foldLedgers(setImmediate);
   return removed;
@@ -109,7 +109,7 @@ export function describeRetention(name: string, open: () => Promise<Engine>): vo
       const again = settled('req_0', 10);
       const offer = (): Promise<void> => store.settle(again);
       const records = await retention.listOldest(startMs + dayMs, null, 10);
-      await retention.removeRecords([{ requestId: 'req_0', outcome: 'completed' }], startMs + dayMs);
+      await retention.removeRecords([{ requestId: 'req_0', isLost: false }], startMs + dayMs);
       expect(records).toHaveLength(1);
       await expect(offer()).rejects.toThrow('no open record of req_0');
       await retention.foldLedgers(setImmediate);
@@ -125,9 +125,9 @@ export function describeRetention(name: string, open: () => Promise<Engine>): vo
       const read = await retention.listOldest(startMs + dayMs, null, 10);
       expect(read.map(({ outcome }) => outcome)).toEqual(['lost']);
       await store.settle(settled('req_late', 7));
-      expect(
-        await retention.removeRecords([{ requestId: 'req_late', outcome: 'lost' }], startMs + dayMs),
-      ).toBe(0);
+      expect(await retention.removeRecords([{ requestId: 'req_late', isLost: true }], startMs + dayMs)).toBe(
+        0,
+      );
       expect(await store.findRecord('req_late', null)).toMatchObject({ chargeNanos: 7 });
       expect(await retention.foldLedgers(setImmediate)).toBe(2);
       expect(await faults()).toEqual([]);
@@ -138,9 +138,7 @@ export function describeRetention(name: string, open: () => Promise<Engine>): vo
       await use('req_0', 0, 1);
       await use('req_5', 5, 1);
       await store.open(opened('req_open', 10));
-      const all = ['req_0', 'req_5', 'req_open'].map(
-        (requestId) => ({ requestId, outcome: 'completed' }) as const,
-      );
+      const all = ['req_0', 'req_5', 'req_open'].map((requestId) => ({ requestId, isLost: false }));
       expect(await retention.removeRecords(all, startMs + dayMs)).toBe(1);
       expect(await retention.removeRecords(all, startMs + dayMs)).toBe(0);
       // An earlier time does not undo what a later one has set.

@@ -262,14 +262,14 @@ describe.skipIf(postgresAbsence !== null)(`the partitions of the records on Post
       const begun = { ...openedRecord, requestId, createdAtMs };
       await store.settle({ ...settledRecord, requestId, begun: beginningOf(begun) });
     }
-    await retention.removeRecords([{ requestId: first, outcome: 'completed' }], inMonth(1) - 1);
+    await retention.removeRecords([{ requestId: first, isLost: false }], inMonth(1) - 1);
     await time.waitRound(inMonth(1, 3));
     // Empty, but a record of its last millisecond could still be listed.
     expect(await monthsOf(url)).toContain('records_2091_12');
-    await retention.removeRecords([{ requestId: first, outcome: 'completed' }], inMonth(1));
+    await retention.removeRecords([{ requestId: first, isLost: false }], inMonth(1));
     await time.waitRound(inMonth(1, 4));
     expect(await monthsOf(url)).toEqual(['records_2092_01', 'records_2092_02']);
-    await retention.removeRecords([{ requestId: 'none', outcome: 'completed' }], inMonth(2));
+    await retention.removeRecords([{ requestId: 'none', isLost: false }], inMonth(2));
     await time.waitRound(inMonth(2, 3));
     // One record of it was never read, and so not removed.
     expect(await sql(places)).toEqual([{ id: second, place: 'records_2092_01' }]);
@@ -285,7 +285,7 @@ describe.skipIf(postgresAbsence !== null)(`the partitions of the records on Post
 
   test('stay while another transaction reads them, and are dropped an hour later', async () => {
     const { engine, time, url, faults } = await openNode();
-    await createRetention(engine).removeRecords([{ requestId: 'none', outcome: 'completed' }], inMonth(1));
+    await createRetention(engine).removeRecords([{ requestId: 'none', isLost: false }], inMonth(1));
     const other = new Client({ connectionString: url });
     await other.connect();
     onTestFinished(() => other.end());

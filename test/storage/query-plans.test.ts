@@ -10,7 +10,6 @@ import { free } from '../../src/domain/pricing.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import type { Engine, Statement } from '../../src/storage/engine.ts';
-import type { ReadRecord } from '../../src/domain/ports/retention.ts';
 import { foldLedger, selectPostings } from '../../src/storage/retention/fold-statements.ts';
 import { createRetention } from '../../src/storage/retention/retention-store.ts';
 import { endOverLeases } from '../../src/storage/leases/lease-statements.ts';
@@ -168,7 +167,7 @@ beforeAll(async () => {
   const [oldest] = await retention.listOldest(Number.MAX_SAFE_INTEGER, null, 1);
   if (oldest === undefined) throw new Error('the database is empty');
   const { requestId, createdAtMs } = oldest;
-  const removed = ['completed', 'lost'].map((outcome) => ({ requestId, outcome }) as ReadRecord);
+  const removed = [false, true].map((isLost) => ({ requestId, isLost }));
   await retention.removeRecords(removed, createdAtMs + 1);
   await retention.foldLedgers(async () => {});
   await retention.oldestRecord();

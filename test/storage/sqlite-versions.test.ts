@@ -70,7 +70,7 @@ describe('a SQLite database of the earlier version', () => {
     const retention = createRetention(engine);
     const read = await retention.listOldest(startMs + 200, null, 500);
     await retention.removeRecords(
-      read.map(({ requestId }) => ({ requestId, outcome: 'completed' as const })),
+      read.map(({ requestId }) => ({ requestId, isLost: false })),
       startMs + 200,
     );
     expect(await retention.foldLedgers(async () => {})).toBe(200 + keys);

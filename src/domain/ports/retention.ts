@@ -1,11 +1,11 @@
-import type { ConsumptionRecord, Outcome } from '../consumption.ts';
+import type { ConsumptionRecord } from '../consumption.ts';
 import type { Pause } from '../pause.ts';
 
-/** What a record is removed by: its id, and how it had ended when it was read. */
+/** What a record is removed by: its id, and whether it may have changed since it was read. */
 export interface ReadRecord {
   readonly requestId: string;
-  /** Only a `lost` one may still be settled: it is not removed if it was. */
-  readonly outcome: Outcome;
+  /** Whether it was closed as `lost`. Only such a one may still be settled: it is not removed if it was. */
+  readonly isLost: boolean;
 }
 
 /** The record behind which a list goes on, in the order of time and then of ids. */

@@ -38,8 +38,8 @@ export function createArchiveRoutes(archiving: RecordArchiving): Router {
     if (isRefusal(input)) return sendRefusal(response, input);
     const { before, ended, lost } = input;
     const records = [
-      ...ended.map((requestId) => ({ requestId, outcome: 'completed' as const })),
-      ...lost.map((requestId) => ({ requestId, outcome: 'lost' as const })),
+      ...ended.map((requestId) => ({ requestId, isLost: false })),
+      ...lost.map((requestId) => ({ requestId, isLost: true })),
     ];
     const removed = await archiving.remove(records, before);
     sendAnswer(response, 200, isRefusal(removed) ? removed : { removed });

@@ -22,16 +22,11 @@ export const selectRemovedBefore: Statement = {
   values: [],
 };
 
-/** Only a record that was closed as lost may still change. */
-function isLost({ outcome }: ReadRecord): boolean {
-  return outcome === 'lost';
-}
-
 /** Removes some records, in one unit that says from when they are. The rows of the deletions are those that are gone. */
 export function removeRecords(records: readonly ReadRecord[], beforeMs: number): readonly Statement[] {
   const deletions = [
-    { some: records.filter((record) => !isLost(record)), condition: `outcome <> 'lost'` },
-    { some: records.filter(isLost), condition: `outcome = 'lost'` },
+    { some: records.filter(({ isLost }) => !isLost), condition: `outcome <> 'lost'` },
+    { some: records.filter(({ isLost }) => isLost), condition: `outcome = 'lost'` },
   ];
   return [
     {
