@@ -85,7 +85,7 @@ test('a file that is no socket is left as it is, and the start fails', async () 
   );
 });
 
-test('a socket in a folder that there is not is a fault that names the folder', async () => {
+test('a socket in a missing folder is refused with the name of the folder', async () => {
   const folder = join(makeTemporaryFolder(), 'no-such-folder');
   await expect(startGateway({ server: { socket: join(folder, 'textgate.sock') } })).rejects.toThrow(
     `server.socket: there is no folder ${folder}: create it, or write another path`,
