@@ -1,5 +1,6 @@
-import { BlockList, isIP } from 'node:net';
 import { isLoopback } from './ip-address.ts';
+import { canonicalAddress, canonicalNetwork, compileNetworks } from './networks.ts';
+import type { NetworkTest } from './networks.ts';
 
 /** Whether a host is this machine, which no proxy can reach. */
 export function isLocalHost(hostname: string): boolean {
@@ -27,9 +28,8 @@ function readException(entry: string): (url: URL) => boolean {
   const isPort = (url: URL): boolean => whole !== null || port === undefined || port === portOf(url);
   if (network !== null)
     return (url) => {
-      const address = bare(url.hostname);
-      const version = isIP(address);
-      return version !== 0 && isPort(url) && network.check(address, version === 6 ? 'ipv6' : 'ipv4');
+      const address = canonicalAddress(bare(url.hostname));
+      return address !== null && isPort(url) && network(address);
     };
   const name = withoutLastDot(host.replace(/^\*?\./, ''));
   return (url) => {
@@ -38,17 +38,10 @@ function readException(entry: string): (url: URL) => boolean {
   };
 }
 
-/** An address, or a network by its address and the length of its prefix; `null` for a name. */
-function readNetwork(text: string): BlockList | null {
-  const [address = '', length] = text.split('/', 2);
-  const version = isIP(address);
-  if (version === 0) return null;
-  const most = version === 6 ? 128 : 32;
-  const prefix = length === undefined ? most : Number(length);
-  const list = new BlockList();
-  if (Number.isInteger(prefix) && prefix >= 0 && prefix <= most)
-    list.addSubnet(address, prefix, version === 6 ? 'ipv6' : 'ipv4');
-  return list;
+/** The test of an address or a network; `null` for a name. */
+function readNetwork(text: string): NetworkTest | null {
+  const network = canonicalNetwork(text);
+  return network === null ? null : compileNetworks([network]);
 }
 
 function portOf({ protocol, port }: URL): string {
