@@ -64,4 +64,32 @@ export const scorecardFaults: readonly Mutation[] = [
     replace: 'headersTimeout: 0,',
     ...section('slow', 0.05),
   },
+  {
+    name: 'scorecard descriptors: connections of clients that may use up all descriptors',
+    file: 'src/config/connection-limits.ts',
+    find: 'Math.max(leastConnections, affordable));',
+    replace: 'Math.max(4_096, affordable));',
+    ...section('descriptors', 1),
+  },
+  {
+    name: 'scorecard upstreams: an answer without a finish reason that is complete',
+    file: 'src/protocol/upstream/answer.ts',
+    find: "(marked && this.#finishReason === 'optional' ? unsaid : null)",
+    replace: "(marked && this.#finishReason === 'optional' ? unsaid : unsaid)",
+    ...section('upstreams', 1),
+  },
+  {
+    name: 'scorecard resets: a reset that ends the process',
+    file: 'src/http/server.ts',
+    find: 'return void socket.destroy();',
+    replace: 'throw error;',
+    ...section('resets', 0.2),
+  },
+  {
+    name: 'scorecard keepalive: connections that are closed before the announced end',
+    file: 'src/http/connections/connection.ts',
+    find: 'const keepAliveSlackMs = 1_000;',
+    replace: 'const keepAliveSlackMs = -10_000;',
+    ...section('keepalive', 0.2),
+  },
 ];

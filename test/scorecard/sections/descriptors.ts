@@ -1,3 +1,4 @@
+import { get } from 'node:http';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -15,6 +16,8 @@ const connections = 200;
 const holdMs = 1_500;
 const maxRecoveryMs = 15_000;
 const answerMs = 300;
+/** How long a probe may take, in milliseconds. */
+const probeMs = 1_000;
 
 interface Flood {
   readonly name: string;
@@ -75,7 +78,7 @@ export const section: Section = {
       const sockets = Array.from({ length: count }, () => open(subject, flood));
       const startMs = performance.now();
       while (performance.now() - startMs < holdMs) {
-        const status = await subject.served.readiness();
+        const status = await probe(subject);
         if (flood.isProbed) {
           probes++;
           if (status !== 200) unanswered++;
@@ -105,6 +108,18 @@ export const section: Section = {
     };
   },
 };
+
+/** The status of the admin listener's probe; 0 without an answer. Each has a connection of its own, as a new prober has. */
+function probe({ served }: Subject): Promise<number> {
+  return new Promise((resolve) => {
+    const request = get(`${served.adminUrl}/healthz`, { agent: false, timeout: probeMs }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    request.on('timeout', () => request.destroy());
+    request.on('error', () => resolve(0));
+  });
+}
 
 function open({ served, key }: Subject, { listener, bytes }: Flood): Socket {
   const { hostname, port } = new URL(listener === 'public' ? served.url : served.adminUrl);
