@@ -24,7 +24,7 @@ export interface ConnectionOptions {
   readonly serverName?: string | undefined;
 }
 
-/** Certificates of their own have few upstreams. */
+/** The certificates of most upstreams: none but the authorities of the system. */
 const systemCertificates: Certificates = {};
 
 /**
