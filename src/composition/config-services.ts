@@ -128,7 +128,7 @@ export function createConfigServices(
 
 /** The ports of the pipeline. */
 function composePorts(
-  { limits, compatibility }: Config,
+  { limits, compatibility, metering }: Config,
   processServices: ProcessServices,
   upstreams: Upstreams,
   models: Models,
@@ -145,6 +145,8 @@ function composePorts(
     tracer: observability.tracer,
     inFlight: processServices.inFlight,
     tokens: processServices.tokens,
+    secondMeter: processServices.secondMeter,
+    meteredShare: metering.sample,
     health: processServices.health,
     random: Math.random,
     fastRoad: processServices.fastRoad,

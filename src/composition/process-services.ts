@@ -21,8 +21,6 @@ import type { Maintenance } from '../operations/maintenance.ts';
 import { createInFlight } from '../pipeline/in-flight.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
 import type { Log } from '../telemetry/logger.ts';
-import { createTokenCounter } from '../tokens/token-counter.ts';
-import type { ThreadedTokenCounter } from '../tokens/token-counter.ts';
 import { firstHandlers } from './client-services.ts';
 import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { composeLimiter, tellLimiter } from './limiter-services.ts';
@@ -30,6 +28,8 @@ import { nothingActive, sourcesOf } from './active-config.ts';
 import type { ActiveConfig } from './active-config.ts';
 import { composeArchiving, removeOld } from './record-remover.ts';
 import { watchLedger } from './ledger-monitor.ts';
+import { composeMeters } from './meters.ts';
+import type { Meters } from './meters.ts';
 import { joinNodes } from './shared-services.ts';
 import { openStorage } from './storage-services.ts';
 import type { StorageServices } from './storage-services.ts';
@@ -38,7 +38,7 @@ import { createObservability } from './observability.ts';
 import type { Observability } from './observability.ts';
 
 /** The services of the whole process, which a reload does not replace: storage, limits, requests, observability. */
-export interface ProcessServices {
+export interface ProcessServices extends Meters {
   readonly clock: Clock;
   readonly log: Log;
   /** Whether streams may take the fast road. */
@@ -68,8 +68,6 @@ export interface ProcessServices {
   readonly readTurns: TurnQueue;
   /** The circuits of all upstreams. */
   readonly health: UpstreamHealth;
-  /** Counts tokens where an upstream reported none. */
-  readonly tokens: ThreadedTokenCounter;
   /** Metrics, traces and reports. */
   readonly observability: Observability;
   /** Proxies of the passthrough, by server. */
@@ -141,7 +139,7 @@ export function createProcessServices(
   const nodes = joinNodes(keyServices, inFlight, clock, log);
   const readLimiter = createMemoryLimiter(clock);
   let isClosed = false;
-  const tokens = createTokenCounter(clock);
+  const { usageDrift, ...meters } = composeMeters(clock, metrics);
   const ledgerMonitor = watchLedger(storage, inFlight, () => active.lowBalanceNanos, reports);
   const removing = { ...reports, settings: () => active.retention };
   const remover = removeOld(storage, removing);
@@ -151,6 +149,7 @@ export function createProcessServices(
     ...sourcesOf(() => active, storage, log),
     ledgerFigures: () => ledgerMonitor.figures,
     oldestRecordAgeMs: () => remover.oldestRecordAgeMs(),
+    usageDrift,
   });
   return {
     clock,
@@ -167,7 +166,7 @@ export function createProcessServices(
     readLimiter,
     readTurns: createTurnQueue(clock),
     health: createLoggedHealth(clock, log),
-    tokens,
+    ...meters,
     observability,
     passthroughMiddlewares: new Map(),
     ...firstHandlers(clock, config.server.timeouts.unread, () => isClosed),
@@ -187,7 +186,7 @@ export function createProcessServices(
       declarations.stop();
       readLimiter.close();
       await limiter.close();
-      await Promise.all([ledgerMonitor.stop(), remover.stop(), nodes.stop(), tokens.close()]);
+      await Promise.all([ledgerMonitor.stop(), remover.stop(), nodes.stop(), meters.tokens.close()]);
       await closeStorage(storage, tracesSent);
     },
   };

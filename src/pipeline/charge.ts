@@ -5,11 +5,9 @@ import { TextSample } from '../protocol/text-sample.ts';
 import type { TextTurn, Usage } from '../protocol/text.ts';
 import type { OnDisconnect, Route } from '../domain/routing.ts';
 import type { Ports } from './ports.ts';
+import { questionOf, tokensOfTurns } from './question-text.ts';
 import type { ReceivedAnswer } from './received-answer.ts';
 import type { Recorded } from './stages.ts';
-
-/** Tokens that our own count adds for each turn: its role and the delimiters around it. */
-const usualTokensPerTurn = 4;
 
 /** The average length of a token in characters, for estimates when counting fails. */
 const charsPerToken = 4;
@@ -58,8 +56,8 @@ async function countUsage(
   ports: Pick<Ports, 'tokens' | 'telemetry'>,
 ): Promise<Usage> {
   const question = new TextSample();
-  question.add(turns.map((turn) => turn.text).join('\n'));
-  const inputTokens = (await count(question, ports)) + usualTokensPerTurn * turns.length;
+  question.add(questionOf(turns));
+  const inputTokens = (await count(question, ports)) + tokensOfTurns(turns);
   const reasoningTokens = await count(thoughts, ports);
   const outputTokens = reasoningTokens + (await count(text, ports));
   return {

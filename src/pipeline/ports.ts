@@ -10,6 +10,7 @@ import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
 import type { InFlight } from './in-flight.ts';
+import type { SecondMeter } from './second-meter.ts';
 
 /** All outside services that the stages use. */
 export interface Ports {
@@ -23,8 +24,12 @@ export interface Ports {
   readonly tracer: Tracer;
   readonly inFlight: InFlight;
   readonly tokens: TokenCounter;
+  /** Counts samples of answers whose usage the upstream reported. */
+  readonly secondMeter: SecondMeter;
+  /** The share of those answers that are sampled, from 0 to 1. */
+  readonly meteredShare: number;
   readonly health: UpstreamHealth;
-  /** Numbers from 0 up to 1, by which equal routes share their requests. */
+  /** Numbers from 0 up to 1, by which equal routes share their requests, and answers are sampled. */
   readonly random: () => number;
   /** Whether streams may take the fast road, which gives the same bytes as the complete one, at a lower cost. */
   readonly fastRoad: boolean;

@@ -6,6 +6,7 @@ import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
 import { outcomeOf, refusalOfResult, usageOf, wordsOf } from './results.ts';
 import type { ExchangeResult } from './results.ts';
+import { meterUsage } from './second-meter.ts';
 import { attemptsOf, firstTextOf, requestedModelOf, stageFacts } from './stage-views.ts';
 import type { Recorded } from './stages.ts';
 
@@ -29,6 +30,7 @@ export async function settle(
   if (charge !== null) summary.chargeNanos = charge.chargeNanos;
   ports.telemetry.exchangeEnded(summary);
   exchange.trace.ended(summary);
+  meterUsage(result, exchange, ports);
   return result.kind === 'finished' && charge !== null ? { ...result, usage: charge.usage } : result;
 }
 

@@ -127,6 +127,8 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     random: Math.random,
     fastRoad: readFastRoad(),
     tokens: { count: async (text) => text.length },
+    secondMeter: { offer: () => {} },
+    meteredShare: 0,
     balanceMode: 'soft',
     defaultLimits: { concurrency: 1_000, requestsPerMinute: 1_000_000, queueWaitMs: 0 },
     defaultCompatibility: { sampling: 'strip', unknownFields: 'reject', responsesDone: false },

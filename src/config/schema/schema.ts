@@ -13,6 +13,7 @@ import { defaultAdminPort, defaultHost, defaultPort } from '../default-addresses
 import { connectionDeadlines, headSize } from './edge-schema.ts';
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
 import { basePath, socketMode, socketPath, tls } from './listener-schema.ts';
+import { metering } from './metering-schema.ts';
 import { records } from './records-schema.ts';
 import { storage } from './storage-schema.ts';
 import { upstream } from './upstream-schema.ts';
@@ -169,6 +170,7 @@ const sections = {
       'The API keys of clients, by name: they are created, changed and revoked as this list says. Others are issued by the admin API.',
     examples: [{ bob: { key: '${BOBS_KEY}', requestsPerMinute: 120 } }],
   }),
+  metering: metering.prefault({}).describe('A second count of tokens, beside that of the upstreams.'),
   receipts: receipts.prefault({}).describe("What the receipts of a key's own requests show."),
   upstreams: z.record(chosenName, upstream).meta({
     description: 'The providers that are called, by a name of your choice.',
