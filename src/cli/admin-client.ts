@@ -89,7 +89,7 @@ function refused(status: number, { error }: AdminError): AdminRefusal {
 }
 
 /** A page of a list, with the cursor of the next page; `null` after the last one. */
-interface Page {
+export interface Page {
   readonly next: string | null;
 }
 
@@ -113,7 +113,13 @@ export async function readCsv(path: string, query: string, most: number): Promis
   return text.trimEnd();
 }
 
-async function* readPages(path: string, query: string, most: number, accept: string): AsyncGenerator<Page> {
+/** Reads a list of the admin listener page by page, up to `most` entries. */
+export async function* readPages(
+  path: string,
+  query: string,
+  most: number,
+  accept: string,
+): AsyncGenerator<Page> {
   let cursor = '';
   for (let left = most; left > 0; left -= maxPageSize) {
     const limit = Math.min(maxPageSize, left);

@@ -7,6 +7,7 @@ import { addDoctorCommand } from './commands/doctor.ts';
 import { addHealthCommand } from './commands/health.ts';
 import { addKeysCommands } from './commands/keys.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
+import { addReconcileCommand } from './commands/reconcile.ts';
 import { addRecordsCommands } from './commands/records.ts';
 import { addRequestCommands } from './commands/requests.ts';
 import { addServeCommand } from './commands/serve.ts';
@@ -41,6 +42,7 @@ export function createProgram(): Command {
   addDoctorCommand(program);
   addKeysCommands(program);
   addRecordsCommands(program);
+  addReconcileCommand(program);
   addRequestCommands(program);
   addBackupCommand(program);
   addMigrateCommand(program);

@@ -1,0 +1,232 @@
+import { count } from '../../shared/count.ts';
+import { nearestName } from '../../shared/nearest-name.ts';
+import { formatUsd } from '../../shared/money.ts';
+import { writeTable } from '../output.ts';
+import type { ReconciledLine, Reconciliation } from './compare.ts';
+import type { DayRange, OurUsage } from './our-usage.ts';
+import type { Quantity } from './quantities.ts';
+import type { TheirUsage } from './read-export.ts';
+
+/** All that a report says. */
+export interface Findings {
+  readonly upstream: string;
+  readonly range: DayRange;
+  /** A share of 1. */
+  readonly tolerance: number;
+  readonly theirs: TheirUsage;
+  readonly ours: OurUsage;
+  readonly found: Reconciliation;
+  /** Whether the last day is over: the provider and the records may go on with it. */
+  readonly isOver: boolean;
+}
+
+const names: Readonly<Record<Quantity, string>> = {
+  requests: 'requests',
+  input: 'input tokens',
+  cached: 'cached input',
+  cacheWrite: 'cache writes',
+  output: 'output tokens',
+};
+
+const jsonNames: Readonly<Record<Quantity, string>> = {
+  requests: 'requests',
+  input: 'input_tokens',
+  cached: 'cached_input_tokens',
+  cacheWrite: 'cache_write_tokens',
+  output: 'output_tokens',
+};
+
+/** How many differences the table has: the rest is in JSON. */
+const maxTableRows = 200;
+
+const dayLinesOf = ({ lines }: Reconciliation): readonly ReconciledLine[] =>
+  lines.filter(({ day }) => day !== null);
+const wholeLinesOf = ({ lines }: Reconciliation): readonly ReconciledLine[] =>
+  lines.filter(({ day }) => day === null);
+
+/** Whether both sides agree everywhere. */
+export function agrees({ found }: Findings): boolean {
+  return found.lines.every((line) => line.agrees);
+}
+
+/** The report for people: what differs, the sums, and what can't be compared. */
+export function writeReport(findings: Findings): string {
+  const { found, upstream, tolerance, theirs, range } = findings;
+  const differing = found.lines.filter((line) => !line.agrees);
+  const days = dayLinesOf(found);
+  const dayCount = days.filter((line) => !line.agrees).length;
+  const share = `${Number((tolerance * 100).toFixed(6))}%`;
+  const what = `${count(days.length, 'pair')} of a day and a model`;
+  const head =
+    differing.length === 0
+      ? `the export (${theirs.format}) and the records of ${upstream} agree within ${share}: ${what} from ${range.from} to before ${range.to}`
+      : `the export (${theirs.format}) and the records of ${upstream} differ by more than ${share} in ${dayCount} of ${what} from ${range.from} to before ${range.to}`;
+  const parts = [
+    head,
+    ...(differing.length === 0 ? [] : [differenceTable(differing)]),
+    sumTable(findings),
+    ...notesOf(findings).map((note) => `note: ${note}`),
+  ];
+  return parts.join('\n\n');
+}
+
+function differenceTable(lines: readonly ReconciledLine[]): string {
+  const rows = lines.flatMap(({ day, model, comparisons, side }) =>
+    comparisons
+      .filter((each) => !each.agrees)
+      .map(({ quantity, theirs, ours }) => [
+        day ?? 'all days',
+        model,
+        names[quantity],
+        side === 'ours' ? '-' : String(theirs),
+        side === 'theirs' ? '-' : String(ours),
+        difference(theirs, ours),
+      ]),
+  );
+  const table = writeTable(
+    ['DAY', 'MODEL', 'WHAT', 'EXPORT', 'RECORDS', 'DIFFERENCE'],
+    rows.slice(0, maxTableRows),
+    { right: ['EXPORT', 'RECORDS', 'DIFFERENCE'], cut: ['MODEL'] },
+  );
+  const more = rows.length - maxTableRows;
+  return more > 0 ? `${table}\nand ${more} more: --json has all of them` : table;
+}
+
+/** How much more the export has than the records: `+100 (10.0%)`. */
+function difference(theirs: number, ours: number): string {
+  const more = theirs - ours;
+  const share = ours === 0 ? '' : ` (${((more / ours) * 100).toFixed(1)}%)`;
+  return `${more > 0 ? '+' : ''}${more}${share}`;
+}
+
+function sumTable({ found, theirs }: Findings): string {
+  const wholes = wholeLinesOf(found);
+  const rows = theirs.compared.map((quantity) => {
+    const all = wholes.flatMap(({ comparisons }) => comparisons.filter((each) => each.quantity === quantity));
+    const [their, our] = [sum(all.map((each) => each.theirs)), sum(all.map((each) => each.ours))];
+    return [names[quantity], String(their), String(our), difference(their, our)];
+  });
+  const cost = theirs.hasCost ? formatUsd(sumNanos(wholes.map((line) => line.costNanos))) : '-';
+  const charged = formatUsd(sumNanos(wholes.map((line) => line.chargedNanos)));
+  return writeTable(
+    ['TOGETHER', 'EXPORT', 'RECORDS', 'DIFFERENCE'],
+    [...rows, ['USD (cost; charged to keys)', cost, charged, '']],
+    { right: ['EXPORT', 'RECORDS', 'DIFFERENCE'] },
+  );
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+function sumNanos(amounts: readonly bigint[]): bigint {
+  return amounts.reduce((total, amount) => total + amount, 0n);
+}
+
+/** What the figures don't have, and what may be wrong with the comparison itself. */
+export function notesOf({ found, ours, theirs, upstream, range, isOver }: Findings): readonly string[] {
+  const days = dayLinesOf(found);
+  const [withoutUsage, refused] = [
+    sum(days.map((line) => line.withoutUsage)),
+    sum(days.map((line) => line.refused)),
+  ];
+  const notes: readonly (readonly [applies: boolean, note: string])[] = [
+    [
+      withoutUsage > 0,
+      `${count(withoutUsage, 'attempt')} at ${upstream} broke off, timed out or came without usage: the provider may have charged for them, and the records have no tokens of them`,
+    ],
+    [
+      refused > 0,
+      `${count(refused, 'attempt')} at ${upstream} got a refusal or an error instead of an answer`,
+    ],
+    [
+      ours.lost > 0,
+      `${count(ours.lost, 'request')} to ${upstream} were lost with their process: what they used is not known`,
+    ],
+    [ours.running > 0, `${count(ours.running, 'request')} to ${upstream} are still running`],
+    [
+      ours.passedThrough > 0,
+      `${count(ours.passedThrough, 'request')} were passed through to ${upstream}: their usage is not read`,
+    ],
+    [
+      found.outside > 0,
+      `${count(found.outside, 'pair')} of a day and a model in the export are outside of the days`,
+    ],
+    [theirs.isCut, 'the last page of the export says that there are more pages (has_more)'],
+    [!isOver, 'the last day is not over'],
+    [
+      ours.oldest !== null && startsLate(ours.oldest, range) && days.some(({ side }) => side === 'theirs'),
+      `the oldest record was begun at ${ours.oldest}: were older ones removed (records.keep)?`,
+    ],
+    [
+      ours.records > 0 && !ours.upstreams.includes(upstream),
+      `no record of these days has the upstream ${upstream}${meant(upstream, ours.upstreams)}`,
+    ],
+    ...namesApart(days).map((note) => [true, note] as const),
+  ];
+  return notes.flatMap(([applies, note]) => (applies ? [note] : []));
+}
+
+function meant(wrong: string, known: readonly string[]): string {
+  const nearest = nearestName(wrong, known);
+  return nearest === null ? '' : `; did you mean ${nearest}?`;
+}
+
+function startsLate(oldest: string, { from }: DayRange): boolean {
+  return oldest.slice(0, 10) > from;
+}
+
+/** How many models are suggested for. */
+const maxSuggestions = 5;
+
+/** The models that only one side has, with those that may be the same: providers add the day of a version to a name. */
+function namesApart(days: readonly ReconciledLine[]): readonly string[] {
+  const modelsOf = (sides: readonly ReconciledLine['side'][]): readonly string[] => [
+    ...new Set(days.filter(({ side }) => sides.includes(side)).map(({ model }) => model)),
+  ];
+  const [inRecords, inExport] = [modelsOf(['ours', 'both']), modelsOf(['theirs', 'both'])];
+  const onlyRecords = inRecords.filter((model) => !inExport.includes(model));
+  return inExport
+    .filter((model) => !inRecords.includes(model))
+    .slice(0, maxSuggestions)
+    .map((model) => {
+      const same = onlyRecords.find((name) => model.startsWith(name)) ?? nearestName(model, onlyRecords);
+      const advice = same === null ? '' : `; if it is ${same}: --map ${model}=${same}`;
+      return `the records have no model ${model}${advice}`;
+    });
+}
+
+/** The report for programs: every line, whether it agrees or not. */
+export function reportObject(findings: Findings): object {
+  const { upstream, range, tolerance, theirs, ours, found } = findings;
+  return {
+    upstream,
+    format: theirs.format,
+    from: range.from,
+    to: range.to,
+    tolerance,
+    agrees: agrees(findings),
+    lines: dayLinesOf(found).map((line) => lineObject(line, theirs)),
+    models: wholeLinesOf(found).map((line) => lineObject(line, theirs)),
+    rows: theirs.rows,
+    records: ours.records,
+    notes: notesOf(findings),
+  };
+}
+
+function lineObject(line: ReconciledLine, { hasCost }: TheirUsage): object {
+  const { day, model, side, comparisons, refused, withoutUsage, costNanos, chargedNanos } = line;
+  const of = (pick: 'theirs' | 'ours') =>
+    Object.fromEntries(comparisons.map((each) => [jsonNames[each.quantity], each[pick]]));
+  return {
+    ...(day === null ? {} : { day }),
+    model,
+    agrees: line.agrees,
+    differs: comparisons.filter((each) => !each.agrees).map(({ quantity }) => jsonNames[quantity]),
+    export: side === 'ours' ? null : { ...of('theirs'), ...(hasCost ? { cost: formatUsd(costNanos) } : {}) },
+    records:
+      side === 'theirs'
+        ? null
+        : { ...of('ours'), charged: formatUsd(chargedNanos), without_usage: withoutUsage, refused },
+  };
+}
