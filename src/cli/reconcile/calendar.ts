@@ -41,9 +41,16 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
   }
 }
 
+const dayMs = 86_400_000;
+
 /** The day after another one. */
 export function nextDay(day: string): string {
-  return new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
+  return new Date(Date.parse(day) + dayMs).toISOString().slice(0, 10);
+}
+
+/** The day before another one. */
+export function dayBefore(day: string): string {
+  return new Date(Date.parse(day) - dayMs).toISOString().slice(0, 10);
 }
 
 /** Reads a day such as `2030-01-31`; `null` for anything else. */

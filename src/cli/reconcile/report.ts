@@ -1,7 +1,9 @@
+import { escapeControlCharacters } from '../../shared/control-characters.ts';
 import { count } from '../../shared/count.ts';
 import { nearestName } from '../../shared/nearest-name.ts';
 import { formatUsd } from '../../shared/money.ts';
-import { writeTable } from '../output.ts';
+import { dayBefore } from './calendar.ts';
+import { maxColumns, wrap, writeTable } from '../output.ts';
 import type { ReconciledLine, Reconciliation } from './compare.ts';
 import type { DayRange, OurUsage } from './our-usage.ts';
 import type { Quantity } from './quantities.ts';
@@ -52,37 +54,52 @@ export function agrees({ found }: Findings): boolean {
 /** The report for people: what differs, the sums, and what can't be compared. */
 export function writeReport(findings: Findings): string {
   const { found, upstream, tolerance, theirs, range } = findings;
-  const differing = found.lines.filter((line) => !line.agrees);
   const days = dayLinesOf(found);
-  const dayCount = days.filter((line) => !line.agrees).length;
+  const differing = days.filter((line) => !line.agrees).length;
+  const rows = differenceRows(found);
   const share = `${Number((tolerance * 100).toFixed(6))}%`;
-  const what = `${count(days.length, 'pair')} of a day and a model`;
+  const pairs = `${count(days.length, 'pair')} of a day and a model, ${range.from} to ${dayBefore(range.to)}`;
   const head =
-    differing.length === 0
-      ? `the export (${theirs.format}) and the records of ${upstream} agree within ${share}: ${what} from ${range.from} to before ${range.to}`
-      : `the export (${theirs.format}) and the records of ${upstream} differ by more than ${share} in ${dayCount} of ${what} from ${range.from} to before ${range.to}`;
+    rows.length === 0
+      ? `the ${theirs.format} export and the records of ${upstream} agree within ${share}: ${pairs}`
+      : `the ${theirs.format} export and the records of ${upstream} differ by more than ${share}: ${differing} of ${pairs}`;
   const parts = [
-    head,
-    ...(differing.length === 0 ? [] : [differenceTable(differing)]),
+    wrapped(escapeControlCharacters(head)),
+    ...(rows.length === 0 ? [] : [differenceTable(rows)]),
     sumTable(findings),
-    ...notesOf(findings).map((note) => `note: ${note}`),
+    notesOf(findings)
+      .map((note) => wrapped(`note: ${escapeControlCharacters(note)}`))
+      .join('\n'),
   ];
-  return parts.join('\n\n');
+  return parts.filter((part) => part !== '').join('\n\n');
 }
 
-function differenceTable(lines: readonly ReconciledLine[]): string {
-  const rows = lines.flatMap(({ day, model, comparisons, side }) =>
-    comparisons
-      .filter((each) => !each.agrees)
-      .map(({ quantity, theirs, ours }) => [
+function wrapped(text: string): string {
+  return wrap(text, maxColumns).join('\n');
+}
+
+/** What differs, a row each. All days of a model have a row only where no single day has. */
+function differenceRows(found: Reconciliation): readonly (readonly string[])[] {
+  const shown = new Set<string>();
+  return found.lines.flatMap(({ day, model, comparisons, side }) => {
+    const differing = comparisons.filter(
+      ({ agrees: isSame, quantity }) => !isSame && (day !== null || !shown.has(`${quantity} ${model}`)),
+    );
+    return differing.map(({ quantity, theirs, ours }) => {
+      shown.add(`${quantity} ${model}`);
+      return [
         day ?? 'all days',
         model,
         names[quantity],
         side === 'ours' ? '-' : String(theirs),
         side === 'theirs' ? '-' : String(ours),
         difference(theirs, ours),
-      ]),
-  );
+      ];
+    });
+  });
+}
+
+function differenceTable(rows: readonly (readonly string[])[]): string {
   const table = writeTable(
     ['DAY', 'MODEL', 'WHAT', 'EXPORT', 'RECORDS', 'DIFFERENCE'],
     rows.slice(0, maxTableRows),
