@@ -98,7 +98,7 @@ export class OurUsageReader {
   /** Adds a record. */
   add(record: PresentedRecord): void {
     this.#records++;
-    this.#oldest = record.created_at;
+    if (this.#oldest === null || record.created_at < this.#oldest) this.#oldest = record.created_at;
     const createdMs = Date.parse(record.created_at);
     const isOurs = record.upstream === this.#upstream && this.#isInRange(this.#calendar.dayOf(createdMs));
     if (record.protocol === 'passthrough') {

@@ -1,26 +1,14 @@
 import { escapeControlCharacters } from '../../shared/control-characters.ts';
 import { count } from '../../shared/count.ts';
-import { nearestName } from '../../shared/nearest-name.ts';
 import { formatUsd } from '../../shared/money.ts';
 import { dayBefore } from './calendar.ts';
 import { maxColumns, wrap, writeTable } from '../output.ts';
 import type { ReconciledLine, Reconciliation } from './compare.ts';
-import type { DayRange, OurUsage } from './our-usage.ts';
+import { agrees, dayLinesOf, sum, wholeLinesOf } from './findings.ts';
+import type { Findings } from './findings.ts';
+import { notesOf } from './notes.ts';
 import type { Quantity } from './quantities.ts';
 import type { TheirUsage } from './read-export.ts';
-
-/** All that a report says. */
-export interface Findings {
-  readonly upstream: string;
-  readonly range: DayRange;
-  /** A share of 1. */
-  readonly tolerance: number;
-  readonly theirs: TheirUsage;
-  readonly ours: OurUsage;
-  readonly found: Reconciliation;
-  /** Whether the last day is over: the provider and the records may go on with it. */
-  readonly isOver: boolean;
-}
 
 const names: Readonly<Record<Quantity, string>> = {
   requests: 'requests',
@@ -40,16 +28,6 @@ const jsonNames: Readonly<Record<Quantity, string>> = {
 
 /** How many differences the table has: the rest is in JSON. */
 const maxTableRows = 200;
-
-const dayLinesOf = ({ lines }: Reconciliation): readonly ReconciledLine[] =>
-  lines.filter(({ day }) => day !== null);
-const wholeLinesOf = ({ lines }: Reconciliation): readonly ReconciledLine[] =>
-  lines.filter(({ day }) => day === null);
-
-/** Whether both sides agree everywhere. */
-export function agrees({ found }: Findings): boolean {
-  return found.lines.every((line) => line.agrees);
-}
 
 /** The report for people: what differs, the sums, and what can't be compared. */
 export function writeReport(findings: Findings): string {
@@ -132,85 +110,8 @@ function sumTable({ found, theirs }: Findings): string {
   );
 }
 
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
-}
-
 function sumNanos(amounts: readonly bigint[]): bigint {
   return amounts.reduce((total, amount) => total + amount, 0n);
-}
-
-/** What the figures don't have, and what may be wrong with the comparison itself. */
-export function notesOf({ found, ours, theirs, upstream, range, isOver }: Findings): readonly string[] {
-  const days = dayLinesOf(found);
-  const [withoutUsage, refused] = [
-    sum(days.map((line) => line.withoutUsage)),
-    sum(days.map((line) => line.refused)),
-  ];
-  const notes: readonly (readonly [applies: boolean, note: string])[] = [
-    [
-      withoutUsage > 0,
-      `${count(withoutUsage, 'attempt')} at ${upstream} broke off, timed out or came without usage: the provider may have charged for them, and the records have no tokens of them`,
-    ],
-    [
-      refused > 0,
-      `${count(refused, 'attempt')} at ${upstream} got a refusal or an error instead of an answer`,
-    ],
-    [
-      ours.lost > 0,
-      `${count(ours.lost, 'request')} to ${upstream} were lost with their process: what they used is not known`,
-    ],
-    [ours.running > 0, `${count(ours.running, 'request')} to ${upstream} are still running`],
-    [
-      ours.passedThrough > 0,
-      `${count(ours.passedThrough, 'request')} were passed through to ${upstream}: their usage is not read`,
-    ],
-    [
-      found.outside > 0,
-      `${count(found.outside, 'pair')} of a day and a model in the export are outside of the days`,
-    ],
-    [theirs.isCut, 'the last page of the export says that there are more pages (has_more)'],
-    [!isOver, 'the last day is not over'],
-    [
-      ours.oldest !== null && startsLate(ours.oldest, range) && days.some(({ side }) => side === 'theirs'),
-      `the oldest record was begun at ${ours.oldest}: were older ones removed (records.keep)?`,
-    ],
-    [
-      ours.records > 0 && !ours.upstreams.includes(upstream),
-      `no record of these days has the upstream ${upstream}${meant(upstream, ours.upstreams)}`,
-    ],
-    ...namesApart(days).map((note) => [true, note] as const),
-  ];
-  return notes.flatMap(([applies, note]) => (applies ? [note] : []));
-}
-
-function meant(wrong: string, known: readonly string[]): string {
-  const nearest = nearestName(wrong, known);
-  return nearest === null ? '' : `; did you mean ${nearest}?`;
-}
-
-function startsLate(oldest: string, { from }: DayRange): boolean {
-  return oldest.slice(0, 10) > from;
-}
-
-/** How many models are suggested for. */
-const maxSuggestions = 5;
-
-/** The models that only one side has, with those that may be the same: providers add the day of a version to a name. */
-function namesApart(days: readonly ReconciledLine[]): readonly string[] {
-  const modelsOf = (sides: readonly ReconciledLine['side'][]): readonly string[] => [
-    ...new Set(days.filter(({ side }) => sides.includes(side)).map(({ model }) => model)),
-  ];
-  const [inRecords, inExport] = [modelsOf(['ours', 'both']), modelsOf(['theirs', 'both'])];
-  const onlyRecords = inRecords.filter((model) => !inExport.includes(model));
-  return inExport
-    .filter((model) => !inRecords.includes(model))
-    .slice(0, maxSuggestions)
-    .map((model) => {
-      const same = onlyRecords.find((name) => model.startsWith(name)) ?? nearestName(model, onlyRecords);
-      const advice = same === null ? '' : `; if it is ${same}: --map ${model}=${same}`;
-      return `the records have no model ${model}${advice}`;
-    });
 }
 
 /** The report for programs: every line, whether it agrees or not. */

@@ -12,12 +12,9 @@ async function read(text: string, { format = null as FormatName | null, zone = '
   writeFileSync(file, text);
   const terms = { format, calendar: calendarOf(zone), names: new Map(Object.entries(names)) };
   const usage = await readExport(file, terms as Parameters<typeof readExport>[1]);
-  const lines = [...usage.lines.all()].map(([day, model, { sums, costNanos }]) => ({
-    day,
-    model,
-    ...sums,
-    costNanos,
-  }));
+  const lines = [...usage.lines.all()].map(([day, model, { sums, costNanos }]) =>
+    Object.assign({ day, model, costNanos }, sums),
+  );
   return { ...usage, lines };
 }
 

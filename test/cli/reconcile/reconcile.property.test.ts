@@ -34,22 +34,21 @@ const call = (mayCross: boolean): fc.Arbitrary<Call> =>
     .map(({ day, ofDayMs, durationMs, cachedShare, writeShare, input, ...rest }) => {
       const last = day === days - 1 || !mayCross;
       const ofDay = last ? Math.min(ofDayMs, dayMs - durationMs - 1) : ofDayMs;
-      return {
-        ...rest,
+      const cached = Math.floor(input * cachedShare);
+      const cacheWrite = Math.floor(input * writeShare);
+      return Object.assign(rest, {
         input,
-        beganMs: firstMs + day * dayMs + ofDay,
+        cached,
+        cacheWrite,
         durationMs,
-        cached: Math.floor(input * cachedShare),
-        cacheWrite: Math.floor(input * writeShare),
-      };
+        beganMs: firstMs + day * dayMs + ofDay,
+      });
     });
 
 /** Some calls near a midnight, so that most runs have some that run over it. */
-const nearMidnight = call(true).map((each): Call => ({
-  ...each,
-  beganMs: firstMs + dayMs - 30_000,
-  durationMs: 60_000,
-}));
+const nearMidnight = call(true).map((each) =>
+  Object.assign({}, each, { beganMs: firstMs + dayMs - 30_000, durationMs: 60_000 }),
+);
 
 const crossing = fc.array(fc.oneof({ arbitrary: call(true), weight: 4 }, nearMidnight), {
   minLength: 1,

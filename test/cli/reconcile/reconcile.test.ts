@@ -29,7 +29,9 @@ beforeAll(async () => {
   upstream.play(sayTexts(['one']));
   for (const stream of [true, false, true]) await ask(stream);
   const [opening = '', text = ''] = chatFrames(['one']);
-  upstream.play((response) => sendStream(response, []).write(opening + text, () => cut(response, 'rst')));
+  upstream.play((response) => {
+    sendStream(response, []).write(opening + text, () => cut(response, 'rst'));
+  });
   await ask(true);
 });
 afterAll(async () => {

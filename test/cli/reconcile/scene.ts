@@ -254,7 +254,7 @@ export function recordOf(
     charge: '0.01',
     attempts: [...attempts],
     ...more,
-  } as PresentedRecord;
+  } as unknown as PresentedRecord;
 }
 
 /** Reconciles a text with records, exactly unless a tolerance is given. */
