@@ -44,6 +44,13 @@ describe('the figures of an upstream and a model', () => {
     expect(figureOf(drift)?.drift?.ratio).toBeCloseTo(1);
   });
 
+  test('are not held against the samples that they are made of', () => {
+    const drift = new UsageDrift();
+    add(drift, recentSamples + leastReferenceSamples, 1.3);
+    add(drift, recentSamples, 1.3 * 1.1);
+    expect(figureOf(drift)?.drift?.ratio).toBeCloseTo(1.1);
+  });
+
   test('are apart for input and output, and for each model', () => {
     const drift = new UsageDrift();
     add(drift, recentSamples, 1, 'small');

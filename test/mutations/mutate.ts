@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { meterFaults } from './meter-faults.ts';
 import type { Mutation } from './mutation.ts';
 import { nodeFaults } from './node-faults.ts';
 import { scorecardFaults } from './scorecard-faults.ts';
@@ -231,6 +232,7 @@ const mutations: readonly Mutation[] = [
     tests: ['test/protocol/upstream/read-answer.test.ts'],
   },
   ...nodeFaults,
+  ...meterFaults,
   ...scorecardFaults,
 ];
 

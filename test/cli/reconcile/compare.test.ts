@@ -95,6 +95,14 @@ test('an attempt that lost to another one counts at its own upstream, and the ch
   expect(lines[0]).toMatchObject({ agrees: true, side: 'both', chargedNanos: 0n });
 });
 
+test('a call over a midnight between two days is missed if it is on neither', async () => {
+  const beganMs = firstMs + 86_400_000 - 500;
+  const crossing = recordOf(beganMs, [attemptOf({ ...call, beganMs }, beganMs)]);
+  expect(await against({}, [record, crossing])).toEqual(['all large: requests input output']);
+  const nextDay = { requests: 2, input: 200, output: 100 };
+  expect(await against(nextDay, [record, crossing])).toEqual([]);
+});
+
 describe('at the ends of the days', () => {
   const midnightMs = firstMs;
   const crossing = { ...call, beganMs: midnightMs - 500 };
