@@ -95,12 +95,15 @@ test('an attempt that lost to another one counts at its own upstream, and the ch
   expect(lines[0]).toMatchObject({ agrees: true, side: 'both', chargedNanos: 0n });
 });
 
-test('a call over a midnight between two days is missed if it is on neither', async () => {
+test('a call over a midnight between two days has to be on one of them, and once', async () => {
   const beganMs = firstMs + 86_400_000 - 500;
   const crossing = recordOf(beganMs, [attemptOf({ ...call, beganMs }, beganMs)]);
   expect(await against({}, [record, crossing])).toEqual(['all large: requests input output']);
-  const nextDay = { requests: 2, input: 200, output: 100 };
-  expect(await against(nextDay, [record, crossing])).toEqual([]);
+  const withIt = { ...bucket, requests: 2, input: 200, output: 100 };
+  expect(await against(withIt, [record, crossing])).toEqual([]);
+  const twice = exportsOfBuckets['plain']?.([withIt, { ...bucket, day: '2030-01-31' }]) ?? '';
+  const found = await reconcileText(makeTemporaryFolder(), twice, [record, crossing]);
+  expect(differencesIn(found)).toEqual(['all large: requests input output']);
 });
 
 describe('at the ends of the days', () => {
