@@ -43,7 +43,7 @@ export interface DriftFigures {
 }
 
 /** A ratio's change. */
-export interface Drift {
+interface Drift {
   /** 1 for no change, 1.1 if 10 % more is reported than was usual. */
   readonly ratio: number;
   /** How far the ratio may be from 1 by chance, as the samples scatter. */

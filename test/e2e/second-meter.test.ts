@@ -35,7 +35,7 @@ async function open(sample: number | undefined) {
   return {
     readMetric,
     setFactor: (next: number) => void (factor = next),
-    async ask(times: number) {
+    ask: async (times: number): Promise<void> => {
       const compared = (await readMetric('textgate_usage_samples_total', 'result="compared"')) ?? 0;
       for (let asked = 0; asked < times; asked++) {
         const body = { model: 'small', messages: [{ role: 'user', content }] };

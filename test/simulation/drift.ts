@@ -98,8 +98,8 @@ function main(): void {
       scenario.change === 1
         ? ''
         : `, found in ${delays.length} after ${delays[delays.length >> 1]} samples (median), at most ${delays.at(-1)}`;
-    console.log(
-      `${scenario.name}: ${early.length} false alarms in ${runs} runs of ${samples} samples${found}`,
+    process.stdout.write(
+      `${scenario.name}: ${early.length} false alarms in ${runs} runs of ${samples} samples${found}\n`,
     );
   }
 }

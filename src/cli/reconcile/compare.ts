@@ -6,7 +6,7 @@ import type { Quantity, Sums } from './quantities.ts';
 import type { TheirUsage } from './read-export.ts';
 
 /** One quantity of a line, on both sides. */
-export interface Comparison {
+interface Comparison {
   readonly quantity: Quantity;
   readonly theirs: number;
   readonly ours: number;

@@ -1,8 +1,7 @@
 import type { Quantity } from './quantities.ts';
 
 /** The names of the formats, as `--format` has them. */
-export const formatNames = ['openai', 'anthropic', 'openrouter', 'plain'] as const;
-export type FormatName = (typeof formatNames)[number];
+export type FormatName = 'openai' | 'anthropic' | 'openrouter' | 'plain';
 
 /** The fields of a quantity, which are added up. In JSON, a dot leads into an object. */
 interface Fields {

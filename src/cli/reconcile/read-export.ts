@@ -9,7 +9,7 @@ import { openExport } from './read-rows.ts';
 import type { ExportRow } from './read-rows.ts';
 
 /** What a provider's export says of a day and a model. */
-export interface TheirLine {
+interface TheirLine {
   readonly sums: Sums;
   /** In nano-USD. */
   costNanos: bigint;

@@ -35,7 +35,7 @@ export const firstDay = '2030-01-30';
 export const days = 4;
 export const firstMs = Date.parse(firstDay);
 
-export const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
 /** A provider's own sums: two buckets for each day and model, as of two keys. */
 export function bucketsOf(calls: readonly Call[]): readonly Bucket[] {
