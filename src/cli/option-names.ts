@@ -8,6 +8,7 @@ const options: Readonly<Record<string, string>> = {
   balance: '--balance',
   models: '--model',
   allowFrom: '--allow-from',
+  tags: '--tags',
   expiresAt: '--expires',
   'compatibility.sampling': '--sampling',
   'compatibility.unknownFields': '--unknown-fields',

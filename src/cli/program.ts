@@ -10,6 +10,7 @@ import { addMigrateCommand } from './commands/migrate.ts';
 import { addRecordsCommands } from './commands/records.ts';
 import { addRequestCommands } from './commands/requests.ts';
 import { addServeCommand } from './commands/serve.ts';
+import { addUsageCommand } from './commands/usage.ts';
 import { forTerminal } from './output.ts';
 import { isServing } from './early-signals.ts';
 
@@ -41,6 +42,7 @@ export function createProgram(): Command {
   addDoctorCommand(program);
   addKeysCommands(program);
   addRecordsCommands(program);
+  addUsageCommand(program);
   addRequestCommands(program);
   addBackupCommand(program);
   addMigrateCommand(program);

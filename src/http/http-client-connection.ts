@@ -7,6 +7,7 @@ import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { RequestHead } from '../domain/ports/telemetry.ts';
 import { authenticateAt } from '../pipeline/authenticate.ts';
 import type { AnswerHead, ClientConnection } from '../pipeline/client-connection.ts';
+import { tagHeader } from '../pipeline/read-tag.ts';
 import { answerHeaders } from './answer-headers.ts';
 import { readBody } from './body.ts';
 import type { ClientAddresses } from './client-addresses.ts';
@@ -71,6 +72,12 @@ export class HttpClientConnection implements ClientConnection {
 
   get authorization(): string | undefined {
     return this.#request.headers.authorization;
+  }
+
+  get tag(): string | undefined {
+    const sent = this.#request.headers[tagHeader];
+    // Node joins what was sent more than once, and no tag has a comma.
+    return typeof sent === 'string' ? sent : sent?.join();
   }
 
   get otherKeyHeader(): string | null {

@@ -39,6 +39,7 @@ for (const protocol of ['chat', 'responses'] as const)
             keyId: 'key_1',
             clientAddress: null,
             keyName: 'bob',
+            tag: null,
             protocol,
             mode,
             model: `model-${model}`,

@@ -55,6 +55,7 @@ const declared: DeclaredKey = {
   limits: {},
   models: null,
   allowFrom: null,
+  tags: [],
   expiresAt: null,
   compatibility: {},
 };
@@ -106,6 +107,7 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
   rotateKey: (store) => store.rotateKey(key.id, 'other', 99),
   revokeKey: (store) => store.revokeKey(key.id, 1),
   countKeys: (store) => store.countKeys(),
+  namesOf: (store) => store.namesOf([keyIdOf(1), keyIdOf(2)]),
   limitsOf: (store) => store.limitsOf([keyIdOf(1), keyIdOf(2)]),
   async credit(store) {
     await store.credit({ keyId: key.id, nanos: 5, reference: 'r' });
