@@ -37,6 +37,8 @@ export interface OpenedRecord {
   readonly mode: Mode;
   readonly model: string;
   readonly upstream: string;
+  /** The request's tag, one of those of its key, and never empty; `null` without one. */
+  readonly tag: string | null;
   /** Milliseconds from arrival to dispatch. */
   readonly queuedMs: number;
   readonly price: Price;

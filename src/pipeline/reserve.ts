@@ -27,7 +27,7 @@ export async function reserve(
   const leastNanos = balanceMode === 'strict' ? wanted.nanos : 1;
   const { model, upstream, mode, price } = wanted.record;
   const queuedMs = dispatchedMs - arrivedMs;
-  const begun = { keyId: key.id, createdAtMs, protocol, queuedMs, model, upstream, mode, price };
+  const begun = { keyId: key.id, createdAtMs, protocol, queuedMs, model, upstream, mode, price, tag: null };
   try {
     const reservation = await records.open({
       ...begun,

@@ -42,6 +42,7 @@ export function opened(requestId: string, holdNanos = 0, leastNanos = 1): Opened
     mode: 'sync',
     model: 'm',
     upstream: 'u',
+    tag: null,
     queuedMs: 0.4,
     price,
     hold: { nanos: holdNanos, leastNanos },

@@ -27,6 +27,7 @@ export const openedRecord: OpenedRecord = {
   mode: 'sync',
   model: 'm',
   upstream: 'u',
+  tag: null,
   queuedMs: 0,
   price: free,
   hold: { nanos: 5, leastNanos: 1 },
