@@ -132,8 +132,7 @@ export function createManagement(current: () => ConfigServices, isClosed: () => 
       },
       get: async (requestId) => orThrow(readRecord(searchableId(requestId), records())),
     },
-    usage: async (query = {}) =>
-      presentUsagePage(await orThrow(readUsage(query, administration().usage))),
+    usage: async (query = {}) => presentUsagePage(await orThrow(readUsage(query, administration().usage))),
     inFlight: async () => readRunning(records()),
     cancel: async (requestId) => orThrow(cancelRequest(searchableId(requestId), records())),
   };

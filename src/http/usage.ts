@@ -42,7 +42,12 @@ const sharedFields = {
   model: storedText.optional(),
   outcome: z.enum(outcomes).optional(),
   tag: storedText.optional(),
-  limit: z.coerce.number<number | string>(rows).int(rows).min(1, rows).max(maxUsageRows, rows).default(maxUsageRows),
+  limit: z.coerce
+    .number<number | string>(rows)
+    .int(rows)
+    .min(1, rows)
+    .max(maxUsageRows, rows)
+    .default(maxUsageRows),
   after: storedText.optional(),
 };
 
@@ -150,7 +155,10 @@ function keyIdOf({ keyId = '' }: { readonly keyId?: string }): string {
 }
 
 function tooLarge(): Refusal {
-  return refuse('invalid_value', 'A sum is too large to be exact. Ask for a shorter time or for more groups.');
+  return refuse(
+    'invalid_value',
+    'A sum is too large to be exact. Ask for a shorter time or for more groups.',
+  );
 }
 
 /** A page of usage as JSON. */

@@ -72,7 +72,9 @@ describe('the tag of a request', () => {
   });
 
   test('is in the CSV of records, and in no metric', async () => {
-    const csv = await askAdmin(gateway, 'GET', `/records?key=${tagged.id}&limit=1`, undefined, { accept: 'text/csv' });
+    const csv = await askAdmin(gateway, 'GET', `/records?key=${tagged.id}&limit=1`, undefined, {
+      accept: 'text/csv',
+    });
     const [header = '', line = ''] = csv.text.split('\r\n');
     expect(line.split(',')[header.split(',').indexOf('tag')]).toBe('chat:2');
     expect(await (await fetch(`${gateway.adminUrl}/metrics`)).text()).not.toContain('chat:2');
@@ -88,7 +90,12 @@ describe('the tag of a request', () => {
 
   test('is sent by the default headers of the client library', async () => {
     const defaultHeaders = { 'x-textgate-tag': 'search' };
-    const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: tagged.secret, maxRetries: 0, defaultHeaders });
+    const client = new OpenAI({
+      baseURL: `${gateway.url}/v1`,
+      apiKey: tagged.secret,
+      maxRetries: 0,
+      defaultHeaders,
+    });
     const { request_id: id } = await client.responses.create({ model: 'small', input: 'x' }).withResponse();
     await gateway.recorded();
     expect((await admin('GET', `/records/${id}`)).body).toMatchObject({ tag: 'search' });
@@ -110,7 +117,11 @@ describe('a tag that the key does not have', () => {
     const before = upstream.seen.length;
     const { status, error, id, headers } = await send('/v1/chat/completions', body, tag);
     expect(status).toBe(400);
-    expect(error).toMatchObject({ code: 'tag_not_allowed', param: 'x-textgate-tag', type: 'invalid_request_error' });
+    expect(error).toMatchObject({
+      code: 'tag_not_allowed',
+      param: 'x-textgate-tag',
+      type: 'invalid_request_error',
+    });
     expect(error.message).toContain('search, chat:2');
     if (tag.length > 20) expect(error.message).not.toContain(tag.slice(0, 20));
     expect(upstream.seen).toHaveLength(before);
@@ -132,7 +143,9 @@ describe('a tag that the key does not have', () => {
 
   test('is refused for a passthrough path, before anything is forwarded', async () => {
     const before = upstream.seen.length;
-    expect((await send('/tokenize', { text: 'x' }, 'other')).error).toMatchObject({ code: 'tag_not_allowed' });
+    expect((await send('/tokenize', { text: 'x' }, 'other')).error).toMatchObject({
+      code: 'tag_not_allowed',
+    });
     expect(upstream.seen).toHaveLength(before);
   });
 
@@ -144,7 +157,11 @@ describe('a tag that the key does not have', () => {
   });
 
   test('takes no slot and no start, so that the next request is served', async () => {
-    const { secret } = await gateway.gateway.createKey('narrow', { tags: ['a'], requestsPerMinute: 1, concurrency: 1 });
+    const { secret } = await gateway.gateway.createKey('narrow', {
+      tags: ['a'],
+      requestsPerMinute: 1,
+      concurrency: 1,
+    });
     for (let time = 0; time < 3; time++)
       expect((await send('/v1/chat/completions', body, 'b', secret)).status).toBe(400);
     expect((await send('/v1/chat/completions', body, 'a', secret)).status).toBe(200);
@@ -153,7 +170,11 @@ describe('a tag that the key does not have', () => {
   /** Sends a request with a header for each of these values. */
   function sendRaw(values: readonly string[]): Promise<number | undefined> {
     return new Promise((resolve, reject) => {
-      const headers = { authorization: `Bearer ${tagged.secret}`, 'content-type': 'application/json', 'x-textgate-tag': [...values] };
+      const headers = {
+        authorization: `Bearer ${tagged.secret}`,
+        'content-type': 'application/json',
+        'x-textgate-tag': [...values],
+      };
       httpRequest(`${gateway.url}/v1/chat/completions`, { method: 'POST', headers }, (answer) => {
         answer.resume();
         answer.on('end', () => resolve(answer.statusCode));
@@ -183,14 +204,22 @@ describe('the tags of a key', () => {
     expect((await send('/v1/chat/completions', body, 'c', secret)).status).toBe(400);
   });
 
-  test.each([[['a b']], [['a,b']], [['']], [['-a']], [['é']], [['a\nb']], [['x'.repeat(65)]], ['a'], [[1]], [Array.from({ length: 33 }, (_, at) => `t${at}`)]])(
-    'are refused in another form: %j',
-    async (wrong) => {
-      const { status, body: answer } = await admin('POST', '/keys', { name: 'x', tags: wrong });
-      expect(status).toBe(400);
-      expect(answer.error.param).toMatch(/^tags/);
-    },
-  );
+  test.each([
+    [['a b']],
+    [['a,b']],
+    [['']],
+    [['-a']],
+    [['é']],
+    [['a\nb']],
+    [['x'.repeat(65)]],
+    ['a'],
+    [[1]],
+    [Array.from({ length: 33 }, (_, at) => `t${at}`)],
+  ])('are refused in another form: %j', async (wrong) => {
+    const { status, body: answer } = await admin('POST', '/keys', { name: 'x', tags: wrong });
+    expect(status).toBe(400);
+    expect(answer.error.param).toMatch(/^tags/);
+  });
 
   test('are declared in the config, and change with it', async () => {
     const secret = 'kD83hs02Lq9sPz71mXw4';
@@ -206,8 +235,16 @@ describe('the tags of a key', () => {
     const declared = createGateway(declare(['a']), { logLevel: 'silent' });
     const { url } = await declared.listen();
     const statusOf = async (tag: string) => {
-      const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'x-textgate-tag': tag };
-      const answer = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body) });
+      const headers = {
+        authorization: `Bearer ${secret}`,
+        'content-type': 'application/json',
+        'x-textgate-tag': tag,
+      };
+      const answer = await fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(body),
+      });
       await answer.text();
       return answer.status;
     };
@@ -222,8 +259,16 @@ describe('the tags of a key', () => {
     await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
     const statusOf = async (tag: string) => {
-      const headers = { authorization: `Bearer ${tagged.secret}`, 'content-type': 'application/json', 'x-textgate-tag': tag };
-      const answer = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify(body) });
+      const headers = {
+        authorization: `Bearer ${tagged.secret}`,
+        'content-type': 'application/json',
+        'x-textgate-tag': tag,
+      };
+      const answer = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(body),
+      });
       await answer.text();
       return answer.status;
     };

@@ -28,7 +28,5 @@ export function addUsageCommand(program: Command): void {
     .option('--csv', 'print CSV')
     .option('--json', 'print JSON')
     .addHelpText('after', help)
-    .action((options: UsageOptions) =>
-      report(async () => (await import('../usage.ts')).showUsage(options)),
-    );
+    .action((options: UsageOptions) => report(async () => (await import('../usage.ts')).showUsage(options)));
 }
