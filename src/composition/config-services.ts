@@ -96,6 +96,7 @@ export function createConfigServices(
     whyNotReady: ownReason,
     lowBalanceNanos: config.limits.lowBalance,
     retention: retentionOf(config.records),
+    topKeys: config.metrics.topKeys,
     defaultLimits: ports.defaultLimits,
     declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),

@@ -29,7 +29,7 @@ import { composeLimiter, tellLimiter } from './limiter-services.ts';
 import { nothingActive, sourcesOf } from './active-config.ts';
 import type { ActiveConfig } from './active-config.ts';
 import { composeArchiving, removeOld } from './record-remover.ts';
-import { watchLedger } from './ledger-monitor.ts';
+import { watchLedger, watchSpending } from './ledger-monitor.ts';
 import { joinNodes } from './shared-services.ts';
 import { openStorage } from './storage-services.ts';
 import type { StorageServices } from './storage-services.ts';
@@ -143,6 +143,7 @@ export function createProcessServices(
   let isClosed = false;
   const tokens = createTokenCounter(clock);
   const ledgerMonitor = watchLedger(storage, inFlight, () => active.lowBalanceNanos, reports);
+  const spending = watchSpending(storage, () => active.topKeys, reports);
   const removing = { ...reports, settings: () => active.retention };
   const remover = removeOld(storage, removing);
   const declarations = keepDeclaredKeys(keyServices, clock, log);
@@ -151,6 +152,7 @@ export function createProcessServices(
     ...sourcesOf(() => active, storage, log),
     ledgerFigures: () => ledgerMonitor.figures,
     oldestRecordAgeMs: () => remover.oldestRecordAgeMs(),
+    topKeys: () => spending.current(),
   });
   return {
     clock,
@@ -187,7 +189,8 @@ export function createProcessServices(
       declarations.stop();
       readLimiter.close();
       await limiter.close();
-      await Promise.all([ledgerMonitor.stop(), remover.stop(), nodes.stop(), tokens.close()]);
+      const watches = [ledgerMonitor, spending, remover, nodes].map((watch) => watch.stop());
+      await Promise.all([...watches, tokens.close()]);
       await closeStorage(storage, tracesSent);
     },
   };

@@ -9,12 +9,14 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
 import type { Retention } from '../domain/ports/retention.ts';
 import type { SlotStore } from '../domain/ports/slot-store.ts';
+import type { Usage } from '../domain/ports/usage.ts';
 import type { Engine } from '../storage/engine.ts';
 import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
 import { createLedgerAudit } from '../storage/ledger/ledger-audit.ts';
 import { createRetention } from '../storage/retention/retention-store.ts';
 import { createStore } from '../storage/store.ts';
 import type { Store } from '../storage/store.ts';
+import { createUsage } from '../storage/usage/stand-in.ts';
 import type { Log } from '../telemetry/logger.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { chooseEngine } from './choose-engine.ts';
@@ -38,6 +40,8 @@ export interface StorageServices extends Pick<ChosenEngine, 'engine' | 'sharedSt
   readonly ledgerAudit: LedgerAudit;
   /** The end of old records. */
   readonly retention: Retention;
+  /** The sums of usage. */
+  readonly usage: Usage;
   /** What is shared with other processes; `null` where this one has the database alone. */
   readonly shared: SharedServices | null;
   /**
@@ -107,6 +111,7 @@ export function openStorage(
     }),
     ledgerAudit: createLedgerAudit(engine),
     retention: createRetention(engine),
+    usage: createUsage(engine),
     shared,
     sharedState,
     whyNoCopy,

@@ -10,6 +10,7 @@ import type { Outcome } from '../domain/consumption.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { LedgerFigures } from '../background/monitor-ledger.ts';
+import type { TopKey } from '../background/watch-top-keys.ts';
 import { createInstruments } from './instruments.ts';
 import type { Instruments } from './instruments.ts';
 import { readFigures } from './metric-sums.ts';
@@ -61,6 +62,8 @@ interface MetricSources {
   readonly settlementLagMs: () => number;
   /** The age of the oldest record, in milliseconds; `null` without one, and where another process shows it. */
   readonly oldestRecordAgeMs: () => number | null;
+  /** The keys that spent most today; none where another process shows them. */
+  readonly topKeys: () => readonly TopKey[];
   /** Log lines lost since the start. */
   readonly logLinesDropped: () => number;
 }
@@ -195,7 +198,7 @@ function observeAnswer(
 
 function readSources(sources: MetricSources, instruments: Instruments): void {
   const { upstreamStates, modelAvailability, ledgerFigures, settlementLagMs, logLinesDropped } = sources;
-  const { upstreamState, modelAvailable, ledgerLag, logDropped, oldestRecord } = instruments;
+  const { upstreamState, modelAvailable, ledgerLag, logDropped, oldestRecord, topKeys } = instruments;
   upstreamState.reset();
   for (const [upstream, state] of Object.entries(upstreamStates()))
     upstreamState.set({ upstream }, stateValues[state]);
@@ -206,6 +209,9 @@ function readSources(sources: MetricSources, instruments: Instruments): void {
   const ageMs = sources.oldestRecordAgeMs();
   if (ageMs === null) oldestRecord.remove();
   else oldestRecord.set(ageMs / 1_000);
+  topKeys.reset();
+  for (const { keyId, keyName, chargeNanos } of sources.topKeys())
+    topKeys.set({ key_id: keyId, key_name: keyName }, Number(chargeNanos));
   logDropped.reset();
   logDropped.inc(logLinesDropped());
 }
