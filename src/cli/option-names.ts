@@ -17,6 +17,10 @@ const options: Readonly<Record<string, string>> = {
   reference: '--reference',
   amount: '<usd>',
   name: 'the name',
+  by: '--by',
+  from: '--from',
+  to: '--to',
+  outcome: '--outcome',
 };
 
 /** Calls the admin API; a refusal that names a field names the option or argument instead. */

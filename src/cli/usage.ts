@@ -1,6 +1,8 @@
 import { formatUsd, parseUsd } from '../shared/money.ts';
+import { nearestName } from '../shared/nearest-name.ts';
 import { readCsv, readList } from './admin-client.ts';
 import { findKeyId } from './find-key.ts';
+import { withOptionNames } from './option-names.ts';
 import { writeTable } from './output.ts';
 
 /** The options of `usage`, as commander names them. */
@@ -50,11 +52,27 @@ export async function showUsage({ csv, json, by = ['day'], key, ...filter }: Usa
   const from = filter.from ?? new Date(Date.now() - defaultMs).toISOString().slice(0, dayLength);
   const keyId = key === undefined ? {} : { key: await findKeyId(key) };
   const query = new URLSearchParams({ ...filter, ...keyId, by: by.join(), from }).toString();
-  if (csv) return readCsv(path, query, Infinity, 'after');
-  const rows = (await readList(path, query, Infinity, 'after')) as UsageObject[];
+  if (csv) return withOptionNames(() => readCsv(path, query, Infinity, 'after'));
+  const rows = (await withOptionNames(() => readList(path, query, Infinity, 'after'))) as UsageObject[];
+  if (rows.length === 0) await requireNames(filter);
   if (json) return JSON.stringify(rows);
   const span = `from ${from}${filter.to === undefined ? '' : ` to ${filter.to}`} (UTC)`;
   return rows.length === 0 ? `no requests ${span}` : tableOf(rows, by, span);
+}
+
+/** No rows would hide a misspelt name: throws if none of all requests has a name that was asked for. */
+async function requireNames(filter: Pick<UsageOptions, 'model' | 'upstream' | 'tag'>): Promise<void> {
+  for (const group of ['model', 'upstream', 'tag'] as const) {
+    const name = filter[group] ?? '';
+    if (name === '') continue;
+    const rows = (await readList(path, `by=${group}`, Infinity, 'after')) as UsageObject[];
+    const known = rows.map((row) => row[group] ?? '');
+    if (known.includes(name)) continue;
+    const nearest = nearestName(name, known);
+    throw new Error(
+      `no request has the ${group} ${name}${nearest === null ? '' : `; did you mean ${nearest}?`}`,
+    );
+  }
 }
 
 /** What a column of a group is titled, and what it says of a row. */
