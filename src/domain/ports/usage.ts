@@ -1,4 +1,5 @@
 import type { Outcome } from '../consumption.ts';
+import type { Pause } from '../pause.ts';
 
 /** What usage can be grouped by: at most one of the first three, and any of the others. */
 export const usagePeriods = ['hour', 'day', 'month'] as const;
@@ -75,4 +76,14 @@ export interface Usage {
    * rejects with a `StorageError` when the database fails, and with a `RangeError` for a sum that is not exact.
    */
   usage(query: UsageQuery): Promise<UsagePage | null>;
+}
+
+/** Sums of whole days and months, by which usage of a long time is read quickly. They are never needed to read it. */
+export interface UsageRollups {
+  /**
+   * Rolls up what is over at a time (milliseconds since 1970) and is not rolled up, or has changed since; in steps of a few
+   * milliseconds of the database, between which it waits. Resolves with how many days and months there were; rejects when
+   * `pause` does. Whatever ends it, the next call goes on.
+   */
+  rollUp(nowMs: number, pause: Pause): Promise<number>;
 }
