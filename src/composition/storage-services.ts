@@ -16,7 +16,7 @@ import { createLedgerAudit } from '../storage/ledger/ledger-audit.ts';
 import { createRetention } from '../storage/retention/retention-store.ts';
 import { createStore } from '../storage/store.ts';
 import type { Store } from '../storage/store.ts';
-import { createUsage } from '../storage/usage/stand-in.ts';
+import { createUsage } from '../storage/usage/usage-store.ts';
 import type { Log } from '../telemetry/logger.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { chooseEngine } from './choose-engine.ts';
