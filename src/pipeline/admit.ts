@@ -11,9 +11,10 @@ import { readTag } from './read-tag.ts';
 import type { Admission, Admitted, Identified, Limited } from './stages.ts';
 
 /**
- * Takes one of the key's slots and counts a start, or returns the limit that was reached. A wrong tag takes neither. After a wait for a slot the
- * conditions are checked again: draining may have begun, and the key may have been revoked or changed. The limits that the
- * client is told are those at the end of the wait, by which it was decided.
+ * Takes one of the key's slots and counts a start, or returns the limit that was reached. A wrong tag takes neither. After
+ * a wait for a slot the conditions are checked again: draining may have begun, and the key may have been revoked or
+ * changed. The limits that the client is told are those at the end of the wait, by which it was decided; a tag that was
+ * allowed at its beginning stays.
  */
 export async function admit(
   { key }: Identified,
