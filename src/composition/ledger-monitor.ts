@@ -1,7 +1,5 @@
 import { monitorLedger } from '../background/monitor-ledger.ts';
 import type { LedgerMonitor } from '../background/monitor-ledger.ts';
-import { watchTopKeys } from '../background/watch-top-keys.ts';
-import type { TopKeyWatch } from '../background/watch-top-keys.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
 import type { Log } from '../telemetry/logger.ts';
@@ -30,16 +28,4 @@ export function watchLedger(
     onFault: log.fault,
     duty: shared?.ledgerDuty ?? null,
   });
-}
-
-/** Watches the keys that spend most; of processes that share them, one shows them. */
-export function watchSpending(
-  { usage, store, recovered, shared }: StorageServices,
-  count: () => number,
-  { clock, log }: Pick<MonitorReports, 'clock' | 'log'>,
-): TopKeyWatch {
-  return watchTopKeys(
-    { usage, store },
-    { ready: recovered, clock, count, duty: shared?.topKeysDuty ?? null, onFault: log.fault },
-  );
 }

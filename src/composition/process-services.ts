@@ -28,12 +28,12 @@ import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { composeLimiter, tellLimiter } from './limiter-services.ts';
 import { nothingActive, sourcesOf } from './active-config.ts';
 import type { ActiveConfig } from './active-config.ts';
-import { composeArchiving, removeOld } from './record-remover.ts';
-import { watchLedger, watchSpending } from './ledger-monitor.ts';
+import { composeArchiving } from './record-remover.ts';
 import { joinNodes } from './shared-services.ts';
 import { openStorage } from './storage-services.ts';
 import type { StorageServices } from './storage-services.ts';
 import type { NameSettings } from './upstreams.ts';
+import { watchDatabase } from './watches.ts';
 import { createObservability } from './observability.ts';
 import type { Observability } from './observability.ts';
 
@@ -133,7 +133,6 @@ export function createProcessServices(
   const { metrics, tracer } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
   const { engine, ledgerAudit } = storage;
-  const reports = { clock, log, metrics };
   const inFlight = createInFlight();
   let active = nothingActive(config);
   const limiter = composeLimiter(storage, () => active.defaultLimits, clock, log);
@@ -142,18 +141,11 @@ export function createProcessServices(
   const readLimiter = createMemoryLimiter(clock);
   let isClosed = false;
   const tokens = createTokenCounter(clock);
-  const ledgerMonitor = watchLedger(storage, inFlight, () => active.lowBalanceNanos, reports);
-  const spending = watchSpending(storage, () => active.topKeys, reports);
-  const removing = { ...reports, settings: () => active.retention };
-  const remover = removeOld(storage, removing);
+  const tools = { clock, log, metrics, settings: () => active.retention };
+  const watches = watchDatabase(storage, inFlight, () => active, tools);
   const declarations = keepDeclaredKeys(keyServices, clock, log);
   const opened = followOpening(storage, log);
-  metrics.attach({
-    ...sourcesOf(() => active, storage, log),
-    ledgerFigures: () => ledgerMonitor.figures,
-    oldestRecordAgeMs: () => remover.oldestRecordAgeMs(),
-    topKeys: () => spending.current(),
-  });
+  metrics.attach({ ...sourcesOf(() => active, storage, log), ...watches.gauges });
   return {
     clock,
     log,
@@ -162,7 +154,7 @@ export function createProcessServices(
     storage,
     keyManagement: composeKeyManagement(keyServices, clock),
     maintenance: createMaintenance(ledgerAudit, engine, storage.whyNoCopy, clock),
-    archiving: composeArchiving(storage, removing),
+    archiving: composeArchiving(storage, tools),
     inFlight,
     running: nodes.running,
     limiter,
@@ -189,8 +181,7 @@ export function createProcessServices(
       declarations.stop();
       readLimiter.close();
       await limiter.close();
-      const watches = [ledgerMonitor, spending, remover, nodes].map((watch) => watch.stop());
-      await Promise.all([...watches, tokens.close()]);
+      await Promise.all([watches.stop(), nodes.stop(), tokens.close()]);
       await closeStorage(storage, tracesSent);
     },
   };

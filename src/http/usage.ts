@@ -33,7 +33,7 @@ const wholeHour = instant
   )
   .register(valueKinds, { kind: 'instant' });
 
-const rows = `expected a whole number from 1 to ${maxUsageRows}`;
+const pageSizes = `expected a whole number from 1 to ${maxUsageRows}`;
 
 /** The fields of a query that operators and holders share. */
 const sharedFields = {
@@ -43,10 +43,10 @@ const sharedFields = {
   outcome: z.enum(outcomes).optional(),
   tag: storedText.optional(),
   limit: z.coerce
-    .number<number | string>(rows)
-    .int(rows)
-    .min(1, rows)
-    .max(maxUsageRows, rows)
+    .number<number | string>(pageSizes)
+    .int(pageSizes)
+    .min(1, pageSizes)
+    .max(maxUsageRows, pageSizes)
     .default(maxUsageRows),
   after: storedText.optional(),
 };

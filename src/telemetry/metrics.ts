@@ -51,7 +51,7 @@ const tokenTypes = [
 ] as const;
 
 /** What gauges are read from on every scrape. */
-interface MetricSources {
+export interface MetricSources {
   /** The circuit state of every upstream; one that asked for a pause counts as open. */
   readonly upstreamStates: () => Readonly<Record<string, UpstreamState>>;
   /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */

@@ -97,7 +97,7 @@ describe('textgate usage', () => {
     const { code, stdout, stderr } = await startTextgate(args, makeTemporaryFolder(), environment).finished;
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(/^textgate: --by: expected groups among .*\n$/);
-    const [found] = createProgram().commands.filter((command) => command.name() === 'usage');
+    const found = createProgram().commands.find((command) => command.name() === 'usage');
     expect(found?.options.map(({ long }) => long)).toEqual([
       '--by',
       '--from',

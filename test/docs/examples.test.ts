@@ -12,7 +12,7 @@ const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
 const page = 'docs/callers/examples.md';
 const { upstream, gateway } = await openStage({ price: { input: '1', output: '2' } });
-const { secret: key } = await gateway.gateway.createKey('test', { tags: ['search'] });
+const { secret: taggedKey } = await gateway.gateway.createKey('test', { tags: ['search'] });
 
 /** The question that is answered by a stream that breaks off. */
 const broken = 'Count to ten.';
@@ -30,7 +30,7 @@ beforeAll(() => {
 const environment = {
   PATH: process.env['PATH'],
   OPENAI_BASE_URL: `${gateway.url}/v1`,
-  OPENAI_API_KEY: key,
+  OPENAI_API_KEY: taggedKey,
 };
 
 /** Runs a program with the variables of the examples; returns what it prints. */

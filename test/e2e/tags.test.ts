@@ -40,15 +40,14 @@ async function send(path: string, sent: object, tag: string | null, secret = tag
   const answer = await gateway.post(path, sent, { headers });
   const id = answer.headers.get('x-request-id') ?? '';
   const text = await answer.text();
-  // eslint-disable-next-line typescript/no-explicit-any -- what a test reads is checked by what it expects
-  const read = answer.status === 200 ? null : (JSON.parse(text) as any);
+  const read = answer.status === 200 ? null : JSON.parse(text);
   return { status: answer.status, id, error: read?.error, headers: answer.headers };
 }
 
 /** The fields of the log line of a request. */
 function lineOf(id: string): Record<string, unknown> {
-  const lines = log.split('\n').filter((line) => line.includes('"msg":"request"') && line.includes(id));
-  return JSON.parse(lines[0] ?? '{}') as Record<string, unknown>;
+  const found = log.split('\n').find((line) => line.includes('"msg":"request"') && line.includes(id));
+  return JSON.parse(found ?? '{}') as Record<string, unknown>;
 }
 
 describe('the tag of a request', () => {
@@ -123,7 +122,7 @@ describe('a tag that the key does not have', () => {
       type: 'invalid_request_error',
     });
     expect(error.message).toContain('search, chat:2');
-    if (tag.length > 20) expect(error.message).not.toContain(tag.slice(0, 20));
+    expect(error.message).not.toMatch(/xx|chát|__proto__/);
     expect(upstream.seen).toHaveLength(before);
     await gateway.recorded();
     expect((await admin('GET', `/records/${id}`)).status).toBe(404);

@@ -36,7 +36,7 @@ export async function openScene(): Promise<Scene> {
   const broken = await startPlayer();
   const timeouts = { firstByte: silence, idle: silence };
   const folder = mkdtempSync(join(tmpdir(), 'textgate-scene-'));
-  const start = async () => {
+  const open = async () => {
     const gateway = createGateway(
       {
         server: { port: 0 },
@@ -58,13 +58,13 @@ export async function openScene(): Promise<Scene> {
     return { gateway, ...(await gateway.listen()) };
   };
   // Which keys spend most is read once a minute: a gateway before this one has charged one of them.
-  const before = await start();
+  const before = await open();
   const { key: secret } = await before.gateway.keys.create({ name: 'main', balance: plenty });
   const poor = await before.gateway.keys.create({ name: 'poor', balance: '0' });
   const slow = await before.gateway.keys.create({ name: 'slow', requestsPerMinute: 1 });
   await (await post('/v1/responses', { model: 'small', input: 'say' }, secret, null, before.url)).text();
   await before.gateway.close();
-  const { gateway, url, adminUrl } = await start();
+  const { gateway, url, adminUrl } = await open();
 
   return {
     adminUrl,

@@ -1,7 +1,7 @@
 import { escapeControlCharacters } from '../../shared/control-characters.ts';
 
 /** A value of a cell. */
-export type CsvValue = string | number | null;
+type CsvValue = string | number | null;
 
 /** A column in CSV: its name, and what it says of a row. */
 export type CsvColumn<Row> = readonly [name: string, read: (row: Row) => CsvValue];
