@@ -221,7 +221,7 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
       'Age of the oldest record of a request that is kept; absent without one.',
     ),
     topKeys: gauge(
-      'textgate_top_key_charged_today_nanos',
+      'textgate_top_keys_charged_today_nanos',
       'Charges of a key since midnight UTC, in billionths of a USD; only the keys that were charged most have one, as many as metrics.topKeys.',
       ['key_id', 'key_name'],
     ),

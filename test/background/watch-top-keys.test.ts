@@ -140,10 +140,10 @@ test('the metrics have a series for each of them, and none for a key that is no 
     topKeys: () => keys,
     logLinesDropped: () => 0,
   });
-  const shown = async () => (await metrics.expose()).body.match(/^textgate_top_key.+$/gm);
+  const shown = async () => (await metrics.expose()).body.match(/^textgate_top_keys.+$/gm);
   expect(await shown()).toEqual([
-    String.raw`textgate_top_key_charged_today_nanos{key_id="key_a",key_name="a \"b\"\n"} 5`,
+    String.raw`textgate_top_keys_charged_today_nanos{key_id="key_a",key_name="a \"b\"\n"} 5`,
   ]);
   keys = [{ keyId: 'key_c', keyName: 'c', chargeNanos: 7n }];
-  expect(await shown()).toEqual(['textgate_top_key_charged_today_nanos{key_id="key_c",key_name="c"} 7']);
+  expect(await shown()).toEqual(['textgate_top_keys_charged_today_nanos{key_id="key_c",key_name="c"} 7']);
 });
