@@ -29,6 +29,7 @@ import { composeLimiter, tellLimiter } from './limiter-services.ts';
 import { nothingActive, sourcesOf } from './active-config.ts';
 import type { ActiveConfig } from './active-config.ts';
 import { composeArchiving, removeOld } from './record-remover.ts';
+import { rollUsageUp } from './usage-roller.ts';
 import { watchLedger } from './ledger-monitor.ts';
 import { joinNodes } from './shared-services.ts';
 import { openStorage } from './storage-services.ts';
@@ -145,6 +146,7 @@ export function createProcessServices(
   const ledgerMonitor = watchLedger(storage, inFlight, () => active.lowBalanceNanos, reports);
   const removing = { ...reports, settings: () => active.retention };
   const remover = removeOld(storage, removing);
+  const roller = rollUsageUp(storage, clock, log);
   const declarations = keepDeclaredKeys(keyServices, clock, log);
   const opened = followOpening(storage, log);
   metrics.attach({
@@ -187,7 +189,7 @@ export function createProcessServices(
       declarations.stop();
       readLimiter.close();
       await limiter.close();
-      await Promise.all([ledgerMonitor.stop(), remover.stop(), nodes.stop(), tokens.close()]);
+      await Promise.all([ledgerMonitor.stop(), remover.stop(), roller.stop(), nodes.stop(), tokens.close()]);
       await closeStorage(storage, tracesSent);
     },
   };

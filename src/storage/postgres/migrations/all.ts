@@ -8,4 +8,12 @@ import { slots } from './slots.ts';
 import { usage } from './usage.ts';
 
 /** Every step, in order. */
-export const migrations: readonly Migration[] = [books, leases, slots, changes, keyNetworks, retention, usage];
+export const migrations: readonly Migration[] = [
+  books,
+  leases,
+  slots,
+  changes,
+  keyNetworks,
+  retention,
+  usage,
+];
