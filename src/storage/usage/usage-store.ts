@@ -103,8 +103,8 @@ async function readSlice(
   limit: number,
 ): Promise<ReadSlice> {
   const { groups, where, kinds } = asked;
-  const rest = restOf(asked, place);
-  if (rest.fromMs >= rest.toMs) return { rows: [], end: null, isFull: false };
+  const rest = await withoutEmptyBeginning(engine, asked, restOf(asked, place));
+  if (rest === null) return { rows: [], end: null, isFull: false };
   for (let repeats = 0; repeats < maxRepeats; repeats++) {
     const { time, isFull, isOver } = await cutTime(engine, asked, rest);
     const [states = []] = await engine.read([selectPeriods(time)]);
@@ -130,6 +130,22 @@ function restOf({ groups: { period, dimensions }, range }: Asked, place: GroupVa
   // A place without further groups stands for all rows of its period.
   const isWhole = place.length === 1 || dimensions.length === 0;
   return { fromMs: Math.max(range.fromMs, isWhole ? endOfPeriod(period, start) : start), toMs: range.toMs };
+}
+
+/**
+ * A time from its first period with usage on; `null` without any. A page would otherwise end before a time in which there
+ * is something, as when all time since 1970 is asked for.
+ */
+async function withoutEmptyBeginning(
+  engine: Pick<Engine, 'read'>,
+  { groups: { period } }: Asked,
+  rest: TimeRange,
+): Promise<TimeRange | null> {
+  if (rest.fromMs >= rest.toMs) return null;
+  if (period === null) return rest;
+  const [[first] = []] = await engine.read([selectHourBehind(rest, 0)]);
+  if (first === undefined) return null;
+  return { ...rest, fromMs: Math.max(rest.fromMs, startOfPeriod(period, Number(first['start']))) };
 }
 
 /** The place behind a slice; `null` behind the last one. */
