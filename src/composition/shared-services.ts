@@ -30,6 +30,8 @@ export interface SharedServices {
   readonly removalDuty: SharedDuty;
   /** The metrics of the keys that spend most, which one process shows. */
   readonly topKeysDuty: SharedDuty;
+  /** The rolling up of usage, which one process does. */
+  readonly usageDuty: SharedDuty;
 }
 
 /** `owner` is the id under which the process has its lease now. */
@@ -43,6 +45,7 @@ export function createSharedServices(engine: Engine, owner: () => string): Share
     ledgerDuty: createSharedDuty(engine, 'ledger audit', owner),
     removalDuty: createSharedDuty(engine, 'removal of old records', owner),
     topKeysDuty: createSharedDuty(engine, 'metrics of top keys', owner),
+    usageDuty: createSharedDuty(engine, 'usage rollups', owner),
   };
 }
 

@@ -8,11 +8,12 @@ import type { ActiveConfig } from './active-config.ts';
 import { watchLedger } from './ledger-monitor.ts';
 import { removeOld } from './record-remover.ts';
 import type { StorageServices } from './storage-services.ts';
+import { rollUsageUp } from './usage-roller.ts';
 
-/** What watches over the database in the background, and what it shows in the metrics. */
+/** What reads and tidies up the database in the background, and what it shows in the metrics. */
 interface Watches {
   readonly gauges: Pick<MetricSources, 'ledgerFigures' | 'oldestRecordAgeMs' | 'topKeys'>;
-  /** Resolves when nothing is read and nothing removed any more. */
+  /** Resolves when nothing is read or written any more. */
   stop(): Promise<void>;
 }
 
@@ -24,7 +25,10 @@ interface WatchTools {
   readonly settings: () => RetentionSettings;
 }
 
-/** Audits the ledger, removes old records and finds the keys that spend most; of processes that share them, one does. */
+/**
+ * Audits the ledger, removes old records, rolls usage up and finds the keys that spend most; of processes that share them,
+ * one does.
+ */
 export function watchDatabase(
   storage: StorageServices,
   inFlight: InFlight,
@@ -33,6 +37,7 @@ export function watchDatabase(
 ): Watches {
   const ledger = watchLedger(storage, inFlight, () => active().lowBalanceNanos, tools);
   const remover = removeOld(storage, tools);
+  const roller = rollUsageUp(storage, tools.clock, tools.log);
   const { usage, store, recovered: ready, shared } = storage;
   const spending = watchTopKeys(
     { usage, store },
@@ -51,7 +56,7 @@ export function watchDatabase(
       topKeys: () => spending.current(),
     },
     async stop() {
-      await Promise.all([ledger, remover, spending].map((watch) => watch.stop()));
+      await Promise.all([ledger, remover, roller, spending].map((watch) => watch.stop()));
     },
   };
 }

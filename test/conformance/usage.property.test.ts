@@ -16,8 +16,8 @@ import { openTestEngine } from '../support/test-engine.ts';
 import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { say } from './engine.ts';
 import { key, opened, settled } from './store.ts';
-import { readUsage, sumRecords } from './usage-sums.ts';
-import type { AskedUsage, KeptRecords } from './usage-sums.ts';
+import { readUsage, sumRecords } from '../support/usage-sums.ts';
+import type { AskedUsage, KeptRecords } from '../support/usage-sums.ts';
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -39,6 +39,7 @@ type Step =
       readonly age: number;
       readonly end: { readonly charge: number; readonly upstream: number; readonly outcome: number } | null;
     }
+  /** The next two are of one of the last requests, whatever became of it. */
   | { readonly kind: 'settle'; readonly request: number; readonly charge: number; readonly upstream: number }
   | { readonly kind: 'lose'; readonly request: number }
   | { readonly kind: 'pass'; readonly hours: number }
@@ -57,11 +58,11 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       model: fc.nat(models.length - 1),
       tag: fc.nat(tags.length - 1),
       age: fc.oneof(fc.constant(0), fc.nat(60), fc.nat(1_500)),
-      end: fc.option(fc.record({ charge, upstream, outcome: fc.nat(outcomes.length - 1) })),
+      end: fc.option(fc.record({ charge, upstream, outcome: fc.nat(outcomes.length - 1) }), { freq: 1 }),
     }),
   },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('settle'), request: fc.nat(20), charge, upstream }) },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('lose'), request: fc.nat(20) }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('settle'), request: fc.nat(3), charge, upstream }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('lose'), request: fc.nat(3) }) },
   {
     weight: 4,
     arbitrary: fc.record({ kind: fc.constant('pass'), hours: fc.oneof(fc.nat(30), fc.nat(800)) }),
@@ -152,11 +153,11 @@ async function takeSteps(
         return;
       }
       case 'settle': {
-        const request = requests[action.request];
+        const request = requests.at(-1 - action.request);
         return request && settle(request, action.charge, action.upstream);
       }
       case 'lose': {
-        const request = requests[action.request];
+        const request = requests.at(-1 - action.request);
         return request && store.closeAsLost([request.requestId]);
       }
       case 'pass':
@@ -174,9 +175,12 @@ async function takeSteps(
           if (pauses++ >= action.pauses) throw new Error('the run ends');
           return Promise.resolve();
         };
-        await createUsageRollups(engine, 2)
-          .rollUp(nowMs, async () => pause())
-          .catch((error: unknown) => expect(String(error)).toContain('the run ends'));
+        // A process that was taken for dead may go on beside its successor.
+        const rollUp = (): Promise<unknown> =>
+          createUsageRollups(engine, 2)
+            .rollUp(nowMs, async () => pause())
+            .catch((error: unknown) => expect(String(error)).toContain('the run ends'));
+        await Promise.all([rollUp(), rollUp()]);
       }
     }
   }
@@ -199,8 +203,8 @@ async function takeSteps(
 const keyIdOf = (name: string, run: number, account: number): string => `${name} ${run} key ${account}`;
 
 describe.each<[string, number, string | null, () => Promise<Engine>]>([
-  ['SQLite', 60, null, async () => openTestEngine(':memory:')],
-  ['PostgreSQL', 6, postgresAbsence, () => openPostgres()],
+  ['SQLite', 30, null, async () => openTestEngine(':memory:')],
+  ['PostgreSQL', 4, postgresAbsence, () => openPostgres()],
 ])('usage on %s', (name, runs, absence, open) => {
   let engine: Engine;
   beforeAll(async () => {

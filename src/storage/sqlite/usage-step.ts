@@ -20,7 +20,7 @@ const columns = `hour, key_id, model, upstream, outcome, tag, requests, input_to
 /** Adds a record to the sums of its hour, or takes it off them, and marks its day if that is rolled up. */
 const count = (row: 'NEW' | 'OLD', sign: '' | '-'): string => `
   INSERT INTO usage_hours (${columns})
-  VALUES (${row}.created_at / 3600000 * 3600000, ${row}.key_id, ${row}.model, ${row}.upstream, ${row}.outcome,
+  VALUES (${row}.created_at / 3600000 * 3600000, ${row}.key_id, ${row}.model, ${row}.upstream, coalesce(${row}.outcome, ''),
     coalesce(${row}.tag, ''), ${sign}1, ${sign}coalesce(${row}.input_tokens, 0), ${sign}coalesce(${row}.cached_input_tokens, 0),
     ${sign}coalesce(${row}.cache_write_tokens, 0), ${sign}coalesce(${row}.output_tokens, 0),
     ${sign}coalesce(${row}.reasoning_tokens, 0), ${sign}${row}.charge)
@@ -69,10 +69,10 @@ export const usageStep: Migration = {
        PRIMARY KEY (period, start)
      ) WITHOUT ROWID`,
     `INSERT INTO usage_hours (${columns})
-     SELECT created_at / 3600000 * 3600000 AS hour, key_id, model, upstream, outcome, '', count(*),
+     SELECT created_at / 3600000 * 3600000 AS hour, key_id, model, upstream, coalesce(outcome, ''), '', count(*),
        coalesce(sum(input_tokens), 0), coalesce(sum(cached_input_tokens), 0), coalesce(sum(cache_write_tokens), 0),
        coalesce(sum(output_tokens), 0), coalesce(sum(reasoning_tokens), 0), sum(charge)
-     FROM records GROUP BY 1, key_id, model, upstream, outcome`,
+     FROM records GROUP BY 1, key_id, model, upstream, 5`,
     // What was charged and has no record any more is usage of the first hour of 1970.
     `INSERT INTO usage_hours (${columns})
      SELECT 0, accounts.key_id, '', '', '', '', 0, 0, 0, 0, 0, 0, spent - coalesce(charged, 0) FROM accounts

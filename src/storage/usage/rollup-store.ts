@@ -27,7 +27,7 @@ const maxDays = 4_000;
 
 /** How many days are begun in one unit, and how many rows are added or deleted in one: some milliseconds each. */
 const daysPerUnit = 50;
-const defaultRowsPerUnit = 2_000;
+const defaultRowsPerUnit = 1_000;
 
 /** How often it is looked whether earlier transactions have ended; then the rest is left for the next time. */
 const maxLooks = 50;

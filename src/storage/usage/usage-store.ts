@@ -19,19 +19,22 @@ import type { GroupValues, KeyRange, OrderedGroups, SliceQuery, UsageSlice } fro
 
 /** How much is read at once. */
 export interface UsageReadLimits {
-  /** About how many rows a slice is read from, and after how many a page ends: some milliseconds of the database. */
+  /** About how many rows a slice is read from: some milliseconds of the database. */
   readonly rowsPerSlice: number;
   /** How many keys a slice has at least, where keys are cut. */
   readonly leastKeys: number;
 }
 
-const readLimits: UsageReadLimits = { rowsPerSlice: 10_000, leastKeys: 16 };
+const readLimits: UsageReadLimits = { rowsPerSlice: 6_000, leastKeys: 16 };
+
+/** How many slices of about so many rows a page is read from at most; filters may leave none of their rows. */
+const maxFullSlices = 3;
 
 /** How many slices of time or keys a page is read from at most. */
 const maxSlices = 40;
 
-/** How many hours of one key are read at once. */
-const hoursOfKey = 1_000;
+/** How many hours or rolled days of one key are read at once. */
+const startsOfKey = 1_000;
 
 /** In which share of days and hours a key has usage: an estimate, by which keys are cut. */
 const activeDays = 0.5;
@@ -54,6 +57,8 @@ interface ReadSlice {
   readonly rows: readonly Row[];
   /** What the next slice begins behind; `null` if this is the last one. */
   readonly end: GroupValues | null;
+  /** Whether it ended where its rows became too many, rather than with all that was asked for. */
+  readonly isFull: boolean;
 }
 
 /** Reads usage from its sums, over any engine. */
@@ -70,10 +75,10 @@ export function createUsage(engine: Pick<Engine, 'read'>, limits = readLimits): 
       };
       const asked: Asked = { groups, where, kinds, range: { fromMs, toMs }, limits };
       const rows: UsageRow[] = [];
-      let rowsRead = 0;
-      for (let slices = 0; slices < maxSlices && rowsRead < limits.rowsPerSlice; slices++) {
+      let [rowsRead, fullSlices] = [0, 0];
+      for (let slices = 0; slices < maxSlices; slices++) {
         const wanted = limit - rows.length;
-        const { rows: found, end } = await readSlice(engine, asked, place, wanted + 1);
+        const { rows: found, end, isFull } = await readSlice(engine, asked, place, wanted + 1);
         const taken = found.slice(0, wanted);
         rows.push(...taken.map((row) => readUsageRow(row, groups)));
         for (const row of taken) rowsRead += Number(row['rows_read']);
@@ -82,7 +87,8 @@ export function createUsage(engine: Pick<Engine, 'read'>, limits = readLimits): 
           return { rows, next: writeUsageCursor(groupValuesOf(last, groups)) };
         if (end === null) return { rows, next: null };
         place = end;
-        if (rows.length === limit) break;
+        if (isFull) fullSlices++;
+        if (rows.length === limit || rowsRead >= limits.rowsPerSlice || fullSlices === maxFullSlices) break;
       }
       return { rows, next: place === null ? null : writeUsageCursor(place) };
     },
@@ -98,20 +104,21 @@ async function readSlice(
 ): Promise<ReadSlice> {
   const { groups, where, kinds } = asked;
   const rest = await withoutEmptyBeginning(engine, asked, restOf(asked, place));
-  if (rest === null) return { rows: [], end: null };
+  if (rest === null) return { rows: [], end: null, isFull: false };
   for (let repeats = 0; repeats < maxRepeats; repeats++) {
-    const { time, isFull } = await cutTime(engine, asked, rest);
+    const { time, isFull, isOver } = await cutTime(engine, asked, rest);
     const [states = []] = await engine.read([selectPeriods(time)]);
     const periods = readPeriods(states);
     const plan = planUsage(time, periods, kinds);
-    const isCut = groups.dimensions.includes('key') && where.keyId === undefined && isFull;
+    const isCut = groups.dimensions.includes('key') && where.keyId === undefined && isOver;
     const slice = { time, keys: isCut ? await cutKeys(engine, asked, plan, time, place) : null };
     // One read is one snapshot: the sums belong to the plan only if its rollups are still those that there are.
     const [now = [], rows = []] = await engine.read([
       selectPeriods(time),
       selectSlice({ groups, where, kinds, plan, slice, after: place, limit }),
     ]);
-    if (readPeriods(now).version === periods.version) return { rows, end: endOf(asked, slice, rest) };
+    if (readPeriods(now).version === periods.version)
+      return { rows, end: endOf(asked, slice, rest), isFull: isFull || slice.keys !== null };
   }
   throw new Error('usage is rolled up faster than it can be read: ask again later');
 }
@@ -170,16 +177,22 @@ async function cutTime(
   rest: TimeRange,
 ): Promise<{
   readonly time: TimeRange;
-  /** Whether it may have more rows than a slice, so that its keys are to be cut, too. */
+  /** Whether it ends where its rows become too many. */
   readonly isFull: boolean;
+  /** Whether it may still have more rows than a slice, so that its keys are to be cut, too. */
+  readonly isOver: boolean;
 }> {
   const { fromMs, toMs } = rest;
-  if (period === null) return { time: rest, isFull: true };
+  if (period === null) return { time: rest, isFull: false, isOver: true };
   const upTo = (endMs: number): TimeRange => ({ fromMs, toMs: Math.min(toMs, endMs) });
   const firstEnd = endOfPeriod(period, startOfPeriod(period, fromMs));
-  if (period === 'month') return { time: upTo(firstEnd), isFull: true };
-  if (where.keyId !== undefined && period === 'hour')
-    return { time: upTo(fromMs + hoursOfKey * hourMs), isFull: false };
+  if (period === 'month') return { time: upTo(firstEnd), isFull: false, isOver: true };
+  if (where.keyId !== undefined) {
+    // The rows of a key are found by the index, those of each hour or rolled day.
+    const stepMs = kinds.day === null ? hourMs : dayMs;
+    const endMs = startOfPeriod(period, fromMs + startsOfKey * stepMs);
+    return { time: upTo(Math.max(firstEnd, endMs)), isFull: false, isOver: false };
+  }
   const [states = []] = kinds.day === null ? [] : await engine.read([selectPeriods(rest)]);
   const unrolledMs = firstUnrolled(rest, readPeriods(states));
   const found = await engine.read([
@@ -188,7 +201,11 @@ async function cutTime(
   ]);
   const ends = found.flat().map((row) => startOfPeriod(period, Number(row['start'])));
   const endMs = Math.min(toMs, ...ends);
-  return { time: upTo(Math.max(firstEnd, endMs)), isFull: endMs < Math.min(firstEnd, toMs) };
+  return {
+    time: upTo(Math.max(firstEnd, endMs)),
+    isFull: endMs < toMs,
+    isOver: endMs < Math.min(firstEnd, toMs),
+  };
 }
 
 /** The keys that are read at once, behind a place or from its key on, of which there may be more. */
