@@ -9,6 +9,7 @@ export interface KeyOptions extends Json {
   readonly balance?: string;
   readonly model?: readonly string[];
   readonly allowFrom?: readonly string[];
+  readonly tags?: readonly string[];
   readonly expires?: string;
   readonly sampling?: string;
   readonly unknownFields?: string;

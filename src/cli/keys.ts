@@ -18,6 +18,7 @@ interface KeyObject {
   readonly expires_at: string | null;
   readonly models: readonly string[] | null;
   readonly allow_from: readonly string[] | null;
+  readonly tags: readonly string[];
   readonly limits: {
     readonly concurrency: number;
     readonly requests_per_minute: number;
@@ -103,6 +104,7 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['expires', key.expires_at ?? 'never'],
       ['models', key.models?.join(', ') ?? 'all'],
       ['allowed from', key.allow_from?.join(', ') ?? 'all'],
+      ['tags', key.tags.join(', ') || 'none'],
       ['requests at once', `${key.limits.concurrency}, ${key.in_flight} of them in progress`],
       ['requests per minute', String(key.limits.requests_per_minute)],
       ['wait for a slot', waitOf(key.limits)],

@@ -8,6 +8,7 @@ const options: Readonly<Record<string, string>> = {
   balance: '--balance',
   models: '--model',
   allowFrom: '--allow-from',
+  tags: '--tags',
   expiresAt: '--expires',
   'compatibility.sampling': '--sampling',
   'compatibility.unknownFields': '--unknown-fields',
@@ -16,6 +17,10 @@ const options: Readonly<Record<string, string>> = {
   reference: '--reference',
   amount: '<usd>',
   name: 'the name',
+  by: '--by',
+  from: '--from',
+  to: '--to',
+  outcome: '--outcome',
 };
 
 /** Calls the admin API; a refusal that names a field names the option or argument instead. */

@@ -11,6 +11,7 @@ import { addReconcileCommand } from './commands/reconcile.ts';
 import { addRecordsCommands } from './commands/records.ts';
 import { addRequestCommands } from './commands/requests.ts';
 import { addServeCommand } from './commands/serve.ts';
+import { addUsageCommand } from './commands/usage.ts';
 import { forTerminal } from './output.ts';
 import { isServing } from './early-signals.ts';
 
@@ -43,6 +44,7 @@ export function createProgram(): Command {
   addKeysCommands(program);
   addRecordsCommands(program);
   addReconcileCommand(program);
+  addUsageCommand(program);
   addRequestCommands(program);
   addBackupCommand(program);
   addMigrateCommand(program);

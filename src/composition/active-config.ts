@@ -14,6 +14,8 @@ export interface ActiveConfig {
   readonly lowBalanceNanos: number;
   /** How long records are kept, and where old ones go. */
   readonly retention: RetentionSettings;
+  /** How many of the keys that spend most are in the metrics. */
+  readonly topKeys: number;
   /** The limits of keys without limits of their own. */
   readonly defaultLimits: Limits;
   /** The keys that the config declares. */
@@ -25,10 +27,11 @@ export interface ActiveConfig {
 }
 
 /** What is read while no config is in force yet. */
-export function nothingActive({ limits, records }: Config): ActiveConfig {
+export function nothingActive({ limits, records, metrics }: Config): ActiveConfig {
   return {
     lowBalanceNanos: limits.lowBalance,
     retention: retentionOf(records),
+    topKeys: metrics.topKeys,
     defaultLimits: defaultLimitsOf(limits),
     declaredKeys: [],
     upstreamStates: () => ({}),

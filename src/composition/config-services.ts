@@ -39,7 +39,7 @@ export interface Routes extends ClientServices {
 export interface ConfigServices extends ActiveConfig, Routes {
   readonly config: Config;
   /** What operators may do with keys and requests. */
-  readonly administration: Pick<AdminPorts, 'keys' | 'records'>;
+  readonly administration: Pick<AdminPorts, 'keys' | 'records' | 'usage'>;
   readonly models: Models;
   /** The reason why this process can't take requests now; `null` when it can. */
   whyNotReady(): Promise<string | null>;
@@ -96,6 +96,7 @@ export function createConfigServices(
     whyNotReady: ownReason,
     lowBalanceNanos: config.limits.lowBalance,
     retention: retentionOf(config.records),
+    topKeys: config.metrics.topKeys,
     defaultLimits: ports.defaultLimits,
     declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),

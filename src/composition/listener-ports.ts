@@ -4,6 +4,7 @@ import type { Retention } from '../domain/ports/retention.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
 import type { ClientAddresses } from '../http/client-addresses.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';
+import type { UsageReads } from '../http/usage.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import type { ConfigServices } from './config-services.ts';
 import { deferManual } from './deferred-manual.ts';
@@ -20,6 +21,14 @@ function readsOf({ store, retention }: StorageServices): RecordPages & Pick<Rete
     listRecords: (filter, limit, before) => store.listRecords(filter, limit, before),
     findRecord: (requestId, keyId) => store.findRecord(requestId, keyId),
     removedBefore: () => retention.removedBefore(),
+  };
+}
+
+/** The reads of usage. */
+function usageReadsOf({ store, usage }: StorageServices): UsageReads {
+  return {
+    usage: (query) => usage.usage(query),
+    namesOf: (keyIds) => store.namesOf(keyIds),
   };
 }
 
@@ -42,6 +51,7 @@ export function composeOwnKeyPorts(
     upstreams: receipts.upstreams,
     accounts: (keyIds) => store.accounts(keyIds),
     ...readsOf(storage),
+    usage: usageReadsOf(storage),
   };
 }
 
@@ -76,6 +86,7 @@ export function composeAdminPorts(
       ...readsOf(storage),
       running,
     },
+    usage: usageReadsOf(storage),
     maintenance,
     archiving,
     manual,

@@ -26,14 +26,14 @@ import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { composeLimiter, tellLimiter } from './limiter-services.ts';
 import { nothingActive, sourcesOf } from './active-config.ts';
 import type { ActiveConfig } from './active-config.ts';
-import { composeArchiving, removeOld } from './record-remover.ts';
-import { watchLedger } from './ledger-monitor.ts';
 import { composeMeters } from './meters.ts';
 import type { Meters } from './meters.ts';
+import { composeArchiving } from './record-remover.ts';
 import { joinNodes } from './shared-services.ts';
 import { openStorage } from './storage-services.ts';
 import type { StorageServices } from './storage-services.ts';
 import type { NameSettings } from './upstreams.ts';
+import { watchDatabase } from './watches.ts';
 import { createObservability } from './observability.ts';
 import type { Observability } from './observability.ts';
 
@@ -131,7 +131,6 @@ export function createProcessServices(
   const { metrics, tracer } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
   const { engine, ledgerAudit } = storage;
-  const reports = { clock, log, metrics };
   const inFlight = createInFlight();
   let active = nothingActive(config);
   const limiter = composeLimiter(storage, () => active.defaultLimits, clock, log);
@@ -140,17 +139,11 @@ export function createProcessServices(
   const readLimiter = createMemoryLimiter(clock);
   let isClosed = false;
   const { usageDrift, ...meters } = composeMeters(clock, metrics);
-  const ledgerMonitor = watchLedger(storage, inFlight, () => active.lowBalanceNanos, reports);
-  const removing = { ...reports, settings: () => active.retention };
-  const remover = removeOld(storage, removing);
+  const tools = { clock, log, metrics, settings: () => active.retention };
+  const watches = watchDatabase(storage, inFlight, () => active, tools);
   const declarations = keepDeclaredKeys(keyServices, clock, log);
   const opened = followOpening(storage, log);
-  metrics.attach({
-    ...sourcesOf(() => active, storage, log),
-    ledgerFigures: () => ledgerMonitor.figures,
-    oldestRecordAgeMs: () => remover.oldestRecordAgeMs(),
-    usageDrift,
-  });
+  metrics.attach({ ...sourcesOf(() => active, storage, log), ...watches.gauges, usageDrift });
   return {
     clock,
     log,
@@ -159,7 +152,7 @@ export function createProcessServices(
     storage,
     keyManagement: composeKeyManagement(keyServices, clock),
     maintenance: createMaintenance(ledgerAudit, engine, storage.whyNoCopy, clock),
-    archiving: composeArchiving(storage, removing),
+    archiving: composeArchiving(storage, tools),
     inFlight,
     running: nodes.running,
     limiter,
@@ -186,7 +179,7 @@ export function createProcessServices(
       declarations.stop();
       readLimiter.close();
       await limiter.close();
-      await Promise.all([ledgerMonitor.stop(), remover.stop(), nodes.stop(), meters.tokens.close()]);
+      await Promise.all([watches.stop(), nodes.stop(), meters.tokens.close()]);
       await closeStorage(storage, tracesSent);
     },
   };

@@ -8,6 +8,7 @@ import type { Config } from '../config/schema/schema.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
 import type { Retention } from '../domain/ports/retention.ts';
+import type { Usage, UsageRollups } from '../domain/ports/usage.ts';
 import type { SlotStore } from '../domain/ports/slot-store.ts';
 import type { Engine } from '../storage/engine.ts';
 import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
@@ -15,6 +16,8 @@ import { createLedgerAudit } from '../storage/ledger/ledger-audit.ts';
 import { createRetention } from '../storage/retention/retention-store.ts';
 import { createStore } from '../storage/store.ts';
 import type { Store } from '../storage/store.ts';
+import { createUsageRollups } from '../storage/usage/rollup-store.ts';
+import { createUsage } from '../storage/usage/usage-store.ts';
 import type { Log } from '../telemetry/logger.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { chooseEngine } from './choose-engine.ts';
@@ -38,6 +41,9 @@ export interface StorageServices extends Pick<ChosenEngine, 'engine' | 'sharedSt
   readonly ledgerAudit: LedgerAudit;
   /** The end of old records. */
   readonly retention: Retention;
+  /** What was used, in running sums. */
+  readonly usage: Usage;
+  readonly usageRollups: UsageRollups;
   /** What is shared with other processes; `null` where this one has the database alone. */
   readonly shared: SharedServices | null;
   /**
@@ -107,6 +113,8 @@ export function openStorage(
     }),
     ledgerAudit: createLedgerAudit(engine),
     retention: createRetention(engine),
+    usage: createUsage(engine),
+    usageRollups: createUsageRollups(engine),
     shared,
     sharedState,
     whyNoCopy,

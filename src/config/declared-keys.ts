@@ -11,6 +11,7 @@ import {
   keyName,
   modelsOfKey,
   networksOfKey,
+  tagsOfKey,
   valueKinds,
 } from '../shared/schema-values.ts';
 import { describeSurroundings } from './around-secret.ts';
@@ -97,6 +98,10 @@ const declaredKey = z
         description: 'The addresses and networks from which the key may be used; default: all.',
         examples: [['10.0.0.0/8', '2001:db8::/32']],
       }),
+    tags: tagsOfKey.optional().meta({
+      description: 'The tags that requests of the key may have in `x-textgate-tag`; default: none.',
+      examples: [['search', 'summaries']],
+    }),
     expiresAt: instant.optional().meta({
       description: 'When the key expires: a time, or a day in UTC; default: never.',
       examples: ['2030-01-01T00:00:00Z'],
@@ -155,6 +160,7 @@ export function declaredKeysOf(keys: z.output<typeof declaredKeys>): readonly De
     limits: limitsOf(declared),
     models: declared.models ?? null,
     allowFrom: declared.allowFrom ?? null,
+    tags: declared.tags ?? [],
     expiresAt: declared.expiresAt ?? null,
     compatibility: withoutAbsent(declared.compatibility ?? {}),
   }));

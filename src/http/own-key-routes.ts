@@ -23,7 +23,9 @@ import { presentReceipt } from './present/record.ts';
 import type { UpstreamsInReceipts } from './present/record.ts';
 import { unknownRequest } from './present/unknown-request.ts';
 import { requestIdOf } from './request-id.ts';
-import { sendAnswer } from './respond.ts';
+import { sendAnswer, sendRefusal } from './respond.ts';
+import { ownUsageQuery, readOwnUsage, readUsageQuery, sendUsage } from './usage.ts';
+import type { UsageReads } from './usage.ts';
 import { createRouter } from './router.ts';
 import type { Request, RequestHandler, Response, Router } from './router.ts';
 
@@ -46,6 +48,7 @@ export interface OwnKeyPorts
    */
   readonly readTurns: TurnQueue;
   readonly keys: KeyDirectory;
+  readonly usage: UsageReads;
   readonly addresses: ClientAddresses;
   readonly inFlight: RunningRequests;
   readonly onFault: ReportFault;
@@ -76,6 +79,13 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
     handleRead((key) => presentOwn(key, ports)),
   );
   router.all('/v1/key', methodNotAllowed('GET, HEAD'));
+  router.get('/v1/key/usage', async (request, response) => {
+    const key = await authenticateRequest(request, ports);
+    if (isRefusal(key)) return sendRefusal(response, key);
+    const read = () => readOwnUsage(readUsageQuery(request, ownUsageQuery), key.id, ports.usage);
+    sendUsage(request, response, await limitRead(ports, key, requestIdOf(response), read));
+  });
+  router.all('/v1/key/usage', methodNotAllowed('GET, HEAD'));
   router.get(
     '/v1/key/requests',
     handleRead((key, request) => listOwn(key, request, ports)),
@@ -120,12 +130,12 @@ async function listOwn(key: ApiKey, request: Request, ports: OwnKeyPorts): Promi
 }
 
 /** Reads within the key's read limits; returns the refusal of an exceeded limit. */
-async function limitRead(
+async function limitRead<Read extends object>(
   { readLimiter: limiter, readTurns, onFault }: OwnKeyPorts,
   { id }: ApiKey,
   requestId: string,
-  read: () => Promise<object | Refusal>,
-): Promise<object | Refusal> {
+  read: () => Promise<Read | Refusal>,
+): Promise<Read | Refusal> {
   const { signal } = new AbortController();
   const decision = await limiter.acquire(id, requestId, readLimits, signal);
   const refusal = limitRefusal(decision, readLimits, reads);

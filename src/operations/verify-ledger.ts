@@ -67,6 +67,7 @@ function auditAccount(account: AuditedAccount, report: (fault: string) => void):
     spentNanos,
     ledgerNanos,
     chargedNanos,
+    usageNanos,
     openHoldNanos,
     postings,
     lastNumber,
@@ -77,6 +78,7 @@ function auditAccount(account: AuditedAccount, report: (fault: string) => void):
   if (heldNanos !== openHoldNanos)
     report(`${keyId}: holds ${heldNanos}, but its open requests hold ${openHoldNanos}`);
   if (spentNanos !== chargedNanos) report(`${keyId}: spent ${spentNanos}, but was charged ${chargedNanos}`);
+  if (spentNanos !== usageNanos) report(`${keyId}: spent ${spentNanos}, but its usage says ${usageNanos}`);
   if (![balanceNanos ?? 0, heldNanos, spentNanos].every(Number.isSafeInteger))
     report(`${keyId}: holds amounts that are too large to be exact`);
   if (ledgerRows !== postings)
@@ -87,7 +89,8 @@ function auditAccount(account: AuditedAccount, report: (fault: string) => void):
     report(`${keyId}: its folded credits are ${keptCreditNanos}, but its fold says ${foldedCreditNanos}`);
   // What a missing row said is unknown, but it was not nothing: it counts as one nano-USD.
   const missing = Math.max(Math.abs(postings - ledgerRows), lastNumber - ledgerRows);
-  const differences = [heldNanos - openHoldNanos, spentNanos - chargedNanos, missing];
+  const spentElsewhere = Math.max(...[chargedNanos, usageNanos].map((sum) => Math.abs(spentNanos - sum)));
+  const differences = [heldNanos - openHoldNanos, spentElsewhere, missing];
   differences.push(foldedCreditNanos - keptCreditNanos);
   if (balanceNanos !== null && balanceNanos + heldNanos !== ledgerNanos) {
     report(`${keyId}: balance and holds are ${balanceNanos + heldNanos}, but its ledger says ${ledgerNanos}`);

@@ -7,12 +7,14 @@ import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
 import { authenticateAt } from './authenticate.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
+import { readTag } from './read-tag.ts';
 import type { Admission, Admitted, Identified, Limited } from './stages.ts';
 
 /**
- * Takes one of the key's slots and counts a start, or returns the limit that was reached. After a wait for a slot the
- * conditions are checked again: draining may have begun, and the key may have been revoked or changed. The limits that the
- * client is told are those at the end of the wait, by which it was decided.
+ * Takes one of the key's slots and counts a start, or returns the limit that was reached. A wrong tag takes neither. After
+ * a wait for a slot the conditions are checked again: draining may have begun, and the key may have been revoked or
+ * changed. The limits that the client is told are those at the end of the wait, by which it was decided; a tag that was
+ * allowed at its beginning stays.
  */
 export async function admit(
   { key }: Identified,
@@ -22,6 +24,8 @@ export async function admit(
   const { requestId, client, interruption } = exchange;
   const { clock, inFlight, limiter } = ports;
   if (!inFlight.accepting) return draining();
+  const tag = readTag(client.tag, key);
+  if (isRefusal(tag)) return tag;
   const asked = override(ports.defaultLimits, key.limits);
   const askedMs = clock.monotonicMs();
   const mayWait = asked.queueWaitMs > 0;
@@ -37,6 +41,7 @@ export async function admit(
     decision,
     admittedMs,
     slotWaitMs: admittedMs - askedMs,
+    tag,
   });
   const stop = (refusal: Refusal, limits = asked): Limited => ({
     stage: 'limited',

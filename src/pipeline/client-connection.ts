@@ -28,6 +28,8 @@ export interface ClientConnection extends Credentials {
   readonly head: RequestHead;
   /** The client's address as it is logged and traced; `null` where it is not. */
   readonly loggedAddress: string | null;
+  /** The tag that the client gave its request, as it was sent; `undefined` without one. */
+  readonly tag: string | undefined;
   /** A fault in the request's head that the HTTP layer found, such as a header sent twice. */
   readonly headFault: Refusal | null;
   /** Notes that this client presented a valid key, which protects its connection from eviction. */

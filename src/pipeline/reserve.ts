@@ -22,12 +22,13 @@ export async function reserve(
   { requestId, arrivedAtMs: createdAtMs, arrivedMs, protocol }: Exchange,
   { balanceMode, records, telemetry }: Ports,
 ): Promise<Recorded | Refusal> {
-  const { key, work, dispatchedMs } = dispatched;
+  const { key, admission, work, dispatchedMs } = dispatched;
   const wanted = wantedOf(work, balanceMode);
   const leastNanos = balanceMode === 'strict' ? wanted.nanos : 1;
   const { model, upstream, mode, price } = wanted.record;
   const queuedMs = dispatchedMs - arrivedMs;
-  const begun = { keyId: key.id, createdAtMs, protocol, queuedMs, model, upstream, mode, price };
+  const { tag } = admission;
+  const begun = { keyId: key.id, createdAtMs, protocol, queuedMs, model, upstream, mode, price, tag };
   try {
     const reservation = await records.open({
       ...begun,

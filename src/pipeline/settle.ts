@@ -85,15 +85,14 @@ function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): U
   const firstTextMs = firstTextOf(stage);
   const outcome = outcomeOf(result);
   const refusal = refusalOfResult(result);
-  const { keyId, keyName, mode, model, stripped, admittedMs, slotWaitMs, queuedMs } = stageFacts(
-    stage,
-    arrivedMs,
-  );
+  const facts = stageFacts(stage, arrivedMs);
+  const { keyId, keyName, tag, mode, model, stripped, admittedMs, slotWaitMs, queuedMs } = facts;
   const { cause, upstreamError } = wordsOf(result);
   // One literal: a spread of so many fields costs more than all of them.
   return {
     keyId,
     keyName,
+    tag,
     clientAddress: client.loggedAddress,
     mode,
     model,

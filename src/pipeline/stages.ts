@@ -36,6 +36,8 @@ export interface Admission {
   readonly admittedMs: number;
   /** How long the request waited for a slot, in milliseconds. */
   readonly slotWaitMs: number;
+  /** One of the key's tags; `null` without one. */
+  readonly tag: string | null;
 }
 
 /** Refused by a limit of the key, or by a change while the request waited for a slot. */

@@ -17,6 +17,7 @@ const errorTable = {
   decimal_below_min_value: { status: 400, type: 'invalid_request_error', retryable: false },
   decimal_above_max_value: { status: 400, type: 'invalid_request_error', retryable: false },
   duplicate_header: { status: 400, type: 'invalid_request_error', retryable: false },
+  tag_not_allowed: { status: 400, type: 'invalid_request_error', retryable: false },
   content_filter: { status: 400, type: 'invalid_request_error', retryable: false },
   context_length_exceeded: { status: 400, type: 'invalid_request_error', retryable: false },
   invalid_api_key: { status: 401, type: 'invalid_request_error', retryable: false },

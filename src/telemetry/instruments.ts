@@ -199,6 +199,11 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
       'textgate_oldest_record_age_seconds',
       'Age of the oldest record of a request that is kept; absent without one.',
     ),
+    topKeys: gauge(
+      'textgate_top_keys_charged_today_nanos',
+      'Charges of a key since midnight UTC, in billionths of a USD; only the keys that were charged most have one, as many as metrics.topKeys.',
+      ['key_id', 'key_name'],
+    ),
     lowBalance: gauge('textgate_keys_low_balance', 'Active keys whose balance is below limits.lowBalance.'),
   };
 }

@@ -1,4 +1,5 @@
 import type { LedgerFigures } from '../background/monitor-ledger.ts';
+import type { TopKey } from '../background/watch-top-keys.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { DriftFigures } from '../domain/usage-drift.ts';
 import type { Instruments } from './instruments.ts';
@@ -19,6 +20,8 @@ export interface MetricSources {
   readonly oldestRecordAgeMs: () => number | null;
   /** How reported and counted tokens relate. */
   readonly usageDrift: () => readonly DriftFigures[];
+  /** The keys that spent most today; none where another process shows them. */
+  readonly topKeys: () => readonly TopKey[];
   /** Log lines lost since the start. */
   readonly logLinesDropped: () => number;
 }
@@ -26,7 +29,7 @@ export interface MetricSources {
 /** Sets the gauges to what their sources say now. */
 export function readSources(sources: MetricSources, instruments: Instruments): void {
   const { upstreamStates, modelAvailability, ledgerFigures, settlementLagMs, logLinesDropped } = sources;
-  const { upstreamState, modelAvailable, ledgerLag, logDropped, oldestRecord } = instruments;
+  const { upstreamState, modelAvailable, ledgerLag, logDropped, oldestRecord, topKeys } = instruments;
   upstreamState.reset();
   for (const [upstream, state] of Object.entries(upstreamStates()))
     upstreamState.set({ upstream }, stateValues[state]);
@@ -38,6 +41,9 @@ export function readSources(sources: MetricSources, instruments: Instruments): v
   const ageMs = sources.oldestRecordAgeMs();
   if (ageMs === null) oldestRecord.remove();
   else oldestRecord.set(ageMs / 1_000);
+  topKeys.reset();
+  for (const { keyId, keyName, chargeNanos } of sources.topKeys())
+    topKeys.set({ key_id: keyId, key_name: keyName }, Number(chargeNanos));
   logDropped.reset();
   logDropped.inc(logLinesDropped());
 }

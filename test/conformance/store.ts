@@ -25,6 +25,7 @@ export const key: ApiKey = {
   limits: {},
   models: null,
   allowFrom: null,
+  tags: [],
   expiresAt: null,
   revokedAtMs: null,
   hasBalance: true,
@@ -41,6 +42,7 @@ export function opened(requestId: string, holdNanos = 0, leastNanos = 1): Opened
     mode: 'sync',
     model: 'm',
     upstream: 'u',
+    tag: null,
     queuedMs: 0.4,
     price,
     hold: { nanos: holdNanos, leastNanos },
@@ -137,6 +139,7 @@ export function describeStore(name: string, open: () => Promise<Engine>): void {
       limits: { concurrency: 2, requestsPerMinute: 3, queueWaitMs: 0 },
       models: ['a', 'b'],
       allowFrom: ['10.0.0.0/8', '2001:db8::1'],
+      tags: ['search', 'chat:2'],
       expiresAt: startMs + 1,
       compatibility: { sampling: 'strip' },
     };

@@ -1,4 +1,7 @@
+import { mkdtempSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createGateway } from '../../src/index.ts';
 import { chatFrames, cut, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -38,28 +41,37 @@ export async function openScene(): Promise<Scene> {
   const steady = await startPlayer();
   const broken = await startPlayer();
   const timeouts = { firstByte: silence, idle: silence };
-  const gateway = createGateway(
-    {
-      server: { port: 0 },
-      admin: { port: 0 },
-      storage: { url: 'sqlite::memory:' },
-      limits: { requestsPerMinute: 1_000_000 },
-      metering: { sample: 1 },
-      upstreams: { steady: { url: steady.url }, broken: { url: broken.url, timeouts } },
-      models: {
-        small: {
-          routes: [{ upstream: 'steady', model: 'tiny' }],
-          price: { input: '1', output: '2' },
+  const folder = mkdtempSync(join(tmpdir(), 'textgate-scene-'));
+  const open = async () => {
+    const gateway = createGateway(
+      {
+        server: { port: 0 },
+        admin: { port: 0 },
+        storage: { url: `sqlite:${join(folder, 'textgate.db')}` },
+        metrics: { topKeys: 3 },
+        metering: { sample: 1 },
+        limits: { requestsPerMinute: 1_000_000 },
+        upstreams: { steady: { url: steady.url }, broken: { url: broken.url, timeouts } },
+        models: {
+          small: {
+            routes: [{ upstream: 'steady', model: 'tiny' }],
+            price: { input: '1', output: '2' },
+          },
+          fragile: { routes: [{ upstream: 'broken', model: 'glass' }], free: true },
         },
-        fragile: { routes: [{ upstream: 'broken', model: 'glass' }], free: true },
       },
-    },
-    { logLevel: 'silent' },
-  );
-  const { url, adminUrl } = await gateway.listen();
-  const { key: secret } = await gateway.keys.create({ name: 'main', balance: plenty });
-  const poor = await gateway.keys.create({ name: 'poor', balance: '0' });
-  const slow = await gateway.keys.create({ name: 'slow', requestsPerMinute: 1 });
+      { logLevel: 'silent' },
+    );
+    return { gateway, ...(await gateway.listen()) };
+  };
+  // Which keys spend most is read once a minute: a gateway before this one has charged one of them.
+  const before = await open();
+  const { key: secret } = await before.gateway.keys.create({ name: 'main', balance: plenty });
+  const poor = await before.gateway.keys.create({ name: 'poor', balance: '0' });
+  const slow = await before.gateway.keys.create({ name: 'slow', requestsPerMinute: 1 });
+  await (await post('/v1/responses', { model: 'small', input: 'say' }, secret, null, before.url)).text();
+  await before.gateway.close();
+  const { gateway, url, adminUrl } = await open();
 
   return {
     adminUrl,
@@ -97,12 +109,19 @@ export async function openScene(): Promise<Scene> {
     async close() {
       await gateway.close();
       await Promise.all([steady.close(), broken.close()]);
+      rmSync(folder, { recursive: true, force: true });
     },
   };
 
-  function post(path: string, body: object, key = secret, signal?: AbortSignal): Promise<Response> {
+  function post(
+    path: string,
+    body: object,
+    key = secret,
+    signal: AbortSignal | null = null,
+    to = url,
+  ): Promise<Response> {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-    return fetch(url + path, { method: 'POST', body: JSON.stringify(body), headers, signal: signal ?? null });
+    return fetch(to + path, { method: 'POST', body: JSON.stringify(body), headers, signal });
   }
 
   /** Sends requests until the second meter has figures; resolves with their number. */
@@ -119,7 +138,7 @@ export async function openScene(): Promise<Scene> {
   }
 
   /** Opens a stream without end, and reads its beginning. */
-  async function openStream(signal?: AbortSignal): Promise<Response> {
+  async function openStream(signal: AbortSignal | null = null): Promise<Response> {
     const messages = [{ role: 'user', content: 'hang' }];
     return post('/v1/chat/completions', { model: 'small', messages, stream: true }, secret, signal);
   }

@@ -41,6 +41,7 @@ const key = {
   limits: closed({ concurrency: count, requests_per_minute: count, queue_wait_ms: count }),
   models: nullable(listOf(text)),
   allow_from: nullable(listOf(text)),
+  tags: listOf(text),
   expires_at: nullable(moment),
   revoked_at: nullable(moment),
   compatibility: closed({
@@ -84,6 +85,7 @@ function record(attempts: JsonSchema) {
     protocol: text,
     mode: nullable(text),
     model: nullable(text),
+    tag: nullable(text),
     upstream: nullable(text),
     outcome: text,
     status: nullable(count),
@@ -96,6 +98,20 @@ function record(attempts: JsonSchema) {
     attempts: listOf(attempts),
   });
 }
+
+/** Groups of usage, and what is summed up; a row has the groups that were asked for. */
+const periods = { hour: moment, day: { ...text, format: 'date' }, month: text };
+const ownGroups = { ...periods, model: text, outcome: text, tag: nullable(text) };
+const allGroups = { ...ownGroups, key_id: text, key_name: nullable(text), upstream: text };
+const sums = {
+  requests: count,
+  input_tokens: count,
+  cached_input_tokens: count,
+  cache_write_tokens: count,
+  output_tokens: count,
+  reasoning_tokens: count,
+  charge: usd,
+};
 
 function page(name: string): JsonSchema {
   return closed({ object: { const: 'list' }, data: listOf(schemaRef(name)), next: nullable(text) });
@@ -116,6 +132,10 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   ReceiptPage: page('Receipt'),
   Record: record(closed({ ...attempt, cause: nullable(text), upstream_error: upstreamError })),
   RecordPage: page('Record'),
+  OwnUsage: closed({ ...ownGroups, ...sums }, Object.keys(ownGroups)),
+  OwnUsagePage: page('OwnUsage'),
+  Usage: closed({ ...allGroups, ...sums }, Object.keys(allGroups)),
+  UsagePage: page('Usage'),
   RunningRequest: closed({
     request_id: text,
     key_id: text,

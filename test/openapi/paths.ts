@@ -1,6 +1,7 @@
 import { archiveQuery } from '../../src/http/admin/archive.ts';
 import { recordQuery } from '../../src/http/admin/records.ts';
 import { pageQuery } from '../../src/http/checked-input.ts';
+import { ownUsageQuery, usageQuery } from '../../src/http/usage.ts';
 import { inputSchema } from './operator-schemas.ts';
 import { schemaRef } from './contract-schemas.ts';
 import type { JsonSchema } from './contract-schemas.ts';
@@ -37,6 +38,14 @@ function body(name: string): object {
   return { required: true, content: jsonOf(name) };
 }
 
+const tag = {
+  name: 'x-textgate-tag',
+  in: 'header',
+  required: false,
+  description: 'One of the tags of the key, by which its usage is added up. It is not sent to providers.',
+  schema: { type: 'string', maxLength: 64 },
+};
+
 /** A text, whole or as a stream. */
 function generation(
   operationId: string,
@@ -52,7 +61,10 @@ function generation(
     },
   };
   const responses = answers({ ...jsonOf(whole), ...stream });
-  return { post: { operationId, summary, requestBody: body(request), responses } satisfies Operation };
+  const parameters = [tag];
+  return {
+    post: { operationId, summary, parameters, requestBody: body(request), responses } satisfies Operation,
+  };
 }
 
 function read(
@@ -117,6 +129,12 @@ export const publicPaths: Readonly<Record<string, PathItem>> = {
   '/v1/models': { get: read('listModels', 'Lists the models that the key may use.', 'ModelList') },
   '/v1/models/{model}': { get: read('getModel', 'Shows one model.', 'Model', [inPath('model')]) },
   '/v1/key': { get: read('getOwnKey', 'Shows the key itself: its limits and its balance.', 'OwnKey') },
+  '/v1/key/usage': {
+    get: {
+      ...read('getOwnUsage', 'Adds up the key’s own requests.', 'OwnUsagePage', inQuery(ownUsageQuery)),
+      responses: answers({ ...jsonOf('OwnUsagePage'), 'text/csv': { schema: { type: 'string' } } }),
+    },
+  },
   '/v1/key/requests': {
     get: read(
       'listReceipts',
@@ -201,6 +219,12 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   },
   '/admin/records/{request_id}': {
     get: read('getRecord', 'Shows the record of one request.', 'Record', [oneRequest]),
+  },
+  '/admin/usage': {
+    get: {
+      ...read('getUsage', 'Adds up the requests of all keys.', 'UsagePage', inQuery(usageQuery)),
+      responses: answers({ ...jsonOf('UsagePage'), 'text/csv': { schema: { type: 'string' } } }),
+    },
   },
   '/admin/archive': {
     get: {

@@ -45,6 +45,7 @@ function openDelivery(): Delivery {
     otherKeyHeader: null,
     address: '127.0.0.1',
     loggedAddress: null,
+    tag: undefined,
     headFault: null,
     recognize: () => {},
     readBody: async () => new Uint8Array(),

@@ -13,6 +13,9 @@ import type { Engine, Statement } from '../../src/storage/engine.ts';
 import { foldLedger, selectPostings } from '../../src/storage/retention/fold-statements.ts';
 import { createRetention } from '../../src/storage/retention/retention-store.ts';
 import { endOverLeases } from '../../src/storage/leases/lease-statements.ts';
+import { usageDimensions, usagePeriods } from '../../src/domain/ports/usage.ts';
+import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
+import { createUsage } from '../../src/storage/usage/usage-store.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
@@ -30,6 +33,8 @@ const meantScans = new Set([
   'SCAN CONSTANT ROW',
   'SCAN json_each VIRTUAL TABLE INDEX 1:',
   'SCAN wanted',
+  // What a page of usage is added up from: a few thousand rows, found by an index.
+  'SCAN parts',
   'SCAN api_keys USING COVERING INDEX sqlite_autoindex_api_keys_2',
   'SCAN api_keys USING INDEX api_keys_declared',
 ]);
@@ -55,6 +60,7 @@ const declared: DeclaredKey = {
   limits: {},
   models: null,
   allowFrom: null,
+  tags: [],
   expiresAt: null,
   compatibility: {},
 };
@@ -106,6 +112,7 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
   rotateKey: (store) => store.rotateKey(key.id, 'other', 99),
   revokeKey: (store) => store.revokeKey(key.id, 1),
   countKeys: (store) => store.countKeys(),
+  namesOf: (store) => store.namesOf([keyIdOf(1), keyIdOf(2)]),
   limitsOf: (store) => store.limitsOf([keyIdOf(1), keyIdOf(2)]),
   async credit(store) {
     await store.credit({ keyId: key.id, nanos: 5, reference: 'r' });
@@ -137,6 +144,30 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
   closeLostRecords: (store) => store.closeLostRecords(),
   checkWrites: (store) => store.checkWrites(),
 };
+
+/** Usage of a few years around a time, rolled up and asked for in every way. */
+async function useUsage(recording: Engine, atMs: number): Promise<void> {
+  const rollups = createUsageRollups(recording);
+  const dayMs = 86_400_000;
+  const midnightMs = Math.floor(atMs / dayMs) * dayMs;
+  const range = { fromMs: midnightMs - 366 * dayMs, toMs: midnightMs + 366 * dayMs, limit: 2, after: null };
+  const ask = async (): Promise<void> => {
+    for (const period of [null, ...usagePeriods])
+      for (let set = 0; set < 1 << usageDimensions.length; set++)
+        for (const where of [{}, { keyId: keyIdOf(3) }, { model: 'small' }, { tag: null }])
+          await createUsage(recording).usage({
+            ...range,
+            by: [
+              ...(period === null ? [] : [period]),
+              ...usageDimensions.filter((_, bit) => set & (1 << bit)),
+            ],
+            where,
+          });
+  };
+  await ask();
+  expect(await rollups.rollUp(atMs + 80 * dayMs, async () => {})).toBeGreaterThan(60);
+  await ask();
+}
 
 const asked = new Map<string, Statement>();
 let folder: string;
@@ -171,6 +202,7 @@ beforeAll(async () => {
   await retention.removeRecords(removed, createdAtMs + 1);
   await retention.foldLedgers(async () => {});
   await retention.oldestRecord();
+  await useUsage(recording, 1_700_000_000_000);
   note([selectPostings(keyIdOf(1), 0), ...foldLedger(keyIdOf(1), 1)]);
   filled = new DatabaseSync(file);
 });
@@ -182,7 +214,7 @@ afterAll(async () => {
 
 /** What SQLite does for a statement, line by line. */
 function planOf(database: DatabaseSync, { sql, values }: Statement): readonly string[] {
-  database.function('now_ms', () => 7);
+  for (const name of ['now_ms', 'transaction_number', 'oldest_transaction']) database.function(name, () => 7);
   return database
     .prepare(`EXPLAIN QUERY PLAN ${sql}`)
     .all(...values)
@@ -194,7 +226,8 @@ function slowSteps(database: DatabaseSync, statement: Statement): readonly strin
   const isPage = /ORDER BY .* LIMIT \?$/s.test(statement.sql);
   const insertsKeys = statement.sql.includes('INSERT INTO api_keys');
   const isOfOpen = statement.sql.includes('FROM open_requests WHERE owner');
-  const sorts = (step: string): boolean => !isOfOpen && step.includes('TEMP B-TREE');
+  const isUsage = /FROM usage_(hours|rollups)\b/.test(statement.sql);
+  const sorts = (step: string): boolean => !isOfOpen && !isUsage && step.includes('TEMP B-TREE');
   const scans = (step: string): boolean =>
     step.startsWith('SCAN') && !meantScans.has(step) && !(isPage && pageScans.has(step));
   const searchesMany = (step: string): boolean =>

@@ -25,6 +25,10 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
   decimal_below_min_value: ['a number is too small', 'use the smallest that the message names, or more'],
   decimal_above_max_value: ['a number is too large', 'use the largest that the message names, or less'],
   duplicate_header: ['a header that may come once came more often', 'send it once'],
+  tag_not_allowed: [
+    "`x-textgate-tag` is none of the key's tags, or the key has none",
+    'use a tag that the message names, leave the header out, or have the key changed',
+  ],
   content_filter: [
     'the provider refused the text because of what it says',
     'change the text; it is sent to no other provider',

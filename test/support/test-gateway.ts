@@ -164,12 +164,14 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
 }
 
 function creatorOf({ keys }: Gateway): CreateKey {
-  return async (name, { balanceNanos, queueWaitMs, expiresAt, models, allowFrom, ...settings } = {}) => {
+  return async (name, settings = {}) => {
+    const { balanceNanos, queueWaitMs, expiresAt, models, allowFrom, tags, ...others } = settings;
     const { key: secret, ...key } = await keys.create({
-      ...settings,
+      ...others,
       name,
       models: models === undefined ? undefined : [...models],
       allowFrom: allowFrom === undefined ? undefined : [...allowFrom],
+      tags: tags === undefined ? undefined : [...tags],
       balance: balanceNanos === undefined ? undefined : formatUsd(balanceNanos),
       queueWait: queueWaitMs === undefined ? undefined : `${queueWaitMs}ms`,
       expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),

@@ -14,6 +14,7 @@ test('the figures of a shared ledger are shown by the process that audits it, an
     settlementLagMs: () => 0,
     oldestRecordAgeMs: () => null,
     usageDrift: () => [],
+    topKeys: () => [],
     logLinesDropped: () => 0,
   });
   const shown = async () =>

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from '../key-options.ts';
 import { report } from '../output.ts';
 import type { Json } from '../output.ts';
-import { wholeNumber } from './arguments.ts';
+import { listOf, wholeNumber } from './arguments.ts';
 
 const loadActions = () => import('../keys.ts');
 
@@ -61,6 +61,7 @@ function withSettings(command: Command): Command {
     .option('--queue-wait <duration>', 'how long a request may wait for a slot, such as 5s')
     .option('--model <name...>', 'restrict to these models; `all` lifts the restriction')
     .option('--allow-from <network...>', 'allow only these, such as 10.0.0.0/8; `all` lifts the restriction')
+    .option('--tags <names>', 'the tags that its requests may have, such as search,chat; `` for none', listOf)
     .option('--expires <time>', 'when the key expires, such as 2030-01-01T00:00:00Z, or never')
     .addOption(
       new Option('--sampling <policy>', 'how to treat sampling parameters').choices(['strip', 'strict']),

@@ -171,7 +171,7 @@ export async function readOurUsage(
   const to = new Date(calendar.startOf(range.to)).toISOString();
   const query = new URLSearchParams({ from, to }).toString();
   let read = 0;
-  for await (const page of readPages('/admin/records', query, Infinity, 'application/json')) {
+  for await (const page of readPages('/admin/records', query, Infinity, 'before', 'application/json')) {
     const { data } = page as RecordList;
     for (const record of data) reader.add(record);
     read += data.length;

@@ -149,6 +149,17 @@ const compatibility = z.strictObject({
     .describe('Ends streams of the Responses protocol with `data: [DONE]`.'),
 });
 
+/** The most keys with series of their own: each of them adds one to every scrape. */
+const maxTopKeys = 50;
+
+const metrics = z.strictObject({
+  topKeys: wholeNumber(0, maxTopKeys)
+    .default(0)
+    .describe(
+      `The keys that spent most in the current day (UTC) have their charges and names in the metrics: this many of them, at most ${maxTopKeys}; 0 for none.`,
+    ),
+});
+
 const receipts = z.strictObject({
   upstreams: z
     .enum(['shown', 'hidden'])
@@ -171,6 +182,7 @@ const sections = {
     examples: [{ bob: { key: '${BOBS_KEY}', requestsPerMinute: 120 } }],
   }),
   metering: metering.prefault({}).describe('A second count of tokens, beside that of the upstreams.'),
+  metrics: metrics.prefault({}).describe('What the metrics show beside that of every gateway.'),
   receipts: receipts.prefault({}).describe("What the receipts of a key's own requests show."),
   upstreams: z.record(chosenName, upstream).meta({
     description: 'The providers that are called, by a name of your choice.',

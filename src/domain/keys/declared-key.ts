@@ -18,6 +18,8 @@ export interface DeclaredKey {
   readonly models: readonly string[] | null;
   /** The networks from which the key may be used; `null` for all. */
   readonly allowFrom: readonly string[] | null;
+  /** The tags that its requests may have. */
+  readonly tags: readonly string[];
   /** When the key expires, in milliseconds since 1970; `null` for never. */
   readonly expiresAt: number | null;
   readonly compatibility: Partial<Compatibility>;
@@ -101,7 +103,7 @@ function isStored(declared: DeclaredKey, stored: StoredDeclaration | undefined):
 
 /** Everything that a declaration decides, as one text in a fixed order. */
 function writeSettings(
-  { limits, models, allowFrom, expiresAt, compatibility }: Omit<DeclaredKey, 'name' | 'hash'>,
+  { limits, models, allowFrom, tags, expiresAt, compatibility }: Omit<DeclaredKey, 'name' | 'hash'>,
   hash: string,
 ): string {
   const { concurrency, requestsPerMinute, queueWaitMs } = limits;
@@ -111,6 +113,7 @@ function writeSettings(
     [concurrency ?? null, requestsPerMinute ?? null, queueWaitMs ?? null],
     models,
     allowFrom,
+    tags,
     expiresAt,
     [sampling ?? null, unknownFields ?? null, responsesDone ?? null],
   ]);

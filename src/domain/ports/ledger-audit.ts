@@ -15,6 +15,8 @@ export interface AuditedAccount {
   readonly ledgerNanos: number;
   /** The charges among them, as a positive sum. */
   readonly chargedNanos: number;
+  /** What its usage says was charged. */
+  readonly usageNanos: number;
   /** The number of its ledger rows, and of the postings that are folded. */
   readonly ledgerRows: number;
   /** What the fold says was paid in. */

@@ -9,6 +9,7 @@ import {
   modelsOfKey,
   networksOfKey,
   storedText,
+  tagsOfKey,
   usd,
   wholeNumberWithin,
 } from '../../shared/schema-values.ts';
@@ -49,6 +50,7 @@ export const newKey = z.strictObject({
   balance: usd.optional(),
   models: modelsOfKey.nullish().transform((list) => list ?? undefined),
   allowFrom: allowFrom.transform((list) => list ?? undefined),
+  tags: tagsOfKey.nullish().transform((list) => list ?? undefined),
   expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
   compatibility: compatibility.optional(),
 });
@@ -59,6 +61,7 @@ export const changedKey = z.strictObject({
   queueWait: duration.nullish(),
   models: modelsOfKey.nullish(),
   allowFrom,
+  tags: tagsOfKey.nullish(),
   expiresAt: instant.nullish(),
   compatibility: compatibility.optional(),
 });

@@ -14,6 +14,8 @@ import { createMaintenanceRoutes } from './maintenance.ts';
 import { createManualRoutes } from './manual.ts';
 import { createRecordRoutes } from './records.ts';
 import type { RecordAdministration } from './records.ts';
+import { createUsageRoutes } from './usage.ts';
+import type { UsageReads } from '../usage.ts';
 import { refuseFaults } from '../fallback-handlers.ts';
 import { presentSharedDatabase } from '../present/shared-database.ts';
 import { sendBody } from '../respond.ts';
@@ -29,6 +31,7 @@ export interface AdminPorts {
   readonly prepare: RequestHandler;
   readonly keys: KeyAdministration;
   readonly records: RecordAdministration;
+  readonly usage: UsageReads;
   readonly maintenance: Maintenance;
   readonly manual: Manual;
   readonly archiving: RecordArchiving;
@@ -68,6 +71,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin', createAdminGuard(ports.token, ports.addresses));
   router.use('/admin/keys', createKeyRoutes(createKeyOperations(ports.keys)));
   router.use('/admin', createRecordRoutes(ports.records));
+  router.use('/admin', createUsageRoutes(ports.usage));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
   router.use('/admin', createArchiveRoutes(ports.archiving));
   router.use('/admin', unknownOperatorsUrl);

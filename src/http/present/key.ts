@@ -22,6 +22,7 @@ export function presentKey(key: ApiKey, account: Account, inFlight: number, defa
     limits: { concurrency, requests_per_minute: requestsPerMinute, queue_wait_ms: queueWaitMs },
     models: key.models,
     allow_from: key.allowFrom,
+    tags: key.tags,
     expires_at: isoTime(key.expiresAt),
     revoked_at: isoTime(key.revokedAtMs),
     compatibility: { sampling, unknown_fields: unknownFields, responses_done: responsesDone },

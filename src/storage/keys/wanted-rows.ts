@@ -12,6 +12,7 @@ export const settingColumns = {
   queue_wait_ms: 'INTEGER',
   models: 'TEXT',
   allow_from: 'TEXT',
+  tags: 'TEXT',
   expires_at: 'BIGINT',
   compatibility: 'TEXT',
 };

@@ -11,6 +11,7 @@ export const copiedTables = [
   'ledger_folds',
   'folded_credits',
   'record_removals',
+  'usage_hours',
 ] as const;
 
 /** Tables of the source that are not copied, and why. */
@@ -18,6 +19,8 @@ export const tablesLeftOut: ReadonlyMap<string, string> = new Map([
   ['migrations', 'each engine has steps of its own'],
   ['owners', 'leases of processes that have ended'],
   ['open_requests', 'it is empty: every open request was settled or closed before'],
+  ['usage_rollups', 'they are sums of the hours, and made again'],
+  ['usage_periods', 'it says what is rolled up: nothing is, after the move'],
   ['sqlite_sequence', 'the counters of numbered rows, which no copied table has'],
 ]);
 
