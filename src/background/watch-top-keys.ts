@@ -11,8 +11,8 @@ const readMs = 60_000;
 
 const dayMs = 86_400_000;
 
-/** How many pages of keys are read for one figure: with more keys in a day, none is shown rather than wrong ones. */
-const maxPages = 50;
+/** How many pages of usage are read at most: if there are more, no key is shown rather than a wrong one. */
+const maxPages = 200;
 
 /** A key that spent much in the current day, in UTC. */
 export interface TopKey {
@@ -89,7 +89,7 @@ async function readTopKeys(
   let top: readonly UsageRow[] = [];
   let after: string | null = null;
   for (let page = 0; page === 0 || after !== null; page++) {
-    if (page === maxPages) throw new Error(`more keys than ${maxPages * maxUsageRows} in a day`);
+    if (page === maxPages) throw new Error(`the usage of today has more than ${maxPages} pages`);
     const read: Awaited<ReturnType<Usage['usage']>> = await usage.usage({
       by: ['key'],
       fromMs,

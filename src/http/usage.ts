@@ -41,7 +41,7 @@ const sharedFields = {
   to: wholeHour.optional(),
   model: storedText.optional(),
   outcome: z.enum(outcomes).optional(),
-  tag: storedText.optional(),
+  tag: storedText.optional().describe('An empty one stands for the requests without a tag.'),
   limit: z.coerce
     .number<number | string>(pageSizes)
     .int(pageSizes)
@@ -69,7 +69,8 @@ function groupsAmong(known: readonly UsageGroup[]) {
       context.issues.push({ code: 'custom', input: text, message });
       return z.NEVER;
     })
-    .default([]);
+    .default([])
+    .describe(`Groups, separated by commas: ${known.join(', ')}.`);
 }
 
 /** The query of an operator. */

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createKey, showKey, updateKey } from '../../src/cli/keys.ts';
 import { createProgram } from '../../src/cli/program.ts';
+import { showRequest } from '../../src/cli/show-request.ts';
 import { showUsage } from '../../src/cli/usage.ts';
 import type { UsageOptions } from '../../src/cli/usage.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
@@ -111,6 +112,15 @@ describe('textgate usage', () => {
       '--json',
     ]);
   });
+});
+
+test('textgate show prints the tag of a request', async () => {
+  const { secret } = await gateway.gateway.createKey('tagged', { tags: ['search'] });
+  const body = { model: 'small', input: 'x' };
+  const headers = { authorization: `Bearer ${secret}`, 'x-textgate-tag': 'search' };
+  const answer = await gateway.post('/v1/responses', body, { headers });
+  await answer.text();
+  expect(await showRequest(answer.headers.get('x-request-id') ?? '', {})).toMatch(/^tag +search$/m);
 });
 
 test('textgate keys sets, shows and removes tags', async () => {
