@@ -27,6 +27,8 @@ interface KeyObject {
     readonly sampling: string;
     readonly unknown_fields: string;
     readonly responses_done: boolean;
+    readonly usage_cost: boolean;
+    readonly charge_comment: boolean;
   };
   readonly balance: string | null;
   readonly held: string;
@@ -109,6 +111,8 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['sampling', key.compatibility.sampling],
       ['unknown fields', key.compatibility.unknown_fields],
       ['[DONE] in responses', String(key.compatibility.responses_done)],
+      ['cost in usage', String(key.compatibility.usage_cost)],
+      ['charge in streams', String(key.compatibility.charge_comment)],
       ['balance', key.balance ?? 'none set'],
       ['held', key.held],
       ['spent', key.spent],

@@ -12,6 +12,8 @@ const options: Readonly<Record<string, string>> = {
   'compatibility.sampling': '--sampling',
   'compatibility.unknownFields': '--unknown-fields',
   'compatibility.responsesDone': '--responses-done',
+  'compatibility.usageCost': '--usage-cost',
+  'compatibility.chargeComment': '--charge-comment',
   grace: '--grace',
   reference: '--reference',
   amount: '<usd>',

@@ -115,10 +115,18 @@ const declaredKey = z
           description: 'Ends streams of the Responses protocol with `data: [DONE]`.',
           examples: [true],
         }),
+        usageCost: trueOrFalse.optional().meta({
+          description: 'The usage of an answer has its charge in USD as `cost`.',
+          examples: [true],
+        }),
+        chargeComment: trueOrFalse.optional().meta({
+          description: 'Streams have their charge in a comment before their end.',
+          examples: [true],
+        }),
       })
       .optional()
       .describe(
-        'How the parameters of requests are read, where it differs from the section `compatibility`.',
+        'How requests are read and answers written, where it differs from the section `compatibility`.',
       ),
   })
   .meta({ examples: [{ key: '${BOBS_KEY}' }] });

@@ -29,6 +29,7 @@ export function answerHeaders(head: AnswerHead): Record<string, string> {
   Object.assign(headers, head.isStream ? streamHeaders : noStore);
   if (head.decision !== null && head.limits !== null) addLimits(headers, head.decision, head.limits);
   if (head.balanceNanos !== null) headers['x-textgate-balance'] = formatUsd(head.balanceNanos);
+  if (head.chargeNanos !== null) headers['x-textgate-charge'] = formatUsd(head.chargeNanos);
   if (head.stripped.length > 0)
     headers['x-textgate-stripped'] = head.stripped.slice(0, maxStrippedNames).join(',');
   if (head.refusal !== null) Object.assign(headers, refusalHeaders(head.refusal));

@@ -12,6 +12,7 @@ const exposedHeaders = [
   'x-ratelimit-remaining-requests',
   'x-ratelimit-reset-requests',
   'x-textgate-balance',
+  'x-textgate-charge',
   'x-textgate-concurrency-limit',
   'x-textgate-concurrency-in-flight',
   'x-textgate-stripped',

@@ -18,6 +18,8 @@ export interface AnswerHead extends HeadFacts {
   readonly status: number;
   readonly contentType: string;
   readonly isStream: boolean;
+  /** What was charged, in nano-USD; `null` where nothing was settled yet, as at the head of a stream. */
+  readonly chargeNanos: number | null;
   readonly refusal: Refusal | null;
 }
 
@@ -28,6 +30,8 @@ export interface ClientConnection extends Credentials {
   readonly head: RequestHead;
   /** The client's address as it is logged and traced; `null` where it is not. */
   readonly loggedAddress: string | null;
+  /** The header in which the client says how much the request may cost; it is not read. */
+  readonly maxCost: string | undefined;
   /** A fault in the request's head that the HTTP layer found, such as a header sent twice. */
   readonly headFault: Refusal | null;
   /** Notes that this client presented a valid key, which protects its connection from eviction. */

@@ -77,6 +77,8 @@ export interface TextWork {
   /** In the order in which they are tried. */
   readonly routes: readonly Route[];
   readonly received: ReceivedAnswer;
+  /** The output cap that holds the cost below the client's ceiling: our own count charges no more; `null` without one. */
+  readonly mostOutputTokens: number | null;
 }
 
 /** A request that is passed on verbatim. */

@@ -19,6 +19,7 @@ const errorTable = {
   duplicate_header: { status: 400, type: 'invalid_request_error', retryable: false },
   content_filter: { status: 400, type: 'invalid_request_error', retryable: false },
   context_length_exceeded: { status: 400, type: 'invalid_request_error', retryable: false },
+  max_cost_exceeded: { status: 400, type: 'invalid_request_error', retryable: false },
   invalid_api_key: { status: 401, type: 'invalid_request_error', retryable: false },
   insufficient_balance: { status: 402, type: 'insufficient_quota', retryable: false },
   balance_held: { status: 402, type: 'insufficient_quota', retryable: true },

@@ -47,6 +47,8 @@ const key = {
     sampling: { enum: ['strip', 'strict'] },
     unknown_fields: { enum: ['reject', 'ignore'] },
     responses_done: flag,
+    usage_cost: flag,
+    charge_comment: flag,
   }),
   ...account,
   in_flight: count,

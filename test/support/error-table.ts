@@ -30,6 +30,10 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
     'change the text; it is sent to no other provider',
   ],
   context_length_exceeded: ['the text is longer than the model reads', 'shorten it'],
+  max_cost_exceeded: [
+    'the request may cost more than its own `x-textgate-max-cost`',
+    'raise the header, lower the output cap or send less text; the message has the amounts',
+  ],
   invalid_api_key: [
     'the key is missing, wrong, revoked or expired',
     'send `Authorization: Bearer <key>` with a valid key',

@@ -11,6 +11,7 @@ import { runTextRequest } from '../../src/pipeline/run-request.ts';
 import type { ClientConnection } from '../../src/pipeline/client-connection.ts';
 import type { Ports } from '../../src/pipeline/ports.ts';
 import { createInFlight } from '../../src/pipeline/in-flight.ts';
+import { defaultCompatibility } from '../../src/protocol/contract/compatibility.ts';
 import type { Protocol } from '../../src/protocol/text.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { readFastRoad } from '../../src/config/environment.ts';
@@ -129,7 +130,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     tokens: { count: async (text) => text.length },
     balanceMode: 'soft',
     defaultLimits: { concurrency: 1_000, requestsPerMinute: 1_000_000, queueWaitMs: 0 },
-    defaultCompatibility: { sampling: 'strip', unknownFields: 'reject', responsesDone: false },
+    defaultCompatibility,
   };
   const quiet = async (): Promise<void> => {
     for (let idleTurns = 0; idleTurns < 2; idleTurns++) {
@@ -233,6 +234,7 @@ function driveClient(
       address: '127.0.0.1',
       loggedAddress: null,
       headFault: null,
+      maxCost: undefined,
       recognize: () => {},
       readBody: async () => Buffer.from(JSON.stringify(body)),
       onGone: (callback) => void (leave = callback),

@@ -53,6 +53,8 @@ export function addKeysCommands(program: Command): void {
     );
 }
 
+const truths = ['true', 'false'];
+
 /** Adds the options that `create` and `update` share. */
 function withSettings(command: Command): Command {
   return command
@@ -69,9 +71,10 @@ function withSettings(command: Command): Command {
       new Option('--unknown-fields <policy>', 'how to treat unknown fields').choices(['reject', 'ignore']),
     )
     .addOption(
-      new Option('--responses-done <bool>', 'whether Responses streams end with [DONE]').choices([
-        'true',
-        'false',
-      ]),
+      new Option('--responses-done <bool>', 'whether Responses streams end with [DONE]').choices(truths),
+    )
+    .addOption(new Option('--usage-cost <bool>', 'whether usage has the charge as cost').choices(truths))
+    .addOption(
+      new Option('--charge-comment <bool>', 'whether streams have the charge in a comment').choices(truths),
     );
 }

@@ -146,6 +146,14 @@ const compatibility = z.strictObject({
   responsesDone: trueOrFalse
     .default(defaultCompatibility.responsesDone)
     .describe('Ends streams of the Responses protocol with `data: [DONE]`.'),
+  usageCost: trueOrFalse
+    .default(defaultCompatibility.usageCost)
+    .describe(
+      'The usage of an answer has its charge in USD as `cost`. Clients that refuse unknown fields may fail.',
+    ),
+  chargeComment: trueOrFalse
+    .default(defaultCompatibility.chargeComment)
+    .describe('Streams have their charge in a comment before their end: `: x-textgate-charge: 0.000025`.'),
 });
 
 const receipts = z.strictObject({

@@ -105,13 +105,13 @@ function writeSettings(
   hash: string,
 ): string {
   const { concurrency, requestsPerMinute, queueWaitMs } = limits;
-  const { sampling, unknownFields, responsesDone } = compatibility;
+  const { sampling, unknownFields, responsesDone, usageCost, chargeComment } = compatibility;
   return JSON.stringify([
     hash,
     [concurrency ?? null, requestsPerMinute ?? null, queueWaitMs ?? null],
     models,
     allowFrom,
     expiresAt,
-    [sampling ?? null, unknownFields ?? null, responsesDone ?? null],
+    [sampling, unknownFields, responsesDone, usageCost, chargeComment].map((setting) => setting ?? null),
   ]);
 }

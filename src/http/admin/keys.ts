@@ -37,6 +37,8 @@ const compatibility = z.strictObject({
   sampling: z.enum(samplingPolicies).optional(),
   unknownFields: z.enum(unknownFieldPolicies).optional(),
   responsesDone: z.boolean().optional(),
+  usageCost: z.boolean().optional(),
+  chargeComment: z.boolean().optional(),
 });
 /** An empty list lifts the restriction, as `null` does. */
 const allowFrom = networksOfKey.transform((list) => (list.length === 0 ? null : list)).nullish();

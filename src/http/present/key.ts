@@ -14,7 +14,7 @@ export interface KeyDefaults {
 /** A key as JSON for operators and its holder: with defaults filled in, and never with its secret. */
 export function presentKey(key: ApiKey, account: Account, inFlight: number, defaults: KeyDefaults) {
   const { concurrency, requestsPerMinute, queueWaitMs } = { ...defaults.limits, ...key.limits };
-  const { sampling, unknownFields, responsesDone } = { ...defaults.compatibility, ...key.compatibility };
+  const compatibility = { ...defaults.compatibility, ...key.compatibility };
   return {
     id: key.id,
     name: key.name,
@@ -24,7 +24,13 @@ export function presentKey(key: ApiKey, account: Account, inFlight: number, defa
     allow_from: key.allowFrom,
     expires_at: isoTime(key.expiresAt),
     revoked_at: isoTime(key.revokedAtMs),
-    compatibility: { sampling, unknown_fields: unknownFields, responses_done: responsesDone },
+    compatibility: {
+      sampling: compatibility.sampling,
+      unknown_fields: compatibility.unknownFields,
+      responses_done: compatibility.responsesDone,
+      usage_cost: compatibility.usageCost,
+      charge_comment: compatibility.chargeComment,
+    },
     ...presentAccount(account),
     in_flight: inFlight,
   };
