@@ -37,8 +37,8 @@ export interface DrivenRequest {
   readonly call: DrivenCall | null;
   /** Resolves when the exchange is concluded. */
   readonly done: Promise<void>;
-  /** The bytes sent to the client, and the status of a whole answer. */
-  readonly sent: { text: string; status: number | null };
+  /** The bytes sent to the client, and the status and the charge of a whole answer. */
+  readonly sent: { text: string; status: number | null; chargeNanos: number | null };
   leave(): void;
   /** Makes the head of a stream fail, as when the app around has answered already. */
   failToOpen(): void;
@@ -220,7 +220,7 @@ function driveClient(
   readonly request: Pick<DrivenRequest, 'id' | 'sent' | 'leave' | 'failToOpen'>;
 } {
   const id = randomUUID().replaceAll('-', '');
-  const sent: DrivenRequest['sent'] = { text: '', status: null };
+  const sent: DrivenRequest['sent'] = { text: '', status: null, chargeNanos: null };
   let leave = (): void => {};
   let opens = true;
   const take = async (text: string): Promise<void> => void (sent.text += text);
@@ -241,6 +241,7 @@ function driveClient(
       onHalfClosed: () => {},
       answer: (head, text) => {
         sent.status = head.status;
+        sent.chargeNanos = head.chargeNanos;
         return take(text);
       },
       open: () => {
