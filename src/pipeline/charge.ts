@@ -27,7 +27,8 @@ interface ChargedEnd {
 /**
  * The charge of a request, and whether the upstream's count or our own was used. The upstream's count, if it is
  * plausible, is charged in full in both balance modes, even above the hold. Our own count is, too, except in strict
- * mode: there it is capped at the hold. With a ceiling of costs it has no more output than that pays for. `passedStatus` is the status of a head that was passed on, or `null`.
+ * mode: there it is capped at the hold. With a ceiling of costs it has no more output than that pays for. `passedStatus`
+ * is the status of a head that was passed on, or `null`.
  */
 export async function chargeFor(
   { outcome, usage, passedStatus }: ChargedEnd,

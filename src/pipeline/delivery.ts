@@ -117,7 +117,7 @@ export class Delivery {
     this.#stopKeepAlive?.();
   }
 
-  /** Sends the end of a finished answer, and its charge. This and the other ends resolve when the bytes are written, or can't be. */
+  /** Sends the end of a finished answer with its charge. This and the other ends resolve when it is written, or can't be. */
   finish(finished: FinishedAnswer, chargeNanos: number | null): Promise<void> {
     const writer = this.#writer();
     const last = writer.finish(finished, Math.floor(this.#tools.clock.now() / 1_000), chargeNanos);

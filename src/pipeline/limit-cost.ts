@@ -9,7 +9,7 @@ import type { Routed } from './stages.ts';
 /** The header with the most that a request may cost, in USD. */
 const header = 'x-textgate-max-cost';
 
-/** The least output, in tokens, for which a request without an output cap is sent: a shorter answer would help nobody. */
+/** The least output, in tokens, for which a request without an output cap is sent: less is no answer, and would be paid. */
 const leastUsefulTokens = 16;
 
 /**

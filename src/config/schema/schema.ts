@@ -171,7 +171,7 @@ const sections = {
   limits: limits.prefault({}).describe('The limits of keys that have none of their own.'),
   compatibility: compatibility
     .prefault({})
-    .describe('How the parameters of requests are read; a key may differ.'),
+    .describe('How requests are read and answers written; a key may differ.'),
   keys: declaredKeys.default({}).meta({
     description:
       'The API keys of clients, by name: they are created, changed and revoked as this list says. Others are issued by the admin API.',

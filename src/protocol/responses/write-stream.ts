@@ -33,7 +33,6 @@ export function createResponsesStreamWriter(
   const deltaTail = `,${JSON.stringify(item).slice(1, -1)},"logprobs":[]}`;
   let sequence = 0;
   const text = new KeptText();
-
   const event = (type: string, fields: Record<string, unknown>): string =>
     writeEventFrame(type, JSON.stringify({ type, sequence_number: sequence++, ...fields }));
   const response = (state: ResponseState): { response: Record<string, unknown> } => ({
@@ -62,7 +61,6 @@ export function createResponsesStreamWriter(
       return opening + writeEventFrame('response.output_text.delta', head + JSON.stringify(more) + deltaTail);
     },
     finish({ reason, usage }, finishedAtSeconds, chargeNanos) {
-      const opening = open();
       const ending = statusByReason[reason];
       const whole = text.toString();
       const part = textPart(whole);
@@ -77,7 +75,7 @@ export function createResponsesStreamWriter(
         error: null,
       };
       return (
-        opening +
+        open() +
         event('response.output_text.done', { ...item, text: whole, logprobs: [] }) +
         event('response.content_part.done', { ...item, part }) +
         event('response.output_item.done', { output_index: 0, item: message }) +
