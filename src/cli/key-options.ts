@@ -5,6 +5,8 @@ export interface KeyOptions extends Json {
   readonly name?: string;
   readonly concurrency?: number;
   readonly requestsPerMinute?: number;
+  readonly tokensPerMinute?: number;
+  readonly tokensPerDay?: number;
   readonly queueWait?: string;
   readonly balance?: string;
   readonly model?: readonly string[];

@@ -22,6 +22,8 @@ interface KeyObject {
     readonly concurrency: number;
     readonly requests_per_minute: number;
     readonly queue_wait_ms: number;
+    readonly tokens_per_minute: number | null;
+    readonly tokens_per_day: number | null;
   };
   readonly compatibility: {
     readonly sampling: string;
@@ -107,6 +109,8 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['allowed from', key.allow_from?.join(', ') ?? 'all'],
       ['requests at once', `${key.limits.concurrency}, ${key.in_flight} of them in progress`],
       ['requests per minute', String(key.limits.requests_per_minute)],
+      ['tokens per minute', String(key.limits.tokens_per_minute ?? 'not limited')],
+      ['tokens per day', String(key.limits.tokens_per_day ?? 'not limited')],
       ['wait for a slot', waitOf(key.limits)],
       ['sampling', key.compatibility.sampling],
       ['unknown fields', key.compatibility.unknown_fields],
@@ -186,7 +190,7 @@ function writeSecret({ id, key }: KeyObject): string {
 }
 
 /** How long a request waits for a slot of its key. */
-export function waitOf({ queue_wait_ms: waitMs }: KeyObject['limits']): string {
+export function waitOf({ queue_wait_ms: waitMs }: Pick<KeyObject['limits'], 'queue_wait_ms'>): string {
   return waitMs === 0 ? 'no waiting' : `up to ${waitMs / 1_000} s`;
 }
 

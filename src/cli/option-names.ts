@@ -4,6 +4,8 @@ import { AdminRefusal } from './admin-client.ts';
 const options: Readonly<Record<string, string>> = {
   concurrency: '--concurrency',
   requestsPerMinute: '--requests-per-minute',
+  tokensPerMinute: '--tokens-per-minute',
+  tokensPerDay: '--tokens-per-day',
   queueWait: '--queue-wait',
   balance: '--balance',
   models: '--model',

@@ -9,11 +9,13 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
 import type { Retention } from '../domain/ports/retention.ts';
 import type { SlotStore } from '../domain/ports/slot-store.ts';
+import type { TokenUse } from '../domain/ports/token-use.ts';
 import type { Engine } from '../storage/engine.ts';
 import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
 import { createLedgerAudit } from '../storage/ledger/ledger-audit.ts';
 import { createRetention } from '../storage/retention/retention-store.ts';
 import { createStore } from '../storage/store.ts';
+import { createTokenUse } from '../storage/token-use/token-use-store.ts';
 import type { Store } from '../storage/store.ts';
 import type { Log } from '../telemetry/logger.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -36,6 +38,7 @@ export interface StorageServices extends Pick<ChosenEngine, 'engine' | 'sharedSt
   readonly writeCheck: WriteCheck;
   readonly keyDirectory: ManagedKeyDirectory;
   readonly ledgerAudit: LedgerAudit;
+  readonly tokenUse: TokenUse;
   /** The end of old records. */
   readonly retention: Retention;
   /** What is shared with other processes; `null` where this one has the database alone. */
@@ -106,6 +109,7 @@ export function openStorage(
       onShed: () => metrics.keyLookUpShed(),
     }),
     ledgerAudit: createLedgerAudit(engine),
+    tokenUse: createTokenUse(engine, log.fault),
     retention: createRetention(engine),
     shared,
     sharedState,

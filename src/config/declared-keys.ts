@@ -82,6 +82,14 @@ const declaredKey = z
       description: 'The requests that the key may start in any 60 seconds; default: that of `limits`.',
       examples: [120],
     }),
+    tokensPerMinute: requestLimit.optional().meta({
+      description: 'The tokens that the key may use in any 60 seconds; default: that of `limits`.',
+      examples: [100_000],
+    }),
+    tokensPerDay: requestLimit.optional().meta({
+      description: 'The tokens that the key may use in any 24 hours; default: that of `limits`.',
+      examples: [2_000_000],
+    }),
     queueWait: duration.optional().meta({
       description: 'How long a request may wait for a slot of the key; default: that of `limits`.',
       examples: ['5s'],
@@ -172,8 +180,10 @@ function limitsOf({
   concurrency,
   requestsPerMinute,
   queueWait: queueWaitMs,
+  tokensPerMinute,
+  tokensPerDay,
 }: z.output<typeof declaredKey>): DeclaredKey['limits'] {
-  return withoutAbsent({ concurrency, requestsPerMinute, queueWaitMs });
+  return withoutAbsent({ concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay });
 }
 
 /** Settings without those that are `undefined`, which would override a default. */

@@ -1,4 +1,5 @@
 import type { LimitDecision, Limits } from '../domain/limits.ts';
+import type { TokenState } from '../domain/token-limits.ts';
 import type { RequestHead } from '../domain/ports/telemetry.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Credentials } from './authenticate.ts';
@@ -7,6 +8,8 @@ import type { Credentials } from './authenticate.ts';
 export interface HeadFacts {
   readonly decision: LimitDecision | null;
   readonly limits: Limits | null;
+  /** The key's limit of tokens; `null` also for a key without one. */
+  readonly tokens: TokenState | null;
   /** The key's balance in nano-USD; `null` also for a key without one. */
   readonly balanceNanos: number | null;
   /** The names of the stripped parameters. */

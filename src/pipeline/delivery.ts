@@ -206,9 +206,8 @@ export class Delivery {
   }
 
   #head(status: number, kind: AnswerKind, chargeNanos: number | null, refusal: Refusal | null): AnswerHead {
-    const { decision, limits, balanceNanos, stripped } = this.#tools.headFacts();
     const { contentType, isStream } = kind;
-    return { decision, limits, balanceNanos, stripped, status, contentType, isStream, chargeNanos, refusal };
+    return { ...this.#tools.headFacts(), status, contentType, isStream, chargeNanos, refusal };
   }
 
   /** The writer of an answer that has begun and not ended. */

@@ -1,5 +1,6 @@
 import { statusOf } from '../shared/errors.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
+import { hasTokenLimit } from '../domain/token-limits.ts';
 import { chargeFor } from './charge.ts';
 import type { Charge } from './charge.ts';
 import type { Exchange } from './exchange.ts';
@@ -42,6 +43,9 @@ async function closeRecord(
     charge = await chargeFor({ outcome, usage: reported, passedStatus }, recorded, ports);
     const { usage, usageSource, price, chargeNanos } = charge;
     const attempts = recorded.attempts.recorded();
+    // Handed in first, and so counted once the record is settled.
+    if (usage !== null && price !== null && hasTokenLimit(recorded.admission.limits))
+      void ports.tokenUse.add(recorded.key.id, usage.inputTokens + usage.outputTokens);
     await ports.records.settle({
       requestId,
       begun: recorded.begun,

@@ -58,7 +58,7 @@ export const errorCodes = Object.keys(errorTable) as readonly ErrorCode[];
 /** The limit that a request exceeded: whose it is, its kind and value, and when a retry makes sense. */
 interface LimitDetail {
   readonly source: 'key' | 'upstream';
-  readonly kind: 'concurrency' | 'rate';
+  readonly kind: 'concurrency' | 'rate' | 'tokens';
   readonly limit: number | null;
   readonly inFlight?: number;
   readonly retryAfterMs: number;

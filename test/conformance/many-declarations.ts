@@ -148,7 +148,7 @@ function describeMany(start: () => Promise<Subject>, open: () => Promise<Engine>
         declared(name, `secret ${at}`, {
           models: [`${name}/model`, ''],
           expiresAt: Number.MAX_SAFE_INTEGER - at,
-          limits: { queueWaitMs: 2 ** 31 - 1 },
+          limits: { queueWaitMs: 2 ** 31 - 1, tokensPerMinute: 2 ** 31 - 1, tokensPerDay: 1 },
           compatibility: at === 0 ? first : all,
         }),
       );

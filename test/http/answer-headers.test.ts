@@ -53,6 +53,7 @@ describe('an answer’s headers', () => {
     limits: { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 },
     balanceNanos: 1_500_000_000,
     chargeNanos: null,
+    tokens: null,
     stripped: ['temperature', 'top_p'],
     refusal: null,
   } as const;

@@ -203,7 +203,7 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
       limit: closed(
         {
           source: { enum: ['key', 'upstream'] },
-          kind: { enum: ['concurrency', 'rate'] },
+          kind: { enum: ['concurrency', 'rate', 'tokens'] },
           limit: nullable(count),
           in_flight: count,
           retry_after_ms: count,

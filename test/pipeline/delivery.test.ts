@@ -63,7 +63,7 @@ function openDelivery(): Delivery {
   const delivery = new Delivery(client, {
     clock,
     signal: new AbortController().signal,
-    headFacts: () => ({ decision: null, limits: null, balanceNanos: null, stripped: [] }),
+    headFacts: () => ({ decision: null, limits: null, tokens: null, balanceNanos: null, stripped: [] }),
     onOpened: () => void calls.push('opened'),
     onFault: (message) => void faults.push(message),
   });

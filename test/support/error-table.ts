@@ -65,7 +65,7 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
     'send it again after `retry-after`, or when one of them has ended',
   ],
   rate_limit_exceeded: [
-    'the key has started as many requests as it may',
+    'the key has started as many requests as it may, or used as many tokens',
     'send it again after `retry-after`',
   ],
   upstream_rate_limited: ['the provider limits the gateway', 'send it again after `retry-after`'],

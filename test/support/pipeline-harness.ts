@@ -17,6 +17,7 @@ import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { readFastRoad } from '../../src/config/environment.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
+import { createTokenUse } from '../../src/storage/token-use/token-use-store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { untraced } from '../../src/telemetry/tracing.ts';
 import { createFakeClock } from './fake-clock.ts';
@@ -97,6 +98,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
       },
     },
     limiter: createMemoryLimiter(clock),
+    tokenUse: createTokenUse(engine, (message) => void faults.push(message)),
     records: { ...store, takesWrites: true },
     models: {
       find: async (id) => ({

@@ -60,6 +60,8 @@ function withSettings(command: Command): Command {
   return command
     .option('--concurrency <n>', 'how many requests may be in progress at once', wholeNumber)
     .option('--requests-per-minute <n>', 'how many requests may start within any 60 seconds', wholeNumber)
+    .option('--tokens-per-minute <n>', 'how many tokens may be used within any 60 seconds', wholeNumber)
+    .option('--tokens-per-day <n>', 'how many tokens may be used within any 24 hours', wholeNumber)
     .option('--queue-wait <duration>', 'how long a request may wait for a slot, such as 5s')
     .option('--model <name...>', 'restrict to these models; `all` lifts the restriction')
     .option('--allow-from <network...>', 'allow only these, such as 10.0.0.0/8; `all` lifts the restriction')

@@ -120,6 +120,14 @@ const limits = z.strictObject({
   requestsPerMinute: requestLimit
     .default(60)
     .describe('The requests that a key may start in any 60 seconds.'),
+  tokensPerMinute: requestLimit.optional().meta({
+    description: 'The tokens of input and output that a key may use in any 60 seconds; default: not limited.',
+    examples: [100_000],
+  }),
+  tokensPerDay: requestLimit.optional().meta({
+    description: 'The tokens of input and output that a key may use in any 24 hours; default: not limited.',
+    examples: [2_000_000],
+  }),
   queueWait: duration
     .prefault('0s')
     .describe('How long a request may wait for a slot of its key before it is refused.'),

@@ -104,11 +104,13 @@ function writeSettings(
   { limits, models, allowFrom, expiresAt, compatibility }: Omit<DeclaredKey, 'name' | 'hash'>,
   hash: string,
 ): string {
-  const { concurrency, requestsPerMinute, queueWaitMs } = limits;
+  const { concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay } = limits;
   const { sampling, unknownFields, responsesDone, usageCost, chargeComment } = compatibility;
   return JSON.stringify([
     hash,
-    [concurrency ?? null, requestsPerMinute ?? null, queueWaitMs ?? null],
+    [concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay].map(
+      (limit) => limit ?? null,
+    ),
     models,
     allowFrom,
     expiresAt,

@@ -5,6 +5,15 @@ import { keyNetworks } from './key-networks.ts';
 import { leases } from './leases.ts';
 import { retention } from './retention.ts';
 import { slots } from './slots.ts';
+import { tokenUse } from './token-use.ts';
 
 /** Every step, in order. */
-export const migrations: readonly Migration[] = [books, leases, slots, changes, keyNetworks, retention];
+export const migrations: readonly Migration[] = [
+  books,
+  leases,
+  slots,
+  changes,
+  keyNetworks,
+  retention,
+  tokenUse,
+];
