@@ -139,6 +139,7 @@ function composePorts(
     clock: processServices.clock,
     keys: storage.keyDirectory,
     limiter: processServices.limiter,
+    tokenUse: storage.tokenUse,
     records: storage.records,
     models: models.catalogue,
     upstreams,

@@ -5,6 +5,7 @@ import type { Limiter } from '../domain/ports/limiter.ts';
 import type { ModelCatalogue } from '../domain/ports/models.ts';
 import type { WatchedRecords } from '../domain/ports/records.ts';
 import type { Telemetry, Tracer } from '../domain/ports/telemetry.ts';
+import type { TokenUse } from '../domain/ports/token-use.ts';
 import type { TokenCounter } from '../domain/ports/tokens.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
@@ -17,6 +18,7 @@ export interface Ports {
   readonly clock: Clock;
   readonly keys: KeyDirectory;
   readonly limiter: Limiter;
+  readonly tokenUse: TokenUse;
   readonly records: WatchedRecords;
   readonly models: ModelCatalogue;
   readonly upstreams: Upstreams;

@@ -33,6 +33,11 @@ export function plainDecimal(text: string): string {
   return `${before === '' ? '0' : before}${after === '' ? '' : `.${after}`}`;
 }
 
+/** Nano-USD as a JSON number of USD. Exact up to `maxNanos`: no other amount of nine decimals has the same nearest number. */
+export function usdNumber(nanos: number): number {
+  return nanos / nanosPerUsd;
+}
+
 /** The decimals that an amount is written with at least. */
 const leastDecimals = 2;
 const zero = 0x30;

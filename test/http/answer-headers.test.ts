@@ -52,6 +52,8 @@ describe('an answer’s headers', () => {
     decision: { verdict: 'granted', inFlight: 1, remainingStarts: 59, resetMs: 60_000 },
     limits: { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 },
     balanceNanos: 1_500_000_000,
+    chargeNanos: null,
+    tokens: null,
     stripped: ['temperature', 'top_p'],
     refusal: null,
   } as const;

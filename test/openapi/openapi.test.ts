@@ -147,6 +147,28 @@ describe('a client that is generated from the document', () => {
     for (const object of objects) expect(faultsOf(schema, object)).toEqual([]);
   });
 
+  test('sets a ceiling of costs, and reads what an answer costs from its head and from its usage', async () => {
+    const created = await call('operators', 'createKey', null, {
+      name: 'showing',
+      compatibility: { usageCost: true },
+    });
+    const headers = { authorization: `Bearer ${String(created.data.key)}` };
+    const complete = clients.of['createChatCompletion'] as (
+      given: object,
+      sent: unknown,
+      config: object,
+    ) => Promise<AxiosResponse>;
+    const refused = await complete({ 'x-textgate-max-cost': '0.000001' }, chat, { headers });
+    expect(refused).toMatchObject({ status: 400, data: { error: { code: 'max_cost_exceeded' } } });
+    const whole = await complete({ 'x-textgate-max-cost': '5' }, chat, { headers });
+    expect(faultsOf('ChatCompletion', whole.data)).toEqual([]);
+    expect(whole.headers['x-textgate-charge']).toBe('0.000025');
+    expect(whole.data.usage.cost).toBe(0.000025);
+    const response = await (clients.of['createResponse'] as typeof complete)({}, asked, { headers });
+    expect(faultsOf('Response', response.data)).toEqual([]);
+    expect(response.data.usage.cost).toBe(0.000025);
+  });
+
   test('reads models, its key, and refusals', async () => {
     await expectAs('of', 'listModels');
     await expectAs('of', 'getModel', { model: 'small' });

@@ -21,6 +21,22 @@ const requestId = {
   'x-request-id': { description: 'The id of the request, also in its receipt.', schema: { type: 'string' } },
 };
 
+const amount = { type: 'string', pattern: '^\\d{1,16}(\\.\\d{1,9})?$', examples: ['0.05'] };
+
+const charge = {
+  'x-textgate-charge': {
+    description: 'What was charged, in USD: on whole answers, and on errors after the request was sent.',
+    schema: amount,
+  },
+};
+
+const maxCost = {
+  name: 'x-textgate-max-cost',
+  in: 'header',
+  description: 'The most that the request may cost, in USD; one that may cost more is refused.',
+  schema: amount,
+};
+
 const failures = {
   '4XX': { description: 'Refused; `error.code` says why.', headers: requestId, content: jsonOf('Error') },
   '5XX': {
@@ -32,6 +48,16 @@ const failures = {
 
 function answers(content: object, status = '200'): object {
   return { [status]: { description: 'Done.', headers: requestId, content }, ...failures };
+}
+
+/** Answers whose heads have the charge, too. */
+function withCharge(responses: object): object {
+  return Object.fromEntries(
+    Object.entries(responses).map(([status, answer]) => [
+      status,
+      { ...(answer as object), headers: { ...requestId, ...charge } },
+    ]),
+  );
 }
 
 function body(name: string): object {
@@ -60,8 +86,9 @@ function generation(
       'x-event': schemaRef(event),
     },
   };
-  const responses = answers({ ...jsonOf(whole), ...stream });
-  const parameters = [tag];
+  const content = { ...jsonOf(whole), ...stream };
+  const responses = withCharge(answers(content));
+  const parameters = [tag, maxCost];
   return {
     post: { operationId, summary, parameters, requestBody: body(request), responses } satisfies Operation,
   };

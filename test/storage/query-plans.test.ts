@@ -18,6 +18,7 @@ import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
 import { createUsage } from '../../src/storage/usage/usage-store.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
+import { createTokenUse } from '../../src/storage/token-use/token-use-store.ts';
 import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
 import { statementsOf } from '../support/fixed-units.ts';
 import { openTestEngine } from '../support/test-engine.ts';
@@ -194,6 +195,9 @@ beforeAll(async () => {
   // Asked only where a lease is over.
   note([endOverLeases('owner')]);
   await verifyLedger(createLedgerAudit(recording));
+  const tokenUse = createTokenUse(recording, (message) => expect.unreachable(message));
+  await tokenUse.add(keyIdOf(1), 5);
+  await tokenUse.used(keyIdOf(1));
   const retention = createRetention(recording);
   const [oldest] = await retention.listOldest(Number.MAX_SAFE_INTEGER, null, 1);
   if (oldest === undefined) throw new Error('the database is empty');
@@ -245,6 +249,15 @@ describe('the statements of the product, on a filled database without statistics
     expect(
       filled.prepare(`SELECT count(*) AS n FROM sqlite_schema WHERE name = 'sqlite_stat1'`).get(),
     ).toEqual({ n: 0 });
+  });
+
+  test('search the tokens of one key by its rows alone', () => {
+    const ofTokens = [...asked.values()].filter(({ sql }) => /(FROM|INTO) token_use/.test(sql));
+    expect(ofTokens).toHaveLength(5);
+    for (const step of ofTokens.flatMap((statement) => planOf(filled, statement)))
+      expect(step).toMatch(
+        /^(COMPOUND QUERY|LEFT-MOST SUBQUERY|UNION ALL|SEARCH token_use USING PRIMARY KEY \(key_id=\? AND length_ms=\?)/,
+      );
   });
 
   test('have no numbered placeholders, to which Node 24.0 to 24.6 bind no values', () => {

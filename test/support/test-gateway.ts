@@ -57,6 +57,7 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly passthrough?: ConfigInput['passthrough'];
   readonly receipts?: ConfigInput['receipts'];
   readonly metering?: ConfigInput['metering'];
+  readonly compatibility?: ConfigInput['compatibility'];
   /** The dialect of the upstream. */
   readonly dialect?: DialectName;
   readonly finishReason?: 'required' | 'optional';
@@ -97,6 +98,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     passthrough: options.passthrough,
     receipts: options.receipts,
     metering: options.metering,
+    compatibility: options.compatibility,
     upstreams: {
       local: {
         url: upstreamUrl,

@@ -121,6 +121,14 @@ const limits = z.strictObject({
   requestsPerMinute: requestLimit
     .default(60)
     .describe('The requests that a key may start in any 60 seconds.'),
+  tokensPerMinute: requestLimit.optional().meta({
+    description: 'The tokens of input and output that a key may use in any 60 seconds; default: not limited.',
+    examples: [100_000],
+  }),
+  tokensPerDay: requestLimit.optional().meta({
+    description: 'The tokens of input and output that a key may use in any 24 hours; default: not limited.',
+    examples: [2_000_000],
+  }),
   queueWait: duration
     .prefault('0s')
     .describe('How long a request may wait for a slot of its key before it is refused.'),
@@ -147,6 +155,14 @@ const compatibility = z.strictObject({
   responsesDone: trueOrFalse
     .default(defaultCompatibility.responsesDone)
     .describe('Ends streams of the Responses protocol with `data: [DONE]`.'),
+  usageCost: trueOrFalse
+    .default(defaultCompatibility.usageCost)
+    .describe(
+      'The usage of an answer has its charge in USD as `cost`. Clients that refuse unknown fields may fail.',
+    ),
+  chargeComment: trueOrFalse
+    .default(defaultCompatibility.chargeComment)
+    .describe('Streams have their charge in a comment before their end: `: x-textgate-charge: 0.000025`.'),
 });
 
 /** The most keys with series of their own: each of them adds one to every scrape. */
@@ -175,7 +191,7 @@ const sections = {
   limits: limits.prefault({}).describe('The limits of keys that have none of their own.'),
   compatibility: compatibility
     .prefault({})
-    .describe('How the parameters of requests are read; a key may differ.'),
+    .describe('How requests are read and answers written; a key may differ.'),
   keys: declaredKeys.default({}).meta({
     description:
       'The API keys of clients, by name: they are created, changed and revoked as this list says. Others are issued by the admin API.',

@@ -12,6 +12,7 @@ export const copiedTables = [
   'folded_credits',
   'record_removals',
   'usage_hours',
+  'token_use',
 ] as const;
 
 /** Tables of the source that are not copied, and why. */

@@ -1,6 +1,7 @@
 import type { Migration } from '../migration.ts';
 import { retentionStep } from './retention-step.ts';
 import { usageStep } from './usage-step.ts';
+import { tokenUseStep } from './token-use-step.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -228,4 +229,5 @@ export const migrations: readonly Migration[] = [
   },
   retentionStep,
   usageStep,
+  tokenUseStep,
 ];

@@ -6,6 +6,7 @@ import { leases } from './leases.ts';
 import { retention } from './retention.ts';
 import { slots } from './slots.ts';
 import { usage } from './usage.ts';
+import { tokenUse } from './token-use.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -16,4 +17,5 @@ export const migrations: readonly Migration[] = [
   keyNetworks,
   retention,
   usage,
+  tokenUse,
 ];
