@@ -3,6 +3,7 @@ import type { Pause } from '../../domain/pause.ts';
 import { placesOf } from '../engine.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { noRows, sumLedgers } from './ledger-sums.ts';
+import { createSealAudit } from './seal-audit.ts';
 import type { LedgerSum, NumberedLedger } from './ledger-sums.ts';
 import { readRecord } from '../records/record-pages.ts';
 
@@ -35,6 +36,7 @@ export function createLedgerAudit(engine: Pick<Engine, 'read'>): LedgerAudit {
         last = [end?.['created_at'] ?? 0, end?.['request_id'] ?? ''];
       }
     },
+    sealFaults: createSealAudit(engine),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Migration } from '../migration.ts';
 import { retentionStep } from './retention-step.ts';
+import { statementsStep } from './statements-step.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -226,4 +227,5 @@ export const migrations: readonly Migration[] = [
     statements: [`ALTER TABLE api_keys ADD COLUMN allow_from TEXT`],
   },
   retentionStep,
+  statementsStep,
 ];

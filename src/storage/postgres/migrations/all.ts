@@ -5,6 +5,7 @@ import { keyNetworks } from './key-networks.ts';
 import { leases } from './leases.ts';
 import { retention } from './retention.ts';
 import { slots } from './slots.ts';
+import { statements } from './statements.ts';
 
 /** Every step, in order. */
-export const migrations: readonly Migration[] = [books, leases, slots, changes, keyNetworks, retention];
+export const migrations: readonly Migration[] = [books, leases, slots, changes, keyNetworks, retention, statements];
