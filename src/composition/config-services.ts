@@ -18,6 +18,7 @@ import type { ActiveConfig } from './active-config.ts';
 import type { ProcessServices } from './process-services.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
 import { retentionOf } from './record-remover.ts';
+import { statementKeyOf } from './statement-services.ts';
 import { composeAdminPorts, composeOwnKeyPorts } from './listener-ports.ts';
 import { whyNotReady } from './readiness.ts';
 import { followUpstreamFiles } from './upstream-files.ts';
@@ -96,6 +97,7 @@ export function createConfigServices(
     whyNotReady: ownReason,
     lowBalanceNanos: config.limits.lowBalance,
     retention: retentionOf(config.records),
+    statementKey: statementKeyOf(config),
     defaultLimits: ports.defaultLimits,
     declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),

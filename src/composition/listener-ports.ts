@@ -28,7 +28,7 @@ export function composeOwnKeyPorts(
   ports: Ports,
   addresses: ClientAddresses,
   { receipts }: Config,
-  { storage, readLimiter, readTurns, running }: ProcessServices,
+  { storage, statements, readLimiter, readTurns, running }: ProcessServices,
 ): OwnKeyPorts {
   const { store } = storage;
   return {
@@ -40,6 +40,7 @@ export function composeOwnKeyPorts(
     onFault: ports.telemetry.fault,
     defaults: { limits: ports.defaultLimits, compatibility: ports.defaultCompatibility },
     upstreams: receipts.upstreams,
+    statements,
     accounts: (keyIds) => store.accounts(keyIds),
     ...readsOf(storage),
   };
@@ -53,6 +54,7 @@ export function composeAdminPorts(
     keyManagement,
     maintenance,
     archiving,
+    statements,
     observability,
     log,
     prepare,
@@ -78,6 +80,7 @@ export function composeAdminPorts(
     },
     maintenance,
     archiving,
+    statements,
     manual,
     metrics: observability.exposed,
     onFault: log.fault,

@@ -18,6 +18,7 @@ import type { KeyManagement } from '../operations/manage-keys.ts';
 import type { RecordArchiving } from '../operations/archive-records.ts';
 import { createMaintenance } from '../operations/maintenance.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
+import type { Statements } from '../operations/statements.ts';
 import { createInFlight } from '../pipeline/in-flight.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
 import type { Log } from '../telemetry/logger.ts';
@@ -31,6 +32,7 @@ import type { ActiveConfig } from './active-config.ts';
 import { composeArchiving, removeOld } from './record-remover.ts';
 import { watchLedger } from './ledger-monitor.ts';
 import { joinNodes } from './shared-services.ts';
+import { composeStatements } from './statement-services.ts';
 import { openStorage } from './storage-services.ts';
 import type { StorageServices } from './storage-services.ts';
 import type { NameSettings } from './upstreams.ts';
@@ -56,6 +58,8 @@ export interface ProcessServices {
   readonly maintenance: Maintenance;
   /** What operators do with old records. */
   readonly archiving: RecordArchiving;
+  /** Signed statements of accounts. */
+  readonly statements: Statements;
   /** Requests in progress in this process. */
   readonly inFlight: InFlight;
   /** Those in progress in all processes that share the database. */
@@ -145,12 +149,14 @@ export function createProcessServices(
   const ledgerMonitor = watchLedger(storage, inFlight, () => active.lowBalanceNanos, reports);
   const removing = { ...reports, settings: () => active.retention };
   const remover = removeOld(storage, removing);
+  const { statements, rootKeeper } = composeStatements(storage, () => active.statementKey, clock, log);
   const declarations = keepDeclaredKeys(keyServices, clock, log);
   const opened = followOpening(storage, log);
   metrics.attach({
     ...sourcesOf(() => active, storage, log),
     ledgerFigures: () => ledgerMonitor.figures,
     oldestRecordAgeMs: () => remover.oldestRecordAgeMs(),
+    ledgerRoot: () => rootKeeper.figures(),
   });
   return {
     clock,
@@ -161,6 +167,7 @@ export function createProcessServices(
     keyManagement: composeKeyManagement(keyServices, clock),
     maintenance: createMaintenance(ledgerAudit, engine, storage.whyNoCopy, clock),
     archiving: composeArchiving(storage, removing),
+    statements,
     inFlight,
     running: nodes.running,
     limiter,
@@ -187,7 +194,7 @@ export function createProcessServices(
       declarations.stop();
       readLimiter.close();
       await limiter.close();
-      await Promise.all([ledgerMonitor.stop(), remover.stop(), nodes.stop(), tokens.close()]);
+      await Promise.all([ledgerMonitor.stop(), remover.stop(), rootKeeper.stop(), nodes.stop(), tokens.close()]);
       await closeStorage(storage, tracesSent);
     },
   };

@@ -9,6 +9,7 @@ import { registeredName, strippedLabel } from '../protocol/contract/registry.ts'
 import type { Outcome } from '../domain/consumption.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { Refusal } from '../shared/errors.ts';
+import type { RootFigures } from '../background/keep-roots.ts';
 import type { LedgerFigures } from '../background/monitor-ledger.ts';
 import { createInstruments } from './instruments.ts';
 import type { Instruments } from './instruments.ts';
@@ -61,6 +62,8 @@ interface MetricSources {
   readonly settlementLagMs: () => number;
   /** The age of the oldest record, in milliseconds; `null` without one, and where another process shows it. */
   readonly oldestRecordAgeMs: () => number | null;
+  /** The newest root over the ledger; `null` before the first one, and where another process shows it. */
+  readonly ledgerRoot: () => RootFigures | null;
   /** Log lines lost since the start. */
   readonly logLinesDropped: () => number;
 }
@@ -206,8 +209,18 @@ function readSources(sources: MetricSources, instruments: Instruments): void {
   const ageMs = sources.oldestRecordAgeMs();
   if (ageMs === null) oldestRecord.remove();
   else oldestRecord.set(ageMs / 1_000);
+  showRoot(sources.ledgerRoot(), instruments);
   logDropped.reset();
   logDropped.inc(logLinesDropped());
+}
+
+function showRoot(root: RootFigures | null, { rootNumber, rootAge }: Instruments): void {
+  if (root === null) {
+    for (const gauge of [rootNumber, rootAge]) gauge.remove();
+    return;
+  }
+  rootNumber.set(root.number);
+  rootAge.set(root.ageMs / 1_000);
 }
 
 /** Without figures there are no series: NaN would say that an audit has failed, and count in sums. */

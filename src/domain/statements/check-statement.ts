@@ -1,6 +1,6 @@
 import { rowHashLength } from './write-statement.ts';
 import { linkHash, startOfChain } from './chain.ts';
-import { followPath, hashOfRoot, leafOf } from './root.ts';
+import { followPath, hashOfRootLine, leafOf } from './root.ts';
 import { isSigned, readPublicKey } from './signing-key.ts';
 import type { PublicKey } from './signing-key.ts';
 import type { StatedRow, StatedStatement } from './read-statement.ts';
@@ -97,7 +97,7 @@ function checkRoot(
       root: null,
       faults: [`root ${number} has another hash of row ${head.number} than this statement: the rows are not those it has`],
     };
-  return { root: { number, hash: hashOfRoot(root), coversRows: own !== undefined }, faults: [] };
+  return { root: { number, hash: hashOfRootLine(root.text), coversRows: own !== undefined }, faults: [] };
 }
 
 function checkSignature(
@@ -137,7 +137,7 @@ export function compareStatements(statements: readonly NamedStatement[]): readon
     const { root } = statement;
     if (root === null) continue;
     note(`row ${root.head.number}`, name, root.head.hash);
-    note(`root ${root.number}`, name, hashOfRoot(root));
+    note(`root ${root.number}`, name, hashOfRootLine(root.text));
     note(`root ${root.number - 1}`, name, root.previous);
   }
   return faults;

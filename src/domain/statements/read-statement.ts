@@ -23,7 +23,8 @@ export interface StatedRow {
 /** The root in which a statement says that its account is. */
 export interface StatedRoot {
   readonly number: number;
-  readonly madeAtMs: number;
+  /** The text of its line, which is hashed. */
+  readonly text: string;
   readonly previous: string;
   readonly tree: string;
   readonly head: { readonly number: number; readonly hash: string };
@@ -74,7 +75,7 @@ const lines = {
   ),
   closing: new RegExp(`^closing ${point}$`),
   more: /^more (yes|no)$/,
-  root: new RegExp(`^root (?:none|(\\d{1,15}) (${time}) (${hash}) (${hash}))$`),
+  root: new RegExp(`^root (?:none|((\\d{1,15}) ${time} (${hash}) (${hash})))$`),
   head: new RegExp(`^head (\\d{1,15}) (${hash})$`),
   path: new RegExp(`^path (left|right) (${hash})$`),
   'signed-by': /^signed-by ([0-9a-f]{16})$/,
@@ -126,12 +127,14 @@ class LineReader {
 
 /** Reads the text of a file. Throws `StatementFormatError` for one that is no whole statement. */
 export function readStatement(text: string): StatedStatement {
-  if (!text.startsWith(`${firstLine}\n`))
+  if (!/^textgate statement 1\r?\n/.test(text))
     throw new StatementFormatError(
       text.startsWith('textgate statement ')
         ? 'the statement is of another version of the format than this one reads'
         : `the file is no statement: it does not begin with "${firstLine}"`,
     );
+  if (text.includes('\r'))
+    throw new StatementFormatError('the file has line ends of Windows: take it as it was sent');
   const reader = new LineReader(text);
   const one = (name: LineName): string => reader.take(name)[0] ?? '';
   const head = {
@@ -156,8 +159,8 @@ export function readStatement(text: string): StatedStatement {
 }
 
 function readRoot(reader: LineReader): StatedRoot | null {
-  const [number, madeAt = '', previous = '', tree = ''] = reader.take('root');
-  if (number === undefined) return null;
+  const [text, number, previous = '', tree = ''] = reader.take('root');
+  if (text === undefined) return null;
   const [headNumber, headHash = ''] = reader.take('head');
   const path: PathStep[] = [];
   while (reader.isNext('path')) {
@@ -166,7 +169,7 @@ function readRoot(reader: LineReader): StatedRoot | null {
   }
   return {
     number: Number(number),
-    madeAtMs: Date.parse(madeAt),
+    text,
     previous,
     tree,
     head: { number: Number(headNumber), hash: headHash },

@@ -40,13 +40,13 @@ function nodeOf(left: string, right: string): string {
 }
 
 /** The hash of a root. The number of accounts is not in it: a statement shows all that is, and is not for that. */
-export function hashOfRoot({
-  number,
-  madeAtMs,
-  previous,
-  tree,
-}: Pick<LedgerRoot, 'number' | 'madeAtMs' | 'previous' | 'tree'>): string {
-  return digest(`textgate root 1\n${number} ${new Date(madeAtMs).toISOString()} ${previous} ${tree}\n`);
+export function hashOfRoot({ number, madeAtMs, previous, tree }: Omit<LedgerRoot, 'accounts' | 'hash'>): string {
+  return hashOfRootLine(`${number} ${new Date(madeAtMs).toISOString()} ${previous} ${tree}`);
+}
+
+/** The same of what a statement says of it. */
+export function hashOfRootLine(text: string): string {
+  return digest(`textgate root 1\n${text}\n`);
 }
 
 /** A tree over leaves: each level has half as many hashes as the one before, and the last one has one. */

@@ -11,8 +11,7 @@ const searchedNumbers = 2 ** 40;
 export function selectEnd(keyId: string): Statement {
   return {
     sql: `SELECT coalesce(ledger_folds.number, 0) AS folded, coalesce(credits, 0) - coalesce(charges, 0) AS folded_balance,
-            coalesce((SELECT ledger.number FROM ledger WHERE ledger.key_id = accounts.key_id ORDER BY ledger.number DESC LIMIT 1),
-              ledger_folds.number, 0) AS last_number
+            postings
           FROM accounts LEFT JOIN ledger_folds ON ledger_folds.key_id = accounts.key_id WHERE accounts.key_id = ?`,
     values: [keyId],
   };

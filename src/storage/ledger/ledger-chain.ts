@@ -30,7 +30,7 @@ export function createLedgerChain(engine: Pick<Engine, 'read' | 'run'>): LedgerC
         ...times.map((atMs) => selectLastBefore(keyId, atMs)),
       ]);
       if (end === undefined) return null;
-      const [folded, last] = [Number(end['folded']), Number(end['last_number'])];
+      const [folded, last] = [Number(end['folded']), Number(end['postings'])];
       const [from = 0, to = 0] = places.map(([row]) => Number(row?.['place']));
       return { folded, last, beforeFrom: Math.min(from, last), beforeTo: Math.min(to, last) };
     },

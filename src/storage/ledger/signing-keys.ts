@@ -2,17 +2,12 @@ import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import type { SigningKeys } from '../../domain/ports/ledger-chain.ts';
 import { signingKeyOf } from '../../domain/statements/signing-key.ts';
 import type { SigningKey } from '../../domain/statements/signing-key.ts';
-import type { Engine, Statement } from '../engine.ts';
+import type { Engine, Row, Statement } from '../engine.ts';
 import { readRows } from '../read-rows.ts';
 
-/** The newest key that the database itself keeps. */
-const selectKept: Statement = {
-  sql: `SELECT private_pem FROM statement_keys WHERE private_pem IS NOT NULL ORDER BY created_at DESC, id DESC LIMIT 1`,
-  values: [],
-};
-
-const selectAll: Statement = {
-  sql: `SELECT id, pem, created_at FROM statement_keys ORDER BY created_at DESC, id DESC`,
+/** All keys: there are as many as there were rotations. */
+const selectKeys: Statement = {
+  sql: 'SELECT id, pem, private_pem, created_at FROM statement_keys',
   values: [],
 };
 
@@ -28,9 +23,15 @@ export function createSigningKeys(engine: Pick<Engine, 'read' | 'run'>, now: () 
       },
     ]);
   };
+  const readNewestFirst = async (): Promise<readonly Row[]> =>
+    (await readRows(engine, selectKeys)).toSorted(
+      (one, other) =>
+        Number(other['created_at']) - Number(one['created_at']) || (String(one['id']) < String(other['id']) ? 1 : -1),
+    );
+  /** The newest key that the database itself keeps. */
   const findKept = async (): Promise<SigningKey | null> => {
-    const [row] = await readRows(engine, selectKept);
-    return row === undefined ? null : signingKeyOf(createPrivateKey(String(row['private_pem'])));
+    const kept = (await readNewestFirst()).find((row) => row['private_pem'] !== null);
+    return kept === undefined ? null : signingKeyOf(createPrivateKey(String(kept['private_pem'])));
   };
   return {
     async current(given) {
@@ -47,7 +48,7 @@ export function createSigningKeys(engine: Pick<Engine, 'read' | 'run'>, now: () 
       return (await findKept()) ?? signingKeyOf(privateKey);
     },
     async list() {
-      return (await readRows(engine, selectAll)).map((row) => ({
+      return (await readNewestFirst()).map((row) => ({
         id: String(row['id']),
         pem: String(row['pem']),
         createdAtMs: Number(row['created_at']),
