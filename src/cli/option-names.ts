@@ -14,6 +14,8 @@ const options: Readonly<Record<string, string>> = {
   'compatibility.responsesDone': '--responses-done',
   grace: '--grace',
   reference: '--reference',
+  from: '--from',
+  to: '--to',
   amount: '<usd>',
   name: 'the name',
 };

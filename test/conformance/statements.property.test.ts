@@ -17,7 +17,7 @@ import { dayMs } from './retention.ts';
 import { key, opened, settled, startMs } from './store.ts';
 
 /** How many histories there are; `npm run statements` has 10,000. */
-const histories = Number(process.env['STATEMENT_RUNS'] ?? 100);
+const histories = Number(process.env['STATEMENT_RUNS'] ?? 60);
 
 /** How many histories share a database: each has accounts of its own, over all of which roots are made. */
 const perDatabase = 25;
@@ -31,7 +31,9 @@ type Step =
       readonly account: number;
       readonly from: number | null;
       readonly days: number | null;
+      /** Requests that are settled meanwhile, and whether old records are removed meanwhile. */
       readonly uses: number;
+      readonly folds: boolean;
     };
 
 const account = fc.nat(1);
@@ -51,6 +53,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       from: fc.option(fc.nat(6)),
       days: fc.option(fc.nat(6)),
       uses: fc.nat(2),
+      folds: fc.boolean(),
     }),
   },
 );
@@ -110,6 +113,12 @@ async function play(engine: Engine, run: string, steps: readonly Step[]) {
   const state = async (number: number, period: Parameters<typeof tools.state>[1] = {}): Promise<void> => {
     made.push({ account: number, text: await tools.state(accounts[number] ?? '', period) });
   };
+  const remove = async (): Promise<void> => {
+    const beforeMs = nowMs();
+    const read = await retention.listOldest(beforeMs, null, 50);
+    await retention.removeRecords(read.map(({ requestId }) => ({ requestId, isLost: false })), beforeMs);
+    await retention.foldLedgers(setImmediate);
+  };
   for (const action of steps)
     switch (action.kind) {
       case 'use':
@@ -121,12 +130,9 @@ async function play(engine: Engine, run: string, steps: readonly Step[]) {
       case 'pass':
         lastDay++;
         break;
-      case 'remove': {
-        const read = await retention.listOldest(nowMs(), null, 50);
-        await retention.removeRecords(read.map(({ requestId }) => ({ requestId, isLost: false })), nowMs());
-        await retention.foldLedgers(setImmediate);
+      case 'remove':
+        await remove();
         break;
-      }
       case 'root':
         await tools.makeRoot();
         break;
@@ -137,7 +143,8 @@ async function play(engine: Engine, run: string, steps: readonly Step[]) {
         const fromMs = action.from === null ? null : startMs + (firstDay + action.from) * dayMs;
         const toMs = action.days === null ? null : (fromMs ?? startMs) + action.days * dayMs;
         const uses = Array.from({ length: action.uses }, () => use(action.account, 3));
-        await Promise.all([...uses, state(action.account, { fromMs, toMs })]);
+        const removals = action.folds ? [remove()] : [];
+        await Promise.all([...uses, ...removals, state(action.account, { fromMs, toMs })]);
       }
     }
   await tools.makeRoot();

@@ -15,11 +15,21 @@ import { say } from './engine.ts';
 import { dayMs } from './retention.ts';
 import { key, opened, settled, startMs } from './store.ts';
 
+/** What may be changed by hand behind the statements. */
+export const handChanges = [
+  ['an amount', 'ledger', 'UPDATE ledger SET delta = delta - 1 WHERE number = 3'],
+  ['a request', 'ledger', `UPDATE ledger SET request_id = 'req_other' WHERE number = 3`],
+  ['a seal', 'ledger_seals', `UPDATE ledger_seals SET hash = 'x' WHERE number = 1000`],
+  ['a root', 'ledger_roots', `UPDATE ledger_roots SET created_at = 5 WHERE number = 1`],
+  ['the head of an account', 'ledger_heads', `UPDATE ledger_heads SET number = 2`],
+] as const;
+
 /** What statements must be over every engine. `allowChanges` lets rows of the ledger and of its seals be changed by hand. */
 export function describeStatements(
   name: string,
   open: () => Promise<Engine>,
   allowChanges: (engine: Engine, table: string) => Promise<unknown>,
+  changes: readonly (readonly [what: string, table: string, sql: string])[] = handChanges,
 ): void {
   const setUp = async (engineOf = open) => {
     const engine = await engineOf();
@@ -161,13 +171,7 @@ export function describeStatements(
       expect(keys.map(({ id }) => id)).toContain(current);
     });
 
-    test.each([
-      ['an amount', 'ledger', 'UPDATE ledger SET delta = delta - 1 WHERE number = 3'],
-      ['a request', 'ledger', `UPDATE ledger SET request_id = 'req_other' WHERE number = 3`],
-      ['a seal', 'ledger_seals', `UPDATE ledger_seals SET hash = 'x' WHERE number = 1000`],
-      ['a root', 'ledger_roots', `UPDATE ledger_roots SET created_at = 5 WHERE number = 1`],
-      ['the head of an account', 'ledger_heads', `UPDATE ledger_heads SET number = 2`],
-    ])('are not made of what was changed behind them: the audit finds %s', async (_what, table, sql) => {
+    test.each(changes)('are not made of what was changed behind them: the audit finds %s', async (_what, table, sql) => {
       const { engine, use, addRows, makeRoot, faults, removeBefore, state, faultsOf } = await setUp();
       await use(0, 1);
       await addRows(3, 2_100);

@@ -1,6 +1,8 @@
 import { archiveQuery } from '../../src/http/admin/archive.ts';
 import { recordQuery } from '../../src/http/admin/records.ts';
+import { rootQuery } from '../../src/http/admin/statements.ts';
 import { pageQuery } from '../../src/http/checked-input.ts';
+import { statementQuery } from '../../src/http/statement-routes.ts';
 import { inputSchema } from './operator-schemas.ts';
 import { schemaRef } from './contract-schemas.ts';
 import type { JsonSchema } from './contract-schemas.ts';
@@ -98,6 +100,16 @@ function inQuery(schema: Parameters<typeof inputSchema>[0]): readonly object[] {
   return Object.entries(properties).map(([name, value]) => ({ name, in: 'query', schema: value }));
 }
 
+function text(
+  operationId: string,
+  summary: string,
+  type: string,
+  parameters: readonly object[] = [],
+): Operation {
+  const schema = type.startsWith('text/') ? { type: 'string' } : { type: 'string', format: 'binary' };
+  return { operationId, summary, parameters, responses: answers({ [type]: { schema } }) };
+}
+
 /** The paths of the listener for clients, by path. */
 export const publicPaths: Readonly<Record<string, PathItem>> = {
   '/v1/chat/completions': generation(
@@ -117,6 +129,20 @@ export const publicPaths: Readonly<Record<string, PathItem>> = {
   '/v1/models': { get: read('listModels', 'Lists the models that the key may use.', 'ModelList') },
   '/v1/models/{model}': { get: read('getModel', 'Shows one model.', 'Model', [inPath('model')]) },
   '/v1/key': { get: read('getOwnKey', 'Shows the key itself: its limits and its balance.', 'OwnKey') },
+  '/v1/key/statement': {
+    get: text(
+      'getOwnStatement',
+      'A signed statement of the key’s ledger.',
+      'text/plain',
+      inQuery(statementQuery),
+    ),
+  },
+  '/v1/statement-keys': {
+    get: {
+      ...read('listStatementKeys', 'The public keys that sign statements, and the newest root.', 'StatementKeys'),
+      security: [],
+    },
+  },
   '/v1/key/requests': {
     get: read(
       'listReceipts',
@@ -138,11 +164,6 @@ export const publicPaths: Readonly<Record<string, PathItem>> = {
 
 const id = inPath('id');
 const oneRequest = inPath('request_id');
-
-function text(operationId: string, summary: string, type: string): Operation {
-  const schema = type.startsWith('text/') ? { type: 'string' } : { type: 'string', format: 'binary' };
-  return { operationId, summary, responses: answers({ [type]: { schema } }) };
-}
 
 const records = read(
   'listRecords',
@@ -193,6 +214,12 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       parameters: [id],
     }),
   },
+  '/admin/keys/{id}/statement': {
+    get: text('getStatement', 'A signed statement of a key’s ledger.', 'text/plain', [
+      id,
+      ...inQuery(statementQuery),
+    ]),
+  },
   '/admin/records': {
     get: {
       ...records,
@@ -229,6 +256,14 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
     }),
   },
   '/admin/ledger': { get: read('verifyLedger', 'Recomputes the ledger; may take minutes.', 'Ledger') },
+  '/admin/ledger/roots': {
+    get: read(
+      'listLedgerRoots',
+      'Lists the roots over all ledgers, newest first.',
+      'LedgerRootPage',
+      inQuery(rootQuery),
+    ),
+  },
   '/admin/backup': {
     get: text('downloadBackup', 'A consistent copy of the SQLite database.', 'application/vnd.sqlite3'),
   },
