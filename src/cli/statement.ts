@@ -41,12 +41,14 @@ const keysMs = 10_000;
 export async function getStatement(key: string, { output, ...period }: GetOptions): Promise<string> {
   const path = `${keyPath(await findKeyId(key))}/statement`;
   const written: string[] = [];
-  for (let after: number | null = null; ; ) {
+  for (let after: number | null = null; ;) {
     const query = new URLSearchParams({ ...period, ...(after === null ? {} : { after: String(after) }) });
     const text = await withOptionNames(async () => readText(await openAdmin(`${path}?${query.toString()}`)));
     const { closing, hasMore, rows } = readStatement(text);
     if (output === undefined && hasMore)
-      throw new Error('the statement has more rows than one file may have: write all of it with --output FILE');
+      throw new Error(
+        'the statement has more rows than one file may have: write all of it with --output FILE',
+      );
     // Without its last line end, which is printed behind it.
     if (output === undefined) return text.slice(0, -1);
     written.push(`${writeNew(output, written.length + 1, text)}: ${count(rows.length, 'row')}`);
@@ -81,14 +83,19 @@ export async function checkFiles(files: readonly string[], options: CheckOptions
     statement === null || faults.length > 0 ? [] : [{ name: basename(file), statement }],
   );
   const contradictions = compareStatements(named);
-  const faults = [...checked.flatMap((each) => each.faults.map((fault) => `${each.file}: ${fault}`)), ...contradictions];
+  const faults = [
+    ...checked.flatMap((each) => each.faults.map((fault) => `${each.file}: ${fault}`)),
+    ...contradictions,
+  ];
   if (options.json) {
     process.exitCode = faults.length > 0 ? 1 : keys === null ? uncheckedCode : 0;
     return JSON.stringify({ valid: faults.length === 0, signature_checked: keys !== null, faults });
   }
   if (faults.length > 0) throw new Error(`not valid:\n${faults.join('\n')}`);
   if (keys === null) process.exitCode = uncheckedCode;
-  const lines = checked.flatMap(({ file, statement, root }) => (statement === null ? [] : describe(file, statement, root)));
+  const lines = checked.flatMap(({ file, statement, root }) =>
+    statement === null ? [] : describe(file, statement, root),
+  );
   return [
     ...lines,
     keys === null ? 'the signature was not checked: name the keys of the service with --keys' : 'valid',

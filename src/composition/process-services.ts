@@ -29,10 +29,8 @@ import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { composeLimiter, tellLimiter } from './limiter-services.ts';
 import { nothingActive, sourcesOf } from './active-config.ts';
 import type { ActiveConfig } from './active-config.ts';
-import { composeArchiving, removeOld } from './record-remover.ts';
-import { watchLedger } from './ledger-monitor.ts';
+import { startLedgerWork } from './ledger-work.ts';
 import { joinNodes } from './shared-services.ts';
-import { composeStatements } from './statement-services.ts';
 import { openStorage } from './storage-services.ts';
 import type { StorageServices } from './storage-services.ts';
 import type { NameSettings } from './upstreams.ts';
@@ -137,7 +135,6 @@ export function createProcessServices(
   const { metrics, tracer } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
   const { engine, ledgerAudit } = storage;
-  const reports = { clock, log, metrics };
   const inFlight = createInFlight();
   let active = nothingActive(config);
   const limiter = composeLimiter(storage, () => active.defaultLimits, clock, log);
@@ -146,17 +143,12 @@ export function createProcessServices(
   const readLimiter = createMemoryLimiter(clock);
   let isClosed = false;
   const tokens = createTokenCounter(clock);
-  const ledgerMonitor = watchLedger(storage, inFlight, () => active.lowBalanceNanos, reports);
-  const removing = { ...reports, settings: () => active.retention };
-  const remover = removeOld(storage, removing);
-  const { statements, rootKeeper } = composeStatements(storage, () => active.statementKey, clock, log);
+  const ledgerWork = startLedgerWork(storage, inFlight, () => active, { clock, log, metrics });
   const declarations = keepDeclaredKeys(keyServices, clock, log);
   const opened = followOpening(storage, log);
   metrics.attach({
     ...sourcesOf(() => active, storage, log),
-    ledgerFigures: () => ledgerMonitor.figures,
-    oldestRecordAgeMs: () => remover.oldestRecordAgeMs(),
-    ledgerRoot: () => rootKeeper.figures(),
+    ...ledgerWork.figures,
   });
   return {
     clock,
@@ -166,8 +158,8 @@ export function createProcessServices(
     storage,
     keyManagement: composeKeyManagement(keyServices, clock),
     maintenance: createMaintenance(ledgerAudit, engine, storage.whyNoCopy, clock),
-    archiving: composeArchiving(storage, removing),
-    statements,
+    archiving: ledgerWork.archiving,
+    statements: ledgerWork.statements,
     inFlight,
     running: nodes.running,
     limiter,
@@ -194,7 +186,7 @@ export function createProcessServices(
       declarations.stop();
       readLimiter.close();
       await limiter.close();
-      await Promise.all([ledgerMonitor.stop(), remover.stop(), rootKeeper.stop(), nodes.stop(), tokens.close()]);
+      await Promise.all([ledgerWork.stop(), nodes.stop(), tokens.close()]);
       await closeStorage(storage, tracesSent);
     },
   };

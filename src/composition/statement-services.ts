@@ -27,8 +27,7 @@ interface StatementServices {
 export function composeStatements(
   { engine, recovered, shared }: StorageServices,
   givenKey: () => SigningKey | null,
-  clock: Clock,
-  log: Pick<Log, 'fault' | 'notice'>,
+  { clock, log }: { readonly clock: Clock; readonly log: Pick<Log, 'fault' | 'notice'> },
 ): StatementServices {
   const [chain, roots] = [createLedgerChain(engine), createLedgerRoots(engine)];
   const keys = createSigningKeys(engine, () => clock.now());

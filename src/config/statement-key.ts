@@ -19,8 +19,7 @@ export function readStatementKey(file: string): SigningKey {
   }
 }
 
-const expected =
-  'expected a private key of Ed25519 in PEM, as openssl genpkey -algorithm ed25519 writes it';
+const expected = 'expected a private key of Ed25519 in PEM, as openssl genpkey -algorithm ed25519 writes it';
 
 function readPem(file: string): string {
   try {

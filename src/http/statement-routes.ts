@@ -53,7 +53,8 @@ export function createStatementKeyRoutes(statements: Pick<Statements, 'keys'>): 
         created_at: isoTime(createdAtMs),
         active: id === current,
       })),
-      root: root === null ? null : { number: root.number, created_at: isoTime(root.madeAtMs), hash: root.hash },
+      root:
+        root === null ? null : { number: root.number, created_at: isoTime(root.madeAtMs), hash: root.hash },
     });
   });
   router.all('/v1/statement-keys', methodNotAllowed('GET, HEAD'));

@@ -27,14 +27,16 @@ export async function makeRoot(tools: RootTools): Promise<LedgerRoot | null> {
   const { roots, clock, pause } = tools;
   const last = await roots.lastRoot();
   const number = (last?.number ?? 0) + 1;
-  for await (const accounts of roots.grown(pause)) await roots.storeHeads(number, await seal(accounts, tools));
+  for await (const accounts of roots.grown(pause))
+    await roots.storeHeads(number, await seal(accounts, tools));
+  const headChanges = await roots.headChanges();
   const leaves: string[] = [];
   for await (const heads of roots.headsOf(number, pause)) leaves.push(...heads.map(leafOf));
   const tree = topOf(buildTree(leaves));
   if (tree === undefined) return null;
   const made = { number, madeAtMs: clock.now(), previous: last?.hash ?? noPrevious, tree };
   const root = { ...made, accounts: leaves.length, hash: hashOfRoot(made) };
-  return (await roots.storeRoot(root)) ? root : null;
+  return (await roots.storeRoot(root, headChanges)) ? root : null;
 }
 
 async function seal(

@@ -1,7 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/ports/clock.ts';
 import { ChainError } from '../domain/ports/ledger-chain.ts';
-import type { LedgerChain, LedgerPart, LedgerRoots, SigningKeys, StoredKey } from '../domain/ports/ledger-chain.ts';
+import type {
+  LedgerChain,
+  LedgerPart,
+  LedgerRoots,
+  SigningKeys,
+  StoredKey,
+} from '../domain/ports/ledger-chain.ts';
 import { linkRow } from '../domain/statements/chain.ts';
 import type { ChainState } from '../domain/statements/chain.ts';
 import type { LedgerRoot } from '../domain/statements/root.ts';
@@ -40,7 +46,10 @@ export interface StatementKeys {
 
 /** Statements of accounts, and what is needed to check them. */
 export interface Statements {
-  make(account: { readonly id: string; readonly name: string }, period: StatementPeriod): Promise<string | Refusal>;
+  make(
+    account: { readonly id: string; readonly name: string },
+    period: StatementPeriod,
+  ): Promise<string | Refusal>;
   keys(): Promise<StatementKeys>;
   roots: LedgerRoots['listRoots'];
 }
@@ -58,7 +67,11 @@ interface StatementTools {
 export function createStatements(tools: StatementTools): Statements {
   const { roots, keys, givenKey, clock } = tools;
   const prove = createRootProofs(roots, () => setImmediate());
-  let kept: { readonly key: SigningKey | null; readonly atMs: number; readonly keys: Promise<StatementKeys> } | null = null;
+  let kept: {
+    readonly key: SigningKey | null;
+    readonly atMs: number;
+    readonly keys: Promise<StatementKeys>;
+  } | null = null;
   const readKeys = async (given: SigningKey | null): Promise<StatementKeys> => {
     const { id } = await keys.current(given);
     return { current: id, keys: await keys.list(), root: await roots.lastRoot() };
@@ -154,14 +167,19 @@ async function readRows(
         rows.push(lineOfRow(linked));
         closing = linked;
       }
-      if (found.at(-1)?.number !== closing.number) throw new ChainError(`row ${closing.number + 1} is missing`, true);
+      if (found.at(-1)?.number !== closing.number)
+        throw new ChainError(`row ${closing.number + 1} is missing`, true);
       await setImmediate();
     }
     return { folded, opening, closing, rows, hasMore: end < beforeTo };
   } catch (error) {
     if (error !== tooMany) throw error;
-    return refuse('overloaded', 'The ledger of this key is being prepared for statements. Try again shortly.', {
-      retryAfterMs: 1_000,
-    });
+    return refuse(
+      'overloaded',
+      'The ledger of this key is being prepared for statements. Try again shortly.',
+      {
+        retryAfterMs: 1_000,
+      },
+    );
   }
 }

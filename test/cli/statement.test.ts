@@ -18,7 +18,11 @@ const run = promisify(execFile);
 async function end(program: string, args: readonly string[]) {
   return run(program, [...args]).then(
     ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
-    ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({ code, stdout, stderr }),
+    ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({
+      code,
+      stdout,
+      stderr,
+    }),
   );
 }
 
@@ -50,18 +54,31 @@ describe('textgate statement', () => {
     const gateway = await startServing({
       config: {
         upstreams: { demo: { url: 'demo:' } },
-        models: { demo: { routes: [{ upstream: 'demo', model: 'demo' }], price: { input: '1', output: '2' } } },
+        models: {
+          demo: { routes: [{ upstream: 'demo', model: 'demo' }], price: { input: '1', output: '2' } },
+        },
       },
       keySettings: { balance: '3.00' },
     });
     for (let number = 0; number < 2; number++)
-      await (await gateway.post('/v1/chat/completions', { model: 'demo', messages: [{ role: 'user', content: 'x' }] })).text();
+      await (
+        await gateway.post('/v1/chat/completions', {
+          model: 'demo',
+          messages: [{ role: 'user', content: 'x' }],
+        })
+      ).text();
     const file = join(makeTemporaryFolder(), 'of-test.txt');
     expect(await gateway.run('statement', 'get', 'test', '--output', file)).toMatchObject({
       code: 0,
       stdout: `${file}: 3 rows\n`,
     });
-    const checked = await gateway.run('statement', 'verify', file, '--keys', `${gateway.url}/v1/statement-keys`);
+    const checked = await gateway.run(
+      'statement',
+      'verify',
+      file,
+      '--keys',
+      `${gateway.url}/v1/statement-keys`,
+    );
     expect(checked.stdout).toMatch(
       /^\S+of-test.txt: key_\w+ \(test\), from - to -, signed by \w{16}\n {2}rows 1 to 3: from 0.00 to 2.99\d+ USD\n {2}in no root yet\nvalid\n$/,
     );
@@ -94,15 +111,25 @@ describe('textgate statement', () => {
     });
     expect(await verify(file)).toMatchObject({
       code: 2,
-      stdout: expect.stringContaining('the signature was not checked: name the keys of the service with --keys'),
+      stdout: expect.stringContaining(
+        'the signature was not checked: name the keys of the service with --keys',
+      ),
     });
     const text = readFileSync(file, 'latin1');
     const lines = text.split('\n');
     const other = join(folder, 'other.txt');
-    const [third, fourth] = ['3', '4'].map((number) => lines.findIndex((line) => line.includes(` ${number} 2027`)));
-    const swapped = lines.with(Number(third), lines[Number(fourth)]!).with(Number(fourth), lines[Number(third)]!);
+    const [third, fourth] = ['3', '4'].map((number) =>
+      lines.findIndex((line) => line.includes(` ${number} 2027`)),
+    );
+    const swapped = lines
+      .with(Number(third), lines[Number(fourth)] ?? '')
+      .with(Number(fourth), lines[Number(third)] ?? '');
     const cases: readonly (readonly [string, readonly string[], string])[] = [
-      [text.replace('-0.000000008', '-0.000000009'), [], 'row 3: its balance is not the one before it and its amount'],
+      [
+        text.replace('-0.000000008', '-0.000000009'),
+        [],
+        'row 3: its balance is not the one before it and its amount',
+      ],
       [lines.toSpliced(Number(third), 1).join('\n'), [], 'row 3 is missing: row 4 stands in its place'],
       [swapped.join('\n'), [], 'row 4 stands where row 3 belongs: the order was changed'],
       [text.slice(0, 400), [], 'the file is cut off'],
@@ -128,7 +155,10 @@ describe('textgate statement', () => {
     const copy = join(before.folder, 'later.txt');
     writeFileSync(copy, await after.state('key_a'));
     const found = await verify(before.file, copy);
-    expect([found.code, found.stderr]).toEqual([1, expect.stringMatching(/row 2 is another one in later.txt than in statement.txt/)]);
+    expect([found.code, found.stderr]).toEqual([
+      1,
+      expect.stringMatching(/row 2 is another one in later.txt than in statement.txt/),
+    ]);
   });
 });
 
@@ -139,21 +169,31 @@ describe('the checks of the page', () => {
     ['python', 'check_statement.py', 'python3'],
   ];
 
-  test.each(programs)('the one in %s is of few lines, and finds a changed file', async (language, name, program) => {
-    const { folder, file, keys } = await writeFiles();
-    const [block] = blocksOf(page, language);
-    const lines = block!.text.split('\n').filter((line) => line !== '');
-    expect(lines.length).toBeLessThanOrEqual(40);
-    const script = join(folder, name);
-    writeFileSync(script, block!.text);
-    const good = await end(program, [script, file, keys]);
-    expect([good.stderr, good.stdout]).toEqual(['', expect.stringMatching(/valid: 5 rows of "key_a", closing balance 0\.0000049\d\d USD\n$/)]);
-    const text = readFileSync(file, 'latin1');
-    const changed = join(folder, 'changed.txt');
-    copyFileSync(file, changed);
-    for (const other of [text.replace('req_1', 'req_9'), text.replace('name ', 'name  '), text.slice(0, -60)]) {
-      writeFileSync(changed, other);
-      expect((await end(program, [script, changed, keys])).code).toBe(1);
-    }
-  });
+  test.each(programs)(
+    'the one in %s is of few lines, and finds a changed file',
+    async (language, name, program) => {
+      const { folder, file, keys } = await writeFiles();
+      const [block = { text: '' }] = blocksOf(page, language);
+      const lines = block.text.split('\n').filter((line) => line !== '');
+      expect(lines.length).toBeLessThanOrEqual(40);
+      const script = join(folder, name);
+      writeFileSync(script, block.text);
+      const good = await end(program, [script, file, keys]);
+      expect([good.stderr, good.stdout]).toEqual([
+        '',
+        expect.stringMatching(/valid: 5 rows of "key_a", closing balance 0\.0000049\d\d USD\n$/),
+      ]);
+      const text = readFileSync(file, 'latin1');
+      const changed = join(folder, 'changed.txt');
+      copyFileSync(file, changed);
+      for (const other of [
+        text.replace('req_1', 'req_9'),
+        text.replace('name ', 'name  '),
+        text.slice(0, -60),
+      ]) {
+        writeFileSync(changed, other);
+        expect((await end(program, [script, changed, keys])).code).toBe(1);
+      }
+    },
+  );
 });

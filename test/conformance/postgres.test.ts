@@ -10,7 +10,6 @@ import { describeFixedUnits } from './fixed-units.ts';
 import { describeLeases } from './leases.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
 import { describeRetention } from './retention.ts';
-import { describeStatements, handChanges } from './statements.ts';
 import { describeStore } from './store.ts';
 
 /** Statements and locks take at most so long, so that a test of a fault does not. */
@@ -74,8 +73,4 @@ describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
   describeManyDeclarations('PostgreSQL', open);
   describePrepaidSecrets('PostgreSQL', open);
   describeRetention('PostgreSQL', open);
-  describeStatements('PostgreSQL', open, (engine, table) =>
-    engine.run([say(`ALTER TABLE ${table} DISABLE TRIGGER USER`)]),
-    handChanges.slice(0, 1),
-  );
 });

@@ -12,7 +12,6 @@ import { describeFixedUnits } from './fixed-units.ts';
 import { describeLeases } from './leases.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
 import { describeRetention } from './retention.ts';
-import { describeStatements } from './statements.ts';
 import { describeStore } from './store.ts';
 
 async function open(): Promise<Engine> {
@@ -55,12 +54,6 @@ describeDeclarations('SQLite in a file', open);
 describeManyDeclarations('SQLite in a file', open);
 describePrepaidSecrets('SQLite in a file', open);
 describeRetention('SQLite in a file', open);
-describeStatements('SQLite in a file', open, async (engine, table) => {
-  const [triggers = []] = await engine.read([
-    say(`SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = '${table}'`),
-  ]);
-  await engine.run(triggers.map(({ name }) => say(`DROP TRIGGER ${name}`)));
-});
 
 describeStore('SQLite in memory', async () => {
   const engine = openTestEngine(':memory:');

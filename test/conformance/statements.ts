@@ -29,7 +29,7 @@ export function describeStatements(
   name: string,
   open: () => Promise<Engine>,
   allowChanges: (engine: Engine, table: string) => Promise<unknown>,
-  changes: readonly (readonly [what: string, table: string, sql: string])[] = handChanges,
+  handMade: readonly (readonly [what: string, table: string, sql: string])[] = handChanges,
 ): void {
   const setUp = async (engineOf = open) => {
     const engine = await engineOf();
@@ -42,7 +42,7 @@ export function describeStatements(
       engine,
       store,
       ...tools,
-      async use(day: number, chargeNanos: number, of = key.id) {
+      use: async (day: number, chargeNanos: number, of = key.id) => {
         nowMs = startMs + day * dayMs;
         const requestId = `req_${randomUUID()}`;
         const begun = { ...opened(requestId, 1), keyId: of, createdAtMs: nowMs };
@@ -50,7 +50,7 @@ export function describeStatements(
         await store.settle({ ...settled(requestId, chargeNanos), begun: beginningOf(begun) });
       },
       /** Adds rows of one nano-USD each, faster than requests do. */
-      async addRows(from: number, to: number) {
+      addRows: async (from: number, to: number) => {
         const inserted = say(
           `WITH RECURSIVE numbers (number) AS (
              SELECT CAST(${from} AS BIGINT) UNION ALL SELECT number + 1 FROM numbers WHERE number < ${to})
@@ -63,7 +63,7 @@ export function describeStatements(
         );
         await engine.run([inserted, counted]);
       },
-      async removeBefore(day: number) {
+      removeBefore: async (day: number) => {
         const retention = createRetention(engine);
         const beforeMs = startMs + day * dayMs;
         const records = await retention.listOldest(beforeMs, null, 500);
@@ -88,11 +88,7 @@ export function describeStatements(
         await state(key.id, { fromMs: from(4) }),
       ];
       const read = parts.map(readStatement);
-      expect(read.map(({ rows }) => rows.map(({ number }) => number))).toEqual([
-        [1, 2],
-        [3, 4, 5],
-        [6],
-      ]);
+      expect(read.map(({ rows }) => rows.map(({ number }) => number))).toEqual([[1, 2], [3, 4, 5], [6]]);
       expect(read.map(({ opening, closing }) => [opening.balanceNanos, closing.balanceNanos])).toEqual([
         [0n, 989n],
         [989n, 952n],
@@ -101,7 +97,11 @@ export function describeStatements(
       for (const part of parts) expect(await faultsOf(part)).toEqual([]);
       expect(compareStatements(read.map((statement, at) => ({ name: `${at}`, statement })))).toEqual([]);
       const empty = await state(key.id, { fromMs: from(9), toMs: from(9) });
-      expect(readStatement(empty)).toMatchObject({ rows: [], opening: { number: 6 }, closing: { number: 6 } });
+      expect(readStatement(empty)).toMatchObject({
+        rows: [],
+        opening: { number: 6 },
+        closing: { number: 6 },
+      });
     });
 
     test('go on behind a fold, with the same hashes as before it', async () => {
@@ -121,7 +121,10 @@ export function describeStatements(
       await use(9, 2);
       const last = await state(key.id);
       expect(await faultsOf(last)).toEqual([]);
-      const all = [before, after, last].map((text, at) => ({ name: `${at}`, statement: readStatement(text) }));
+      const all = [before, after, last].map((text, at) => ({
+        name: `${at}`,
+        statement: readStatement(text),
+      }));
       expect(compareStatements(all)).toEqual([]);
       expect(await faults()).toEqual([]);
     });
@@ -135,7 +138,9 @@ export function describeStatements(
       expect(readStatement(text)).toMatchObject({ hasMore: false, closing: { number: 12_345 } });
       expect(readStatement(text).opening).toEqual(first.closing);
       expect(await faultsOf(text)).toEqual([]);
-      await expect(state(key.id, { after: 12_346 })).rejects.toThrow("Invalid 'after': the last row is 12345.");
+      await expect(state(key.id, { after: 12_346 })).rejects.toThrow(
+        "Invalid 'after': the last row is 12345.",
+      );
       expect(await faults()).toEqual([]);
     });
 
@@ -157,7 +162,47 @@ export function describeStatements(
         expect(root).toMatchObject({ number: 2, tree: second?.tree });
         expect(root?.head.number).toBe(id === key.id ? 2 : 1);
       }
-      expect((await statements.roots(null, 5)).map((root) => hashOfRoot(root) === root.hash)).toEqual([true, true]);
+      expect((await statements.roots(null, 5)).map((root) => hashOfRoot(root) === root.hash)).toEqual([
+        true,
+        true,
+      ]);
+      expect(await faults()).toEqual([]);
+    });
+
+    test('are in one root for each number, though several processes make it at once', async () => {
+      const { engine, store, use, makeRoot, faults, statements } = await setUp();
+      const other = statementsOver(engine, () => 5);
+      for (let round = 0; round < 4; round++) {
+        await use(round, 1);
+        const made = [makeRoot(), other.makeRoot(), makeRoot()];
+        await Promise.all([
+          ...made,
+          use(round, 2),
+          store.createKey({ ...key, id: `key_${round}`, name: 'x' }, `${round}`, 3),
+        ]);
+        expect((await Promise.all(made)).filter((root) => root !== null).length).toBeLessThanOrEqual(
+          1 + round * 2,
+        );
+        expect(await faults()).toEqual([]);
+      }
+      await makeRoot();
+      const numbers = (await statements.roots(null, 50)).map(({ number }) => number);
+      expect(numbers).toEqual(numbers.map((_, at) => numbers.length - at));
+      expect(await faults()).toEqual([]);
+    });
+
+    test('are in no root with heads that another process has changed meanwhile', async () => {
+      const { makeRoot, roots, chain, use, faults } = await setUp();
+      const first = await makeRoot();
+      if (first === null) throw new Error('there is no root');
+      const changes = await roots.headChanges();
+      await use(1, 2);
+      const { hash } = await chain.stateAt(key.id, 2, setImmediate);
+      await roots.storeHeads(2, [{ keyId: key.id, number: 2, hash }]);
+      expect(await roots.storeRoot({ ...first, number: 2 }, changes)).toBe(false);
+      expect(await makeRoot()).toMatchObject({ number: 2 });
+      // Heads for a root that is there already come too late.
+      await roots.storeHeads(2, [{ keyId: key.id, number: 1, hash: 'late' }]);
       expect(await faults()).toEqual([]);
     });
 
@@ -171,22 +216,25 @@ export function describeStatements(
       expect(keys.map(({ id }) => id)).toContain(current);
     });
 
-    test.each(changes)('are not made of what was changed behind them: the audit finds %s', async (_what, table, sql) => {
-      const { engine, use, addRows, makeRoot, faults, removeBefore, state, faultsOf } = await setUp();
-      await use(0, 1);
-      await addRows(3, 2_100);
-      await makeRoot();
-      await makeRoot();
-      expect(await faults()).toEqual([]);
-      await allowChanges(engine, table);
-      await engine.run([say(sql)]);
-      const found = await faults();
-      expect(found.some((fault) => /not what was sealed|ledger root/.test(fault))).toBe(true);
-      if (table !== 'ledger') return;
-      // What contradicts its seal is kept as evidence, and its statement says so to its reader.
-      expect(await removeBefore(3)).toBe(0);
-      expect(await faultsOf(await state(key.id))).not.toEqual([]);
-    });
+    test.each(handMade)(
+      'are not made of what was changed behind them: the audit finds %s',
+      async (_what, table, sql) => {
+        const { engine, use, addRows, makeRoot, faults, removeBefore, state, faultsOf } = await setUp();
+        await use(0, 1);
+        await addRows(3, 2_100);
+        await makeRoot();
+        await makeRoot();
+        expect(await faults()).toEqual([]);
+        await allowChanges(engine, table);
+        await engine.run([say(sql)]);
+        const found = await faults();
+        expect(found.some((fault) => /not what was sealed|ledger root/.test(fault))).toBe(true);
+        if (table !== 'ledger') return;
+        // What contradicts its seal is kept as evidence, and its statement says so to its reader.
+        expect(await removeBefore(3)).toBe(0);
+        expect(await faultsOf(await state(key.id))).not.toEqual([]);
+      },
+    );
 
     test('are audited a part at a time, until every account had its turn', async () => {
       const { engine, store, makeRoot } = await setUp();

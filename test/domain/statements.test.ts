@@ -4,7 +4,15 @@ import { linkRow, startOfChain } from '../../src/domain/statements/chain.ts';
 import type { ChainState } from '../../src/domain/statements/chain.ts';
 import { compareStatements } from '../../src/domain/statements/check-statement.ts';
 import { readStatement } from '../../src/domain/statements/read-statement.ts';
-import { buildTree, followPath, hashOfRoot, leafOf, noPrevious, pathOf, topOf } from '../../src/domain/statements/root.ts';
+import {
+  buildTree,
+  followPath,
+  hashOfRoot,
+  leafOf,
+  noPrevious,
+  pathOf,
+  topOf,
+} from '../../src/domain/statements/root.ts';
 import { signingKeyOf } from '../../src/domain/statements/signing-key.ts';
 import { lineOfRow, writeStatement } from '../../src/domain/statements/write-statement.ts';
 import type { Statement } from '../../src/domain/statements/write-statement.ts';
@@ -15,7 +23,7 @@ const otherKey = signingKeyOf(generateKeyPairSync('ed25519').privateKey);
 const keyId = 'key_AAAAAAAAAAAA';
 
 /** A statement of some rows behind an opening one, with a root. */
-function stated(change: Partial<Statement> = {}, of = keyId, count = 5, skip = 0): string {
+function stated(other: Partial<Statement> = {}, of = keyId, count = 5, skip = 0): string {
   let state: ChainState = startOfChain(of);
   let opening = state;
   const rows: string[] = [];
@@ -51,7 +59,7 @@ function stated(change: Partial<Statement> = {}, of = keyId, count = 5, skip = 0
         head: { keyId: of, number: count, hash: state.hash },
         path: pathOf(tree, 1),
       },
-      ...change,
+      ...other,
     },
     key,
   );
@@ -72,6 +80,11 @@ function edited(edit: (lines: string[]) => void): string {
   return copy.join('\n');
 }
 
+/** Changes a part of a line. */
+function change(all: string[], at: number, part: string | RegExp, other: string): void {
+  all[at] = (all[at] ?? '').replace(part, other);
+}
+
 function lineAt(beginning: RegExp): number {
   return lines.findIndex((line) => beginning.test(line));
 }
@@ -86,38 +99,54 @@ test('a statement is printable ASCII in lines, and has no fault', () => {
 describe('a statement that was changed says what is wrong', () => {
   const row = (number: number): number => lineAt(new RegExp(`^row \\w+ ${number} `));
   test.each<[string, (lines: string[]) => void, RegExp]>([
-    ['an amount', (all) => (all[row(3)] = all[row(3)]!.replace('-0.000003003', '-0.000003002')), /^row 3: its balance/],
-    ['a request', (all) => (all[row(4)] = all[row(4)]!.replace('req_4', 'req_5')), /^row 4 was changed/],
-    ['a time', (all) => (all[row(2)] = all[row(2)]!.replace('2030', '2031')), /^row 2 was changed/],
+    ['an amount', (all) => change(all, row(3), '-0.000003003', '-0.000003002'), /^row 3: its balance/],
+    ['a request', (all) => change(all, row(4), 'req_4', 'req_5'), /^row 4 was changed/],
+    ['a time', (all) => change(all, row(2), '2030', '2031'), /^row 2 was changed/],
     ['a row that was dropped', (all) => all.splice(row(3), 1), /^row 3 is missing: row 4 stands/],
     ['the first row dropped', (all) => all.splice(row(1), 1), /^row 1 is missing: row 2 stands/],
-    ['the last row dropped', (all) => all.splice(row(5), 1), /^rows 5 to 5 are missing before the closing line/],
+    [
+      'the last row dropped',
+      (all) => all.splice(row(5), 1),
+      /^rows 5 to 5 are missing before the closing line/,
+    ],
     [
       'two rows that were swapped',
-      (all) => ([all[row(2)], all[row(3)]] = [lines[row(3)]!, lines[row(2)]!]),
+      (all) => ([all[row(2)], all[row(3)]] = [lines[row(3)] ?? '', lines[row(2)] ?? '']),
       /^row 3 stands where row 2 belongs: the order was changed/,
     ],
-    ['a row twice', (all) => all.splice(row(3), 0, all[row(3)]!), /^row 3 stands where row 4 belongs/],
+    ['a row twice', (all) => all.splice(row(3), 0, all[row(3)] ?? ''), /^row 3 stands where row 4 belongs/],
     [
       'the closing balance',
-      (all) => (all[lineAt(/^closing/)] = all[lineAt(/^closing/)]!.replace('4.9', '5.9')),
+      (all) => change(all, lineAt(/^closing/), '4.9', '5.9'),
       /^the closing balance is not that of the last row/,
     ],
     [
       'the opening balance',
-      (all) => (all[lineAt(/^opening/)] = all[lineAt(/^opening/)]!.replace(/ 0\.0/, ' 1.0')),
+      (all) => change(all, lineAt(/^opening/), / 0\.0/, ' 1.0'),
       /^the opening line is not that of an account without rows/,
     ],
-    ['the name', (all) => (all[2] = 'name "eve"'), /^the signature is not that of key \w{16} for these lines/],
+    [
+      'the name',
+      (all) => (all[2] = 'name "eve"'),
+      /^the signature is not that of key \w{16} for these lines/,
+    ],
     ['the end of the period', (all) => (all[4] = 'to -'), /^the signature is not/],
     [
       'the path to the root',
-      (all) => (all[lineAt(/^path right/)] = all[lineAt(/^path right/)]!.replace('right', 'left')),
+      (all) => change(all, lineAt(/^path right/), 'right', 'left'),
       /^the path does not lead/,
     ],
     ['a line behind the end', (all) => all.splice(-1, 1, 'more', ''), /stands behind the signature/],
-    ['a row of another form', (all) => (all[row(3)] = `${all[row(3)]} `), /^line \d+ is not as a statement has it/],
-    ['line ends of Windows', (all) => all.forEach((line, at) => (all[at] = `${line}\r`)), /^the file has line ends of Windows/],
+    [
+      'a row of another form',
+      (all) => (all[row(3)] = `${all[row(3)]} `),
+      /^line \d+ is not as a statement has it/,
+    ],
+    [
+      'line ends of Windows',
+      (all) => all.forEach((line, at) => (all[at] = `${line}\r`)),
+      /^the file has line ends of Windows/,
+    ],
   ])('%s', (_what, edit, fault) => {
     const [first] = faultsOf(edited(edit), keys);
     expect(first).toMatch(fault);
@@ -166,15 +195,20 @@ describe('statements that are compared', () => {
     const restored = stated({}, keyId, 5).replaceAll('req_5', 'req_6');
     const story = readStatement(restored);
     expect(story.keyId).toBe(keyId);
-    const other = linkRow({ number: 0, hash: noPrevious, balanceNanos: 0 }, {
-      number: 1,
-      createdAtMs: 0,
-      kind: 'credit',
-      deltaNanos: 1,
-      reference: null,
-    });
+    const other = linkRow(
+      { number: 0, hash: noPrevious, balanceNanos: 0 },
+      {
+        number: 1,
+        createdAtMs: 0,
+        kind: 'credit',
+        deltaNanos: 1,
+        reference: null,
+      },
+    );
     const forked = stated({ opening: other, rows: [], closing: other, proof: null });
-    expect(compareStatements([read('a', whole), read('b', forked)])).toEqual(['row 1 is another one in b than in a']);
+    expect(compareStatements([read('a', whole), read('b', forked)])).toEqual([
+      'row 1 is another one in b than in a',
+    ]);
     const foreign = stated({ proof: null }, 'key_BBBBBBBBBBBB');
     expect(compareStatements([read('a', whole), read('b', foreign)])[0]).toBe(
       'b is of another key than a: key_BBBBBBBBBBBB',
@@ -182,12 +216,17 @@ describe('statements that are compared', () => {
   });
 });
 
-test.each([1, 2, 3, 4, 5, 8, 13])('each of %i leaves of a tree has a path to its top, and no other one', (count) => {
-  const leaves = Array.from({ length: count }, (_, at) => leafOf({ keyId: `key_${at}`, number: 1, hash: noPrevious }));
-  const tree = buildTree(leaves);
-  for (const [index, leaf] of leaves.entries()) {
-    expect(followPath(leaf, pathOf(tree, index))).toBe(topOf(tree));
-    const wrong = leafOf({ keyId: `key_${index}`, number: 2, hash: noPrevious });
-    expect(followPath(wrong, pathOf(tree, index))).not.toBe(topOf(tree));
-  }
-});
+test.each([1, 2, 3, 4, 5, 8, 13])(
+  'each of %i leaves of a tree has a path to its top, and no other one',
+  (count) => {
+    const leaves = Array.from({ length: count }, (_, at) =>
+      leafOf({ keyId: `key_${at}`, number: 1, hash: noPrevious }),
+    );
+    const tree = buildTree(leaves);
+    for (const [index, leaf] of leaves.entries()) {
+      expect(followPath(leaf, pathOf(tree, index))).toBe(topOf(tree));
+      const wrong = leafOf({ keyId: `key_${index}`, number: 2, hash: noPrevious });
+      expect(followPath(wrong, pathOf(tree, index))).not.toBe(topOf(tree));
+    }
+  },
+);

@@ -149,7 +149,9 @@ describe('a client that is generated from the document', () => {
     await expectAs('of', 'getModel', { model: 'small' });
     await expectAs('of', 'getOwnKey');
     await expectAs('of', 'listStatementKeys');
-    expect((await call('of', 'getOwnStatement', { from: '2030-01-01' })).data).toMatch(/^textgate statement 1\n/);
+    expect((await call('of', 'getOwnStatement', { from: '2030-01-01' })).data).toMatch(
+      /^textgate statement 1\n/,
+    );
     const refusals = [
       await expectAs('of', 'createChatCompletion', null, { ...chat, tools: [{ type: 'function' }] }),
       await expectAs('of', 'getModel', { model: 'none' }),

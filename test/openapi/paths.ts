@@ -139,7 +139,11 @@ export const publicPaths: Readonly<Record<string, PathItem>> = {
   },
   '/v1/statement-keys': {
     get: {
-      ...read('listStatementKeys', 'The public keys that sign statements, and the newest root.', 'StatementKeys'),
+      ...read(
+        'listStatementKeys',
+        'The public keys that sign statements, and the newest root.',
+        'StatementKeys',
+      ),
       security: [],
     },
   },

@@ -190,21 +190,21 @@ afterAll(async () => {
 });
 
 /** Leads to the statements behind statements of accounts, and behind the audit of what was sealed. */
-async function stateAll(engine: Engine): Promise<void> {
-  const [chain, roots] = [createLedgerChain(engine), createLedgerRoots(engine)];
+async function stateAll(recording: Engine): Promise<void> {
+  const [chain, roots] = [createLedgerChain(recording), createLedgerRoots(recording)];
   const clock = { now: () => 7, monotonicMs: () => 7 };
   const pause = async (): Promise<void> => {};
   await makeRoot({ chain, roots, clock, pause, onFault: (fault) => expect(fault).toBeNull() });
   const statements = createStatements({
     chain,
     roots,
-    keys: createSigningKeys(engine, clock.now),
+    keys: createSigningKeys(recording, clock.now),
     givenKey: () => null,
     clock,
   });
   await statements.make({ id: keyIdOf(1), name: 'x' }, { fromMs: 1, toMs: 9, after: null });
   await statements.keys();
-  for await (const faults of createLedgerAudit(engine).sealFaults(pause, 10)) expect(faults).toEqual([]);
+  for await (const faults of createLedgerAudit(recording).sealFaults(pause, 10)) expect(faults).toEqual([]);
 }
 
 /** What SQLite does for a statement, line by line. */

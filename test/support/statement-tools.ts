@@ -15,16 +15,26 @@ import { createSigningKeys } from '../../src/storage/ledger/signing-keys.ts';
 type Period = Partial<Parameters<Statements['make']>[1]>;
 
 /** Statements and roots over an engine, as a gateway makes them. */
-export function statementsOver(engine: Engine, now: () => number, givenKey: () => SigningKey | null = () => null) {
+export function statementsOver(
+  engine: Engine,
+  now: () => number,
+  givenKey: () => SigningKey | null = () => null,
+) {
   const [chain, roots] = [createLedgerChain(engine), createLedgerRoots(engine)];
   const clock = { now, monotonicMs: now };
-  const statements = createStatements({ chain, roots, keys: createSigningKeys(engine, now), givenKey, clock });
+  const statements = createStatements({
+    chain,
+    roots,
+    keys: createSigningKeys(engine, now),
+    givenKey,
+    clock,
+  });
   return {
     chain,
     roots,
     statements,
     /** The text of a statement; throws for a refusal. */
-    async state(keyId: string, period: Period = {}): Promise<string> {
+    state: async (keyId: string, period: Period = {}): Promise<string> => {
       const made = await statements.make(
         { id: keyId, name: `the name of ${keyId}` },
         { fromMs: null, toMs: null, after: null, ...period },
@@ -32,14 +42,14 @@ export function statementsOver(engine: Engine, now: () => number, givenKey: () =
       if (isRefusal(made)) throw new Error(made.message);
       return made;
     },
-    makeRoot(): Promise<LedgerRoot | null> {
+    makeRoot: (): Promise<LedgerRoot | null> => {
       const onFault = (fault: Error): never => {
         throw fault;
       };
       return makeRoot({ chain, roots, clock, pause: setImmediate, onFault });
     },
     /** What is wrong with a text, as its reader finds out with the public keys. */
-    async faultsOf(text: string): Promise<readonly string[]> {
+    faultsOf: async (text: string): Promise<readonly string[]> => {
       return faultsOf(text, (await statements.keys()).keys);
     },
   };

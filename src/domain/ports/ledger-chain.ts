@@ -54,8 +54,13 @@ export interface LedgerRoots {
   storeHeads(root: number, heads: readonly AccountHead[]): Promise<void>;
   /** The heads that a root has, a page at a time, in the order of the bytes of their keys. */
   headsOf(root: number, pause: Pause): AsyncIterable<readonly AccountHead[]>;
-  /** Stores a root; resolves with whether it did: a number is given once. */
-  storeRoot(root: LedgerRoot): Promise<boolean>;
+  /** How often heads were stored. */
+  headChanges(): Promise<number>;
+  /**
+   * Stores a root; resolves with whether it did: a number is given once, and none to a root whose heads another process has
+   * changed since they were read, with `headChanges` before.
+   */
+  storeRoot(root: LedgerRoot, headChanges: number): Promise<boolean>;
 }
 
 /** A key that is stored. */

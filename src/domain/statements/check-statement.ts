@@ -49,7 +49,9 @@ function checkRows({ keyId, opening, closing, rows }: StatedStatement): {
     if (fault !== null) return { faults: [fault], hashes };
     if (last.balanceNanos + row.deltaNanos !== row.balanceNanos)
       return {
-        faults: [`row ${row.number}: its balance is not the one before it and its amount: one of them was changed`],
+        faults: [
+          `row ${row.number}: its balance is not the one before it and its amount: one of them was changed`,
+        ],
         hashes,
       };
     const hash = linkHash(last.hash, row.text);
@@ -68,7 +70,9 @@ function checkRows({ keyId, opening, closing, rows }: StatedStatement): {
   else if (closing.balanceNanos !== last.balanceNanos)
     faults.push('the closing balance is not that of the last row: it was changed');
   else if (closing.hash !== last.hash)
-    faults.push('the hash of the closing line is not that of the rows: the opening or the closing line was changed');
+    faults.push(
+      'the hash of the closing line is not that of the rows: the opening or the closing line was changed',
+    );
   return { faults, hashes };
 }
 
@@ -90,12 +94,17 @@ function checkRoot(
   if (root === null) return { root: null, faults: [] };
   const { number, head, path, tree } = root;
   if (followPath(leafOf({ keyId, ...head }), path) !== tree)
-    return { root: null, faults: [`the path does not lead from this account to root ${number}: it was changed`] };
+    return {
+      root: null,
+      faults: [`the path does not lead from this account to root ${number}: it was changed`],
+    };
   const own = hashes.get(head.number);
   if (own !== undefined && own !== head.hash)
     return {
       root: null,
-      faults: [`root ${number} has another hash of row ${head.number} than this statement: the rows are not those it has`],
+      faults: [
+        `root ${number} has another hash of row ${head.number} than this statement: the rows are not those it has`,
+      ],
     };
   return { root: { number, hash: hashOfRootLine(root.text), coversRows: own !== undefined }, faults: [] };
 }
@@ -105,10 +114,13 @@ function checkSignature(
   keys: readonly Pick<PublicKey, 'id' | 'pem'>[],
 ): readonly string[] {
   const found = keys.map(({ pem }) => readPublicKey(pem)).find(({ id }) => id === signedBy);
-  if (found === undefined) return [`the key ${signedBy} that signed is none of the ${keys.length} known keys`];
+  if (found === undefined)
+    return [`the key ${signedBy} that signed is none of the ${keys.length} known keys`];
   return isSigned(signed, signature, found.key)
     ? []
-    : [`the signature is not that of key ${signedBy} for these lines: the file was changed, or another key signed it`];
+    : [
+        `the signature is not that of key ${signedBy} for these lines: the file was changed, or another key signed it`,
+      ];
 }
 
 /** A statement with where it was read. */

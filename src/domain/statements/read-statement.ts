@@ -56,28 +56,28 @@ export class StatementFormatError extends Error {
   override readonly name = 'StatementFormatError';
 }
 
-const time = String.raw`\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`;
-const hash = '[0-9a-f]{64}';
-const amount = String.raw`-?\d+\.\d{9}`;
-const quoted = String.raw`"(?:[^"\\]|\\.)*"`;
-const point = `(\\d{1,15}) (${hash}) (${amount})`;
+const timePattern = String.raw`\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`;
+const hashPattern = '[0-9a-f]{64}';
+const amountPattern = String.raw`-?\d+\.\d{9}`;
+const quotedPattern = String.raw`"(?:[^"\\]|\\.)*"`;
+const pointPattern = `(\\d{1,15}) (${hashPattern}) (${amountPattern})`;
 
 const lines = {
-  key: new RegExp(`^key (${quoted})$`),
-  name: new RegExp(`^name (${quoted})$`),
-  from: new RegExp(`^from (-|${time})$`),
-  to: new RegExp(`^to (-|${time})$`),
-  made: new RegExp(`^made (${time})$`),
+  key: new RegExp(`^key (${quotedPattern})$`),
+  name: new RegExp(`^name (${quotedPattern})$`),
+  from: new RegExp(`^from (-|${timePattern})$`),
+  to: new RegExp(`^to (-|${timePattern})$`),
+  made: new RegExp(`^made (${timePattern})$`),
   folded: /^folded (\d{1,15})$/,
-  opening: new RegExp(`^opening ${point}$`),
+  opening: new RegExp(`^opening ${pointPattern}$`),
   row: new RegExp(
-    `^row ([0-9a-f]{16}) ((\\d{1,15}) ${time} (?:credit|charge) (${amount}) (${amount}) (?:-|${quoted}))$`,
+    `^row ([0-9a-f]{16}) ((\\d{1,15}) ${timePattern} (?:credit|charge) (${amountPattern}) (${amountPattern}) (?:-|${quotedPattern}))$`,
   ),
-  closing: new RegExp(`^closing ${point}$`),
+  closing: new RegExp(`^closing ${pointPattern}$`),
   more: /^more (yes|no)$/,
-  root: new RegExp(`^root (?:none|((\\d{1,15}) ${time} (${hash}) (${hash})))$`),
-  head: new RegExp(`^head (\\d{1,15}) (${hash})$`),
-  path: new RegExp(`^path (left|right) (${hash})$`),
+  root: new RegExp(`^root (?:none|((\\d{1,15}) ${timePattern} (${hashPattern}) (${hashPattern})))$`),
+  head: new RegExp(`^head (\\d{1,15}) (${hashPattern})$`),
+  path: new RegExp(`^path (left|right) (${hashPattern})$`),
   'signed-by': /^signed-by ([0-9a-f]{16})$/,
   signature: /^signature ([A-Za-z0-9+/]{86}==)$/,
 };
@@ -177,7 +177,10 @@ function readRoot(reader: LineReader): StatedRoot | null {
   };
 }
 
-function readRow([check = '', text = '', number, delta = '', balance = '']: readonly (string | undefined)[]): StatedRow {
+function readRow([check = '', text = '', number, delta = '', balance = '']: readonly (
+  | string
+  | undefined
+)[]): StatedRow {
   return { check, text, number: Number(number), deltaNanos: nanosOf(delta), balanceNanos: nanosOf(balance) };
 }
 

@@ -40,7 +40,12 @@ function nodeOf(left: string, right: string): string {
 }
 
 /** The hash of a root. The number of accounts is not in it: a statement shows all that is, and is not for that. */
-export function hashOfRoot({ number, madeAtMs, previous, tree }: Omit<LedgerRoot, 'accounts' | 'hash'>): string {
+export function hashOfRoot({
+  number,
+  madeAtMs,
+  previous,
+  tree,
+}: Omit<LedgerRoot, 'accounts' | 'hash'>): string {
   return hashOfRootLine(`${number} ${new Date(madeAtMs).toISOString()} ${previous} ${tree}`);
 }
 
@@ -55,7 +60,7 @@ export type Tree = readonly (readonly string[])[];
 /** Builds a tree. The last one of an odd number of hashes goes up as it is. */
 export function buildTree(leaves: readonly string[]): Tree {
   const levels = [leaves];
-  for (let level = leaves; level.length > 1; ) {
+  for (let level = leaves; level.length > 1;) {
     const below = level;
     level = Array.from({ length: Math.ceil(below.length / 2) }, (_, at) => {
       const [left = '', right] = below.slice(at * 2, at * 2 + 2);
@@ -84,5 +89,8 @@ export function pathOf(tree: Tree, index: number): readonly PathStep[] {
 
 /** The top to which a path leads from a leaf. */
 export function followPath(leaf: string, path: readonly PathStep[]): string {
-  return path.reduce((hash, step) => (step.side === 'left' ? nodeOf(step.hash, hash) : nodeOf(hash, step.hash)), leaf);
+  return path.reduce(
+    (hash, step) => (step.side === 'left' ? nodeOf(step.hash, hash) : nodeOf(hash, step.hash)),
+    leaf,
+  );
 }

@@ -24,7 +24,7 @@ export function readPublicKey(pem: string | KeyObject): PublicKey & { readonly k
   const { x = '' } = key.export({ format: 'jwk' });
   return {
     id: hash('sha256', Buffer.from(x, 'base64url')).slice(0, idLength),
-    pem: String(key.export({ format: 'pem', type: 'spki' })),
+    pem: key.export({ format: 'pem', type: 'spki' }),
     key,
   };
 }

@@ -32,7 +32,11 @@ export function createStatementRoutes(statements: Statements, keys: Pick<KeyMana
     if (isRefusal(query)) return sendRefusal(response, query);
     const roots = await statements.roots(query.before ?? null, query.limit);
     const last = roots.length < query.limit ? undefined : roots.at(-1);
-    sendAnswer(response, 200, presentList(roots.map(presentRoot), last === undefined ? null : String(last.number)));
+    sendAnswer(
+      response,
+      200,
+      presentList(roots.map(presentRoot), last === undefined ? null : String(last.number)),
+    );
   });
   router.all('/ledger/roots', methodNotAllowed('GET'));
   return router;

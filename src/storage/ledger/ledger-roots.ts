@@ -4,16 +4,18 @@ import type { Engine, Row, Statement } from '../engine.ts';
 import { readRows } from '../read-rows.ts';
 import {
   accountsPerRead,
-  insertRoot,
   readRoot,
+  countHeadChange,
   selectGrown,
+  selectHeadChanges,
   selectHeads,
   selectRoots,
   storeHead,
+  storeRoot,
 } from './root-statements.ts';
 
 /** The part of the roots that only reads. */
-export type RootReads = Omit<LedgerRoots, 'storeHeads' | 'storeRoot'>;
+export type RootReads = Omit<LedgerRoots, 'headChanges' | 'storeHeads' | 'storeRoot'>;
 
 /** Reads the roots over all accounts. */
 export function createRootReads(engine: Pick<Engine, 'read'>): RootReads {
@@ -42,10 +44,15 @@ export function createLedgerRoots(engine: Pick<Engine, 'read' | 'run'>): LedgerR
   return {
     ...createRootReads(engine),
     async storeHeads(root, heads) {
-      if (heads.length > 0) await engine.run(heads.flatMap((head) => storeHead(root, head)));
+      if (heads.length === 0) return;
+      await engine.run([countHeadChange, ...heads.flatMap((head) => storeHead(root, head))]);
     },
-    async storeRoot(root) {
-      const [rows = []] = await engine.run([insertRoot(root)]);
+    async headChanges() {
+      const [row] = await readRows(engine, selectHeadChanges);
+      return Number(row?.['changes'] ?? 0);
+    },
+    async storeRoot(root, headChanges) {
+      const rows = (await engine.run(storeRoot(root, headChanges))).at(-1) ?? [];
       return rows.length > 0;
     },
   };

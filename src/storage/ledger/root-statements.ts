@@ -15,6 +15,18 @@ export function selectGrown(afterKeyId: string): Statement {
   };
 }
 
+/** How often heads were stored: a root is stored only if none was since its own were read. */
+export const selectHeadChanges: Statement = {
+  sql: 'SELECT changes FROM ledger_root_work WHERE id = 1',
+  values: [],
+};
+
+/** Locks the making of roots, first in every unit of it, and counts a change of the heads. */
+export const countHeadChange: Statement = {
+  sql: 'UPDATE ledger_root_work SET changes = changes + 1 WHERE id = 1',
+  values: [],
+};
+
 /**
  * Stores the head of an account for a root that is not made yet, and removes those that only roots before the last one had:
  * the last one must stay provable until the next is there.
@@ -56,14 +68,21 @@ export function selectRoots(before: number, limit: number): Statement {
   };
 }
 
-/** Stores a root behind the last one. */
-export function insertRoot({ number, madeAtMs, previous, tree, accounts, hash }: LedgerRoot): Statement {
-  return {
-    sql: `INSERT INTO ledger_roots (number, created_at, previous, tree, accounts, hash)
-          VALUES (CAST(? AS BIGINT), CAST(? AS BIGINT), ?, ?, CAST(? AS BIGINT), ?)
-          ON CONFLICT (number) DO NOTHING RETURNING number`,
-    values: [number, madeAtMs, previous, tree, accounts, hash],
-  };
+/** Stores a root behind the last one, unless heads were stored since they were counted. */
+export function storeRoot(
+  { number, madeAtMs, previous, tree, accounts, hash }: LedgerRoot,
+  headChanges: number,
+): readonly Statement[] {
+  return [
+    { sql: 'UPDATE ledger_root_work SET changes = changes WHERE id = 1', values: [] },
+    {
+      sql: `INSERT INTO ledger_roots (number, created_at, previous, tree, accounts, hash)
+            SELECT CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS TEXT)
+            FROM ledger_root_work WHERE id = 1 AND changes = ?
+            ON CONFLICT (number) DO NOTHING RETURNING number`,
+      values: [number, madeAtMs, previous, tree, accounts, hash, headChanges],
+    },
+  ];
 }
 
 export function readRoot(row: Row): LedgerRoot {

@@ -26,7 +26,8 @@ export function createSigningKeys(engine: Pick<Engine, 'read' | 'run'>, now: () 
   const readNewestFirst = async (): Promise<readonly Row[]> =>
     (await readRows(engine, selectKeys)).toSorted(
       (one, other) =>
-        Number(other['created_at']) - Number(one['created_at']) || (String(one['id']) < String(other['id']) ? 1 : -1),
+        Number(other['created_at']) - Number(one['created_at']) ||
+        (String(one['id']) < String(other['id']) ? 1 : -1),
     );
   /** The newest key that the database itself keeps. */
   const findKept = async (): Promise<SigningKey | null> => {
@@ -43,7 +44,7 @@ export function createSigningKeys(engine: Pick<Engine, 'read' | 'run'>, now: () 
       const kept = await findKept();
       if (kept !== null) return kept;
       const { privateKey } = generateKeyPairSync('ed25519');
-      await list(signingKeyOf(privateKey), String(privateKey.export({ format: 'pem', type: 'pkcs8' })));
+      await list(signingKeyOf(privateKey), privateKey.export({ format: 'pem', type: 'pkcs8' }));
       // Another node may have made one meanwhile, and all of them use the same.
       return (await findKept()) ?? signingKeyOf(privateKey);
     },

@@ -22,6 +22,7 @@ export const tablesLeftOut: ReadonlyMap<string, string> = new Map([
   ['migrations', 'each engine has steps of its own'],
   ['owners', 'leases of processes that have ended'],
   ['open_requests', 'it is empty: every open request was settled or closed before'],
+  ['ledger_root_work', 'a count by which processes notice each other while they make a root'],
   ['sqlite_sequence', 'the counters of numbered rows, which no copied table has'],
 ]);
 

@@ -27,6 +27,8 @@ export const statementsStep: Migration = {
        accounts BIGINT NOT NULL,
        hash TEXT NOT NULL
      ) WITHOUT ROWID`,
+    `CREATE TABLE ledger_root_work (id INTEGER PRIMARY KEY CHECK (id = 1), changes BIGINT NOT NULL)`,
+    `INSERT INTO ledger_root_work VALUES (1, 0)`,
     `CREATE TABLE statement_keys (
        id TEXT PRIMARY KEY,
        pem TEXT NOT NULL,
@@ -41,7 +43,9 @@ export const statementsStep: Migration = {
     ),
     // What is folded could not be hashed any more, and no statement could begin behind it.
     ...['INSERT', 'UPDATE'].map(
-      (change) => `CREATE TRIGGER ledger_folds_are_sealed_on_${change.toLowerCase()} BEFORE ${change} ON ledger_folds
+      (
+        change,
+      ) => `CREATE TRIGGER ledger_folds_are_sealed_on_${change.toLowerCase()} BEFORE ${change} ON ledger_folds
        WHEN EXISTS (SELECT 1 FROM ledger WHERE key_id = NEW.key_id AND number <= NEW.number)
          AND NOT EXISTS (SELECT 1 FROM ledger_seals WHERE key_id = NEW.key_id AND number = NEW.number)
        BEGIN SELECT RAISE(ABORT, 'the postings of a fold are not sealed'); END`,

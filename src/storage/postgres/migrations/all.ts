@@ -8,4 +8,12 @@ import { slots } from './slots.ts';
 import { statements } from './statements.ts';
 
 /** Every step, in order. */
-export const migrations: readonly Migration[] = [books, leases, slots, changes, keyNetworks, retention, statements];
+export const migrations: readonly Migration[] = [
+  books,
+  leases,
+  slots,
+  changes,
+  keyNetworks,
+  retention,
+  statements,
+];

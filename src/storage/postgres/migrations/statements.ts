@@ -30,6 +30,8 @@ export const statements: Migration = {
        accounts BIGINT NOT NULL,
        hash TEXT NOT NULL
      )`,
+    `CREATE TABLE ledger_root_work (id INTEGER PRIMARY KEY CHECK (id = 1), changes BIGINT NOT NULL)`,
+    `INSERT INTO ledger_root_work VALUES (1, 0)`,
     `CREATE TABLE statement_keys (
        id TEXT COLLATE "C" PRIMARY KEY,
        pem TEXT NOT NULL,
