@@ -5,8 +5,8 @@ import { checkStatement, compareStatements } from '../domain/statements/check-st
 import type { FoundRoot, NamedStatement } from '../domain/statements/check-statement.ts';
 import { StatementFormatError, readStatement } from '../domain/statements/read-statement.ts';
 import type { StatedStatement } from '../domain/statements/read-statement.ts';
-import { readPublicKey } from '../domain/statements/signing-key.ts';
-import type { PublicKey } from '../domain/statements/signing-key.ts';
+import { readPublicKey } from '../shared/signing-key.ts';
+import type { PublicKey } from '../shared/signing-key.ts';
 import { count } from '../shared/count.ts';
 import { formatUsd } from '../shared/money.ts';
 import { openAdmin } from './admin-client.ts';

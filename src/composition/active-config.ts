@@ -3,7 +3,7 @@ import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Limits } from '../domain/limits.ts';
-import type { SigningKey } from '../domain/statements/signing-key.ts';
+import type { SigningKey } from '../shared/signing-key.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
 import { retentionOf } from './record-remover.ts';

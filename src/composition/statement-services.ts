@@ -3,7 +3,7 @@ import type { RootKeeper } from '../background/keep-roots.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { readStatementKey } from '../config/statement-key.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { SigningKey } from '../domain/statements/signing-key.ts';
+import type { SigningKey } from '../shared/signing-key.ts';
 import { createStatements } from '../operations/statements.ts';
 import type { Statements } from '../operations/statements.ts';
 import { createLedgerChain } from '../storage/ledger/ledger-chain.ts';

@@ -1,7 +1,7 @@
 import { createPrivateKey } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { signingKeyOf } from '../domain/statements/signing-key.ts';
-import type { SigningKey } from '../domain/statements/signing-key.ts';
+import { signingKeyOf } from '../shared/signing-key.ts';
+import type { SigningKey } from '../shared/signing-key.ts';
 import { describeReadFault } from './read-fault.ts';
 
 /** The largest file of a key, in bytes: one of Ed25519 has some hundred. */

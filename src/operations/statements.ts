@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/ports/clock.ts';
 import { ChainError } from '../domain/ports/ledger-chain.ts';
 import type {
@@ -11,14 +10,15 @@ import type {
 import { linkRow } from '../domain/statements/chain.ts';
 import type { ChainState } from '../domain/statements/chain.ts';
 import type { LedgerRoot } from '../domain/statements/root.ts';
-import type { SigningKey } from '../domain/statements/signing-key.ts';
+import type { SigningKey } from '../shared/signing-key.ts';
 import { lineOfRow, writeStatement } from '../domain/statements/write-statement.ts';
+import { nextTurn } from '../shared/next-turn.ts';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { createRootProofs } from './root-proofs.ts';
 
 /** The most rows of one statement: about 2 MB. A further statement goes on behind its last row. */
-export const maxStatementRows = 10_000;
+const maxStatementRows = 10_000;
 
 /** How many rows a statement may have to seal first, as where its account had more in an hour. */
 const maxUnsealedRows = 200_000;
@@ -38,7 +38,7 @@ export interface StatementPeriod {
 }
 
 /** The keys that sign statements, and the newest root. */
-export interface StatementKeys {
+interface StatementKeys {
   readonly current: string;
   readonly keys: readonly StoredKey[];
   readonly root: LedgerRoot | null;
@@ -66,7 +66,7 @@ interface StatementTools {
 /** Makes statements from the rows of the ledger, and signs them. */
 export function createStatements(tools: StatementTools): Statements {
   const { roots, keys, givenKey, clock } = tools;
-  const prove = createRootProofs(roots, () => setImmediate());
+  const prove = createRootProofs(roots, nextTurn);
   let kept: {
     readonly key: SigningKey | null;
     readonly atMs: number;
@@ -153,7 +153,7 @@ async function readRows(
   const tooMany = new Error('too many rows to seal');
   const pause = async (): Promise<void> => {
     if (++sealing * 1_000 > maxUnsealedRows) throw tooMany;
-    await setImmediate();
+    await nextTurn();
   };
   try {
     const opening = await chain.stateAt(keyId, begin, pause);
@@ -169,7 +169,7 @@ async function readRows(
       }
       if (found.at(-1)?.number !== closing.number)
         throw new ChainError(`row ${closing.number + 1} is missing`, true);
-      await setImmediate();
+      await nextTurn();
     }
     return { folded, opening, closing, rows, hasMore: end < beforeTo };
   } catch (error) {

@@ -215,10 +215,8 @@ function readSources(sources: MetricSources, instruments: Instruments): void {
 }
 
 function showRoot(root: RootFigures | null, { rootNumber, rootAge }: Instruments): void {
-  if (root === null) {
-    for (const gauge of [rootNumber, rootAge]) gauge.remove();
-    return;
-  }
+  for (const gauge of [rootNumber, rootAge]) gauge.remove();
+  if (root === null) return;
   rootNumber.set(root.number);
   rootAge.set(root.ageMs / 1_000);
 }

@@ -13,7 +13,7 @@ import {
   pathOf,
   topOf,
 } from '../../src/domain/statements/root.ts';
-import { signingKeyOf } from '../../src/domain/statements/signing-key.ts';
+import { signingKeyOf } from '../../src/shared/signing-key.ts';
 import { lineOfRow, writeStatement } from '../../src/domain/statements/write-statement.ts';
 import type { Statement } from '../../src/domain/statements/write-statement.ts';
 import { faultsOf } from '../support/statement-tools.ts';
@@ -176,7 +176,7 @@ test('a statement of another key, signed by an unknown key, or with an unreadabl
   expect(faultsOf(whole, [{ id: key.id, pem: otherKey.pem }])).toHaveLength(1);
 });
 
-test('rows of one account are refused under the name of another, whoever signs', () => {
+test('rows of one account are refused under the name of another', () => {
   const mine = whole.split('\n');
   const others = stated({}, 'key_BBBBBBBBBBBB').split('\n');
   const mixed = [...mine.slice(0, 8), ...others.slice(8)].join('\n');

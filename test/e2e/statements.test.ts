@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createGateway } from '../../src/gateway.ts';
 import { readStatement } from '../../src/domain/statements/read-statement.ts';
-import { signingKeyOf } from '../../src/domain/statements/signing-key.ts';
+import { signingKeyOf } from '../../src/shared/signing-key.ts';
 import { problemsOf } from '../support/config-file.ts';
 import { faultsOf } from '../support/statement-tools.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';

@@ -5,7 +5,7 @@ import type { Statements } from '../../src/operations/statements.ts';
 import { checkStatement } from '../../src/domain/statements/check-statement.ts';
 import { readStatement, StatementFormatError } from '../../src/domain/statements/read-statement.ts';
 import type { LedgerRoot } from '../../src/domain/statements/root.ts';
-import type { SigningKey } from '../../src/domain/statements/signing-key.ts';
+import type { SigningKey } from '../../src/shared/signing-key.ts';
 import { isRefusal } from '../../src/shared/errors.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerChain } from '../../src/storage/ledger/ledger-chain.ts';

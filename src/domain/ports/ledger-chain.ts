@@ -1,7 +1,7 @@
 import type { Pause } from '../pause.ts';
 import type { ChainState, LedgerRow } from '../statements/chain.ts';
 import type { AccountHead, LedgerRoot } from '../statements/root.ts';
-import type { PublicKey, SigningKey } from '../statements/signing-key.ts';
+import type { PublicKey, SigningKey } from '../../shared/signing-key.ts';
 
 /** The part of an account's ledger that a statement may have; numbers of rows. */
 export interface LedgerPart {

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { digest } from '../../shared/digest.ts';
 import { exactUsd } from '../../shared/money.ts';
 import { asciiText } from './ascii-text.ts';
 
@@ -22,11 +22,6 @@ export interface ChainState {
   readonly hash: string;
   /** The sum of the rows up to it, in nano-USD. */
   readonly balanceNanos: number;
-}
-
-/** SHA-256 of a text in UTF-8, as 64 hexadecimal digits. */
-export function digest(text: string): string {
-  return hash('sha256', text);
 }
 
 /**

@@ -1,8 +1,8 @@
 import { rowHashLength } from './write-statement.ts';
 import { linkHash, startOfChain } from './chain.ts';
 import { followPath, hashOfRootLine, leafOf } from './root.ts';
-import { isSigned, readPublicKey } from './signing-key.ts';
-import type { PublicKey } from './signing-key.ts';
+import { isSigned, readPublicKey } from '../../shared/signing-key.ts';
+import type { PublicKey } from '../../shared/signing-key.ts';
 import type { StatedRow, StatedStatement } from './read-statement.ts';
 
 /** What is known of the root of a statement whose account is in it. */

@@ -3,7 +3,7 @@ import type { PathStep } from './root.ts';
 import { firstLine } from './write-statement.ts';
 
 /** A point of a chain as a statement says it; the balance in nano-USD. */
-export interface StatedPoint {
+interface StatedPoint {
   readonly number: number;
   readonly hash: string;
   readonly balanceNanos: bigint;
@@ -21,7 +21,7 @@ export interface StatedRow {
 }
 
 /** The root in which a statement says that its account is. */
-export interface StatedRoot {
+interface StatedRoot {
   readonly number: number;
   /** The text of its line, which is hashed. */
   readonly text: string;

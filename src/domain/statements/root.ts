@@ -1,5 +1,5 @@
 import { asciiText } from './ascii-text.ts';
-import { digest } from './chain.ts';
+import { digest } from '../../shared/digest.ts';
 import type { ChainState } from './chain.ts';
 
 /** The chain of one account up to the row that a root has of it. */

@@ -2,8 +2,8 @@ import { exactUsd } from '../../shared/money.ts';
 import { asciiText } from './ascii-text.ts';
 import type { ChainState } from './chain.ts';
 import type { AccountHead, LedgerRoot, PathStep } from './root.ts';
-import { signText } from './signing-key.ts';
-import type { SigningKey } from './signing-key.ts';
+import { signText } from '../../shared/signing-key.ts';
+import type { SigningKey } from '../../shared/signing-key.ts';
 
 /** The first line of every statement. */
 export const firstLine = 'textgate statement 1';

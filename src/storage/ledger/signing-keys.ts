@@ -1,7 +1,7 @@
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import type { SigningKeys } from '../../domain/ports/ledger-chain.ts';
-import { signingKeyOf } from '../../domain/statements/signing-key.ts';
-import type { SigningKey } from '../../domain/statements/signing-key.ts';
+import { signingKeyOf } from '../../shared/signing-key.ts';
+import type { SigningKey } from '../../shared/signing-key.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { readRows } from '../read-rows.ts';
 
