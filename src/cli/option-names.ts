@@ -19,11 +19,11 @@ const options: Readonly<Record<string, string>> = {
   'compatibility.chargeComment': '--charge-comment',
   grace: '--grace',
   reference: '--reference',
+  from: '--from',
+  to: '--to',
   amount: '<usd>',
   name: 'the name',
   by: '--by',
-  from: '--from',
-  to: '--to',
   outcome: '--outcome',
 };
 

@@ -12,6 +12,7 @@ import { addRecordsCommands } from './commands/records.ts';
 import { addRequestCommands } from './commands/requests.ts';
 import { addServeCommand } from './commands/serve.ts';
 import { addUsageCommand } from './commands/usage.ts';
+import { addStatementCommands } from './commands/statement.ts';
 import { forTerminal } from './output.ts';
 import { isServing } from './early-signals.ts';
 
@@ -46,6 +47,7 @@ export function createProgram(): Command {
   addReconcileCommand(program);
   addUsageCommand(program);
   addRequestCommands(program);
+  addStatementCommands(program);
   addBackupCommand(program);
   addMigrateCommand(program);
   addCompletionCommand(program);

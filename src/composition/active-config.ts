@@ -3,9 +3,11 @@ import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Limits } from '../domain/limits.ts';
+import type { SigningKey } from '../shared/signing-key.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
 import { retentionOf } from './record-remover.ts';
+import { statementKeyOf } from './statement-services.ts';
 import type { StorageServices } from './storage-services.ts';
 
 /** What process services read of the config in force. */
@@ -16,6 +18,8 @@ export interface ActiveConfig {
   readonly retention: RetentionSettings;
   /** How many of the keys that spend most are in the metrics. */
   readonly topKeys: number;
+  /** The key of the config that signs statements; `null` for that of the database. */
+  readonly statementKey: SigningKey | null;
   /** The limits of keys without limits of their own. */
   readonly defaultLimits: Limits;
   /** The keys that the config declares. */
@@ -27,8 +31,9 @@ export interface ActiveConfig {
 }
 
 /** What is read while no config is in force yet. */
-export function nothingActive({ limits, records, metrics }: Config): ActiveConfig {
+export function nothingActive({ limits, records, metrics, statements }: Config): ActiveConfig {
   return {
+    statementKey: statementKeyOf({ statements }),
     lowBalanceNanos: limits.lowBalance,
     retention: retentionOf(records),
     topKeys: metrics.topKeys,

@@ -18,6 +18,7 @@ import type { ActiveConfig } from './active-config.ts';
 import type { ProcessServices } from './process-services.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
 import { retentionOf } from './record-remover.ts';
+import { statementKeyOf } from './statement-services.ts';
 import { composeAdminPorts, composeOwnKeyPorts } from './listener-ports.ts';
 import { whyNotReady } from './readiness.ts';
 import { followUpstreamFiles } from './upstream-files.ts';
@@ -97,6 +98,7 @@ export function createConfigServices(
     lowBalanceNanos: config.limits.lowBalance,
     retention: retentionOf(config.records),
     topKeys: config.metrics.topKeys,
+    statementKey: statementKeyOf(config),
     defaultLimits: ports.defaultLimits,
     declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),

@@ -18,6 +18,7 @@ import type { KeyManagement } from '../operations/manage-keys.ts';
 import type { RecordArchiving } from '../operations/archive-records.ts';
 import { createMaintenance } from '../operations/maintenance.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
+import type { Statements } from '../operations/statements.ts';
 import { createInFlight } from '../pipeline/in-flight.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
 import type { Log } from '../telemetry/logger.ts';
@@ -26,14 +27,14 @@ import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { composeLimiter, tellLimiter } from './limiter-services.ts';
 import { nothingActive, sourcesOf } from './active-config.ts';
 import type { ActiveConfig } from './active-config.ts';
+import { startLedgerWork } from './ledger-work.ts';
 import { composeMeters } from './meters.ts';
 import type { Meters } from './meters.ts';
-import { composeArchiving } from './record-remover.ts';
 import { joinNodes } from './shared-services.ts';
 import { openStorage } from './storage-services.ts';
 import type { StorageServices } from './storage-services.ts';
 import type { NameSettings } from './upstreams.ts';
-import { watchDatabase } from './watches.ts';
+import { watchUsage } from './usage-watches.ts';
 import { createObservability } from './observability.ts';
 import type { Observability } from './observability.ts';
 
@@ -56,6 +57,8 @@ export interface ProcessServices extends Meters {
   readonly maintenance: Maintenance;
   /** What operators do with old records. */
   readonly archiving: RecordArchiving;
+  /** Signed statements of accounts. */
+  readonly statements: Statements;
   /** Requests in progress in this process. */
   readonly inFlight: InFlight;
   /** Those in progress in all processes that share the database. */
@@ -139,11 +142,16 @@ export function createProcessServices(
   const readLimiter = createMemoryLimiter(clock);
   let isClosed = false;
   const { usageDrift, ...meters } = composeMeters(clock, metrics);
-  const tools = { clock, log, metrics, settings: () => active.retention };
-  const watches = watchDatabase(storage, inFlight, () => active, tools);
+  const ledgerWork = startLedgerWork(storage, inFlight, () => active, { clock, log, metrics });
+  const usageWatches = watchUsage(storage, () => active.topKeys, clock, log);
   const declarations = keepDeclaredKeys(keyServices, clock, log);
   const opened = followOpening(storage, log);
-  metrics.attach({ ...sourcesOf(() => active, storage, log), ...watches.gauges, usageDrift });
+  metrics.attach({
+    ...sourcesOf(() => active, storage, log),
+    ...ledgerWork.figures,
+    ...usageWatches.gauges,
+    usageDrift,
+  });
   return {
     clock,
     log,
@@ -152,7 +160,8 @@ export function createProcessServices(
     storage,
     keyManagement: composeKeyManagement(keyServices, clock),
     maintenance: createMaintenance(ledgerAudit, engine, storage.whyNoCopy, clock),
-    archiving: composeArchiving(storage, tools),
+    archiving: ledgerWork.archiving,
+    statements: ledgerWork.statements,
     inFlight,
     running: nodes.running,
     limiter,
@@ -179,7 +188,7 @@ export function createProcessServices(
       declarations.stop();
       readLimiter.close();
       await limiter.close();
-      await Promise.all([watches.stop(), nodes.stop(), meters.tokens.close()]);
+      await Promise.all([ledgerWork.stop(), usageWatches.stop(), nodes.stop(), meters.tokens.close()]);
       await closeStorage(storage, tracesSent);
     },
   };

@@ -191,6 +191,14 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
       'textgate_ledger_imbalance_nanos',
       'Difference between accounts and ledger, in billionths of a USD. Anything but 0 is a fault; NaN before the first audit and after one that failed.',
     ),
+    rootNumber: gauge(
+      'textgate_ledger_root_number',
+      'Number of the newest root over the ledger, made every hour; absent before the first one. A number that falls is that of a database that was restored.',
+    ),
+    rootAge: gauge(
+      'textgate_ledger_root_age_seconds',
+      'Age of the newest root over the ledger; absent before the first one.',
+    ),
     recordsRemoved: counter(
       'textgate_records_removed_total',
       'Records of requests that were removed because they were old.',

@@ -1,3 +1,4 @@
+import type { RootFigures } from '../background/keep-roots.ts';
 import type { LedgerFigures } from '../background/monitor-ledger.ts';
 import type { TopKey } from '../background/watch-top-keys.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
@@ -18,6 +19,8 @@ export interface MetricSources {
   readonly settlementLagMs: () => number;
   /** The age of the oldest record, in milliseconds; `null` without one, and where another process shows it. */
   readonly oldestRecordAgeMs: () => number | null;
+  /** The newest root over the ledger; `null` before the first one, and where another process shows it. */
+  readonly ledgerRoot: () => RootFigures | null;
   /** How reported and counted tokens relate. */
   readonly usageDrift: () => readonly DriftFigures[];
   /** The keys that spent most today; none where another process shows them. */
@@ -36,6 +39,7 @@ export function readSources(sources: MetricSources, instruments: Instruments): v
   modelAvailable.reset();
   for (const [model, isAvailable] of modelAvailability()) modelAvailable.set({ model }, isAvailable ? 1 : 0);
   showLedger(ledgerFigures(), instruments);
+  showRoot(sources.ledgerRoot(), instruments);
   showDrift(sources.usageDrift(), instruments);
   ledgerLag.set(settlementLagMs() / 1_000);
   const ageMs = sources.oldestRecordAgeMs();
@@ -57,6 +61,13 @@ function showLedger(figures: LedgerFigures | null, { holds, imbalance, lowBalanc
   holds.set(figures.openHolds);
   imbalance.set(figures.imbalanceNanos ?? Number.NaN);
   lowBalance.set(figures.lowBalances);
+}
+
+function showRoot(root: RootFigures | null, { rootNumber, rootAge }: Instruments): void {
+  for (const gauge of [rootNumber, rootAge]) gauge.remove();
+  if (root === null) return;
+  rootNumber.set(root.number);
+  rootAge.set(root.ageMs / 1_000);
 }
 
 /** Pairs without figures have no series: upstreams and models may have left the config. */

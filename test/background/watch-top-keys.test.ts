@@ -138,6 +138,7 @@ test('the metrics have a series for each of them, and none for a key that is no 
     settlementLagMs: () => 0,
     oldestRecordAgeMs: () => null,
     usageDrift: () => [],
+    ledgerRoot: () => null,
     topKeys: () => keys,
     logLinesDropped: () => 0,
   });

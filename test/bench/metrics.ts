@@ -19,6 +19,7 @@ metrics.attach({
   oldestRecordAgeMs: () => null,
   usageDrift: () => [],
   topKeys: () => [],
+  ledgerRoot: () => null,
   logLinesDropped: () => 0,
 });
 const usage = {

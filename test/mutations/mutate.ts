@@ -6,6 +6,7 @@ import { meterFaults } from './meter-faults.ts';
 import type { Mutation } from './mutation.ts';
 import { nodeFaults } from './node-faults.ts';
 import { scorecardFaults } from './scorecard-faults.ts';
+import { statementFaults } from './statement-faults.ts';
 
 /**
  * Checks the tests themselves: each deliberate fault is put into a copy of the sources, and the tests meant to find it
@@ -234,6 +235,7 @@ const mutations: readonly Mutation[] = [
   ...nodeFaults,
   ...meterFaults,
   ...scorecardFaults,
+  ...statementFaults,
 ];
 
 const root = join(import.meta.dirname, '..', '..');

@@ -173,6 +173,10 @@ describe('a client that is generated from the document', () => {
     await expectAs('of', 'listModels');
     await expectAs('of', 'getModel', { model: 'small' });
     await expectAs('of', 'getOwnKey');
+    await expectAs('of', 'listStatementKeys');
+    expect((await call('of', 'getOwnStatement', { from: '2030-01-01' })).data).toMatch(
+      /^textgate statement 1\n/,
+    );
     const refusals = [
       await expectAs('of', 'createChatCompletion', null, { ...chat, tools: [{ type: 'function' }] }),
       await expectAs('of', 'getModel', { model: 'none' }),
@@ -191,6 +195,8 @@ describe('a client that is generated from the document', () => {
     await expectAs('operators', 'rotateKey', { id }, { grace: '1h' });
     await expectAs('operators', 'getKey', { id });
     await expectAs('operators', 'listKeys', { limit: 10 });
+    expect((await call('operators', 'getStatement', { id, after: 1 })).data).toContain('\nrow ');
+    await expectAs('operators', 'listLedgerRoots', { limit: 10 });
     await expectAs('operators', 'revokeKey', { id });
     await expectAs('operators', 'removeRecords', null, { before: '2020-01-01', ended: [] });
     await expectAs('operators', 'foldLedger');

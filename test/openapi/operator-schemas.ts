@@ -161,6 +161,28 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   Removed: closed({ removed: count }),
   Folded: closed({ postings: count }),
   Ledger: { type: 'object', description: 'What the ledger’s rows add up to, and every imbalance.' },
+  LedgerRoot: closed({
+    number: count,
+    created_at: moment,
+    accounts: count,
+    tree: text,
+    previous: text,
+    hash: text,
+  }),
+  LedgerRootPage: page('LedgerRoot'),
+  StatementKeys: closed({
+    object: { const: 'list' },
+    data: listOf(
+      closed({
+        id: text,
+        algorithm: { const: 'Ed25519' },
+        public_key: { ...text, description: 'In PEM.' },
+        created_at: moment,
+        active: flag,
+      }),
+    ),
+    root: nullable(closed({ number: count, created_at: moment, hash: text })),
+  }),
   Health: closed({ status: { const: 'ok' } }),
   Readiness: {
     type: 'object',

@@ -1,7 +1,9 @@
 import { archiveQuery } from '../../src/http/admin/archive.ts';
 import { recordQuery } from '../../src/http/admin/records.ts';
+import { rootQuery } from '../../src/http/admin/statements.ts';
 import { pageQuery } from '../../src/http/checked-input.ts';
 import { ownUsageQuery, usageQuery } from '../../src/http/usage.ts';
+import { statementQuery } from '../../src/http/statement-routes.ts';
 import { inputSchema } from './operator-schemas.ts';
 import { schemaRef } from './contract-schemas.ts';
 import type { JsonSchema } from './contract-schemas.ts';
@@ -137,6 +139,16 @@ function inQuery(schema: Parameters<typeof inputSchema>[0]): readonly object[] {
   return Object.entries(properties).map(([name, value]) => ({ name, in: 'query', schema: value }));
 }
 
+function text(
+  operationId: string,
+  summary: string,
+  type: string,
+  parameters: readonly object[] = [],
+): Operation {
+  const schema = type.startsWith('text/') ? { type: 'string' } : { type: 'string', format: 'binary' };
+  return { operationId, summary, parameters, responses: answers({ [type]: { schema } }) };
+}
+
 /** The paths of the listener for clients, by path. */
 export const publicPaths: Readonly<Record<string, PathItem>> = {
   '/v1/chat/completions': generation(
@@ -162,6 +174,24 @@ export const publicPaths: Readonly<Record<string, PathItem>> = {
       responses: answers({ ...jsonOf('OwnUsagePage'), 'text/csv': { schema: { type: 'string' } } }),
     },
   },
+  '/v1/key/statement': {
+    get: text(
+      'getOwnStatement',
+      'A signed statement of the key’s ledger.',
+      'text/plain',
+      inQuery(statementQuery),
+    ),
+  },
+  '/v1/statement-keys': {
+    get: {
+      ...read(
+        'listStatementKeys',
+        'The public keys that sign statements, and the newest root.',
+        'StatementKeys',
+      ),
+      security: [],
+    },
+  },
   '/v1/key/requests': {
     get: read(
       'listReceipts',
@@ -183,11 +213,6 @@ export const publicPaths: Readonly<Record<string, PathItem>> = {
 
 const id = inPath('id');
 const oneRequest = inPath('request_id');
-
-function text(operationId: string, summary: string, type: string): Operation {
-  const schema = type.startsWith('text/') ? { type: 'string' } : { type: 'string', format: 'binary' };
-  return { operationId, summary, responses: answers({ [type]: { schema } }) };
-}
 
 const records = read(
   'listRecords',
@@ -238,6 +263,12 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       parameters: [id],
     }),
   },
+  '/admin/keys/{id}/statement': {
+    get: text('getStatement', 'A signed statement of a key’s ledger.', 'text/plain', [
+      id,
+      ...inQuery(statementQuery),
+    ]),
+  },
   '/admin/records': {
     get: {
       ...records,
@@ -280,6 +311,14 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
     }),
   },
   '/admin/ledger': { get: read('verifyLedger', 'Recomputes the ledger; may take minutes.', 'Ledger') },
+  '/admin/ledger/roots': {
+    get: read(
+      'listLedgerRoots',
+      'Lists the roots over all ledgers, newest first.',
+      'LedgerRootPage',
+      inQuery(rootQuery),
+    ),
+  },
   '/admin/backup': {
     get: text('downloadBackup', 'A consistent copy of the SQLite database.', 'application/vnd.sqlite3'),
   },

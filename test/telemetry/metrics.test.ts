@@ -15,6 +15,7 @@ test('the figures of a shared ledger are shown by the process that audits it, an
     oldestRecordAgeMs: () => null,
     usageDrift: () => [],
     topKeys: () => [],
+    ledgerRoot: () => null,
     logLinesDropped: () => 0,
   });
   const shown = async () =>

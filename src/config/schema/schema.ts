@@ -15,6 +15,7 @@ import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
 import { basePath, socketMode, socketPath, tls } from './listener-schema.ts';
 import { metering } from './metering-schema.ts';
 import { records } from './records-schema.ts';
+import { statements } from './statements-schema.ts';
 import { storage } from './storage-schema.ts';
 import { upstream } from './upstream-schema.ts';
 import { byteSize, chosenName, maxWorkers, port, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
@@ -200,6 +201,7 @@ const sections = {
   metering: metering.prefault({}).describe('A second count of tokens, beside that of the upstreams.'),
   metrics: metrics.prefault({}).describe('What the metrics show beside that of every gateway.'),
   receipts: receipts.prefault({}).describe("What the receipts of a key's own requests show."),
+  statements: statements.prefault({}).describe('How statements of accounts are signed.'),
   upstreams: z.record(chosenName, upstream).meta({
     description: 'The providers that are called, by a name of your choice.',
     examples: [{ local: { url: 'http://127.0.0.1:8000/v1' } }],

@@ -20,6 +20,10 @@ export interface LogFields {
   readonly records?: number;
   readonly postings?: number;
   readonly before?: string;
+  /** The number of a ledger root, the accounts in it, and its hash. */
+  readonly root?: number;
+  readonly accounts?: number;
+  readonly hash?: string;
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Migration } from '../migration.ts';
 import { retentionStep } from './retention-step.ts';
 import { usageStep } from './usage-step.ts';
 import { tokenUseStep } from './token-use-step.ts';
+import { statementsStep } from './statements-step.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -230,4 +231,5 @@ export const migrations: readonly Migration[] = [
   retentionStep,
   usageStep,
   tokenUseStep,
+  statementsStep,
 ];

@@ -7,6 +7,7 @@ import { retention } from './retention.ts';
 import { slots } from './slots.ts';
 import { usage } from './usage.ts';
 import { tokenUse } from './token-use.ts';
+import { statements } from './statements.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -18,4 +19,5 @@ export const migrations: readonly Migration[] = [
   retention,
   usage,
   tokenUse,
+  statements,
 ];
