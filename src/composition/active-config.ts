@@ -10,8 +10,8 @@ import { retentionOf } from './record-remover.ts';
 import { statementKeyOf } from './statement-services.ts';
 import type { StorageServices } from './storage-services.ts';
 
-/** What process services read of the config in force. */
-export interface ActiveConfig {
+/** What a config says of the services of the whole process. */
+interface ActiveSettings {
   /** The balance below which a key counts as low, in nano-USD. */
   readonly lowBalanceNanos: number;
   /** How long records are kept, and where old ones go. */
@@ -22,6 +22,10 @@ export interface ActiveConfig {
   readonly statementKey: SigningKey | null;
   /** The limits of keys without limits of their own. */
   readonly defaultLimits: Limits;
+}
+
+/** What process services read of the config in force. */
+export interface ActiveConfig extends ActiveSettings {
   /** The keys that the config declares. */
   readonly declaredKeys: readonly DeclaredKey[];
   /** The circuit state of every configured upstream; one that asked for a pause counts as open. */
@@ -30,14 +34,21 @@ export interface ActiveConfig {
   modelAvailability(): readonly (readonly [model: string, isAvailable: boolean])[];
 }
 
-/** What is read while no config is in force yet. */
-export function nothingActive({ limits, records, metrics, statements }: Config): ActiveConfig {
+/** Takes from a config what services of the whole process read. */
+export function activeSettingsOf({ limits, records, metrics, statements }: Config): ActiveSettings {
   return {
-    statementKey: statementKeyOf({ statements }),
     lowBalanceNanos: limits.lowBalance,
     retention: retentionOf(records),
     topKeys: metrics.topKeys,
+    statementKey: statementKeyOf({ statements }),
     defaultLimits: defaultLimitsOf(limits),
+  };
+}
+
+/** What is read while no config is in force yet. */
+export function nothingActive(config: Config): ActiveConfig {
+  return {
+    ...activeSettingsOf(config),
     declaredKeys: [],
     upstreamStates: () => ({}),
     modelAvailability: () => [],

@@ -14,11 +14,10 @@ import type { RunRoutes } from '../http/standalone.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { composeClientServices } from './client-services.ts';
 import type { ClientServices } from './client-services.ts';
+import { activeSettingsOf } from './active-config.ts';
 import type { ActiveConfig } from './active-config.ts';
 import type { ProcessServices } from './process-services.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
-import { retentionOf } from './record-remover.ts';
-import { statementKeyOf } from './statement-services.ts';
 import { composeAdminPorts, composeOwnKeyPorts } from './listener-ports.ts';
 import { whyNotReady } from './readiness.ts';
 import { followUpstreamFiles } from './upstream-files.ts';
@@ -95,11 +94,7 @@ export function createConfigServices(
     models,
     administration: adminPorts,
     whyNotReady: ownReason,
-    lowBalanceNanos: config.limits.lowBalance,
-    retention: retentionOf(config.records),
-    topKeys: config.metrics.topKeys,
-    statementKey: statementKeyOf(config),
-    defaultLimits: ports.defaultLimits,
+    ...activeSettingsOf(config),
     declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),
     modelAvailability: () =>

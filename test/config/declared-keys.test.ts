@@ -62,12 +62,22 @@ describe('declared keys', () => {
         },
         models: ['small'],
         allowFrom: ['10.0.0.0/8', '2001:db8::1'],
+        tags: [],
         expiresAt: Date.UTC(2030, 0, 1),
         compatibility: { sampling: 'strict', usageCost: true, chargeComment: true },
       },
     ]);
     expect(eve).toEqual([
-      { name: 'eve', hash, limits: {}, models: null, allowFrom: null, expiresAt: null, compatibility: {} },
+      {
+        name: 'eve',
+        hash,
+        limits: {},
+        models: null,
+        allowFrom: null,
+        tags: [],
+        expiresAt: null,
+        compatibility: {},
+      },
     ]);
     for (const prefix of ['sha256:', 'SHA256:', ' Sha256:'])
       expect(declarationsOf({ eve: { key: `${prefix}${hash.toUpperCase()}` } })).toEqual(eve);

@@ -14,7 +14,7 @@ export function notesOf({ found, ours, theirs, upstream, isOver }: Findings): re
   const notes: readonly (readonly [applies: boolean, note: string])[] = [
     [
       withoutUsage > 0,
-      `${count(withoutUsage, 'attempt')} at ${upstream} broke off, timed out or came without usage: the provider may have charged for them, and the records have no tokens of them`,
+      `${count(withoutUsage, 'attempt')} at ${upstream} without usage (broken off, timed out or not counted): the provider may have charged for it, and the records have no tokens of it`,
     ],
     [
       refused > 0,
@@ -22,16 +22,16 @@ export function notesOf({ found, ours, theirs, upstream, isOver }: Findings): re
     ],
     [
       ours.lost > 0,
-      `${count(ours.lost, 'request')} to ${upstream} were lost with their process: what they used is not known`,
+      `lost with their process, so that their use is not known: ${count(ours.lost, 'request')} to ${upstream}`,
     ],
-    [ours.running > 0, `${count(ours.running, 'request')} to ${upstream} are still running`],
+    [ours.running > 0, `still running: ${count(ours.running, 'request')} to ${upstream}`],
     [
       ours.passedThrough > 0,
-      `${count(ours.passedThrough, 'request')} were passed through to ${upstream}: their usage is not read`,
+      `passed through, so that their use is not known: ${count(ours.passedThrough, 'request')} to ${upstream}`,
     ],
     [
       found.outside > 0,
-      `${count(found.outside, 'pair')} of a day and a model in the export are outside of the days`,
+      `outside of the days: ${count(found.outside, 'pair')} of a day and a model in the export`,
     ],
     [theirs.isCut, 'the last page of the export says that there are more pages (has_more)'],
     [!isOver, 'the last day is not over'],

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { reconcile } from '../../../src/cli/reconcile/reconcile.ts';
 import type { ReconcileOptions } from '../../../src/cli/reconcile/reconcile.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { chatFrames, cut, sayTexts, sendStream, startUpstream } from '../../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { startGateway } from '../../support/test-gateway.ts';
@@ -16,11 +17,14 @@ const patienceMs = 60_000;
 const price = { input: '1000', output: '2000' };
 const day = new Date().toISOString().slice(0, 10);
 
+/** Noon of that day: the tests may run over midnight. */
+const clock = createFakeClock(Date.parse(day) + 43_200_000);
+
 let upstream: ScriptedUpstream;
 let gateway: TestGateway;
 beforeAll(async () => {
   upstream = await startUpstream();
-  gateway = await startGateway({ upstreamUrl: upstream.url, price });
+  gateway = await startGateway({ upstreamUrl: upstream.url, price, clock });
   const ask = async (stream: boolean) => {
     const body = { model: 'small', stream, messages: [{ role: 'user', content: 'hi' }] };
     // A stream that breaks off has no end.
@@ -61,7 +65,7 @@ describe('textgate reconcile', { timeout: patienceMs }, () => {
     );
     expect(stdout).toMatch(/^input tokens +33 +33 +0 \(0\.0%\)$/m);
     expect(stdout).toMatch(/^USD \(cost; charged to keys\) +0\.07 +0\.\d+$/m);
-    expect(stdout).toContain('note: 1 attempt at local broke off, timed out or came without usage');
+    expect(stdout).toContain('note: 1 attempt at local without usage (broken off, timed out or not counted)');
     expect(stdout).toContain('note: the last day is not over');
     expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
   });
@@ -108,7 +112,7 @@ describe('textgate reconcile', { timeout: patienceMs }, () => {
     const args = ['--upstream', 'local', '--from', '2030-01-01', '--to', '2030-01-03', '--tolerance', '0%'];
     const { code, stdout } = await run(`${head}${day},tiny,3,33,21,0\n`, args);
     expect(code).toBe(0);
-    expect(stdout).toContain('1 pair of a day and a model in the export are outside of the days');
+    expect(stdout).toContain('outside of the days: 1 pair of a day and a model in the export');
   });
 
   test('suggests the name of a misspelt upstream', async () => {
@@ -152,7 +156,11 @@ describe('textgate reconcile', { timeout: patienceMs }, () => {
 });
 
 test('a list of records of two pages is read to its end', { timeout: patienceMs }, async () => {
-  const many = await startGateway({ upstreamUrl: upstream.url, limits: { requestsPerMinute: 10_000 } });
+  const many = await startGateway({
+    upstreamUrl: upstream.url,
+    clock,
+    limits: { requestsPerMinute: 10_000 },
+  });
   onTestFinished(() => many.close());
   upstream.play(sayTexts(['one']));
   const body = { model: 'small', messages: [{ role: 'user', content: 'hi' }] };

@@ -4,7 +4,11 @@ import { lookUpRows } from '../../read-rows.ts';
 
 /** The duties that there are. */
 export type DutyName =
-  'ledger audit' | 'ledger roots' | 'metrics of top keys' | 'removal of old records' | 'usage rollups';
+  | 'ledger audit'
+  | 'ledger roots'
+  | 'metrics of top keys'
+  | 'removal of old records'
+  | 'usage rollups';
 
 /**
  * A duty as a row that names its node, by the id under which that has its lease. The node loses it to another one when it
