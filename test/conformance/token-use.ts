@@ -60,7 +60,7 @@ export function describeTokenUse(name: string, open: () => Promise<TimedDatabase
     });
 
     test('are never counted for a shorter time than their window, and for one slice more at most', async () => {
-      const { use, move, rows } = await setUp();
+      const { use, move } = await setUp();
       let [nowMs, keys] = [0, 0];
       const step = fc.oneof(
         fc.record({ tokens: fc.nat({ max: 100 }) }),
