@@ -63,7 +63,7 @@ export interface UsageRow {
  * A page of usage, ordered by period, key, model, upstream, outcome and tag, whatever the order of `by`; texts by their
  * bytes. Only `next` says whether there is more: a page may have fewer rows than asked for, or none, and not be the last.
  */
-export interface UsagePage {
+interface UsagePage {
   readonly rows: readonly UsageRow[];
   /** The cursor of the following page; `null` at the end. */
   readonly next: string | null;

@@ -18,7 +18,7 @@ import {
 import type { GroupValues, KeyRange, OrderedGroups, SliceQuery, UsageSlice } from './usage-statements.ts';
 
 /** How much is read at once. */
-export interface UsageReadLimits {
+interface UsageReadLimits {
   /** About how many rows a slice is read from: some milliseconds of the database. */
   readonly rowsPerSlice: number;
   /** How many keys a slice has at least, where keys are cut. */

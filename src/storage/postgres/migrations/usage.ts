@@ -64,7 +64,7 @@ export const usage: Migration = {
        ${dimensions},
        ${sums},
        PRIMARY KEY (kind, start, key_id, model, upstream, outcome, tag)
-     )`,
+     ) WITH (fillfactor = 80)`,
     // Which days and months are rolled up; the sums of any other one are those of its hours.
     `CREATE TABLE usage_periods (
        period TEXT COLLATE "C" NOT NULL CHECK (period IN ('day', 'month')),
