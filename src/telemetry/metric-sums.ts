@@ -29,6 +29,9 @@ const combinations: readonly (readonly [name: RegExp, aggregator: 'min' | 'max' 
   [/^textgate_(upstream_state|model_available)$/, 'min'],
   [/^textgate_tls_certificate_not_after_seconds$/, 'min'],
   [/^textgate_ledger_lag_seconds$/, 'max'],
+  // While the duty to make roots changes hands, two processes show one.
+  [/^textgate_ledger_root_number$/, 'max'],
+  [/^textgate_ledger_root_age_seconds$/, 'min'],
   [/^nodejs_eventloop_lag_min_seconds$/, 'min'],
   [/^nodejs_eventloop_lag_/, 'max'],
   [/^process_start_time_seconds$/, 'min'],
