@@ -56,6 +56,7 @@ export interface TestGatewayOptions extends GatewayOptions {
   }[];
   readonly passthrough?: ConfigInput['passthrough'];
   readonly receipts?: ConfigInput['receipts'];
+  readonly metrics?: ConfigInput['metrics'];
   /** The dialect of the upstream. */
   readonly dialect?: DialectName;
   readonly finishReason?: 'required' | 'optional';
@@ -95,6 +96,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     limits,
     passthrough: options.passthrough,
     receipts: options.receipts,
+    metrics: options.metrics,
     upstreams: {
       local: {
         url: upstreamUrl,
