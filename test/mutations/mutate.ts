@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Mutation } from './mutation.ts';
 import { nodeFaults } from './node-faults.ts';
 import { scorecardFaults } from './scorecard-faults.ts';
+import { usageFaults } from './usage-faults.ts';
 
 /**
  * Checks the tests themselves: each deliberate fault is put into a copy of the sources, and the tests meant to find it
@@ -232,6 +233,7 @@ const mutations: readonly Mutation[] = [
   },
   ...nodeFaults,
   ...scorecardFaults,
+  ...usageFaults,
 ];
 
 const root = join(import.meta.dirname, '..', '..');
