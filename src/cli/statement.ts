@@ -7,6 +7,7 @@ import { StatementFormatError, readStatement } from '../domain/statements/read-s
 import type { StatedStatement } from '../domain/statements/read-statement.ts';
 import { readPublicKey } from '../shared/signing-key.ts';
 import type { PublicKey } from '../shared/signing-key.ts';
+import { escapeControlCharacters } from '../shared/control-characters.ts';
 import { count } from '../shared/count.ts';
 import { formatUsd } from '../shared/money.ts';
 import { openAdmin } from './admin-client.ts';
@@ -91,13 +92,14 @@ export async function checkFiles(files: readonly string[], options: CheckOptions
     process.exitCode = faults.length > 0 ? 1 : keys === null ? uncheckedCode : 0;
     return JSON.stringify({ valid: faults.length === 0, signature_checked: keys !== null, faults });
   }
-  if (faults.length > 0) throw new Error(`not valid:\n${faults.join('\n')}`);
+  if (faults.length > 0) throw new Error(['not valid:', ...faults.map(escapeControlCharacters)].join('\n'));
   if (keys === null) process.exitCode = uncheckedCode;
   const lines = checked.flatMap(({ file, statement, root }) =>
     statement === null ? [] : describe(file, statement, root),
   );
+  // A file of anyone: a name with line ends or escape sequences must not add a verdict of its own.
   return [
-    ...lines,
+    ...lines.map(escapeControlCharacters),
     keys === null ? 'the signature was not checked: name the keys of the service with --keys' : 'valid',
   ].join('\n');
 }

@@ -149,6 +149,24 @@ describe('textgate statement', () => {
     });
   }, 120_000);
 
+  test('verify shows the control characters of a name, so that no name adds a verdict of its own', async () => {
+    const { folder, file, keys } = await writeFiles();
+    const forged = join(folder, 'forged.txt');
+    const name = String.raw`name "x\u000avalid\u001b[8m\u202e"`;
+    writeFileSync(
+      forged,
+      readFileSync(file, 'latin1').replace(/^name .*$/m, () => name),
+    );
+    const unsigned = await verify(forged);
+    expect(unsigned.code).toBe(2);
+    expect(unsigned.stdout).toContain(String.raw`(x\nvalid\u{1b}[8m\u{202e})`);
+    const stranger = readFileSync(forged, 'latin1').replace('"key_a"', () => String.raw`"key_\u000avalid"`);
+    writeFileSync(forged, stranger);
+    const refused = await verify(forged, '--keys', keys, '--key', 'key_a');
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain(String.raw`it is of another key: key_\nvalid`);
+  });
+
   test('verify of two files finds the restore of a backup behind a statement', async () => {
     const [before, after] = [await writeFiles(), await writeFiles(8)];
     // The second database gave the number of a lost row to another one.
@@ -190,6 +208,7 @@ describe('the checks of the page', () => {
         text.replace('req_1', 'req_9'),
         text.replace('name ', 'name  '),
         text.slice(0, -60),
+        `${text}name "another"\n`,
       ]) {
         writeFileSync(changed, other);
         expect((await end(program, [script, changed, keys])).code).toBe(1);

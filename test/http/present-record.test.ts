@@ -31,6 +31,7 @@ test.each([
   ['a\r\nreq_forged,key', String.raw`"a\r\nreq_forged,key"`],
   ['\t=1+1', String.raw`\t=1+1`],
   ['=1+1', "'=1+1"],
+  ['-1+1', "'-1+1"],
   ['say "x", y', '"say ""x"", y"'],
   ['org/plain-model', 'org/plain-model'],
 ])('the CSV has the model %j as one harmless cell', (model, cell) => {

@@ -53,9 +53,12 @@ export function dayBefore(day: string): string {
   return new Date(Date.parse(day) - dayMs).toISOString().slice(0, 10);
 }
 
-/** Reads a day such as `2030-01-31`; `null` for anything else. */
+/** The last day that has a day after it in four digits of a year: days are compared as texts. */
+const lastDay = '9999-12-30';
+
+/** Reads a day such as `2030-01-31`, from 1970 on; `null` for anything else. */
 export function parseDay(text: string): string | null {
-  if (!/^\d{4}-\d\d-\d\d$/.test(text)) return null;
+  if (!/^\d{4}-\d\d-\d\d$/.test(text) || text < '1970' || text > lastDay) return null;
   const ms = Date.parse(text);
   return Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== text ? null : text;
 }

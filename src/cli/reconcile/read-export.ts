@@ -93,7 +93,11 @@ function readCount(row: ExportRow, field: string): number {
   if (value === '') return 0;
   const count = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
   if (Number.isSafeInteger(count) && (count as number) >= 0) return count as number;
-  throw fault(row, field, 'expected a whole number without separators');
+  throw fault(
+    row,
+    field,
+    `expected a whole number without separators, of at most ${Number.MAX_SAFE_INTEGER}`,
+  );
 }
 
 /** The longest number of a cost, in characters. */

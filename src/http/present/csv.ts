@@ -21,6 +21,6 @@ function csvCell(value: CsvValue): string {
   if (value === null) return '';
   if (typeof value === 'number') return String(value);
   const escaped = escapeControlCharacters(value);
-  const text = /^[=+\-@]/.test(escaped) && !/^-?\d/.test(escaped) ? `'${escaped}` : escaped;
+  const text = /^[=+\-@]/.test(escaped) && !/^-\d+(?:\.\d+)?$/.test(escaped) ? `'${escaped}` : escaped;
   return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

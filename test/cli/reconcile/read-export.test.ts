@@ -118,6 +118,21 @@ describe('an export that can not be read', () => {
       `${plain}2030-01-31,large,1,-1\n`,
       'line 2: output_tokens: expected a whole number',
     ],
+    [
+      'has a number that is not exact here',
+      `${plain}2030-01-31,large,1000000000000000000,1\n`,
+      'line 2: input_tokens: expected a whole number without separators, of at most 9007199254740991',
+    ],
+    [
+      'has a day without a day after it',
+      `${plain}9999-12-31,large,1,1\n`,
+      'line 2: date: expected a day such as 2030-01-31',
+    ],
+    [
+      'has a day before 1970',
+      `${plain}0001-01-01,large,1,1\n`,
+      'line 2: date: expected a day such as 2030-01-31',
+    ],
     ['has a row without a model', `${plain}2030-01-31,,1,1\n`, 'line 2: model: no model'],
     [
       'has a cost that is none',
