@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, extname } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
-import { checkStatement, compareStatements } from '../domain/statements/check-statement.ts';
+import { checkStatement, compareStatements, rowsBetween } from '../domain/statements/check-statement.ts';
 import type { FoundRoot, NamedStatement } from '../domain/statements/check-statement.ts';
 import { StatementFormatError, readStatement } from '../domain/statements/read-statement.ts';
 import type { StatedStatement } from '../domain/statements/read-statement.ts';
@@ -84,13 +84,14 @@ export async function checkFiles(files: readonly string[], options: CheckOptions
     statement === null || faults.length > 0 ? [] : [{ name: basename(file), statement }],
   );
   const contradictions = compareStatements(named);
+  const missing = rowsBetween(named);
   const faults = [
     ...checked.flatMap((each) => each.faults.map((fault) => `${each.file}: ${fault}`)),
     ...contradictions,
   ];
   if (options.json) {
     process.exitCode = faults.length > 0 ? 1 : keys === null ? uncheckedCode : 0;
-    return JSON.stringify({ valid: faults.length === 0, signature_checked: keys !== null, faults });
+    return JSON.stringify({ valid: faults.length === 0, signature_checked: keys !== null, faults, missing });
   }
   if (faults.length > 0) throw new Error(['not valid:', ...faults.map(escapeControlCharacters)].join('\n'));
   if (keys === null) process.exitCode = uncheckedCode;
@@ -100,6 +101,7 @@ export async function checkFiles(files: readonly string[], options: CheckOptions
   // A file of anyone: a name with line ends or escape sequences must not add a verdict of its own.
   return [
     ...lines.map(escapeControlCharacters),
+    ...missing,
     keys === null ? 'the signature was not checked: name the keys of the service with --keys' : 'valid',
   ].join('\n');
 }

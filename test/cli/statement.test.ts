@@ -145,6 +145,7 @@ describe('textgate statement', () => {
     expect(JSON.parse((await verify(file, '--json')).stdout)).toEqual({
       valid: true,
       signature_checked: false,
+      missing: [],
       faults: [],
     });
   }, 120_000);

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { linkRow, startOfChain } from '../../src/domain/statements/chain.ts';
 import type { ChainState } from '../../src/domain/statements/chain.ts';
-import { compareStatements } from '../../src/domain/statements/check-statement.ts';
+import { compareStatements, rowsBetween } from '../../src/domain/statements/check-statement.ts';
 import { readStatement } from '../../src/domain/statements/read-statement.ts';
 import {
   buildTree,
@@ -190,6 +190,16 @@ describe('statements that are compared', () => {
   test('agree where they overlap and where they meet', () => {
     const [first, second] = [stated({ proof: null }, keyId, 3), stated({}, keyId, 5, 3)];
     expect(compareStatements([read('a', first), read('b', second), read('c', whole)])).toEqual([]);
+  });
+
+  test('name the rows between them that none has, whatever their order', () => {
+    const [early, late] = [stated({ proof: null }, keyId, 2), stated({ proof: null }, keyId, 6, 4)];
+    expect(rowsBetween([read('a', late), read('b', early)])).toEqual([
+      'rows 3 to 4 are in none of these files',
+    ]);
+    expect(rowsBetween([read('a', late), read('b', whole), read('c', early)])).toEqual([]);
+    expect(rowsBetween([read('a', late)])).toEqual([]);
+    expect(rowsBetween([])).toEqual([]);
   });
 
   test('differ where the service told two stories, and where they are of two keys', () => {

@@ -154,3 +154,19 @@ export function compareStatements(statements: readonly NamedStatement[]): readon
   }
   return faults;
 }
+
+/**
+ * The rows between statements of one account that none of them has, as lines for people. They are no fault of the service: a
+ * period that was asked for before it was over ends with the rows that were there then.
+ */
+export function rowsBetween(statements: readonly NamedStatement[]): readonly string[] {
+  const ranges = statements
+    .map(({ statement: { opening, closing } }) => [opening.number, closing.number] as const)
+    .toSorted(([one], [other]) => one - other);
+  let last = ranges[0]?.[0] ?? 0;
+  return ranges.flatMap(([opening, closing]) => {
+    const between = opening > last ? [`rows ${last + 1} to ${opening} are in none of these files`] : [];
+    last = Math.max(last, closing);
+    return between;
+  });
+}
