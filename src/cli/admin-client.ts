@@ -89,7 +89,7 @@ function refused(status: number, { error }: AdminError): AdminRefusal {
 }
 
 /** A page of a list, with the cursor of the next page; `null` after the last one. */
-interface Page {
+export interface Page {
   readonly next: string | null;
 }
 
@@ -126,7 +126,8 @@ export async function readCsv(
   return text.trimEnd();
 }
 
-async function* readPages(
+/** Reads a list of the admin listener page by page, up to `most` entries. */
+export async function* readPages(
   path: string,
   query: string,
   most: number,

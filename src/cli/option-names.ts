@@ -4,6 +4,8 @@ import { AdminRefusal } from './admin-client.ts';
 const options: Readonly<Record<string, string>> = {
   concurrency: '--concurrency',
   requestsPerMinute: '--requests-per-minute',
+  tokensPerMinute: '--tokens-per-minute',
+  tokensPerDay: '--tokens-per-day',
   queueWait: '--queue-wait',
   balance: '--balance',
   models: '--model',
@@ -13,13 +15,15 @@ const options: Readonly<Record<string, string>> = {
   'compatibility.sampling': '--sampling',
   'compatibility.unknownFields': '--unknown-fields',
   'compatibility.responsesDone': '--responses-done',
+  'compatibility.usageCost': '--usage-cost',
+  'compatibility.chargeComment': '--charge-comment',
   grace: '--grace',
   reference: '--reference',
+  from: '--from',
+  to: '--to',
   amount: '<usd>',
   name: 'the name',
   by: '--by',
-  from: '--from',
-  to: '--to',
   outcome: '--outcome',
 };
 

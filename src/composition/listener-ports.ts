@@ -37,7 +37,7 @@ export function composeOwnKeyPorts(
   ports: Ports,
   addresses: ClientAddresses,
   { receipts }: Config,
-  { storage, readLimiter, readTurns, running }: ProcessServices,
+  { storage, statements, readLimiter, readTurns, running }: ProcessServices,
 ): OwnKeyPorts {
   const { store } = storage;
   return {
@@ -49,6 +49,7 @@ export function composeOwnKeyPorts(
     onFault: ports.telemetry.fault,
     defaults: { limits: ports.defaultLimits, compatibility: ports.defaultCompatibility },
     upstreams: receipts.upstreams,
+    statements,
     accounts: (keyIds) => store.accounts(keyIds),
     ...readsOf(storage),
     usage: usageReadsOf(storage),
@@ -63,6 +64,7 @@ export function composeAdminPorts(
     keyManagement,
     maintenance,
     archiving,
+    statements,
     observability,
     log,
     prepare,
@@ -89,6 +91,7 @@ export function composeAdminPorts(
     usage: usageReadsOf(storage),
     maintenance,
     archiving,
+    statements,
     manual,
     metrics: observability.exposed,
     onFault: log.fault,

@@ -32,6 +32,8 @@ export interface SharedServices {
   readonly topKeysDuty: SharedDuty;
   /** The rolling up of usage, which one process does. */
   readonly usageDuty: SharedDuty;
+  /** The roots of the ledger, which one process makes. */
+  readonly rootDuty: SharedDuty;
 }
 
 /** `owner` is the id under which the process has its lease now. */
@@ -46,6 +48,7 @@ export function createSharedServices(engine: Engine, owner: () => string): Share
     removalDuty: createSharedDuty(engine, 'removal of old records', owner),
     topKeysDuty: createSharedDuty(engine, 'metrics of top keys', owner),
     usageDuty: createSharedDuty(engine, 'usage rollups', owner),
+    rootDuty: createSharedDuty(engine, 'ledger roots', owner),
   };
 }
 

@@ -18,7 +18,7 @@ import {
   lingerAfter,
   whenChunkIsRead,
 } from './connections/lingering-close.ts';
-import { findDuplicateHeader } from './duplicate-headers.ts';
+import { findDuplicateHeader } from './duplicate-header.ts';
 import { OwnResponse } from './own-response.ts';
 import { requestIdOf } from './request-id.ts';
 import { StreamOutput } from './stream-output.ts';
@@ -87,6 +87,11 @@ export class HttpClientConnection implements ClientConnection {
 
   get address(): string {
     return this.#settings.addresses.of(this.#request);
+  }
+
+  get maxCost(): string | undefined {
+    const header = this.#request.headers['x-textgate-max-cost'];
+    return Array.isArray(header) ? header.join(',') : header;
   }
 
   recognize(): void {

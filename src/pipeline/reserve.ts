@@ -71,7 +71,7 @@ function wantedOf(
 }
 
 /** The smallest output cap that every upstream takes: a smaller one is raised to it, and the hold must cover that. */
-function leastOutputTokens(routes: readonly Route[]): number {
+export function leastOutputTokens(routes: readonly Route[]): number {
   return Math.max(...routes.map(({ dialect }) => dialect.leastOutputTokens));
 }
 

@@ -112,10 +112,10 @@ function shownPart(name: string): string {
 /** What the head of an answer says at this stage. */
 export function headFactsOf(stage: Stage): HeadFacts {
   if (stage.stage === 'arrived' || stage.stage === 'identified')
-    return { decision: null, limits: null, balanceNanos: null, stripped: [] };
-  const { decision, limits } = stage.admission;
+    return { decision: null, limits: null, tokens: null, balanceNanos: null, stripped: [] };
+  const { decision, limits, tokens } = stage.admission;
   const balanceNanos = stage.stage === 'recorded' ? stage.reservation.balanceNanos : null;
-  return { decision, limits, balanceNanos, stripped: requestOf(stage)?.stripped ?? noFacts.stripped };
+  return { decision, limits, tokens, balanceNanos, stripped: requestOf(stage)?.stripped ?? noFacts.stripped };
 }
 
 /** What is known of a request from its arrival on; `arrivedAtMs` is since 1970, `arrivedMs` on the monotonic clock. */

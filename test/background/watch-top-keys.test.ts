@@ -137,6 +137,8 @@ test('the metrics have a series for each of them, and none for a key that is no 
     ledgerFigures: () => null,
     settlementLagMs: () => 0,
     oldestRecordAgeMs: () => null,
+    usageDrift: () => [],
+    ledgerRoot: () => null,
     topKeys: () => keys,
     logLinesDropped: () => 0,
   });

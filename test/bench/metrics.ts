@@ -17,7 +17,9 @@ metrics.attach({
   ledgerFigures: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0 }),
   settlementLagMs: () => 0,
   oldestRecordAgeMs: () => null,
+  usageDrift: () => [],
   topKeys: () => [],
+  ledgerRoot: () => null,
   logLinesDropped: () => 0,
 });
 const usage = {

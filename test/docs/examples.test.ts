@@ -85,7 +85,7 @@ describe('the example', () => {
 });
 
 describe('the commands of the page', () => {
-  const [variables, whole, streamed, reads, ...rest] = blocksOf(page, 'sh').map(({ text }) => text);
+  const [variables, whole, limited, streamed, reads, ...rest] = blocksOf(page, 'sh').map(({ text }) => text);
 
   test('set the variables that the examples read', () => {
     expect(rest).toEqual([]);
@@ -96,6 +96,12 @@ describe('the commands of the page', () => {
   test('print a whole answer', async () => {
     const answer = JSON.parse(await outputOf('sh', '-c', whole ?? '')) as object;
     expect(answer).toMatchObject({ choices: [{ message: { content: 'Hello there.' } }] });
+  });
+
+  test('print what an answer cost that could have been refused', async () => {
+    expect(await outputOf('sh', '-c', limited ?? '')).toMatch(
+      /^HTTP\/1\.1 200 [^]*\r\nx-textgate-charge: \d/,
+    );
   });
 
   test('print the events of a streamed answer', async () => {

@@ -14,6 +14,12 @@ const plenty = '1';
 
 const [opening = '', text = '', ...ending] = chatFrames(['one']);
 
+/** A text that is long enough to be sampled, as a question and as an answer. */
+const long = Array.from({ length: 80 }, () => 'word').join(' ');
+
+/** How many samples may be needed until the second meter has figures. */
+const maxSamples = 1_000;
+
 /** The behaviour of the upstreams, by the text of the request. */
 const scripts: Readonly<Record<string, (response: ServerResponse) => void>> = {
   cut: (response) => sendStream(response, []).write(opening + text, () => cut(response, 'rst')),
@@ -26,7 +32,7 @@ const scripts: Readonly<Record<string, (response: ServerResponse) => void>> = {
 /** A gateway with a working and a broken upstream, and a load that produces every outcome. */
 export interface Scene {
   readonly adminUrl: string;
-  /** Sends the whole load once; resolves with the number of requests. */
+  /** Sends the whole load once, and before the first time what the second meter needs; resolves with the number of requests. */
   playRound(): Promise<number>;
   close(): Promise<void>;
 }
@@ -43,6 +49,7 @@ export async function openScene(): Promise<Scene> {
         admin: { port: 0 },
         storage: { url: `sqlite:${join(folder, 'textgate.db')}` },
         metrics: { topKeys: 3 },
+        metering: { sample: 1 },
         limits: { requestsPerMinute: 1_000_000 },
         upstreams: { steady: { url: steady.url }, broken: { url: broken.url, timeouts } },
         models: {
@@ -69,6 +76,7 @@ export async function openScene(): Promise<Scene> {
   return {
     adminUrl,
     async playRound() {
+      const samples = await sample();
       const answers: Promise<unknown>[] = [];
       const ask = (path: string, body: object, key = secret): void =>
         void answers.push(post(path, body, key).then((response) => response.text()));
@@ -96,7 +104,7 @@ export async function openScene(): Promise<Scene> {
       }
       await leave();
       await cancel();
-      return answers.length + 2;
+      return samples + answers.length + 2;
     },
     async close() {
       await gateway.close();
@@ -114,6 +122,19 @@ export async function openScene(): Promise<Scene> {
   ): Promise<Response> {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
     return fetch(to + path, { method: 'POST', body: JSON.stringify(body), headers, signal });
+  }
+
+  /** Sends requests until the second meter has figures; resolves with their number. */
+  async function sample(): Promise<number> {
+    for (let sent = 0; sent < maxSamples; sent++) {
+      if (sent % 20 === 0) {
+        const exposed = await (await fetch(`${adminUrl}/metrics`)).text();
+        if (exposed.includes('textgate_usage_drift_ratio{')) return sent;
+      }
+      const messages = [{ role: 'user', content: long }];
+      await (await post('/v1/chat/completions', { model: 'small', messages })).text();
+    }
+    throw new Error('the second meter has no figures');
   }
 
   /** Opens a stream without end, and reads its beginning. */
@@ -143,6 +164,7 @@ async function startPlayer(): Promise<ScriptedUpstream> {
     const asked = messages.at(-1)?.content ?? '';
     const script = scripts[asked];
     if (script !== undefined) return script(response);
+    if (asked === long) return sayTexts([long])(response, request);
     return sayTexts(['one ', 'two'], asked === 'length' ? 'length' : 'stop')(response, request);
   });
   return upstream;

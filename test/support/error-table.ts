@@ -34,6 +34,10 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
     'change the text; it is sent to no other provider',
   ],
   context_length_exceeded: ['the text is longer than the model reads', 'shorten it'],
+  max_cost_exceeded: [
+    'the request may cost more than its own `x-textgate-max-cost`',
+    'raise the header, lower the output cap or send less text; the message has the amounts',
+  ],
   invalid_api_key: [
     'the key is missing, wrong, revoked or expired',
     'send `Authorization: Bearer <key>` with a valid key',
@@ -65,7 +69,7 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
     'send it again after `retry-after`, or when one of them has ended',
   ],
   rate_limit_exceeded: [
-    'the key has started as many requests as it may',
+    'the key has started as many requests as it may, or used as many tokens',
     'send it again after `retry-after`',
   ],
   upstream_rate_limited: ['the provider limits the gateway', 'send it again after `retry-after`'],

@@ -57,6 +57,8 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly passthrough?: ConfigInput['passthrough'];
   readonly receipts?: ConfigInput['receipts'];
   readonly metrics?: ConfigInput['metrics'];
+  readonly metering?: ConfigInput['metering'];
+  readonly compatibility?: ConfigInput['compatibility'];
   /** The dialect of the upstream. */
   readonly dialect?: DialectName;
   readonly finishReason?: 'required' | 'optional';
@@ -97,6 +99,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     passthrough: options.passthrough,
     receipts: options.receipts,
     metrics: options.metrics,
+    metering: options.metering,
+    compatibility: options.compatibility,
     upstreams: {
       local: {
         url: upstreamUrl,

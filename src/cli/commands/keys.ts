@@ -53,11 +53,15 @@ export function addKeysCommands(program: Command): void {
     );
 }
 
+const truths = ['true', 'false'];
+
 /** Adds the options that `create` and `update` share. */
 function withSettings(command: Command): Command {
   return command
     .option('--concurrency <n>', 'how many requests may be in progress at once', wholeNumber)
     .option('--requests-per-minute <n>', 'how many requests may start within any 60 seconds', wholeNumber)
+    .option('--tokens-per-minute <n>', 'how many tokens may be used within any 60 seconds', wholeNumber)
+    .option('--tokens-per-day <n>', 'how many tokens may be used within any 24 hours', wholeNumber)
     .option('--queue-wait <duration>', 'how long a request may wait for a slot, such as 5s')
     .option('--model <name...>', 'restrict to these models; `all` lifts the restriction')
     .option('--allow-from <network...>', 'allow only these, such as 10.0.0.0/8; `all` lifts the restriction')
@@ -70,9 +74,10 @@ function withSettings(command: Command): Command {
       new Option('--unknown-fields <policy>', 'how to treat unknown fields').choices(['reject', 'ignore']),
     )
     .addOption(
-      new Option('--responses-done <bool>', 'whether Responses streams end with [DONE]').choices([
-        'true',
-        'false',
-      ]),
+      new Option('--responses-done <bool>', 'whether Responses streams end with [DONE]').choices(truths),
+    )
+    .addOption(new Option('--usage-cost <bool>', 'whether usage has the charge as cost').choices(truths))
+    .addOption(
+      new Option('--charge-comment <bool>', 'whether streams have the charge in a comment').choices(truths),
     );
 }

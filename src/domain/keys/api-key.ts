@@ -69,6 +69,8 @@ export interface KeyChanges {
   readonly concurrency?: number | null;
   readonly requestsPerMinute?: number | null;
   readonly queueWaitMs?: number | null;
+  readonly tokensPerMinute?: number | null;
+  readonly tokensPerDay?: number | null;
   readonly models?: readonly string[] | null;
   readonly allowFrom?: readonly string[] | null;
   readonly tags?: readonly string[] | null;

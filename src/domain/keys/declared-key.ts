@@ -106,15 +106,17 @@ function writeSettings(
   { limits, models, allowFrom, tags, expiresAt, compatibility }: Omit<DeclaredKey, 'name' | 'hash'>,
   hash: string,
 ): string {
-  const { concurrency, requestsPerMinute, queueWaitMs } = limits;
-  const { sampling, unknownFields, responsesDone } = compatibility;
+  const { concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay } = limits;
+  const { sampling, unknownFields, responsesDone, usageCost, chargeComment } = compatibility;
   return JSON.stringify([
     hash,
-    [concurrency ?? null, requestsPerMinute ?? null, queueWaitMs ?? null],
+    [concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay].map(
+      (limit) => limit ?? null,
+    ),
     models,
     allowFrom,
     tags,
     expiresAt,
-    [sampling ?? null, unknownFields ?? null, responsesDone ?? null],
+    [sampling, unknownFields, responsesDone, usageCost, chargeComment].map((setting) => setting ?? null),
   ]);
 }

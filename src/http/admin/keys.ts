@@ -38,6 +38,8 @@ const compatibility = z.strictObject({
   sampling: z.enum(samplingPolicies).optional(),
   unknownFields: z.enum(unknownFieldPolicies).optional(),
   responsesDone: z.boolean().optional(),
+  usageCost: z.boolean().optional(),
+  chargeComment: z.boolean().optional(),
 });
 /** An empty list lifts the restriction, as `null` does. */
 const allowFrom = networksOfKey.transform((list) => (list.length === 0 ? null : list)).nullish();
@@ -46,6 +48,8 @@ export const newKey = z.strictObject({
   name: keyName,
   concurrency: limit.optional(),
   requestsPerMinute: limit.optional(),
+  tokensPerMinute: limit.optional(),
+  tokensPerDay: limit.optional(),
   queueWait: duration.optional(),
   balance: usd.optional(),
   models: modelsOfKey.nullish().transform((list) => list ?? undefined),
@@ -58,6 +62,8 @@ export const changedKey = z.strictObject({
   name: keyName.optional(),
   concurrency: limit.nullish(),
   requestsPerMinute: limit.nullish(),
+  tokensPerMinute: limit.nullish(),
+  tokensPerDay: limit.nullish(),
   queueWait: duration.nullish(),
   models: modelsOfKey.nullish(),
   allowFrom,

@@ -4,12 +4,12 @@ import { placesOf } from '../engine.ts';
 import type { Row, Statement } from '../engine.ts';
 
 /** The columns that `readKey` reads. */
-export const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, models, allow_from, tags,
-  expires_at, revoked_at, compatibility, declared, balance IS NOT NULL AS has_balance`;
+export const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, tokens_per_minute, tokens_per_day,
+  models, allow_from, tags, expires_at, revoked_at, compatibility, declared, balance IS NOT NULL AS has_balance`;
 const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
 
-const intoKeys = `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms, models,
-  allow_from, tags, expires_at, compatibility)`;
+const intoKeys = `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms,
+  tokens_per_minute, tokens_per_day, models, allow_from, tags, expires_at, compatibility)`;
 
 /** The values of a key, in the order of those columns. */
 function valuesOf(key: ApiKey, hash: string): Statement['values'] {
@@ -19,7 +19,7 @@ function valuesOf(key: ApiKey, hash: string): Statement['values'] {
 /** Inserts a key, with an account that has no balance yet. */
 export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
   return [
-    { sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values: valuesOf(key, hash) },
+    { sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values: valuesOf(key, hash) },
     { sql: 'INSERT INTO accounts (key_id) VALUES (?)', values: [key.id] },
   ];
 }
@@ -30,7 +30,7 @@ export function insertFirstKey(key: ApiKey, hash: string): readonly Statement[] 
   const id = 'coalesce((SELECT min(id) FROM api_keys), ?)';
   return [
     {
-      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
       values: valuesOf(key, hash),
     },
     { sql: `INSERT INTO accounts (key_id) VALUES (${id}) ON CONFLICT (key_id) DO NOTHING`, values: [key.id] },
@@ -44,6 +44,8 @@ const columnOf = {
   concurrency: 'concurrency',
   requestsPerMinute: 'requests_per_minute',
   queueWaitMs: 'queue_wait_ms',
+  tokensPerMinute: 'tokens_per_minute',
+  tokensPerDay: 'tokens_per_day',
   expiresAt: 'expires_at',
 } as const;
 
@@ -114,7 +116,7 @@ export function selectKeyById(id: string): Statement {
 /** The limits of some keys. */
 export function selectLimits(keyIds: readonly string[]): Statement {
   return {
-    sql: `SELECT id, concurrency, requests_per_minute, queue_wait_ms FROM api_keys WHERE id IN (${placesOf(keyIds)})`,
+    sql: `SELECT id, concurrency, requests_per_minute, queue_wait_ms, tokens_per_minute, tokens_per_day FROM api_keys WHERE id IN (${placesOf(keyIds)})`,
     values: keyIds,
   };
 }
@@ -134,12 +136,21 @@ export function selectKeys(limit: number, before: Pick<ApiKey, 'id' | 'createdAt
   };
 }
 
+const limitNames = [
+  'concurrency',
+  'requestsPerMinute',
+  'queueWaitMs',
+  'tokensPerMinute',
+  'tokensPerDay',
+] as const;
+
 /** The limits that a key has of its own. */
 export function readLimits(row: Row): Partial<Limits> {
   const limits: { -readonly [Name in keyof Limits]?: number } = {};
-  if (row['concurrency'] !== null) limits.concurrency = Number(row['concurrency']);
-  if (row['requests_per_minute'] !== null) limits.requestsPerMinute = Number(row['requests_per_minute']);
-  if (row['queue_wait_ms'] !== null) limits.queueWaitMs = Number(row['queue_wait_ms']);
+  for (const name of limitNames) {
+    const value = row[columnOf[name]];
+    if (value !== null) limits[name] = Number(value);
+  }
   return limits;
 }
 
@@ -194,6 +205,8 @@ export function settingsOf({
     limits.concurrency ?? null,
     limits.requestsPerMinute ?? null,
     limits.queueWaitMs ?? null,
+    limits.tokensPerMinute ?? null,
+    limits.tokensPerDay ?? null,
     writeList(models),
     writeList(allowFrom),
     writeTags(tags),
