@@ -6,8 +6,8 @@ import { meterFaults } from './meter-faults.ts';
 import type { Mutation } from './mutation.ts';
 import { nodeFaults } from './node-faults.ts';
 import { scorecardFaults } from './scorecard-faults.ts';
-import { usageFaults } from './usage-faults.ts';
 import { statementFaults } from './statement-faults.ts';
+import { usageFaults } from './usage-faults.ts';
 
 /**
  * Checks the tests themselves: each deliberate fault is put into a copy of the sources, and the tests meant to find it
@@ -236,8 +236,8 @@ const mutations: readonly Mutation[] = [
   ...nodeFaults,
   ...meterFaults,
   ...scorecardFaults,
-  ...usageFaults,
   ...statementFaults,
+  ...usageFaults,
 ];
 
 const root = join(import.meta.dirname, '..', '..');

@@ -56,9 +56,9 @@ export interface TestGatewayOptions extends GatewayOptions {
   }[];
   readonly passthrough?: ConfigInput['passthrough'];
   readonly receipts?: ConfigInput['receipts'];
-  readonly metrics?: ConfigInput['metrics'];
   readonly metering?: ConfigInput['metering'];
   readonly compatibility?: ConfigInput['compatibility'];
+  readonly metrics?: ConfigInput['metrics'];
   /** The dialect of the upstream. */
   readonly dialect?: DialectName;
   readonly finishReason?: 'required' | 'optional';
@@ -98,9 +98,9 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     limits,
     passthrough: options.passthrough,
     receipts: options.receipts,
-    metrics: options.metrics,
     metering: options.metering,
     compatibility: options.compatibility,
+    metrics: options.metrics,
     upstreams: {
       local: {
         url: upstreamUrl,
