@@ -5,14 +5,19 @@ export interface KeyOptions extends Json {
   readonly name?: string;
   readonly concurrency?: number;
   readonly requestsPerMinute?: number;
+  readonly tokensPerMinute?: number;
+  readonly tokensPerDay?: number;
   readonly queueWait?: string;
   readonly balance?: string;
   readonly model?: readonly string[];
   readonly allowFrom?: readonly string[];
+  readonly tags?: readonly string[];
   readonly expires?: string;
   readonly sampling?: string;
   readonly unknownFields?: string;
   readonly responsesDone?: string;
+  readonly usageCost?: string;
+  readonly chargeComment?: string;
 }
 
 /** The options of `list`. */
@@ -33,13 +38,22 @@ export interface CreditOptions extends Json {
 
 /** The settings of a key as the admin API takes them. */
 export function settingsOf(options: KeyOptions): object {
-  const { model, allowFrom, expires, sampling, unknownFields, responsesDone: done, ...others } = options;
-  const { json: _json, ...rest } = others;
-  const responsesDone = done === undefined ? undefined : done === 'true';
-  const compatibility = { sampling, unknownFields, responsesDone };
+  const { json: _json, model, allowFrom, expires, sampling, unknownFields, ...others } = options;
+  const { responsesDone, usageCost, chargeComment, ...rest } = others;
+  const compatibility = {
+    sampling,
+    unknownFields,
+    responsesDone: truthOf(responsesDone),
+    usageCost: truthOf(usageCost),
+    chargeComment: truthOf(chargeComment),
+  };
   // `all` and `never`, which `show` prints for keys without a restriction, lift it.
   const expiresAt = expires === 'never' ? null : expires;
   return { ...rest, models: unlessAll(model), allowFrom: unlessAll(allowFrom), expiresAt, compatibility };
+}
+
+function truthOf(option: string | undefined): boolean | undefined {
+  return option === undefined ? undefined : option === 'true';
 }
 
 function unlessAll(list: readonly string[] | undefined): readonly string[] | null | undefined {

@@ -10,11 +10,13 @@ import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
 import type { Retention } from '../domain/ports/retention.ts';
 import type { Usage, UsageRollups } from '../domain/ports/usage.ts';
 import type { SlotStore } from '../domain/ports/slot-store.ts';
+import type { TokenUse } from '../domain/ports/token-use.ts';
 import type { Engine } from '../storage/engine.ts';
 import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
 import { createLedgerAudit } from '../storage/ledger/ledger-audit.ts';
 import { createRetention } from '../storage/retention/retention-store.ts';
 import { createStore } from '../storage/store.ts';
+import { createTokenUse } from '../storage/token-use/token-use-store.ts';
 import type { Store } from '../storage/store.ts';
 import { createUsageRollups } from '../storage/usage/rollup-store.ts';
 import { createUsage } from '../storage/usage/usage-store.ts';
@@ -39,6 +41,7 @@ export interface StorageServices extends Pick<ChosenEngine, 'engine' | 'sharedSt
   readonly writeCheck: WriteCheck;
   readonly keyDirectory: ManagedKeyDirectory;
   readonly ledgerAudit: LedgerAudit;
+  readonly tokenUse: TokenUse;
   /** The end of old records. */
   readonly retention: Retention;
   /** What was used, in running sums. */
@@ -112,6 +115,7 @@ export function openStorage(
       onShed: () => metrics.keyLookUpShed(),
     }),
     ledgerAudit: createLedgerAudit(engine),
+    tokenUse: createTokenUse(engine, log.fault),
     retention: createRetention(engine),
     usage: createUsage(engine),
     usageRollups: createUsageRollups(engine),

@@ -110,7 +110,7 @@ export function createKeyManagement({
 /** A key of these settings that was just minted. */
 function describeNewKey(
   name: string,
-  { balanceNanos, models, allowFrom, expiresAt, compatibility = {}, ...limits }: KeySettings,
+  { balanceNanos, models, allowFrom, tags, expiresAt, compatibility = {}, ...limits }: KeySettings,
   { id, secret }: ReturnType<typeof mintKey>,
   createdAtMs: number,
 ): IssuedKey {
@@ -121,6 +121,7 @@ function describeNewKey(
     limits,
     models: models ?? null,
     allowFrom: allowFrom ?? null,
+    tags: tags ?? [],
     expiresAt: expiresAt ?? null,
     revokedAtMs: null,
     hasBalance: balanceNanos !== undefined,

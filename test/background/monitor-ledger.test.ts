@@ -49,7 +49,7 @@ async function monitor(
 ) {
   const clock = createFakeClock();
   const faults: string[] = [];
-  const ledger: LedgerAudit = { audit, settled: async function* () {} };
+  const ledger: LedgerAudit = { audit, settled: async function* () {}, sealFaults: async function* () {} };
   const watched: LedgerMonitor = monitorLedger(records, ledger, clock, {
     ready,
     lowBalanceNanos: () => 5,

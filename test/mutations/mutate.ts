@@ -2,9 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { meterFaults } from './meter-faults.ts';
 import type { Mutation } from './mutation.ts';
 import { nodeFaults } from './node-faults.ts';
 import { scorecardFaults } from './scorecard-faults.ts';
+import { statementFaults } from './statement-faults.ts';
 import { usageFaults } from './usage-faults.ts';
 
 /**
@@ -232,7 +234,9 @@ const mutations: readonly Mutation[] = [
     tests: ['test/protocol/upstream/read-answer.test.ts'],
   },
   ...nodeFaults,
+  ...meterFaults,
   ...scorecardFaults,
+  ...statementFaults,
   ...usageFaults,
 ];
 

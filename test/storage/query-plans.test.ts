@@ -7,6 +7,12 @@ import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import type { DeclaredKey } from '../../src/domain/keys/declared-key.ts';
 import type { OpenedRecord, RecordFilter, SettledRecord } from '../../src/domain/consumption.ts';
 import { free } from '../../src/domain/pricing.ts';
+import { createStatements } from '../../src/operations/statements.ts';
+import { makeRoot } from '../../src/operations/make-root.ts';
+import { startOfChain } from '../../src/domain/statements/chain.ts';
+import { createLedgerChain } from '../../src/storage/ledger/ledger-chain.ts';
+import { createLedgerRoots } from '../../src/storage/ledger/ledger-roots.ts';
+import { createSigningKeys } from '../../src/storage/ledger/signing-keys.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import type { Engine, Statement } from '../../src/storage/engine.ts';
@@ -18,6 +24,7 @@ import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
 import { createUsage } from '../../src/storage/usage/usage-store.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
+import { createTokenUse } from '../../src/storage/token-use/token-use-store.ts';
 import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
 import { statementsOf } from '../support/fixed-units.ts';
 import { openTestEngine } from '../support/test-engine.ts';
@@ -35,6 +42,8 @@ const meantScans = new Set([
   'SCAN wanted',
   // What a page of usage is added up from: a few thousand rows, found by an index.
   'SCAN parts',
+  'SCAN search',
+  'SCAN statement_keys',
   'SCAN api_keys USING COVERING INDEX sqlite_autoindex_api_keys_2',
   'SCAN api_keys USING INDEX api_keys_declared',
 ]);
@@ -48,7 +57,7 @@ const pageScans = new Set([
 
 /** Searches that find one row of a growing table, or none, or as many as the numbers in a range that an audit or a fold chose. */
 const findsFew =
-  /INDEX sqlite_autoindex_(records|ledger)_1\b|ledger_by_reference \(key_id=\? AND reference=\?\)|ledger USING PRIMARY KEY \(key_id=\? AND (number>\? AND )?number<\?\)/;
+  /INDEX sqlite_autoindex_(records|ledger)_1\b|ledger USING PRIMARY KEY \(key_id=\? AND number=\?\)|ledger_by_reference \(key_id=\? AND reference=\?\)|ledger USING PRIMARY KEY \(key_id=\? AND (number>\? AND )?number<\?\)/;
 
 /** How an INSERT of several keys asks whether records refer to their new ids already: there are none. */
 const findsNone = 'SEARCH records USING COVERING INDEX records_by_key_and_model (key_id=?)';
@@ -60,6 +69,7 @@ const declared: DeclaredKey = {
   limits: {},
   models: null,
   allowFrom: null,
+  tags: [],
   expiresAt: null,
   compatibility: {},
 };
@@ -111,6 +121,7 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
   rotateKey: (store) => store.rotateKey(key.id, 'other', 99),
   revokeKey: (store) => store.revokeKey(key.id, 1),
   countKeys: (store) => store.countKeys(),
+  namesOf: (store) => store.namesOf([keyIdOf(1), keyIdOf(2)]),
   limitsOf: (store) => store.limitsOf([keyIdOf(1), keyIdOf(2)]),
   async credit(store) {
     await store.credit({ keyId: key.id, nanos: 5, reference: 'r' });
@@ -191,7 +202,11 @@ beforeAll(async () => {
   for (const use of Object.values(uses)) await use(store);
   // Asked only where a lease is over.
   note([endOverLeases('owner')]);
+  await stateAll(recording);
   await verifyLedger(createLedgerAudit(recording));
+  const tokenUse = createTokenUse(recording, (message) => expect.unreachable(message));
+  await tokenUse.add(keyIdOf(1), 5);
+  await tokenUse.used(keyIdOf(1));
   const retention = createRetention(recording);
   const [oldest] = await retention.listOldest(Number.MAX_SAFE_INTEGER, null, 1);
   if (oldest === undefined) throw new Error('the database is empty');
@@ -201,7 +216,7 @@ beforeAll(async () => {
   await retention.foldLedgers(async () => {});
   await retention.oldestRecord();
   await useUsage(recording, 1_700_000_000_000);
-  note([selectPostings(keyIdOf(1), 0), ...foldLedger(keyIdOf(1), 1)]);
+  note([selectPostings(keyIdOf(1), 0), ...foldLedger(keyIdOf(1), startOfChain(keyIdOf(1), 1))]);
   filled = new DatabaseSync(file);
 });
 afterAll(async () => {
@@ -209,6 +224,24 @@ afterAll(async () => {
   await engine.close();
   rmSync(folder, { recursive: true });
 });
+
+/** Leads to the statements behind statements of accounts, and behind the audit of what was sealed. */
+async function stateAll(recording: Engine): Promise<void> {
+  const [chain, roots] = [createLedgerChain(recording), createLedgerRoots(recording)];
+  const clock = { now: () => 7, monotonicMs: () => 7 };
+  const pause = async (): Promise<void> => {};
+  await makeRoot({ chain, roots, clock, pause, onFault: (fault) => expect(fault).toBeNull() });
+  const statements = createStatements({
+    chain,
+    roots,
+    keys: createSigningKeys(recording, clock.now),
+    givenKey: () => null,
+    clock,
+  });
+  await statements.make({ id: keyIdOf(1), name: 'x' }, { fromMs: 1, toMs: 9, after: null });
+  await statements.keys();
+  for await (const faults of createLedgerAudit(recording).sealFaults(pause, 10)) expect(faults).toEqual([]);
+}
 
 /** What SQLite does for a statement, line by line. */
 function planOf(database: DatabaseSync, { sql, values }: Statement): readonly string[] {
@@ -243,6 +276,15 @@ describe('the statements of the product, on a filled database without statistics
     expect(
       filled.prepare(`SELECT count(*) AS n FROM sqlite_schema WHERE name = 'sqlite_stat1'`).get(),
     ).toEqual({ n: 0 });
+  });
+
+  test('search the tokens of one key by its rows alone', () => {
+    const ofTokens = [...asked.values()].filter(({ sql }) => /(FROM|INTO) token_use/.test(sql));
+    expect(ofTokens).toHaveLength(5);
+    for (const step of ofTokens.flatMap((statement) => planOf(filled, statement)))
+      expect(step).toMatch(
+        /^(COMPOUND QUERY|LEFT-MOST SUBQUERY|UNION ALL|SEARCH token_use USING PRIMARY KEY \(key_id=\? AND length_ms=\?)/,
+      );
   });
 
   test('have no numbered placeholders, to which Node 24.0 to 24.6 bind no values', () => {

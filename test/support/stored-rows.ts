@@ -10,6 +10,7 @@ export const payingKey: ApiKey = {
   limits: {},
   models: null,
   allowFrom: null,
+  tags: [],
   expiresAt: null,
   revokedAtMs: null,
   hasBalance: true,

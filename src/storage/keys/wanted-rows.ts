@@ -10,8 +10,11 @@ export const settingColumns = {
   concurrency: 'INTEGER',
   requests_per_minute: 'INTEGER',
   queue_wait_ms: 'INTEGER',
+  tokens_per_minute: 'INTEGER',
+  tokens_per_day: 'INTEGER',
   models: 'TEXT',
   allow_from: 'TEXT',
+  tags: 'TEXT',
   expires_at: 'BIGINT',
   compatibility: 'TEXT',
 };

@@ -6,6 +6,7 @@ import { readKeyUsage, selectAllPeriods, selectKeyUsage } from '../usage/key-usa
 import { selectKeyBehind } from '../usage/usage-statements.ts';
 import { readPeriods } from '../usage/usage-plan.ts';
 import { noRows, sumLedgers } from './ledger-sums.ts';
+import { createSealAudit } from './seal-audit.ts';
 import type { LedgerSum, NumberedLedger } from './ledger-sums.ts';
 import { readRecord } from '../records/record-pages.ts';
 
@@ -38,6 +39,7 @@ export function createLedgerAudit(engine: Pick<Engine, 'read'>): LedgerAudit {
         last = [end?.['created_at'] ?? 0, end?.['request_id'] ?? ''];
       }
     },
+    sealFaults: createSealAudit(engine),
   };
 }
 

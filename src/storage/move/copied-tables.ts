@@ -8,10 +8,15 @@ export const copiedTables = [
   'accounts',
   'records',
   'ledger',
+  'ledger_seals',
+  'ledger_heads',
+  'ledger_roots',
+  'statement_keys',
   'ledger_folds',
   'folded_credits',
   'record_removals',
   'usage_hours',
+  'token_use',
 ] as const;
 
 /** Tables of the source that are not copied, and why. */
@@ -21,6 +26,7 @@ export const tablesLeftOut: ReadonlyMap<string, string> = new Map([
   ['open_requests', 'it is empty: every open request was settled or closed before'],
   ['usage_rollups', 'they are sums of the hours, and made again'],
   ['usage_periods', 'it says what is rolled up: nothing is, after the move'],
+  ['ledger_root_work', 'a count by which processes notice each other while they make a root'],
   ['sqlite_sequence', 'the counters of numbered rows, which no copied table has'],
 ]);
 

@@ -6,6 +6,8 @@ import { leases } from './leases.ts';
 import { retention } from './retention.ts';
 import { slots } from './slots.ts';
 import { usage } from './usage.ts';
+import { tokenUse } from './token-use.ts';
+import { statements } from './statements.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -16,4 +18,6 @@ export const migrations: readonly Migration[] = [
   keyNetworks,
   retention,
   usage,
+  tokenUse,
+  statements,
 ];
