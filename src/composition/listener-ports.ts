@@ -4,6 +4,7 @@ import type { Retention } from '../domain/ports/retention.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
 import type { ClientAddresses } from '../http/client-addresses.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';
+import { createBudgetUse } from '../operations/read-budget-use.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import type { ConfigServices } from './config-services.ts';
 import { deferManual } from './deferred-manual.ts';
@@ -41,6 +42,7 @@ export function composeOwnKeyPorts(
     defaults: { limits: ports.defaultLimits, compatibility: ports.defaultCompatibility },
     upstreams: receipts.upstreams,
     accounts: (keyIds) => store.accounts(keyIds),
+    budgetUse: createBudgetUse(store, ports.clock),
     ...readsOf(storage),
   };
 }
@@ -70,6 +72,7 @@ export function composeAdminPorts(
     keys: {
       keys: keyManagement,
       defaults: { limits: defaultLimits, compatibility: defaultCompatibility },
+      budgetUse: createBudgetUse(storage.store, ports.clock),
       countInFlight: (keyId) => running.count(keyId),
     },
     records: {

@@ -2,7 +2,7 @@ import { costOf, noTokens } from '../domain/pricing.ts';
 import { isPaid, isPassagePaid } from '../domain/settlement.ts';
 import type { ConsumptionRecord } from '../domain/consumption.ts';
 import type { Pause } from '../domain/pause.ts';
-import type { AuditedAccount, LedgerAudit } from '../domain/ports/ledger-audit.ts';
+import type { AuditedAccount, AuditedBudget, LedgerAudit } from '../domain/ports/ledger-audit.ts';
 
 /** How many faults are listed one by one; the rest is counted. */
 const maxFaults = 1_000;
@@ -24,7 +24,8 @@ export async function verifyLedger(audit: LedgerAudit, pause: Pause = noPause): 
     if (faults.length < maxFaults) faults.push(fault);
     else unlisted++;
   };
-  const { accounts, imbalanceNanos } = await auditAccounts(audit, report, pause);
+  const { accounts, imbalanceNanos: ofAccounts } = await auditAccounts(audit, report, pause);
+  const imbalanceNanos = ofAccounts + (await verifySpending(audit, report, pause));
   let records = 0;
   for await (const page of audit.settled(pause)) {
     records += page.length;
@@ -34,7 +35,10 @@ export async function verifyLedger(audit: LedgerAudit, pause: Pause = noPause): 
   return { accounts, records, imbalanceNanos, faults };
 }
 
-/** The part of a verification that is quick: every account beside its ledger rows, none of which may be missing. */
+/**
+ * The part of a verification that is quick: every account beside its ledger rows, none of which may be missing, and the holds
+ * of every budget.
+ */
 export async function auditAccounts(
   audit: LedgerAudit,
   report: (fault: string) => void,
@@ -45,6 +49,8 @@ export async function auditAccounts(
     count += accounts.length;
     for (const account of accounts) imbalanceNanos += auditAccount(account, report);
   }
+  for await (const budgets of audit.budgets(pause))
+    for (const budget of budgets) imbalanceNanos += auditBudget(budget, report);
   return { accounts: count, imbalanceNanos };
 }
 
@@ -94,6 +100,33 @@ function auditAccount(account: AuditedAccount, report: (fault: string) => void):
     differences.push(balanceNanos + heldNanos - ledgerNanos);
   }
   return differences.reduce((sum, difference) => sum + Math.abs(difference), 0);
+}
+
+/** By how much a budget holds more or less than its open requests do; in nano-USD. */
+function auditBudget(
+  { id, heldNanos, openHoldNanos }: AuditedBudget,
+  report: (fault: string) => void,
+): number {
+  if (heldNanos !== openHoldNanos)
+    report(`budget ${id}: holds ${heldNanos}, but its open requests hold ${openHoldNanos}`);
+  return Math.abs(heldNanos - openHoldNanos);
+}
+
+/** By how much what was spent of the budgets differs from the charges of the records that count in them; in nano-USD. */
+async function verifySpending(
+  audit: LedgerAudit,
+  report: (fault: string) => void,
+  pause: Pause,
+): Promise<number> {
+  let imbalanceNanos = 0;
+  for await (const page of audit.spending(pause))
+    for (const { id, chargedNanos, spentBeforeNanos, spentAfterNanos } of page) {
+      const difference = Math.max(0, spentBeforeNanos - chargedNanos, chargedNanos - spentAfterNanos);
+      if (difference > 0)
+        report(`budget ${id}: spent ${spentAfterNanos}, but its records were charged ${chargedNanos}`);
+      imbalanceNanos += difference;
+    }
+  return imbalanceNanos;
 }
 
 /** Whether a record was charged what the settlement table and its price say, as far as the record shows it. */

@@ -19,7 +19,14 @@ export type Row = Readonly<Record<string, SqlValue>>;
 /** The rows of each statement, in the order of the statements. */
 export type Results = readonly (readonly Row[])[];
 
-export type FixedUnitName = 'open_record' | 'settle_record' | 'renew_lease' | 'end_lease' | 'check_writes';
+export type FixedUnitName =
+  | 'open_record'
+  | 'settle_record'
+  | 'open_budgeted'
+  | 'settle_budgeted'
+  | 'renew_lease'
+  | 'end_lease'
+  | 'check_writes';
 
 /**
  * A unit that is run for every request, or that must not wait for the units of statements of other processes: the same
@@ -45,6 +52,11 @@ export interface FixedUnit<Name extends FixedUnitName = FixedUnitName> {
    * that finds any.
    */
   readonly locks: readonly RowLock[];
+  /**
+   * Statements that are run behind the locks, before it is decided: what they change is true whatever the decision is, and
+   * stays, unless the unit fails.
+   */
+  readonly preparations: readonly string[];
   /**
    * The statements that decide. They are tried in their order, until one returns a row: no more than one. Where none does,
    * the unit is over, and has no result; it must have changed nothing then.

@@ -221,5 +221,9 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
       'Age of the oldest record of a request that is kept; absent without one.',
     ),
     lowBalance: gauge('textgate_keys_low_balance', 'Active keys whose balance is below limits.lowBalance.'),
+    warnedBudgets: gauge(
+      'textgate_budgets_warned',
+      'Budgets that have reached a warning level in their current period.',
+    ),
   };
 }

@@ -154,6 +154,8 @@ function statusLabel(status: number): string {
 function limitCause({ code, limit }: Refusal): string | null {
   if (code === 'insufficient_balance') return 'balance';
   if (code === 'balance_held') return 'held';
+  if (code === 'budget_exhausted') return 'budget';
+  if (code === 'budget_held') return 'budget_held';
   if (limit === null) return null;
   return limit.source === 'upstream' ? 'upstream' : limit.kind;
 }
@@ -211,12 +213,16 @@ function readSources(sources: MetricSources, instruments: Instruments): void {
 }
 
 /** Without figures there are no series: NaN would say that an audit has failed, and count in sums. */
-function showLedger(figures: LedgerFigures | null, { holds, imbalance, lowBalance }: Instruments): void {
+function showLedger(
+  figures: LedgerFigures | null,
+  { holds, imbalance, lowBalance, warnedBudgets }: Instruments,
+): void {
   if (figures === null) {
-    for (const gauge of [holds, imbalance, lowBalance]) gauge.remove();
+    for (const gauge of [holds, imbalance, lowBalance, warnedBudgets]) gauge.remove();
     return;
   }
   holds.set(figures.openHolds);
   imbalance.set(figures.imbalanceNanos ?? Number.NaN);
   lowBalance.set(figures.lowBalances);
+  warnedBudgets.set(figures.warnedBudgets);
 }

@@ -59,7 +59,16 @@ describe('declared keys', () => {
       },
     ]);
     expect(eve).toEqual([
-      { name: 'eve', hash, limits: {}, models: null, allowFrom: null, expiresAt: null, compatibility: {} },
+      {
+        name: 'eve',
+        hash,
+        limits: {},
+        models: null,
+        allowFrom: null,
+        expiresAt: null,
+        compatibility: {},
+        budget: null,
+      },
     ]);
     for (const prefix of ['sha256:', 'SHA256:', ' Sha256:'])
       expect(declarationsOf({ eve: { key: `${prefix}${hash.toUpperCase()}` } })).toEqual(eve);

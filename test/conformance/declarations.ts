@@ -18,6 +18,7 @@ export function declared(name: string, hash: string, settings: Partial<DeclaredK
     models: null,
     allowFrom: null,
     expiresAt: null,
+    budget: null,
     compatibility: {},
     ...settings,
   };

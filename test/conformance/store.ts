@@ -26,6 +26,7 @@ export const key: ApiKey = {
   models: null,
   allowFrom: null,
   expiresAt: null,
+  budget: null,
   revokedAtMs: null,
   hasBalance: true,
   compatibility: {},

@@ -44,6 +44,7 @@ function startDirectory() {
       models: null,
       allowFrom: null,
       expiresAt: null,
+      budget: null,
       revokedAtMs: null,
       hasBalance: false,
       compatibility: {},

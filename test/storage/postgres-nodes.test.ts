@@ -152,6 +152,7 @@ describe.skipIf(postgresAbsence !== null)(`changes of keys on PostgreSQL${absent
       models: null,
       allowFrom: null,
       expiresAt: null,
+      budget: null,
       compatibility: {},
     };
     const credit = { keyId: key.id, nanos: 10 };

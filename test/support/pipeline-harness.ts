@@ -156,6 +156,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
         models: null,
         allowFrom: null,
         expiresAt: null,
+        budget: null,
         revokedAtMs: null,
         hasBalance: balanceNanos !== null,
         compatibility: {},

@@ -99,6 +99,7 @@ async function createKeys(store: Store): Promise<void> {
     allowFrom: ['10.0.0.0/8', '2001:db8::1'],
     expiresAt: graceMs,
     compatibility: { sampling: 'strict' },
+    budget: { amountNanos: 9_000, per: 'week', timeZone: 'Europe/Berlin', warnAt: [500, 800], raise: null },
   } as const;
   await store.createKey({ ...payingKey, id: 'key_a' }, 'hash_a', 1_000_000);
   await store.createKey({ ...payingKey, ...settings, id: 'key_free', name: oddName }, 'hash_free', null);

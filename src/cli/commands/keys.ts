@@ -59,6 +59,14 @@ function withSettings(command: Command): Command {
     .option('--concurrency <n>', 'how many requests may be in progress at once', wholeNumber)
     .option('--requests-per-minute <n>', 'how many requests may start within any 60 seconds', wholeNumber)
     .option('--queue-wait <duration>', 'how long a request may wait for a slot, such as 5s')
+    .option('--budget <usd/period>', 'USD per day, week or month, such as 20/month, or none')
+    .option('--time-zone <zone>', 'the time zone of the budget, such as Europe/Berlin; by default UTC')
+    .option(
+      '--warn-at <part...>',
+      'the parts of the budget that count as nearly used up, such as 0.8, or none',
+    )
+    .option('--raise <usd>', 'USD added to the budget until --raise-until, or none')
+    .option('--raise-until <time>', 'when the raise ends, such as 2030-01-01T00:00:00Z')
     .option('--model <name...>', 'restrict to these models; `all` lifts the restriction')
     .option('--allow-from <network...>', 'allow only these, such as 10.0.0.0/8; `all` lifts the restriction')
     .option('--expires <time>', 'when the key expires, such as 2030-01-01T00:00:00Z, or never')

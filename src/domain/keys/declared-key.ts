@@ -1,4 +1,5 @@
 import type { Compatibility } from '../../protocol/contract/compatibility.ts';
+import type { Budget } from '../budgets/budget.ts';
 import type { ApiKey } from './api-key.ts';
 import type { Limits } from '../limits.ts';
 
@@ -21,6 +22,7 @@ export interface DeclaredKey {
   /** When the key expires, in milliseconds since 1970; `null` for never. */
   readonly expiresAt: number | null;
   readonly compatibility: Partial<Compatibility>;
+  readonly budget: Budget | null;
 }
 
 /** A declared key as it is stored, with the hash of its secret. */
@@ -101,7 +103,7 @@ function isStored(declared: DeclaredKey, stored: StoredDeclaration | undefined):
 
 /** Everything that a declaration decides, as one text in a fixed order. */
 function writeSettings(
-  { limits, models, allowFrom, expiresAt, compatibility }: Omit<DeclaredKey, 'name' | 'hash'>,
+  { limits, models, allowFrom, expiresAt, compatibility, budget }: Omit<DeclaredKey, 'name' | 'hash'>,
   hash: string,
 ): string {
   const { concurrency, requestsPerMinute, queueWaitMs } = limits;
@@ -113,5 +115,6 @@ function writeSettings(
     allowFrom,
     expiresAt,
     [sampling ?? null, unknownFields ?? null, responsesDone ?? null],
+    budget && [budget.amountNanos, budget.per, budget.timeZone, budget.warnAt, budget.raise],
   ]);
 }

@@ -14,6 +14,7 @@ export const settingColumns = {
   allow_from: 'TEXT',
   expires_at: 'BIGINT',
   compatibility: 'TEXT',
+  budget: 'TEXT',
 };
 
 /**

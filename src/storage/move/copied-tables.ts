@@ -11,6 +11,7 @@ export const copiedTables = [
   'ledger_folds',
   'folded_credits',
   'record_removals',
+  'budgets',
 ] as const;
 
 /** Tables of the source that are not copied, and why. */

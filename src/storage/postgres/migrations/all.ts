@@ -1,5 +1,6 @@
 import type { Migration } from '../../migration.ts';
 import { books } from './books.ts';
+import { budgets } from './budgets.ts';
 import { changes } from './changes.ts';
 import { keyNetworks } from './key-networks.ts';
 import { leases } from './leases.ts';
@@ -7,4 +8,12 @@ import { retention } from './retention.ts';
 import { slots } from './slots.ts';
 
 /** Every step, in order. */
-export const migrations: readonly Migration[] = [books, leases, slots, changes, keyNetworks, retention];
+export const migrations: readonly Migration[] = [
+  books,
+  leases,
+  slots,
+  changes,
+  keyNetworks,
+  retention,
+  budgets,
+];
