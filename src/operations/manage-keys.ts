@@ -156,7 +156,8 @@ function declaredKey({ name, revokedAtMs }: ApiKey): Refusal {
 
 /** Whether a change of a budget needs one that is there. */
 function lacksSettings(changes: KeyChanges['budget']): boolean {
-  return changes != null && (changes.amountNanos === undefined || changes.per === undefined);
+  if (changes === undefined || changes === null) return false;
+  return changes.amountNanos === undefined || changes.per === undefined;
 }
 
 function missingBudget(): Refusal {

@@ -77,6 +77,7 @@ export function describeBudgetHistories(name: string, open: () => Promise<Engine
   });
   afterAll(() => engine.close());
 
+  // oxlint-disable-next-line vitest/expect-expect -- `Played` asserts.
   test(
     `${name}: no budget is exceeded or refilled twice, whatever the zone, the clocks and the order of ends`,
     { timeout: 120_000 },
@@ -127,7 +128,10 @@ class Played {
       await this.#check();
     }
     const { faults } = await verifyLedger(createLedgerAudit(this.#engine));
-    expect(faults.filter((fault) => fault.includes(this.#keyId))).toEqual([]);
+    areEqual(
+      faults.filter((fault) => fault.includes(this.#keyId)),
+      [],
+    );
   }
 
   async #begin(holds: readonly number[]): Promise<void> {
@@ -137,25 +141,25 @@ class Played {
         const atMs = this.#nowMs + (at % 2) * aheadMs;
         const id = `${this.#keyId} ${this.#requests.length} ${at}`;
         const claim = claimOf(this.#keyId, this.#budget, atMs);
-        expect(claim).toMatchObject(referencePeriod(atMs, per, timeZone));
+        areEqual({ startMs: claim.startMs, endMs: claim.endMs }, referencePeriod(atMs, per, timeZone));
         const least = isStrict ? nanos : 1;
         const { requestId, hold, ...record } = { ...opened(id, nanos, least), keyId: this.#keyId };
         const store = this.#stores[at % 2] ?? this.#stores[0];
         const reservation = await store.open({ ...record, requestId, hold, budget: claim });
         const { period } = reservation;
         if (period === undefined) throw new Error('no period');
-        expect(period.startMs).toBeGreaterThanOrEqual(claim.startMs);
+        isAtMost(claim.startMs, period.startMs);
         const room = Math.min(amountNanos - period.spentNanos - period.heldNanos, roomOf(reservation));
         if (!reservation.granted) {
-          expect([nanos > 0, room < Math.max(least, 1)]).toEqual([true, true]);
+          areEqual([nanos > 0, room < Math.max(least, 1)], [true, true]);
           return;
         }
         const { holdNanos, balanceNanos } = reservation;
-        expect(holdNanos).toBe(nanos === 0 ? 0 : Math.min(nanos, room));
+        areEqual(holdNanos, nanos === 0 ? 0 : Math.min(nanos, room));
         const { startMs, endMs } = period;
         const counted = { id: claim.id, startMs, endMs, levelNanos: claim.levelNanos };
         const beginning = { ...record, holdNanos: balance === null ? 0 : (holdNanos ?? 0), budget: counted };
-        expect(balanceNanos === null).toBe(balance === null);
+        areEqual(balanceNanos === null, balance === null);
         this.#requests.push({
           id,
           hold: holdNanos ?? 0,
@@ -203,21 +207,27 @@ class Played {
     if (period === undefined) return;
     const last = this.#starts.at(-1);
     if (last !== period.startMs) this.#starts.push(period.startMs);
-    if (last !== undefined) expect(period.startMs).toBeGreaterThanOrEqual(last);
+    if (last !== undefined) isAtMost(last, period.startMs);
     const counted = this.#requests.filter(({ periodMs }) => periodMs === period.startMs);
     const sum = (state: Begun['state'], of: 'hold' | 'charge'): number =>
       counted.filter((request) => request.state === state).reduce((total, request) => total + request[of], 0);
     const { spentNanos, heldNanos } = period;
-    expect({ spentNanos, heldNanos }).toEqual({
-      spentNanos: sum('settled', 'charge'),
-      heldNanos: sum('open', 'hold'),
-    });
+    areEqual([spentNanos, heldNanos], [sum('settled', 'charge'), sum('open', 'hold')]);
     // Nothing is charged here beyond its hold: all that can exceed the amount is what was given back and settled late.
     const late = counted.reduce((total, { wasLost, charge }) => total + (wasLost ? charge : 0), 0);
-    expect(spentNanos + heldNanos).toBeLessThanOrEqual(this.#made.amountNanos + late);
+    isAtMost(spentNanos + heldNanos, this.#made.amountNanos + late);
   }
 }
 
+function areEqual(found: unknown, expected: unknown): void {
+  expect(found).toEqual(expected);
+}
+
+function isAtMost(found: number, most: number): void {
+  expect(found).toBeLessThanOrEqual(most);
+}
+
+/** What the balance had before a request. */
 function roomOf({ granted, balanceNanos, ...rest }: Awaited<ReturnType<Store['open']>>): number {
   if (balanceNanos === null) return Number.POSITIVE_INFINITY;
   return granted && 'holdNanos' in rest ? balanceNanos + (rest.holdNanos ?? 0) : balanceNanos;

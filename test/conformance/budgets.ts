@@ -105,8 +105,8 @@ export function describeBudgets(name: string, open: () => Promise<Engine>): void
         balanceNanos: null,
         period: { spentNanos: 0, heldNanos: 100 },
       });
-      const open = await engine.read([say('SELECT 1 FROM open_requests WHERE key_id = ?', keyId)]);
-      expect(open[0]).toHaveLength(2);
+      const written = await engine.read([say('SELECT 1 FROM open_requests WHERE key_id = ?', keyId)]);
+      expect(written[0]).toHaveLength(2);
       expect(await begin('free', 0)).toMatchObject({ granted: true, holdNanos: 0 });
       await settle('a', 75);
       await settle('b', 40);
@@ -144,7 +144,7 @@ export function describeBudgets(name: string, open: () => Promise<Engine>): void
       expect(await verify()).toEqual([]);
     });
 
-    test('are full again with the next period, once, whoever asks first and however many ask', async () => {
+    test('are full again with the next period, once, in whatever order and number requests come', async () => {
       const { begin, settle, period, verify } = await bench(shared, null);
       await begin('a', 100);
       await settle('a', 100);
