@@ -113,6 +113,10 @@ test('a key that has spent its budget is refused with the time at which it is fu
   expect(await own(made.key)).toEqual(tomorrow);
   expect((await post(made.key)).status).toBe(200);
   expect(await own(made.key)).toEqual({ ...tomorrow, spent: cost, available: '0.000015', warned_at: '0.5' });
+
+  nowMs = noonMs;
+  expect((await post(made.key)).status).toBe(200);
+  expect(await own(made.key)).toMatchObject({ since: tomorrow.since, spent: '0.00005' });
 });
 
 test('a budget that running requests hold is worth a retry, and a request over midnight costs the new day nothing', async () => {
