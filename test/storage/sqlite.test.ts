@@ -197,6 +197,7 @@ describe('a database', () => {
       models: null,
       allowFrom: null,
       expiresAt: null,
+      budget: null,
       revokedAtMs: null,
       hasBalance: false,
       compatibility: {},
