@@ -35,7 +35,7 @@ const raise = z.strictObject({
 });
 
 /** The settings of a budget: a new one needs the amount and the period. */
-export const budgetSettings = {
+const budgetSettings = {
   amount: usd.meta({ description: 'USD that may be spent in each period.', examples: ['20'] }),
   per: z
     .enum(['day', 'week', 'month'])
@@ -48,7 +48,7 @@ export const budgetSettings = {
     description: 'The parts of the amount at which the budget is shown as nearly used up; default: none.',
     examples: [['0.8']],
   }),
-  raise: raise.nullish().meta({
+  raise: raise.optional().meta({
     description: 'A raise for a time; default: none.',
     examples: [{ amount: '10', until: '2030-01-01T00:00:00Z' }],
   }),
@@ -57,5 +57,5 @@ export const budgetSettings = {
 /** A whole budget. */
 export const budgetOfKey = z.strictObject(budgetSettings);
 
-/** Changes to a budget: a missing setting stays as it is. */
-export const changedBudget = z.strictObject(budgetSettings).partial();
+/** Changes to a budget: a missing setting stays as it is, and `null` ends a raise. */
+export const changedBudget = z.strictObject({ ...budgetSettings, raise: raise.nullish() }).partial();

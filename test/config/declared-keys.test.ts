@@ -41,6 +41,13 @@ describe('declared keys', () => {
       models: ['small'],
       allowFrom: ['10.0.0.0/8', '2001:DB8:0::1', '10.0.0.0/8'],
       expiresAt: '2030-01-01',
+      budget: {
+        amount: '20',
+        per: 'week',
+        timeZone: 'Asia/Kathmandu',
+        warnAt: ['0.95', '.5', '0.500'],
+        raise: { amount: '1.5', until: '2030-01-01' },
+      },
       compatibility: { sampling: 'strict' },
     };
     const [bob, eve] = [
@@ -55,6 +62,13 @@ describe('declared keys', () => {
         models: ['small'],
         allowFrom: ['10.0.0.0/8', '2001:db8::1'],
         expiresAt: Date.UTC(2030, 0, 1),
+        budget: {
+          amountNanos: 20_000_000_000,
+          per: 'week',
+          timeZone: 'Asia/Kathmandu',
+          warnAt: [500, 950],
+          raise: { nanos: 1_500_000_000, untilMs: Date.UTC(2030, 0, 1) },
+        },
         compatibility: { sampling: 'strict' },
       },
     ]);

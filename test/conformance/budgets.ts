@@ -10,7 +10,7 @@ import { say } from './engine.ts';
 import { joinStore, key, opened, settled } from './store.ts';
 
 /** 100 nano-USD a day, with warnings at 50 and 80. */
-export const daily: Budget = {
+const daily: Budget = {
   amountNanos: 100,
   per: 'day',
   timeZone: 'UTC',
@@ -222,7 +222,7 @@ export function describeBudgets(name: string, open: () => Promise<Engine>): void
     test('do not begin a request twice, also where it got all that was left', async () => {
       const { begin, period } = await bench(shared, null);
       await begin('a', 100);
-      await expect(begin('a', 100)).rejects.toThrow();
+      await expect(begin('a', 100)).rejects.toThrow(/UNIQUE|duplicate key/);
       expect(await period()).toEqual(['2026-11-23', 0, 100, 0]);
     });
 

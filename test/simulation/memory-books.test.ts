@@ -124,8 +124,7 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
         const reservation = await store.open(record);
         found.push(reservation);
         expected.push(books.begin(owner, record));
-        if (budget !== null)
-          counted.set(requestId, { ...budget, ...startAndEndOf(reservation.period ?? budget) });
+        if (budget !== null) counted.set(requestId, { ...budget, ...boundsOf(reservation.period ?? budget) });
         break;
       }
       case 'settle': {
@@ -189,12 +188,12 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
 
 /** What a request asks of the budget of its key in a period. */
 function claimOf(keyId: string, period: number): BudgetClaim {
-  const [startMs, endMs] = [period * 1_000, (period + 1) * 1_000];
-  return { id: `${keyId} budget`, startMs, endMs, limitNanos: 60, levelNanos: [20, 50] };
+  const bounds = { startMs: period * 1_000, endMs: (period + 1) * 1_000 };
+  return { id: `${keyId} budget`, ...bounds, limitNanos: 60, levelNanos: [20, 50] };
 }
 
-function startAndEndOf({ startMs, endMs }: PeriodBounds): PeriodBounds {
-  return { startMs, endMs };
+function boundsOf(period: PeriodBounds): PeriodBounds {
+  return { startMs: period.startMs, endMs: period.endMs };
 }
 
 function budgetOf(budget: CountedBudget | undefined): { readonly budget?: CountedBudget } {
