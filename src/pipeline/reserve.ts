@@ -85,8 +85,10 @@ function beginIn(
   begun: Omit<RecordBeginning, 'holdNanos' | 'budget'>,
   { balanceNanos, holdNanos, period }: Extract<Reservation, { granted: true }>,
 ): RecordBeginning {
-  const counted = { id, startMs: period?.startMs ?? startMs, endMs: period?.endMs ?? endMs, levelNanos };
-  return { ...begun, holdNanos: balanceNanos === null ? 0 : (holdNanos ?? 0), budget: counted };
+  const held = holdNanos ?? 0;
+  const bounds = { startMs: period?.startMs ?? startMs, endMs: period?.endMs ?? endMs };
+  const counted = { id, ...bounds, holdNanos: held, levelNanos };
+  return { ...begun, holdNanos: balanceNanos === null ? 0 : held, budget: counted };
 }
 
 type Refused = Extract<Reservation, { granted: false }>;

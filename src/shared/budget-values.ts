@@ -8,23 +8,16 @@ const maxZoneLength = 64;
 /** The most warning levels of a budget: a settlement compares the sum with each. */
 export const maxWarningLevels = 4;
 
-const thousandth = 1_000;
-
 /** A time zone, such as `Europe/Berlin`. */
 const timeZone = z
   .string()
   .max(maxZoneLength)
   .refine(isTimeZone, 'expected a time zone of the IANA database, such as Europe/Berlin, or UTC');
 
-/** Parts of a whole such as `0.8`, read into thousandths in ascending order. */
+/** Parts of a whole such as `0.8`. */
 const warnAt = z
   .array(z.string().regex(/^(0?\.\d{1,3}|1(\.0{1,3})?)$/, 'expected a part of the amount, such as "0.8"'))
-  .max(maxWarningLevels)
-  .transform((parts) =>
-    [...new Set(parts.map((part) => Math.round(Number(part) * thousandth)))].toSorted(
-      (one, other) => one - other,
-    ),
-  );
+  .max(maxWarningLevels);
 
 const raise = z.strictObject({
   amount: usd.meta({ description: 'USD that are added to the amount.', examples: ['10'] }),

@@ -157,7 +157,13 @@ class Played {
         const { holdNanos, balanceNanos } = reservation;
         areEqual(holdNanos, nanos === 0 ? 0 : Math.min(nanos, room));
         const { startMs, endMs } = period;
-        const counted = { id: claim.id, startMs, endMs, levelNanos: claim.levelNanos };
+        const counted = {
+          id: claim.id,
+          startMs,
+          endMs,
+          holdNanos: holdNanos ?? 0,
+          levelNanos: claim.levelNanos,
+        };
         const beginning = { ...record, holdNanos: balance === null ? 0 : (holdNanos ?? 0), budget: counted };
         areEqual(balanceNanos === null, balance === null);
         this.#requests.push({

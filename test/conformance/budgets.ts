@@ -5,6 +5,7 @@ import type { OpenedRecord, Reservation } from '../../src/domain/consumption.ts'
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
+import { createRetention } from '../../src/storage/retention/retention-store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { say } from './engine.ts';
 import { joinStore, key, opened, settled } from './store.ts';
@@ -57,7 +58,8 @@ async function bench(engine: Engine, balance: number | null, budget = daily): Pr
       const { requestId: _id, ...beginning } = record;
       const { startMs, endMs } = reservation.period ?? claim;
       const holdNanos = reservation.granted && balance !== null ? (reservation.holdNanos ?? 0) : 0;
-      begun.set(id, { ...beginning, holdNanos, budget: { ...claim, startMs, endMs } });
+      const held = reservation.granted ? (reservation.holdNanos ?? 0) : 0;
+      begun.set(id, { ...beginning, holdNanos, budget: { ...claim, startMs, endMs, holdNanos: held } });
       return reservation;
     },
     settle: (id, charge) =>
@@ -216,6 +218,10 @@ export function describeBudgets(name: string, open: () => Promise<Engine>): void
       ]);
       await settle('a', 55);
       expect(await period()).toEqual(['2026-11-23', 55, 0, 1]);
+      const [row] = (
+        await engine.read([say('SELECT * FROM records WHERE request_id = ?', `${keyId} a`)])
+      ).flat();
+      expect(row).toMatchObject({ budget: `${keyId} day UTC`, budget_hold: 60, hold: 0 });
       expect(await verify()).toEqual([]);
     });
 
@@ -237,6 +243,19 @@ export function describeBudgets(name: string, open: () => Promise<Engine>): void
         `budget ${keyId} day UTC: holds 7, but its open requests hold 0`,
         `budget ${keyId} day UTC: spent 50, but its records were charged 55`,
       ]);
+    });
+
+    test('may have spent more than the records of their period add up to, once some of those were removed', async () => {
+      const { keyId, engine, begin, settle, period, verify } = await bench(shared, null);
+      for (const id of ['a', 'b']) await begin(id, 30);
+      await settle('a', 30);
+      await settle('b', 20);
+      await engine.run([say('DELETE FROM records WHERE request_id = ?', `${keyId} a`)]);
+      expect(await verify()).toEqual([`budget ${keyId} day UTC: spent 50, but its records were charged 20`]);
+      await createRetention(engine).removeRecords([{ requestId: `${keyId} a`, isLost: false }], noonMs + 1);
+      expect(await verify()).toEqual([]);
+      expect(await period()).toEqual(['2026-11-23', 50, 0, 1]);
+      await engine.run([say('DELETE FROM record_removals')]);
     });
 
     test('are changed setting by setting, and a change of some makes none where there is none', async () => {

@@ -3,7 +3,7 @@ import { systemClock } from '../../src/composition/clock.ts';
 import type { Clock } from '../../src/domain/ports/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { readLive } from '../support/live-answer.ts';
-import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import { chatFrames, sayTexts, sendJson, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
@@ -159,6 +159,25 @@ test('in strict mode a request that does not fit as a whole is refused, with wha
       ),
     },
   });
+});
+
+test('in strict mode an answer without usage is bound by its hold, which its receipt has, and the ledger explains it', async () => {
+  await start({ limits: { balanceMode: 'strict' } });
+  const { body: made } = await admin('POST', '', { name: 'bob', budget: { ...daily, amount: '0.005' } });
+  const message = { role: 'assistant', content: 'word '.repeat(5_000) };
+  const answer = JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'stop' }] });
+  upstream.play((response) => sendJson(response, 200, answer));
+  const served = await post(made.key);
+  const receipt = await fetch(`${gateway.url}/v1/key/requests/${served.headers.get('x-request-id')}`, {
+    headers: { authorization: `Bearer ${made.key}` },
+  });
+  const { hold, charge } = (await receipt.json()) as { hold: string; charge: string };
+  expect(charge).toBe(hold);
+  expect(await own(made.key)).toMatchObject({ spent: hold, held: '0.00' });
+  const ledger = await fetch(`${gateway.adminUrl}/admin/ledger`, {
+    headers: { authorization: `Bearer ${gateway.adminToken}` },
+  });
+  expect(await ledger.json()).toMatchObject({ faults: [] });
 });
 
 test('a raise adds to the budget until its time, and changes of some settings leave the others', async () => {

@@ -72,9 +72,7 @@ describe('a declared key', () => {
     expect(refused).toMatchObject({ status: 402 });
     expect(JSON.parse(refused.text)).toMatchObject({ error: { code: 'budget_exhausted' } });
     const { spent } = JSON.parse((await ask(older, '/v1/key')).text).budget as { spent: string };
-    gateway.reload(
-      configOf({ moved: { key: older, budget: { ...budget, amount: '7.00' } } }, ':memory:'),
-    );
+    gateway.reload(configOf({ moved: { key: older, budget: { ...budget, amount: '7.00' } } }, ':memory:'));
     await eventually('the larger budget is in force', async () =>
       (await ask(older, '/v1/key')).text.includes('7.00'),
     );

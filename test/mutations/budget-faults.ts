@@ -101,8 +101,8 @@ export const budgetFaults: readonly Mutation[] = [
   {
     name: 'a settlement in the period of its own clock, where a later one was in the row',
     file: 'src/pipeline/reserve.ts',
-    find: 'startMs: period?.startMs ?? startMs, endMs: period?.endMs ?? endMs',
-    replace: 'startMs, endMs',
+    find: '{ startMs: period?.startMs ?? startMs, endMs: period?.endMs ?? endMs }',
+    replace: '{ startMs, endMs }',
     tests: sockets,
   },
 ];

@@ -91,7 +91,7 @@ export class ClientRequest {
   /** Begins its record; `null` when it is refused. */
   async #begin(): Promise<RecordBeginning | null> {
     const { key, holdNanos, isStrict } = this.#planned;
-    const { keyId: _keyId, requestId: _requestId, hold: _hold, ...common } = openedRecord;
+    const { keyId: _keyId, requestId: _requestId, hold: _hold, budget: _budget, ...common } = openedRecord;
     const createdAtMs = this.#process.clock.now();
     const begun = { ...common, createdAtMs, keyId: key.id };
     const hold = { nanos: holdNanos, leastNanos: isStrict ? holdNanos : 1 };
@@ -106,7 +106,8 @@ export class ClientRequest {
     }
     if (!reservation.granted) return null;
     const { startMs = 0, endMs = 0 } = reservation.period ?? {};
-    const counted = claim.budget === undefined ? {} : { budget: { ...claim.budget, startMs, endMs } };
+    const counted =
+      claim.budget === undefined ? {} : { budget: { ...claim.budget, startMs, endMs, holdNanos: 0 } };
     return { ...begun, holdNanos: reservation.holdNanos ?? 0, ...counted };
   }
 

@@ -124,7 +124,8 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
         const reservation = await store.open(record);
         found.push(reservation);
         expected.push(books.begin(owner, record));
-        if (budget !== null) counted.set(requestId, { ...budget, ...boundsOf(reservation.period ?? budget) });
+        if (budget !== null)
+          counted.set(requestId, { ...budget, ...boundsOf(reservation.period ?? budget), holdNanos: 0 });
         break;
       }
       case 'settle': {

@@ -58,7 +58,7 @@ export function beginningOf({
   ...begun
 }: OpenedRecord): RecordBeginning {
   const beginning = { ...begun, holdNanos: hold.nanos };
-  return budget === undefined ? beginning : { ...beginning, budget };
+  return budget === undefined ? beginning : { ...beginning, budget: { ...budget, holdNanos: hold.nanos } };
 }
 
 /** An attempt that went well. */

@@ -3,7 +3,6 @@ import OpenAI from 'openai';
 import type { ConfigInput, Gateway, GatewayOptions, Key } from '../../src/index.ts';
 import { createGateway } from '../../src/index.ts';
 import { findCanaries, plant, plantPrompts, readDatabaseFiles } from './canaries.ts';
-import type { Budget } from '../../src/domain/budgets/budget.ts';
 import type { KeySettings } from '../../src/domain/keys/api-key.ts';
 import type { Limits } from '../../src/domain/limits.ts';
 import type { DialectName } from '../../src/protocol/upstream/dialects.ts';
@@ -12,7 +11,7 @@ import { formatUsd } from '../../src/shared/money.ts';
 /** Creates a key with settings in the gateway's own units; its secret is looked for wherever it must not be. */
 type CreateKey = (
   name: string,
-  settings?: KeySettings,
+  settings?: Omit<KeySettings, 'budget'>,
 ) => Promise<{ readonly key: Key; readonly secret: string }>;
 
 /** A gateway on free loopback ports with a database in memory and one key. */
@@ -162,22 +161,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   };
 }
 
-/** A budget as the admin API takes it. */
-function givenBudget({ amountNanos, per, timeZone, warnAt, raise }: Budget) {
-  return {
-    amount: formatUsd(amountNanos),
-    per,
-    timeZone,
-    warnAt: warnAt.map((part) => String(part / 1_000)),
-    raise: raise && { amount: formatUsd(raise.nanos), until: new Date(raise.untilMs).toISOString() },
-  };
-}
-
 function creatorOf({ keys }: Gateway): CreateKey {
-  return async (
-    name,
-    { balanceNanos, queueWaitMs, expiresAt, models, allowFrom, budget, ...settings } = {},
-  ) => {
+  return async (name, { balanceNanos, queueWaitMs, expiresAt, models, allowFrom, ...settings } = {}) => {
     const { key: secret, ...key } = await keys.create({
       ...settings,
       name,
@@ -186,7 +171,6 @@ function creatorOf({ keys }: Gateway): CreateKey {
       balance: balanceNanos === undefined ? undefined : formatUsd(balanceNanos),
       queueWait: queueWaitMs === undefined ? undefined : `${queueWaitMs}ms`,
       expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
-      budget: budget && givenBudget(budget),
     });
     plant(secret);
     return { key, secret };

@@ -29,6 +29,8 @@ export interface BudgetClaim extends PeriodBounds {
 /** The budget and the period in which a request counts: that in which it began, whenever it ends. */
 export interface CountedBudget extends PeriodBounds {
   readonly id: string;
+  /** What was set aside of it, in nano-USD. */
+  readonly holdNanos: number;
   readonly levelNanos: readonly number[];
 }
 
@@ -73,7 +75,8 @@ interface GivenBudget {
   readonly amount?: number | undefined;
   readonly per?: BudgetPeriod | undefined;
   readonly timeZone?: string | undefined;
-  readonly warnAt?: readonly number[] | undefined;
+  /** Parts of the amount such as `0.8`. */
+  readonly warnAt?: readonly string[] | undefined;
   readonly raise?: { readonly amount: number; readonly until: number } | null | undefined;
 }
 
@@ -83,7 +86,7 @@ export function changesOf({ amount, per, timeZone, warnAt, raise }: GivenBudget)
     ...(amount === undefined ? {} : { amountNanos: amount }),
     ...(per === undefined ? {} : { per }),
     ...(timeZone === undefined ? {} : { timeZone }),
-    ...(warnAt === undefined ? {} : { warnAt }),
+    ...(warnAt === undefined ? {} : { warnAt: thousandthsOf(warnAt) }),
     ...(raise === undefined ? {} : { raise: raise && { nanos: raise.amount, untilMs: raise.until } }),
   };
 }
@@ -103,6 +106,11 @@ export function useOf(budget: Budget, stored: StoredPeriod | undefined, atMs: nu
   const period = isCurrent ? stored : { ...now, spentNanos: 0, heldNanos: 0, level: 0 };
   const isReached = (part: number): boolean => period.spentNanos >= partOf(limitNanos, part);
   return { ...period, budget, limitNanos, warnedAt: budget.warnAt.findLast(isReached) ?? null };
+}
+
+function thousandthsOf(parts: readonly string[]): readonly number[] {
+  const found = new Set(parts.map((part) => Math.round(Number(part) * 1_000)));
+  return [...found].toSorted((one, other) => one - other);
 }
 
 function limitAt({ amountNanos, raise }: Budget, atMs: number): number {

@@ -49,9 +49,9 @@ const sumThen = '(budgets.spent + excluded.spent)';
  * within a period, also when the amount is raised meanwhile.
  */
 const inBudget: BudgetSettlement = {
-  types: ['text', ...repeated('bigint', 2 + maxWarningLevels)],
-  columns: ', budget, budget_period',
-  values: ', ?34, ?35',
+  types: ['text', ...repeated('bigint', 3 + maxWarningLevels)],
+  columns: ', budget, budget_period, budget_hold',
+  values: ', ?34, ?35, coalesce(begun.budget_hold, ?41)',
   changes: [
     `INSERT INTO budgets (id, period_start, period_end, spent, held, level)
      VALUES (?34, ?35, ?36, :charge, 0, ${levelOf('CAST(:charge AS BIGINT)')})
@@ -185,10 +185,10 @@ export function valuesToSettle(
   ];
 }
 
-function valuesOfBudget({ id, startMs, endMs, levelNanos }: CountedBudget): readonly SqlValue[] {
+function valuesOfBudget({ id, startMs, endMs, holdNanos, levelNanos }: CountedBudget): readonly SqlValue[] {
   // No sum reaches a level that is null.
   const levels = Array.from({ length: maxWarningLevels }, (_, at) => levelNanos[at] ?? null);
-  return [id, startMs, endMs, ...levels];
+  return [id, startMs, endMs, ...levels, holdNanos];
 }
 
 /** The values in the place of a beginning that is not known. */

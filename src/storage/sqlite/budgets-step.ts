@@ -19,6 +19,7 @@ export const budgetsStep: Migration = {
     `ALTER TABLE open_requests ADD COLUMN budget_hold BIGINT`,
     `ALTER TABLE records ADD COLUMN budget TEXT`,
     `ALTER TABLE records ADD COLUMN budget_period BIGINT`,
+    `ALTER TABLE records ADD COLUMN budget_hold BIGINT`,
     // Of the records of keys without a budget it has nothing.
     `CREATE INDEX records_by_budget ON records (budget, budget_period, request_id) WHERE budget IS NOT NULL`,
   ],
