@@ -13,7 +13,6 @@ const gateway = await startGateway({
   limits: { requestsPerMinute: 10_000_000, concurrency: 1_000 },
 });
 // Every second process, more or less: keys with and without a budget are served by different units.
-const budget =
-  process.pid % 2 === 0 ? { amount: '1000', per: 'day' as const, warnAt: ['0.001'] } : undefined;
+const budget = process.pid % 2 === 0 ? { amount: '1000', per: 'day' as const, warnAt: ['0.001'] } : undefined;
 const { key } = await gateway.gateway.keys.create({ name: 'payer', balance: '1000', budget });
 process.send?.({ url: gateway.url, key, startMs: performance.now() - startedMs });
