@@ -5,6 +5,8 @@ export interface KeyOptions extends Json {
   readonly name?: string;
   readonly concurrency?: number;
   readonly requestsPerMinute?: number;
+  readonly tokensPerMinute?: number;
+  readonly tokensPerDay?: number;
   readonly queueWait?: string;
   readonly balance?: string;
   readonly budget?: string;
@@ -14,10 +16,13 @@ export interface KeyOptions extends Json {
   readonly raiseUntil?: string;
   readonly model?: readonly string[];
   readonly allowFrom?: readonly string[];
+  readonly tags?: readonly string[];
   readonly expires?: string;
   readonly sampling?: string;
   readonly unknownFields?: string;
   readonly responsesDone?: string;
+  readonly usageCost?: string;
+  readonly chargeComment?: string;
 }
 
 /** The options of `list`. */
@@ -38,11 +43,17 @@ export interface CreditOptions extends Json {
 
 /** The settings of a key as the admin API takes them. */
 export function settingsOf(options: KeyOptions): object {
-  const { model, allowFrom, expires, sampling, unknownFields, responsesDone: done, ...others } = options;
-  const { budget: given, timeZone, warnAt, raise, raiseUntil, json: _json, ...rest } = others;
+  const { json: _json, model, allowFrom, expires, sampling, unknownFields, ...others } = options;
+  const { responsesDone, usageCost, chargeComment, ...settings } = others;
+  const { budget: given, timeZone, warnAt, raise, raiseUntil, ...rest } = settings;
   const budget = budgetOf({ budget: given, timeZone, warnAt, raise, raiseUntil });
-  const responsesDone = done === undefined ? undefined : done === 'true';
-  const compatibility = { sampling, unknownFields, responsesDone };
+  const compatibility = {
+    sampling,
+    unknownFields,
+    responsesDone: truthOf(responsesDone),
+    usageCost: truthOf(usageCost),
+    chargeComment: truthOf(chargeComment),
+  };
   // `all` and `never`, which `show` prints for keys without a restriction, lift it.
   const expiresAt = expires === 'never' ? null : expires;
   const [models, networks] = [unlessAll(model), unlessAll(allowFrom)];
@@ -82,6 +93,10 @@ function raiseOf(amount: string | undefined, until: string | undefined): object 
   if ((amount === undefined) !== (until === undefined))
     throw new Error('--raise and --raise-until are given together, or --raise none alone');
   return amount === undefined ? undefined : { amount, until };
+}
+
+function truthOf(option: string | undefined): boolean | undefined {
+  return option === undefined ? undefined : option === 'true';
 }
 
 function unlessAll(list: readonly string[] | undefined): readonly string[] | null | undefined {

@@ -3,19 +3,29 @@ import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Limits } from '../domain/limits.ts';
+import type { SigningKey } from '../shared/signing-key.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
 import { retentionOf } from './record-remover.ts';
+import { statementKeyOf } from './statement-services.ts';
 import type { StorageServices } from './storage-services.ts';
 
-/** What process services read of the config in force. */
-export interface ActiveConfig {
+/** What a config says of the services of the whole process. */
+interface ActiveSettings {
   /** The balance below which a key counts as low, in nano-USD. */
   readonly lowBalanceNanos: number;
   /** How long records are kept, and where old ones go. */
   readonly retention: RetentionSettings;
+  /** How many of the keys that spend most are in the metrics. */
+  readonly topKeys: number;
+  /** The key of the config that signs statements; `null` for that of the database. */
+  readonly statementKey: SigningKey | null;
   /** The limits of keys without limits of their own. */
   readonly defaultLimits: Limits;
+}
+
+/** What process services read of the config in force. */
+export interface ActiveConfig extends ActiveSettings {
   /** The keys that the config declares. */
   readonly declaredKeys: readonly DeclaredKey[];
   /** The circuit state of every configured upstream; one that asked for a pause counts as open. */
@@ -24,12 +34,21 @@ export interface ActiveConfig {
   modelAvailability(): readonly (readonly [model: string, isAvailable: boolean])[];
 }
 
-/** What is read while no config is in force yet. */
-export function nothingActive({ limits, records }: Config): ActiveConfig {
+/** Takes from a config what services of the whole process read. */
+export function activeSettingsOf({ limits, records, metrics, statements }: Config): ActiveSettings {
   return {
     lowBalanceNanos: limits.lowBalance,
     retention: retentionOf(records),
+    topKeys: metrics.topKeys,
+    statementKey: statementKeyOf({ statements }),
     defaultLimits: defaultLimitsOf(limits),
+  };
+}
+
+/** What is read while no config is in force yet. */
+export function nothingActive(config: Config): ActiveConfig {
+  return {
+    ...activeSettingsOf(config),
     declaredKeys: [],
     upstreamStates: () => ({}),
     modelAvailability: () => [],

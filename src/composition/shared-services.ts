@@ -28,6 +28,12 @@ export interface SharedServices {
   readonly ledgerDuty: SharedDuty;
   /** The removal of old records, which one process does. */
   readonly removalDuty: SharedDuty;
+  /** The metrics of the keys that spend most, which one process shows. */
+  readonly topKeysDuty: SharedDuty;
+  /** The rolling up of usage, which one process does. */
+  readonly usageDuty: SharedDuty;
+  /** The roots of the ledger, which one process makes. */
+  readonly rootDuty: SharedDuty;
 }
 
 /** `owner` is the id under which the process has its lease now. */
@@ -40,6 +46,9 @@ export function createSharedServices(engine: Engine, owner: () => string): Share
     runningElsewhere: createRunningElsewhere(engine, owner),
     ledgerDuty: createSharedDuty(engine, 'ledger audit', owner),
     removalDuty: createSharedDuty(engine, 'removal of old records', owner),
+    topKeysDuty: createSharedDuty(engine, 'metrics of top keys', owner),
+    usageDuty: createSharedDuty(engine, 'usage rollups', owner),
+    rootDuty: createSharedDuty(engine, 'ledger roots', owner),
   };
 }
 

@@ -111,7 +111,7 @@ export function createKeyManagement({
 /** A key of these settings that was just minted. */
 function describeNewKey(
   name: string,
-  { balanceNanos, models, allowFrom, expiresAt, compatibility = {}, budget, ...limits }: KeySettings,
+  { balanceNanos, models, allowFrom, tags, expiresAt, compatibility = {}, budget, ...limits }: KeySettings,
   { id, secret }: ReturnType<typeof mintKey>,
   createdAtMs: number,
 ): IssuedKey {
@@ -122,6 +122,7 @@ function describeNewKey(
     limits,
     models: models ?? null,
     allowFrom: allowFrom ?? null,
+    tags: tags ?? [],
     expiresAt: expiresAt ?? null,
     revokedAtMs: null,
     hasBalance: balanceNanos !== undefined,

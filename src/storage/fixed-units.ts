@@ -4,6 +4,7 @@ import { checkWrites } from './records/check-writes.ts';
 import { openBudgeted } from './records/open-budgeted-statement.ts';
 import { openRecord } from './records/open-statement.ts';
 import { settleBudgeted, settleRecord } from './records/settle-statement.ts';
+import { addTokens } from './token-use/add-tokens.ts';
 
 /** Every fixed unit by its name, for the part of an engine that prepares them. */
 export const fixedUnits: { readonly [Name in FixedUnitName]: FixedUnit<Name> } = {
@@ -14,4 +15,5 @@ export const fixedUnits: { readonly [Name in FixedUnitName]: FixedUnit<Name> } =
   renew_lease: renewLease,
   end_lease: endLease,
   check_writes: checkWrites,
+  add_tokens: addTokens,
 };

@@ -17,6 +17,9 @@ metrics.attach({
   ledgerFigures: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0, warnedBudgets: 0 }),
   settlementLagMs: () => 0,
   oldestRecordAgeMs: () => null,
+  usageDrift: () => [],
+  topKeys: () => [],
+  ledgerRoot: () => null,
   logLinesDropped: () => 0,
 });
 const usage = {
@@ -39,6 +42,7 @@ for (const protocol of ['chat', 'responses'] as const)
             keyId: 'key_1',
             clientAddress: null,
             keyName: 'bob',
+            tag: null,
             protocol,
             mode,
             model: `model-${model}`,

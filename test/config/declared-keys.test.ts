@@ -38,6 +38,8 @@ describe('declared keys', () => {
       concurrency: 3,
       requestsPerMinute: '40',
       queueWait: '5s',
+      tokensPerMinute: 900,
+      tokensPerDay: '8000',
       models: ['small'],
       allowFrom: ['10.0.0.0/8', '2001:DB8:0::1', '10.0.0.0/8'],
       expiresAt: '2030-01-01',
@@ -48,7 +50,7 @@ describe('declared keys', () => {
         warnAt: ['0.95', '.5', '0.500'],
         raise: { amount: '1.5', until: '2030-01-01' },
       },
-      compatibility: { sampling: 'strict' },
+      compatibility: { sampling: 'strict', usageCost: true, chargeComment: 'true' },
     };
     const [bob, eve] = [
       declarationsOf({ bob: { key, ...settings } }),
@@ -58,9 +60,16 @@ describe('declared keys', () => {
       {
         name: 'bob',
         hash,
-        limits: { concurrency: 3, requestsPerMinute: 40, queueWaitMs: 5_000 },
+        limits: {
+          concurrency: 3,
+          requestsPerMinute: 40,
+          queueWaitMs: 5_000,
+          tokensPerMinute: 900,
+          tokensPerDay: 8_000,
+        },
         models: ['small'],
         allowFrom: ['10.0.0.0/8', '2001:db8::1'],
+        tags: [],
         expiresAt: Date.UTC(2030, 0, 1),
         budget: {
           amountNanos: 20_000_000_000,
@@ -69,7 +78,7 @@ describe('declared keys', () => {
           warnAt: [500, 950],
           raise: { nanos: 1_500_000_000, untilMs: Date.UTC(2030, 0, 1) },
         },
-        compatibility: { sampling: 'strict' },
+        compatibility: { sampling: 'strict', usageCost: true, chargeComment: true },
       },
     ]);
     expect(eve).toEqual([
@@ -79,6 +88,7 @@ describe('declared keys', () => {
         limits: {},
         models: null,
         allowFrom: null,
+        tags: [],
         expiresAt: null,
         compatibility: {},
         budget: null,

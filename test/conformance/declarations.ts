@@ -17,6 +17,7 @@ export function declared(name: string, hash: string, settings: Partial<DeclaredK
     limits: {},
     models: null,
     allowFrom: null,
+    tags: [],
     expiresAt: null,
     budget: null,
     compatibility: {},
@@ -66,6 +67,7 @@ function describeIdentity(start: Start): void {
       limits: { concurrency: 3, requestsPerMinute: 4, queueWaitMs: 5 },
       models: ['a', 'b'],
       allowFrom: ['10.0.0.0/8', '2001:db8::1'],
+      tags: ['search', 'chat:2'],
       expiresAt: nowMs + 9,
       compatibility: { sampling: 'strict' },
     } as const;

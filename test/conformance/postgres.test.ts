@@ -11,6 +11,7 @@ import { describeLeases } from './leases.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
 import { describeRetention } from './retention.ts';
 import { describeStore } from './store.ts';
+import { describeTokenUse } from './token-use.ts';
 
 /** Statements and locks take at most so long, so that a test of a fault does not. */
 const shortLimits = { statementMs: 2_000, lockMs: 200 };
@@ -73,4 +74,5 @@ describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
   describeManyDeclarations('PostgreSQL', open);
   describePrepaidSecrets('PostgreSQL', open, 20);
   describeRetention('PostgreSQL', open);
+  describeTokenUse('PostgreSQL', openTimedPostgres, 10);
 });

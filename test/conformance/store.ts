@@ -25,6 +25,7 @@ export const key: ApiKey = {
   limits: {},
   models: null,
   allowFrom: null,
+  tags: [],
   expiresAt: null,
   budget: null,
   revokedAtMs: null,
@@ -42,6 +43,7 @@ export function opened(requestId: string, holdNanos = 0, leastNanos = 1): Opened
     mode: 'sync',
     model: 'm',
     upstream: 'u',
+    tag: null,
     queuedMs: 0.4,
     price,
     hold: { nanos: holdNanos, leastNanos },
@@ -135,9 +137,10 @@ export function describeStore(name: string, open: () => Promise<Engine>): void {
     const full: ApiKey = {
       ...key,
       id: 'key_b',
-      limits: { concurrency: 2, requestsPerMinute: 3, queueWaitMs: 0 },
+      limits: { concurrency: 2, requestsPerMinute: 3, queueWaitMs: 0, tokensPerMinute: 4, tokensPerDay: 5 },
       models: ['a', 'b'],
       allowFrom: ['10.0.0.0/8', '2001:db8::1'],
+      tags: ['search', 'chat:2'],
       expiresAt: startMs + 1,
       compatibility: { sampling: 'strip' },
     };

@@ -31,21 +31,21 @@ export const budgetFaults: readonly Mutation[] = [
   {
     name: 'an open request that names the period of its own clock, where a later one is in the row',
     file: open,
-    find: '?17, CAST(:period_start AS BIGINT), CAST(:hold AS BIGINT)',
-    replace: '?17, ?18, CAST(:hold AS BIGINT)',
+    find: '?18, CAST(:period_start AS BIGINT), CAST(:hold AS BIGINT)',
+    replace: '?18, ?19, CAST(:hold AS BIGINT)',
     tests: conformance,
   },
   {
     name: 'a hold that leaves out what other requests hold in the budget',
     file: open,
-    find: 'CAST(?20 AS BIGINT) - budgets.spent - budgets.held',
-    replace: 'CAST(?20 AS BIGINT) - budgets.spent',
+    find: 'CAST(?21 AS BIGINT) - budgets.spent - budgets.held',
+    replace: 'CAST(?21 AS BIGINT) - budgets.spent',
     tests: conformance,
   },
   {
     name: 'a charge that is counted in the period after the one in which its request began',
     file: settle,
-    find: '       period_start = excluded.period_start, period_end = excluded.period_end\n     WHERE budgets.period_start <= ?35`',
+    find: '       period_start = excluded.period_start, period_end = excluded.period_end\n     WHERE budgets.period_start <= ?36`',
     replace: '       id = excluded.id`',
     tests: conformance,
   },
@@ -59,8 +59,8 @@ export const budgetFaults: readonly Mutation[] = [
   {
     name: 'a charge that is lost because the database has forgotten that its period began',
     file: settle,
-    find: 'WHERE budgets.period_start <= ?35`',
-    replace: 'WHERE budgets.period_start = ?35`',
+    find: 'WHERE budgets.period_start <= ?36`',
+    replace: 'WHERE budgets.period_start = ?36`',
     tests: conformance,
   },
   {

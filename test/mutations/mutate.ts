@@ -3,9 +3,11 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { budgetFaults } from './budget-faults.ts';
+import { meterFaults } from './meter-faults.ts';
 import type { Mutation } from './mutation.ts';
 import { nodeFaults } from './node-faults.ts';
 import { scorecardFaults } from './scorecard-faults.ts';
+import { statementFaults } from './statement-faults.ts';
 
 /**
  * Checks the tests themselves: each deliberate fault is put into a copy of the sources, and the tests meant to find it
@@ -233,7 +235,9 @@ const mutations: readonly Mutation[] = [
   },
   ...nodeFaults,
   ...budgetFaults,
+  ...meterFaults,
   ...scorecardFaults,
+  ...statementFaults,
 ];
 
 const root = join(import.meta.dirname, '..', '..');

@@ -43,6 +43,7 @@ function startDirectory() {
       limits,
       models: null,
       allowFrom: null,
+      tags: [],
       expiresAt: null,
       budget: null,
       revokedAtMs: null,

@@ -196,6 +196,7 @@ describe('a database', () => {
       limits: { concurrency: 3 },
       models: null,
       allowFrom: null,
+      tags: [],
       expiresAt: null,
       budget: null,
       revokedAtMs: null,

@@ -56,6 +56,8 @@ export interface TestGatewayOptions extends GatewayOptions {
   }[];
   readonly passthrough?: ConfigInput['passthrough'];
   readonly receipts?: ConfigInput['receipts'];
+  readonly metering?: ConfigInput['metering'];
+  readonly compatibility?: ConfigInput['compatibility'];
   /** The dialect of the upstream. */
   readonly dialect?: DialectName;
   readonly finishReason?: 'required' | 'optional';
@@ -95,6 +97,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     limits,
     passthrough: options.passthrough,
     receipts: options.receipts,
+    metering: options.metering,
+    compatibility: options.compatibility,
     upstreams: {
       local: {
         url: upstreamUrl,
@@ -162,12 +166,14 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
 }
 
 function creatorOf({ keys }: Gateway): CreateKey {
-  return async (name, { balanceNanos, queueWaitMs, expiresAt, models, allowFrom, ...settings } = {}) => {
+  return async (name, settings = {}) => {
+    const { balanceNanos, queueWaitMs, expiresAt, models, allowFrom, tags, ...others } = settings;
     const { key: secret, ...key } = await keys.create({
-      ...settings,
+      ...others,
       name,
       models: models === undefined ? undefined : [...models],
       allowFrom: allowFrom === undefined ? undefined : [...allowFrom],
+      tags: tags === undefined ? undefined : [...tags],
       balance: balanceNanos === undefined ? undefined : formatUsd(balanceNanos),
       queueWait: queueWaitMs === undefined ? undefined : `${queueWaitMs}ms`,
       expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),

@@ -109,6 +109,7 @@ async function createKeys(store: Store): Promise<void> {
     limits: { concurrency: 3, requestsPerMinute: 4, queueWaitMs: 5 },
     models: [oddName, ''],
     allowFrom: ['10.0.0.0/8', '2001:db8::1'],
+    tags: ['search', 'chat:2'],
     expiresAt: graceMs,
     compatibility: { sampling: 'strict' },
     budget: { amountNanos: 9_000, per: 'week', timeZone: 'Europe/Berlin', warnAt: [500, 800], raise: null },

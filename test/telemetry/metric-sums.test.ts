@@ -30,6 +30,16 @@ test('counters, histograms and numbers of things are added up', async () => {
   expect(text).toContain('textgate_requests_in_flight 5\n');
 });
 
+test('a ratio is the mean of all processes, and its uncertainty the largest', async () => {
+  const all = await Promise.all([
+    figures(1, { textgate_usage_drift_ratio: 1, textgate_usage_drift_uncertainty: 0.01 }),
+    figures(1, { textgate_usage_drift_ratio: 1.1, textgate_usage_drift_uncertainty: 0.04 }),
+  ]);
+  const text = await exposeSum(all, null);
+  expect(text).toContain('textgate_usage_drift_ratio 1.05\n');
+  expect(text).toContain('textgate_usage_drift_uncertainty 0.04\n');
+});
+
 test('states and delays are those of the worst process', async () => {
   const all = await Promise.all([
     figures(1, {

@@ -18,6 +18,9 @@ test('the figures of a shared ledger are shown by the process that audits it, an
     ledgerFigures: () => figures,
     settlementLagMs: () => 0,
     oldestRecordAgeMs: () => null,
+    usageDrift: () => [],
+    topKeys: () => [],
+    ledgerRoot: () => null,
     logLinesDropped: () => 0,
   });
   const shown = async () =>

@@ -19,6 +19,8 @@ export interface DeclaredKey {
   readonly models: readonly string[] | null;
   /** The networks from which the key may be used; `null` for all. */
   readonly allowFrom: readonly string[] | null;
+  /** The tags that its requests may have. */
+  readonly tags: readonly string[];
   /** When the key expires, in milliseconds since 1970; `null` for never. */
   readonly expiresAt: number | null;
   readonly compatibility: Partial<Compatibility>;
@@ -103,18 +105,21 @@ function isStored(declared: DeclaredKey, stored: StoredDeclaration | undefined):
 
 /** Everything that a declaration decides, as one text in a fixed order. */
 function writeSettings(
-  { limits, models, allowFrom, expiresAt, compatibility, budget }: Omit<DeclaredKey, 'name' | 'hash'>,
+  { limits, models, allowFrom, tags, expiresAt, compatibility, budget }: Omit<DeclaredKey, 'name' | 'hash'>,
   hash: string,
 ): string {
-  const { concurrency, requestsPerMinute, queueWaitMs } = limits;
-  const { sampling, unknownFields, responsesDone } = compatibility;
+  const { concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay } = limits;
+  const { sampling, unknownFields, responsesDone, usageCost, chargeComment } = compatibility;
   return JSON.stringify([
     hash,
-    [concurrency ?? null, requestsPerMinute ?? null, queueWaitMs ?? null],
+    [concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay].map(
+      (limit) => limit ?? null,
+    ),
     models,
     allowFrom,
+    tags,
     expiresAt,
-    [sampling ?? null, unknownFields ?? null, responsesDone ?? null],
+    [sampling, unknownFields, responsesDone, usageCost, chargeComment].map((setting) => setting ?? null),
     budget && [budget.amountNanos, budget.per, budget.timeZone, budget.warnAt, budget.raise],
   ]);
 }

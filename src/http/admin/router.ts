@@ -3,6 +3,7 @@ import type { SharedDatabaseState } from '../../domain/ports/shared-database.ts'
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { RecordArchiving } from '../../operations/archive-records.ts';
 import type { Maintenance } from '../../operations/maintenance.ts';
+import type { Statements } from '../../operations/statements.ts';
 import type { reportUpstreams } from '../../operations/report-upstreams.ts';
 import type { ClientAddresses } from '../client-addresses.ts';
 import { createArchiveRoutes } from './archive.ts';
@@ -13,7 +14,10 @@ import type { KeyAdministration } from './keys.ts';
 import { createMaintenanceRoutes } from './maintenance.ts';
 import { createManualRoutes } from './manual.ts';
 import { createRecordRoutes } from './records.ts';
+import { createStatementRoutes } from './statements.ts';
 import type { RecordAdministration } from './records.ts';
+import { createUsageRoutes } from './usage.ts';
+import type { UsageReads } from '../usage.ts';
 import { refuseFaults } from '../fallback-handlers.ts';
 import { presentSharedDatabase } from '../present/shared-database.ts';
 import { sendBody } from '../respond.ts';
@@ -29,9 +33,11 @@ export interface AdminPorts {
   readonly prepare: RequestHandler;
   readonly keys: KeyAdministration;
   readonly records: RecordAdministration;
+  readonly usage: UsageReads;
   readonly maintenance: Maintenance;
   readonly manual: Manual;
   readonly archiving: RecordArchiving;
+  readonly statements: Statements;
   readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly onFault: ReportFault;
   /** The report on each upstream by name. It does not affect readiness: other replicas have the same upstreams. */
@@ -67,7 +73,9 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/docs', unknownOperatorsUrl);
   router.use('/admin', createAdminGuard(ports.token, ports.addresses));
   router.use('/admin/keys', createKeyRoutes(createKeyOperations(ports.keys)));
+  router.use('/admin', createStatementRoutes(ports.statements, ports.keys.keys));
   router.use('/admin', createRecordRoutes(ports.records));
+  router.use('/admin', createUsageRoutes(ports.usage));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
   router.use('/admin', createArchiveRoutes(ports.archiving));
   router.use('/admin', unknownOperatorsUrl);

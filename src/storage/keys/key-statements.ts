@@ -5,12 +5,12 @@ import { changeBudget, readBudget, writeBudget } from './stored-budget.ts';
 import type { Row, Statement } from '../engine.ts';
 
 /** The columns that `readKey` reads. */
-export const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, models, allow_from, expires_at,
-  revoked_at, compatibility, budget, declared, balance IS NOT NULL AS has_balance`;
+export const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, tokens_per_minute, tokens_per_day,
+  models, allow_from, tags, expires_at, revoked_at, compatibility, budget, declared, balance IS NOT NULL AS has_balance`;
 const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
 
-const intoKeys = `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms, models,
-  allow_from, expires_at, compatibility, budget)`;
+const intoKeys = `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms,
+  tokens_per_minute, tokens_per_day, models, allow_from, tags, expires_at, compatibility, budget)`;
 
 /** The values of a key, in the order of those columns. */
 function valuesOf(key: ApiKey, hash: string): Statement['values'] {
@@ -20,7 +20,7 @@ function valuesOf(key: ApiKey, hash: string): Statement['values'] {
 /** Inserts a key, with an account that has no balance yet. */
 export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
   return [
-    { sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values: valuesOf(key, hash) },
+    { sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values: valuesOf(key, hash) },
     { sql: 'INSERT INTO accounts (key_id) VALUES (?)', values: [key.id] },
   ];
 }
@@ -31,7 +31,7 @@ export function insertFirstKey(key: ApiKey, hash: string): readonly Statement[] 
   const id = 'coalesce((SELECT min(id) FROM api_keys), ?)';
   return [
     {
-      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
       values: valuesOf(key, hash),
     },
     { sql: `INSERT INTO accounts (key_id) VALUES (${id}) ON CONFLICT (key_id) DO NOTHING`, values: [key.id] },
@@ -45,6 +45,8 @@ const columnOf = {
   concurrency: 'concurrency',
   requestsPerMinute: 'requests_per_minute',
   queueWaitMs: 'queue_wait_ms',
+  tokensPerMinute: 'tokens_per_minute',
+  tokensPerDay: 'tokens_per_day',
   expiresAt: 'expires_at',
 } as const;
 
@@ -54,12 +56,13 @@ const columnOf = {
  * may have been declared since it was read.
  */
 export function updateKey(id: string, changes: KeyChanges): readonly Statement[] {
-  const { models, allowFrom, compatibility, budget, ...plain } = changes;
+  const { models, allowFrom, tags, compatibility, budget, ...plain } = changes;
   const written: (readonly [assignment: string, value: Statement['values'][number]])[] = [];
   for (const [name, value] of Object.entries(plain))
     if (value !== undefined) written.push([`${columnOf[name as keyof typeof plain]} = ?`, value]);
   if (models !== undefined) written.push(['models = ?', writeList(models)]);
   if (allowFrom !== undefined) written.push(['allow_from = ?', writeList(allowFrom)]);
+  if (tags !== undefined) written.push(['tags = ?', writeTags(tags ?? [])]);
   if (compatibility !== undefined)
     written.push(['compatibility = json_patch(compatibility, ?)', JSON.stringify(compatibility)]);
   if (budget !== undefined) written.push(changeBudget(budget));
@@ -115,9 +118,14 @@ export function selectKeyById(id: string): Statement {
 /** The limits of some keys. */
 export function selectLimits(keyIds: readonly string[]): Statement {
   return {
-    sql: `SELECT id, concurrency, requests_per_minute, queue_wait_ms FROM api_keys WHERE id IN (${placesOf(keyIds)})`,
+    sql: `SELECT id, concurrency, requests_per_minute, queue_wait_ms, tokens_per_minute, tokens_per_day FROM api_keys WHERE id IN (${placesOf(keyIds)})`,
     values: keyIds,
   };
+}
+
+/** The names of some keys. */
+export function selectNames(keyIds: readonly string[]): Statement {
+  return { sql: `SELECT id, name FROM api_keys WHERE id IN (${placesOf(keyIds)})`, values: keyIds };
 }
 
 /** A page of keys, newest first, behind the key that has the time and the id of `before`. */
@@ -130,12 +138,21 @@ export function selectKeys(limit: number, before: Pick<ApiKey, 'id' | 'createdAt
   };
 }
 
+const limitNames = [
+  'concurrency',
+  'requestsPerMinute',
+  'queueWaitMs',
+  'tokensPerMinute',
+  'tokensPerDay',
+] as const;
+
 /** The limits that a key has of its own. */
 export function readLimits(row: Row): Partial<Limits> {
   const limits: { -readonly [Name in keyof Limits]?: number } = {};
-  if (row['concurrency'] !== null) limits.concurrency = Number(row['concurrency']);
-  if (row['requests_per_minute'] !== null) limits.requestsPerMinute = Number(row['requests_per_minute']);
-  if (row['queue_wait_ms'] !== null) limits.queueWaitMs = Number(row['queue_wait_ms']);
+  for (const name of limitNames) {
+    const value = row[columnOf[name]];
+    if (value !== null) limits[name] = Number(value);
+  }
   return limits;
 }
 
@@ -148,6 +165,7 @@ export function readKey(row: Row): ApiKey {
     limits: readLimits(row),
     models: readList(row['models']),
     allowFrom: readList(row['allow_from']),
+    tags: readList(row['tags']) ?? [],
     expiresAt: ends.length === 0 ? null : Math.min(...ends),
     revokedAtMs: row['revoked_at'] === null ? null : Number(row['revoked_at']),
     hasBalance: row['has_balance'] === 1,
@@ -166,10 +184,15 @@ function readList(stored: Row[string] | undefined): readonly string[] | null {
   return stored === null || stored === undefined ? null : (JSON.parse(String(stored)) as string[]);
 }
 
+/** The tags of a key as they are stored: as before there were any for a key without. */
+function writeTags(tags: readonly string[]): string | null {
+  return writeList(tags.length === 0 ? null : tags);
+}
+
 /** The settings of a key that are stored in columns. */
 type StoredSettings = Pick<
   ApiKey,
-  'limits' | 'models' | 'allowFrom' | 'expiresAt' | 'compatibility' | 'budget'
+  'limits' | 'models' | 'allowFrom' | 'tags' | 'expiresAt' | 'compatibility' | 'budget'
 >;
 
 /** The values of a key's settings, in the order of their columns in `insertKey`. */
@@ -177,6 +200,7 @@ export function settingsOf({
   limits,
   models,
   allowFrom,
+  tags,
   expiresAt,
   compatibility,
   budget,
@@ -185,8 +209,11 @@ export function settingsOf({
     limits.concurrency ?? null,
     limits.requestsPerMinute ?? null,
     limits.queueWaitMs ?? null,
+    limits.tokensPerMinute ?? null,
+    limits.tokensPerDay ?? null,
     writeList(models),
     writeList(allowFrom),
+    writeTags(tags),
     expiresAt,
     JSON.stringify(compatibility),
     budget === null ? null : writeBudget(budget),

@@ -8,9 +8,15 @@ export const copiedTables = [
   'accounts',
   'records',
   'ledger',
+  'ledger_seals',
+  'ledger_heads',
+  'ledger_roots',
+  'statement_keys',
   'ledger_folds',
   'folded_credits',
   'record_removals',
+  'usage_hours',
+  'token_use',
   'budgets',
 ] as const;
 
@@ -19,6 +25,9 @@ export const tablesLeftOut: ReadonlyMap<string, string> = new Map([
   ['migrations', 'each engine has steps of its own'],
   ['owners', 'leases of processes that have ended'],
   ['open_requests', 'it is empty: every open request was settled or closed before'],
+  ['usage_rollups', 'they are sums of the hours, and made again'],
+  ['usage_periods', 'it says what is rolled up: nothing is, after the move'],
+  ['ledger_root_work', 'a count by which processes notice each other while they make a root'],
   ['sqlite_sequence', 'the counters of numbered rows, which no copied table has'],
 ]);
 

@@ -59,11 +59,11 @@ function closeAsLost(condition: string, values: Statement['values']): readonly S
     {
       // A settlement that overtook the beginning has written the record already.
       sql: `INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, price_input,
-              price_cached_input, price_cache_write, price_output, price_request, hold, budget, budget_period,
-              budget_hold, outcome, status, usage_source)
+              price_cached_input, price_cache_write, price_output, price_request, tag, hold, budget,
+              budget_period, budget_hold, outcome, status, usage_source)
             SELECT request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, price_input,
-              price_cached_input, price_cache_write, price_output, price_request, hold, budget, budget_period,
-              budget_hold, 'lost', 500, 'none'
+              price_cached_input, price_cache_write, price_output, price_request, tag, hold, budget,
+              budget_period, budget_hold, 'lost', 500, 'none'
             FROM open_requests WHERE owner = ${closing} ON CONFLICT (request_id) DO NOTHING`,
       values: [],
     },

@@ -5,7 +5,7 @@ import type { FixedUnit, ResultRow, SqlValue } from '../engine.ts';
 import { openRecord, valuesToOpen } from './open-statement.ts';
 
 /** What may still be spent in the period; the value is its limit. */
-const roomOfBudget = 'CAST(?20 AS BIGINT) - budgets.spent - budgets.held';
+const roomOfBudget = 'CAST(?21 AS BIGINT) - budgets.spent - budgets.held';
 
 /**
  * Begins a record of a key with a budget, and sets its hold aside in the budget, and in the balance where there is one: as much
@@ -22,7 +22,7 @@ export const openBudgeted: FixedUnit<'open_budgeted'> = {
   mayBeForgotten: true,
   locks: [{ table: 'accounts', where: 'key_id = ?2' }],
   preparations: [
-    `INSERT INTO budgets (id, period_start, period_end) VALUES (?17, ?18, ?19)
+    `INSERT INTO budgets (id, period_start, period_end) VALUES (?18, ?19, ?20)
      ON CONFLICT (id) DO UPDATE SET period_start = excluded.period_start, period_end = excluded.period_end,
        spent = 0, held = 0, level = 0
      WHERE budgets.period_start < excluded.period_start`,
@@ -34,7 +34,7 @@ export const openBudgeted: FixedUnit<'open_budgeted'> = {
      FROM (SELECT balance, accounts.held AS held, period_start, period_end, budgets.spent AS budget_spent,
          budgets.held AS budget_held, level,
          CASE WHEN balance < ${roomOfBudget} THEN balance ELSE ${roomOfBudget} END AS room
-       FROM accounts JOIN budgets ON budgets.id = ?17 WHERE accounts.key_id = ?2) AS rooms`,
+       FROM accounts JOIN budgets ON budgets.id = ?18 WHERE accounts.key_id = ?2) AS rooms`,
   ],
   decided: {
     balance: 'bigint',
@@ -49,13 +49,13 @@ export const openBudgeted: FixedUnit<'open_budgeted'> = {
   changes: [
     `UPDATE accounts SET held = held + CAST(:hold AS BIGINT), balance = balance - CAST(:hold AS BIGINT)
      WHERE key_id = ?2 AND balance IS NOT NULL AND CAST(:hold AS BIGINT) IS NOT NULL`,
-    `UPDATE budgets SET held = held + CAST(:hold AS BIGINT) WHERE id = ?17 AND CAST(:hold AS BIGINT) IS NOT NULL`,
+    `UPDATE budgets SET held = held + CAST(:hold AS BIGINT) WHERE id = ?18 AND CAST(:hold AS BIGINT) IS NOT NULL`,
     `INSERT INTO open_requests (owner, key_id, request_id, created_at, protocol, mode, model, upstream, queued_ms,
-       price_input, price_cached_input, price_cache_write, price_output, price_request, hold,
+       price_input, price_cached_input, price_cache_write, price_output, price_request, tag, hold,
        budget, budget_period, budget_hold)
-     SELECT ?1, ?2, ?3, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+     SELECT ?1, ?2, ?3, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
        CASE WHEN CAST(:balance AS BIGINT) IS NULL THEN 0 ELSE CAST(:hold AS BIGINT) END,
-       ?17, CAST(:period_start AS BIGINT), CAST(:hold AS BIGINT)
+       ?18, CAST(:period_start AS BIGINT), CAST(:hold AS BIGINT)
      WHERE CAST(:hold AS BIGINT) IS NOT NULL`,
   ],
   columns: ['balance', 'held', 'period_start', 'period_end', 'budget_spent', 'budget_held', 'level', 'hold'],

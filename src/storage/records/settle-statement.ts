@@ -38,7 +38,7 @@ const budgetHold = 'coalesce((SELECT budget_hold FROM open_requests WHERE reques
 
 /** The number of warning levels that a sum has reached. */
 const levelOf = (sum: string): string =>
-  [37, 38, 39, 40].map((place) => `CASE WHEN ${sum} >= ?${place} THEN 1 ELSE 0 END`).join(' + ');
+  [38, 39, 40, 41].map((place) => `CASE WHEN ${sum} >= ?${place} THEN 1 ELSE 0 END`).join(' + ');
 
 /** What is spent in a period with a further charge. */
 const sumThen = '(budgets.spent + excluded.spent)';
@@ -51,17 +51,17 @@ const sumThen = '(budgets.spent + excluded.spent)';
 const inBudget: BudgetSettlement = {
   types: ['text', ...repeated('bigint', 3 + maxWarningLevels)],
   columns: ', budget, budget_period, budget_hold',
-  values: ', ?34, ?35, coalesce(begun.budget_hold, ?41)',
+  values: ', ?35, ?36, coalesce(begun.budget_hold, ?42)',
   changes: [
     `INSERT INTO budgets (id, period_start, period_end, spent, held, level)
-     VALUES (?34, ?35, ?36, :charge, 0, ${levelOf('CAST(:charge AS BIGINT)')})
+     VALUES (?35, ?36, ?37, :charge, 0, ${levelOf('CAST(:charge AS BIGINT)')})
      ON CONFLICT (id) DO UPDATE SET
-       spent = CASE WHEN budgets.period_start < ?35 THEN 0 ELSE budgets.spent END + excluded.spent,
-       held = CASE WHEN budgets.period_start < ?35 THEN 0 ELSE budgets.held - ${budgetHold} END,
-       level = CASE WHEN budgets.period_start < ?35 THEN excluded.level
+       spent = CASE WHEN budgets.period_start < ?36 THEN 0 ELSE budgets.spent END + excluded.spent,
+       held = CASE WHEN budgets.period_start < ?36 THEN 0 ELSE budgets.held - ${budgetHold} END,
+       level = CASE WHEN budgets.period_start < ?36 THEN excluded.level
          WHEN budgets.level < ${levelOf(sumThen)} THEN ${levelOf(sumThen)} ELSE budgets.level END,
        period_start = excluded.period_start, period_end = excluded.period_end
-     WHERE budgets.period_start <= ?35`,
+     WHERE budgets.period_start <= ?36`,
   ],
 };
 
@@ -94,7 +94,9 @@ function settlementOf<Name extends 'settle_record' | 'settle_budgeted'>(
       'text',
       'bigint',
       ...repeated('text', 4),
-      ...repeated('bigint', 7),
+      ...repeated('bigint', 6),
+      'text',
+      'bigint',
       ...(budget?.types ?? []),
     ],
     spreadBy: 20,
@@ -108,7 +110,7 @@ function settlementOf<Name extends 'settle_record' | 'settle_budgeted'>(
       `INSERT INTO records (request_id, settlement, late, charge, unbooked, outcome, upstream, attempts, status,
        input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, usage_source,
        price_input, price_cached_input, price_cache_write, price_output, price_request, first_byte_ms, total_ms,
-       key_id, created_at, protocol, mode, model, queued_ms, hold${budget?.columns ?? ''})
+       key_id, created_at, protocol, mode, model, queued_ms, tag, hold${budget?.columns ?? ''})
      SELECT ?1, ?2, CASE WHEN begun.hold IS NULL THEN ${lateness.wasForgotten} ELSE ${lateness.inTime} END,
        ${chargeable}, ?3 - ${chargeable}, ?5, coalesce(?6, begun.upstream, ?26), ?7, ?8,
        ?9, ?10, ?11, ?12, ?13, ?14,
@@ -116,7 +118,8 @@ function settlementOf<Name extends 'settle_record' | 'settle_budgeted'>(
        coalesce(?17, begun.price_cache_write, ?30), coalesce(?18, begun.price_output, ?31),
        coalesce(begun.price_request, ?32), ?19, ?20,
        accounts.key_id, coalesce(begun.created_at, ?22), coalesce(begun.protocol, ?23), coalesce(begun.mode, ?24),
-       coalesce(begun.model, ?25), coalesce(begun.queued_ms, ?27), coalesce(begun.hold, ?33, 0)${budget?.values ?? ''}
+       coalesce(begun.model, ?25), coalesce(begun.queued_ms, ?27), coalesce(begun.tag, ?33),
+       coalesce(begun.hold, ?34, 0)${budget?.values ?? ''}
      FROM accounts LEFT JOIN open_requests AS begun ON begun.request_id = ?1
      WHERE accounts.key_id = ${begunKey}
        AND (begun.hold IS NOT NULL OR ?22 >= coalesce((SELECT removed_before FROM record_removals WHERE id = 1), ?22))
@@ -192,7 +195,7 @@ function valuesOfBudget({ id, startMs, endMs, holdNanos, levelNanos }: CountedBu
 }
 
 /** The values in the place of a beginning that is not known. */
-const unknownBeginning: readonly SqlValue[] = Array<null>(13).fill(null);
+const unknownBeginning: readonly SqlValue[] = Array<null>(14).fill(null);
 
 /** What `settleRecord` did, from its row; `null` when there was nothing to settle. */
 export function readSettlement(row: ResultRow): {

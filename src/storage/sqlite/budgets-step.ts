@@ -2,7 +2,7 @@ import type { Migration } from '../migration.ts';
 
 /** Budgets of keys, with the period that each is in. */
 export const budgetsStep: Migration = {
-  number: 16,
+  number: 19,
   name: 'what keys may spend in a period of the calendar',
   statements: [
     `ALTER TABLE api_keys ADD COLUMN budget TEXT`,

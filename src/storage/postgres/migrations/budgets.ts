@@ -5,7 +5,7 @@ import type { Migration } from '../../migration.ts';
  * gives back in their budgets until the period is over: budgets are set when all nodes have this one.
  */
 export const budgets: Migration = {
-  number: 7,
+  number: 10,
   runsWith: 6,
   name: 'what keys may spend in a period of the calendar',
   statements: [
