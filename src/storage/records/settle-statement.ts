@@ -24,6 +24,22 @@ const lateness = { inTime: 0, wasLost: 1, wasForgotten: 2 } as const;
 const returning = (givenBack: string): string =>
   `RETURNING key_id, charge, ${givenBack} AS given_back, late, unbooked`;
 
+/** The types of the values of every settlement. */
+const recordTypes: FixedUnit['types'] = [
+  ...repeated('text', 2),
+  ...repeated('bigint', 2),
+  ...repeated('text', 3),
+  ...repeated('bigint', 6),
+  'text',
+  ...repeated('bigint', 6),
+  'text',
+  'bigint',
+  ...repeated('text', 4),
+  ...repeated('bigint', 6),
+  'text',
+  'bigint',
+];
+
 /** What a settlement does beside, for a key with a budget. */
 interface BudgetSettlement {
   readonly types: FixedUnit['types'];
@@ -84,21 +100,7 @@ function settlementOf<Name extends 'settle_record' | 'settle_budgeted'>(
 ): FixedUnit<Name> {
   return {
     name,
-    types: [
-      ...repeated('text', 2),
-      ...repeated('bigint', 2),
-      ...repeated('text', 3),
-      ...repeated('bigint', 6),
-      'text',
-      ...repeated('bigint', 6),
-      'text',
-      'bigint',
-      ...repeated('text', 4),
-      ...repeated('bigint', 6),
-      'text',
-      'bigint',
-      ...(budget?.types ?? []),
-    ],
+    types: [...recordTypes, ...(budget?.types ?? [])],
     spreadBy: 20,
     mayBeForgotten: false,
     locks: [
