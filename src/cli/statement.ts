@@ -155,7 +155,13 @@ async function fetchKeys(url: string): Promise<string> {
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(keysMs) });
     if (!answer.ok) throw new Error(`status ${answer.status}`);
-    return await answer.text();
+    let text = '';
+    const decoder = new TextDecoder();
+    for await (const piece of answer.body ?? []) {
+      text += decoder.decode(piece as Uint8Array, { stream: true });
+      if (text.length > maxFileBytes) throw new Error(`more than ${maxFileBytes} bytes`);
+    }
+    return text;
   } catch (error) {
     throw new Error(`the keys at ${url} can't be read: ${describeError(error)}`, { cause: error });
   }

@@ -27,7 +27,7 @@ interface StatementServices {
 export function composeStatements(
   { engine, recovered, shared }: StorageServices,
   givenKey: () => SigningKey | null,
-  { clock, log }: { readonly clock: Clock; readonly log: Pick<Log, 'fault' | 'notice'> },
+  { clock, log }: { readonly clock: Clock; readonly log: Pick<Log, 'fault' | 'info'> },
 ): StatementServices {
   const [chain, roots] = [createLedgerChain(engine), createLedgerRoots(engine)];
   const keys = createSigningKeys(engine, () => clock.now());
@@ -39,7 +39,7 @@ export function composeStatements(
       ready: recovered,
       clock,
       duty: shared?.rootDuty ?? null,
-      onRoot: ({ number, accounts, hash }) => log.notice('ledger root', { root: number, accounts, hash }),
+      onRoot: ({ number, accounts, hash }) => log.info('ledger root', { root: number, accounts, hash }),
       onFault: log.fault,
     }),
   };

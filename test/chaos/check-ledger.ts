@@ -58,6 +58,10 @@ export async function checkLedger(
 
 const dayMs = 86_400_000;
 
+/** What usage says of a record. */
+const counted = `request_id, created_at, key_id, model, upstream, outcome, tag, charge, input_tokens, cached_input_tokens,
+  cache_write_tokens, output_tokens, reasoning_tokens`;
+
 /**
  * Compares usage with the sums of all records, and again once the running day is rolled up, as if it were over: the requests
  * of the next run find it so, and have to mark it.
@@ -65,7 +69,7 @@ const dayMs = 86_400_000;
 async function checkUsage(engine: Engine): Promise<readonly string[]> {
   const faults: string[] = [];
   const compare = async (when: string): Promise<void> => {
-    const [rows = []] = await engine.read([{ sql: 'SELECT * FROM records', values: [] }]);
+    const [rows = []] = await engine.read([{ sql: `SELECT ${counted} FROM records`, values: [] }]);
     const records = new Map(rows.map((row) => [String(row['request_id']), row]));
     const range = { fromMs: 0, toMs: Math.ceil(Date.now() / dayMs) * dayMs + dayMs, where: {} };
     for (const by of [

@@ -42,6 +42,7 @@ describe('declared keys', () => {
       tokensPerDay: '8000',
       models: ['small'],
       allowFrom: ['10.0.0.0/8', '2001:DB8:0::1', '10.0.0.0/8'],
+      tags: ['search', 'chat:2', 'search'],
       expiresAt: '2030-01-01',
       budget: {
         amount: '20',
@@ -69,7 +70,7 @@ describe('declared keys', () => {
         },
         models: ['small'],
         allowFrom: ['10.0.0.0/8', '2001:db8::1'],
-        tags: [],
+        tags: ['search', 'chat:2'],
         expiresAt: Date.UTC(2030, 0, 1),
         budget: {
           amountNanos: 20_000_000_000,

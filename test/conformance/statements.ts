@@ -129,6 +129,27 @@ export function describeStatements(
       expect(await faults()).toEqual([]);
     });
 
+    test('begin behind rows that were folded by a version without seals, and go on from there', async () => {
+      const { engine, use, state, faultsOf, faults, makeRoot, removeBefore } = await setUp();
+      await allowChanges(engine, 'ledger_folds');
+      await engine.run([
+        say(`INSERT INTO ledger_folds (key_id, number, credits, charges) VALUES ('${key.id}', 1, 1000, 0)`),
+        say(`INSERT INTO folded_credits (key_id, number, created_at, delta, reference, posting)
+             SELECT key_id, number, created_at, delta, reference, posting FROM ledger`),
+        say('DELETE FROM ledger'),
+      ]);
+      for (let day = 0; day < 3; day++) await use(day, 10);
+      await makeRoot();
+      const text = await state(key.id);
+      expect(await faultsOf(text)).toEqual([]);
+      expect(readStatement(text)).toMatchObject({ folded: 1, opening: { number: 1, balanceNanos: 1_000n } });
+      expect(await removeBefore(2)).toBe(2);
+      const later = await state(key.id);
+      expect(await faultsOf(later)).toEqual([]);
+      expect(readStatement(later).closing).toEqual(readStatement(text).closing);
+      expect(await faults()).toEqual([]);
+    });
+
     test('end after their most rows, and the next one goes on behind the last', async () => {
       const { addRows, state, faultsOf, faults } = await setUp();
       await addRows(2, 12_345);

@@ -172,8 +172,9 @@ describe('a statement that was changed says what is wrong', () => {
 test('a statement of another key, signed by an unknown key, or with an unreadable list of keys is not valid', () => {
   expect(faultsOf(whole, [otherKey])).toEqual([`the key ${key.id} that signed is none of the 1 known keys`]);
   expect(faultsOf(whole, [])).toHaveLength(1);
-  // A key that is listed under the id of another one is found by its own.
-  expect(faultsOf(whole, [{ id: key.id, pem: otherKey.pem }])).toHaveLength(1);
+  // The id of a key follows from the key, whatever a list says.
+  expect(faultsOf(whole, [{ id: key.id, pem: otherKey.pem }])[0]).toMatch(/is none of the 1 known keys$/);
+  expect(faultsOf(whole, [{ id: otherKey.id, pem: key.pem }])).toEqual([]);
 });
 
 test('rows of one account are refused under the name of another', () => {

@@ -8,6 +8,7 @@ import type { Mutation } from './mutation.ts';
 import { nodeFaults } from './node-faults.ts';
 import { scorecardFaults } from './scorecard-faults.ts';
 import { statementFaults } from './statement-faults.ts';
+import { usageFaults } from './usage-faults.ts';
 
 /**
  * Checks the tests themselves: each deliberate fault is put into a copy of the sources, and the tests meant to find it
@@ -238,6 +239,7 @@ const mutations: readonly Mutation[] = [
   ...meterFaults,
   ...scorecardFaults,
   ...statementFaults,
+  ...usageFaults,
 ];
 
 const root = join(import.meta.dirname, '..', '..');

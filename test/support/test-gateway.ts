@@ -58,6 +58,7 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly receipts?: ConfigInput['receipts'];
   readonly metering?: ConfigInput['metering'];
   readonly compatibility?: ConfigInput['compatibility'];
+  readonly metrics?: ConfigInput['metrics'];
   /** The dialect of the upstream. */
   readonly dialect?: DialectName;
   readonly finishReason?: 'required' | 'optional';
@@ -99,6 +100,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     receipts: options.receipts,
     metering: options.metering,
     compatibility: options.compatibility,
+    metrics: options.metrics,
     upstreams: {
       local: {
         url: upstreamUrl,

@@ -59,6 +59,16 @@ test('states and delays are those of the worst process', async () => {
   expect(text).toContain('nodejs_eventloop_lag_p99_seconds 0.5\n');
 });
 
+test('the newest root is that of the process with the newest one, though two show one for a moment', async () => {
+  const all = await Promise.all([
+    figures(1, { textgate_ledger_root_number: 7, textgate_ledger_root_age_seconds: 3_700 }),
+    figures(1, { textgate_ledger_root_number: 8, textgate_ledger_root_age_seconds: 20 }),
+  ]);
+  const text = await exposeSum(all, null);
+  expect(text).toContain('textgate_ledger_root_number 8\n');
+  expect(text).toContain('textgate_ledger_root_age_seconds 20\n');
+});
+
 test('figures that one process has of the shared database stay as they are, also NaN', async () => {
   const all = await Promise.all([
     figures(1, { textgate_holds_outstanding: 4, textgate_ledger_imbalance_nanos: Number.NaN }),

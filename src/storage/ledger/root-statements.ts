@@ -1,8 +1,8 @@
 import type { AccountHead, LedgerRoot } from '../../domain/statements/root.ts';
 import type { Row, Statement } from '../engine.ts';
 
-/** How many accounts are read at once. */
-export const accountsPerRead = 500;
+/** How many accounts are read at once, and have their heads stored in one unit: some milliseconds each. */
+export const accountsPerRead = 200;
 
 /** The next accounts whose ledgers have grown since the newest head that is stored of them, with their last rows. */
 export function selectGrown(afterKeyId: string): Statement {

@@ -5,7 +5,7 @@ export const hourMs = 3_600_000;
 export const dayMs = 86_400_000;
 
 /** Hours from here on are rolled up: in those before is what was charged before usage was counted. */
-export const firstRolledMs = 1 * dayMs;
+export const firstRolledMs = 24 * hourMs;
 
 /** The column of each dimension. */
 export const columnOf: Readonly<Record<UsageDimension, string>> = {
