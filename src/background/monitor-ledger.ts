@@ -20,10 +20,12 @@ export interface LedgerFigures {
   readonly imbalanceNanos: number | null;
   /** Keys in use whose balance is below the configured mark. */
   readonly lowBalances: number;
+  /** Budgets that have reached a warning level in their current period. */
+  readonly warnedBudgets: number;
 }
 
 /** What the monitor reads, beside the rows of an audit. */
-type MonitoredStore = OpenRecords & Pick<Accounts, 'countLowBalances'>;
+type MonitoredStore = OpenRecords & Pick<Accounts, 'countLowBalances' | 'countWarnedBudgets'>;
 
 /** The monitoring of the ledger. */
 export interface LedgerMonitor {
@@ -54,7 +56,7 @@ export function monitorLedger(
 ): LedgerMonitor {
   const stopping = new AbortController();
   const { signal } = stopping;
-  let counts = { openHolds: 0, lowBalances: 0 };
+  let counts = { openHolds: 0, lowBalances: 0, warnedBudgets: 0 };
   /** `null` while they are the duty of another process. */
   let audits: RepeatedAudits | null = null;
 
@@ -69,7 +71,8 @@ export function monitorLedger(
       if (signal.aborted || audits === null) return;
       const openHolds = await records.countOpen();
       const lowBalances = await records.countLowBalances(lowBalanceNanos(), clock.now());
-      counts = { openHolds, lowBalances };
+      const warnedBudgets = await records.countWarnedBudgets(clock.now());
+      counts = { openHolds, lowBalances, warnedBudgets };
     } catch (error) {
       if (!signal.aborted) onFault('ledger check failed', error);
     }

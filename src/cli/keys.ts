@@ -36,6 +36,15 @@ interface KeyObject {
   readonly balance: string | null;
   readonly held: string;
   readonly spent: string;
+  readonly budget: {
+    readonly amount: string;
+    readonly per: string;
+    readonly time_zone: string;
+    readonly raise: { readonly amount: string; readonly until: string } | null;
+    readonly available: string;
+    readonly spent: string;
+    readonly refills_at: string;
+  } | null;
   readonly in_flight: number;
   readonly declared: boolean;
   readonly key?: string;
@@ -122,8 +131,19 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['balance', key.balance ?? 'none set'],
       ['held', key.held],
       ['spent', key.spent],
+      ...budgetRows(key.budget),
     ],
   ).trimStart();
+}
+
+function budgetRows(budget: KeyObject['budget']): readonly string[][] {
+  if (budget === null) return [['budget', 'none set']];
+  const { amount, per, time_zone: timeZone, raise, available, spent, refills_at: refillsAt } = budget;
+  return [
+    ['budget', `${amount} per ${per} (${timeZone})`],
+    ...(raise === null ? [] : [['budget raised by', `${raise.amount} until ${raise.until}`]]),
+    ['left in this period', `${available}, ${spent} are spent; full again at ${refillsAt}`],
+  ];
 }
 
 /** Changes the settings of a key that are given. */

@@ -5,6 +5,7 @@ import type { AdminPorts } from '../http/admin/router.ts';
 import type { ClientAddresses } from '../http/client-addresses.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';
 import type { UsageReads } from '../http/usage.ts';
+import { createBudgetUse } from '../operations/read-budget-use.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import type { ConfigServices } from './config-services.ts';
 import { deferManual } from './deferred-manual.ts';
@@ -51,6 +52,7 @@ export function composeOwnKeyPorts(
     upstreams: receipts.upstreams,
     statements,
     accounts: (keyIds) => store.accounts(keyIds),
+    budgetUse: createBudgetUse(store, ports.clock),
     ...readsOf(storage),
     usage: usageReadsOf(storage),
   };
@@ -82,6 +84,7 @@ export function composeAdminPorts(
     keys: {
       keys: keyManagement,
       defaults: { limits: defaultLimits, compatibility: defaultCompatibility },
+      budgetUse: createBudgetUse(storage.store, ports.clock),
       countInFlight: (keyId) => running.count(keyId),
     },
     records: {

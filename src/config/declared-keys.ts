@@ -4,6 +4,8 @@ import { maxDeclaredKeys } from '../domain/keys/declared-key.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import { isGuessable, maxKeyLength, minKeyLength } from '../domain/keys/guessable-key.ts';
 import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/compatibility.ts';
+import { budgetOf } from '../domain/budgets/budget.ts';
+import { budgetOfKey } from '../shared/budget-values.ts';
 import { hashKey } from '../shared/hash-key.ts';
 import {
   duration,
@@ -114,6 +116,7 @@ const declaredKey = z
       description: 'When the key expires: a time, or a day in UTC; default: never.',
       examples: ['2030-01-01T00:00:00Z'],
     }),
+    budget: budgetOfKey.optional().describe('What the key may spend in each period of the calendar.'),
     compatibility: z
       .strictObject({
         sampling: z
@@ -179,6 +182,7 @@ export function declaredKeysOf(keys: z.output<typeof declaredKeys>): readonly De
     tags: declared.tags ?? [],
     expiresAt: declared.expiresAt ?? null,
     compatibility: withoutAbsent(declared.compatibility ?? {}),
+    budget: declared.budget === undefined ? null : budgetOf(declared.budget),
   }));
 }
 

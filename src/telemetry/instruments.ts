@@ -213,5 +213,9 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
       ['key_id', 'key_name'],
     ),
     lowBalance: gauge('textgate_keys_low_balance', 'Active keys whose balance is below limits.lowBalance.'),
+    warnedBudgets: gauge(
+      'textgate_budgets_warned',
+      'Budgets that have reached a warning level in their current period.',
+    ),
   };
 }

@@ -141,6 +141,8 @@ function statusLabel(status: number): string {
 function limitCause({ code, limit }: Refusal): string | null {
   if (code === 'insufficient_balance') return 'balance';
   if (code === 'balance_held') return 'held';
+  if (code === 'budget_exhausted') return 'budget';
+  if (code === 'budget_held') return 'budget_held';
   if (limit === null) return null;
   return limit.source === 'upstream' ? 'upstream' : limit.kind;
 }

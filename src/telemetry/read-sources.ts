@@ -53,14 +53,18 @@ export function readSources(sources: MetricSources, instruments: Instruments): v
 }
 
 /** Without figures there are no series: NaN would say that an audit has failed, and count in sums. */
-function showLedger(figures: LedgerFigures | null, { holds, imbalance, lowBalance }: Instruments): void {
+function showLedger(
+  figures: LedgerFigures | null,
+  { holds, imbalance, lowBalance, warnedBudgets }: Instruments,
+): void {
   if (figures === null) {
-    for (const gauge of [holds, imbalance, lowBalance]) gauge.remove();
+    for (const gauge of [holds, imbalance, lowBalance, warnedBudgets]) gauge.remove();
     return;
   }
   holds.set(figures.openHolds);
   imbalance.set(figures.imbalanceNanos ?? Number.NaN);
   lowBalance.set(figures.lowBalances);
+  warnedBudgets.set(figures.warnedBudgets);
 }
 
 function showRoot(root: RootFigures | null, { rootNumber, rootAge }: Instruments): void {

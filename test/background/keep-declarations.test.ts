@@ -14,6 +14,7 @@ function keyOf(name: string): DeclaredKey {
     allowFrom: null,
     tags: [],
     expiresAt: null,
+    budget: null,
     compatibility: {},
   };
 }

@@ -19,6 +19,7 @@ export function declared(name: string, hash: string, settings: Partial<DeclaredK
     allowFrom: null,
     tags: [],
     expiresAt: null,
+    budget: null,
     compatibility: {},
     ...settings,
   };

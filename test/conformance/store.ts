@@ -27,6 +27,7 @@ export const key: ApiKey = {
   allowFrom: null,
   tags: [],
   expiresAt: null,
+  budget: null,
   revokedAtMs: null,
   hasBalance: true,
   compatibility: {},

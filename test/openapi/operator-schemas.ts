@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { budgetPeriods } from '../../src/domain/budgets/calendar.ts';
 import { removal } from '../../src/http/admin/archive.ts';
 import { changedKey, newKey, payment, rotation } from '../../src/http/admin/keys.ts';
 import { valueKinds } from '../../src/shared/schema-values.ts';
@@ -58,6 +59,21 @@ const key = {
     charge_comment: flag,
   }),
   ...account,
+  budget: nullable(
+    closed({
+      amount: usd,
+      per: { enum: [...budgetPeriods] },
+      time_zone: text,
+      warn_at: listOf(text),
+      raise: nullable(closed({ amount: usd, until: moment })),
+      available: usd,
+      held: usd,
+      spent: usd,
+      warned_at: nullable(text),
+      since: moment,
+      refills_at: moment,
+    }),
+  ),
   in_flight: count,
 };
 

@@ -39,6 +39,7 @@ test.each<[string, (keys: KeyManagement, id: string) => Promise<unknown>]>([
               allowFrom: null,
               tags: [],
               expiresAt: null,
+              budget: null,
             };
             await declareKeys([{ ...bob, compatibility: {} }], { store, randomBytes, hash: hashKey, now });
           }

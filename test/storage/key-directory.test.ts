@@ -45,6 +45,7 @@ function startDirectory() {
       allowFrom: null,
       tags: [],
       expiresAt: null,
+      budget: null,
       revokedAtMs: null,
       hasBalance: false,
       compatibility: {},

@@ -153,6 +153,7 @@ describe.skipIf(postgresAbsence !== null)(`changes of keys on PostgreSQL${absent
       allowFrom: null,
       tags: [],
       expiresAt: null,
+      budget: null,
       compatibility: {},
     };
     const credit = { keyId: key.id, nanos: 10 };

@@ -28,13 +28,14 @@ import { createTokenUse } from '../../src/storage/token-use/token-use-store.ts';
 import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
 import { statementsOf } from '../support/fixed-units.ts';
 import { openTestEngine } from '../support/test-engine.ts';
-import { beginningOf, openedRecord, payingKey } from '../support/stored-rows.ts';
+import { beginningOf, budgetClaim, budgetedRecord, openedRecord, payingKey } from '../support/stored-rows.ts';
 
 /** Whole readings that are meant: of tables with a row per key or process, of the open requests, the clock, and values. */
 const meantScans = new Set([
   'SCAN open_requests',
   'SCAN closed',
   'SCAN accounts',
+  'SCAN budgets',
   'SCAN owners',
   'SCAN clock',
   'SCAN CONSTANT ROW',
@@ -71,9 +72,11 @@ const declared: DeclaredKey = {
   allowFrom: null,
   tags: [],
   expiresAt: null,
+  budget: null,
   compatibility: {},
 };
 const opened: OpenedRecord = { ...openedRecord, requestId: 'req_new', keyId: key.id };
+const budgeted: OpenedRecord = { ...budgetedRecord, requestId: 'req_budgeted', keyId: key.id };
 const settled: SettledRecord = {
   requestId: 'req_new',
   begun: beginningOf(opened),
@@ -134,7 +137,12 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
       1,
     ),
   accounts: (store) => store.accounts([keyIdOf(1), keyIdOf(2)]),
-  open: (store) => store.open(opened),
+  budgetPeriods: (store) => store.budgetPeriods([budgetClaim.id]),
+  countWarnedBudgets: (store) => store.countWarnedBudgets(1),
+  async open(store) {
+    await store.open(opened);
+    await store.open(budgeted);
+  },
   listClosable: (store) => store.listClosable(9_999_999_999_999, 9_999_999_999_999),
   closeAsLost: (store) => store.closeAsLost([opened.requestId, 'req_none']),
   renewLease: (store) => store.renewLease(),
@@ -142,7 +150,10 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
   endLease: (store) => store.endLease(),
   owner: async (store) => store.owner(),
   countOpen: (store) => store.countOpen(),
-  settle: (store) => store.settle(settled),
+  async settle(store) {
+    await store.settle(settled);
+    await store.settle({ ...settled, requestId: budgeted.requestId, begun: beginningOf(budgeted) });
+  },
   isSettled: (store) => store.isSettled(settled),
   listRecords: listAllWays,
   async findRecord(store) {
@@ -256,7 +267,7 @@ function planOf(database: DatabaseSync, { sql, values }: Statement): readonly st
 function slowSteps(database: DatabaseSync, statement: Statement): readonly string[] {
   const isPage = /ORDER BY .* LIMIT \?$/s.test(statement.sql);
   const insertsKeys = statement.sql.includes('INSERT INTO api_keys');
-  const isOfOpen = statement.sql.includes('FROM open_requests WHERE owner');
+  const isOfOpen = /FROM open_requests\s+WHERE owner/.test(statement.sql);
   const isUsage = /FROM usage_(hours|rollups)\b/.test(statement.sql);
   const sorts = (step: string): boolean => !isOfOpen && !isUsage && step.includes('TEMP B-TREE');
   const scans = (step: string): boolean =>
@@ -272,7 +283,7 @@ function slowSteps(database: DatabaseSync, statement: Statement): readonly strin
 describe('the statements of the product, on a filled database without statistics', () => {
   test('are all recorded: every method of the store and of the ledger audit is used', () => {
     expect(asked.size).toBeGreaterThan(50);
-    expect([...asked.keys()].filter((sql) => /FROM records.*LIMIT \?$/s.test(sql))).toHaveLength(27);
+    expect([...asked.keys()].filter((sql) => /FROM records.*LIMIT \?$/s.test(sql))).toHaveLength(28);
     expect(
       filled.prepare(`SELECT count(*) AS n FROM sqlite_schema WHERE name = 'sqlite_stat1'`).get(),
     ).toEqual({ n: 0 });

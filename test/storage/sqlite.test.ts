@@ -198,6 +198,7 @@ describe('a database', () => {
       allowFrom: null,
       tags: [],
       expiresAt: null,
+      budget: null,
       revokedAtMs: null,
       hasBalance: false,
       compatibility: {},

@@ -47,6 +47,14 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
     'the balance would be enough, but running requests hold a part of it',
     'send it again when one of them has ended',
   ],
+  budget_exhausted: [
+    "the key's budget for this period does not pay for the request; `error.budget.refills_at` is the time at which it is full again",
+    'send it again at that time, or have the budget raised',
+  ],
+  budget_held: [
+    'the budget would be enough, but running requests hold a part of it',
+    'send it again when one of them has ended',
+  ],
   address_not_allowed: [
     'the key may not be used from this address',
     'ask the operator to add the address, which the message names, to the list of the key',

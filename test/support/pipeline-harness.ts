@@ -162,6 +162,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
         allowFrom: null,
         tags: [],
         expiresAt: null,
+        budget: null,
         revokedAtMs: null,
         hasBalance: balanceNanos !== null,
         compatibility: {},

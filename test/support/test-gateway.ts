@@ -11,7 +11,7 @@ import { formatUsd } from '../../src/shared/money.ts';
 /** Creates a key with settings in the gateway's own units; its secret is looked for wherever it must not be. */
 type CreateKey = (
   name: string,
-  settings?: KeySettings,
+  settings?: Omit<KeySettings, 'budget'>,
 ) => Promise<{ readonly key: Key; readonly secret: string }>;
 
 /** A gateway on free loopback ports with a database in memory and one key. */

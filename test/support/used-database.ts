@@ -1,3 +1,5 @@
+import { claimOf } from '../../src/domain/budgets/budget.ts';
+import type { Budget } from '../../src/domain/budgets/budget.ts';
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import type { OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
@@ -29,6 +31,15 @@ export const leftOpen = { spooled: 'req_spooled', lost: 'req_left' };
 export function storeOver(engine: Engine): Store {
   return createStore(engine, { nextId: () => randomUUID(), now: () => usedAtMs, report: () => {} });
 }
+
+/** The budget of a key, and of its request. */
+const poorBudget: Budget = {
+  amountNanos: 100,
+  per: 'month',
+  timeZone: 'Europe/Berlin',
+  warnAt: [400],
+  raise: { nanos: 7, untilMs: graceMs },
+};
 
 /** A request of a key as it begins. */
 export function opened(requestId: string, keyId: string, holdNanos: number, createdAtMs = 1): OpenedRecord {
@@ -78,8 +89,9 @@ export async function leaveUsedDatabase(path: string): Promise<void> {
   await Promise.all(
     numbers.map((number) => store.settle(ended(`req_${number}`, keyOf(number), number % 200))),
   );
-  await store.open(opened('req_dear', 'key_poor', 10));
-  await store.settle(ended('req_dear', 'key_poor', 50));
+  const dear = { ...opened('req_dear', 'key_poor', 10), budget: claimOf('key_poor', poorBudget, usedAtMs) };
+  await store.open(dear);
+  await store.settle({ ...ended('req_dear', 'key_poor', 50), begun: beginningOf(dear) });
   for (const requestId of ['req_late', 'req_closed']) await store.open(opened(requestId, 'key_a', 7));
   await store.closeAsLost(['req_late', 'req_closed']);
   await store.settle(ended('req_late', 'key_a', 5));
@@ -100,10 +112,11 @@ async function createKeys(store: Store): Promise<void> {
     tags: ['search', 'chat:2'],
     expiresAt: graceMs,
     compatibility: { sampling: 'strict' },
+    budget: { amountNanos: 9_000, per: 'week', timeZone: 'Europe/Berlin', warnAt: [500, 800], raise: null },
   } as const;
   await store.createKey({ ...payingKey, id: 'key_a' }, 'hash_a', 1_000_000);
   await store.createKey({ ...payingKey, ...settings, id: 'key_free', name: oddName }, 'hash_free', null);
-  await store.createKey({ ...payingKey, id: 'key_poor', name: 'poor' }, 'hash_poor', 10);
+  await store.createKey({ ...payingKey, id: 'key_poor', name: 'poor', budget: poorBudget }, 'hash_poor', 10);
   await store.createKey({ ...payingKey, id: 'key_gone', name: 'gone' }, 'hash_gone', null);
   await store.revokeKey('key_gone', usedAtMs);
   await store.rotateKey('key_a', 'hash_a_2', graceMs);

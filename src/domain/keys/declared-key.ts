@@ -1,4 +1,5 @@
 import type { Compatibility } from '../../protocol/contract/compatibility.ts';
+import type { Budget } from '../budgets/budget.ts';
 import type { ApiKey } from './api-key.ts';
 import type { Limits } from '../limits.ts';
 
@@ -23,6 +24,7 @@ export interface DeclaredKey {
   /** When the key expires, in milliseconds since 1970; `null` for never. */
   readonly expiresAt: number | null;
   readonly compatibility: Partial<Compatibility>;
+  readonly budget: Budget | null;
 }
 
 /** A declared key as it is stored, with the hash of its secret. */
@@ -103,7 +105,7 @@ function isStored(declared: DeclaredKey, stored: StoredDeclaration | undefined):
 
 /** Everything that a declaration decides, as one text in a fixed order. */
 function writeSettings(
-  { limits, models, allowFrom, tags, expiresAt, compatibility }: Omit<DeclaredKey, 'name' | 'hash'>,
+  { limits, models, allowFrom, tags, expiresAt, compatibility, budget }: Omit<DeclaredKey, 'name' | 'hash'>,
   hash: string,
 ): string {
   const { concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay } = limits;
@@ -118,5 +120,6 @@ function writeSettings(
     tags,
     expiresAt,
     [sampling, unknownFields, responsesDone, usageCost, chargeComment].map((setting) => setting ?? null),
+    budget && [budget.amountNanos, budget.per, budget.timeZone, budget.warnAt, budget.raise],
   ]);
 }

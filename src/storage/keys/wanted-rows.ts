@@ -17,6 +17,7 @@ export const settingColumns = {
   tags: 'TEXT',
   expires_at: 'BIGINT',
   compatibility: 'TEXT',
+  budget: 'TEXT',
 };
 
 /**

@@ -17,6 +17,7 @@ export const copiedTables = [
   'record_removals',
   'usage_hours',
   'token_use',
+  'budgets',
 ] as const;
 
 /** Tables of the source that are not copied, and why. */

@@ -1,5 +1,6 @@
 import type { Migration } from '../migration.ts';
 import { numberedLedgerStep } from './numbered-ledger-step.ts';
+import { budgetsStep } from './budgets-step.ts';
 import { retentionStep } from './retention-step.ts';
 import { usageStep } from './usage-step.ts';
 import { tokenUseStep } from './token-use-step.ts';
@@ -201,4 +202,5 @@ export const migrations: readonly Migration[] = [
   usageStep,
   tokenUseStep,
   statementsStep,
+  budgetsStep,
 ];

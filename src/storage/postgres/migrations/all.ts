@@ -1,5 +1,6 @@
 import type { Migration } from '../../migration.ts';
 import { books } from './books.ts';
+import { budgets } from './budgets.ts';
 import { changes } from './changes.ts';
 import { keyNetworks } from './key-networks.ts';
 import { leases } from './leases.ts';
@@ -20,4 +21,5 @@ export const migrations: readonly Migration[] = [
   usage,
   tokenUse,
   statements,
+  budgets,
 ];
