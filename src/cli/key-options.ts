@@ -7,6 +7,7 @@ export interface KeyOptions extends Json {
   readonly requestsPerMinute?: number;
   readonly queueWait?: string;
   readonly balance?: string;
+  readonly lowBalance?: string;
   readonly model?: readonly string[];
   readonly allowFrom?: readonly string[];
   readonly expires?: string;
@@ -33,13 +34,15 @@ export interface CreditOptions extends Json {
 
 /** The settings of a key as the admin API takes them. */
 export function settingsOf(options: KeyOptions): object {
-  const { model, allowFrom, expires, sampling, unknownFields, responsesDone: done, ...others } = options;
-  const { json: _json, ...rest } = others;
+  const { model, allowFrom, expires, lowBalance: low, sampling, unknownFields, ...others } = options;
+  const { json: _json, responsesDone: done, ...rest } = others;
   const responsesDone = done === undefined ? undefined : done === 'true';
   const compatibility = { sampling, unknownFields, responsesDone };
-  // `all` and `never`, which `show` prints for keys without a restriction, lift it.
+  // `all`, `never` and `default`, which `show` prints for keys without a setting of their own, take it away.
   const expiresAt = expires === 'never' ? null : expires;
-  return { ...rest, models: unlessAll(model), allowFrom: unlessAll(allowFrom), expiresAt, compatibility };
+  const lowBalance = low === 'default' ? null : low;
+  const lists = { models: unlessAll(model), allowFrom: unlessAll(allowFrom) };
+  return { ...rest, ...lists, expiresAt, lowBalance, compatibility };
 }
 
 function unlessAll(list: readonly string[] | undefined): readonly string[] | null | undefined {

@@ -32,6 +32,7 @@ interface KeyObject {
   readonly held: string;
   readonly spent: string;
   readonly in_flight: number;
+  readonly low_balance: string | null;
   readonly declared: boolean;
   readonly key?: string;
 }
@@ -111,6 +112,7 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['[DONE] in responses', String(key.compatibility.responses_done)],
       ['balance', key.balance ?? 'none set'],
       ['held', key.held],
+      ['low balance', key.low_balance ?? 'default'],
       ['spent', key.spent],
     ],
   ).trimStart();

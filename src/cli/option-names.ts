@@ -9,6 +9,7 @@ const options: Readonly<Record<string, string>> = {
   models: '--model',
   allowFrom: '--allow-from',
   expiresAt: '--expires',
+  lowBalance: '--low-balance',
   'compatibility.sampling': '--sampling',
   'compatibility.unknownFields': '--unknown-fields',
   'compatibility.responsesDone': '--responses-done',

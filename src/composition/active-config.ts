@@ -3,6 +3,7 @@ import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Limits } from '../domain/limits.ts';
+import type { Webhook } from '../domain/ports/webhooks.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
 import { retentionOf } from './record-remover.ts';
@@ -14,6 +15,12 @@ export interface ActiveConfig {
   readonly lowBalanceNanos: number;
   /** How long records are kept, and where old ones go. */
   readonly retention: RetentionSettings;
+  /** The receivers of events. */
+  readonly webhooks: readonly Webhook[];
+  /** How long before the expiry of a key events come, in milliseconds. */
+  readonly expiryNoticesMs: readonly number[];
+  /** How long an upstream must be down, or up again, before an event comes, in milliseconds. */
+  readonly upstreamDownMs: number;
   /** The limits of keys without limits of their own. */
   readonly defaultLimits: Limits;
   /** The keys that the config declares. */
@@ -25,15 +32,25 @@ export interface ActiveConfig {
 }
 
 /** What is read while no config is in force yet. */
-export function nothingActive({ limits, records }: Config): ActiveConfig {
+export function nothingActive({ limits, records, events }: Config): ActiveConfig {
   return {
     lowBalanceNanos: limits.lowBalance,
     retention: retentionOf(records),
     defaultLimits: defaultLimitsOf(limits),
     declaredKeys: [],
+    webhooks: [],
+    ...eventTimesOf(events),
     upstreamStates: () => ({}),
     modelAvailability: () => [],
   };
+}
+
+/** When events come that the process watches for. */
+export function eventTimesOf({
+  keyExpiring,
+  upstreamDown,
+}: Config['events']): Pick<ActiveConfig, 'expiryNoticesMs' | 'upstreamDownMs'> {
+  return { expiryNoticesMs: [...new Set(keyExpiring)], upstreamDownMs: upstreamDown };
 }
 
 /** What gauges are read from, beside the work in the background. */

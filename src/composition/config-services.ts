@@ -14,6 +14,7 @@ import type { RunRoutes } from '../http/standalone.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { composeClientServices } from './client-services.ts';
 import type { ClientServices } from './client-services.ts';
+import { eventTimesOf } from './active-config.ts';
 import type { ActiveConfig } from './active-config.ts';
 import type { ProcessServices } from './process-services.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
@@ -24,6 +25,7 @@ import { followUpstreamFiles } from './upstream-files.ts';
 import type { FirstFiles } from './upstream-files.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
 import type { Models } from './upstreams.ts';
+import { composeWebhooks } from './webhook-services.ts';
 
 /** The routes of one config. */
 export interface Routes extends ClientServices {
@@ -78,6 +80,7 @@ export function createConfigServices(
     lastGoodOf(config, previous),
   );
   const ports = composePorts(config, processServices, upstreams, models);
+  const { webhooks, close: closeWebhooks } = composeWebhooks(config, details, clock);
   const names = Object.keys(config.upstreams);
   const isCooling = (name: string): boolean => health.coolingMs(name) > 0;
   const stateOf = (name: string): UpstreamState => (isCooling(name) ? 'open' : health.state(name));
@@ -86,6 +89,7 @@ export function createConfigServices(
   const { addresses } = clients;
   const adminPorts = composeAdminPorts(ports, processServices, adminToken, {
     addresses,
+    webhooks,
     whyNotReady: ownReason,
     upstreamReports: () => reportUpstreams(names, health),
   });
@@ -96,6 +100,8 @@ export function createConfigServices(
     whyNotReady: ownReason,
     lowBalanceNanos: config.limits.lowBalance,
     retention: retentionOf(config.records),
+    webhooks,
+    ...eventTimesOf(config.events),
     defaultLimits: ports.defaultLimits,
     declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),
@@ -121,7 +127,7 @@ export function createConfigServices(
       stopProbes();
       models.close();
       files.stop();
-      await upstreams.close();
+      await Promise.all([upstreams.close(), closeWebhooks()]);
     },
   };
 }

@@ -6,7 +6,9 @@ import type { ClientAddresses } from '../http/client-addresses.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import type { ConfigServices } from './config-services.ts';
+import { createWebhookManagement } from '../operations/manage-webhooks.ts';
 import { deferManual } from './deferred-manual.ts';
+import { nextId } from './next-id.ts';
 import type { ProcessServices } from './process-services.ts';
 import { whyNoneReady } from './readiness.ts';
 import type { StorageServices } from './storage-services.ts';
@@ -49,7 +51,9 @@ export function composeOwnKeyPorts(
 export function composeAdminPorts(
   ports: Ports,
   {
+    clock,
     storage,
+    events,
     keyManagement,
     maintenance,
     archiving,
@@ -60,7 +64,8 @@ export function composeAdminPorts(
     workers,
   }: ProcessServices,
   token: string,
-  reports: Pick<ConfigServices, 'whyNotReady'> & Pick<AdminPorts, 'upstreamReports' | 'addresses'>,
+  reports: Pick<ConfigServices, 'whyNotReady' | 'webhooks'> &
+    Pick<AdminPorts, 'upstreamReports' | 'addresses'>,
 ): AdminPorts {
   const { defaultLimits, defaultCompatibility } = ports;
   return {
@@ -78,6 +83,12 @@ export function composeAdminPorts(
     },
     maintenance,
     archiving,
+    webhooks: createWebhookManagement({
+      deliveries: events.deliveries,
+      webhooks: reports.webhooks,
+      nextId,
+      clock,
+    }),
     manual,
     metrics: observability.exposed,
     onFault: log.fault,

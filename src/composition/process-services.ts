@@ -32,6 +32,8 @@ import { composeArchiving, removeOld } from './record-remover.ts';
 import { watchLedger } from './ledger-monitor.ts';
 import { joinNodes } from './shared-services.ts';
 import { openStorage } from './storage-services.ts';
+import { runEvents } from './webhook-services.ts';
+import type { EventServices } from './webhook-services.ts';
 import type { StorageServices } from './storage-services.ts';
 import type { NameSettings } from './upstreams.ts';
 import { createObservability } from './observability.ts';
@@ -56,6 +58,8 @@ export interface ProcessServices {
   readonly maintenance: Maintenance;
   /** What operators do with old records. */
   readonly archiving: RecordArchiving;
+  /** Events and their deliveries to webhooks. */
+  readonly events: EventServices;
   /** Requests in progress in this process. */
   readonly inFlight: InFlight;
   /** Those in progress in all processes that share the database. */
@@ -100,8 +104,13 @@ export interface ProcessSettings {
 }
 
 /** The circuits of all upstreams: one that opens is logged with its cause. */
-function createLoggedHealth(clock: Clock, { notice }: Pick<Log, 'notice'>): UpstreamHealth {
+function createLoggedHealth(
+  clock: Clock,
+  { notice }: Pick<Log, 'notice'>,
+  onChange: (upstream: string) => void,
+): UpstreamHealth {
   return createUpstreamHealth(clock, (upstream, state, cause) => {
+    onChange(upstream);
     if (state === 'open') notice('upstream circuit opened', { upstream, cause, trialAfterMs: circuitOpenMs });
     else notice('upstream circuit closed', { upstream });
   });
@@ -142,7 +151,9 @@ export function createProcessServices(
   const readLimiter = createMemoryLimiter(clock);
   let isClosed = false;
   const tokens = createTokenCounter(clock);
-  const ledgerMonitor = watchLedger(storage, inFlight, () => active.lowBalanceNanos, reports);
+  const health = createLoggedHealth(clock, log, (upstream) => events.circuitChanged(upstream));
+  const events = runEvents(storage, { ...reports, active: () => active, health });
+  const ledgerMonitor = watchLedger(storage, inFlight, () => active.lowBalanceNanos, { ...reports, events });
   const removing = { ...reports, settings: () => active.retention };
   const remover = removeOld(storage, removing);
   const declarations = keepDeclaredKeys(keyServices, clock, log);
@@ -151,6 +162,7 @@ export function createProcessServices(
     ...sourcesOf(() => active, storage, log),
     ledgerFigures: () => ledgerMonitor.figures,
     oldestRecordAgeMs: () => remover.oldestRecordAgeMs(),
+    oldestEventAgeMs: () => events.oldestAgeMs(),
   });
   return {
     clock,
@@ -161,12 +173,13 @@ export function createProcessServices(
     keyManagement: composeKeyManagement(keyServices, clock),
     maintenance: createMaintenance(ledgerAudit, engine, storage.whyNoCopy, clock),
     archiving: composeArchiving(storage, removing),
+    events,
     inFlight,
     running: nodes.running,
     limiter,
     readLimiter,
     readTurns: createTurnQueue(clock),
-    health: createLoggedHealth(clock, log),
+    health,
     tokens,
     observability,
     passthroughMiddlewares: new Map(),
@@ -174,12 +187,13 @@ export function createProcessServices(
     attach(next) {
       active = next;
       declarations.declare(next.declaredKeys);
+      events.attach(next);
     },
     isClosed: () => isClosed,
     async ready() {
       await Promise.all([opened(), tracer.ready]);
       // Keys that can't be stored are tried again later, and refused until then: all others can be used.
-      await declarations.stored();
+      await Promise.all([declarations.stored(), events.stored()]);
     },
     async close() {
       isClosed = true;
@@ -187,7 +201,7 @@ export function createProcessServices(
       declarations.stop();
       readLimiter.close();
       await limiter.close();
-      await Promise.all([ledgerMonitor.stop(), remover.stop(), nodes.stop(), tokens.close()]);
+      await Promise.all([ledgerMonitor.stop(), events.stop(), remover.stop(), nodes.stop(), tokens.close()]);
       await closeStorage(storage, tracesSent);
     },
   };

@@ -28,6 +28,8 @@ export interface SharedServices {
   readonly ledgerDuty: SharedDuty;
   /** The removal of old records, which one process does. */
   readonly removalDuty: SharedDuty;
+  /** The deliveries to webhooks, which one process makes. */
+  readonly deliveryDuty: SharedDuty;
 }
 
 /** `owner` is the id under which the process has its lease now. */
@@ -40,6 +42,7 @@ export function createSharedServices(engine: Engine, owner: () => string): Share
     runningElsewhere: createRunningElsewhere(engine, owner),
     ledgerDuty: createSharedDuty(engine, 'ledger audit', owner),
     removalDuty: createSharedDuty(engine, 'removal of old records', owner),
+    deliveryDuty: createSharedDuty(engine, 'webhook delivery', owner),
   };
 }
 

@@ -11,6 +11,7 @@ import {
   keyName,
   modelsOfKey,
   networksOfKey,
+  usd,
   valueKinds,
 } from '../shared/schema-values.ts';
 import { describeSurroundings } from './around-secret.ts';
@@ -101,6 +102,11 @@ const declaredKey = z
       description: 'When the key expires: a time, or a day in UTC; default: never.',
       examples: ['2030-01-01T00:00:00Z'],
     }),
+    lowBalance: usd.optional().meta({
+      description:
+        'The balance in USD, with what is held of it, below which `balance.low` is reported; default: that of `limits`.',
+      examples: ['5.00'],
+    }),
     compatibility: z
       .strictObject({
         sampling: z
@@ -156,6 +162,7 @@ export function declaredKeysOf(keys: z.output<typeof declaredKeys>): readonly De
     models: declared.models ?? null,
     allowFrom: declared.allowFrom ?? null,
     expiresAt: declared.expiresAt ?? null,
+    lowBalanceNanos: declared.lowBalance ?? null,
     compatibility: withoutAbsent(declared.compatibility ?? {}),
   }));
 }

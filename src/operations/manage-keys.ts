@@ -110,7 +110,7 @@ export function createKeyManagement({
 /** A key of these settings that was just minted. */
 function describeNewKey(
   name: string,
-  { balanceNanos, models, allowFrom, expiresAt, compatibility = {}, ...limits }: KeySettings,
+  { balanceNanos, models, allowFrom, expiresAt, lowBalanceNanos, compatibility = {}, ...limits }: KeySettings,
   { id, secret }: ReturnType<typeof mintKey>,
   createdAtMs: number,
 ): IssuedKey {
@@ -122,6 +122,7 @@ function describeNewKey(
     models: models ?? null,
     allowFrom: allowFrom ?? null,
     expiresAt: expiresAt ?? null,
+    lowBalanceNanos: lowBalanceNanos ?? null,
     revokedAtMs: null,
     hasBalance: balanceNanos !== undefined,
     compatibility,

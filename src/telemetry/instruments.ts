@@ -220,6 +220,18 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
       'textgate_oldest_record_age_seconds',
       'Age of the oldest record of a request that is kept; absent without one.',
     ),
-    lowBalance: gauge('textgate_keys_low_balance', 'Active keys whose balance is below limits.lowBalance.'),
+    webhookDeliveries: counterBy(
+      ['webhook', 'result'],
+      'textgate_webhook_deliveries_total',
+      'Attempts to deliver an event to a webhook, by result: delivered, failed, and dead for one that was the last.',
+    ),
+    oldestEvent: gauge(
+      'textgate_outbox_oldest_age_seconds',
+      'Age of the oldest event that waits for its delivery; 0 when none waits, absent without webhooks.',
+    ),
+    lowBalance: gauge(
+      'textgate_keys_low_balance',
+      'Active keys whose balance is below their lowBalance, or else below limits.lowBalance.',
+    ),
   };
 }

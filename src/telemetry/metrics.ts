@@ -61,6 +61,8 @@ interface MetricSources {
   readonly settlementLagMs: () => number;
   /** The age of the oldest record, in milliseconds; `null` without one, and where another process shows it. */
   readonly oldestRecordAgeMs: () => number | null;
+  /** The age of the oldest event that waits for a webhook, in milliseconds; `null` without webhooks, and where another process shows it. */
+  readonly oldestEventAgeMs: () => number | null;
   /** Log lines lost since the start. */
   readonly logLinesDropped: () => number;
 }
@@ -73,6 +75,8 @@ export interface Metrics extends Omit<Telemetry, 'fault'> {
   holdsExpired(count: number): void;
   /** Counts records that were removed because they were old. */
   recordsRemoved(count: number): void;
+  /** Counts what came of an attempt to deliver an event to a webhook. */
+  webhookDelivered(webhook: string, result: 'delivered' | 'failed' | 'dead'): void;
   /** Counts a key that was not looked up, because too many unknown keys were. */
   keyLookUpShed(): void;
   /** Counts a reload of the config, or of the TLS certificate. */
@@ -120,6 +124,7 @@ export function createMetrics(): Metrics {
     attach: (next) => void (sources = next),
     holdsExpired: (count) => instruments.holdsExpired.inc(count),
     recordsRemoved: (count) => instruments.recordsRemoved.inc(count),
+    webhookDelivered: (webhook, result) => instruments.webhookDeliveries(webhook, result).inc(),
     keyLookUpShed: () => instruments.limited('lookups').inc(),
     configReloaded: (result) => instruments.configReloads(result).inc(),
     certificateEnds: (atMs) => instruments.certificateEnd.set(atMs / 1_000),
@@ -195,7 +200,7 @@ function observeAnswer(
 
 function readSources(sources: MetricSources, instruments: Instruments): void {
   const { upstreamStates, modelAvailability, ledgerFigures, settlementLagMs, logLinesDropped } = sources;
-  const { upstreamState, modelAvailable, ledgerLag, logDropped, oldestRecord } = instruments;
+  const { upstreamState, modelAvailable, ledgerLag, logDropped, oldestRecord, oldestEvent } = instruments;
   upstreamState.reset();
   for (const [upstream, state] of Object.entries(upstreamStates()))
     upstreamState.set({ upstream }, stateValues[state]);
@@ -203,11 +208,16 @@ function readSources(sources: MetricSources, instruments: Instruments): void {
   for (const [model, isAvailable] of modelAvailability()) modelAvailable.set({ model }, isAvailable ? 1 : 0);
   showLedger(ledgerFigures(), instruments);
   ledgerLag.set(settlementLagMs() / 1_000);
-  const ageMs = sources.oldestRecordAgeMs();
-  if (ageMs === null) oldestRecord.remove();
-  else oldestRecord.set(ageMs / 1_000);
+  showAge(sources.oldestRecordAgeMs(), oldestRecord);
+  showAge(sources.oldestEventAgeMs(), oldestEvent);
   logDropped.reset();
   logDropped.inc(logLinesDropped());
+}
+
+/** Without an age there is no series. */
+function showAge(ageMs: number | null, gauge: Instruments['oldestRecord']): void {
+  if (ageMs === null) gauge.remove();
+  else gauge.set(ageMs / 1_000);
 }
 
 /** Without figures there are no series: NaN would say that an audit has failed, and count in sums. */

@@ -41,6 +41,7 @@ describe('declared keys', () => {
       models: ['small'],
       allowFrom: ['10.0.0.0/8', '2001:DB8:0::1', '10.0.0.0/8'],
       expiresAt: '2030-01-01',
+      lowBalance: '2.50',
       compatibility: { sampling: 'strict' },
     };
     const [bob, eve] = [
@@ -55,11 +56,12 @@ describe('declared keys', () => {
         models: ['small'],
         allowFrom: ['10.0.0.0/8', '2001:db8::1'],
         expiresAt: Date.UTC(2030, 0, 1),
+        lowBalanceNanos: 2_500_000_000,
         compatibility: { sampling: 'strict' },
       },
     ]);
     expect(eve).toEqual([
-      { name: 'eve', hash, limits: {}, models: null, allowFrom: null, expiresAt: null, compatibility: {} },
+      { name: 'eve', hash, limits: {}, models: null, allowFrom: null, lowBalanceNanos: null, expiresAt: null, compatibility: {} },
     ]);
     for (const prefix of ['sha256:', 'SHA256:', ' Sha256:'])
       expect(declarationsOf({ eve: { key: `${prefix}${hash.toUpperCase()}` } })).toEqual(eve);

@@ -10,6 +10,7 @@ import { describeManyDeclarations } from './many-declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
 import { describeFixedUnits } from './fixed-units.ts';
 import { describeLeases } from './leases.ts';
+import { describeOutbox } from './outbox.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
 import { describeRetention } from './retention.ts';
 import { describeStore } from './store.ts';
@@ -54,6 +55,7 @@ describeDeclarations('SQLite in a file', open);
 describeManyDeclarations('SQLite in a file', open);
 describePrepaidSecrets('SQLite in a file', open);
 describeRetention('SQLite in a file', open);
+describeOutbox('SQLite in a file', () => openTimedSqlite(join(makeTemporaryFolder(), 'textgate.db')));
 
 describeStore('SQLite in memory', async () => {
   const engine = openTestEngine(':memory:');

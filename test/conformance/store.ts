@@ -25,6 +25,7 @@ export const key: ApiKey = {
   limits: {},
   models: null,
   allowFrom: null,
+  lowBalanceNanos: null,
   expiresAt: null,
   revokedAtMs: null,
   hasBalance: true,
@@ -138,6 +139,7 @@ export function describeStore(name: string, open: () => Promise<Engine>): void {
       models: ['a', 'b'],
       allowFrom: ['10.0.0.0/8', '2001:db8::1'],
       expiresAt: startMs + 1,
+      lowBalanceNanos: 9,
       compatibility: { sampling: 'strip' },
     };
     await store.createKey(full, 'other hash', 5);

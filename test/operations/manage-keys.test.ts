@@ -37,6 +37,7 @@ test.each<[string, (keys: KeyManagement, id: string) => Promise<unknown>]>([
               limits: {},
               models: null,
               allowFrom: null,
+              lowBalanceNanos: null,
               expiresAt: null,
             };
             await declareKeys([{ ...bob, compatibility: {} }], { store, randomBytes, hash: hashKey, now });

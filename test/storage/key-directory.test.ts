@@ -43,6 +43,7 @@ function startDirectory() {
       limits,
       models: null,
       allowFrom: null,
+      lowBalanceNanos: null,
       expiresAt: null,
       revokedAtMs: null,
       hasBalance: false,

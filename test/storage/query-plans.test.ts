@@ -55,6 +55,7 @@ const declared: DeclaredKey = {
   limits: {},
   models: null,
   allowFrom: null,
+  lowBalanceNanos: null,
   expiresAt: null,
   compatibility: {},
 };

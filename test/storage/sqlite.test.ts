@@ -196,6 +196,7 @@ describe('a database', () => {
       limits: { concurrency: 3 },
       models: null,
       allowFrom: null,
+      lowBalanceNanos: null,
       expiresAt: null,
       revokedAtMs: null,
       hasBalance: false,

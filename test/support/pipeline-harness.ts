@@ -155,6 +155,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
         limits: {},
         models: null,
         allowFrom: null,
+        lowBalanceNanos: null,
         expiresAt: null,
         revokedAtMs: null,
         hasBalance: balanceNanos !== null,

@@ -10,6 +10,7 @@ export const payingKey: ApiKey = {
   limits: {},
   models: null,
   allowFrom: null,
+  lowBalanceNanos: null,
   expiresAt: null,
   revokedAtMs: null,
   hasBalance: true,

@@ -56,6 +56,8 @@ export interface TestGatewayOptions extends GatewayOptions {
   }[];
   readonly passthrough?: ConfigInput['passthrough'];
   readonly receipts?: ConfigInput['receipts'];
+  readonly webhooks?: ConfigInput['webhooks'];
+  readonly events?: ConfigInput['events'];
   /** The dialect of the upstream. */
   readonly dialect?: DialectName;
   readonly finishReason?: 'required' | 'optional';
@@ -63,6 +65,7 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly limits?: Partial<Limits> & {
     readonly balanceMode?: 'soft' | 'strict';
     readonly queueWait?: string;
+    readonly lowBalance?: string;
   };
   /** The price of `small`, in USD per million tokens; it is free without one. */
   readonly price?: TokenPrices & { readonly above?: TokenPrices & { readonly inputTokens: number } };
@@ -95,6 +98,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     limits,
     passthrough: options.passthrough,
     receipts: options.receipts,
+    webhooks: options.webhooks,
+    events: options.events,
     upstreams: {
       local: {
         url: upstreamUrl,
@@ -118,6 +123,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   let written = '';
   const logDestination = { write: (line: string) => void (written += line) };
   const gateway: Gateway = createGateway(config, { logLevel: 'info', logDestination, ...rest });
+  plant(...Object.values(config.webhooks ?? {}).map(({ secret }) => secret));
   plant(adminToken, ...Object.values(config.upstreams).map(({ apiKey }) => apiKey));
   const { url, adminUrl } = await gateway.listen();
   const createKey = creatorOf(gateway);
@@ -162,13 +168,14 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
 }
 
 function creatorOf({ keys }: Gateway): CreateKey {
-  return async (name, { balanceNanos, queueWaitMs, expiresAt, models, allowFrom, ...settings } = {}) => {
+  return async (name, { balanceNanos, lowBalanceNanos: low, queueWaitMs, expiresAt, models, allowFrom, ...settings } = {}) => {
     const { key: secret, ...key } = await keys.create({
       ...settings,
       name,
       models: models === undefined ? undefined : [...models],
       allowFrom: allowFrom === undefined ? undefined : [...allowFrom],
       balance: balanceNanos === undefined ? undefined : formatUsd(balanceNanos),
+      lowBalance: low === undefined ? undefined : formatUsd(low),
       queueWait: queueWaitMs === undefined ? undefined : `${queueWaitMs}ms`,
       expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
     });

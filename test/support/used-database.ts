@@ -98,6 +98,7 @@ async function createKeys(store: Store): Promise<void> {
     models: [oddName, ''],
     allowFrom: ['10.0.0.0/8', '2001:db8::1'],
     expiresAt: graceMs,
+    lowBalanceNanos: 5,
     compatibility: { sampling: 'strict' },
   } as const;
   await store.createKey({ ...payingKey, id: 'key_a' }, 'hash_a', 1_000_000);

@@ -13,6 +13,7 @@ test('the figures of a shared ledger are shown by the process that audits it, an
     ledgerFigures: () => figures,
     settlementLagMs: () => 0,
     oldestRecordAgeMs: () => null,
+    oldestEventAgeMs: () => null,
     logLinesDropped: () => 0,
   });
   const shown = async () =>

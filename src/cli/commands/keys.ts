@@ -59,6 +59,7 @@ function withSettings(command: Command): Command {
     .option('--concurrency <n>', 'how many requests may be in progress at once', wholeNumber)
     .option('--requests-per-minute <n>', 'how many requests may start within any 60 seconds', wholeNumber)
     .option('--queue-wait <duration>', 'how long a request may wait for a slot, such as 5s')
+    .option('--low-balance <usd>', 'webhooks are sent `balance.low` below this, in USD, or default')
     .option('--model <name...>', 'restrict to these models; `all` lifts the restriction')
     .option('--allow-from <network...>', 'allow only these, such as 10.0.0.0/8; `all` lifts the restriction')
     .option('--expires <time>', 'when the key expires, such as 2030-01-01T00:00:00Z, or never')

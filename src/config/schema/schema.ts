@@ -16,6 +16,7 @@ import { basePath, socketMode, socketPath, tls } from './listener-schema.ts';
 import { records } from './records-schema.ts';
 import { storage } from './storage-schema.ts';
 import { upstream } from './upstream-schema.ts';
+import { events, webhooks } from './webhooks-schema.ts';
 import { byteSize, chosenName, maxWorkers, port, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
 
 /** The admin token: blanks around it come from a mounted secret; a Bearer header can't hold blanks within it. */
@@ -129,7 +130,11 @@ const limits = z.strictObject({
     .describe(
       'With `soft` a request may start while any money is free; with `strict` the most that it can cost must be free.',
     ),
-  lowBalance: usd.prefault('1.00').describe('Metrics count the keys with a balance below this, in USD.'),
+  lowBalance: usd
+    .prefault('1.00')
+    .describe(
+      'The balance in USD, with what is held of it, below which `balance.low` is sent to webhooks. Metrics count the keys whose balance is below it.',
+    ),
 });
 
 const compatibility = z.strictObject({
@@ -170,6 +175,11 @@ const sections = {
     examples: [{ bob: { key: '${BOBS_KEY}', requestsPerMinute: 120 } }],
   }),
   receipts: receipts.prefault({}).describe("What the receipts of a key's own requests show."),
+  webhooks: webhooks.default({}).meta({
+    description: 'The receivers of events, by a name of your choice.',
+    examples: [{ ops: { url: 'https://hooks.example/textgate', secret: '${WEBHOOK_SECRET}' } }],
+  }),
+  events: events.prefault({}).describe('When events come that the gateway itself watches for.'),
   upstreams: z.record(chosenName, upstream).meta({
     description: 'The providers that are called, by a name of your choice.',
     examples: [{ local: { url: 'http://127.0.0.1:8000/v1' } }],

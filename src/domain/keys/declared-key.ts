@@ -20,6 +20,8 @@ export interface DeclaredKey {
   readonly allowFrom: readonly string[] | null;
   /** When the key expires, in milliseconds since 1970; `null` for never. */
   readonly expiresAt: number | null;
+  /** The balance below which it counts as low, in nano-USD; `null` for the service's default. */
+  readonly lowBalanceNanos: number | null;
   readonly compatibility: Partial<Compatibility>;
 }
 
@@ -101,7 +103,14 @@ function isStored(declared: DeclaredKey, stored: StoredDeclaration | undefined):
 
 /** Everything that a declaration decides, as one text in a fixed order. */
 function writeSettings(
-  { limits, models, allowFrom, expiresAt, compatibility }: Omit<DeclaredKey, 'name' | 'hash'>,
+  {
+    limits,
+    models,
+    allowFrom,
+    expiresAt,
+    lowBalanceNanos,
+    compatibility,
+  }: Omit<DeclaredKey, 'name' | 'hash'>,
   hash: string,
 ): string {
   const { concurrency, requestsPerMinute, queueWaitMs } = limits;
@@ -112,6 +121,7 @@ function writeSettings(
     models,
     allowFrom,
     expiresAt,
+    lowBalanceNanos,
     [sampling ?? null, unknownFields ?? null, responsesDone ?? null],
   ]);
 }

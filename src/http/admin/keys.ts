@@ -50,6 +50,7 @@ export const newKey = z.strictObject({
   models: modelsOfKey.nullish().transform((list) => list ?? undefined),
   allowFrom: allowFrom.transform((list) => list ?? undefined),
   expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
+  lowBalance: usd.nullish().transform((nanos) => nanos ?? undefined),
   compatibility: compatibility.optional(),
 });
 export const changedKey = z.strictObject({
@@ -60,6 +61,7 @@ export const changedKey = z.strictObject({
   models: modelsOfKey.nullish(),
   allowFrom,
   expiresAt: instant.nullish(),
+  lowBalance: usd.nullish(),
   compatibility: compatibility.optional(),
 });
 export const rotation = z.strictObject({ grace: duration.default(0) });
@@ -108,9 +110,10 @@ export function createKeyOperations(administration: KeyAdministration) {
     async create(input: unknown) {
       const body = check(input, newKey);
       if (isRefusal(body)) return body;
-      const { name: given, balance: balanceNanos, queueWait: queueWaitMs, ...settings } = body;
+      const { name: given, balance: balanceNanos, queueWait: queueWaitMs, ...others } = body;
+      const { lowBalance: lowBalanceNanos, ...settings } = others;
       return presentIssued(
-        await keys.issue(given, withoutAbsent({ ...settings, queueWaitMs, balanceNanos })),
+        await keys.issue(given, withoutAbsent({ ...settings, queueWaitMs, balanceNanos, lowBalanceNanos })),
       );
     },
     async list(query: unknown) {
@@ -129,8 +132,8 @@ export function createKeyOperations(administration: KeyAdministration) {
     async update(id: string, input: unknown) {
       const body = check(input, changedKey);
       if (isRefusal(body)) return body;
-      const { queueWait: queueWaitMs, ...changes } = body;
-      return present(await keys.change(id, withoutAbsent({ ...changes, queueWaitMs })));
+      const { queueWait: queueWaitMs, lowBalance: lowBalanceNanos, ...changes } = body;
+      return present(await keys.change(id, withoutAbsent({ ...changes, queueWaitMs, lowBalanceNanos })));
     },
     revoke: async (id: string) => present(await keys.revoke(id)),
     async rotate(id: string, input: unknown) {

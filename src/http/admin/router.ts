@@ -3,6 +3,7 @@ import type { SharedDatabaseState } from '../../domain/ports/shared-database.ts'
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { RecordArchiving } from '../../operations/archive-records.ts';
 import type { Maintenance } from '../../operations/maintenance.ts';
+import type { WebhookManagement } from '../../operations/manage-webhooks.ts';
 import type { reportUpstreams } from '../../operations/report-upstreams.ts';
 import type { ClientAddresses } from '../client-addresses.ts';
 import { createArchiveRoutes } from './archive.ts';
@@ -13,6 +14,7 @@ import type { KeyAdministration } from './keys.ts';
 import { createMaintenanceRoutes } from './maintenance.ts';
 import { createManualRoutes } from './manual.ts';
 import { createRecordRoutes } from './records.ts';
+import { createWebhookRoutes } from './webhooks.ts';
 import type { RecordAdministration } from './records.ts';
 import { refuseFaults } from '../fallback-handlers.ts';
 import { presentSharedDatabase } from '../present/shared-database.ts';
@@ -32,6 +34,7 @@ export interface AdminPorts {
   readonly maintenance: Maintenance;
   readonly manual: Manual;
   readonly archiving: RecordArchiving;
+  readonly webhooks: WebhookManagement;
   readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly onFault: ReportFault;
   /** The report on each upstream by name. It does not affect readiness: other replicas have the same upstreams. */
@@ -70,6 +73,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin', createRecordRoutes(ports.records));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
   router.use('/admin', createArchiveRoutes(ports.archiving));
+  router.use('/admin/webhooks', createWebhookRoutes(ports.webhooks));
   router.use('/admin', unknownOperatorsUrl);
   router.use(refuseFaults(ports.onFault));
   return router;

@@ -160,17 +160,17 @@ function storeKeys(
             UPDATE api_keys SET hash = wanted.hash, concurrency = wanted.concurrency,
               requests_per_minute = wanted.requests_per_minute, queue_wait_ms = wanted.queue_wait_ms,
               models = wanted.models, allow_from = wanted.allow_from, expires_at = wanted.expires_at,
-              compatibility = wanted.compatibility
+              low_balance = wanted.low_balance, compatibility = wanted.compatibility
             FROM wanted WHERE ${isNamed}`,
       values: [keys],
     },
     {
       sql: `${all}
             INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms, models,
-              allow_from, expires_at, compatibility, declared)
+              allow_from, expires_at, low_balance, compatibility, declared)
             SELECT CASE WHEN EXISTS (SELECT 1 FROM api_keys WHERE api_keys.id = wanted.id) THEN spare_id ELSE id END,
               hash, CAST(? AS BIGINT), name, concurrency, requests_per_minute, queue_wait_ms, models, allow_from,
-              expires_at, compatibility, 1
+              expires_at, low_balance, compatibility, 1
             FROM wanted WHERE ${isNew}`,
       values: [keys, nowMs],
     },

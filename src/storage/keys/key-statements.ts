@@ -5,11 +5,11 @@ import type { Row, Statement } from '../engine.ts';
 
 /** The columns that `readKey` reads. */
 export const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, models, allow_from, expires_at,
-  revoked_at, compatibility, declared, balance IS NOT NULL AS has_balance`;
+  low_balance, revoked_at, compatibility, declared, balance IS NOT NULL AS has_balance`;
 const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
 
 const intoKeys = `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms, models,
-  allow_from, expires_at, compatibility)`;
+  allow_from, expires_at, low_balance, compatibility)`;
 
 /** The values of a key, in the order of those columns. */
 function valuesOf(key: ApiKey, hash: string): Statement['values'] {
@@ -19,7 +19,7 @@ function valuesOf(key: ApiKey, hash: string): Statement['values'] {
 /** Inserts a key, with an account that has no balance yet. */
 export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
   return [
-    { sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values: valuesOf(key, hash) },
+    { sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values: valuesOf(key, hash) },
     { sql: 'INSERT INTO accounts (key_id) VALUES (?)', values: [key.id] },
   ];
 }
@@ -30,7 +30,7 @@ export function insertFirstKey(key: ApiKey, hash: string): readonly Statement[] 
   const id = 'coalesce((SELECT min(id) FROM api_keys), ?)';
   return [
     {
-      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
       values: valuesOf(key, hash),
     },
     { sql: `INSERT INTO accounts (key_id) VALUES (${id}) ON CONFLICT (key_id) DO NOTHING`, values: [key.id] },
@@ -45,6 +45,7 @@ const columnOf = {
   requestsPerMinute: 'requests_per_minute',
   queueWaitMs: 'queue_wait_ms',
   expiresAt: 'expires_at',
+  lowBalanceNanos: 'low_balance',
 } as const;
 
 /**
@@ -147,6 +148,7 @@ export function readKey(row: Row): ApiKey {
     models: readList(row['models']),
     allowFrom: readList(row['allow_from']),
     expiresAt: ends.length === 0 ? null : Math.min(...ends),
+    lowBalanceNanos: row['low_balance'] === null ? null : Number(row['low_balance']),
     revokedAtMs: row['revoked_at'] === null ? null : Number(row['revoked_at']),
     hasBalance: row['has_balance'] === 1,
     compatibility: JSON.parse(String(row['compatibility'])) as ApiKey['compatibility'],
@@ -164,7 +166,10 @@ function readList(stored: Row[string] | undefined): readonly string[] | null {
 }
 
 /** The settings of a key that are stored in columns. */
-type StoredSettings = Pick<ApiKey, 'limits' | 'models' | 'allowFrom' | 'expiresAt' | 'compatibility'>;
+type StoredSettings = Pick<
+  ApiKey,
+  'limits' | 'models' | 'allowFrom' | 'expiresAt' | 'lowBalanceNanos' | 'compatibility'
+>;
 
 /** The values of a key's settings, in the order of their columns in `insertKey`. */
 export function settingsOf({
@@ -172,6 +177,7 @@ export function settingsOf({
   models,
   allowFrom,
   expiresAt,
+  lowBalanceNanos,
   compatibility,
 }: StoredSettings): Statement['values'] {
   return [
@@ -181,6 +187,7 @@ export function settingsOf({
     writeList(models),
     writeList(allowFrom),
     expiresAt,
+    lowBalanceNanos,
     JSON.stringify(compatibility),
   ];
 }

@@ -13,6 +13,7 @@ export const settingColumns = {
   models: 'TEXT',
   allow_from: 'TEXT',
   expires_at: 'BIGINT',
+  low_balance: 'BIGINT',
   compatibility: 'TEXT',
 };
 

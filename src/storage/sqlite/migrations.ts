@@ -1,4 +1,5 @@
 import type { Migration } from '../migration.ts';
+import { outboxStep } from './outbox-step.ts';
 import { retentionStep } from './retention-step.ts';
 
 /** Every step, in order. */
@@ -226,4 +227,5 @@ export const migrations: readonly Migration[] = [
     statements: [`ALTER TABLE api_keys ADD COLUMN allow_from TEXT`],
   },
   retentionStep,
+  outboxStep,
 ];

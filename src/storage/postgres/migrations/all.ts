@@ -3,8 +3,17 @@ import { books } from './books.ts';
 import { changes } from './changes.ts';
 import { keyNetworks } from './key-networks.ts';
 import { leases } from './leases.ts';
+import { outbox } from './outbox.ts';
 import { retention } from './retention.ts';
 import { slots } from './slots.ts';
 
 /** Every step, in order. */
-export const migrations: readonly Migration[] = [books, leases, slots, changes, keyNetworks, retention];
+export const migrations: readonly Migration[] = [
+  books,
+  leases,
+  slots,
+  changes,
+  keyNetworks,
+  retention,
+  outbox,
+];

@@ -3,7 +3,7 @@ import type { Engine, Statement } from '../../engine.ts';
 import { lookUpRows } from '../../read-rows.ts';
 
 /** The duties that there are. */
-export type DutyName = 'ledger audit' | 'removal of old records';
+export type DutyName = 'ledger audit' | 'removal of old records' | 'webhook delivery';
 
 /**
  * A duty as a row that names its node, by the id under which that has its lease. The node loses it to another one when it

@@ -1,0 +1,82 @@
+import { subjects } from '../../domain/events.ts';
+import type { NextId } from '../../domain/ports/clock.ts';
+import type { Outbox, UpstreamOutages } from '../../domain/ports/outbox.ts';
+import type { Engine } from '../engine.ts';
+import { lookUpRows } from '../read-rows.ts';
+import {
+  endOutage,
+  insertEvent,
+  noteDown,
+  noteUp,
+  selectExpiring,
+  selectOutage,
+  selectOutages,
+  selectSettings,
+  storeSettings,
+} from './event-statements.ts';
+
+/** How many events one unit adds. */
+const eventsPerUnit = 100;
+
+/** Adds events over any engine. */
+export function createOutbox(engine: Engine, nextId: NextId): Outbox {
+  return {
+    async add(events) {
+      let added = 0;
+      for (let at = 0; at < events.length; at += eventsPerUnit) {
+        const unit = events.slice(at, at + eventsPerUnit).map((event) => insertEvent(event, nextId()));
+        added += (await engine.run(unit)).flat().length;
+      }
+      return added;
+    },
+    async storeSettings({ lowBalanceNanos }) {
+      const [stored] = await lookUpRows(engine, selectSettings);
+      if (stored !== undefined && stored['low_balance'] === lowBalanceNanos) return;
+      await engine.run([storeSettings(lowBalanceNanos)]);
+    },
+    async listExpiring(afterMs, untilMs, within) {
+      const rows = await lookUpRows(engine, selectExpiring(afterMs, untilMs, within));
+      return rows.map((row) => ({
+        id: String(row['id']),
+        name: String(row['name']),
+        expiresAtMs: Number(row['expires_at']),
+      }));
+    },
+  };
+}
+
+/** The outages of upstreams over any engine. `owner` is the id under which this process has its lease now. */
+export function createUpstreamOutages(engine: Engine, owner: () => string, nextId: NextId): UpstreamOutages {
+  const eventOf = (type: 'upstream.down' | 'upstream.up', upstream: string, id: string) => ({
+    name: `${type}:${upstream}:${id}`,
+    type,
+    subject: subjects.upstream(upstream),
+  });
+  return {
+    async list() {
+      const rows = await lookUpRows(engine, selectOutages(owner()));
+      return rows.map((row) => ({
+        upstream: String(row['upstream']),
+        isSeenHere: row['is_seen_here'] === 1,
+      }));
+    },
+    async sawDown(upstream) {
+      const id = nextId();
+      const event = { ...eventOf('upstream.down', upstream, id), data: { upstream } };
+      const [added = []] = await engine.run(noteDown(upstream, owner(), event, id));
+      return added.length > 0;
+    },
+    async sawUp(upstream) {
+      const [outage] = await lookUpRows(engine, selectOutage(upstream));
+      if (outage === undefined) return false;
+      const id = nextId();
+      const data = { upstream, down_since: new Date(Number(outage['since'])).toISOString() };
+      const event = { ...eventOf('upstream.up', upstream, id), data };
+      const [added = []] = await engine.run(noteUp(upstream, owner(), event, id));
+      return added.length > 0;
+    },
+    async forget(upstream) {
+      await engine.run(endOutage(upstream, owner()));
+    },
+  };
+}
