@@ -10,6 +10,7 @@ import { addMigrateCommand } from './commands/migrate.ts';
 import { addRecordsCommands } from './commands/records.ts';
 import { addRequestCommands } from './commands/requests.ts';
 import { addServeCommand } from './commands/serve.ts';
+import { addWebhooksCommands } from './commands/webhooks.ts';
 import { forTerminal } from './output.ts';
 import { isServing } from './early-signals.ts';
 
@@ -42,6 +43,7 @@ export function createProgram(): Command {
   addKeysCommands(program);
   addRecordsCommands(program);
   addRequestCommands(program);
+  addWebhooksCommands(program);
   addBackupCommand(program);
   addMigrateCommand(program);
   addCompletionCommand(program);

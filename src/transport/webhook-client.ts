@@ -8,7 +8,7 @@ import { HttpCall } from './http-call.ts';
 import { forwardingOf } from './proxy.ts';
 
 /** How long a receiver may take from the connection to the end of its answer, in milliseconds. */
-const attemptMs = 10_000;
+const attemptMs = 8_000;
 
 /** How much of an answer is read, in bytes: none of it is used, but an answer that is read leaves its connection open. */
 const maxAnswerBytes = 16_384;

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { nameOfExpiry, writeEvent } from '../../src/domain/events.ts';
+import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import type { EventType, NewEvent } from '../../src/domain/events.ts';
 import type { DueDelivery } from '../../src/domain/ports/outbox.ts';
 import { createDeliveries } from '../../src/storage/outbox/delivery-store.ts';
@@ -25,14 +26,37 @@ function expiring(subject: string, number: number): NewEvent {
   return { name: `${subject} ${number}`, type: 'key.expiring', subject, data: { number } };
 }
 
+/** The tables that a test has for itself. */
+const ownTables = [
+  'webhook_deliveries',
+  'outbox',
+  'event_settings',
+  'upstream_outages',
+  'upstream_outage_nodes',
+  'owners',
+];
+
 /** What the outbox must do over every engine. */
 export function describeOutbox(name: string, open: () => Promise<TimedDatabase>): void {
+  describe(`${name}: events and deliveries`, () => describeWith(open));
+}
+
+function describeWith(open: () => Promise<TimedDatabase>): void {
+  let database: TimedDatabase;
+  let payers = 0;
+  // One for all tests, each with a key of its own: a database on a server takes a second to make.
+  beforeAll(async () => void (database = await open()));
+  afterAll(() => database.engine.close());
   const setUp = async () => {
-    const { engine, move } = await open();
-    onTestFinished(() => engine.close());
+    const { engine, move } = database;
+    await engine.run(ownTables.map((table) => say(`DELETE FROM ${table}`)));
+    const payer = { ...key, id: `key_${++payers}` };
     const deliveries = createDeliveries(engine);
     const due = async (webhook: string) =>
-      (await deliveries.listDue(webhook, 50)).map(({ subject, event: { data } }) => [subject, data['number']]);
+      (await deliveries.listDue(webhook, 50)).map(({ subject, event: { data } }) => [
+        subject,
+        data['number'],
+      ]);
     const first = async (webhook: string): Promise<DueDelivery> => {
       const [found] = await deliveries.listDue(webhook, 1);
       if (found === undefined) throw new Error('nothing is due');
@@ -44,6 +68,7 @@ export function describeOutbox(name: string, open: () => Promise<TimedDatabase>)
       engine,
       move,
       store: joinStore(engine),
+      payer,
       outbox: createOutbox(engine, idOf),
       deliveries,
       due,
@@ -51,19 +76,17 @@ export function describeOutbox(name: string, open: () => Promise<TimedDatabase>)
       stored,
     };
   };
-  describe(`${name}: events of low balances`, () => {
-    describeCrossings(setUp);
-  });
-  describe(`${name}: the outbox`, () => {
-    describeDeliveries(setUp);
-    describeJobs(setUp);
-  });
+  describe('events of low balances', () => describeCrossings(setUp));
+  describe('deliveries', () => describeDeliveries(setUp));
+  describe('events of jobs', () => describeJobs(setUp));
 }
 
 type SetUp = () => Promise<{
   readonly engine: TimedDatabase['engine'];
   readonly move: (byMs: number) => Promise<void>;
   readonly store: Store;
+  /** A key that is not created yet. */
+  readonly payer: ApiKey;
   readonly outbox: ReturnType<typeof createOutbox>;
   readonly deliveries: ReturnType<typeof createDeliveries>;
   readonly due: (webhook: string) => Promise<readonly unknown[]>;
@@ -71,8 +94,15 @@ type SetUp = () => Promise<{
   readonly stored: () => Promise<readonly Readonly<Record<string, unknown>>[]>;
 }>;
 
-/** Makes one request with a hold and a charge. */
-async function charge(store: Store, requestId: string, hold: number, nanos: number, keyId = key.id): Promise<void> {
+/** Makes one request with a hold and a charge; its id is one of its key's alone. */
+async function charge(
+  store: Store,
+  keyId: string,
+  request: number,
+  hold: number,
+  nanos: number,
+): Promise<void> {
+  const requestId = `req_${request}_of_${keyId}`;
   const begun = { ...opened(requestId, hold), keyId };
   await store.open(begun);
   await store.settle({ ...settled(requestId, nanos), begun: beginningOf(begun) });
@@ -80,19 +110,21 @@ async function charge(store: Store, requestId: string, hold: number, nanos: numb
 
 function describeCrossings(setUp: SetUp): void {
   test('are added by the settlement that crosses the mark, once, and again after a credit', async () => {
-    const { store, outbox, stored } = await setUp();
+    const { payer, store, outbox, stored } = await setUp();
     await outbox.storeSettings({ lowBalanceNanos: 100 });
-    await store.createKey(key, 'hash', 150);
-    await charge(store, 'req_1', 40, 50);
+    await store.createKey(payer, payer.id, 150);
+    await charge(store, payer.id, 1, 40, 50);
     expect(await stored()).toEqual([]);
-    await charge(store, 'req_2', 40, 1);
-    await charge(store, 'req_3', 40, 30);
-    await store.credit({ keyId: key.id, nanos: 31, reference: 'exactly 100' });
-    await charge(store, 'req_4', 0, 100);
+    await charge(store, payer.id, 2, 40, 1);
+    await charge(store, payer.id, 3, 40, 30);
+    await store.credit({ keyId: payer.id, nanos: 31, reference: 'exactly 100' });
+    await charge(store, payer.id, 4, 0, 100);
     const events = await stored();
-    expect(events.map((row) => row['name'])).toEqual(['balance.low:key_a:3', 'balance.low:key_a:6']);
+    expect(events.map((row) => row['name'])).toEqual(
+      [3, 6].map((posting) => `balance.low:${payer.id}:${posting}`),
+    );
     expect(JSON.parse(String(events[0]?.['data']))).toEqual({
-      key_id: 'key_a',
+      key_id: payer.id,
       key_name: 'a',
       balance_nanos: 99,
       low_balance_nanos: 100,
@@ -100,54 +132,56 @@ function describeCrossings(setUp: SetUp): void {
   });
 
   test('count what is held, so that a hold alone crosses nothing', async () => {
-    const { store, outbox, stored } = await setUp();
+    const { payer, store, outbox, stored } = await setUp();
     await outbox.storeSettings({ lowBalanceNanos: 100 });
-    await store.createKey(key, 'hash', 150);
-    await store.open(opened('req_1', 150));
+    await store.createKey(payer, payer.id, 150);
+    const requestId = `req_of_${payer.id}`;
+    const begun = { ...opened(requestId, 150), keyId: payer.id };
+    await store.open(begun);
     expect(await stored()).toEqual([]);
-    await store.settle({ ...settled('req_1', 50), begun: beginningOf(opened('req_1', 150)) });
+    await store.settle({ ...settled(requestId, 50), begun: beginningOf(begun) });
     expect(await stored()).toEqual([]);
   });
 
   test("use the key's own mark, which may change, and its name as it is", async () => {
-    const { store, outbox, stored } = await setUp();
+    const { payer, store, outbox, stored } = await setUp();
     await outbox.storeSettings({ lowBalanceNanos: 100 });
     const name = `"O'Neil", {NULL} \\ 😀`;
-    await store.createKey({ ...key, name, lowBalanceNanos: 500 }, 'hash', 510);
-    await charge(store, 'req_1', 0, 11);
+    await store.createKey({ ...payer, name, lowBalanceNanos: 500 }, payer.id, 510);
+    await charge(store, payer.id, 1, 0, 11);
     const [event] = await stored();
     expect(JSON.parse(String(event?.['data']))).toMatchObject({ key_name: name, low_balance_nanos: 500 });
-    await store.updateKey(key.id, { lowBalanceNanos: null });
-    await charge(store, 'req_2', 0, 100);
+    await store.updateKey(payer.id, { lowBalanceNanos: null });
+    await charge(store, payer.id, 2, 0, 100);
     expect(await stored()).toHaveLength(1);
-    await charge(store, 'req_3', 0, 300);
+    await charge(store, payer.id, 3, 0, 300);
     expect(await stored()).toHaveLength(2);
   });
 
   test('are none where no webhook wants them, where there is no balance, and where none was ever above the mark', async () => {
-    const { store, outbox, stored } = await setUp();
-    await store.createKey(key, 'hash', 150);
-    await store.createKey({ ...key, id: 'key_free' }, 'hash of the free one', null);
-    await store.createKey({ ...key, id: 'key_poor' }, 'hash of the poor one', 50);
-    await charge(store, 'req_1', 0, 100);
+    const { payer, store, outbox, stored } = await setUp();
+    await store.createKey(payer, payer.id, 150);
+    await store.createKey({ ...payer, id: `${payer.id}_free` }, `${payer.id}_free`, null);
+    await store.createKey({ ...payer, id: `${payer.id}_poor` }, `${payer.id}_poor`, 50);
+    await charge(store, payer.id, 1, 0, 100);
     await outbox.storeSettings({ lowBalanceNanos: null });
-    await store.credit({ keyId: key.id, nanos: 100, reference: 'again' });
-    await charge(store, 'req_2', 0, 100);
+    await store.credit({ keyId: payer.id, nanos: 100, reference: 'again' });
+    await charge(store, payer.id, 2, 0, 100);
     await outbox.storeSettings({ lowBalanceNanos: 100 });
-    await charge(store, 'req_3', 0, 100, 'key_free');
-    await charge(store, 'req_4', 0, 10, 'key_poor');
+    await charge(store, `${payer.id}_free`, 3, 0, 100);
+    await charge(store, `${payer.id}_poor`, 4, 0, 10);
     expect(await stored()).toEqual([]);
   });
 
   test('are exactly the crossings of any history of charges and credits', async () => {
-    const { store, outbox, stored } = await setUp();
+    const { payer, store, outbox, stored } = await setUp();
     await outbox.storeSettings({ lowBalanceNanos: 100 });
     let histories = 0;
     const step = fc.record({ isCredit: fc.boolean(), nanos: fc.integer({ min: 1, max: 120 }) });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
-        const keyId = `key_${++histories}`;
-        await store.createKey({ ...key, id: keyId }, keyId, 130);
+        const keyId = `${payer.id}_${++histories}`;
+        await store.createKey({ ...payer, id: keyId }, keyId, 130);
         let sum = 130;
         let postings = 1;
         const expected: string[] = [];
@@ -155,7 +189,7 @@ function describeCrossings(setUp: SetUp): void {
           postings++;
           const next = sum + (isCredit ? nanos : -nanos);
           if (isCredit) await store.credit({ keyId, nanos, reference: `credit ${at}` });
-          else await charge(store, `req_${histories}_${at}`, nanos % 50, nanos, keyId);
+          else await charge(store, keyId, at, nanos % 50, nanos);
           if (sum >= 100 && next < 100) expected.push(`balance.low:${keyId}:${postings}`);
           sum = next;
         }
@@ -180,7 +214,8 @@ function describeDeliveries(setUp: SetUp): void {
       ['a', 1],
       ['b', 1],
     ]);
-    for (let left = 2; left > 0; left--) await deliveries.end(await first('ops'), 'ops', 'delivered', 'status 200');
+    for (let left = 2; left > 0; left--)
+      await deliveries.end(await first('ops'), 'ops', 'delivered', 'status 200');
     expect(await due('ops')).toEqual([['a', 2]]);
   });
 
@@ -206,22 +241,24 @@ function describeDeliveries(setUp: SetUp): void {
       ['b', 1],
       ['a', 2],
     ]);
-    const { deliveries: [dead] } = await deliveries.list({ state: 'dead' }, 5, null);
+    const {
+      deliveries: [dead],
+    } = await deliveries.list({ state: 'dead' }, 5, null);
     expect(dead).toMatchObject({ attempts: 2, result: 'status 500', dueAtMs: null });
     expect(await deliveries.count()).toEqual(new Map([['ops', { waiting: 2, dead: 1 }]]));
   });
 
   test('an event is resent by its id, to one webhook or all, and its body stays the same', async () => {
-    const { store, outbox, deliveries, first } = await setUp();
+    const { payer, store, outbox, deliveries, first } = await setUp();
     await outbox.storeSettings({ lowBalanceNanos: 100 });
-    await store.createKey(key, 'hash', 150);
-    await charge(store, 'req_1', 0, 60);
+    await store.createKey(payer, payer.id, 150);
+    await charge(store, payer.id, 1, 0, 60);
     await deliveries.route(webhooks);
     const [ops, billing] = [await first('ops'), await first('billing')];
     expect(billing.event).toEqual(ops.event);
     expect(JSON.parse(writeEvent(ops.event))).toMatchObject({
       type: 'balance.low',
-      data: { key: { id: 'key_a', name: 'a' }, balance: '0.00000009', low_balance: '0.0000001' },
+      data: { key: { id: payer.id, name: 'a' }, balance: '0.00000009', low_balance: '0.0000001' },
     });
     await deliveries.end(ops, 'ops', 'delivered', 'status 200');
     await deliveries.end(billing, 'billing', 'dead', 'status 500');
@@ -238,7 +275,11 @@ function describeDeliveries(setUp: SetUp): void {
     await deliveries.route(webhooks);
     const seen: number[] = [];
     for (let before: number | null = null, pages = 0; pages < 3; pages++) {
-      const page: Awaited<ReturnType<typeof deliveries.list>> = await deliveries.list({ webhook: 'ops' }, 2, before);
+      const page: Awaited<ReturnType<typeof deliveries.list>> = await deliveries.list(
+        { webhook: 'ops' },
+        2,
+        before,
+      );
       seen.push(...page.deliveries.map(({ number }) => number));
       before = page.next;
     }
@@ -247,11 +288,11 @@ function describeDeliveries(setUp: SetUp): void {
 
   test('removes what ended long ago, but no name that must be remembered; gives up what has no webhook', async () => {
     const { outbox, deliveries, first, stored, move } = await setUp();
-    const now = Number((await first('ops').catch(() => null)) ?? startMs);
-    await outbox.add([expiring('a', 1), { ...expiring('b', 1), keptUntilMs: now + 40 * dayMs }]);
+    await outbox.add([expiring('a', 1), { ...expiring('b', 1), keptUntilMs: startMs + 400 * dayMs }]);
     await outbox.add([{ ...expiring('c', 1), type: 'ledger.imbalance' }]);
     await deliveries.route(webhooks);
-    for (let left = 2; left > 0; left--) await deliveries.end(await first('ops'), 'ops', 'delivered', 'status 200');
+    for (let left = 2; left > 0; left--)
+      await deliveries.end(await first('ops'), 'ops', 'delivered', 'status 200');
     await outbox.add([expiring('d', 1)]);
     await deliveries.route([{ name: 'gone', types: ['key.expiring'] }]);
     await move(4 * dayMs);
@@ -276,18 +317,19 @@ function describeJobs(setUp: SetUp): void {
   });
 
   test('finds keys in use that expire in a span, until the event of that expiry is added', async () => {
-    const { store, outbox } = await setUp();
-    for (const [id, expiresAt] of Object.entries({ key_1: 50, key_2: 100, key_3: 101, key_4: 90, key_5: null }))
-      await store.createKey({ ...key, id, expiresAt }, id, null);
-    await store.revokeKey('key_4', 1);
-    const found = async () => (await outbox.listExpiring(50, 100, '7d')).map(({ id }) => id);
-    expect(await found()).toEqual(['key_2']);
-    await outbox.add([{ ...expiring('a', 1), name: nameOfExpiry('key_2', '1d', 100) }]);
-    expect(await found()).toEqual(['key_2']);
-    await outbox.add([{ ...expiring('a', 1), name: nameOfExpiry('key_2', '7d', 100) }]);
+    const { payer, store, outbox } = await setUp();
+    for (const [id, expiresAt] of Object.entries({ a: 50, b: 100, c: 101, d: 90, e: null }))
+      await store.createKey({ ...payer, id: payer.id + id, expiresAt }, payer.id + id, null);
+    await store.revokeKey(`${payer.id}d`, 1);
+    const id = `${payer.id}b`;
+    const found = async () => (await outbox.listExpiring(50, 100, '7d')).map((key) => key.id);
+    expect(await found()).toEqual([id]);
+    await outbox.add([{ ...expiring('a', 1), name: nameOfExpiry(id, '1d', 100) }]);
+    expect(await found()).toEqual([id]);
+    await outbox.add([{ ...expiring('a', 1), name: nameOfExpiry(id, '7d', 100) }]);
     expect(await found()).toEqual([]);
-    await store.updateKey('key_2', { expiresAt: 99 });
-    expect(await found()).toEqual(['key_2']);
+    await store.updateKey(id, { expiresAt: 99 });
+    expect(await found()).toEqual([id]);
   });
 
   test('an outage that two nodes see begins once, and ends when none of them sees it any more', async () => {

@@ -55,7 +55,6 @@ describeDeclarations('SQLite in a file', open);
 describeManyDeclarations('SQLite in a file', open);
 describePrepaidSecrets('SQLite in a file', open);
 describeRetention('SQLite in a file', open);
-describeOutbox('SQLite in a file', () => openTimedSqlite(join(makeTemporaryFolder(), 'textgate.db')));
 
 describeStore('SQLite in memory', async () => {
   const engine = openTestEngine(':memory:');
@@ -63,3 +62,4 @@ describeStore('SQLite in memory', async () => {
   return engine;
 });
 describeLeases('SQLite in memory', () => openTimedSqlite(':memory:'));
+describeOutbox('SQLite in memory', () => openTimedSqlite(':memory:'));

@@ -168,7 +168,10 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
 }
 
 function creatorOf({ keys }: Gateway): CreateKey {
-  return async (name, { balanceNanos, lowBalanceNanos: low, queueWaitMs, expiresAt, models, allowFrom, ...settings } = {}) => {
+  return async (
+    name,
+    { balanceNanos, lowBalanceNanos: low, queueWaitMs, expiresAt, models, allowFrom, ...settings } = {},
+  ) => {
     const { key: secret, ...key } = await keys.create({
       ...settings,
       name,
