@@ -1,6 +1,7 @@
 import { Counter, Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
 import { Distribution, Level, Tally } from './cells.ts';
+import { eventInstruments } from './event-instruments.ts';
 import { registerDistributions, registerNumbers } from './register-series.ts';
 import { Series } from './series.ts';
 
@@ -28,10 +29,11 @@ export function createInstruments(registry: Registry) {
     ...requestInstruments(constructors),
     ...upstreamInstruments(constructors),
     ...serviceInstruments(constructors),
+    ...eventInstruments(constructors),
   };
 }
 
-type Constructors = ReturnType<typeof constructorsFor>;
+export type Constructors = ReturnType<typeof constructorsFor>;
 
 /** One value for each of these labels, in their order. */
 type ValuesOf<Names extends readonly string[]> = { readonly [Index in keyof Names]: string };
@@ -219,15 +221,6 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
     oldestRecord: gauge(
       'textgate_oldest_record_age_seconds',
       'Age of the oldest record of a request that is kept; absent without one.',
-    ),
-    webhookDeliveries: counterBy(
-      ['webhook', 'result'],
-      'textgate_webhook_deliveries_total',
-      'Attempts to deliver an event to a webhook, by result: delivered, failed, and dead for one that was the last.',
-    ),
-    oldestEvent: gauge(
-      'textgate_outbox_oldest_age_seconds',
-      'Age of the oldest event that waits for its delivery; 0 when none waits, absent without webhooks.',
     ),
     lowBalance: gauge(
       'textgate_keys_low_balance',

@@ -61,7 +61,7 @@ interface MetricSources {
   readonly settlementLagMs: () => number;
   /** The age of the oldest record, in milliseconds; `null` without one, and where another process shows it. */
   readonly oldestRecordAgeMs: () => number | null;
-  /** The age of the oldest event that waits for a webhook, in milliseconds; `null` without webhooks, and where another process shows it. */
+  /** The age of the oldest event that waits for a webhook, in milliseconds; `null` where there is none to show. */
   readonly oldestEventAgeMs: () => number | null;
   /** Log lines lost since the start. */
   readonly logLinesDropped: () => number;

@@ -79,7 +79,7 @@ export interface Deliveries {
   end(due: DueDelivery, webhook: string, state: 'delivered' | 'dead', result: string): Promise<void>;
   /** Counts a failed attempt, and has the next one wait for `delayMs`. */
   retry(due: DueDelivery, webhook: string, delayMs: number, result: string): Promise<void>;
-  /** The age of the oldest event that waits, in milliseconds; `null` if none does. */
+  /** How long the oldest event that waits has been waiting, in milliseconds; `null` if none does. */
   oldestAgeMs(): Promise<number | null>;
   /** Gives up what waits for webhooks that are configured no more, and removes what ended before a time ago. */
   clean(

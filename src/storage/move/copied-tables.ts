@@ -11,6 +11,10 @@ export const copiedTables = [
   'ledger_folds',
   'folded_credits',
   'record_removals',
+  'event_settings',
+  'outbox',
+  'webhook_deliveries',
+  'upstream_outages',
 ] as const;
 
 /** Tables of the source that are not copied, and why. */
@@ -18,6 +22,7 @@ export const tablesLeftOut: ReadonlyMap<string, string> = new Map([
   ['migrations', 'each engine has steps of its own'],
   ['owners', 'leases of processes that have ended'],
   ['open_requests', 'it is empty: every open request was settled or closed before'],
+  ['upstream_outage_nodes', 'what processes that have ended saw of upstreams'],
   ['sqlite_sequence', 'the counters of numbered rows, which no copied table has'],
 ]);
 

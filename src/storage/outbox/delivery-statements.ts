@@ -32,7 +32,7 @@ export function routeEvents(webhooks: Subscriptions): readonly Statement[] {
             INSERT INTO webhook_deliveries (event_id, webhook, number, subject, created_at, state)
             SELECT outbox.id, wanted.webhook, coalesce((SELECT max(number) FROM webhook_deliveries), 0)
                 + row_number() OVER (ORDER BY position, outbox.created_at, outbox.id, wanted.webhook),
-              outbox.subject, outbox.created_at, 'waiting'
+              outbox.subject, (SELECT now_ms()), 'waiting'
             FROM outbox JOIN wanted ON wanted.type = outbox.type WHERE outbox.stage = ${stages.inRouting} AND outbox.stage < 2
             ON CONFLICT (event_id, webhook) DO NOTHING`,
       values: [wanted],

@@ -1,5 +1,11 @@
 import type { Migration } from '../migration.ts';
 
+/**
+ * The time in milliseconds since 1970, with what every SQLite has: a trigger on accounts that needs a function of this process
+ * would refuse every other tool that writes there.
+ */
+const nowMs = `CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)`;
+
 /** Events and their deliveries to webhooks. */
 export const outboxStep: Migration = {
   number: 16,
@@ -51,8 +57,8 @@ export const outboxStep: Migration = {
        WHEN NEW.balance + NEW.held < OLD.balance + OLD.held
        BEGIN
          INSERT INTO outbox (id, name, type, subject, position, created_at, data)
-         SELECT 'evt_' || printf('%012x', now_ms()) || lower(hex(randomblob(10))),
-           'balance.low:' || NEW.key_id || ':' || NEW.postings, 'balance.low', 'key:' || NEW.key_id, NEW.postings, now_ms(),
+         SELECT 'evt_' || printf('%012x', ${nowMs}) || lower(hex(randomblob(10))),
+           'balance.low:' || NEW.key_id || ':' || NEW.postings, 'balance.low', 'key:' || NEW.key_id, NEW.postings, ${nowMs},
            json_object('key_id', NEW.key_id, 'key_name', api_keys.name, 'balance_nanos', NEW.balance + NEW.held,
              'low_balance_nanos', coalesce(api_keys.low_balance, event_settings.low_balance))
          FROM event_settings JOIN api_keys ON api_keys.id = NEW.key_id
