@@ -1,5 +1,5 @@
 import { callAdmin, readList } from './admin-client.ts';
-import { writeTable, writeTime } from './output.ts';
+import { writeTable } from './output.ts';
 import type { Json } from './output.ts';
 
 /** The options of `deliveries`, as commander names them. */
@@ -28,9 +28,7 @@ interface DeliveryObject {
   readonly event_id: string;
   readonly type: string;
   readonly webhook: string;
-  readonly created_at: string;
   readonly state: string;
-  readonly attempts: number;
   readonly result: string | null;
 }
 
@@ -66,17 +64,15 @@ export async function listDeliveries({
   if (json) return JSON.stringify(deliveries);
   if (deliveries.length === 0) return 'no deliveries';
   return writeTable(
-    ['EVENT', 'TYPE', 'WEBHOOK', 'CREATED (UTC)', 'STATE', 'ATTEMPTS', 'RESULT'],
-    deliveries.map(({ event_id: id, type, webhook, created_at: created, state, attempts, result }) => [
+    ['EVENT', 'TYPE', 'WEBHOOK', 'STATE', 'RESULT'],
+    deliveries.map(({ event_id: id, type, webhook, state, result }) => [
       id,
       type,
       webhook,
-      writeTime(created),
       state,
-      String(attempts),
       result ?? '-',
     ]),
-    { right: ['ATTEMPTS'], cut: ['RESULT', 'WEBHOOK'] },
+    { cut: ['WEBHOOK'] },
   );
 }
 

@@ -50,12 +50,13 @@ export function createWebhookManagement({
 }: WebhookManagementPorts): WebhookManagement {
   return {
     async list() {
-      const counts = await deliveries.count();
-      return webhooks.map(({ name, origin, types }) => ({
+      if (webhooks.length === 0) return [];
+      const counts = await deliveries.count(webhooks.map(({ name }) => name));
+      return webhooks.map(({ name, origin, types }, at) => ({
         name,
         origin,
         types,
-        ...(counts.get(name) ?? { waiting: 0, dead: 0 }),
+        ...(counts[at] ?? { waiting: 0, dead: 0 }),
       }));
     },
     deliveries: (filter, limit, before) => deliveries.list(filter, limit, before),

@@ -245,7 +245,10 @@ function describeDeliveries(setUp: SetUp): void {
       deliveries: [dead],
     } = await deliveries.list({ state: 'dead' }, 5, null);
     expect(dead).toMatchObject({ attempts: 2, result: 'status 500', dueAtMs: null });
-    expect(await deliveries.count()).toEqual(new Map([['ops', { waiting: 2, dead: 1 }]]));
+    expect(await deliveries.count(['ops', 'none'])).toEqual([
+      { waiting: 2, dead: 1 },
+      { waiting: 0, dead: 0 },
+    ]);
   });
 
   test('an event is resent by its id, to one webhook or all, and its body stays the same', async () => {
@@ -297,7 +300,7 @@ function describeDeliveries(setUp: SetUp): void {
     await deliveries.route([{ name: 'gone', types: ['key.expiring'] }]);
     await move(4 * dayMs);
     await deliveries.clean(webhooks, { givenUpMs: 3 * dayMs, keptMs: 7 * dayMs });
-    expect(await deliveries.count()).toEqual(new Map([['gone', { waiting: 0, dead: 1 }]]));
+    expect(await deliveries.count(['gone'])).toEqual([{ waiting: 0, dead: 1 }]);
     expect(await stored()).toHaveLength(4);
     await move(8 * dayMs);
     await deliveries.clean(webhooks, { givenUpMs: 3 * dayMs, keptMs: 7 * dayMs });

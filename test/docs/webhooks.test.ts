@@ -46,7 +46,7 @@ function requests() {
       isOurs: false,
     },
     { request: { ...own, headers: { ...headers, 'webhook-signature': 'v1,' } }, isOurs: false },
-    // Sent again by whoever recorded it.
+    // Recorded on the way, and sent again later.
     { request: signed(secret, nowSeconds - 400), isOurs: false },
     { request: signed(secret, nowSeconds + 400), isOurs: false },
   ];

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate, setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { ConfigInput } from '../../src/index.ts';
 import { maxAttempts } from '../../src/domain/webhook-retries.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { plant } from '../support/canaries.ts';
@@ -301,6 +302,41 @@ describe('webhooks', () => {
         { name: 'billing', origin: new URL(other.url).origin, events: ['balance.low'], waiting: 0, dead: 0 },
       ],
     });
+  });
+
+  test('are those of the config in force: a removed one gets nothing more, and a new one what happens from then on', async () => {
+    const config = (webhooks: ConfigInput['webhooks']): ConfigInput => ({
+      server: { port: 0 },
+      admin: { port: 0, token: 'an-admin-token-for-tests' },
+      storage: { url: 'sqlite::memory:' },
+      limits: { requestsPerMinute: 1_000_000, lowBalance: '10' },
+      upstreams: { local: { url: upstream.url, apiKey: 'sk-upstream-secret' } },
+      models: { small: { routes: [{ upstream: 'local', model: 'tiny' }], price } },
+      webhooks,
+    });
+    const other = await startReceiver();
+    onTestFinished(() => other.close());
+    const gateway = await open();
+    const payer = await makePayer(gateway, 'a');
+    receiver.play(500);
+    await payer.cross();
+    await passUntil('it was sent', () => receiver.requests > 0);
+    gateway.gateway.reload(config({ next: { url: other.url, secret: other.secret } }));
+    await pass(10_000);
+    const { requests } = receiver;
+    await payer.cross();
+    await passUntil('the new one got it', () => other.handled.length === 1);
+    await pass(hourMs / 4);
+    expect([receiver.requests, other.handled.length]).toEqual([requests, 1]);
+    gateway.gateway.reload(config({}));
+    await pass(10_000);
+    await payer.cross();
+    await pass(hourMs / 4);
+    gateway.gateway.reload(config({ ops: { url: receiver.url, secret: receiver.secret } }));
+    receiver.play('accept');
+    await passUntil('what had waited came', () => receiver.handled.length === 1);
+    await pass(hourMs);
+    expect([receiver.handled.length, other.handled.length]).toEqual([1, 1]);
   });
 
   test('are tested by an event that is kept nowhere; what is unknown is refused', async () => {

@@ -96,8 +96,8 @@ export interface ManagedDeliveries {
     limit: number,
     before: number | null,
   ): Promise<{ readonly deliveries: readonly Delivery[]; readonly next: number | null }>;
-  /** How many deliveries wait and how many were given up, by webhook. */
-  count(): Promise<ReadonlyMap<string, { readonly waiting: number; readonly dead: number }>>;
+  /** How many deliveries to each of some webhooks wait, and how many were given up. */
+  count(webhooks: readonly string[]): Promise<readonly { readonly waiting: number; readonly dead: number }[]>;
   /** Has an event delivered again, to one webhook or to all that got it; resolves with their names. */
   resend(eventId: string, webhook: string | null): Promise<readonly string[]>;
 }

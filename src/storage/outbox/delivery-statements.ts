@@ -29,7 +29,7 @@ export function routeEvents(webhooks: Subscriptions): readonly Statement[] {
     },
     {
       sql: `${declareTable({ webhook: 'TEXT', type: 'TEXT' })}
-            INSERT INTO webhook_deliveries (event_id, webhook, number, subject, created_at, state)
+            INSERT INTO webhook_deliveries (event_id, webhook, number, subject, since, state)
             SELECT outbox.id, wanted.webhook, coalesce((SELECT max(number) FROM webhook_deliveries), 0)
                 + row_number() OVER (ORDER BY position, outbox.created_at, outbox.id, wanted.webhook),
               outbox.subject, (SELECT now_ms()), 'waiting'
@@ -43,7 +43,7 @@ export function routeEvents(webhooks: Subscriptions): readonly Statement[] {
               AND event_id IN (SELECT id FROM outbox WHERE stage = ${stages.inRouting} AND stage < 2)
               AND NOT EXISTS (SELECT 1 FROM webhook_deliveries AS earlier
                 WHERE earlier.webhook = webhook_deliveries.webhook AND earlier.subject = webhook_deliveries.subject
-                  AND earlier.state = 'waiting' AND earlier.number < webhook_deliveries.number)`,
+                  AND earlier.ended_at IS NULL AND earlier.number < webhook_deliveries.number)`,
       values: [],
     },
     {
@@ -80,7 +80,7 @@ export function endDelivery(
     {
       sql: `UPDATE webhook_deliveries SET due_at = now_ms()
             WHERE webhook = ? AND due_at IS NULL AND event_id = (SELECT event_id FROM webhook_deliveries
-              WHERE webhook = ? AND subject = ? AND state = 'waiting' ORDER BY number LIMIT 1)`,
+              WHERE webhook = ? AND subject = ? AND ended_at IS NULL ORDER BY number LIMIT 1)`,
       values: [webhook, webhook, subject],
     },
   ];
@@ -100,8 +100,7 @@ export function retryDelivery(
 }
 
 export const selectOldestAge: Statement = {
-  sql: `SELECT (SELECT now_ms()) - created_at AS age FROM webhook_deliveries WHERE state = 'waiting'
-        ORDER BY created_at LIMIT ?`,
+  sql: `SELECT (SELECT now_ms()) - since AS age FROM webhook_deliveries WHERE ended_at IS NULL ORDER BY since LIMIT ?`,
   values: [1],
 };
 
@@ -116,7 +115,7 @@ export function giveUpOrphans(
     {
       sql: `${declareTable({ name: 'TEXT' })}
             UPDATE webhook_deliveries SET state = 'dead', due_at = NULL, ended_at = now_ms(), result = 'no such webhook'
-            WHERE state = 'waiting' AND created_at < (SELECT now_ms()) - CAST(? AS BIGINT)
+            WHERE ended_at IS NULL AND since < (SELECT now_ms()) - CAST(? AS BIGINT)
               AND webhook NOT IN (SELECT name FROM wanted)`,
       values: [names, givenUpMs],
     },
@@ -165,16 +164,17 @@ export function selectDeliveries(
   };
 }
 
-export const countDeliveries: Statement = {
-  sql: `SELECT webhook, state, count(*) AS count FROM webhook_deliveries WHERE state IN ('waiting', 'dead')
-        GROUP BY state, webhook`,
-  values: [],
-};
+/** Counts what waits for a webhook, and what was given up. */
+export function countDeliveries(webhook: string): Statement {
+  const count = (state: DeliveryState): string =>
+    `(SELECT count(*) FROM webhook_deliveries WHERE webhook = ? AND state = '${state}') AS ${state}`;
+  return { sql: `SELECT ${count('waiting')}, ${count('dead')}`, values: [webhook, webhook] };
+}
 
 /** Has an event delivered again. One that waits is due at once, unless it is behind an earlier one of its subject. */
 export function resendEvent(eventId: string, webhook: string | null): Statement {
   return {
-    sql: `UPDATE webhook_deliveries SET attempts = 0, ended_at = NULL,
+    sql: `UPDATE webhook_deliveries SET attempts = 0, ended_at = NULL, since = now_ms(),
             due_at = CASE WHEN state = 'waiting' AND due_at IS NULL THEN NULL ELSE now_ms() END, state = 'waiting'
           WHERE event_id = ?${webhook === null ? '' : ' AND webhook = ?'} RETURNING webhook`,
     values: webhook === null ? [eventId] : [eventId, webhook],

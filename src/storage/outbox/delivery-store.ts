@@ -62,15 +62,9 @@ export function createDeliveries(engine: Engine): Deliveries & ManagedDeliveries
       const deliveries = rows.slice(0, limit).map(readDelivery);
       return { deliveries, next: rows.length > limit ? (deliveries.at(-1)?.number ?? null) : null };
     },
-    async count() {
-      const counts = new Map<string, { waiting: number; dead: number }>();
-      for (const row of await readRows(engine, countDeliveries)) {
-        const webhook = String(row['webhook']);
-        const found = counts.get(webhook) ?? { waiting: 0, dead: 0 };
-        found[row['state'] === 'waiting' ? 'waiting' : 'dead'] = Number(row['count']);
-        counts.set(webhook, found);
-      }
-      return counts;
+    async count(webhooks) {
+      const rows = await engine.read(webhooks.map(countDeliveries));
+      return rows.map(([row]) => ({ waiting: Number(row?.['waiting']), dead: Number(row?.['dead']) }));
     },
     async resend(eventId, webhook) {
       const [rows = []] = await engine.run([resendEvent(eventId, webhook)]);

@@ -33,7 +33,7 @@ export const outboxStep: Migration = {
        webhook TEXT NOT NULL,
        number BIGINT NOT NULL UNIQUE,
        subject TEXT NOT NULL,
-       created_at BIGINT NOT NULL,
+       since BIGINT NOT NULL,
        state TEXT NOT NULL CHECK (state IN ('waiting', 'delivered', 'dead')),
        attempts INTEGER NOT NULL DEFAULT 0,
        due_at BIGINT,
@@ -42,10 +42,11 @@ export const outboxStep: Migration = {
        PRIMARY KEY (event_id, webhook)
      ) WITHOUT ROWID`,
     `CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook, due_at, number) WHERE due_at IS NOT NULL`,
-    `CREATE INDEX webhook_deliveries_in_order ON webhook_deliveries (webhook, subject, number) WHERE state = 'waiting'`,
-    `CREATE INDEX webhook_deliveries_oldest ON webhook_deliveries (created_at) WHERE state = 'waiting'`,
-    `CREATE INDEX webhook_deliveries_by_state ON webhook_deliveries (state, webhook, number)`,
+    `CREATE INDEX webhook_deliveries_in_order ON webhook_deliveries (webhook, subject, number) WHERE ended_at IS NULL`,
+    `CREATE INDEX webhook_deliveries_oldest ON webhook_deliveries (since) WHERE ended_at IS NULL`,
+    `CREATE INDEX webhook_deliveries_by_state ON webhook_deliveries (state, number)`,
     `CREATE INDEX webhook_deliveries_by_webhook ON webhook_deliveries (webhook, number)`,
+    `CREATE INDEX webhook_deliveries_by_both ON webhook_deliveries (webhook, state, number)`,
     `CREATE INDEX webhook_deliveries_ended ON webhook_deliveries (ended_at) WHERE ended_at IS NOT NULL`,
     `CREATE TABLE upstream_outages (upstream TEXT PRIMARY KEY, since BIGINT NOT NULL) WITHOUT ROWID`,
     `CREATE TABLE upstream_outage_nodes (

@@ -27,7 +27,7 @@ export const outbox: Migration = {
        webhook TEXT COLLATE "C" NOT NULL,
        number BIGINT NOT NULL UNIQUE,
        subject TEXT COLLATE "C" NOT NULL,
-       created_at BIGINT NOT NULL,
+       since BIGINT NOT NULL,
        state TEXT COLLATE "C" NOT NULL CHECK (state IN ('waiting', 'delivered', 'dead')),
        attempts INTEGER NOT NULL DEFAULT 0,
        due_at BIGINT,
@@ -36,10 +36,11 @@ export const outbox: Migration = {
        PRIMARY KEY (event_id, webhook)
      )`,
     `CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook, due_at, number) WHERE due_at IS NOT NULL`,
-    `CREATE INDEX webhook_deliveries_in_order ON webhook_deliveries (webhook, subject, number) WHERE state = 'waiting'`,
-    `CREATE INDEX webhook_deliveries_oldest ON webhook_deliveries (created_at) WHERE state = 'waiting'`,
-    `CREATE INDEX webhook_deliveries_by_state ON webhook_deliveries (state, webhook, number)`,
+    `CREATE INDEX webhook_deliveries_in_order ON webhook_deliveries (webhook, subject, number) WHERE ended_at IS NULL`,
+    `CREATE INDEX webhook_deliveries_oldest ON webhook_deliveries (since) WHERE ended_at IS NULL`,
+    `CREATE INDEX webhook_deliveries_by_state ON webhook_deliveries (state, number)`,
     `CREATE INDEX webhook_deliveries_by_webhook ON webhook_deliveries (webhook, number)`,
+    `CREATE INDEX webhook_deliveries_by_both ON webhook_deliveries (webhook, state, number)`,
     `CREATE INDEX webhook_deliveries_ended ON webhook_deliveries (ended_at) WHERE ended_at IS NOT NULL`,
     `CREATE TABLE upstream_outages (upstream TEXT COLLATE "C" PRIMARY KEY, since BIGINT NOT NULL)`,
     `CREATE TABLE upstream_outage_nodes (
