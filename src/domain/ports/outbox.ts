@@ -18,7 +18,7 @@ export interface EventSettings {
 export interface Outbox {
   /** Adds events whose names are not in it yet; resolves with how many were added. */
   add(events: readonly NewEvent[]): Promise<number>;
-  /** Writes the settings, if others are stored. */
+  /** Writes the settings, if others are stored, and gives all accounts their marks, some at a time. */
   storeSettings(settings: EventSettings): Promise<void>;
   /**
    * Keys in use that expire after one time and not after another one, in milliseconds since 1970, without an event of the name

@@ -1,8 +1,13 @@
 import type { NewEvent } from '../../domain/events.ts';
+import { placesOf } from '../engine.ts';
 import type { Statement } from '../engine.ts';
+import { markOf } from './mark-of-key.ts';
 
 /** How many keys one read finds. */
 export const keysPerRead = 200;
+
+/** How many accounts one read finds, and one unit gives their marks: some milliseconds. */
+export const accountsPerRead = 500;
 
 /** Adds an event, unless there is one of its name. */
 export function insertEvent({ name, type, subject, data, keptUntilMs = 0 }: NewEvent, id: string): Statement {
@@ -14,14 +19,40 @@ export function insertEvent({ name, type, subject, data, keptUntilMs = 0 }: NewE
 }
 
 export const selectSettings: Statement = {
-  sql: 'SELECT low_balance FROM event_settings WHERE id = 1',
+  sql: 'SELECT low_balance, is_applied FROM event_settings WHERE id = 1',
   values: [],
 };
 
+/** Writes the settings, which are not applied to the accounts yet. */
 export function storeSettings(lowBalanceNanos: number | null): Statement {
   return {
-    sql: `INSERT INTO event_settings (id, low_balance) VALUES (1, ?)
-          ON CONFLICT (id) DO UPDATE SET low_balance = excluded.low_balance`,
+    sql: `INSERT INTO event_settings (id, low_balance, is_applied) VALUES (1, ?, 0)
+          ON CONFLICT (id) DO UPDATE SET low_balance = excluded.low_balance, is_applied = 0`,
+    values: [lowBalanceNanos],
+  };
+}
+
+/** The next accounts, each with whether its mark is the one in force. */
+export function selectMarks(afterKeyId: string): Statement {
+  return {
+    sql: `SELECT key_id, CASE WHEN accounts.low_mark IS NOT DISTINCT FROM ${markOf('key_id')} THEN 1 ELSE 0 END AS has_mark
+          FROM accounts WHERE key_id > ? ORDER BY key_id LIMIT ?`,
+    values: [afterKeyId, accountsPerRead],
+  };
+}
+
+/** Gives accounts the marks in force, in one unit. */
+export function applyMarks(keyIds: readonly string[]): Statement {
+  return {
+    sql: `UPDATE accounts SET low_mark = ${markOf('key_id')} WHERE key_id IN (${placesOf(keyIds)})`,
+    values: keyIds,
+  };
+}
+
+/** Notes that the accounts have the marks of some settings, unless others are stored meanwhile. */
+export function settingsApplied(lowBalanceNanos: number | null): Statement {
+  return {
+    sql: 'UPDATE event_settings SET is_applied = 1 WHERE id = 1 AND low_balance IS NOT DISTINCT FROM CAST(? AS BIGINT)',
     values: [lowBalanceNanos],
   };
 }

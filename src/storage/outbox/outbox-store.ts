@@ -4,14 +4,18 @@ import type { Outbox, UpstreamOutages } from '../../domain/ports/outbox.ts';
 import type { Engine } from '../engine.ts';
 import { lookUpRows } from '../read-rows.ts';
 import {
+  accountsPerRead,
+  applyMarks,
   endOutage,
   insertEvent,
   noteDown,
   noteUp,
   selectExpiring,
+  selectMarks,
   selectOutage,
   selectOutages,
   selectSettings,
+  settingsApplied,
   storeSettings,
 } from './event-statements.ts';
 
@@ -30,9 +34,16 @@ export function createOutbox(engine: Engine, nextId: NextId): Outbox {
       return added;
     },
     async storeSettings({ lowBalanceNanos }) {
-      const [stored] = await lookUpRows(engine, selectSettings);
-      if (stored !== undefined && stored['low_balance'] === lowBalanceNanos) return;
+      const [stored = { low_balance: null, is_applied: 1 }] = await lookUpRows(engine, selectSettings);
+      if (stored['low_balance'] === lowBalanceNanos && stored['is_applied'] === 1) return;
       await engine.run([storeSettings(lowBalanceNanos)]);
+      for (let last: string | undefined = ''; last !== undefined;) {
+        const accounts = await lookUpRows(engine, selectMarks(last));
+        const keyIds = accounts.filter((row) => row['has_mark'] === 0).map((row) => String(row['key_id']));
+        if (keyIds.length > 0) await engine.run([applyMarks(keyIds)]);
+        last = accounts.length < accountsPerRead ? undefined : String(accounts.at(-1)?.['key_id']);
+      }
+      await engine.run([settingsApplied(lowBalanceNanos)]);
     },
     async listExpiring(afterMs, untilMs, within) {
       const rows = await lookUpRows(engine, selectExpiring(afterMs, untilMs, within));

@@ -1,4 +1,5 @@
 import type { Migration } from '../migration.ts';
+import { markOf } from '../outbox/mark-of-key.ts';
 
 /**
  * The time in milliseconds since 1970, with what every SQLite has: a trigger on accounts that needs a function of this process
@@ -12,9 +13,13 @@ export const outboxStep: Migration = {
   name: 'events, and their deliveries to webhooks',
   statements: [
     `ALTER TABLE api_keys ADD COLUMN low_balance BIGINT`,
+    // The mark in force, so that a settlement compares numbers of its own row and reads nothing else.
+    `ALTER TABLE accounts ADD COLUMN low_mark BIGINT`,
     `CREATE INDEX api_keys_by_expiry ON api_keys (expires_at, id) WHERE expires_at IS NOT NULL`,
     // What every process of this database writes of its config; without a low balance there are no events of that.
-    `CREATE TABLE event_settings (id INTEGER PRIMARY KEY CHECK (id = 1), low_balance BIGINT)`,
+    `CREATE TABLE event_settings (
+       id INTEGER PRIMARY KEY CHECK (id = 1), low_balance BIGINT, is_applied INTEGER NOT NULL DEFAULT 0
+     )`,
     `CREATE TABLE outbox (
        id TEXT PRIMARY KEY,
        name TEXT NOT NULL UNIQUE,
@@ -52,20 +57,21 @@ export const outboxStep: Migration = {
     `CREATE TABLE upstream_outage_nodes (
        upstream TEXT NOT NULL, owner TEXT NOT NULL, PRIMARY KEY (upstream, owner)
      ) WITHOUT ROWID`,
+    `CREATE TRIGGER account_gets_mark AFTER INSERT ON accounts WHEN NEW.low_mark IS NULL
+       BEGIN UPDATE accounts SET low_mark = ${markOf('NEW.key_id')} WHERE key_id = NEW.key_id; END`,
+    `CREATE TRIGGER mark_of_key_changed AFTER UPDATE OF low_balance ON api_keys WHEN OLD.low_balance IS NOT NEW.low_balance
+       BEGIN UPDATE accounts SET low_mark = ${markOf('NEW.id')} WHERE key_id = NEW.id; END`,
     // In the unit that charges, so that neither a kill nor a power failure can part the crossing and its event. What is free
     // and held together falls with charges alone, and rises with credits.
     `CREATE TRIGGER balance_fell AFTER UPDATE OF balance, held ON accounts
-       WHEN NEW.balance + NEW.held < OLD.balance + OLD.held
+       WHEN OLD.balance + OLD.held >= NEW.low_mark AND NEW.balance + NEW.held < NEW.low_mark
        BEGIN
          INSERT INTO outbox (id, name, type, subject, position, created_at, data)
          SELECT 'evt_' || printf('%012x', ${nowMs}) || lower(hex(randomblob(10))),
            'balance.low:' || NEW.key_id || ':' || NEW.postings, 'balance.low', 'key:' || NEW.key_id, NEW.postings, ${nowMs},
            json_object('key_id', NEW.key_id, 'key_name', api_keys.name, 'balance_nanos', NEW.balance + NEW.held,
-             'low_balance_nanos', coalesce(api_keys.low_balance, event_settings.low_balance))
-         FROM event_settings JOIN api_keys ON api_keys.id = NEW.key_id
-         WHERE event_settings.id = 1 AND event_settings.low_balance IS NOT NULL
-           AND OLD.balance + OLD.held >= coalesce(api_keys.low_balance, event_settings.low_balance)
-           AND NEW.balance + NEW.held < coalesce(api_keys.low_balance, event_settings.low_balance)
+             'low_balance_nanos', NEW.low_mark)
+         FROM api_keys WHERE api_keys.id = NEW.key_id
          ON CONFLICT (name) DO NOTHING;
        END`,
   ],

@@ -1,4 +1,5 @@
 import type { Migration } from '../../migration.ts';
+import { markOf } from '../../outbox/mark-of-key.ts';
 
 /** Events and their deliveries to webhooks. Earlier versions run beside it: the trigger notes what their settlements do, too. */
 export const outbox: Migration = {
@@ -6,9 +7,13 @@ export const outbox: Migration = {
   name: 'events, and their deliveries to webhooks',
   statements: [
     `ALTER TABLE api_keys ADD COLUMN low_balance BIGINT`,
+    // The mark in force, so that a settlement compares numbers of its own row and reads nothing else.
+    `ALTER TABLE accounts ADD COLUMN low_mark BIGINT`,
     `CREATE INDEX api_keys_by_expiry ON api_keys (expires_at, id) WHERE expires_at IS NOT NULL`,
     // What every node writes of its config; without a low balance there are no events of that.
-    `CREATE TABLE event_settings (id INTEGER PRIMARY KEY CHECK (id = 1), low_balance BIGINT)`,
+    `CREATE TABLE event_settings (
+       id INTEGER PRIMARY KEY CHECK (id = 1), low_balance BIGINT, is_applied INTEGER NOT NULL DEFAULT 0
+     )`,
     `CREATE TABLE outbox (
        id TEXT COLLATE "C" PRIMARY KEY,
        name TEXT COLLATE "C" NOT NULL UNIQUE,
@@ -46,29 +51,31 @@ export const outbox: Migration = {
     `CREATE TABLE upstream_outage_nodes (
        upstream TEXT COLLATE "C" NOT NULL, owner TEXT COLLATE "C" NOT NULL, PRIMARY KEY (upstream, owner)
      )`,
+    `CREATE FUNCTION give_mark() RETURNS trigger LANGUAGE plpgsql AS
+       $$ BEGIN NEW.low_mark := ${markOf('NEW.key_id')}; RETURN NEW; END $$`,
+    `CREATE TRIGGER account_gets_mark BEFORE INSERT ON accounts FOR EACH ROW
+       WHEN (NEW.low_mark IS NULL) EXECUTE FUNCTION give_mark()`,
+    `CREATE FUNCTION change_mark() RETURNS trigger LANGUAGE plpgsql AS
+       $$ BEGIN UPDATE accounts SET low_mark = ${markOf('NEW.id')} WHERE key_id = NEW.id; RETURN NULL; END $$`,
+    `CREATE TRIGGER mark_of_key_changed AFTER UPDATE OF low_balance ON api_keys FOR EACH ROW
+       WHEN (OLD.low_balance IS DISTINCT FROM NEW.low_balance) EXECUTE FUNCTION change_mark()`,
     // In the unit that charges, so that neither a kill nor a crash can part the crossing and its event. What is free and held
     // together falls with charges alone, and rises with credits.
     `CREATE FUNCTION note_low_balance() RETURNS trigger LANGUAGE plpgsql AS
-       $$ DECLARE
-         level BIGINT;
-         key_name TEXT;
-       BEGIN
-         SELECT coalesce(api_keys.low_balance, event_settings.low_balance), api_keys.name INTO level, key_name
-         FROM event_settings JOIN api_keys ON api_keys.id = NEW.key_id
-         WHERE event_settings.id = 1 AND event_settings.low_balance IS NOT NULL;
-         IF OLD.balance + OLD.held >= level AND NEW.balance + NEW.held < level THEN
-           INSERT INTO outbox (id, name, type, subject, position, created_at, data)
-           VALUES (
-             'evt_' || lpad(to_hex(now_ms()), 12, '0') || left(replace(CAST(gen_random_uuid() AS TEXT), '-', ''), 20),
-             'balance.low:' || NEW.key_id || ':' || NEW.postings, 'balance.low', 'key:' || NEW.key_id, NEW.postings, now_ms(),
-             CAST(json_build_object('key_id', NEW.key_id, 'key_name', key_name, 'balance_nanos', NEW.balance + NEW.held,
-               'low_balance_nanos', level) AS TEXT))
-           ON CONFLICT (name) DO NOTHING;
-         END IF;
+       $$ BEGIN
+         INSERT INTO outbox (id, name, type, subject, position, created_at, data)
+         SELECT
+           'evt_' || lpad(to_hex(now_ms()), 12, '0') || left(replace(CAST(gen_random_uuid() AS TEXT), '-', ''), 20),
+           'balance.low:' || NEW.key_id || ':' || NEW.postings, 'balance.low', 'key:' || NEW.key_id, NEW.postings, now_ms(),
+           CAST(json_build_object('key_id', NEW.key_id, 'key_name', api_keys.name, 'balance_nanos', NEW.balance + NEW.held,
+             'low_balance_nanos', NEW.low_mark) AS TEXT)
+         FROM api_keys WHERE api_keys.id = NEW.key_id
+         ON CONFLICT (name) DO NOTHING;
          RETURN NULL;
        END $$`,
     `CREATE TRIGGER balance_fell AFTER UPDATE OF balance, held ON accounts FOR EACH ROW
-       WHEN (NEW.balance + NEW.held < OLD.balance + OLD.held) EXECUTE FUNCTION note_low_balance()`,
+       WHEN (OLD.balance + OLD.held >= NEW.low_mark AND NEW.balance + NEW.held < NEW.low_mark)
+       EXECUTE FUNCTION note_low_balance()`,
   ],
   runsWith: 6,
 };
