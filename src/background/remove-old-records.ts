@@ -8,7 +8,7 @@ import type { Removal } from '../operations/remove-records.ts';
 import { repeat } from './repeat.ts';
 
 /** How long after the start, and how often, old records are removed, in milliseconds. */
-const firstMs = 60_000;
+const firstMs = 10_000;
 const removeMs = 3_600_000;
 
 /** The pause between two steps, in milliseconds: settlements are written meanwhile. */

@@ -72,7 +72,7 @@ describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
   describeLeases('PostgreSQL', openTimedPostgres);
   describeDeclarations('PostgreSQL', open);
   describeManyDeclarations('PostgreSQL', open);
-  describePrepaidSecrets('PostgreSQL', open);
+  describePrepaidSecrets('PostgreSQL', open, 20);
   describeRetention('PostgreSQL', open);
   describeOutbox('PostgreSQL', openTimedPostgres);
 });

@@ -53,7 +53,7 @@ describeStore('SQLite in a file', open);
 describeLeases('SQLite in a file', () => openTimedSqlite(join(makeTemporaryFolder(), 'textgate.db')));
 describeDeclarations('SQLite in a file', open);
 describeManyDeclarations('SQLite in a file', open);
-describePrepaidSecrets('SQLite in a file', open);
+describePrepaidSecrets('SQLite in a file', open, 60);
 describeRetention('SQLite in a file', open);
 
 describeStore('SQLite in memory', async () => {

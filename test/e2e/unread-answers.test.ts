@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -22,7 +24,7 @@ const { upstream, gateway } = await openStage({
   timeouts: { total: '20m', idle: '10m' },
 });
 const authorization = `Authorization: Bearer ${gateway.key}`;
-const large = Buffer.alloc(largeBytes, 'x');
+const piece = Buffer.alloc(65_536, 'x');
 const ask = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${authorization}\r\n\r\n`;
 const inFlight = async (): Promise<number> => (await askAdmin(gateway, 'GET', '/in-flight')).body.data.length;
 
@@ -31,13 +33,31 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await fetch(`${gateway.adminUrl}/healthz`);
 }
 
+/** How much of the large answer the upstream has been able to send. */
+let sentBytes = 0;
+
+function* largeAnswer(): Generator<Buffer> {
+  for (sentBytes = 0; sentBytes < largeBytes; sentBytes += piece.length) yield piece;
+}
+
+const sendLarge = (response: ServerResponse): void =>
+  void Readable.from(largeAnswer(), { objectMode: false }).pipe(response);
+
+/** Resolves once nothing of the large answer moves any more. What moves later counts as read by the client. */
+async function answerIsStuck(): Promise<void> {
+  for (let before = -1; before !== sentBytes;) {
+    before = sentBytes;
+    await settle();
+  }
+}
+
 test('a large passthrough answer that its client never reads is cut after 120 s, and its upstream and slot are free', async () => {
-  upstream.play((response) => void response.end(large));
+  upstream.play(sendLarge);
   const client = openRaw(gateway.url, { paused: true });
   client.socket.write(ask('/download'));
   await eventually('the upstream is asked', () => upstream.running === 1);
   await gateway.recorded();
-  await settle();
+  await answerIsStuck();
   clock.advance(115_000);
   await settle();
   expect(await inFlight()).toBe(1);
@@ -49,11 +69,11 @@ test('a large passthrough answer that its client never reads is cut after 120 s,
 });
 
 test('an answer of gateway.fetch whose body is never read is cut after 30 s, and its upstream and slot are free', async () => {
-  upstream.play((response) => void response.end(large));
+  upstream.play(sendLarge);
   const headers = { authorization: `Bearer ${gateway.key}` };
   const answer = await gateway.gateway.fetch(new Request(`${gateway.url}/download`, { headers }));
   await gateway.recorded();
-  await settle();
+  await answerIsStuck();
   clock.advance(25_000);
   await settle();
   expect(await inFlight()).toBe(1);
@@ -72,12 +92,12 @@ test('the same answer over TLS is cut after 120 s, too, by what the client has r
     server: { tls: certificate.paths },
   });
   onTestFinished(() => secure.close());
-  upstream.play((response) => void response.end(large));
+  upstream.play(sendLarge);
   const client = openRaw(secure.url, { paused: true });
   client.socket.write(`GET /download HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secure.key}\r\n\r\n`);
   await eventually('the upstream is asked', () => upstream.running === 1);
   await secure.recorded();
-  await settle();
+  await answerIsStuck();
   clock.advance(115_000);
   await settle();
   expect(upstream.running).toBe(1);
