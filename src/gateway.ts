@@ -171,8 +171,6 @@ export function composeGateway(
       listeners.cutPublic();
       await awaitSettlements(inFlight, clock);
       listeners.close();
-      // Before the connections to receivers are closed: attempts that break then would count as failed.
-      await processServices.events.stop();
       await active.close();
       await processServices.close();
     } finally {

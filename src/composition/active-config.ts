@@ -1,4 +1,5 @@
-import type { RetentionSettings } from '../background/remove-old-records.ts';
+import type { LedgerMonitor } from '../background/monitor-ledger.ts';
+import type { RecordRemover, RetentionSettings } from '../background/remove-old-records.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
@@ -8,6 +9,7 @@ import type { Log } from '../telemetry/logger.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
 import { retentionOf } from './record-remover.ts';
 import type { StorageServices } from './storage-services.ts';
+import type { EventServices } from './webhook-services.ts';
 
 /** What process services read of the config in force. */
 export interface ActiveConfig {
@@ -53,12 +55,27 @@ export function eventTimesOf({
   return { expiryNoticesMs: [...new Set(keyExpiring)], upstreamDownMs: upstreamDown };
 }
 
-/** What gauges are read from, beside the work in the background. */
-export function sourcesOf(active: () => ActiveConfig, { records }: StorageServices, log: Log) {
+/** The work in the background that gauges are read from. */
+interface ReadWork {
+  readonly ledgerMonitor: Pick<LedgerMonitor, 'figures'>;
+  readonly remover: Pick<RecordRemover, 'oldestRecordAgeMs'>;
+  readonly events: Pick<EventServices, 'oldestAgeMs'>;
+}
+
+/** What gauges are read from. */
+export function sourcesOf(
+  active: () => ActiveConfig,
+  { records }: StorageServices,
+  log: Log,
+  { ledgerMonitor, remover, events }: ReadWork,
+) {
   return {
     upstreamStates: () => active().upstreamStates(),
     modelAvailability: () => active().modelAvailability(),
     settlementLagMs: () => records.lagMs(),
     logLinesDropped: () => log.droppedLines,
+    ledgerFigures: () => ledgerMonitor.figures,
+    oldestRecordAgeMs: () => remover.oldestRecordAgeMs(),
+    oldestEventAgeMs: () => events.oldestAgeMs(),
   };
 }

@@ -80,7 +80,7 @@ export function createConfigServices(
     lastGoodOf(config, previous),
   );
   const ports = composePorts(config, processServices, upstreams, models);
-  const { webhooks, close: closeWebhooks } = composeWebhooks(config, details, clock);
+  const receivers = composeWebhooks(config, details, clock);
   const names = Object.keys(config.upstreams);
   const isCooling = (name: string): boolean => health.coolingMs(name) > 0;
   const stateOf = (name: string): UpstreamState => (isCooling(name) ? 'open' : health.state(name));
@@ -89,7 +89,7 @@ export function createConfigServices(
   const { addresses } = clients;
   const adminPorts = composeAdminPorts(ports, processServices, adminToken, {
     addresses,
-    webhooks,
+    webhooks: receivers.webhooks,
     whyNotReady: ownReason,
     upstreamReports: () => reportUpstreams(names, health),
   });
@@ -100,16 +100,12 @@ export function createConfigServices(
     whyNotReady: ownReason,
     lowBalanceNanos: config.limits.lowBalance,
     retention: retentionOf(config.records),
-    webhooks,
+    webhooks: receivers.webhooks,
     ...eventTimesOf(config.events),
     defaultLimits: ports.defaultLimits,
     declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),
-    modelAvailability: () =>
-      [...models.offered()].map(({ id, routes }) => [
-        id,
-        routes.some(({ upstream }) => stateOf(upstream) === 'closed'),
-      ]),
+    modelAvailability: () => availabilityOf(models, stateOf),
     ...createPublicRouter(
       ports,
       composeOwnKeyPorts(ports, addresses, config, processServices),
@@ -127,9 +123,20 @@ export function createConfigServices(
       stopProbes();
       models.close();
       files.stop();
-      await Promise.all([upstreams.close(), closeWebhooks()]);
+      await Promise.all([upstreams.close(), receivers.close()]);
     },
   };
+}
+
+/** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
+function availabilityOf(
+  models: Models,
+  stateOf: (upstream: string) => UpstreamState,
+): ReturnType<ActiveConfig['modelAvailability']> {
+  return [...models.offered()].map(({ id, routes }) => [
+    id,
+    routes.some(({ upstream }) => stateOf(upstream) === 'closed'),
+  ]);
 }
 
 /** The ports of the pipeline. */

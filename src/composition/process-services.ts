@@ -2,14 +2,12 @@ import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { FindProxy } from '../config/proxy-environment.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
-import { circuitOpenMs } from '../domain/circuit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { Workers } from '../domain/ports/workers.ts';
 import { createTurnQueue } from '../domain/turn-queue.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
-import { createUpstreamHealth } from '../domain/upstream-health.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { PassthroughMiddlewares } from '../http/passthrough.ts';
 import type { CrossOrigin } from '../http/cross-origin.ts';
@@ -23,6 +21,7 @@ import type { InFlight } from '../pipeline/in-flight.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { createTokenCounter } from '../tokens/token-counter.ts';
 import type { ThreadedTokenCounter } from '../tokens/token-counter.ts';
+import { watchHealth } from './health-and-events.ts';
 import { firstHandlers } from './client-services.ts';
 import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { composeLimiter, tellLimiter } from './limiter-services.ts';
@@ -32,7 +31,6 @@ import { composeArchiving, removeOld } from './record-remover.ts';
 import { watchLedger } from './ledger-monitor.ts';
 import { joinNodes } from './shared-services.ts';
 import { openStorage } from './storage-services.ts';
-import { runEvents } from './webhook-services.ts';
 import type { EventServices } from './webhook-services.ts';
 import type { StorageServices } from './storage-services.ts';
 import type { NameSettings } from './upstreams.ts';
@@ -103,19 +101,6 @@ export interface ProcessSettings {
   readonly workers: Workers | null;
 }
 
-/** The circuits of all upstreams: one that opens is logged with its cause. */
-function createLoggedHealth(
-  clock: Clock,
-  { notice }: Pick<Log, 'notice'>,
-  onChange: (upstream: string) => void,
-): UpstreamHealth {
-  return createUpstreamHealth(clock, (upstream, state, cause) => {
-    onChange(upstream);
-    if (state === 'open') notice('upstream circuit opened', { upstream, cause, trialAfterMs: circuitOpenMs });
-    else notice('upstream circuit closed', { upstream });
-  });
-}
-
 /**
  * Returns a function that waits until the database can be used, and rejects with the reason if it can't be opened. An app
  * that only mounts the routes does not call it, and finds the reason in the log.
@@ -141,29 +126,25 @@ export function createProcessServices(
   const observability = createObservability(tracing, workers, clock, log);
   const { metrics, tracer } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
-  const { engine, ledgerAudit } = storage;
   const reports = { clock, log, metrics };
   const inFlight = createInFlight();
   let active = nothingActive(config);
   const limiter = composeLimiter(storage, () => active.defaultLimits, clock, log);
-  const keyServices = { ...storage, keyDirectory: tellLimiter(storage.keyDirectory, engine, limiter) };
+  const keyServices = {
+    ...storage,
+    keyDirectory: tellLimiter(storage.keyDirectory, storage.engine, limiter),
+  };
   const nodes = joinNodes(keyServices, inFlight, clock, log);
   const readLimiter = createMemoryLimiter(clock);
   let isClosed = false;
   const tokens = createTokenCounter(clock);
-  const health = createLoggedHealth(clock, log, (upstream) => events.circuitChanged(upstream));
-  const events = runEvents(storage, { ...reports, active: () => active, health });
+  const { health, events } = watchHealth(storage, () => active, reports);
   const ledgerMonitor = watchLedger(storage, inFlight, () => active.lowBalanceNanos, { ...reports, events });
   const removing = { ...reports, settings: () => active.retention };
   const remover = removeOld(storage, removing);
   const declarations = keepDeclaredKeys(keyServices, clock, log);
   const opened = followOpening(storage, log);
-  metrics.attach({
-    ...sourcesOf(() => active, storage, log),
-    ledgerFigures: () => ledgerMonitor.figures,
-    oldestRecordAgeMs: () => remover.oldestRecordAgeMs(),
-    oldestEventAgeMs: () => events.oldestAgeMs(),
-  });
+  metrics.attach(sourcesOf(() => active, storage, log, { ledgerMonitor, remover, events }));
   return {
     clock,
     log,
@@ -171,7 +152,7 @@ export function createProcessServices(
     workers,
     storage,
     keyManagement: composeKeyManagement(keyServices, clock),
-    maintenance: createMaintenance(ledgerAudit, engine, storage.whyNoCopy, clock),
+    maintenance: createMaintenance(storage.ledgerAudit, storage.engine, storage.whyNoCopy, clock),
     archiving: composeArchiving(storage, removing),
     events,
     inFlight,

@@ -53,12 +53,18 @@ export function composeWebhooks(
       },
       clock,
     );
-    return { name, origin: url.origin, types: [...new Set(events)], ...client };
+    const webhook: Webhook = {
+      name,
+      origin: url.origin,
+      types: [...new Set(events)],
+      send: (...message) => client.send(...message),
+    };
+    return { webhook, client };
   });
   return {
-    webhooks: clients.map(({ name, origin, types, send }) => ({ name, origin, types, send })),
+    webhooks: clients.map(({ webhook }) => webhook),
     async close() {
-      await Promise.all(clients.map((client) => client.close()));
+      await Promise.all(clients.map(({ client }) => client.close()));
     },
   };
 }

@@ -38,7 +38,9 @@ const ownTables = [
 
 /** What the outbox must do over every engine. */
 export function describeOutbox(name: string, open: () => Promise<TimedDatabase>): void {
-  describe(`${name}: events and deliveries`, () => describeWith(open));
+  describe(`${name}: events and deliveries`, () => {
+    describeWith(open);
+  });
 }
 
 function describeWith(open: () => Promise<TimedDatabase>): void {
@@ -76,9 +78,15 @@ function describeWith(open: () => Promise<TimedDatabase>): void {
       stored,
     };
   };
-  describe('events of low balances', () => describeCrossings(setUp));
-  describe('deliveries', () => describeDeliveries(setUp));
-  describe('events of jobs', () => describeJobs(setUp));
+  describe('events of low balances', () => {
+    describeCrossings(setUp);
+  });
+  describe('deliveries', () => {
+    describeDeliveries(setUp);
+  });
+  describe('events of jobs', () => {
+    describeJobs(setUp);
+  });
 }
 
 type SetUp = () => Promise<{
@@ -210,10 +218,12 @@ function describeDeliveries(setUp: SetUp): void {
     expect(await deliveries.route(webhooks)).toBe(1);
     expect(await deliveries.route(webhooks)).toBe(0);
     expect(await due('billing')).toEqual([]);
-    expect((await due('ops')).toSorted()).toEqual([
-      ['a', 1],
-      ['b', 1],
-    ]);
+    expect(new Set(await due('ops'))).toEqual(
+      new Set([
+        ['a', 1],
+        ['b', 1],
+      ]),
+    );
     for (let left = 2; left > 0; left--)
       await deliveries.end(await first('ops'), 'ops', 'delivered', 'status 200');
     expect(await due('ops')).toEqual([['a', 2]]);
@@ -325,7 +335,7 @@ function describeJobs(setUp: SetUp): void {
       await store.createKey({ ...payer, id: payer.id + id, expiresAt }, payer.id + id, null);
     await store.revokeKey(`${payer.id}d`, 1);
     const id = `${payer.id}b`;
-    const found = async () => (await outbox.listExpiring(50, 100, '7d')).map((key) => key.id);
+    const found = async () => (await outbox.listExpiring(50, 100, '7d')).map((one) => one.id);
     expect(await found()).toEqual([id]);
     await outbox.add([{ ...expiring('a', 1), name: nameOfExpiry(id, '1d', 100) }]);
     expect(await found()).toEqual([id]);

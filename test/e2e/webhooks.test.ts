@@ -35,8 +35,9 @@ beforeEach(async () => {
   plant('a-secret-in-the-query');
 });
 afterEach(async () => {
-  expect(receiver.faults).toEqual([]);
+  const { faults } = receiver;
   await Promise.all([upstream.close(), receiver.close()]);
+  if (faults.length > 0) throw new Error(faults.join());
 });
 
 async function open(options: TestGatewayOptions = {}): Promise<TestGateway> {
@@ -66,7 +67,7 @@ async function makePayer(gateway: TestGateway, name: string) {
         });
       const headers = { authorization: `Bearer ${secret}` };
       const response = await gateway.post('/v1/chat/completions', body, { headers });
-      expect(response.status).toBe(200);
+      if (response.status !== 200) throw new Error(await response.text());
       await response.text();
     },
   };
@@ -385,7 +386,7 @@ describe.skipIf(postgresAbsence !== null)('two nodes over one database', () => {
       return listed.data.length === 12;
     });
     await one.close();
-    await Promise.all([payers[1], payers[3]].map((payer) => payer?.cross()));
+    for (const payer of [payers[1], payers[3]]) await payer?.cross();
     await eventually('those of the other node came', () => receiver.handled.length === 14);
     await two.close();
     expect(receiver.requests).toBe(14);

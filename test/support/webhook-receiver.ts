@@ -16,7 +16,7 @@ export interface ReceivedEvent {
  * What a receiver does with a request: `accept` handles the event; `lose` handles it, but its answer is lost; the others
  * do not handle it.
  */
-export type Conduct = 'accept' | 'lose' | 'cut' | 'slow' | number;
+type Conduct = 'accept' | 'lose' | 'cut' | 'slow' | number;
 
 /** A receiver of webhooks on loopback, which verifies each request and handles an event once by its id. */
 export interface WebhookReceiver {

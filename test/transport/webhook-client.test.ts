@@ -61,10 +61,14 @@ describe('the sender of a webhook', () => {
     let written = 0;
     receiver.play((response) => {
       response.writeHead(200);
+      const writeNext = async (): Promise<void> => {
+        await setImmediate();
+        write();
+      };
       const write = (): void => {
         if (response.destroyed) return;
         written += 65_536;
-        if (response.write(Buffer.alloc(65_536))) setImmediate(write);
+        if (response.write(Buffer.alloc(65_536))) void writeNext();
         else response.once('drain', write);
       };
       write();

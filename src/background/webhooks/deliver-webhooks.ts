@@ -12,7 +12,7 @@ import { repeat } from '../repeat.ts';
 const lookMs = 1_000;
 
 /** How many events are on their way to one webhook at a time. */
-export const maxInFlight = 8;
+const maxInFlight = 8;
 
 /** How often old deliveries are removed, in milliseconds. */
 const cleanMs = 3_600_000;
@@ -24,7 +24,7 @@ const ageMs = 15_000;
 const writeAgainMs = 1_000;
 
 /** What came of an attempt: `failed` ones are repeated, `dead` ones were the last. */
-export type DeliveryResult = 'delivered' | 'failed' | 'dead';
+type DeliveryResult = 'delivered' | 'failed' | 'dead';
 
 /** What deliveries need. */
 export interface DeliveryPorts {

@@ -27,7 +27,7 @@ export interface EventSettingsKeeper {
 export function keepEventSettings({ outbox, ready, clock, onFault }: SettingsPorts): EventSettingsKeeper {
   let wanted: EventSettings | null = null;
   let isStopped = false;
-  let cancel = (): void => {};
+  let cancel: (() => void) | null = null;
   let writing = ready.then(
     () => {},
     () => void (isStopped = true),
@@ -44,7 +44,7 @@ export function keepEventSettings({ outbox, ready, clock, onFault }: SettingsPor
     }
   };
   function next(): void {
-    cancel();
+    cancel?.();
     writing = writing.then(write);
   }
   return {
@@ -55,7 +55,7 @@ export function keepEventSettings({ outbox, ready, clock, onFault }: SettingsPor
     stored: () => writing,
     async stop() {
       isStopped = true;
-      cancel();
+      cancel?.();
       await writing;
     },
   };

@@ -8,7 +8,7 @@ import { repeat } from '../repeat.ts';
 const lookMs = 5_000;
 
 /** What is watched, of the config in force. */
-export interface WatchedUpstreams {
+interface WatchedUpstreams {
   readonly names: readonly string[];
   /** How long a circuit must be open, or closed again, to count, in milliseconds. */
   readonly holdMs: number;

@@ -1,7 +1,7 @@
 import type { EventType, NewEvent, StoredEvent } from '../events.ts';
 
 /** A key that expires soon. */
-export interface ExpiringKey {
+interface ExpiringKey {
   readonly id: string;
   readonly name: string;
   /** Milliseconds since 1970. */

@@ -3,7 +3,7 @@ import type { SqlValue, Statement } from '../engine.ts';
 import { declareTable, rowsOf } from '../keys/wanted-rows.ts';
 
 /** How many events one unit routes, and how many rows one unit removes: some milliseconds each. */
-export const eventsPerRoute = 200;
+const eventsPerRoute = 200;
 export const rowsPerRemoval = 500;
 
 /** The stages of an event: added, being routed within a unit, and routed. */
@@ -166,9 +166,11 @@ export function selectDeliveries(
 
 /** Counts what waits for a webhook, and what was given up. */
 export function countDeliveries(webhook: string): Statement {
-  const count = (state: DeliveryState): string =>
-    `(SELECT count(*) FROM webhook_deliveries WHERE webhook = ? AND state = '${state}') AS ${state}`;
-  return { sql: `SELECT ${count('waiting')}, ${count('dead')}`, values: [webhook, webhook] };
+  return { sql: `SELECT ${countIn('waiting')}, ${countIn('dead')}`, values: [webhook, webhook] };
+}
+
+function countIn(state: DeliveryState): string {
+  return `(SELECT count(*) FROM webhook_deliveries WHERE webhook = ? AND state = '${state}') AS ${state}`;
 }
 
 /** Has an event delivered again. One that waits is due at once, unless it is behind an earlier one of its subject. */

@@ -4,7 +4,7 @@ import type { Statement } from '../engine.ts';
 import { markOf } from './mark-of-key.ts';
 
 /** How many keys one read finds. */
-export const keysPerRead = 200;
+const keysPerRead = 200;
 
 /** How many accounts one read finds, and one unit gives their marks: some milliseconds. */
 export const accountsPerRead = 500;

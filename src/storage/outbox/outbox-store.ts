@@ -58,11 +58,6 @@ export function createOutbox(engine: Engine, nextId: NextId): Outbox {
 
 /** The outages of upstreams over any engine. `owner` is the id under which this process has its lease now. */
 export function createUpstreamOutages(engine: Engine, owner: () => string, nextId: NextId): UpstreamOutages {
-  const eventOf = (type: 'upstream.down' | 'upstream.up', upstream: string, id: string) => ({
-    name: `${type}:${upstream}:${id}`,
-    type,
-    subject: subjects.upstream(upstream),
-  });
   return {
     async list() {
       const rows = await lookUpRows(engine, selectOutages(owner()));
@@ -90,4 +85,9 @@ export function createUpstreamOutages(engine: Engine, owner: () => string, nextI
       await engine.run(endOutage(upstream, owner()));
     },
   };
+}
+
+/** The event of an outage or of its end; the unit that adds it sees to it that it is added once. */
+function eventOf(type: 'upstream.down' | 'upstream.up', upstream: string, id: string) {
+  return { name: `${type}:${upstream}:${id}`, type, subject: subjects.upstream(upstream) };
 }
