@@ -7,6 +7,8 @@ import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { modelPrice } from './model-price.ts';
 import { beginningOf, openedRecord, payingKey, plainAttempt, settledRecord } from './stored-rows.ts';
+import { createDeliveries } from '../../src/storage/outbox/delivery-store.ts';
+import { createOutbox } from '../../src/storage/outbox/outbox-store.ts';
 import { openTestEngine } from './test-engine.ts';
 
 /** The time at which the database is used, in milliseconds since 1970, and until when an old secret is valid. */
@@ -71,6 +73,7 @@ export async function leaveUsedDatabase(path: string): Promise<void> {
   const engine = openTestEngine(path);
   const store = storeOver(engine);
   await createKeys(store);
+  await leaveEvents(engine);
   const numbers = Array.from({ length: plainRecords }, (_, number) => number);
   await Promise.all(
     numbers.map((number) => store.open(opened(`req_${number}`, keyOf(number), 100, 1 + (number >> 2)))),
@@ -86,6 +89,19 @@ export async function leaveUsedDatabase(path: string): Promise<void> {
   for (const requestId of Object.values(leftOpen)) await store.open(opened(requestId, 'key_a', 1_000));
   await engine.close();
   writeFileSync(`${path}-settlements`, writeSpoolLine(ended(leftOpen.spooled, 'key_a', 600)));
+}
+
+/** An event that was delivered, and one that waits; balances that fall below the mark add others. */
+async function leaveEvents(engine: Engine): Promise<void> {
+  const outbox = createOutbox(engine, randomUUID);
+  await outbox.storeSettings({ lowBalanceNanos: 900_000 });
+  await outbox.add(
+    ['one', 'two'].map((name) => ({ name, type: 'key.expiring', subject: name, data: { name: oddName } })),
+  );
+  const deliveries = createDeliveries(engine);
+  await deliveries.route([{ name: 'ops', types: ['key.expiring'] }]);
+  const [due] = await deliveries.listDue('ops', 1);
+  if (due !== undefined) await deliveries.end(due, 'ops', 'delivered', 'status 200');
 }
 
 function keyOf(number: number): string {
