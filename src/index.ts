@@ -19,7 +19,9 @@ export type {
   RecordQuery,
   Records,
   RunningRequest,
+  UsageQuery,
   UsageRecord,
+  UsageSums,
 } from './composition/management.ts';
 export type { Clock } from './domain/ports/clock.ts';
 export type { NodeHandler } from './http/standalone.ts';

@@ -89,14 +89,22 @@ function refused(status: number, { error }: AdminError): AdminRefusal {
 }
 
 /** A page of a list, with the cursor of the next page; `null` after the last one. */
-interface Page {
+export interface Page {
   readonly next: string | null;
 }
 
+/** The parameter of a list that takes the cursor. */
+type Cursor = 'before' | 'after';
+
 /** Reads all entries of a list of the admin listener, or the first `most` of them. */
-export async function readList(path: string, query = '', most = Infinity): Promise<unknown[]> {
+export async function readList(
+  path: string,
+  query = '',
+  most = Infinity,
+  cursor: Cursor = 'before',
+): Promise<unknown[]> {
   const found: unknown[] = [];
-  for await (const page of readPages(path, query, most, 'application/json')) {
+  for await (const page of readPages(path, query, most, cursor, 'application/json')) {
     const { data } = page as Page & { readonly data: readonly unknown[] };
     found.push(...data);
   }
@@ -104,27 +112,39 @@ export async function readList(path: string, query = '', most = Infinity): Promi
 }
 
 /** Reads a list of the admin listener as one CSV text: only the first page keeps its header line. */
-export async function readCsv(path: string, query: string, most: number): Promise<string> {
+export async function readCsv(
+  path: string,
+  query: string,
+  most: number,
+  cursor: Cursor = 'before',
+): Promise<string> {
   let text = '';
-  for await (const page of readPages(path, query, most, 'text/csv')) {
+  for await (const page of readPages(path, query, most, cursor, 'text/csv')) {
     const { csv } = page as Page & { readonly csv: string };
     text += text === '' ? csv : csv.slice(csv.indexOf('\n') + 1);
   }
   return text.trimEnd();
 }
 
-async function* readPages(path: string, query: string, most: number, accept: string): AsyncGenerator<Page> {
-  let cursor = '';
+/** Reads a list of the admin listener page by page, up to `most` entries. */
+export async function* readPages(
+  path: string,
+  query: string,
+  most: number,
+  cursor: Cursor,
+  accept: string,
+): AsyncGenerator<Page> {
+  let place = '';
   for (let left = most; left > 0; left -= maxPageSize) {
     const limit = Math.min(maxPageSize, left);
     const page = (await callAdmin(
       'GET',
-      `${path}?limit=${limit}&${query}${cursor}`,
+      `${path}?limit=${limit}&${query}${place}`,
       undefined,
       accept,
     )) as Page;
     yield page;
     if (page.next === null) return;
-    cursor = `&before=${encodeURIComponent(page.next)}`;
+    place = `&${cursor}=${encodeURIComponent(page.next)}`;
   }
 }

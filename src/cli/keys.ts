@@ -18,15 +18,20 @@ interface KeyObject {
   readonly expires_at: string | null;
   readonly models: readonly string[] | null;
   readonly allow_from: readonly string[] | null;
+  readonly tags: readonly string[];
   readonly limits: {
     readonly concurrency: number;
     readonly requests_per_minute: number;
     readonly queue_wait_ms: number;
+    readonly tokens_per_minute: number | null;
+    readonly tokens_per_day: number | null;
   };
   readonly compatibility: {
     readonly sampling: string;
     readonly unknown_fields: string;
     readonly responses_done: boolean;
+    readonly usage_cost: boolean;
+    readonly charge_comment: boolean;
   };
   readonly balance: string | null;
   readonly held: string;
@@ -104,12 +109,17 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['expires', key.expires_at ?? 'never'],
       ['models', key.models?.join(', ') ?? 'all'],
       ['allowed from', key.allow_from?.join(', ') ?? 'all'],
+      ['tags', key.tags.join(', ') || 'none'],
       ['requests at once', `${key.limits.concurrency}, ${key.in_flight} of them in progress`],
       ['requests per minute', String(key.limits.requests_per_minute)],
+      ['tokens per minute', String(key.limits.tokens_per_minute ?? 'not limited')],
+      ['tokens per day', String(key.limits.tokens_per_day ?? 'not limited')],
       ['wait for a slot', waitOf(key.limits)],
       ['sampling', key.compatibility.sampling],
       ['unknown fields', key.compatibility.unknown_fields],
       ['[DONE] in responses', String(key.compatibility.responses_done)],
+      ['cost in usage', String(key.compatibility.usage_cost)],
+      ['charge in streams', String(key.compatibility.charge_comment)],
       ['balance', key.balance ?? 'none set'],
       ['held', key.held],
       ['low balance', key.low_balance ?? 'default'],
@@ -184,7 +194,7 @@ function writeSecret({ id, key }: KeyObject): string {
 }
 
 /** How long a request waits for a slot of its key. */
-export function waitOf({ queue_wait_ms: waitMs }: KeyObject['limits']): string {
+export function waitOf({ queue_wait_ms: waitMs }: Pick<KeyObject['limits'], 'queue_wait_ms'>): string {
   return waitMs === 0 ? 'no waiting' : `up to ${waitMs / 1_000} s`;
 }
 

@@ -4,19 +4,28 @@ import { AdminRefusal } from './admin-client.ts';
 const options: Readonly<Record<string, string>> = {
   concurrency: '--concurrency',
   requestsPerMinute: '--requests-per-minute',
+  tokensPerMinute: '--tokens-per-minute',
+  tokensPerDay: '--tokens-per-day',
   queueWait: '--queue-wait',
   balance: '--balance',
   models: '--model',
   allowFrom: '--allow-from',
+  tags: '--tags',
   expiresAt: '--expires',
   lowBalance: '--low-balance',
   'compatibility.sampling': '--sampling',
   'compatibility.unknownFields': '--unknown-fields',
   'compatibility.responsesDone': '--responses-done',
+  'compatibility.usageCost': '--usage-cost',
+  'compatibility.chargeComment': '--charge-comment',
   grace: '--grace',
   reference: '--reference',
+  from: '--from',
+  to: '--to',
   amount: '<usd>',
   name: 'the name',
+  by: '--by',
+  outcome: '--outcome',
 };
 
 /** Calls the admin API; a refusal that names a field names the option or argument instead. */

@@ -7,10 +7,13 @@ import { addDoctorCommand } from './commands/doctor.ts';
 import { addHealthCommand } from './commands/health.ts';
 import { addKeysCommands } from './commands/keys.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
+import { addReconcileCommand } from './commands/reconcile.ts';
 import { addRecordsCommands } from './commands/records.ts';
 import { addRequestCommands } from './commands/requests.ts';
 import { addServeCommand } from './commands/serve.ts';
 import { addWebhooksCommands } from './commands/webhooks.ts';
+import { addUsageCommand } from './commands/usage.ts';
+import { addStatementCommands } from './commands/statement.ts';
 import { forTerminal } from './output.ts';
 import { isServing } from './early-signals.ts';
 
@@ -42,8 +45,11 @@ export function createProgram(): Command {
   addDoctorCommand(program);
   addKeysCommands(program);
   addRecordsCommands(program);
+  addReconcileCommand(program);
+  addUsageCommand(program);
   addRequestCommands(program);
   addWebhooksCommands(program);
+  addStatementCommands(program);
   addBackupCommand(program);
   addMigrateCommand(program);
   addCompletionCommand(program);

@@ -35,6 +35,8 @@ interface AttemptObject {
 interface RecordObject extends Omit<RunningObject, 'first_byte_ms' | 'node'> {
   readonly mode: string;
   readonly model: string;
+  /** Absent in the answers of earlier versions. */
+  readonly tag?: string | null;
   readonly upstream: string | null;
   readonly outcome: string | null;
   readonly status: number | null;
@@ -127,8 +129,9 @@ function isEnded({ outcome }: { readonly outcome?: string | null }): boolean {
 }
 
 function recordFields(record: RecordObject): readonly Field[] {
-  const { price, timings, usage, outcome } = record;
+  const { price, timings, usage, outcome, tag = null } = record;
   return [
+    ...(tag === null ? [] : [['tag', tag] as const]),
     ['sent', `${ms(timings.queued_ms)} after its arrival`],
     ['hold', `${record.hold} USD`],
     ...record.attempts.flatMap(attemptFields),

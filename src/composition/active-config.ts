@@ -1,30 +1,38 @@
-import type { LedgerMonitor } from '../background/monitor-ledger.ts';
-import type { RecordRemover, RetentionSettings } from '../background/remove-old-records.ts';
+import type { RetentionSettings } from '../background/remove-old-records.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Limits } from '../domain/limits.ts';
 import type { Webhook } from '../domain/ports/webhooks.ts';
+import type { SigningKey } from '../shared/signing-key.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
 import { retentionOf } from './record-remover.ts';
+import { statementKeyOf } from './statement-services.ts';
 import type { StorageServices } from './storage-services.ts';
-import type { EventServices } from './webhook-services.ts';
 
-/** What process services read of the config in force. */
-export interface ActiveConfig {
+/** What a config says of the services of the whole process. */
+interface ActiveSettings {
   /** The balance below which a key counts as low, in nano-USD. */
   readonly lowBalanceNanos: number;
   /** How long records are kept, and where old ones go. */
   readonly retention: RetentionSettings;
-  /** The receivers of events. */
-  readonly webhooks: readonly Webhook[];
   /** How long before the expiry of a key events come, in milliseconds. */
   readonly expiryNoticesMs: readonly number[];
   /** How long an upstream must be down, or up again, before an event comes, in milliseconds. */
   readonly upstreamDownMs: number;
+  /** How many of the keys that spend most are in the metrics. */
+  readonly topKeys: number;
+  /** The key of the config that signs statements; `null` for that of the database. */
+  readonly statementKey: SigningKey | null;
   /** The limits of keys without limits of their own. */
   readonly defaultLimits: Limits;
+}
+
+/** What process services read of the config in force. */
+export interface ActiveConfig extends ActiveSettings {
+  /** The receivers of events. */
+  readonly webhooks: readonly Webhook[];
   /** The keys that the config declares. */
   readonly declaredKeys: readonly DeclaredKey[];
   /** The circuit state of every configured upstream; one that asked for a pause counts as open. */
@@ -33,49 +41,36 @@ export interface ActiveConfig {
   modelAvailability(): readonly (readonly [model: string, isAvailable: boolean])[];
 }
 
-/** What is read while no config is in force yet. */
-export function nothingActive({ limits, records, events }: Config): ActiveConfig {
+/** Takes from a config what services of the whole process read. */
+export function activeSettingsOf({ limits, records, metrics, statements, events }: Config): ActiveSettings {
   return {
     lowBalanceNanos: limits.lowBalance,
     retention: retentionOf(records),
+    topKeys: metrics.topKeys,
+    statementKey: statementKeyOf({ statements }),
+    expiryNoticesMs: [...new Set(events.keyExpiring)],
+    upstreamDownMs: events.upstreamDown,
     defaultLimits: defaultLimitsOf(limits),
+  };
+}
+
+/** What is read while no config is in force yet. */
+export function nothingActive(config: Config): ActiveConfig {
+  return {
+    ...activeSettingsOf(config),
     declaredKeys: [],
     webhooks: [],
-    ...eventTimesOf(events),
     upstreamStates: () => ({}),
     modelAvailability: () => [],
   };
 }
 
-/** When events come that the process watches for. */
-export function eventTimesOf({
-  keyExpiring,
-  upstreamDown,
-}: Config['events']): Pick<ActiveConfig, 'expiryNoticesMs' | 'upstreamDownMs'> {
-  return { expiryNoticesMs: [...new Set(keyExpiring)], upstreamDownMs: upstreamDown };
-}
-
-/** The work in the background that gauges are read from. */
-interface ReadWork {
-  readonly ledgerMonitor: Pick<LedgerMonitor, 'figures'>;
-  readonly remover: Pick<RecordRemover, 'oldestRecordAgeMs'>;
-  readonly events: Pick<EventServices, 'oldestAgeMs'>;
-}
-
-/** What gauges are read from. */
-export function sourcesOf(
-  active: () => ActiveConfig,
-  { records }: StorageServices,
-  log: Log,
-  { ledgerMonitor, remover, events }: ReadWork,
-) {
+/** What gauges are read from, beside the work in the background. */
+export function sourcesOf(active: () => ActiveConfig, { records }: StorageServices, log: Log) {
   return {
     upstreamStates: () => active().upstreamStates(),
     modelAvailability: () => active().modelAvailability(),
     settlementLagMs: () => records.lagMs(),
     logLinesDropped: () => log.droppedLines,
-    ledgerFigures: () => ledgerMonitor.figures,
-    oldestRecordAgeMs: () => remover.oldestRecordAgeMs(),
-    oldestEventAgeMs: () => events.oldestAgeMs(),
   };
 }

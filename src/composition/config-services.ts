@@ -14,11 +14,10 @@ import type { RunRoutes } from '../http/standalone.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import { composeClientServices } from './client-services.ts';
 import type { ClientServices } from './client-services.ts';
-import { eventTimesOf } from './active-config.ts';
+import { activeSettingsOf } from './active-config.ts';
 import type { ActiveConfig } from './active-config.ts';
 import type { ProcessServices } from './process-services.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
-import { retentionOf } from './record-remover.ts';
 import { composeAdminPorts, composeOwnKeyPorts } from './listener-ports.ts';
 import { whyNotReady } from './readiness.ts';
 import { followUpstreamFiles } from './upstream-files.ts';
@@ -41,7 +40,7 @@ export interface Routes extends ClientServices {
 export interface ConfigServices extends ActiveConfig, Routes {
   readonly config: Config;
   /** What operators may do with keys and requests. */
-  readonly administration: Pick<AdminPorts, 'keys' | 'records'>;
+  readonly administration: Pick<AdminPorts, 'keys' | 'records' | 'usage'>;
   readonly models: Models;
   /** The reason why this process can't take requests now; `null` when it can. */
   whyNotReady(): Promise<string | null>;
@@ -98,11 +97,8 @@ export function createConfigServices(
     models,
     administration: adminPorts,
     whyNotReady: ownReason,
-    lowBalanceNanos: config.limits.lowBalance,
-    retention: retentionOf(config.records),
+    ...activeSettingsOf(config),
     webhooks: receivers.webhooks,
-    ...eventTimesOf(config.events),
-    defaultLimits: ports.defaultLimits,
     declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),
     modelAvailability: () => availabilityOf(models, stateOf),
@@ -141,7 +137,7 @@ function availabilityOf(
 
 /** The ports of the pipeline. */
 function composePorts(
-  { limits, compatibility }: Config,
+  { limits, compatibility, metering }: Config,
   processServices: ProcessServices,
   upstreams: Upstreams,
   models: Models,
@@ -151,6 +147,7 @@ function composePorts(
     clock: processServices.clock,
     keys: storage.keyDirectory,
     limiter: processServices.limiter,
+    tokenUse: storage.tokenUse,
     records: storage.records,
     models: models.catalogue,
     upstreams,
@@ -158,6 +155,8 @@ function composePorts(
     tracer: observability.tracer,
     inFlight: processServices.inFlight,
     tokens: processServices.tokens,
+    secondMeter: processServices.secondMeter,
+    meteredShare: metering.sample,
     health: processServices.health,
     random: Math.random,
     fastRoad: processServices.fastRoad,

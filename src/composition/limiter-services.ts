@@ -16,8 +16,15 @@ interface ClosableLimiter extends FollowingLimiter {
 }
 
 /** The limits of keys without limits of their own. */
-export function defaultLimitsOf({ concurrency, requestsPerMinute, queueWait }: Config['limits']): Limits {
-  return { concurrency, requestsPerMinute, queueWaitMs: queueWait };
+export function defaultLimitsOf(limits: Config['limits']): Limits {
+  const { concurrency, requestsPerMinute, queueWait, tokensPerMinute, tokensPerDay } = limits;
+  return {
+    concurrency,
+    requestsPerMinute,
+    queueWaitMs: queueWait,
+    ...(tokensPerMinute === undefined ? {} : { tokensPerMinute }),
+    ...(tokensPerDay === undefined ? {} : { tokensPerDay }),
+  };
 }
 
 /**

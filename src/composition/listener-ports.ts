@@ -4,6 +4,7 @@ import type { Retention } from '../domain/ports/retention.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
 import type { ClientAddresses } from '../http/client-addresses.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';
+import type { UsageReads } from '../http/usage.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import type { ConfigServices } from './config-services.ts';
 import { createWebhookManagement } from '../operations/manage-webhooks.ts';
@@ -25,12 +26,20 @@ function readsOf({ store, retention }: StorageServices): RecordPages & Pick<Rete
   };
 }
 
+/** The reads of usage. */
+function usageReadsOf({ store, usage }: StorageServices): UsageReads {
+  return {
+    usage: (query) => usage.usage(query),
+    namesOf: (keyIds) => store.namesOf(keyIds),
+  };
+}
+
 /** The ports of `/v1/key`. */
 export function composeOwnKeyPorts(
   ports: Ports,
   addresses: ClientAddresses,
   { receipts }: Config,
-  { storage, readLimiter, readTurns, running }: ProcessServices,
+  { storage, statements, readLimiter, readTurns, running }: ProcessServices,
 ): OwnKeyPorts {
   const { store } = storage;
   return {
@@ -42,8 +51,10 @@ export function composeOwnKeyPorts(
     onFault: ports.telemetry.fault,
     defaults: { limits: ports.defaultLimits, compatibility: ports.defaultCompatibility },
     upstreams: receipts.upstreams,
+    statements,
     accounts: (keyIds) => store.accounts(keyIds),
     ...readsOf(storage),
+    usage: usageReadsOf(storage),
   };
 }
 
@@ -57,6 +68,7 @@ export function composeAdminPorts(
     keyManagement,
     maintenance,
     archiving,
+    statements,
     observability,
     log,
     prepare,
@@ -81,6 +93,7 @@ export function composeAdminPorts(
       ...readsOf(storage),
       running,
     },
+    usage: usageReadsOf(storage),
     maintenance,
     archiving,
     webhooks: createWebhookManagement({
@@ -89,6 +102,7 @@ export function composeAdminPorts(
       nextId,
       clock,
     }),
+    statements,
     manual,
     metrics: observability.exposed,
     onFault: log.fault,

@@ -16,9 +16,12 @@ import {
   readRunning,
 } from '../http/admin/records.ts';
 import type { PresentedRunning, RecordQuery } from '../http/admin/records.ts';
+import { presentUsagePage, readUsage } from '../http/usage.ts';
+import type { UsageInput } from '../http/usage.ts';
 import { gatewayClosed } from '../http/prepare-answers.ts';
 import type { PageQuery } from '../http/checked-input.ts';
 import type { PresentedRecord } from '../http/present/record.ts';
+import type { PresentedUsage } from '../http/present/usage.ts';
 import { GatewayError } from '../shared/gateway-error.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
@@ -42,6 +45,12 @@ export type KeyQuery = PageQuery;
 
 export type { RecordQuery };
 
+/** The input of `usage`: groups separated by commas, such as `day,model`, and times on whole hours. */
+export type UsageQuery = UsageInput;
+
+/** The sums of one group of requests, as `/admin/usage` shows them. */
+export type UsageSums = PresentedUsage;
+
 /** A key as `/admin/keys` shows it: defaults filled in, times in ISO 8601, USD as decimal strings. */
 export type Key = PresentedKey;
 
@@ -57,7 +66,7 @@ export type UsageRecord = PresentedRecord;
 /** A request in progress, as `/admin/in-flight` shows it. */
 export type RunningRequest = PresentedRunning;
 
-/** A page of a list; `next` is the `before` of the following page, and `null` on the last one. */
+/** A page of a list; `next` is the `before` (of usage the `after`) of the following page, and `null` on the last one. */
 export interface Page<Entry> {
   readonly object: 'list';
   readonly data: readonly Entry[];
@@ -91,6 +100,8 @@ export interface Records {
 export interface Management {
   readonly keys: Keys;
   readonly records: Records;
+  /** The sums of all requests that have ended. A page may have fewer rows than asked for, and not be the last. */
+  usage(query?: UsageQuery): Promise<Page<UsageSums>>;
   /** The requests in progress, in the order of their arrival. */
   inFlight(): Promise<Page<RunningRequest>>;
   /** Cancels a request in progress; rejects with `request_not_found` if it is not running. */
@@ -121,6 +132,7 @@ export function createManagement(current: () => ConfigServices, isClosed: () => 
       },
       get: async (requestId) => orThrow(readRecord(searchableId(requestId), records())),
     },
+    usage: async (query = {}) => presentUsagePage(await orThrow(readUsage(query, administration().usage))),
     inFlight: async () => readRunning(records()),
     cancel: async (requestId) => orThrow(cancelRequest(searchableId(requestId), records())),
   };

@@ -16,29 +16,30 @@ import type { KeyManagement } from '../operations/manage-keys.ts';
 import type { RecordArchiving } from '../operations/archive-records.ts';
 import { createMaintenance } from '../operations/maintenance.ts';
 import type { Maintenance } from '../operations/maintenance.ts';
+import type { Statements } from '../operations/statements.ts';
 import { createInFlight } from '../pipeline/in-flight.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
 import type { Log } from '../telemetry/logger.ts';
-import { createTokenCounter } from '../tokens/token-counter.ts';
-import type { ThreadedTokenCounter } from '../tokens/token-counter.ts';
 import { watchHealth } from './health-and-events.ts';
 import { firstHandlers } from './client-services.ts';
 import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { composeLimiter, tellLimiter } from './limiter-services.ts';
 import { nothingActive, sourcesOf } from './active-config.ts';
 import type { ActiveConfig } from './active-config.ts';
-import { composeArchiving, removeOld } from './record-remover.ts';
-import { watchLedger } from './ledger-monitor.ts';
+import { startLedgerWork } from './ledger-work.ts';
+import { composeMeters } from './meters.ts';
+import type { Meters } from './meters.ts';
 import { joinNodes } from './shared-services.ts';
 import { openStorage } from './storage-services.ts';
 import type { EventServices } from './webhook-services.ts';
 import type { StorageServices } from './storage-services.ts';
 import type { NameSettings } from './upstreams.ts';
+import { watchUsage } from './usage-watches.ts';
 import { createObservability } from './observability.ts';
 import type { Observability } from './observability.ts';
 
 /** The services of the whole process, which a reload does not replace: storage, limits, requests, observability. */
-export interface ProcessServices {
+export interface ProcessServices extends Meters {
   readonly clock: Clock;
   readonly log: Log;
   /** Whether streams may take the fast road. */
@@ -58,6 +59,8 @@ export interface ProcessServices {
   readonly archiving: RecordArchiving;
   /** Events and their deliveries to webhooks. */
   readonly events: EventServices;
+  /** Signed statements of accounts. */
+  readonly statements: Statements;
   /** Requests in progress in this process. */
   readonly inFlight: InFlight;
   /** Those in progress in all processes that share the database. */
@@ -70,8 +73,6 @@ export interface ProcessServices {
   readonly readTurns: TurnQueue;
   /** The circuits of all upstreams. */
   readonly health: UpstreamHealth;
-  /** Counts tokens where an upstream reported none. */
-  readonly tokens: ThreadedTokenCounter;
   /** Metrics, traces and reports. */
   readonly observability: Observability;
   /** Proxies of the passthrough, by server. */
@@ -126,7 +127,6 @@ export function createProcessServices(
   const observability = createObservability(tracing, workers, clock, log);
   const { metrics, tracer } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
-  const reports = { clock, log, metrics };
   const inFlight = createInFlight();
   let active = nothingActive(config);
   const limiter = composeLimiter(storage, () => active.defaultLimits, clock, log);
@@ -137,14 +137,14 @@ export function createProcessServices(
   const nodes = joinNodes(keyServices, inFlight, clock, log);
   const readLimiter = createMemoryLimiter(clock);
   let isClosed = false;
-  const tokens = createTokenCounter(clock);
-  const { health, events } = watchHealth(storage, () => active, reports);
-  const ledgerMonitor = watchLedger(storage, inFlight, () => active.lowBalanceNanos, { ...reports, events });
-  const removing = { ...reports, settings: () => active.retention };
-  const remover = removeOld(storage, removing);
+  const { usageDrift, ...meters } = composeMeters(clock, metrics);
+  const { health, events } = watchHealth(storage, () => active, { clock, log, metrics });
+  const ledgerWork = startLedgerWork(storage, inFlight, () => active, { clock, log, metrics, events });
+  const usageWatches = watchUsage(storage, () => active.topKeys, clock, log);
   const declarations = keepDeclaredKeys(keyServices, clock, log);
   const opened = followOpening(storage, log);
-  metrics.attach(sourcesOf(() => active, storage, log, { ledgerMonitor, remover, events }));
+  const sources = { ...sourcesOf(() => active, storage, log), oldestEventAgeMs: () => events.oldestAgeMs() };
+  metrics.attach({ ...sources, ...ledgerWork.figures, ...usageWatches.gauges, usageDrift });
   return {
     clock,
     log,
@@ -153,7 +153,8 @@ export function createProcessServices(
     storage,
     keyManagement: composeKeyManagement(keyServices, clock),
     maintenance: createMaintenance(storage.ledgerAudit, storage.engine, storage.whyNoCopy, clock),
-    archiving: composeArchiving(storage, removing),
+    archiving: ledgerWork.archiving,
+    statements: ledgerWork.statements,
     events,
     inFlight,
     running: nodes.running,
@@ -161,7 +162,7 @@ export function createProcessServices(
     readLimiter,
     readTurns: createTurnQueue(clock),
     health,
-    tokens,
+    ...meters,
     observability,
     passthroughMiddlewares: new Map(),
     ...firstHandlers(clock, config.server.timeouts.unread, () => isClosed),
@@ -182,7 +183,8 @@ export function createProcessServices(
       declarations.stop();
       readLimiter.close();
       await limiter.close();
-      await Promise.all([ledgerMonitor.stop(), events.stop(), remover.stop(), nodes.stop(), tokens.close()]);
+      await Promise.all([ledgerWork, usageWatches, events, nodes].map((work) => work.stop()));
+      await meters.tokens.close();
       await closeStorage(storage, tracesSent);
     },
   };

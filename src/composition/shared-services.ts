@@ -30,6 +30,12 @@ export interface SharedServices {
   readonly removalDuty: SharedDuty;
   /** The deliveries to webhooks, which one process makes. */
   readonly deliveryDuty: SharedDuty;
+  /** The metrics of the keys that spend most, which one process shows. */
+  readonly topKeysDuty: SharedDuty;
+  /** The rolling up of usage, which one process does. */
+  readonly usageDuty: SharedDuty;
+  /** The roots of the ledger, which one process makes. */
+  readonly rootDuty: SharedDuty;
 }
 
 /** `owner` is the id under which the process has its lease now. */
@@ -43,6 +49,9 @@ export function createSharedServices(engine: Engine, owner: () => string): Share
     ledgerDuty: createSharedDuty(engine, 'ledger audit', owner),
     removalDuty: createSharedDuty(engine, 'removal of old records', owner),
     deliveryDuty: createSharedDuty(engine, 'webhook delivery', owner),
+    topKeysDuty: createSharedDuty(engine, 'metrics of top keys', owner),
+    usageDuty: createSharedDuty(engine, 'usage rollups', owner),
+    rootDuty: createSharedDuty(engine, 'ledger roots', owner),
   };
 }
 

@@ -8,13 +8,18 @@ import type { Config } from '../config/schema/schema.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { LedgerAudit } from '../domain/ports/ledger-audit.ts';
 import type { Retention } from '../domain/ports/retention.ts';
+import type { Usage, UsageRollups } from '../domain/ports/usage.ts';
 import type { SlotStore } from '../domain/ports/slot-store.ts';
+import type { TokenUse } from '../domain/ports/token-use.ts';
 import type { Engine } from '../storage/engine.ts';
 import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
 import { createLedgerAudit } from '../storage/ledger/ledger-audit.ts';
 import { createRetention } from '../storage/retention/retention-store.ts';
 import { createStore } from '../storage/store.ts';
+import { createTokenUse } from '../storage/token-use/token-use-store.ts';
 import type { Store } from '../storage/store.ts';
+import { createUsageRollups } from '../storage/usage/rollup-store.ts';
+import { createUsage } from '../storage/usage/usage-store.ts';
 import type { Log } from '../telemetry/logger.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { chooseEngine } from './choose-engine.ts';
@@ -36,8 +41,12 @@ export interface StorageServices extends Pick<ChosenEngine, 'engine' | 'sharedSt
   readonly writeCheck: WriteCheck;
   readonly keyDirectory: ManagedKeyDirectory;
   readonly ledgerAudit: LedgerAudit;
+  readonly tokenUse: TokenUse;
   /** The end of old records. */
   readonly retention: Retention;
+  /** What was used, in running sums. */
+  readonly usage: Usage;
+  readonly usageRollups: UsageRollups;
   /** What is shared with other processes; `null` where this one has the database alone. */
   readonly shared: SharedServices | null;
   /**
@@ -106,7 +115,10 @@ export function openStorage(
       onShed: () => metrics.keyLookUpShed(),
     }),
     ledgerAudit: createLedgerAudit(engine),
+    tokenUse: createTokenUse(engine, log.fault),
     retention: createRetention(engine),
+    usage: createUsage(engine),
+    usageRollups: createUsageRollups(engine),
     shared,
     sharedState,
     whyNoCopy,

@@ -12,6 +12,7 @@ import {
   modelsOfKey,
   networksOfKey,
   usd,
+  tagsOfKey,
   valueKinds,
 } from '../shared/schema-values.ts';
 import { describeSurroundings } from './around-secret.ts';
@@ -83,6 +84,14 @@ const declaredKey = z
       description: 'The requests that the key may start in any 60 seconds; default: that of `limits`.',
       examples: [120],
     }),
+    tokensPerMinute: requestLimit.optional().meta({
+      description: 'The tokens that the key may use in any 60 seconds; default: that of `limits`.',
+      examples: [100_000],
+    }),
+    tokensPerDay: requestLimit.optional().meta({
+      description: 'The tokens that the key may use in any 24 hours; default: that of `limits`.',
+      examples: [2_000_000],
+    }),
     queueWait: duration.optional().meta({
       description: 'How long a request may wait for a slot of the key; default: that of `limits`.',
       examples: ['5s'],
@@ -98,6 +107,10 @@ const declaredKey = z
         description: 'The addresses and networks from which the key may be used; default: all.',
         examples: [['10.0.0.0/8', '2001:db8::/32']],
       }),
+    tags: tagsOfKey.optional().meta({
+      description: 'The tags that requests of the key may have in `x-textgate-tag`; default: none.',
+      examples: [['search', 'summaries']],
+    }),
     expiresAt: instant.optional().meta({
       description: 'When the key expires: a time, or a day in UTC; default: never.',
       examples: ['2030-01-01T00:00:00Z'],
@@ -121,10 +134,18 @@ const declaredKey = z
           description: 'Ends streams of the Responses protocol with `data: [DONE]`.',
           examples: [true],
         }),
+        usageCost: trueOrFalse.optional().meta({
+          description: 'The usage of an answer has its charge in USD as `cost`.',
+          examples: [true],
+        }),
+        chargeComment: trueOrFalse.optional().meta({
+          description: 'Streams have their charge in a comment before their end.',
+          examples: [true],
+        }),
       })
       .optional()
       .describe(
-        'How the parameters of requests are read, where it differs from the section `compatibility`.',
+        'How requests are read and answers written, where it differs from the section `compatibility`.',
       ),
   })
   .meta({ examples: [{ key: '${BOBS_KEY}' }] });
@@ -161,6 +182,7 @@ export function declaredKeysOf(keys: z.output<typeof declaredKeys>): readonly De
     limits: limitsOf(declared),
     models: declared.models ?? null,
     allowFrom: declared.allowFrom ?? null,
+    tags: declared.tags ?? [],
     expiresAt: declared.expiresAt ?? null,
     lowBalanceNanos: declared.lowBalance ?? null,
     compatibility: withoutAbsent(declared.compatibility ?? {}),
@@ -171,8 +193,10 @@ function limitsOf({
   concurrency,
   requestsPerMinute,
   queueWait: queueWaitMs,
+  tokensPerMinute,
+  tokensPerDay,
 }: z.output<typeof declaredKey>): DeclaredKey['limits'] {
-  return withoutAbsent({ concurrency, requestsPerMinute, queueWaitMs });
+  return withoutAbsent({ concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay });
 }
 
 /** Settings without those that are `undefined`, which would override a default. */

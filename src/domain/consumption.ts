@@ -3,21 +3,24 @@ import type { Protocol, UpstreamError, Usage } from '../protocol/text.ts';
 import type { AttemptResult } from './attempt-result.ts';
 
 /** Every way in which a request can end; the closed set behind the `outcome` of records and metrics. */
-export type Outcome =
-  | 'completed'
-  | 'incomplete'
-  | 'refused'
-  | 'upstream_failed'
-  | 'upstream_truncated'
-  | 'first_byte_timeout'
-  | 'idle_timeout'
-  | 'total_timeout'
-  | 'client_closed'
-  | 'cancelled'
-  | 'drained'
-  | 'crashed'
-  | 'lost'
-  | 'server_error';
+export const outcomes = [
+  'completed',
+  'incomplete',
+  'refused',
+  'upstream_failed',
+  'upstream_truncated',
+  'first_byte_timeout',
+  'idle_timeout',
+  'total_timeout',
+  'client_closed',
+  'cancelled',
+  'drained',
+  'crashed',
+  'lost',
+  'server_error',
+] as const;
+
+export type Outcome = (typeof outcomes)[number];
 
 export type Mode = 'sync' | 'stream';
 
@@ -34,6 +37,8 @@ export interface OpenedRecord {
   readonly mode: Mode;
   readonly model: string;
   readonly upstream: string;
+  /** The request's tag, one of those of its key, and never empty; `null` without one. */
+  readonly tag: string | null;
   /** Milliseconds from arrival to dispatch. */
   readonly queuedMs: number;
   readonly price: Price;

@@ -13,6 +13,8 @@ export interface ExchangeSummary {
   readonly requestId: string;
   readonly keyId: string | null;
   readonly keyName: string | null;
+  /** One of the key's tags; `null` for a request without one, or refused before it was read. */
+  readonly tag: string | null;
   /** `null` where addresses are not logged. */
   readonly clientAddress: string | null;
   readonly protocol: RequestKind;

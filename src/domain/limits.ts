@@ -9,6 +9,9 @@ export interface Limits {
   readonly requestsPerMinute: number;
   /** How long a request may wait for one of the slots, in milliseconds; 0 refuses it at once. */
   readonly queueWaitMs: number;
+  /** Tokens of input and output in any 60 seconds, and in any 24 hours; none of these is limited without a value. */
+  readonly tokensPerMinute?: number;
+  readonly tokensPerDay?: number;
 }
 
 /** The sliding window in which starts are counted, in milliseconds. */

@@ -89,7 +89,7 @@ export function holdFor(
   { holdTokens, strict }: HoldTerms,
 ): number {
   const inputTokens = strict
-    ? mostTokensOf(turns) + hiddenPromptTokens
+    ? mostInputTokens(turns)
     : Math.ceil(bytesOf(turns) / bytesPerToken) + marksOf(turns);
   const outputTokens = maxOutputTokens ?? holdTokens;
   const tokens = { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens };
@@ -98,9 +98,35 @@ export function holdFor(
 }
 
 /** The cost of tokens if all of the input is of the dearest kind. */
-function costAtMost(tokens: PaidTokens, { input, cachedInput, cacheWrite, output, request }: Price): number {
-  const dearest = Math.max(input, cachedInput, cacheWrite);
-  return costOf(tokens, { input: dearest, cachedInput, cacheWrite, output, request });
+function costAtMost(tokens: PaidTokens, line: Price): number {
+  return costOf(tokens, { ...line, input: dearestInput(line) });
+}
+
+/** The price of the dearest kind of input. */
+function dearestInput({ input, cachedInput, cacheWrite }: Price): number {
+  return Math.max(input, cachedInput, cacheWrite);
+}
+
+/**
+ * The most output tokens that `nanos` pay for beside `inputTokens`, by every line of the price that may apply: less than 0
+ * if they do not pay for the input, `Infinity` if output costs nothing.
+ */
+export function outputWithin(nanos: number, inputTokens: number, price: ModelPrice): number {
+  const usual = outputWithinLine(nanos, inputTokens, priceFor(price, 0));
+  if (price.above === null) return usual;
+  return Math.min(usual, outputWithinLine(nanos, inputTokens, priceFor(price, inputTokens)));
+}
+
+function outputWithinLine(nanos: number, inputTokens: number, line: Price): number {
+  const left =
+    (BigInt(nanos) - BigInt(line.request)) * perTokens - BigInt(inputTokens) * BigInt(dearestInput(line));
+  if (left < 0n) return -1;
+  return line.output === 0 ? Infinity : Number(left / BigInt(line.output));
+}
+
+/** The most input tokens that an upstream bills for these turns if it adds no longer prompt than `hiddenPromptTokens`. */
+export function mostInputTokens(turns: TextRequest['turns']): number {
+  return mostTokensOf(turns) + hiddenPromptTokens;
 }
 
 /** The most tokens that these turns can have: a token has at least one byte. */

@@ -3,6 +3,7 @@ import { formatUsd } from '../shared/money.ts';
 import { isRetryable, statusOf } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Limits, LimitDecision } from '../domain/limits.ts';
+import type { TokenState } from '../domain/token-limits.ts';
 import type { AnswerHead } from '../pipeline/client-connection.ts';
 
 /**
@@ -28,7 +29,9 @@ export function answerHeaders(head: AnswerHead): Record<string, string> {
   const headers: Record<string, string> = { 'content-type': head.contentType };
   Object.assign(headers, head.isStream ? streamHeaders : noStore);
   if (head.decision !== null && head.limits !== null) addLimits(headers, head.decision, head.limits);
+  if (head.tokens !== null) addTokens(headers, head.tokens);
   if (head.balanceNanos !== null) headers['x-textgate-balance'] = formatUsd(head.balanceNanos);
+  if (head.chargeNanos !== null) headers['x-textgate-charge'] = formatUsd(head.chargeNanos);
   if (head.stripped.length > 0)
     headers['x-textgate-stripped'] = head.stripped.slice(0, maxStrippedNames).join(',');
   if (head.refusal !== null) Object.assign(headers, refusalHeaders(head.refusal));
@@ -39,8 +42,10 @@ export function answerHeaders(head: AnswerHead): Record<string, string> {
 const challenge = 'Bearer realm="textgate"';
 
 /** The headers of a refusal: when to retry the request, and whether to, or how to send a key. */
-export function refusalHeaders({ code, retryAfterMs }: Refusal): Record<string, string> {
+export function refusalHeaders({ code, retryAfterMs, limit }: Refusal): Record<string, string> {
   const headers: Record<string, string> = {};
+  if (limit?.kind === 'tokens')
+    addTokens(headers, { limit: limit.limit ?? 0, remaining: 0, resetMs: limit.retryAfterMs });
   if (retryAfterMs !== null) {
     headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterMs / 1_000)));
     headers['retry-after-ms'] = String(Math.ceil(retryAfterMs));
@@ -60,4 +65,14 @@ function addLimits(headers: Record<string, string>, decision: LimitDecision, lim
   headers['x-ratelimit-reset-requests'] = formatResetDuration(decision.resetMs);
   headers['x-textgate-concurrency-limit'] = String(limits.concurrency);
   headers['x-textgate-concurrency-in-flight'] = String(decision.inFlight);
+}
+
+/** The limit of tokens that is nearest, on the answers to a key that has one. */
+function addTokens(
+  headers: Record<string, string>,
+  { limit, remaining, resetMs }: Omit<TokenState, 'words'>,
+): void {
+  headers['x-ratelimit-limit-tokens'] = String(limit);
+  headers['x-ratelimit-remaining-tokens'] = String(remaining);
+  headers['x-ratelimit-reset-tokens'] = formatResetDuration(resetMs);
 }

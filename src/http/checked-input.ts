@@ -52,8 +52,8 @@ export function pathIdOf(request: Request): string {
 }
 
 /** The refusal of an unknown cursor: an empty page would look like the end of the list. */
-export function unknownCursor(): Refusal {
-  return refuse('invalid_value', "Invalid 'before': no entry of this list has this id.", { param: 'before' });
+export function unknownCursor(param = 'before', problem = 'no entry of this list has this id'): Refusal {
+  return refuse('invalid_value', `Invalid '${param}': ${problem}.`, { param });
 }
 
 /** Reads a JSON body. */

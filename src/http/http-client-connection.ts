@@ -1,12 +1,13 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
-import { isRefusal, refuse } from '../shared/errors.ts';
+import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
 import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { RequestHead } from '../domain/ports/telemetry.ts';
 import { authenticateAt } from '../pipeline/authenticate.ts';
 import type { AnswerHead, ClientConnection } from '../pipeline/client-connection.ts';
+import { tagHeader } from '../pipeline/read-tag.ts';
 import { answerHeaders } from './answer-headers.ts';
 import { readBody } from './body.ts';
 import type { ClientAddresses } from './client-addresses.ts';
@@ -17,6 +18,7 @@ import {
   lingerAfter,
   whenChunkIsRead,
 } from './connections/lingering-close.ts';
+import { findDuplicateHeader } from './duplicate-header.ts';
 import { OwnResponse } from './own-response.ts';
 import { requestIdOf } from './request-id.ts';
 import { StreamOutput } from './stream-output.ts';
@@ -73,12 +75,23 @@ export class HttpClientConnection implements ClientConnection {
     return this.#request.headers.authorization;
   }
 
+  get tag(): string | undefined {
+    const sent = this.#request.headers[tagHeader];
+    // Node joins what was sent more than once, and no tag has a comma.
+    return typeof sent === 'string' ? sent : sent?.join();
+  }
+
   get otherKeyHeader(): string | null {
     return findOtherKeyHeader(this.#request);
   }
 
   get address(): string {
     return this.#settings.addresses.of(this.#request);
+  }
+
+  get maxCost(): string | undefined {
+    const header = this.#request.headers['x-textgate-max-cost'];
+    return Array.isArray(header) ? header.join(',') : header;
   }
 
   recognize(): void {
@@ -199,35 +212,4 @@ const otherKeyHeaders = ['x-api-key', 'api-key', 'x-goog-api-key'] as const;
 
 function findOtherKeyHeader({ headers }: IncomingMessage): string | null {
   return otherKeyHeaders.find((name) => headers[name] !== undefined) ?? null;
-}
-
-/**
- * Refuses duplicates of headers of which Node keeps the first value or joins all: a proxy could read another one, and
- * which of two credentials counts must not depend on the parser.
- */
-function findDuplicateHeader({ rawHeaders, socket }: IncomingMessage): Refusal | null {
-  // Our own listeners have checked the whole head.
-  if (connectionOf(socket) !== undefined) return null;
-  let [authorizations, contentTypes, idempotencyKeys] = [0, 0, 0];
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] ?? '';
-    if (isNamed(name, 'authorization')) authorizations++;
-    else if (isNamed(name, 'content-type')) contentTypes++;
-    else if (isNamed(name, 'idempotency-key')) idempotencyKeys++;
-  }
-  return (
-    refuseDuplicate('authorization', authorizations) ??
-    refuseDuplicate('content-type', contentTypes) ??
-    refuseDuplicate('idempotency-key', idempotencyKeys)
-  );
-}
-
-/** Whether a header has a name in lower case; most names have another length. */
-function isNamed(name: string, lowerCase: string): boolean {
-  return name.length === lowerCase.length && name.toLowerCase() === lowerCase;
-}
-
-function refuseDuplicate(name: string, count: number): Refusal | null {
-  if (count <= 1) return null;
-  return refuse('duplicate_header', `The header '${name}' was sent ${count} times. Send it once.`);
 }

@@ -8,6 +8,7 @@ import type { KeyDirectory } from '../domain/ports/keys.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { Retention } from '../domain/ports/retention.ts';
+import type { Statements } from '../operations/statements.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
@@ -23,7 +24,10 @@ import { presentReceipt } from './present/record.ts';
 import type { UpstreamsInReceipts } from './present/record.ts';
 import { unknownRequest } from './present/unknown-request.ts';
 import { requestIdOf } from './request-id.ts';
-import { sendAnswer } from './respond.ts';
+import { sendAnswer, sendRefusal } from './respond.ts';
+import { makeStatement, sendStatement } from './statement-routes.ts';
+import { ownUsageQuery, readOwnUsage, readUsageQuery, sendUsage } from './usage.ts';
+import type { UsageReads } from './usage.ts';
 import { createRouter } from './router.ts';
 import type { Request, RequestHandler, Response, Router } from './router.ts';
 
@@ -46,11 +50,13 @@ export interface OwnKeyPorts
    */
   readonly readTurns: TurnQueue;
   readonly keys: KeyDirectory;
+  readonly usage: UsageReads;
   readonly addresses: ClientAddresses;
   readonly inFlight: RunningRequests;
   readonly onFault: ReportFault;
   readonly defaults: KeyDefaults;
   readonly upstreams: UpstreamsInReceipts;
+  readonly statements: Statements;
 }
 
 /**
@@ -76,6 +82,21 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
     handleRead((key) => presentOwn(key, ports)),
   );
   router.all('/v1/key', methodNotAllowed('GET, HEAD'));
+  router.get('/v1/key/usage', async (request, response) => {
+    const key = await authenticateRequest(request, ports);
+    if (isRefusal(key)) return sendRefusal(response, key);
+    const read = () => readOwnUsage(readUsageQuery(request, ownUsageQuery), key.id, ports.usage);
+    sendUsage(request, response, await limitRead(ports, key, requestIdOf(response), read));
+  });
+  router.all('/v1/key/usage', methodNotAllowed('GET, HEAD'));
+  router.get('/v1/key/statement', async (request, response) => {
+    const key = await authenticateRequest(request, ports);
+    const make = (own: ApiKey) => (): Promise<{ readonly text: string } | Refusal> =>
+      makeStatement(request, own, ports.statements);
+    const id = requestIdOf(response);
+    sendStatement(response, isRefusal(key) ? key : await limitRead(ports, key, id, make(key)));
+  });
+  router.all('/v1/key/statement', methodNotAllowed('GET, HEAD'));
   router.get(
     '/v1/key/requests',
     handleRead((key, request) => listOwn(key, request, ports)),
@@ -120,12 +141,12 @@ async function listOwn(key: ApiKey, request: Request, ports: OwnKeyPorts): Promi
 }
 
 /** Reads within the key's read limits; returns the refusal of an exceeded limit. */
-async function limitRead(
+async function limitRead<Found extends object>(
   { readLimiter: limiter, readTurns, onFault }: OwnKeyPorts,
   { id }: ApiKey,
   requestId: string,
-  read: () => Promise<object | Refusal>,
-): Promise<object | Refusal> {
+  read: () => Promise<Found | Refusal>,
+): Promise<Found | Refusal> {
   const { signal } = new AbortController();
   const decision = await limiter.acquire(id, requestId, readLimits, signal);
   const refusal = limitRefusal(decision, readLimits, reads);

@@ -17,6 +17,7 @@ import { createPassthroughRouter } from './passthrough.ts';
 import type { Passthrough, PassthroughMiddlewares } from './passthrough.ts';
 import { methodNotAllowed, refuseFaults } from './fallback-handlers.ts';
 import type { Prepare } from './prepare-answers.ts';
+import { createStatementKeyRoutes } from './statement-routes.ts';
 import { suggestV1, unknownUrl } from './unknown-url.ts';
 import { sendAnswer } from './respond.ts';
 import { createRouter } from './router.ts';
@@ -52,6 +53,7 @@ export function createPublicRouter(
   );
   router.all('/v1/models/*id', methodNotAllowed('GET, HEAD'));
   router.use(createOwnKeyRoutes(ownKey));
+  router.use(createStatementKeyRoutes(ownKey.statements));
   router.use('/v1', unknownUrl);
   router.use(suggestV1(prepare, ports.keys));
   router.use(onFault);

@@ -110,7 +110,16 @@ export function createKeyManagement({
 /** A key of these settings that was just minted. */
 function describeNewKey(
   name: string,
-  { balanceNanos, models, allowFrom, expiresAt, lowBalanceNanos, compatibility = {}, ...limits }: KeySettings,
+  {
+    balanceNanos,
+    models,
+    allowFrom,
+    tags,
+    expiresAt,
+    lowBalanceNanos,
+    compatibility = {},
+    ...limits
+  }: KeySettings,
   { id, secret }: ReturnType<typeof mintKey>,
   createdAtMs: number,
 ): IssuedKey {
@@ -121,6 +130,7 @@ function describeNewKey(
     limits,
     models: models ?? null,
     allowFrom: allowFrom ?? null,
+    tags: tags ?? [],
     expiresAt: expiresAt ?? null,
     lowBalanceNanos: lowBalanceNanos ?? null,
     revokedAtMs: null,

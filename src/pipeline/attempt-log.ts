@@ -30,6 +30,11 @@ export class AttemptLog {
     return this.#reported?.upstream ?? null;
   }
 
+  /** The name of the model at that upstream. */
+  get model(): string | null {
+    return this.#reported?.model ?? null;
+  }
+
   /**
    * Begins an attempt, `startedMs` after the request arrived. It counts as interrupted until its end is noted, and its
    * result goes to the client.

@@ -1,15 +1,13 @@
 import type { Outcome, SettledRecord } from '../domain/consumption.ts';
-import { costOf, noTokens, priceFor } from '../domain/pricing.ts';
+import { costOf, mostTokensOf, noTokens, priceFor } from '../domain/pricing.ts';
 import { chargeBasis, isPassagePaid } from '../domain/settlement.ts';
 import { TextSample } from '../protocol/text-sample.ts';
 import type { TextTurn, Usage } from '../protocol/text.ts';
 import type { OnDisconnect, Route } from '../domain/routing.ts';
 import type { Ports } from './ports.ts';
+import { questionOf, tokensOfTurns } from './question-text.ts';
 import type { ReceivedAnswer } from './received-answer.ts';
 import type { Recorded } from './stages.ts';
-
-/** Tokens that our own count adds for each turn: its role and the delimiters around it. */
-const usualTokensPerTurn = 4;
 
 /** The average length of a token in characters, for estimates when counting fails. */
 const charsPerToken = 4;
@@ -27,7 +25,8 @@ interface ChargedEnd {
 /**
  * The charge of a request, and whether the upstream's count or our own was used. The upstream's count, if it is
  * plausible, is charged in full in both balance modes, even above the hold. Our own count is, too, except in strict
- * mode: there it is capped at the hold. `passedStatus` is the status of a head that was passed on, or `null`.
+ * mode: there it is capped at the hold. With a ceiling of costs it has no more output than that pays for. `passedStatus`
+ * is the status of a head that was passed on, or `null`.
  */
 export async function chargeFor(
   { outcome, usage, passedStatus }: ChargedEnd,
@@ -40,28 +39,35 @@ export async function chargeFor(
     return isPassagePaid(outcome, passedStatus)
       ? { ...unpaid, chargeNanos: costOf(noTokens, work.price) }
       : unpaid;
-  const { request, model, received, routes } = work;
+  const { request, model, received, routes, mostOutputTokens } = work;
   const rule = disconnectRuleOf(routes, attempts.upstream);
   const basis = chargeBasis(outcome, rule, received.progress(request.stream), usage !== null);
   if (basis === 'nothing') return unpaid;
-  const used = usage ?? (await countUsage(request.turns, received, ports));
+  const used = usage ?? (await countUsage(request.turns, received, mostOutputTokens, ports));
   const price = priceFor(model.price, used.inputTokens);
   const cost = costOf(used, price);
   const isBound = basis === 'counted' && ports.balanceMode === 'strict' && holdNanos !== null;
   return { usage: used, usageSource: basis, price, chargeNanos: isBound ? Math.min(cost, holdNanos) : cost };
 }
 
-/** Our own count of the tokens of a request and of the answer received so far, thoughts included. */
+/**
+ * Our own count of the tokens of a request and of the answer received so far, thoughts included. It is made from samples,
+ * so that an uneven text could be counted with more tokens than it can have, or than the output cap that was sent allows.
+ */
 async function countUsage(
   turns: readonly TextTurn[],
   { text, thoughts }: ReceivedAnswer,
+  mostOutputTokens: number | null,
   ports: Pick<Ports, 'tokens' | 'telemetry'>,
 ): Promise<Usage> {
   const question = new TextSample();
-  question.add(turns.map((turn) => turn.text).join('\n'));
-  const inputTokens = (await count(question, ports)) + usualTokensPerTurn * turns.length;
-  const reasoningTokens = await count(thoughts, ports);
-  const outputTokens = reasoningTokens + (await count(text, ports));
+  question.add(questionOf(turns));
+  const countedInput = (await count(question, ports)) + tokensOfTurns(turns);
+  const countedReasoning = await count(thoughts, ports);
+  const most = mostOutputTokens ?? Infinity;
+  const inputTokens = Math.min(countedInput, mostTokensOf(turns));
+  const outputTokens = Math.min(countedReasoning + (await count(text, ports)), most);
+  const reasoningTokens = Math.min(countedReasoning, outputTokens);
   return {
     inputTokens,
     cachedInputTokens: 0,

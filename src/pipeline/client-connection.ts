@@ -1,4 +1,5 @@
 import type { LimitDecision, Limits } from '../domain/limits.ts';
+import type { TokenState } from '../domain/token-limits.ts';
 import type { RequestHead } from '../domain/ports/telemetry.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Credentials } from './authenticate.ts';
@@ -7,6 +8,8 @@ import type { Credentials } from './authenticate.ts';
 export interface HeadFacts {
   readonly decision: LimitDecision | null;
   readonly limits: Limits | null;
+  /** The key's limit of tokens; `null` also for a key without one. */
+  readonly tokens: TokenState | null;
   /** The key's balance in nano-USD; `null` also for a key without one. */
   readonly balanceNanos: number | null;
   /** The names of the stripped parameters. */
@@ -18,6 +21,8 @@ export interface AnswerHead extends HeadFacts {
   readonly status: number;
   readonly contentType: string;
   readonly isStream: boolean;
+  /** What was charged, in nano-USD; `null` where nothing was settled yet, as at the head of a stream. */
+  readonly chargeNanos: number | null;
   readonly refusal: Refusal | null;
 }
 
@@ -28,6 +33,10 @@ export interface ClientConnection extends Credentials {
   readonly head: RequestHead;
   /** The client's address as it is logged and traced; `null` where it is not. */
   readonly loggedAddress: string | null;
+  /** The tag that the client gave its request, as it was sent; `undefined` without one. */
+  readonly tag: string | undefined;
+  /** The header in which the client says how much the request may cost; it is not read. */
+  readonly maxCost: string | undefined;
   /** A fault in the request's head that the HTTP layer found, such as a header sent twice. */
   readonly headFault: Refusal | null;
   /** Notes that this client presented a valid key, which protects its connection from eviction. */

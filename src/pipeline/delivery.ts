@@ -1,7 +1,7 @@
 import { statusOf } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import { jsonType } from '../protocol/answer-writer.ts';
-import type { AnswerWriter } from '../protocol/answer-writer.ts';
+import { wholeJson } from '../protocol/answer-writer.ts';
+import type { AnswerKind, AnswerWriter } from '../protocol/answer-writer.ts';
 import type { FinishedAnswer } from '../protocol/text.ts';
 import { writeRefusal } from '../protocol/write-refusal.ts';
 import type { AnswerHead, ClientConnection } from './client-connection.ts';
@@ -117,24 +117,24 @@ export class Delivery {
     this.#stopKeepAlive?.();
   }
 
-  /** Sends the end of a finished answer. This and the other ends resolve when the bytes are written, or can't be. */
-  finish(finished: FinishedAnswer): Promise<void> {
+  /** Sends the end of a finished answer with its charge. This and the other ends resolve when it is written, or can't be. */
+  finish(finished: FinishedAnswer, chargeNanos: number | null): Promise<void> {
     const writer = this.#writer();
-    const last = writer.finish(finished, Math.floor(this.#tools.clock.now() / 1_000));
+    const last = writer.finish(finished, Math.floor(this.#tools.clock.now() / 1_000), chargeNanos);
     const { phase } = this.#end();
-    return phase === 'open' ? this.#client.end(last) : this.#client.answer(this.#head(200, writer), last);
+    if (phase === 'open') return this.#client.end(last);
+    return this.#client.answer(this.#head(200, writer, chargeNanos, null), last);
   }
 
   /** Sends a failure: an HTTP error while the status is still open, or the protocol's own failure event after that. */
-  fail(refusal: Refusal): Promise<void> {
+  fail(refusal: Refusal, chargeNanos: number | null): Promise<void> {
     if (this.#state.phase === 'passing') throw new Error('delivery law broken: a second head');
     const before = this.#end();
     if (before.phase !== 'open') {
-      const status = statusOf(refusal.code);
-      const head = { ...this.#tools.headFacts(), status, contentType: jsonType, isStream: false, refusal };
+      const head = this.#head(statusOf(refusal.code), wholeJson, chargeNanos, refusal);
       return this.#client.answer(head, writeRefusal(refusal));
     }
-    const last = before.writer.fail(refusal);
+    const last = before.writer.fail(refusal, chargeNanos);
     return before.writer.tearDownOnFailure ? this.#client.tearDown(last) : this.#client.end(last);
   }
 
@@ -173,7 +173,7 @@ export class Delivery {
   #openStream(writer: AnswerWriter): void {
     if (this.#state.phase === 'open') return;
     if (!this.#isPermitted) throw new Error('delivery law broken: a part before the request is recorded');
-    this.#client.open(this.#head(200, writer));
+    this.#client.open(this.#head(200, writer, null, null));
     this.#state = { phase: 'open', writer };
     this.#wasOpened = true;
     this.#sentStatus = 200;
@@ -205,9 +205,9 @@ export class Delivery {
     }
   }
 
-  #head(status: number, { contentType, isStream }: AnswerWriter): AnswerHead {
-    const { decision, limits, balanceNanos, stripped } = this.#tools.headFacts();
-    return { decision, limits, balanceNanos, stripped, status, contentType, isStream, refusal: null };
+  #head(status: number, kind: AnswerKind, chargeNanos: number | null, refusal: Refusal | null): AnswerHead {
+    const { contentType, isStream } = kind;
+    return { ...this.#tools.headFacts(), status, contentType, isStream, chargeNanos, refusal };
   }
 
   /** The writer of an answer that has begun and not ended. */

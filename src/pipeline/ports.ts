@@ -5,17 +5,20 @@ import type { Limiter } from '../domain/ports/limiter.ts';
 import type { ModelCatalogue } from '../domain/ports/models.ts';
 import type { WatchedRecords } from '../domain/ports/records.ts';
 import type { Telemetry, Tracer } from '../domain/ports/telemetry.ts';
+import type { TokenUse } from '../domain/ports/token-use.ts';
 import type { TokenCounter } from '../domain/ports/tokens.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { Compatibility } from '../protocol/contract/compatibility.ts';
 import type { InFlight } from './in-flight.ts';
+import type { SecondMeter } from './second-meter.ts';
 
 /** All outside services that the stages use. */
 export interface Ports {
   readonly clock: Clock;
   readonly keys: KeyDirectory;
   readonly limiter: Limiter;
+  readonly tokenUse: TokenUse;
   readonly records: WatchedRecords;
   readonly models: ModelCatalogue;
   readonly upstreams: Upstreams;
@@ -23,8 +26,12 @@ export interface Ports {
   readonly tracer: Tracer;
   readonly inFlight: InFlight;
   readonly tokens: TokenCounter;
+  /** Counts samples of answers whose usage the upstream reported. */
+  readonly secondMeter: SecondMeter;
+  /** The share of those answers that are sampled, from 0 to 1. */
+  readonly meteredShare: number;
   readonly health: UpstreamHealth;
-  /** Numbers from 0 up to 1, by which equal routes share their requests. */
+  /** Numbers from 0 up to 1, by which equal routes share their requests, and answers are sampled. */
   readonly random: () => number;
   /** Whether streams may take the fast road, which gives the same bytes as the complete one, at a lower cost. */
   readonly fastRoad: boolean;

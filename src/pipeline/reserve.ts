@@ -22,12 +22,13 @@ export async function reserve(
   { requestId, arrivedAtMs: createdAtMs, arrivedMs, protocol }: Exchange,
   { balanceMode, records, telemetry }: Ports,
 ): Promise<Recorded | Refusal> {
-  const { key, work, dispatchedMs } = dispatched;
+  const { key, admission, work, dispatchedMs } = dispatched;
   const wanted = wantedOf(work, balanceMode);
   const leastNanos = balanceMode === 'strict' ? wanted.nanos : 1;
   const { model, upstream, mode, price } = wanted.record;
   const queuedMs = dispatchedMs - arrivedMs;
-  const begun = { keyId: key.id, createdAtMs, protocol, queuedMs, model, upstream, mode, price };
+  const { tag } = admission;
+  const begun = { keyId: key.id, createdAtMs, protocol, queuedMs, model, upstream, mode, price, tag };
   try {
     const reservation = await records.open({
       ...begun,
@@ -70,7 +71,7 @@ function wantedOf(
 }
 
 /** The smallest output cap that every upstream takes: a smaller one is raised to it, and the hold must cover that. */
-function leastOutputTokens(routes: readonly Route[]): number {
+export function leastOutputTokens(routes: readonly Route[]): number {
   return Math.max(...routes.map(({ dialect }) => dialect.leastOutputTokens));
 }
 

@@ -16,6 +16,13 @@ export type ExchangeResult =
   /** By an error in this service. */
   | { readonly kind: 'unexpected' };
 
+/** A settled exchange: its result as the client gets it, and what was charged, in nano-USD. */
+export interface Settled {
+  readonly result: ExchangeResult;
+  /** `null` if no record was begun, or if it could not be settled. */
+  readonly chargeNanos: number | null;
+}
+
 /** The request was stopped from outside before its answer was complete; `usage` is what was reported by then. */
 interface InterruptedResult {
   readonly kind: 'interrupted';

@@ -23,7 +23,8 @@ export async function route(
   const model = await findModel(request.model, key, models);
   if (isRefusal(model)) return model;
   const routes = orderRoutes(model.routes, random);
-  const work = { kind: 'text', request, model, routes, received: new ReceivedAnswer() } as const;
+  const received = new ReceivedAnswer();
+  const work = { kind: 'text', request, model, routes, received, mostOutputTokens: null } as const;
   return { stage: 'routed', key, admission, work };
 }
 

@@ -4,7 +4,7 @@ import type { AttemptResult } from '../domain/attempt-result.ts';
 import { failures } from '../domain/failure.ts';
 import type { TraceHeaders } from '../domain/ports/telemetry.ts';
 import type { UpstreamFault } from '../domain/ports/upstreams.ts';
-import { free } from '../domain/pricing.ts';
+import { costOf, free, noTokens } from '../domain/pricing.ts';
 import type { Price } from '../domain/pricing.ts';
 import type { Failure } from '../protocol/text.ts';
 import { classifyStatus, withheldStatuses } from '../protocol/upstream/classify-error.ts';
@@ -12,6 +12,7 @@ import { failure } from '../protocol/upstream/failures.ts';
 import { sanitiseAll } from '../protocol/upstream/words/sanitise.ts';
 import type { ClientConnection } from './client-connection.ts';
 import type { Exchange } from './exchange.ts';
+import { refuseCost } from './limit-cost.ts';
 import type { Ports } from './ports.ts';
 import { endingOfFault, refused, wordsOf } from './results.ts';
 import type { ExchangeResult } from './results.ts';
@@ -64,7 +65,10 @@ async function passOn(
   exchange: Exchange,
   ports: Ports,
 ): Promise<ExchangeResult> {
-  const fault = findFault({ path, price }, admitted) ?? transport.requestFault;
+  const fault =
+    findFault({ path, price }, admitted) ??
+    transport.requestFault ??
+    refuseCost(costOf(noTokens, price ?? free), exchange.client);
   if (fault !== null) return refused(fault);
   const work = { kind: 'passthrough', path, upstream, price: price ?? free } as const;
   const dispatched = dispatch(admitted, work, exchange, ports);

@@ -10,6 +10,7 @@ import { authenticate, refuseAddress } from './authenticate.ts';
 import type { ClientConnection } from './client-connection.ts';
 import { watchDisconnect } from './client-disconnect.ts';
 import { conclude } from './conclude.ts';
+import { limitCost } from './limit-cost.ts';
 import { beginExchange, reach } from './exchange.ts';
 import type { Exchange } from './exchange.ts';
 import { normalize } from './normalize.ts';
@@ -101,7 +102,9 @@ async function answerText(
 ): Promise<ExchangeResult> {
   const asked = reach(exchange, await normalize(protocol, admitted, exchange, ports));
   if (isRefusal(asked)) return refused(asked);
-  const routed = reach(exchange, await route(asked, ports));
+  const found = reach(exchange, await route(asked, ports));
+  if (isRefusal(found)) return refused(found);
+  const routed = reach(exchange, limitCost(found, exchange.client));
   if (isRefusal(routed)) return refused(routed);
   const { signal } = exchange.interruption;
   if (signal.aborted) return interruptedBy(signal, null);

@@ -1,11 +1,13 @@
 import { statusOf } from '../shared/errors.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
+import { hasTokenLimit } from '../domain/token-limits.ts';
 import { chargeFor } from './charge.ts';
 import type { Charge } from './charge.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
 import { outcomeOf, refusalOfResult, usageOf, wordsOf } from './results.ts';
-import type { ExchangeResult } from './results.ts';
+import type { ExchangeResult, Settled } from './results.ts';
+import { meterUsage } from './second-meter.ts';
 import { attemptsOf, firstTextOf, requestedModelOf, stageFacts } from './stage-views.ts';
 import type { Recorded } from './stages.ts';
 
@@ -14,36 +16,38 @@ const clientClosedStatus = 499;
 
 /**
  * Settles an exchange, whatever its result: closes and charges the record and releases the slot before the client gets
- * the end, so that its next request finds both done. Returns the result as the client gets it: the usage of a finished
- * answer is the one that was charged, which is our own count if the upstream reported none.
+ * the end, so that its next request finds both done. Returns the charge, and the result as the client gets it: the usage of
+ * a finished answer is the one that was charged, which is our own count if the upstream reported none.
  */
-export async function settle(
-  result: ExchangeResult,
-  exchange: Exchange,
-  ports: Ports,
-): Promise<ExchangeResult> {
+export async function settle(result: ExchangeResult, exchange: Exchange, ports: Ports): Promise<Settled> {
   const { stage } = exchange;
   const summary = summarize(result, exchange, ports.clock.monotonicMs());
-  const charge = stage.stage === 'recorded' ? await closeRecord(stage, summary, exchange, ports) : null;
+  const closed = stage.stage === 'recorded' ? await closeRecord(stage, summary, exchange, ports) : null;
   if (stage.stage !== 'arrived') await releaseSlot(stage.key.id, exchange, ports);
+  const charge = closed?.charge ?? null;
   if (charge !== null) summary.chargeNanos = charge.chargeNanos;
   ports.telemetry.exchangeEnded(summary);
   exchange.trace.ended(summary);
-  return result.kind === 'finished' && charge !== null ? { ...result, usage: charge.usage } : result;
+  meterUsage(result, exchange, ports);
+  const shown = result.kind === 'finished' && charge !== null ? { ...result, usage: charge.usage } : result;
+  return { result: shown, chargeNanos: closed?.isSettled === true ? closed.charge.chargeNanos : null };
 }
 
-/** Closes the record; returns its charge. A complete answer reaches its client even if this fails. */
+/** Closes the record; returns its charge, if it is known. A complete answer reaches its client even if this fails. */
 async function closeRecord(
   recorded: Recorded,
   { outcome, usage: reported, upstream, status, firstTextMs, totalMs }: Uncharged,
   { requestId, deliveries: [{ sentStatus: passedStatus }] }: Exchange,
   ports: Ports,
-): Promise<Charge | null> {
+): Promise<{ readonly charge: Charge; readonly isSettled: boolean } | null> {
   let charge: Charge | null = null;
   try {
     charge = await chargeFor({ outcome, usage: reported, passedStatus }, recorded, ports);
     const { usage, usageSource, price, chargeNanos } = charge;
     const attempts = recorded.attempts.recorded();
+    // Handed in first, and so counted once the record is settled.
+    if (usage !== null && price !== null && hasTokenLimit(recorded.admission.limits))
+      void ports.tokenUse.add(recorded.key.id, usage.inputTokens + usage.outputTokens);
     await ports.records.settle({
       requestId,
       begun: recorded.begun,
@@ -58,10 +62,11 @@ async function closeRecord(
       price,
       chargeNanos,
     });
+    return { charge, isSettled: true };
   } catch (error) {
     ports.telemetry.fault('consumption record not settled', error);
+    return charge === null ? null : { charge, isSettled: false };
   }
-  return charge;
 }
 
 /** Releases the slot. A failure of the limiter must not cut off an answer that is complete and paid for. */
@@ -83,15 +88,14 @@ function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): U
   const firstTextMs = firstTextOf(stage);
   const outcome = outcomeOf(result);
   const refusal = refusalOfResult(result);
-  const { keyId, keyName, mode, model, stripped, admittedMs, slotWaitMs, queuedMs } = stageFacts(
-    stage,
-    arrivedMs,
-  );
+  const facts = stageFacts(stage, arrivedMs);
+  const { keyId, keyName, tag, mode, model, stripped, admittedMs, slotWaitMs, queuedMs } = facts;
   const { cause, upstreamError } = wordsOf(result);
   // One literal: a spread of so many fields costs more than all of them.
   return {
     keyId,
     keyName,
+    tag,
     clientAddress: client.loggedAddress,
     mode,
     model,

@@ -13,12 +13,13 @@ import type { Dispatched, Routed, Stage } from './stages.ts';
 /** The fields of a request's summary that its stage provides; `null` for those of stages not reached. */
 type StageFacts = Pick<
   ExchangeSummary,
-  'keyId' | 'keyName' | 'mode' | 'model' | 'stripped' | 'admittedMs' | 'slotWaitMs' | 'queuedMs'
+  'keyId' | 'keyName' | 'tag' | 'mode' | 'model' | 'stripped' | 'admittedMs' | 'slotWaitMs' | 'queuedMs'
 >;
 
 const noFacts: StageFacts = {
   keyId: null,
   keyName: null,
+  tag: null,
   mode: 'sync',
   model: null,
   stripped: [],
@@ -32,12 +33,13 @@ export function stageFacts(stage: Stage, arrivedMs: number): StageFacts {
   if (stage.stage === 'arrived') return noFacts;
   const { id: keyId, name: keyName } = stage.key;
   if (stage.stage === 'identified') return { ...noFacts, keyId, keyName };
-  const { admittedMs, slotWaitMs } = stage.admission;
+  const { admittedMs, slotWaitMs, tag } = stage.admission;
   const request = requestOf(stage);
   const isSent = stage.stage === 'dispatched' || stage.stage === 'recorded';
   return {
     keyId,
     keyName,
+    tag,
     mode: request?.stream === true ? 'stream' : 'sync',
     model: modelOf(stage),
     stripped: request?.stripped ?? noFacts.stripped,
@@ -110,10 +112,10 @@ function shownPart(name: string): string {
 /** What the head of an answer says at this stage. */
 export function headFactsOf(stage: Stage): HeadFacts {
   if (stage.stage === 'arrived' || stage.stage === 'identified')
-    return { decision: null, limits: null, balanceNanos: null, stripped: [] };
-  const { decision, limits } = stage.admission;
+    return { decision: null, limits: null, tokens: null, balanceNanos: null, stripped: [] };
+  const { decision, limits, tokens } = stage.admission;
   const balanceNanos = stage.stage === 'recorded' ? stage.reservation.balanceNanos : null;
-  return { decision, limits, balanceNanos, stripped: requestOf(stage)?.stripped ?? noFacts.stripped };
+  return { decision, limits, tokens, balanceNanos, stripped: requestOf(stage)?.stripped ?? noFacts.stripped };
 }
 
 /** What is known of a request from its arrival on; `arrivedAtMs` is since 1970, `arrivedMs` on the monotonic clock. */

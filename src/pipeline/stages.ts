@@ -5,6 +5,7 @@ import type { RecordBeginning, Reservation } from '../domain/consumption.ts';
 import type { LimitDecision, Limits } from '../domain/limits.ts';
 import type { Price } from '../domain/pricing.ts';
 import type { OfferedModel, Route } from '../domain/routing.ts';
+import type { TokenState } from '../domain/token-limits.ts';
 import type { AttemptLog } from './attempt-log.ts';
 import type { ReceivedAnswer } from './received-answer.ts';
 
@@ -34,8 +35,12 @@ export interface Admission {
   readonly decision: LimitDecision;
   /** When the decision was made, on the monotonic clock. */
   readonly admittedMs: number;
+  /** The limit of tokens that is nearest, as it was then; `null` for a key without one. */
+  readonly tokens: TokenState | null;
   /** How long the request waited for a slot, in milliseconds. */
   readonly slotWaitMs: number;
+  /** One of the key's tags; `null` without one. */
+  readonly tag: string | null;
 }
 
 /** Refused by a limit of the key, or by a change while the request waited for a slot. */
@@ -77,6 +82,8 @@ export interface TextWork {
   /** In the order in which they are tried. */
   readonly routes: readonly Route[];
   readonly received: ReceivedAnswer;
+  /** The output cap that holds the cost below the client's ceiling: our own count charges no more; `null` without one. */
+  readonly mostOutputTokens: number | null;
 }
 
 /** A request that is passed on verbatim. */

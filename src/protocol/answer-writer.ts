@@ -1,5 +1,6 @@
 import type { Refusal } from '../shared/errors.ts';
-import type { FinishedAnswer } from './text.ts';
+import { formatUsd, usdNumber } from '../shared/money.ts';
+import type { FinishedAnswer, ShownCharge } from './text.ts';
 
 /** The id, time and model name of an answer: passed to its writer, which never makes them up. */
 export interface AnswerIdentity {
@@ -22,10 +23,10 @@ export interface AnswerWriter {
   /** A comment that may be sent between two parts to keep the connection alive; empty for a whole answer. */
   readonly keepAlive: string;
   delta(text: string): string;
-  /** `finishedAtSeconds` counts from 1970. */
-  finish(finish: FinishedAnswer, finishedAtSeconds: number): string;
+  /** `finishedAtSeconds` counts from 1970; `chargeNanos` is in nano-USD, `null` if the answer was not settled. */
+  finish(finish: FinishedAnswer, finishedAtSeconds: number, chargeNanos: number | null): string;
   /** The failure frames of a stream that has begun. A whole answer has none: its failure is an HTTP error. */
-  fail(refusal: Refusal): string;
+  fail(refusal: Refusal, chargeNanos: number | null): string;
   /** Whether a failed stream must be torn down, because its protocol has no failure event. */
   readonly tearDownOnFailure: boolean;
 }
@@ -33,4 +34,25 @@ export interface AnswerWriter {
 export const eventStreamType = 'text/event-stream; charset=utf-8';
 /** Ends with one line break: a second one makes some SDKs dispatch an empty event. */
 export const keepAliveComment = ': keep-alive\n';
+
+/** Neither. */
+export const hiddenCharge: ShownCharge = { usageCost: false, chargeComment: false };
+
+/** The comment with the charge of a stream, before its last event; empty if it is not shown. One line break, as above. */
+export function chargeComment({ chargeComment: isShown }: ShownCharge, chargeNanos: number | null): string {
+  return isShown && chargeNanos !== null ? `: x-textgate-charge: ${formatUsd(chargeNanos)}\n` : '';
+}
+
+/** The field of a usage object that shows its charge; none if it is not shown. */
+export function usageCost(
+  { usageCost: isShown }: ShownCharge,
+  chargeNanos: number | null,
+): { readonly cost?: number } {
+  return isShown && chargeNanos !== null ? { cost: usdNumber(chargeNanos) } : {};
+}
+
 export const jsonType = 'application/json; charset=utf-8';
+
+/** What the head of an answer says of its body. */
+export type AnswerKind = Pick<AnswerWriter, 'contentType' | 'isStream'>;
+export const wholeJson: AnswerKind = { contentType: jsonType, isStream: false };

@@ -25,6 +25,14 @@ export interface ResponsesExtras {
   readonly endsWithDone: boolean;
 }
 
+/** Where an answer shows its charge beside the header that whole answers have. */
+export interface ShownCharge {
+  /** As `cost` in the usage object. */
+  readonly usageCost: boolean;
+  /** In a comment before the end of a stream. */
+  readonly chargeComment: boolean;
+}
+
 /** A checked request of either protocol, with all fields that an upstream dialect needs. */
 export interface TextRequest {
   readonly model: string;
@@ -36,6 +44,7 @@ export interface TextRequest {
   readonly maxOutputTokens: number | null;
   /** `null` for a chat request. */
   readonly responses: ResponsesExtras | null;
+  readonly shownCharge: ShownCharge;
   /** The names of the stripped parameters, in document order. */
   readonly stripped: readonly string[];
 }

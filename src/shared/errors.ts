@@ -17,8 +17,10 @@ const errorTable = {
   decimal_below_min_value: { status: 400, type: 'invalid_request_error', retryable: false },
   decimal_above_max_value: { status: 400, type: 'invalid_request_error', retryable: false },
   duplicate_header: { status: 400, type: 'invalid_request_error', retryable: false },
+  tag_not_allowed: { status: 400, type: 'invalid_request_error', retryable: false },
   content_filter: { status: 400, type: 'invalid_request_error', retryable: false },
   context_length_exceeded: { status: 400, type: 'invalid_request_error', retryable: false },
+  max_cost_exceeded: { status: 400, type: 'invalid_request_error', retryable: false },
   invalid_api_key: { status: 401, type: 'invalid_request_error', retryable: false },
   insufficient_balance: { status: 402, type: 'insufficient_quota', retryable: false },
   balance_held: { status: 402, type: 'insufficient_quota', retryable: true },
@@ -59,7 +61,7 @@ export const errorCodes = Object.keys(errorTable) as readonly ErrorCode[];
 /** The limit that a request exceeded: whose it is, its kind and value, and when a retry makes sense. */
 interface LimitDetail {
   readonly source: 'key' | 'upstream';
-  readonly kind: 'concurrency' | 'rate';
+  readonly kind: 'concurrency' | 'rate' | 'tokens';
   readonly limit: number | null;
   readonly inFlight?: number;
   readonly retryAfterMs: number;

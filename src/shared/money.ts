@@ -33,6 +33,11 @@ export function plainDecimal(text: string): string {
   return `${before === '' ? '0' : before}${after === '' ? '' : `.${after}`}`;
 }
 
+/** Nano-USD as a JSON number of USD. Exact up to `maxNanos`: no other amount of nine decimals has the same nearest number. */
+export function usdNumber(nanos: number): number {
+  return nanos / nanosPerUsd;
+}
+
 /** The decimals that an amount is written with at least. */
 const leastDecimals = 2;
 const zero = 0x30;
@@ -44,4 +49,15 @@ export function formatUsd(nanos: number | bigint): string {
   let end = digits.length;
   while (end > point + leastDecimals && digits.charCodeAt(end - 1) === zero) end--;
   return `${nanos < 0 ? '-' : ''}${digits.slice(0, point)}.${digits.slice(point, end)}`;
+}
+
+/** Writes nano-USD with all nine decimals, so that every amount of a column has the same form: `-0.000120000`. */
+export function exactUsd(nanos: number): string {
+  const digits = String(Math.abs(nanos)).padStart(decimals + 1, '0');
+  return `${nanos < 0 ? '-' : ''}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
+}
+
+/** Reads what `exactUsd` writes into nano-USD; `null` for anything else. */
+export function parseExactUsd(text: string): bigint | null {
+  return /^-?\d+\.\d{9}$/.test(text) ? BigInt(text.replace('.', '')) : null;
 }

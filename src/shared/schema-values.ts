@@ -115,6 +115,27 @@ const maxModelsOfKey = 1_000;
 /** The models that a key may use. */
 export const modelsOfKey = z.array(storedText.min(1)).min(1).max(maxModelsOfKey);
 
+/** How many tags a key may have: a refusal lists all of them, and each has usage sums of its own. */
+const maxTagsOfKey = 32;
+
+/** The longest tag, in characters. */
+const maxTagLength = 64;
+
+/** A tag: no other header, list or line can be read from one, and no spreadsheet takes one for a formula. */
+const tag = z
+  .string()
+  .max(maxTagLength)
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9._:-]*$/,
+    'expected letters, digits and . _ : - in a tag, and a letter or a digit at its beginning',
+  );
+
+/** The tags that the requests of a key may have. */
+export const tagsOfKey = z
+  .array(tag)
+  .max(maxTagsOfKey)
+  .transform((tags) => [...new Set(tags)]);
+
 /** An IP address, or a network in CIDR notation, read into its one form; or one of some names for networks. */
 export function networkOr(...names: readonly string[]) {
   const otherwise = names.length === 0 ? '' : `, or one of the names ${names.join(', ')}`;

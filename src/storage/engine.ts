@@ -19,7 +19,13 @@ export type Row = Readonly<Record<string, SqlValue>>;
 /** The rows of each statement, in the order of the statements. */
 export type Results = readonly (readonly Row[])[];
 
-export type FixedUnitName = 'open_record' | 'settle_record' | 'renew_lease' | 'end_lease' | 'check_writes';
+export type FixedUnitName =
+  | 'open_record'
+  | 'settle_record'
+  | 'renew_lease'
+  | 'end_lease'
+  | 'check_writes'
+  | 'add_tokens';
 
 /**
  * A unit that is run for every request, or that must not wait for the units of statements of other processes: the same

@@ -3,6 +3,7 @@ import { endLease, renewLease } from './leases/lease-statements.ts';
 import { checkWrites } from './records/check-writes.ts';
 import { openRecord } from './records/open-statement.ts';
 import { settleRecord } from './records/settle-statement.ts';
+import { addTokens } from './token-use/add-tokens.ts';
 
 /** Every fixed unit by its name, for the part of an engine that prepares them. */
 export const fixedUnits: { readonly [Name in FixedUnitName]: FixedUnit<Name> } = {
@@ -11,4 +12,5 @@ export const fixedUnits: { readonly [Name in FixedUnitName]: FixedUnit<Name> } =
   renew_lease: renewLease,
   end_lease: endLease,
   check_writes: checkWrites,
+  add_tokens: addTokens,
 };

@@ -1,7 +1,7 @@
 import type { Engine, Row, Statement } from './engine.ts';
 
 /** The rows of one statement, read beside the units. */
-export async function readRows(engine: Engine, statement: Statement): Promise<readonly Row[]> {
+export async function readRows(engine: Pick<Engine, 'read'>, statement: Statement): Promise<readonly Row[]> {
   const [rows = []] = await engine.read([statement]);
   return rows;
 }

@@ -1,4 +1,4 @@
-import type { Constructors } from './instruments.ts';
+import type { Constructors } from './metric-constructors.ts';
 
 /** Events and their deliveries to webhooks. */
 export function eventInstruments({ counterBy, gauge }: Constructors) {

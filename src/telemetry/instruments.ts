@@ -1,9 +1,7 @@
-import { Counter, Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
-import { Distribution, Level, Tally } from './cells.ts';
 import { eventInstruments } from './event-instruments.ts';
-import { registerDistributions, registerNumbers } from './register-series.ts';
-import { Series } from './series.ts';
+import { constructorsFor } from './metric-constructors.ts';
+import type { Constructors } from './metric-constructors.ts';
 
 /** OpenTelemetry's bucket bounds for the GenAI histograms, in seconds and in tokens. */
 const durationBuckets = [
@@ -28,55 +26,9 @@ export function createInstruments(registry: Registry) {
   return {
     ...requestInstruments(constructors),
     ...upstreamInstruments(constructors),
+    ...meterInstruments(constructors),
     ...serviceInstruments(constructors),
     ...eventInstruments(constructors),
-  };
-}
-
-export type Constructors = ReturnType<typeof constructorsFor>;
-
-/** One value for each of these labels, in their order. */
-type ValuesOf<Names extends readonly string[]> = { readonly [Index in keyof Names]: string };
-
-/** The lines of a histogram's series beside one for each bound: the last bucket, the sum and the count. */
-const linesBesideBounds = 3;
-
-/**
- * Constructors of metrics. Those with labels yield a function from label values, in declared order, to the cell that
- * requests change: its figures are plain numbers, which the registry reads at a scrape.
- */
-function constructorsFor(registry: Registry) {
-  const registers = [registry];
-  const counter = (name: string, help: string) => new Counter({ name, help, registers });
-  const gauge = (name: string, help: string, labelNames: string[] = []) =>
-    new Gauge({ name, help, labelNames, registers });
-  return {
-    counter,
-    gauge,
-    counterBy: <const Names extends readonly string[]>(labelNames: Names, name: string, help: string) => {
-      const series = new Series(labelNames, () => new Tally());
-      registerNumbers(registry, 'counter', { name, help }, series);
-      return (...values: ValuesOf<Names>) => series.at(values);
-    },
-    gaugeBy: <const Names extends readonly string[]>(labelNames: Names, name: string, help: string) => {
-      const series = new Series(labelNames, () => new Level());
-      registerNumbers(registry, 'gauge', { name, help }, series);
-      return (...values: ValuesOf<Names>) => series.at(values);
-    },
-    histogramBy: <const Names extends readonly string[]>(
-      labelNames: Names,
-      name: string,
-      help: string,
-      bounds: readonly number[],
-    ) => {
-      const series = new Series(
-        labelNames,
-        () => new Distribution(bounds),
-        bounds.length + linesBesideBounds,
-      );
-      registerDistributions(registry, { name, help }, bounds, series);
-      return (...values: ValuesOf<Names>) => series.at(values);
-    },
   };
 }
 
@@ -175,6 +127,33 @@ function upstreamInstruments({ counterBy, gauge }: Constructors) {
   };
 }
 
+/** What the second meter finds. */
+function meterInstruments({ counterBy, gauge }: Constructors) {
+  const labels = ['upstream', 'model', 'kind'];
+  return {
+    samples: counterBy(
+      ['result'],
+      'textgate_usage_samples_total',
+      'Answers that were sampled to count their tokens beside the upstream, by what became of it.',
+    ),
+    reportedRatio: gauge(
+      'textgate_usage_reported_ratio',
+      "Tokens that an upstream reports per token that this service counts, by the model's name there: the median of the last 100 samples.",
+      labels,
+    ),
+    driftRatio: gauge(
+      'textgate_usage_drift_ratio',
+      'textgate_usage_reported_ratio divided by what was usual in the up to 1,000 samples before; 1 for no change.',
+      labels,
+    ),
+    driftUncertainty: gauge(
+      'textgate_usage_drift_uncertainty',
+      'How far textgate_usage_drift_ratio may be from 1 by chance, as its samples scatter.',
+      labels,
+    ),
+  };
+}
+
 /** The state of the service itself: ledger, config, connections, log. */
 function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
   return {
@@ -214,6 +193,14 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
       'textgate_ledger_imbalance_nanos',
       'Difference between accounts and ledger, in billionths of a USD. Anything but 0 is a fault; NaN before the first audit and after one that failed.',
     ),
+    rootNumber: gauge(
+      'textgate_ledger_root_number',
+      'Number of the newest root over the ledger, made every hour; absent before the first one. A number that falls is that of a database that was restored.',
+    ),
+    rootAge: gauge(
+      'textgate_ledger_root_age_seconds',
+      'Age of the newest root over the ledger; absent before the first one.',
+    ),
     recordsRemoved: counter(
       'textgate_records_removed_total',
       'Records of requests that were removed because they were old.',
@@ -221,6 +208,11 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
     oldestRecord: gauge(
       'textgate_oldest_record_age_seconds',
       'Age of the oldest record of a request that is kept; absent without one.',
+    ),
+    topKeys: gauge(
+      'textgate_top_keys_charged_today_nanos',
+      'Charges of a key since midnight UTC, in billionths of a USD; only the keys that were charged most have one, as many as metrics.topKeys.',
+      ['key_id', 'key_name'],
     ),
     lowBalance: gauge(
       'textgate_keys_low_balance',

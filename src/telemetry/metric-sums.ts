@@ -24,11 +24,19 @@ export type MetricsText = string & { readonly kind?: 'metrics' };
  * How the gauges of several processes become one, where that is not their sum. Counters and histograms are always added
  * up. The ledger's figures come from the one process that audits it.
  */
-const combinations: readonly (readonly [name: RegExp, aggregator: 'min' | 'max' | 'first'])[] = [
+const combinations: readonly (readonly [name: RegExp, aggregator: 'min' | 'max' | 'first' | 'average'])[] = [
   // The worst of them: an upstream may fail for one process alone.
   [/^textgate_(upstream_state|model_available)$/, 'min'],
   [/^textgate_tls_certificate_not_after_seconds$/, 'min'],
+  // Each process samples its own answers.
+  [/^textgate_usage_(reported|drift)_ratio$/, 'average'],
+  [/^textgate_usage_drift_uncertainty$/, 'max'],
   [/^textgate_ledger_lag_seconds$/, 'max'],
+  // When its duty moves, two processes may show the same key for a minute.
+  [/^textgate_top_keys_charged_today_nanos$/, 'max'],
+  // While the duty to make roots changes hands, two processes show one.
+  [/^textgate_ledger_root_number$/, 'max'],
+  [/^textgate_ledger_root_age_seconds$/, 'min'],
   [/^nodejs_eventloop_lag_min_seconds$/, 'min'],
   [/^nodejs_eventloop_lag_/, 'max'],
   [/^process_start_time_seconds$/, 'min'],

@@ -4,24 +4,23 @@ import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import { edgeRefusals } from '../domain/edge-refusal.ts';
 import type { EdgeRefusal } from '../domain/edge-refusal.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
-import type { Telemetry } from '../domain/ports/telemetry.ts';
+import { sampleResults } from '../domain/ports/telemetry.ts';
+import type { SampleResult, Telemetry } from '../domain/ports/telemetry.ts';
 import { registeredName, strippedLabel } from '../protocol/contract/registry.ts';
 import type { Outcome } from '../domain/consumption.ts';
-import type { UpstreamState } from '../domain/circuit.ts';
 import type { Refusal } from '../shared/errors.ts';
-import type { LedgerFigures } from '../background/monitor-ledger.ts';
 import { createInstruments } from './instruments.ts';
 import type { Instruments } from './instruments.ts';
 import { readFigures } from './metric-sums.ts';
 import type { MetricsText } from './metric-sums.ts';
+import { readSources } from './read-sources.ts';
+import type { MetricSources } from './read-sources.ts';
 
 /** The label of a model or upstream that is undecided or not configured: clients must not be able to add labels. */
 const unknownLabel = 'none';
 
 /** OpenTelemetry's name for the operation of both protocols. */
 const operation = 'chat';
-
-const stateValues: Readonly<Record<UpstreamState, number>> = { open: 0, half_open: 1, closed: 2 };
 
 /** The `ending` label of a stream, by the outcome of its request. */
 const streamEndings: Readonly<Record<Outcome, string>> = {
@@ -49,24 +48,6 @@ const tokenTypes = [
   ['output', 'outputTokens'],
 ] as const;
 
-/** What gauges are read from on every scrape. */
-interface MetricSources {
-  /** The circuit state of every upstream; one that asked for a pause counts as open. */
-  readonly upstreamStates: () => Readonly<Record<string, UpstreamState>>;
-  /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
-  readonly modelAvailability: () => readonly (readonly [model: string, isAvailable: boolean])[];
-  /** `null` where another process shows those of the shared database. */
-  readonly ledgerFigures: () => LedgerFigures | null;
-  /** The age of the oldest waiting settlement, in milliseconds; 0 when none waits. */
-  readonly settlementLagMs: () => number;
-  /** The age of the oldest record, in milliseconds; `null` without one, and where another process shows it. */
-  readonly oldestRecordAgeMs: () => number | null;
-  /** The age of the oldest event that waits for a webhook, in milliseconds; `null` where there is none to show. */
-  readonly oldestEventAgeMs: () => number | null;
-  /** Log lines lost since the start. */
-  readonly logLinesDropped: () => number;
-}
-
 /** The metrics of a process: a sink of the pipeline's reports, and counters of everything beside requests. */
 export interface Metrics extends Omit<Telemetry, 'fault'> {
   /** Sets the sources of the gauges, which have no values before. */
@@ -77,6 +58,8 @@ export interface Metrics extends Omit<Telemetry, 'fault'> {
   recordsRemoved(count: number): void;
   /** Counts what came of an attempt to deliver an event to a webhook. */
   webhookDelivered(webhook: string, result: 'delivered' | 'failed' | 'dead'): void;
+  /** Counts a sample of the second meter. */
+  usageSampled(result: SampleResult): void;
   /** Counts a key that was not looked up, because too many unknown keys were. */
   keyLookUpShed(): void;
   /** Counts a reload of the config, or of the TLS certificate. */
@@ -104,6 +87,7 @@ export function createMetrics(): Metrics {
   instruments.certificateEnd.remove();
   for (const reason of connectionRefusals) instruments.connectionsRefused(reason).inc(0);
   for (const reason of edgeRefusals) instruments.requestsRefused(reason).inc(0);
+  for (const result of sampleResults) instruments.samples(result).inc(0);
 
   return {
     exchangeBegan: (protocol) => instruments.inFlight(protocol).inc(),
@@ -125,6 +109,7 @@ export function createMetrics(): Metrics {
     holdsExpired: (count) => instruments.holdsExpired.inc(count),
     recordsRemoved: (count) => instruments.recordsRemoved.inc(count),
     webhookDelivered: (webhook, result) => instruments.webhookDeliveries(webhook, result).inc(),
+    usageSampled: (result) => instruments.samples(result).inc(),
     keyLookUpShed: () => instruments.limited('lookups').inc(),
     configReloaded: (result) => instruments.configReloads(result).inc(),
     certificateEnds: (atMs) => instruments.certificateEnd.set(atMs / 1_000),
@@ -196,37 +181,4 @@ function observeAnswer(
     instruments.tokens(model, type).inc(usage[field]);
     instruments.tokenUsage(operation, model, upstream, type).observe(usage[field]);
   }
-}
-
-function readSources(sources: MetricSources, instruments: Instruments): void {
-  const { upstreamStates, modelAvailability, ledgerFigures, settlementLagMs, logLinesDropped } = sources;
-  const { upstreamState, modelAvailable, ledgerLag, logDropped, oldestRecord, oldestEvent } = instruments;
-  upstreamState.reset();
-  for (const [upstream, state] of Object.entries(upstreamStates()))
-    upstreamState.set({ upstream }, stateValues[state]);
-  modelAvailable.reset();
-  for (const [model, isAvailable] of modelAvailability()) modelAvailable.set({ model }, isAvailable ? 1 : 0);
-  showLedger(ledgerFigures(), instruments);
-  ledgerLag.set(settlementLagMs() / 1_000);
-  showAge(sources.oldestRecordAgeMs(), oldestRecord);
-  showAge(sources.oldestEventAgeMs(), oldestEvent);
-  logDropped.reset();
-  logDropped.inc(logLinesDropped());
-}
-
-/** Without an age there is no series. */
-function showAge(ageMs: number | null, gauge: Instruments['oldestRecord']): void {
-  if (ageMs === null) gauge.remove();
-  else gauge.set(ageMs / 1_000);
-}
-
-/** Without figures there are no series: NaN would say that an audit has failed, and count in sums. */
-function showLedger(figures: LedgerFigures | null, { holds, imbalance, lowBalance }: Instruments): void {
-  if (figures === null) {
-    for (const gauge of [holds, imbalance, lowBalance]) gauge.remove();
-    return;
-  }
-  holds.set(figures.openHolds);
-  imbalance.set(figures.imbalanceNanos ?? Number.NaN);
-  lowBalance.set(figures.lowBalances);
 }

@@ -17,13 +17,14 @@ export function requestLine(summary: ExchangeSummary, nowMs: number, worker: num
 
 /** Every field is named here: a field added to the summary must not reach the log by itself. */
 function fieldsOf(summary: ExchangeSummary): object {
-  const { usage, traceId, clientAddress } = summary;
+  const { usage, traceId, clientAddress, tag } = summary;
   return {
     requestId: summary.requestId,
     keyId: summary.keyId,
     keyName: summary.keyName,
     // A field without a value is left out.
     clientAddress: clientAddress === null ? undefined : clientAddress,
+    tag: tag === null ? undefined : tag,
     protocol: summary.protocol,
     mode: summary.mode,
     model: summary.model,

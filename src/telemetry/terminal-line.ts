@@ -40,6 +40,8 @@ export interface LineFields {
   readonly lines?: number;
   readonly trialAfterMs?: number;
   readonly worker?: number;
+  readonly root?: number;
+  readonly hash?: string;
 }
 
 /** Colours and emphasis; what the terminal can't show is left out. */
@@ -103,9 +105,10 @@ function messageLines(line: LineFields, { columns, paint }: Terminal): readonly 
   const [name, style] = levels.get(line.level) ?? ['INFO', 'dim'];
   const { upstream, result, cause, reason, count, names, counts, lines: lost, trialAfterMs } = line;
   const msg = line.worker === undefined ? line.msg : `${line.msg}: worker ${line.worker}`;
+  const root = line.root === undefined ? undefined : `${line.root}: ${line.hash}`;
   const trial = trialAfterMs === undefined ? undefined : `tried again after ${trialAfterMs / 1_000} s`;
-  const shown = counts === undefined ? undefined : JSON.stringify(counts);
-  const words = [msg, upstream, trial, result, cause, reason, count, names?.join(', '), shown, lost].filter(
+  const shown = counts === undefined ? lost : JSON.stringify(counts);
+  const words = [msg, root, upstream, trial, result, cause, reason, count, names?.join(', '), shown].filter(
     (word) => word !== undefined && word !== null,
   );
   const text = words.join(': ');

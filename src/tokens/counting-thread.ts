@@ -2,6 +2,7 @@ import type { Worker } from 'node:worker_threads';
 import type { Clock } from '../domain/ports/clock.ts';
 import { startThread } from '../shared/thread-file.ts';
 import { TextTurns } from './text-turns.ts';
+import type { CountTime } from './text-turns.ts';
 import type { CountReply, CountRequest } from './thread-messages.ts';
 
 /** How long the thread stays without a text to count, in milliseconds: its tables take some 70 MB. */
@@ -22,10 +23,10 @@ export type StartThread = () => ThreadPort;
 
 /** One life of the thread that counts tokens, from its start to its end. */
 export interface CountingThread {
-  /** The size of the texts that wait, in UTF-16 code units. */
+  /** The size of the texts that requests wait for, in UTF-16 code units. */
   readonly waitingChars: number;
   /** Rejects when the tokens of this text can't be counted, and when the thread ends. */
-  count(text: string): Promise<number>;
+  count(text: string, time: CountTime): Promise<number>;
   /** Ends the thread: what waits is rejected. */
   close(): Promise<void>;
 }
@@ -60,7 +61,7 @@ export function startCountingThread(
   /** Sends the next piece; the limit is that of this piece, or of being idle. */
   const countNext = (): void => {
     cancelLimit?.();
-    const { piece } = texts;
+    const piece = texts.next();
     if (piece === null) {
       cancelLimit = clock.schedule(idleMs, () => endByItself('the token thread was idle', false));
       return;
@@ -81,10 +82,10 @@ export function startCountingThread(
     get waitingChars() {
       return texts.chars;
     },
-    count(text) {
+    count(text, time) {
       if (over !== null) return Promise.reject(over);
-      const counted = texts.add(text);
-      if (texts.size === 1) countNext();
+      const counted = texts.add(text, time);
+      if (!texts.isCounting) countNext();
       return counted;
     },
     async close() {

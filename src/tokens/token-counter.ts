@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/ports/clock.ts';
-import type { TokenCounter } from '../domain/ports/tokens.ts';
+import type { IdleTokenCounter, TokenCounter } from '../domain/ports/tokens.ts';
 import { startCountingThread } from './counting-thread.ts';
 import type { CountingThread, StartThread } from './counting-thread.ts';
 
@@ -10,8 +10,8 @@ const maxWaitingChars = 33_554_432;
 const restartMs = 5_000;
 
 /** Counts tokens in a thread of its own. */
-export interface ThreadedTokenCounter extends TokenCounter {
-  /** Whether a text waits for its count. */
+export interface ThreadedTokenCounter extends TokenCounter, IdleTokenCounter {
+  /** Whether a request waits for the count of its text. */
   readonly isCounting: boolean;
   /** Ends the thread: what waits is rejected, and so is every later text. */
   close(): Promise<void>;
@@ -36,11 +36,15 @@ export function createTokenCounter(clock: Clock, start?: StartThread): ThreadedT
     get isCounting() {
       return thread !== null && thread.waitingChars > 0;
     },
+    async countWhenIdle(text) {
+      thread ??= begin();
+      return thread.count(text, 'when_idle');
+    },
     async count(text) {
       thread ??= begin();
       if (thread.waitingChars + text.length > maxWaitingChars)
         throw new Error('too much text waits for the count of its tokens');
-      return thread.count(text);
+      return thread.count(text, 'now');
     },
     async close() {
       isClosed = true;

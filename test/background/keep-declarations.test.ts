@@ -13,6 +13,7 @@ function keyOf(name: string): DeclaredKey {
     models: null,
     allowFrom: null,
     lowBalanceNanos: null,
+    tags: [],
     expiresAt: null,
     compatibility: {},
   };

@@ -34,6 +34,7 @@ const account = {
   lastNumber: 1,
   ledgerNanos: 7,
   chargedNanos: 0,
+  usageNanos: 0,
   ledgerRows: 1,
   foldedCreditNanos: 0,
   keptCreditNanos: 0,
@@ -48,7 +49,7 @@ async function monitor(
 ) {
   const clock = createFakeClock();
   const faults: string[] = [];
-  const ledger: LedgerAudit = { audit, settled: async function* () {} };
+  const ledger: LedgerAudit = { audit, settled: async function* () {}, sealFaults: async function* () {} };
   const watched: LedgerMonitor = monitorLedger(records, ledger, clock, {
     ready,
     lowBalanceNanos: () => 5,
@@ -217,6 +218,7 @@ describe('an audit of many accounts', () => {
         UPDATE accounts SET balance = balance - 7, spent = spent + 7, postings = postings + 1 WHERE key_id = '${keyId}';
         INSERT INTO ledger (key_id, number, created_at, kind, delta, posting)
           SELECT key_id, postings, 1, 'charge', -7, 'p' FROM accounts WHERE key_id = '${keyId}';
+        UPDATE usage_hours SET charge = charge + 7 WHERE key_id = '${keyId}';
         COMMIT`);
     };
     let number = 0;
@@ -229,6 +231,7 @@ describe('an audit of many accounts', () => {
   test.each([
     ['a balance', `UPDATE accounts SET balance = balance + 1 WHERE key_id = '${keyIdOf(1_100)}'`, 1],
     ['what was spent', `UPDATE accounts SET spent = spent + 2 WHERE key_id = '${keyIdOf(3)}'`, 2],
+    ['usage', `UPDATE usage_hours SET charge = charge - 3 WHERE key_id = '${keyIdOf(3)}'`, 3],
     ['a hold', `UPDATE accounts SET held = 5, balance = balance - 5 WHERE key_id = '${keyIdOf(3)}'`, 5],
     [
       'a row of the ledger',
@@ -276,7 +279,8 @@ describe('an audit of many accounts', () => {
     change.exec(`DROP TRIGGER ledger_is_shortened_by_folds_alone; DROP TRIGGER ledger_is_never_changed;
       UPDATE ledger SET delta = CASE number WHEN 1 THEN delta - 60000 ELSE 0 END
         WHERE key_id = '${keyIdOf(7)}' AND number IN (1, 3, 6);
-      UPDATE accounts SET spent = spent - 60000 WHERE key_id = '${keyIdOf(7)}'; ${sql}`);
+      UPDATE accounts SET spent = spent - 60000 WHERE key_id = '${keyIdOf(7)}';
+      UPDATE usage_hours SET charge = charge - 60000 WHERE key_id = '${keyIdOf(7)}'; ${sql}`);
     const found: string[] = [];
     const { imbalanceNanos } = await auditAccounts(audit, (fault) => void found.push(fault));
     expect(found).toEqual(messages.map((message) => `${keyIdOf(7)}: ${message}`));
@@ -301,6 +305,7 @@ describe('an audit of many accounts', () => {
         UPDATE accounts SET balance = balance - 7, spent = spent + 7, postings = postings + 1;
         INSERT INTO ledger (key_id, number, created_at, kind, delta, posting)
           SELECT key_id, postings, 1, 'charge', -7, 'p' FROM accounts;
+        UPDATE usage_hours SET charge = charge + 7;
         COMMIT`);
       },
     );
@@ -312,7 +317,7 @@ describe('an audit of many accounts', () => {
   test('finds a record whose charge is not in the ledger', async () => {
     const { audit, change } = await openFilled();
     change.exec(`UPDATE records SET charge = 4 WHERE rowid = 777`);
-    expect((await verifyLedger(audit)).faults).toHaveLength(2);
+    expect((await verifyLedger(audit)).faults).toHaveLength(3);
   });
 });
 

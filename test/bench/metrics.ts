@@ -18,6 +18,9 @@ metrics.attach({
   settlementLagMs: () => 0,
   oldestRecordAgeMs: () => null,
   oldestEventAgeMs: () => null,
+  usageDrift: () => [],
+  topKeys: () => [],
+  ledgerRoot: () => null,
   logLinesDropped: () => 0,
 });
 const usage = {
@@ -40,6 +43,7 @@ for (const protocol of ['chat', 'responses'] as const)
             keyId: 'key_1',
             clientAddress: null,
             keyName: 'bob',
+            tag: null,
             protocol,
             mode,
             model: `model-${model}`,

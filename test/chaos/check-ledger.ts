@@ -1,7 +1,13 @@
 import { DatabaseSync } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
+import type { Engine } from '../../src/storage/engine.ts';
+import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
+import { createUsage } from '../../src/storage/usage/usage-store.ts';
 import { openTestEngine } from '../support/test-engine.ts';
+import { readUsage, sumRecords } from '../support/usage-sums.ts';
 import type { Acknowledged } from './numbered-client.ts';
 import { costOfServed } from './numbered-price.ts';
 import type { ServedTokens } from './numbered-upstream.ts';
@@ -26,13 +32,14 @@ export async function checkLedger(
   const engine = openTestEngine(file);
   await engine.ready;
   const verification = await verifyLedger(createLedgerAudit(engine));
+  const usageFaults = await checkUsage(engine);
   await engine.close();
   const database = new DatabaseSync(file, { readOnly: true });
   const find = database.prepare('SELECT outcome, charge FROM records WHERE request_id = ?');
   const post = database.prepare(
     'SELECT count(*) AS count, sum(delta) AS delta FROM ledger WHERE request_id = ?',
   );
-  const faults = [...verification.faults];
+  const faults = [...verification.faults, ...usageFaults];
   for (const [requestId, number] of acknowledged) {
     const cost = costOfServed(served.get(number));
     const record = find.get(requestId);
@@ -47,4 +54,37 @@ export async function checkLedger(
   const open = database.prepare('SELECT count(*) AS count FROM open_requests').get();
   database.close();
   return { faults, open: Number(open?.['count'] ?? 0) };
+}
+
+const dayMs = 86_400_000;
+
+/** What usage says of a record. */
+const counted = `request_id, created_at, key_id, model, upstream, outcome, tag, charge, input_tokens, cached_input_tokens,
+  cache_write_tokens, output_tokens, reasoning_tokens`;
+
+/**
+ * Compares usage with the sums of all records, and again once the running day is rolled up, as if it were over: the requests
+ * of the next run find it so, and have to mark it.
+ */
+async function checkUsage(engine: Engine): Promise<readonly string[]> {
+  const faults: string[] = [];
+  const compare = async (when: string): Promise<void> => {
+    const [rows = []] = await engine.read([{ sql: `SELECT ${counted} FROM records`, values: [] }]);
+    const records = new Map(rows.map((row) => [String(row['request_id']), row]));
+    const range = { fromMs: 0, toMs: Math.ceil(Date.now() / dayMs) * dayMs + dayMs, where: {} };
+    for (const by of [
+      ['hour', 'key', 'model', 'upstream', 'outcome', 'tag'],
+      ['day', 'key'],
+      ['month'],
+    ] as const) {
+      const found = await readUsage(createUsage(engine), { ...range, by }, 1_000);
+      const expected = sumRecords(records, { ...range, by });
+      if (!isDeepStrictEqual(found, expected))
+        faults.push(`usage by ${by.join()} is not that of the records ${when}`);
+    }
+  };
+  await compare('after the kill');
+  await createUsageRollups(engine).rollUp(Date.now() + 40 * dayMs, setImmediate);
+  await compare('once it is rolled up');
+  return faults;
 }

@@ -14,7 +14,7 @@ import { startNumberedUpstream } from './numbered-upstream.ts';
 /**
  * Loads a gateway and kills it with SIGKILL at random moments, repeatedly, for each durability mode. Checks the ledger after
  * every start: each answer that a client received whole has exactly one settled record, charged by the tokens that the
- * upstream counted. `npm run chaos [kills]`; `FC_SEED` repeats the moments.
+ * upstream counted; and usage: it is the sum of the records. `npm run chaos [kills]`; `FC_SEED` repeats the moments.
  */
 
 const kills = Number(process.argv[2] ?? 100);

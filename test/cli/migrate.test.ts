@@ -8,6 +8,7 @@ import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { createRetention } from '../../src/storage/retention/retention-store.ts';
 import { createStore } from '../../src/storage/store.ts';
+import { createTokenUse } from '../../src/storage/token-use/token-use-store.ts';
 import { eventually } from '../support/eventually.ts';
 import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
 import { serveFolder } from '../support/served-folder.ts';
@@ -110,12 +111,13 @@ describe.skipIf(postgresAbsence !== null)(`textgate migrate${skipped}`, () => {
         ledger_folds: 0,
         folded_credits: 0,
         record_removals: 0,
+        token_use: 0,
       },
       ledger: { accounts: 3, records: 5 },
     });
   });
 
-  test('moves the folds of a ledger: it balances, and the reference of a folded credit is still refused', async () => {
+  test('moves the folds of a ledger, and what counts for limits of tokens', async () => {
     await fill(6);
     const source = openTestEngine(join(folder, 'textgate.db'));
     await source.ready;
@@ -127,16 +129,20 @@ describe.skipIf(postgresAbsence !== null)(`textgate migrate${skipped}`, () => {
       beforeMs,
     );
     expect(await retention.foldLedgers(setImmediate)).toBeGreaterThan(4);
+    const report = (message: string) => expect.unreachable(message);
+    await createTokenUse(source, report).add(keyIdOf(0), 5);
     await source.close();
     const { stdout } = await startTextgate(['migrate', 'sqlite:textgate.db', url, '--json'], folder).finished;
     expect(JSON.parse(stdout)).toMatchObject({
-      rows: { records: 2, ledger: 2, ledger_folds: 3, folded_credits: 3, record_removals: 1 },
+      rows: { records: 2, ledger: 2, ledger_folds: 3, folded_credits: 3, record_removals: 1, token_use: 2 },
       ledger: { accounts: 3, records: 2 },
     });
 
     const engine = createPostgresEngine({ url: target.url, clock: systemClock });
     onTestFinished(() => engine.close());
     await engine.ready;
+    const used = await createTokenUse(engine, report).used(keyIdOf(0));
+    expect(used.map(({ tokens }) => tokens)).toEqual([5, 5]);
     const store = createStore(engine, { nextId: () => 'posting', now: () => beforeMs, report: () => {} });
     const credit = { keyId: keyIdOf(0), nanos: 7, reference: 'first' };
     expect((await store.credit(credit)).result).toBe('other amount');

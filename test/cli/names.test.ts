@@ -31,7 +31,12 @@ describe('a command about a key', () => {
     expect(await printed('keys', 'show', 'bob')).toMatch(new RegExp(`^id +${id}$`, 'm'));
     expect(await printed('keys', 'show', id)).toMatch(/^name +bob$/m);
     expect(await printed('keys', 'credit', 'bob', '2', '--reference', 'r1')).toContain('the balance is 3.00');
-    expect(await printed('keys', 'update', 'bob', '--concurrency', '7')).toContain(`${id} is changed`);
+    const limits = ['--concurrency', '7', '--tokens-per-minute', '900', '--tokens-per-day', '8000'];
+    const shown = ['--usage-cost', 'true', '--charge-comment', 'true'];
+    expect(await printed('keys', 'update', 'bob', ...limits, ...shown)).toContain(`${id} is changed`);
+    expect(await printed('keys', 'show', 'bob')).toMatch(
+      /^tokens per minute +900\ntokens per day +8000\n[^]*^cost in usage +true\ncharge in streams +true$/m,
+    );
     expect(await printed('records', '--key', 'bob')).toBe('no records\n');
     expect(await printed('records', '--key', 'test')).toMatch(
       /\n[0-9a-f]{8} +test +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d /,

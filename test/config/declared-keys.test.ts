@@ -38,11 +38,14 @@ describe('declared keys', () => {
       concurrency: 3,
       requestsPerMinute: '40',
       queueWait: '5s',
+      tokensPerMinute: 900,
+      tokensPerDay: '8000',
       models: ['small'],
       allowFrom: ['10.0.0.0/8', '2001:DB8:0::1', '10.0.0.0/8'],
+      tags: ['search', 'chat:2', 'search'],
       expiresAt: '2030-01-01',
       lowBalance: '2.50',
-      compatibility: { sampling: 'strict' },
+      compatibility: { sampling: 'strict', usageCost: true, chargeComment: 'true' },
     };
     const [bob, eve] = [
       declarationsOf({ bob: { key, ...settings } }),
@@ -52,16 +55,33 @@ describe('declared keys', () => {
       {
         name: 'bob',
         hash,
-        limits: { concurrency: 3, requestsPerMinute: 40, queueWaitMs: 5_000 },
+        limits: {
+          concurrency: 3,
+          requestsPerMinute: 40,
+          queueWaitMs: 5_000,
+          tokensPerMinute: 900,
+          tokensPerDay: 8_000,
+        },
         models: ['small'],
         allowFrom: ['10.0.0.0/8', '2001:db8::1'],
+        tags: ['search', 'chat:2'],
         expiresAt: Date.UTC(2030, 0, 1),
         lowBalanceNanos: 2_500_000_000,
-        compatibility: { sampling: 'strict' },
+        compatibility: { sampling: 'strict', usageCost: true, chargeComment: true },
       },
     ]);
     expect(eve).toEqual([
-      { name: 'eve', hash, limits: {}, models: null, allowFrom: null, lowBalanceNanos: null, expiresAt: null, compatibility: {} },
+      {
+        name: 'eve',
+        hash,
+        limits: {},
+        models: null,
+        allowFrom: null,
+        tags: [],
+        lowBalanceNanos: null,
+        expiresAt: null,
+        compatibility: {},
+      },
     ]);
     for (const prefix of ['sha256:', 'SHA256:', ' Sha256:'])
       expect(declarationsOf({ eve: { key: `${prefix}${hash.toUpperCase()}` } })).toEqual(eve);

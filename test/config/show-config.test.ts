@@ -125,7 +125,11 @@ const configs = fc.record(
     admin: fc.record({ host: fc.constantFrom('0.0.0.0', '::1'), token: secret }, { requiredKeys: [] }),
     storage: fc.record({ url: fc.constantFrom('sqlite:a$b.db', 'sqlite::memory:', 'postgres://me@db/gate') }),
     limits: fc.record({ queueWait: duration, lowBalance: usd, concurrency: count }, { requiredKeys: [] }),
-    compatibility: fc.record({ responsesDone: fc.boolean() }),
+    compatibility: fc.record({
+      responsesDone: fc.boolean(),
+      usageCost: fc.boolean(),
+      chargeComment: fc.boolean(),
+    }),
     keys: fc.dictionary(fc.constantFrom('bob', 'b$', 'e: e'), declaredKey, { maxKeys: 1 }),
     upstreams: upstream.filter(isUsable).map((mine) => ({ mine, other: { url: 'http://127.0.0.1:1/v1' } })),
     passthrough: fc.constantFrom(

@@ -18,6 +18,7 @@ const readAll = [
     say(`SELECT * FROM ${table}`),
   ),
   say('SELECT id FROM owners'),
+  say('SELECT key_id, length_ms, tokens FROM token_use'),
 ];
 
 /** What every engine must make of the fixed units, however it keeps them. */

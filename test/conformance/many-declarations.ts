@@ -3,6 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { DeclaredKey } from '../../src/domain/keys/declared-key.ts';
 import { maxDeclaredKeys } from '../../src/domain/keys/declared-key.ts';
 import { declareKeys } from '../../src/operations/declare-keys.ts';
+import type { Compatibility } from '../../src/protocol/contract/compatibility.ts';
 import { hashKey } from '../../src/shared/hash-key.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
@@ -141,17 +142,26 @@ function describeMany(start: () => Promise<Subject>, open: () => Promise<Engine>
       'null',
       'ключ 🔑',
     ];
-    const keys = names.map((name, at) =>
-      declared(name, `secret ${at}`, {
-        models: [`${name}/model`, ''],
-        expiresAt: Number.MAX_SAFE_INTEGER - at,
-        limits: { queueWaitMs: 2 ** 31 - 1 },
-        compatibility: { responsesDone: true },
-      }),
-    );
+    const all = { responsesDone: true, usageCost: true, chargeComment: true };
+    const keysWith = (first: Partial<Compatibility>) =>
+      names.map((name, at) =>
+        declared(name, `secret ${at}`, {
+          models: [`${name}/model`, ''],
+          expiresAt: Number.MAX_SAFE_INTEGER - at,
+          limits: { queueWaitMs: 2 ** 31 - 1, tokensPerMinute: 2 ** 31 - 1, tokensPerDay: 1 },
+          compatibility: at === 0 ? first : all,
+        }),
+      );
+    const keys = keysWith(all);
     await declare(keys);
     for (const { name, hash, ...settings } of keys)
       expect(await store.findKeyByHash(hash)).toMatchObject({ name, ...settings });
+    expect((await declare(keys)).changed).toEqual([]);
+    for (const changed of [
+      { ...all, usageCost: false },
+      { ...all, usageCost: false, chargeComment: false },
+    ])
+      expect((await declare(keysWith(changed))).changed).toEqual(names.slice(0, 1));
   });
 
   test('are the same rows when several processes store them at once, beside issued keys with their secrets', async () => {

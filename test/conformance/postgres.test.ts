@@ -12,6 +12,7 @@ import { describeOutbox } from './outbox.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
 import { describeRetention } from './retention.ts';
 import { describeStore } from './store.ts';
+import { describeTokenUse } from './token-use.ts';
 
 /** Statements and locks take at most so long, so that a test of a fault does not. */
 const shortLimits = { statementMs: 2_000, lockMs: 200 };
@@ -75,4 +76,5 @@ describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
   describePrepaidSecrets('PostgreSQL', open, 20);
   describeRetention('PostgreSQL', open);
   describeOutbox('PostgreSQL', openTimedPostgres);
+  describeTokenUse('PostgreSQL', openTimedPostgres, 10);
 });

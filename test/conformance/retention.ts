@@ -156,7 +156,9 @@ export function describeRetention(name: string, open: () => Promise<Engine>): vo
       await expect(engine.run([say('UPDATE ledger SET delta = 0')])).rejects.toThrow(/append-only/);
       // A fold that someone wrote by hand lets one posting go that it does not sum up.
       const forged = `INSERT INTO ledger_folds (key_id, number, credits, charges) VALUES ('${key.id}', 3, 0, 0)`;
+      await expect(engine.run([say(forged)])).rejects.toThrow(/not sealed/);
       await engine.run([
+        say(`INSERT INTO ledger_seals (key_id, number, hash, balance) VALUES ('${key.id}', 3, 'x', 0)`),
         say(forged),
         say('DELETE FROM ledger WHERE number = 3'),
         say('DELETE FROM ledger_folds'),

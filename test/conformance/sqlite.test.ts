@@ -14,6 +14,7 @@ import { describeOutbox } from './outbox.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
 import { describeRetention } from './retention.ts';
 import { describeStore } from './store.ts';
+import { describeTokenUse } from './token-use.ts';
 
 async function open(): Promise<Engine> {
   const engine = openTestEngine(join(makeTemporaryFolder(), 'textgate.db'));
@@ -55,6 +56,7 @@ describeDeclarations('SQLite in a file', open);
 describeManyDeclarations('SQLite in a file', open);
 describePrepaidSecrets('SQLite in a file', open, 60);
 describeRetention('SQLite in a file', open);
+describeTokenUse('SQLite in memory', () => openTimedSqlite(':memory:'), 50);
 
 describeStore('SQLite in memory', async () => {
   const engine = openTestEngine(':memory:');

@@ -12,6 +12,7 @@ const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
 const page = 'docs/callers/examples.md';
 const { upstream, gateway } = await openStage({ price: { input: '1', output: '2' } });
+const { secret: taggedKey } = await gateway.gateway.createKey('test', { tags: ['search'] });
 
 /** The question that is answered by a stream that breaks off. */
 const broken = 'Count to ten.';
@@ -29,7 +30,7 @@ beforeAll(() => {
 const environment = {
   PATH: process.env['PATH'],
   OPENAI_BASE_URL: `${gateway.url}/v1`,
-  OPENAI_API_KEY: gateway.key,
+  OPENAI_API_KEY: taggedKey,
 };
 
 /** Runs a program with the variables of the examples; returns what it prints. */
@@ -44,6 +45,7 @@ const printed: Readonly<Record<string, string | RegExp>> = {
   'openai-responses.mjs': 'Hello there.\nHello there.',
   'openai-failures.mjs': /^incomplete: one, (two )?upstream_truncated\nupstream_truncated 0\.\d+\n$/,
   'openai-refusal.mjs': '400 unsupported_value response_format.type\n',
+  'openai-tags.mjs': 'search 1 7 0.000025\n',
   'vercel.mjs': /^Hello there\.\none, (two)?\nincomplete\n$/,
   'langchain.mjs': 'Hello there.\nHello there.',
   'openai_chat.py': 'Hello there.\nHello there.',
@@ -83,7 +85,7 @@ describe('the example', () => {
 });
 
 describe('the commands of the page', () => {
-  const [variables, whole, streamed, reads, ...rest] = blocksOf(page, 'sh').map(({ text }) => text);
+  const [variables, whole, limited, streamed, reads, ...rest] = blocksOf(page, 'sh').map(({ text }) => text);
 
   test('set the variables that the examples read', () => {
     expect(rest).toEqual([]);
@@ -94,6 +96,12 @@ describe('the commands of the page', () => {
   test('print a whole answer', async () => {
     const answer = JSON.parse(await outputOf('sh', '-c', whole ?? '')) as object;
     expect(answer).toMatchObject({ choices: [{ message: { content: 'Hello there.' } }] });
+  });
+
+  test('print what an answer cost that could have been refused', async () => {
+    expect(await outputOf('sh', '-c', limited ?? '')).toMatch(
+      /^HTTP\/1\.1 200 [^]*\r\nx-textgate-charge: \d/,
+    );
   });
 
   test('print the events of a streamed answer', async () => {
@@ -137,6 +145,12 @@ test('the page for clients shows the fields of a receipt', async () => {
     price: (documented as { price: object }).price,
     charge: (documented as { charge: string }).charge,
   });
+});
+
+test('the page about usage shows the fields of its rows', async () => {
+  const [shown] = blocksOf('docs/operators/usage.md', 'json');
+  const usage = await gateway.gateway.usage({ by: 'day,model' });
+  expect(fieldsOf(JSON.parse(shown?.text ?? ''))).toEqual(fieldsOf(usage));
 });
 
 test('the page of errors shows a refusal as a client gets it', async () => {

@@ -13,7 +13,7 @@ afterAll(() => upstream.close());
 /** The events of our own answer, which are the model of a well-behaved one. */
 const writer = createResponsesStreamWriter(identity, noExtras);
 const finished = { kind: 'finished', reason: 'stop', rawReason: 'stop', usage: plainUsage } as const;
-const good = writer.delta('Hi') + writer.delta(' there') + writer.finish(finished, 1_800_000_001);
+const good = writer.delta('Hi') + writer.delta(' there') + writer.finish(finished, 1_800_000_001, null);
 const events = good.split('\n\n').map((event) => `${event}\n\n`);
 const failing = createResponsesStreamWriter(identity, noExtras);
 const opened = failing.delta('Hi');
@@ -23,7 +23,7 @@ const event = (type: string, fields: object): string =>
 const failed = event('response.failed', { response: { status: 'failed', error } });
 
 const bodyWriter = createResponsesResultWriter(identity, noExtras);
-const body = bodyWriter.delta('Hi there') + bodyWriter.finish(finished, 1_800_000_001);
+const body = bodyWriter.delta('Hi there') + bodyWriter.finish(finished, 1_800_000_001, null);
 
 /** Examines a provider of both protocols with this Responses stream. */
 async function examineResponses(stream: string, whole = body) {

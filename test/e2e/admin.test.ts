@@ -43,7 +43,13 @@ describe('keys', () => {
     const body = JSON.stringify({ name: 'strict', compatibility: { sampling: 'strict' } });
     const made = await admin('/admin/keys', { method: 'POST', body });
     expect(await made.json()).toMatchObject({
-      compatibility: { sampling: 'strict', unknown_fields: 'reject', responses_done: false },
+      compatibility: {
+        sampling: 'strict',
+        unknown_fields: 'reject',
+        responses_done: false,
+        usage_cost: false,
+        charge_comment: false,
+      },
     });
   });
 

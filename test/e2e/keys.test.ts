@@ -54,6 +54,7 @@ describe('a key', () => {
     const settings = {
       name: 'bob',
       concurrency: 7,
+      tokensPerMinute: 1_000,
       queueWait: '250ms',
       models: ['small'],
       expiresAt: '2030-01-01T00:00:00Z',
@@ -65,7 +66,13 @@ describe('a key', () => {
     expect(key).toMatch(/^sk-tg-/);
     expect(shown).toMatchObject({
       name: 'bob',
-      limits: { concurrency: 7, requests_per_minute: 60, queue_wait_ms: 250 },
+      limits: {
+        concurrency: 7,
+        requests_per_minute: 60,
+        queue_wait_ms: 250,
+        tokens_per_minute: 1_000,
+        tokens_per_day: null,
+      },
       models: ['small'],
       expires_at: '2030-01-01T00:00:00.000Z',
       revoked_at: null,
@@ -77,12 +84,18 @@ describe('a key', () => {
     });
     expect((await admin('GET', `/${id}`)).body).toEqual({ id, ...shown });
 
-    const taken = { concurrency: null, queueWait: null, models: null, expiresAt: null };
+    const taken = {
+      concurrency: null,
+      tokensPerMinute: null,
+      queueWait: null,
+      models: null,
+      expiresAt: null,
+    };
     const changes = { name: 'Bob', requestsPerMinute: 9, ...taken };
     const changed = await admin('PATCH', `/${id}`, changes);
     expect(changed.body).toMatchObject({
       name: 'Bob',
-      limits: { concurrency: 2, requests_per_minute: 9, queue_wait_ms: 0 },
+      limits: { concurrency: 2, requests_per_minute: 9, queue_wait_ms: 0, tokens_per_minute: null },
       models: null,
       expires_at: null,
       compatibility: { sampling: 'strict' },

@@ -59,6 +59,7 @@ async function leaveDatabase(path: string): Promise<void> {
       mode: 'sync',
       model: 'm',
       upstream: 'u',
+      tag: null,
       queuedMs: 1,
       price,
       hold: { nanos: 1_000, leastNanos: 1 },

@@ -273,7 +273,11 @@ describe('events that the gateway watches for', () => {
     await passUntil('the audit found it', () => receiver.handled.length === 1);
     await pass(hourMs);
     expect(receiver.handled.map(({ type, data }) => ({ type, ...data }))).toEqual([
-      { type: 'ledger.imbalance', imbalance: expect.stringMatching(/^0\.00000000\d$/), faults: 1 },
+      {
+        type: 'ledger.imbalance',
+        imbalance: expect.stringMatching(/^0\.00000000\d$/),
+        faults: expect.any(Number),
+      },
     ]);
     await strideUntil('it is told again the next day', () => receiver.handled.length === 2);
   });

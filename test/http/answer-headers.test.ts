@@ -44,6 +44,18 @@ describe('a refusal’s headers', () => {
   });
 });
 
+test('a refusal by a limit of tokens says which limit is reached, in the form of OpenAI', () => {
+  const limit = { source: 'key', kind: 'tokens', limit: 9, retryAfterMs: 90_000 } as const;
+  expect(refusalHeaders(refuse('rate_limit_exceeded', 'x', { limit }))).toEqual({
+    'retry-after': '90',
+    'retry-after-ms': '90000',
+    'x-should-retry': 'false',
+    'x-ratelimit-limit-tokens': '9',
+    'x-ratelimit-remaining-tokens': '0',
+    'x-ratelimit-reset-tokens': '1m30s',
+  });
+});
+
 describe('an answer’s headers', () => {
   const head = {
     status: 200,
@@ -52,6 +64,8 @@ describe('an answer’s headers', () => {
     decision: { verdict: 'granted', inFlight: 1, remainingStarts: 59, resetMs: 60_000 },
     limits: { concurrency: 2, requestsPerMinute: 60, queueWaitMs: 0 },
     balanceNanos: 1_500_000_000,
+    chargeNanos: null,
+    tokens: null,
     stripped: ['temperature', 'top_p'],
     refusal: null,
   } as const;
@@ -68,6 +82,16 @@ describe('an answer’s headers', () => {
       'x-textgate-concurrency-in-flight': '1',
       'x-textgate-balance': '1.50',
       'x-textgate-stripped': 'temperature,top_p',
+    });
+  });
+
+  test('have the charge of a whole answer, and the limit of tokens of a key that has one', () => {
+    const tokens = { limit: 100, words: 'any 60 seconds', remaining: 60, resetMs: 1_500 };
+    expect(answerHeaders({ ...head, isStream: false, chargeNanos: 1, tokens })).toMatchObject({
+      'x-textgate-charge': '0.000000001',
+      'x-ratelimit-limit-tokens': '100',
+      'x-ratelimit-remaining-tokens': '60',
+      'x-ratelimit-reset-tokens': '2s',
     });
   });
 

@@ -78,6 +78,7 @@ test('an answer’s head begins with the headers that all answers have, then its
     'x-ratelimit-reset-requests',
     'x-textgate-concurrency-limit',
     'x-textgate-concurrency-in-flight',
+    'x-textgate-charge',
     'content-length',
     'Date',
     'Connection',

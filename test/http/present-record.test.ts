@@ -11,6 +11,7 @@ const record: ConsumptionRecord = {
   mode: 'sync',
   model: 'm',
   upstream: 'local',
+  tag: null,
   outcome: 'completed',
   status: 200,
   usage: null,

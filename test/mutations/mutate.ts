@@ -2,9 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { meterFaults } from './meter-faults.ts';
 import type { Mutation } from './mutation.ts';
 import { nodeFaults } from './node-faults.ts';
 import { scorecardFaults } from './scorecard-faults.ts';
+import { statementFaults } from './statement-faults.ts';
+import { usageFaults } from './usage-faults.ts';
 
 /**
  * Checks the tests themselves: each deliberate fault is put into a copy of the sources, and the tests meant to find it
@@ -231,7 +234,10 @@ const mutations: readonly Mutation[] = [
     tests: ['test/protocol/upstream/read-answer.test.ts'],
   },
   ...nodeFaults,
+  ...meterFaults,
   ...scorecardFaults,
+  ...statementFaults,
+  ...usageFaults,
 ];
 
 const root = join(import.meta.dirname, '..', '..');

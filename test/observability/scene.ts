@@ -1,4 +1,7 @@
+import { mkdtempSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createGateway } from '../../src/index.ts';
 import { chatFrames, cut, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -10,6 +13,12 @@ const silence = '200ms';
 const plenty = '1';
 
 const [opening = '', text = '', ...ending] = chatFrames(['one']);
+
+/** A text that is long enough to be sampled, as a question and as an answer. */
+const long = Array.from({ length: 80 }, () => 'word').join(' ');
+
+/** How many samples may be needed until the second meter has figures. */
+const maxSamples = 1_000;
 
 /** The behaviour of the upstreams, by the text of the request. */
 const scripts: Readonly<Record<string, (response: ServerResponse) => void>> = {
@@ -23,7 +32,7 @@ const scripts: Readonly<Record<string, (response: ServerResponse) => void>> = {
 /** A gateway with a working and a broken upstream, and a load that produces every outcome. */
 export interface Scene {
   readonly adminUrl: string;
-  /** Sends the whole load once; resolves with the number of requests. */
+  /** Sends the whole load once, and before the first time what the second meter needs; resolves with the number of requests. */
   playRound(): Promise<number>;
   close(): Promise<void>;
 }
@@ -32,31 +41,42 @@ export async function openScene(): Promise<Scene> {
   const steady = await startPlayer();
   const broken = await startPlayer();
   const timeouts = { firstByte: silence, idle: silence };
-  const gateway = createGateway(
-    {
-      server: { port: 0 },
-      admin: { port: 0 },
-      storage: { url: 'sqlite::memory:' },
-      limits: { requestsPerMinute: 1_000_000 },
-      upstreams: { steady: { url: steady.url }, broken: { url: broken.url, timeouts } },
-      models: {
-        small: {
-          routes: [{ upstream: 'steady', model: 'tiny' }],
-          price: { input: '1', output: '2' },
+  const folder = mkdtempSync(join(tmpdir(), 'textgate-scene-'));
+  const open = async () => {
+    const gateway = createGateway(
+      {
+        server: { port: 0 },
+        admin: { port: 0 },
+        storage: { url: `sqlite:${join(folder, 'textgate.db')}` },
+        metrics: { topKeys: 3 },
+        metering: { sample: 1 },
+        limits: { requestsPerMinute: 1_000_000 },
+        upstreams: { steady: { url: steady.url }, broken: { url: broken.url, timeouts } },
+        models: {
+          small: {
+            routes: [{ upstream: 'steady', model: 'tiny' }],
+            price: { input: '1', output: '2' },
+          },
+          fragile: { routes: [{ upstream: 'broken', model: 'glass' }], free: true },
         },
-        fragile: { routes: [{ upstream: 'broken', model: 'glass' }], free: true },
       },
-    },
-    { logLevel: 'silent' },
-  );
-  const { url, adminUrl } = await gateway.listen();
-  const { key: secret } = await gateway.keys.create({ name: 'main', balance: plenty });
-  const poor = await gateway.keys.create({ name: 'poor', balance: '0' });
-  const slow = await gateway.keys.create({ name: 'slow', requestsPerMinute: 1 });
+      { logLevel: 'silent' },
+    );
+    return { gateway, ...(await gateway.listen()) };
+  };
+  // Which keys spend most is read once a minute: a gateway before this one has charged one of them.
+  const before = await open();
+  const { key: secret } = await before.gateway.keys.create({ name: 'main', balance: plenty });
+  const poor = await before.gateway.keys.create({ name: 'poor', balance: '0' });
+  const slow = await before.gateway.keys.create({ name: 'slow', requestsPerMinute: 1 });
+  await (await post('/v1/responses', { model: 'small', input: 'say' }, secret, null, before.url)).text();
+  await before.gateway.close();
+  const { gateway, url, adminUrl } = await open();
 
   return {
     adminUrl,
     async playRound() {
+      const samples = await sample();
       const answers: Promise<unknown>[] = [];
       const ask = (path: string, body: object, key = secret): void =>
         void answers.push(post(path, body, key).then((response) => response.text()));
@@ -84,21 +104,41 @@ export async function openScene(): Promise<Scene> {
       }
       await leave();
       await cancel();
-      return answers.length + 2;
+      return samples + answers.length + 2;
     },
     async close() {
       await gateway.close();
       await Promise.all([steady.close(), broken.close()]);
+      rmSync(folder, { recursive: true, force: true });
     },
   };
 
-  function post(path: string, body: object, key = secret, signal?: AbortSignal): Promise<Response> {
+  function post(
+    path: string,
+    body: object,
+    key = secret,
+    signal: AbortSignal | null = null,
+    to = url,
+  ): Promise<Response> {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-    return fetch(url + path, { method: 'POST', body: JSON.stringify(body), headers, signal: signal ?? null });
+    return fetch(to + path, { method: 'POST', body: JSON.stringify(body), headers, signal });
+  }
+
+  /** Sends requests until the second meter has figures; resolves with their number. */
+  async function sample(): Promise<number> {
+    for (let sent = 0; sent < maxSamples; sent++) {
+      if (sent % 20 === 0) {
+        const exposed = await (await fetch(`${adminUrl}/metrics`)).text();
+        if (exposed.includes('textgate_usage_drift_ratio{')) return sent;
+      }
+      const messages = [{ role: 'user', content: long }];
+      await (await post('/v1/chat/completions', { model: 'small', messages })).text();
+    }
+    throw new Error('the second meter has no figures');
   }
 
   /** Opens a stream without end, and reads its beginning. */
-  async function openStream(signal?: AbortSignal): Promise<Response> {
+  async function openStream(signal: AbortSignal | null = null): Promise<Response> {
     const messages = [{ role: 'user', content: 'hang' }];
     return post('/v1/chat/completions', { model: 'small', messages, stream: true }, secret, signal);
   }
@@ -124,6 +164,7 @@ async function startPlayer(): Promise<ScriptedUpstream> {
     const asked = messages.at(-1)?.content ?? '';
     const script = scripts[asked];
     if (script !== undefined) return script(response);
+    if (asked === long) return sayTexts([long])(response, request);
     return sayTexts(['one ', 'two'], asked === 'length' ? 'length' : 'stop')(response, request);
   });
   return upstream;

@@ -22,18 +22,28 @@ const nothing: JsonSchema = { type: 'array', maxItems: 0 };
 
 const finishReason: JsonSchema = { enum: ['stop', 'length', 'content_filter'] };
 
-const chatUsage = closed({
-  prompt_tokens: count,
-  completion_tokens: count,
-  total_tokens: count,
-  prompt_tokens_details: closed({ cached_tokens: count, cache_write_tokens: count, audio_tokens: always(0) }),
-  completion_tokens_details: closed({
-    reasoning_tokens: count,
-    audio_tokens: always(0),
-    accepted_prediction_tokens: always(0),
-    rejected_prediction_tokens: always(0),
-  }),
-});
+const cost: JsonSchema = { type: 'number', minimum: 0, description: 'The charge in USD, with `usageCost`.' };
+
+const chatUsage = closed(
+  {
+    prompt_tokens: count,
+    completion_tokens: count,
+    total_tokens: count,
+    prompt_tokens_details: closed({
+      cached_tokens: count,
+      cache_write_tokens: count,
+      audio_tokens: always(0),
+    }),
+    completion_tokens_details: closed({
+      reasoning_tokens: count,
+      audio_tokens: always(0),
+      accepted_prediction_tokens: always(0),
+      rejected_prediction_tokens: always(0),
+    }),
+    cost,
+  },
+  ['cost'],
+);
 
 const outputText = closed({
   type: always('output_text'),
@@ -100,13 +110,17 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
       ['usage', 'system_fingerprint'],
     ),
   },
-  ResponseUsage: closed({
-    input_tokens: count,
-    input_tokens_details: closed({ cached_tokens: count, cache_write_tokens: count }),
-    output_tokens: count,
-    output_tokens_details: closed({ reasoning_tokens: count }),
-    total_tokens: count,
-  }),
+  ResponseUsage: closed(
+    {
+      input_tokens: count,
+      input_tokens_details: closed({ cached_tokens: count, cache_write_tokens: count }),
+      output_tokens: count,
+      output_tokens_details: closed({ reasoning_tokens: count }),
+      total_tokens: count,
+      cost,
+    },
+    ['cost'],
+  ),
   Response: closed({
     id: text,
     object: always('response'),
@@ -189,7 +203,7 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
       limit: closed(
         {
           source: { enum: ['key', 'upstream'] },
-          kind: { enum: ['concurrency', 'rate'] },
+          kind: { enum: ['concurrency', 'rate', 'tokens'] },
           limit: nullable(count),
           in_flight: count,
           retry_after_ms: count,

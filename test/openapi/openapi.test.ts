@@ -131,6 +131,9 @@ describe('a client that is generated from the document', () => {
     await expectAs('of', 'getReceipt', { request_id: data.data[0].request_id });
     await expectAs('operators', 'getRecord', { request_id: data.data[0].request_id });
     await expectAs('operators', 'listRecords', { limit: 1, model: 'small' });
+    const own = await expectAs('of', 'getOwnUsage', { by: 'day,model,tag' });
+    const all = await expectAs('operators', 'getUsage', { by: 'hour,key,upstream,outcome', limit: 1 });
+    expect([own.data.data[0].requests, all.data.data[0].requests]).toEqual([2, 2]);
   });
 
   test.for([
@@ -144,10 +147,36 @@ describe('a client that is generated from the document', () => {
     for (const object of objects) expect(faultsOf(schema, object)).toEqual([]);
   });
 
+  test('sets a ceiling of costs, and reads what an answer costs from its head and from its usage', async () => {
+    const created = await call('operators', 'createKey', null, {
+      name: 'showing',
+      compatibility: { usageCost: true },
+    });
+    const headers = { authorization: `Bearer ${String(created.data.key)}` };
+    const complete = clients.of['createChatCompletion'] as (
+      given: object,
+      sent: unknown,
+      config: object,
+    ) => Promise<AxiosResponse>;
+    const refused = await complete({ 'x-textgate-max-cost': '0.000001' }, chat, { headers });
+    expect(refused).toMatchObject({ status: 400, data: { error: { code: 'max_cost_exceeded' } } });
+    const whole = await complete({ 'x-textgate-max-cost': '5' }, chat, { headers });
+    expect(faultsOf('ChatCompletion', whole.data)).toEqual([]);
+    expect(whole.headers['x-textgate-charge']).toBe('0.000025');
+    expect(whole.data.usage.cost).toBe(0.000025);
+    const response = await (clients.of['createResponse'] as typeof complete)({}, asked, { headers });
+    expect(faultsOf('Response', response.data)).toEqual([]);
+    expect(response.data.usage.cost).toBe(0.000025);
+  });
+
   test('reads models, its key, and refusals', async () => {
     await expectAs('of', 'listModels');
     await expectAs('of', 'getModel', { model: 'small' });
     await expectAs('of', 'getOwnKey');
+    await expectAs('of', 'listStatementKeys');
+    expect((await call('of', 'getOwnStatement', { from: '2030-01-01' })).data).toMatch(
+      /^textgate statement 1\n/,
+    );
     const refusals = [
       await expectAs('of', 'createChatCompletion', null, { ...chat, tools: [{ type: 'function' }] }),
       await expectAs('of', 'getModel', { model: 'none' }),
@@ -166,6 +195,8 @@ describe('a client that is generated from the document', () => {
     await expectAs('operators', 'rotateKey', { id }, { grace: '1h' });
     await expectAs('operators', 'getKey', { id });
     await expectAs('operators', 'listKeys', { limit: 10 });
+    expect((await call('operators', 'getStatement', { id, after: 1 })).data).toContain('\nrow ');
+    await expectAs('operators', 'listLedgerRoots', { limit: 10 });
     await expectAs('operators', 'revokeKey', { id });
     await expectAs('operators', 'removeRecords', null, { before: '2020-01-01', ended: [] });
     await expectAs('operators', 'foldLedger');

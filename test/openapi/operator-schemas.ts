@@ -40,15 +40,24 @@ const key = {
   id: text,
   name: text,
   created_at: moment,
-  limits: closed({ concurrency: count, requests_per_minute: count, queue_wait_ms: count }),
+  limits: closed({
+    concurrency: count,
+    requests_per_minute: count,
+    queue_wait_ms: count,
+    tokens_per_minute: nullable(count),
+    tokens_per_day: nullable(count),
+  }),
   models: nullable(listOf(text)),
   allow_from: nullable(listOf(text)),
+  tags: listOf(text),
   expires_at: nullable(moment),
   revoked_at: nullable(moment),
   compatibility: closed({
     sampling: { enum: ['strip', 'strict'] },
     unknown_fields: { enum: ['reject', 'ignore'] },
     responses_done: flag,
+    usage_cost: flag,
+    charge_comment: flag,
   }),
   ...account,
   in_flight: count,
@@ -89,6 +98,7 @@ function record(attempts: JsonSchema) {
     protocol: text,
     mode: nullable(text),
     model: nullable(text),
+    tag: nullable(text),
     upstream: nullable(text),
     outcome: text,
     status: nullable(count),
@@ -101,6 +111,20 @@ function record(attempts: JsonSchema) {
     attempts: listOf(attempts),
   });
 }
+
+/** Groups of usage, and what is summed up; a row has the groups that were asked for. */
+const periods = { hour: moment, day: { ...text, format: 'date' }, month: text };
+const ownGroups = { ...periods, model: text, outcome: text, tag: nullable(text) };
+const allGroups = { ...ownGroups, key_id: text, key_name: nullable(text), upstream: text };
+const sums = {
+  requests: count,
+  input_tokens: count,
+  cached_input_tokens: count,
+  cache_write_tokens: count,
+  output_tokens: count,
+  reasoning_tokens: count,
+  charge: usd,
+};
 
 function page(name: string): JsonSchema {
   return closed({ object: { const: 'list' }, data: listOf(schemaRef(name)), next: nullable(text) });
@@ -121,6 +145,10 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   ReceiptPage: page('Receipt'),
   Record: record(closed({ ...attempt, cause: nullable(text), upstream_error: upstreamError })),
   RecordPage: page('Record'),
+  OwnUsage: closed({ ...ownGroups, ...sums }, Object.keys(ownGroups)),
+  OwnUsagePage: page('OwnUsage'),
+  Usage: closed({ ...allGroups, ...sums }, Object.keys(allGroups)),
+  UsagePage: page('Usage'),
   RunningRequest: closed({
     request_id: text,
     key_id: text,
@@ -161,6 +189,28 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   Removed: closed({ removed: count }),
   Folded: closed({ postings: count }),
   Ledger: { type: 'object', description: 'What the ledger’s rows add up to, and every imbalance.' },
+  LedgerRoot: closed({
+    number: count,
+    created_at: moment,
+    accounts: count,
+    tree: text,
+    previous: text,
+    hash: text,
+  }),
+  LedgerRootPage: page('LedgerRoot'),
+  StatementKeys: closed({
+    object: { const: 'list' },
+    data: listOf(
+      closed({
+        id: text,
+        algorithm: { const: 'Ed25519' },
+        public_key: { ...text, description: 'In PEM.' },
+        created_at: moment,
+        active: flag,
+      }),
+    ),
+    root: nullable(closed({ number: count, created_at: moment, hash: text })),
+  }),
   Health: closed({ status: { const: 'ok' } }),
   Readiness: {
     type: 'object',

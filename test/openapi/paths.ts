@@ -1,7 +1,10 @@
 import { archiveQuery } from '../../src/http/admin/archive.ts';
 import { recordQuery } from '../../src/http/admin/records.ts';
 import { deliveryQuery } from '../../src/http/admin/webhooks.ts';
+import { rootQuery } from '../../src/http/admin/statements.ts';
 import { pageQuery } from '../../src/http/checked-input.ts';
+import { ownUsageQuery, usageQuery } from '../../src/http/usage.ts';
+import { statementQuery } from '../../src/http/statement-routes.ts';
 import { inputSchema } from './operator-schemas.ts';
 import { schemaRef } from './contract-schemas.ts';
 import type { JsonSchema } from './contract-schemas.ts';
@@ -21,6 +24,22 @@ const requestId = {
   'x-request-id': { description: 'The id of the request, also in its receipt.', schema: { type: 'string' } },
 };
 
+const amount = { type: 'string', pattern: '^\\d{1,16}(\\.\\d{1,9})?$', examples: ['0.05'] };
+
+const charge = {
+  'x-textgate-charge': {
+    description: 'What was charged, in USD: on whole answers, and on errors after the request was sent.',
+    schema: amount,
+  },
+};
+
+const maxCost = {
+  name: 'x-textgate-max-cost',
+  in: 'header',
+  description: 'The most that the request may cost, in USD; one that may cost more is refused.',
+  schema: amount,
+};
+
 const failures = {
   '4XX': { description: 'Refused; `error.code` says why.', headers: requestId, content: jsonOf('Error') },
   '5XX': {
@@ -34,9 +53,27 @@ function answers(content: object, status = '200'): object {
   return { [status]: { description: 'Done.', headers: requestId, content }, ...failures };
 }
 
+/** Answers whose heads have the charge, too. */
+function withCharge(responses: object): object {
+  return Object.fromEntries(
+    Object.entries(responses).map(([status, answer]) => [
+      status,
+      { ...(answer as object), headers: { ...requestId, ...charge } },
+    ]),
+  );
+}
+
 function body(name: string): object {
   return { required: true, content: jsonOf(name) };
 }
+
+const tag = {
+  name: 'x-textgate-tag',
+  in: 'header',
+  required: false,
+  description: 'One of the tags of the key, by which its usage is added up. It is not sent to providers.',
+  schema: { type: 'string', maxLength: 64 },
+};
 
 /** A text, whole or as a stream. */
 function generation(
@@ -52,8 +89,12 @@ function generation(
       'x-event': schemaRef(event),
     },
   };
-  const responses = answers({ ...jsonOf(whole), ...stream });
-  return { post: { operationId, summary, requestBody: body(request), responses } satisfies Operation };
+  const content = { ...jsonOf(whole), ...stream };
+  const responses = withCharge(answers(content));
+  const parameters = [tag, maxCost];
+  return {
+    post: { operationId, summary, parameters, requestBody: body(request), responses } satisfies Operation,
+  };
 }
 
 function read(
@@ -99,6 +140,16 @@ function inQuery(schema: Parameters<typeof inputSchema>[0]): readonly object[] {
   return Object.entries(properties).map(([name, value]) => ({ name, in: 'query', schema: value }));
 }
 
+function text(
+  operationId: string,
+  summary: string,
+  type: string,
+  parameters: readonly object[] = [],
+): Operation {
+  const schema = type.startsWith('text/') ? { type: 'string' } : { type: 'string', format: 'binary' };
+  return { operationId, summary, parameters, responses: answers({ [type]: { schema } }) };
+}
+
 /** The paths of the listener for clients, by path. */
 export const publicPaths: Readonly<Record<string, PathItem>> = {
   '/v1/chat/completions': generation(
@@ -118,6 +169,30 @@ export const publicPaths: Readonly<Record<string, PathItem>> = {
   '/v1/models': { get: read('listModels', 'Lists the models that the key may use.', 'ModelList') },
   '/v1/models/{model}': { get: read('getModel', 'Shows one model.', 'Model', [inPath('model')]) },
   '/v1/key': { get: read('getOwnKey', 'Shows the key itself: its limits and its balance.', 'OwnKey') },
+  '/v1/key/usage': {
+    get: {
+      ...read('getOwnUsage', 'Adds up the key’s own requests.', 'OwnUsagePage', inQuery(ownUsageQuery)),
+      responses: answers({ ...jsonOf('OwnUsagePage'), 'text/csv': { schema: { type: 'string' } } }),
+    },
+  },
+  '/v1/key/statement': {
+    get: text(
+      'getOwnStatement',
+      'A signed statement of the key’s ledger.',
+      'text/plain',
+      inQuery(statementQuery),
+    ),
+  },
+  '/v1/statement-keys': {
+    get: {
+      ...read(
+        'listStatementKeys',
+        'The public keys that sign statements, and the newest root.',
+        'StatementKeys',
+      ),
+      security: [],
+    },
+  },
   '/v1/key/requests': {
     get: read(
       'listReceipts',
@@ -139,11 +214,6 @@ export const publicPaths: Readonly<Record<string, PathItem>> = {
 
 const id = inPath('id');
 const oneRequest = inPath('request_id');
-
-function text(operationId: string, summary: string, type: string): Operation {
-  const schema = type.startsWith('text/') ? { type: 'string' } : { type: 'string', format: 'binary' };
-  return { operationId, summary, responses: answers({ [type]: { schema } }) };
-}
 
 const records = read(
   'listRecords',
@@ -194,6 +264,12 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       parameters: [id],
     }),
   },
+  '/admin/keys/{id}/statement': {
+    get: text('getStatement', 'A signed statement of a key’s ledger.', 'text/plain', [
+      id,
+      ...inQuery(statementQuery),
+    ]),
+  },
   '/admin/records': {
     get: {
       ...records,
@@ -202,6 +278,12 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   },
   '/admin/records/{request_id}': {
     get: read('getRecord', 'Shows the record of one request.', 'Record', [oneRequest]),
+  },
+  '/admin/usage': {
+    get: {
+      ...read('getUsage', 'Adds up the requests of all keys.', 'UsagePage', inQuery(usageQuery)),
+      responses: answers({ ...jsonOf('UsagePage'), 'text/csv': { schema: { type: 'string' } } }),
+    },
   },
   '/admin/archive': {
     get: {
@@ -252,6 +334,14 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
     }),
   },
   '/admin/ledger': { get: read('verifyLedger', 'Recomputes the ledger; may take minutes.', 'Ledger') },
+  '/admin/ledger/roots': {
+    get: read(
+      'listLedgerRoots',
+      'Lists the roots over all ledgers, newest first.',
+      'LedgerRootPage',
+      inQuery(rootQuery),
+    ),
+  },
   '/admin/backup': {
     get: text('downloadBackup', 'A consistent copy of the SQLite database.', 'application/vnd.sqlite3'),
   },

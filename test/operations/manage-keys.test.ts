@@ -38,6 +38,7 @@ test.each<[string, (keys: KeyManagement, id: string) => Promise<unknown>]>([
               models: null,
               allowFrom: null,
               lowBalanceNanos: null,
+              tags: [],
               expiresAt: null,
             };
             await declareKeys([{ ...bob, compatibility: {} }], { store, randomBytes, hash: hashKey, now });

@@ -45,6 +45,7 @@ async function write(
     mode: 'stream',
     model: 'm',
     upstream: 'u',
+    tag: null,
     queuedMs: 1,
     price,
     hold: { nanos: 20, leastNanos: 1 },

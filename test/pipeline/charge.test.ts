@@ -99,12 +99,13 @@ function recordedText(asked: Asked): Charged {
     turns: [{ role: 'user', text: 'hello' }],
     stream,
     includeUsage: false,
+    shownCharge: { usageCost: false, chargeComment: false },
     maxOutputTokens: null,
     responses: null,
     stripped: [],
   } as const;
   return {
-    work: { kind: 'text', request, model, routes: [route], received },
+    work: { kind: 'text', request, model, routes: [route], received, mostOutputTokens: null },
     attempts,
     reservation: { granted: true, holdNanos, balanceNanos: null },
   };

@@ -45,7 +45,9 @@ function openDelivery(): Delivery {
     otherKeyHeader: null,
     address: '127.0.0.1',
     loggedAddress: null,
+    tag: undefined,
     headFault: null,
+    maxCost: undefined,
     recognize: () => {},
     readBody: async () => new Uint8Array(),
     onGone: (callback) => void leaves.push(callback),
@@ -62,7 +64,7 @@ function openDelivery(): Delivery {
   const delivery = new Delivery(client, {
     clock,
     signal: new AbortController().signal,
-    headFacts: () => ({ decision: null, limits: null, balanceNanos: null, stripped: [] }),
+    headFacts: () => ({ decision: null, limits: null, tokens: null, balanceNanos: null, stripped: [] }),
     onOpened: () => void calls.push('opened'),
     onFault: (message) => void faults.push(message),
   });
@@ -78,7 +80,7 @@ describe('a delivery', () => {
     delivery.permit();
     delivery.send(['a', 'b']);
     delivery.send(['c']);
-    await delivery.finish(finished);
+    await delivery.finish(finished, null);
     expect(calls).toEqual(['open 200 true', 'opened', 'send text', 'send text', 'end']);
     expect([delivery.wasOpened, delivery.sentStatus]).toEqual([true, 200]);
   });
@@ -90,7 +92,7 @@ describe('a delivery', () => {
     delivery.send(['a']);
     delivery.open();
     expect(calls).toEqual([]);
-    await delivery.finish(finished);
+    await delivery.finish(finished, null);
     expect(calls).toEqual(['answer 200 {"id":"c']);
   });
 
@@ -104,16 +106,16 @@ describe('a delivery', () => {
 
   test('answers a failure with an HTTP error until the status is spent, and inside the stream after that', async () => {
     const early = openDelivery();
-    await early.fail(failure);
+    await early.fail(failure, null);
     const waiting = openDelivery();
     waiting.begin(streamWriter());
-    await waiting.fail(failure);
+    await waiting.fail(failure, null);
     expect(calls).toEqual(['answer 502 {"error"', 'answer 502 {"error"']);
     const open = openDelivery();
     open.begin(streamWriter());
     open.permit();
     open.send(['a']);
-    await open.fail(failure);
+    await open.fail(failure, null);
     expect(calls.slice(2)).toEqual(['open 200 true', 'opened', 'send text', 'tear down']);
   });
 
@@ -122,7 +124,7 @@ describe('a delivery', () => {
     delivery.begin(createResponsesStreamWriter(identity, extras));
     delivery.permit();
     delivery.send(['a']);
-    await delivery.fail(failure);
+    await delivery.fail(failure, null);
     expect(calls.at(-1)).toBe('end');
   });
 
@@ -131,9 +133,9 @@ describe('a delivery', () => {
     delivery.begin(streamWriter());
     expect(() => delivery.begin(streamWriter())).toThrow('delivery law broken');
     delivery.permit();
-    await delivery.finish(finished);
-    expect(() => delivery.finish(finished)).toThrow('delivery law broken');
-    expect(() => delivery.fail(failure)).toThrow('delivery law broken: a second end');
+    await delivery.finish(finished, null);
+    expect(() => delivery.finish(finished, null)).toThrow('delivery law broken');
+    expect(() => delivery.fail(failure, null)).toThrow('delivery law broken: a second end');
     expect(() => delivery.abandon()).toThrow('delivery law broken: a second end');
     expect(() => delivery.send(['late'])).toThrow('delivery law broken');
     expect(() => delivery.passHead(200)).toThrow('delivery law broken');
@@ -173,7 +175,7 @@ describe('a delivery', () => {
     expect(calls).toHaveLength(5);
     delivery.seal();
     clock.advance(60_000);
-    await delivery.finish(finished);
+    await delivery.finish(finished, null);
     expect(calls.slice(5)).toEqual(['end']);
     expect([clock.scheduled, faults]).toEqual([0, []]);
   });
@@ -200,7 +202,7 @@ describe('a delivery', () => {
     whole.permit();
     broken.permit();
     whole.passHead(418);
-    expect(() => whole.fail(failure)).toThrow('a second head');
+    expect(() => whole.fail(failure, null)).toThrow('a second head');
     whole.passWhole();
     await whole.endPassing();
     broken.passHead(200);
@@ -280,7 +282,7 @@ describe('an exchange with two clients', () => {
       release: () => {},
     };
     const result = await rewrite(answer, received, exchange, { clock, fastRoad: true });
-    await conclude(result, exchange);
+    await conclude({ result, chargeNanos: null }, exchange);
     expect(calls.filter((call) => call === 'send text')).toHaveLength(2 + 2 + 1);
     expect(calls.filter((call) => call === 'end')).toHaveLength(1);
     expect(received.text.beginning).toBe('abc');

@@ -36,6 +36,32 @@ test('a finished answer reaches its client in full although the limiter can’t 
   expect(pipeline.ports.inFlight.all()).toEqual([]);
 });
 
+test.each([true, false])(
+  'an answer whose settlement is not made and not kept shows no charge (streamed: %s)',
+  async (stream) => {
+    const { records } = pipeline.ports;
+    const away = {
+      records: { ...records, takesWrites: true, settle: () => Promise.reject(new Error('no')) },
+    };
+    const shown = { ...pipeline.ports.defaultCompatibility, usageCost: true, chargeComment: true };
+    const keyId = await pipeline.addKey(1_000_000);
+    const asked = { ...body, stream, ...(stream ? { stream_options: { include_usage: true } } : {}) };
+    const answers = [];
+    for (const instead of [{}, away]) {
+      const request = await pipeline.start(keyId, asked, 'chat', { ...instead, defaultCompatibility: shown });
+      request.call?.give(chatFrames(['one']).join(''));
+      request.call?.give(null);
+      await request.done;
+      answers.push([request.sent.chargeNanos, /x-textgate-charge|"cost"/.test(request.sent.text)]);
+    }
+    expect(answers).toEqual([
+      [stream ? null : 18, true],
+      [null, false],
+    ]);
+    expect(pipeline.faults).toEqual(['consumption record not settled']);
+  },
+);
+
 test('a request gets a 500 when the limiter fails', async () => {
   const { limiter } = pipeline.ports;
   const instead = {

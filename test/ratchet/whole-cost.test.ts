@@ -28,7 +28,7 @@ function rewrite(writer: AnswerWriter): string {
   for (const { deltas } of parts) for (const delta of deltas) writer.delta(delta);
   const ending = parts.find((part) => part.ending !== null)?.ending;
   if (ending?.kind !== 'finished') throw new Error('the answer did not finish');
-  return writer.finish(ending, identity.createdAtSeconds);
+  return writer.finish(ending, identity.createdAtSeconds, null);
 }
 
 /** The same in the obvious way: parsed, given its own id and model, and written. */

@@ -10,9 +10,15 @@ import type { ServerResponse } from 'node:http';
 import { compareSection } from '../support/generated-section.ts';
 import { chatFrames, cut, sendStream } from '../support/scripted-upstream.ts';
 import { openStage } from '../support/stage.ts';
+import type { TestGateway } from '../support/test-gateway.ts';
 
-const { upstream, gateway } = await openStage({ timeouts: { idle: '250ms', firstByte: '250ms' } });
-const provider = { baseURL: `${gateway.url}/v1`, apiKey: gateway.key };
+const stages = {
+  plain: await openStage({ timeouts: { idle: '250ms', firstByte: '250ms' } }),
+  showing: await openStage({
+    price: { input: '1', output: '2' },
+    compatibility: { usageCost: true, chargeComment: true },
+  }),
+};
 const messages = [{ role: 'user' as const, content: 'count' }];
 
 /** How an SDK reports to its application that an answer is incomplete. */
@@ -30,8 +36,6 @@ const throwing = async (consume: () => Promise<unknown>): Promise<Report> => {
   }
 };
 
-const old = new OpenAI4({ ...provider, maxRetries: 0 });
-
 const vercel = async (model: LanguageModel): Promise<Report> => {
   const parts: string[] = [];
   const { stream } = streamText({ model, messages, maxRetries: 0, onError: () => {} });
@@ -41,14 +45,19 @@ const vercel = async (model: LanguageModel): Promise<Report> => {
   return report === 'silence' && parts.includes('error') ? 'error part' : report;
 };
 
+interface Provider {
+  readonly baseURL: string;
+  readonly apiKey: string;
+}
+
 const langchain =
-  (useResponsesApi: boolean): Client =>
+  ({ baseURL, apiKey }: Provider, useResponsesApi: boolean): Client =>
   () =>
     throwing(async () => {
-      const configuration = { baseURL: provider.baseURL };
+      const configuration = { baseURL };
       const model = new ChatOpenAI({
         model: 'small',
-        apiKey: gateway.key,
+        apiKey,
         configuration,
         maxRetries: 0,
         useResponsesApi,
@@ -56,41 +65,48 @@ const langchain =
       await Array.fromAsync(await model.stream('count'));
     });
 
-const clients: Readonly<Record<string, Client>> = {
-  'openai chat': () =>
-    throwing(async () =>
-      Array.fromAsync(
-        await gateway.client.chat.completions.create({ model: 'small', messages, stream: true }),
+/** The clients of a gateway by their names. */
+function clientsOf(gateway: TestGateway): Readonly<Record<string, Client>> {
+  const provider = { baseURL: `${gateway.url}/v1`, apiKey: gateway.key };
+  const old = new OpenAI4({ ...provider, maxRetries: 0 });
+  return {
+    'openai chat': () =>
+      throwing(async () =>
+        Array.fromAsync(
+          await gateway.client.chat.completions.create({ model: 'small', messages, stream: true }),
+        ),
       ),
-    ),
-  'openai chat helper': () =>
-    throwing(() =>
-      gateway.client.chat.completions.stream({ model: 'small', messages }).finalChatCompletion(),
-    ),
-  'openai responses': () =>
-    throwing(async () =>
-      Array.fromAsync(
-        await gateway.client.responses.create({ model: 'small', input: 'count', stream: true }),
+    'openai chat helper': () =>
+      throwing(() =>
+        gateway.client.chat.completions.stream({ model: 'small', messages }).finalChatCompletion(),
       ),
-    ),
-  'openai responses helper': () =>
-    throwing(() => gateway.client.responses.stream({ model: 'small', input: 'count' }).finalResponse()),
-  'openai 4 chat': () =>
-    throwing(async () =>
-      Array.fromAsync(await old.chat.completions.create({ model: 'small', messages, stream: true })),
-    ),
-  'ai chat': () => vercel(createOpenAI(provider).chat('small')),
-  'ai responses': () => vercel(createOpenAI(provider)('small')),
-  'ai compatible': () => vercel(createOpenAICompatible({ name: 'textgate', ...provider })('small')),
-  'ai open-responses': () =>
-    vercel(
-      createOpenResponses({ name: 'textgate', url: `${provider.baseURL}/responses`, apiKey: gateway.key })(
-        'small',
+    'openai responses': () =>
+      throwing(async () =>
+        Array.fromAsync(
+          await gateway.client.responses.create({ model: 'small', input: 'count', stream: true }),
+        ),
       ),
-    ),
-  'LangChain chat': langchain(false),
-  'LangChain responses': langchain(true),
-};
+    'openai responses helper': () =>
+      throwing(() => gateway.client.responses.stream({ model: 'small', input: 'count' }).finalResponse()),
+    'openai 4 chat': () =>
+      throwing(async () =>
+        Array.fromAsync(await old.chat.completions.create({ model: 'small', messages, stream: true })),
+      ),
+    'ai chat': () => vercel(createOpenAI(provider).chat('small')),
+    'ai responses': () => vercel(createOpenAI(provider)('small')),
+    'ai compatible': () => vercel(createOpenAICompatible({ name: 'textgate', ...provider })('small')),
+    'ai open-responses': () =>
+      vercel(
+        createOpenResponses({ name: 'textgate', url: `${provider.baseURL}/responses`, apiKey: gateway.key })(
+          'small',
+        ),
+      ),
+    'LangChain chat': langchain(provider, false),
+    'LangChain responses': langchain(provider, true),
+  };
+}
+
+const clients = clientsOf(stages.plain.gateway);
 
 const [opening = '', one = ''] = chatFrames(['one ']);
 const chunk = (choice: object, extra: object = {}) =>
@@ -150,13 +166,23 @@ describe.each(Object.entries(faults))(
   'an answer that fails because the upstream sends %s',
   (fault, script) => {
     test.each(Object.entries(clients))('is reported as a failure by %s', async (_name, consume) => {
-      upstream.play(script);
+      stages.plain.upstream.play(script);
       const report = await consume();
       seen.set(fault, [...(seen.get(fault) ?? []), report]);
       expect(report).not.toBe('silence');
     });
   },
 );
+
+describe('a stream that fails after its charge was said in a comment', () => {
+  test.each(Object.entries(clientsOf(stages.showing.gateway)))(
+    'is reported as a failure by %s',
+    async (_name, consume) => {
+      stages.showing.upstream.play(sendThen([opening, one], (response) => cut(response, 'rst')));
+      expect(await consume()).not.toBe('silence');
+    },
+  );
+});
 
 describe('the documentation', () => {
   test('lists how each client library reports each fault', () => {
@@ -172,4 +198,4 @@ describe('the documentation', () => {
   });
 });
 
-afterAll(() => upstream.play((response) => void response.end()));
+afterAll(() => stages.plain.upstream.play((response) => void response.end()));

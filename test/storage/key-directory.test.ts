@@ -44,6 +44,7 @@ function startDirectory() {
       models: null,
       allowFrom: null,
       lowBalanceNanos: null,
+      tags: [],
       expiresAt: null,
       revokedAtMs: null,
       hasBalance: false,

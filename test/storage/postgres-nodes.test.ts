@@ -152,6 +152,7 @@ describe.skipIf(postgresAbsence !== null)(`changes of keys on PostgreSQL${absent
       models: null,
       allowFrom: null,
       lowBalanceNanos: null,
+      tags: [],
       expiresAt: null,
       compatibility: {},
     };

@@ -8,6 +8,12 @@ import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import type { DeclaredKey } from '../../src/domain/keys/declared-key.ts';
 import type { OpenedRecord, RecordFilter, SettledRecord } from '../../src/domain/consumption.ts';
 import { free } from '../../src/domain/pricing.ts';
+import { createStatements } from '../../src/operations/statements.ts';
+import { makeRoot } from '../../src/operations/make-root.ts';
+import { startOfChain } from '../../src/domain/statements/chain.ts';
+import { createLedgerChain } from '../../src/storage/ledger/ledger-chain.ts';
+import { createLedgerRoots } from '../../src/storage/ledger/ledger-roots.ts';
+import { createSigningKeys } from '../../src/storage/ledger/signing-keys.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import type { Engine, Statement } from '../../src/storage/engine.ts';
@@ -16,8 +22,12 @@ import { createDeliveries } from '../../src/storage/outbox/delivery-store.ts';
 import { createOutbox, createUpstreamOutages } from '../../src/storage/outbox/outbox-store.ts';
 import { createRetention } from '../../src/storage/retention/retention-store.ts';
 import { endOverLeases } from '../../src/storage/leases/lease-statements.ts';
+import { usageDimensions, usagePeriods } from '../../src/domain/ports/usage.ts';
+import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
+import { createUsage } from '../../src/storage/usage/usage-store.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
+import { createTokenUse } from '../../src/storage/token-use/token-use-store.ts';
 import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
 import { statementsOf } from '../support/fixed-units.ts';
 import { openTestEngine } from '../support/test-engine.ts';
@@ -34,6 +44,10 @@ const meantScans = new Set([
   'SCAN CONSTANT ROW',
   'SCAN json_each VIRTUAL TABLE INDEX 1:',
   'SCAN wanted',
+  // What a page of usage is added up from: a few thousand rows, found by an index.
+  'SCAN parts',
+  'SCAN search',
+  'SCAN statement_keys',
   'SCAN api_keys USING COVERING INDEX sqlite_autoindex_api_keys_2',
   'SCAN api_keys USING INDEX api_keys_declared',
 ]);
@@ -49,7 +63,7 @@ const pageScans = new Set([
 
 /** Searches that find one row of a growing table, or none, or as many as the numbers in a range that an audit or a fold chose. */
 const findsFew =
-  /INDEX sqlite_autoindex_(records|ledger)_1\b|ledger_by_reference \(key_id=\? AND reference=\?\)|ledger USING PRIMARY KEY \(key_id=\? AND (number>\? AND )?number<\?\)/;
+  /INDEX sqlite_autoindex_(records|ledger)_1\b|ledger USING PRIMARY KEY \(key_id=\? AND number=\?\)|ledger_by_reference \(key_id=\? AND reference=\?\)|ledger USING PRIMARY KEY \(key_id=\? AND (number>\? AND )?number<\?\)/;
 
 /** How an INSERT of several keys asks whether records refer to their new ids already: there are none. */
 const findsNone = 'SEARCH records USING COVERING INDEX records_by_key_and_model (key_id=?)';
@@ -62,6 +76,7 @@ const declared: DeclaredKey = {
   models: null,
   allowFrom: null,
   lowBalanceNanos: null,
+  tags: [],
   expiresAt: null,
   compatibility: {},
 };
@@ -113,6 +128,7 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
   rotateKey: (store) => store.rotateKey(key.id, 'other', 99),
   revokeKey: (store) => store.revokeKey(key.id, 1),
   countKeys: (store) => store.countKeys(),
+  namesOf: (store) => store.namesOf([keyIdOf(1), keyIdOf(2)]),
   limitsOf: (store) => store.limitsOf([keyIdOf(1), keyIdOf(2)]),
   async credit(store) {
     await store.credit({ keyId: key.id, nanos: 5, reference: 'r' });
@@ -176,6 +192,30 @@ async function useOutbox(recording: Engine): Promise<void> {
   await outages.forget('big');
 }
 
+/** Usage of a few years around a time, rolled up and asked for in every way. */
+async function useUsage(recording: Engine, atMs: number): Promise<void> {
+  const rollups = createUsageRollups(recording);
+  const dayMs = 86_400_000;
+  const midnightMs = Math.floor(atMs / dayMs) * dayMs;
+  const range = { fromMs: midnightMs - 366 * dayMs, toMs: midnightMs + 366 * dayMs, limit: 2, after: null };
+  const ask = async (): Promise<void> => {
+    for (const period of [null, ...usagePeriods])
+      for (let set = 0; set < 1 << usageDimensions.length; set++)
+        for (const where of [{}, { keyId: keyIdOf(3) }, { model: 'small' }, { tag: null }])
+          await createUsage(recording).usage({
+            ...range,
+            by: [
+              ...(period === null ? [] : [period]),
+              ...usageDimensions.filter((_, bit) => set & (1 << bit)),
+            ],
+            where,
+          });
+  };
+  await ask();
+  expect(await rollups.rollUp(atMs + 80 * dayMs, async () => {})).toBeGreaterThan(60);
+  await ask();
+}
+
 const asked = new Map<string, Statement>();
 let folder: string;
 let filled: DatabaseSync;
@@ -200,7 +240,11 @@ beforeAll(async () => {
   for (const use of Object.values(uses)) await use(store);
   // Asked only where a lease is over.
   note([endOverLeases('owner')]);
+  await stateAll(recording);
   await verifyLedger(createLedgerAudit(recording));
+  const tokenUse = createTokenUse(recording, (message) => expect.unreachable(message));
+  await tokenUse.add(keyIdOf(1), 5);
+  await tokenUse.used(keyIdOf(1));
   const retention = createRetention(recording);
   const [oldest] = await retention.listOldest(Number.MAX_SAFE_INTEGER, null, 1);
   if (oldest === undefined) throw new Error('the database is empty');
@@ -209,8 +253,9 @@ beforeAll(async () => {
   await retention.removeRecords(removed, createdAtMs + 1);
   await retention.foldLedgers(async () => {});
   await retention.oldestRecord();
-  note([selectPostings(keyIdOf(1), 0), ...foldLedger(keyIdOf(1), 1)]);
+  await useUsage(recording, 1_700_000_000_000);
   await useOutbox(recording);
+  note([selectPostings(keyIdOf(1), 0), ...foldLedger(keyIdOf(1), startOfChain(keyIdOf(1), 1))]);
   filled = new DatabaseSync(file);
 });
 afterAll(async () => {
@@ -219,9 +264,27 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
+/** Leads to the statements behind statements of accounts, and behind the audit of what was sealed. */
+async function stateAll(recording: Engine): Promise<void> {
+  const [chain, roots] = [createLedgerChain(recording), createLedgerRoots(recording)];
+  const clock = { now: () => 7, monotonicMs: () => 7 };
+  const pause = async (): Promise<void> => {};
+  await makeRoot({ chain, roots, clock, pause, onFault: (fault) => expect(fault).toBeNull() });
+  const statements = createStatements({
+    chain,
+    roots,
+    keys: createSigningKeys(recording, clock.now),
+    givenKey: () => null,
+    clock,
+  });
+  await statements.make({ id: keyIdOf(1), name: 'x' }, { fromMs: 1, toMs: 9, after: null });
+  await statements.keys();
+  for await (const faults of createLedgerAudit(recording).sealFaults(pause, 10)) expect(faults).toEqual([]);
+}
+
 /** What SQLite does for a statement, line by line. */
 function planOf(database: DatabaseSync, { sql, values }: Statement): readonly string[] {
-  database.function('now_ms', () => 7);
+  for (const name of ['now_ms', 'transaction_number', 'oldest_transaction']) database.function(name, () => 7);
   return database
     .prepare(`EXPLAIN QUERY PLAN ${sql}`)
     .all(...values)
@@ -235,7 +298,9 @@ function slowSteps(database: DatabaseSync, statement: Statement): readonly strin
   const isOfOpen = statement.sql.includes('FROM open_requests WHERE owner');
   // Some hundred events at most.
   const isOfRouting = statement.sql.includes('INSERT INTO webhook_deliveries');
-  const sorts = (step: string): boolean => !isOfOpen && !isOfRouting && step.includes('TEMP B-TREE');
+  const isUsage = /FROM usage_(hours|rollups)\b/.test(statement.sql);
+  const sorts = (step: string): boolean =>
+    !isOfOpen && !isUsage && !isOfRouting && step.includes('TEMP B-TREE');
   const scans = (step: string): boolean =>
     step.startsWith('SCAN') && !isOfRouting && !meantScans.has(step) && !(isPage && pageScans.has(step));
   const searchesMany = (step: string): boolean =>
@@ -253,6 +318,15 @@ describe('the statements of the product, on a filled database without statistics
     expect(
       filled.prepare(`SELECT count(*) AS n FROM sqlite_schema WHERE name = 'sqlite_stat1'`).get(),
     ).toEqual({ n: 0 });
+  });
+
+  test('search the tokens of one key by its rows alone', () => {
+    const ofTokens = [...asked.values()].filter(({ sql }) => /(FROM|INTO) token_use/.test(sql));
+    expect(ofTokens).toHaveLength(5);
+    for (const step of ofTokens.flatMap((statement) => planOf(filled, statement)))
+      expect(step).toMatch(
+        /^(COMPOUND QUERY|LEFT-MOST SUBQUERY|UNION ALL|SEARCH token_use USING PRIMARY KEY \(key_id=\? AND length_ms=\?)/,
+      );
   });
 
   test('have no numbered placeholders, to which Node 24.0 to 24.6 bind no values', () => {

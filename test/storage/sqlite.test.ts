@@ -197,6 +197,7 @@ describe('a database', () => {
       models: null,
       allowFrom: null,
       lowBalanceNanos: null,
+      tags: [],
       expiresAt: null,
       revokedAtMs: null,
       hasBalance: false,

@@ -12,6 +12,7 @@ export const talk = {
 /** A gateway in front of an upstream that gives the answers of the conversation in turn. */
 export interface Stage {
   readonly baseURL: string;
+  /** The first turn is that of a key whose answers show their charge wherever they can, the second one that of any key. */
   readonly apiKey: string;
   /** Asserts that the upstream received the whole history in the second turn. */
   expectWholeHistory(): void;
@@ -19,7 +20,9 @@ export interface Stage {
 
 /** Starts gateway and upstream for the tests of one SDK. */
 export async function setStage(): Promise<Stage> {
-  const { upstream, gateway } = await openStage();
+  const { upstream, gateway } = await openStage({ price: { input: '1', output: '2' } });
+  const shown = { usageCost: true, chargeComment: true };
+  const { secret: showing } = await gateway.gateway.createKey('showing', { compatibility: shown });
   beforeEach(() => {
     upstream.seen.length = 0;
     upstream.play((response, request) => {
@@ -29,7 +32,9 @@ export async function setStage(): Promise<Stage> {
   });
   return {
     baseURL: `${gateway.url}/v1`,
-    apiKey: gateway.key,
+    get apiKey() {
+      return upstream.seen.length === 0 ? showing : gateway.key;
+    },
     expectWholeHistory() {
       const bodies = upstream.seen.map(({ body }) => JSON.parse(body) as { messages: unknown });
       expect(bodies).toHaveLength(2);

@@ -25,11 +25,19 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
   decimal_below_min_value: ['a number is too small', 'use the smallest that the message names, or more'],
   decimal_above_max_value: ['a number is too large', 'use the largest that the message names, or less'],
   duplicate_header: ['a header that may come once came more often', 'send it once'],
+  tag_not_allowed: [
+    "`x-textgate-tag` is none of the key's tags, or the key has none",
+    'use a tag that the message names, leave the header out, or have the key changed',
+  ],
   content_filter: [
     'the provider refused the text because of what it says',
     'change the text; it is sent to no other provider',
   ],
   context_length_exceeded: ['the text is longer than the model reads', 'shorten it'],
+  max_cost_exceeded: [
+    'the request may cost more than its own `x-textgate-max-cost`',
+    'raise the header, lower the output cap or send less text; the message has the amounts',
+  ],
   invalid_api_key: [
     'the key is missing, wrong, revoked or expired',
     'send `Authorization: Bearer <key>` with a valid key',
@@ -66,7 +74,7 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
     'send it again after `retry-after`, or when one of them has ended',
   ],
   rate_limit_exceeded: [
-    'the key has started as many requests as it may',
+    'the key has started as many requests as it may, or used as many tokens',
     'send it again after `retry-after`',
   ],
   upstream_rate_limited: ['the provider limits the gateway', 'send it again after `retry-after`'],

@@ -5,6 +5,7 @@ export const summary: ExchangeSummary = {
   requestId: 'req_1',
   keyId: 'key_1',
   keyName: 'bob',
+  tag: null,
   clientAddress: null,
   protocol: 'chat',
   mode: 'stream',

@@ -18,6 +18,7 @@ export const fixedUnitValues: { readonly [Name in FixedUnitName]: readonly SqlVa
   renew_lease: ['owner', 'next owner'],
   end_lease: ['next owner'],
   check_writes: [],
+  add_tokens: ['key_payer', 9],
 };
 
 /** The statements of a fixed unit, locks included, as those of any other unit; what is decided in it is null. */

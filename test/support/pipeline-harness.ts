@@ -11,11 +11,13 @@ import { runTextRequest } from '../../src/pipeline/run-request.ts';
 import type { ClientConnection } from '../../src/pipeline/client-connection.ts';
 import type { Ports } from '../../src/pipeline/ports.ts';
 import { createInFlight } from '../../src/pipeline/in-flight.ts';
+import { defaultCompatibility } from '../../src/protocol/contract/compatibility.ts';
 import type { Protocol } from '../../src/protocol/text.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { readFastRoad } from '../../src/config/environment.ts';
 import type { Engine } from '../../src/storage/engine.ts';
 import { createStore } from '../../src/storage/store.ts';
+import { createTokenUse } from '../../src/storage/token-use/token-use-store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { untraced } from '../../src/telemetry/tracing.ts';
 import { createFakeClock } from './fake-clock.ts';
@@ -36,8 +38,8 @@ export interface DrivenRequest {
   readonly call: DrivenCall | null;
   /** Resolves when the exchange is concluded. */
   readonly done: Promise<void>;
-  /** The bytes sent to the client, and the status of a whole answer. */
-  readonly sent: { text: string; status: number | null };
+  /** The bytes sent to the client, and the status and the charge of a whole answer. */
+  readonly sent: { text: string; status: number | null; chargeNanos: number | null };
   leave(): void;
   /** Makes the head of a stream fail, as when the app around has answered already. */
   failToOpen(): void;
@@ -96,6 +98,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
       },
     },
     limiter: createMemoryLimiter(clock),
+    tokenUse: createTokenUse(engine, (message) => void faults.push(message)),
     records: { ...store, takesWrites: true },
     models: {
       find: async (id) => ({
@@ -127,9 +130,11 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
     random: Math.random,
     fastRoad: readFastRoad(),
     tokens: { count: async (text) => text.length },
+    secondMeter: { offer: () => {} },
+    meteredShare: 0,
     balanceMode: 'soft',
     defaultLimits: { concurrency: 1_000, requestsPerMinute: 1_000_000, queueWaitMs: 0 },
-    defaultCompatibility: { sampling: 'strip', unknownFields: 'reject', responsesDone: false },
+    defaultCompatibility,
   };
   const quiet = async (): Promise<void> => {
     for (let idleTurns = 0; idleTurns < 2; idleTurns++) {
@@ -156,6 +161,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
         models: null,
         allowFrom: null,
         lowBalanceNanos: null,
+        tags: [],
         expiresAt: null,
         revokedAtMs: null,
         hasBalance: balanceNanos !== null,
@@ -220,7 +226,7 @@ function driveClient(
   readonly request: Pick<DrivenRequest, 'id' | 'sent' | 'leave' | 'failToOpen'>;
 } {
   const id = randomUUID().replaceAll('-', '');
-  const sent: DrivenRequest['sent'] = { text: '', status: null };
+  const sent: DrivenRequest['sent'] = { text: '', status: null, chargeNanos: null };
   let leave = (): void => {};
   let opens = true;
   const take = async (text: string): Promise<void> => void (sent.text += text);
@@ -233,13 +239,16 @@ function driveClient(
       otherKeyHeader: null,
       address: '127.0.0.1',
       loggedAddress: null,
+      tag: undefined,
       headFault: null,
+      maxCost: undefined,
       recognize: () => {},
       readBody: async () => Buffer.from(JSON.stringify(body)),
       onGone: (callback) => void (leave = callback),
       onHalfClosed: () => {},
       answer: (head, text) => {
         sent.status = head.status;
+        sent.chargeNanos = head.chargeNanos;
         return take(text);
       },
       open: () => {

@@ -27,8 +27,8 @@ export function rewriteBytes(
     const part = read();
     for (const event of eventsOf(part)) law.check(event);
     for (const delta of part.deltas) text += writer.delta(delta);
-    if (part.ending?.kind === 'finished') text += writer.finish(part.ending, identity.createdAtSeconds);
-    if (part.ending?.kind === 'failed') text += writer.fail(refusalOf(part.ending.failure));
+    if (part.ending?.kind === 'finished') text += writer.finish(part.ending, identity.createdAtSeconds, null);
+    if (part.ending?.kind === 'failed') text += writer.fail(refusalOf(part.ending.failure), null);
   }
   return text;
 }

@@ -58,6 +58,9 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly receipts?: ConfigInput['receipts'];
   readonly webhooks?: ConfigInput['webhooks'];
   readonly events?: ConfigInput['events'];
+  readonly metering?: ConfigInput['metering'];
+  readonly compatibility?: ConfigInput['compatibility'];
+  readonly metrics?: ConfigInput['metrics'];
   /** The dialect of the upstream. */
   readonly dialect?: DialectName;
   readonly finishReason?: 'required' | 'optional';
@@ -100,6 +103,9 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     receipts: options.receipts,
     webhooks: options.webhooks,
     events: options.events,
+    metering: options.metering,
+    compatibility: options.compatibility,
+    metrics: options.metrics,
     upstreams: {
       local: {
         url: upstreamUrl,
@@ -168,15 +174,15 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
 }
 
 function creatorOf({ keys }: Gateway): CreateKey {
-  return async (
-    name,
-    { balanceNanos, lowBalanceNanos: low, queueWaitMs, expiresAt, models, allowFrom, ...settings } = {},
-  ) => {
+  return async (name, settings = {}) => {
+    const { balanceNanos, lowBalanceNanos: low, queueWaitMs, expiresAt, ...rest } = settings;
+    const { models, allowFrom, tags, ...others } = rest;
     const { key: secret, ...key } = await keys.create({
-      ...settings,
+      ...others,
       name,
       models: models === undefined ? undefined : [...models],
       allowFrom: allowFrom === undefined ? undefined : [...allowFrom],
+      tags: tags === undefined ? undefined : [...tags],
       balance: balanceNanos === undefined ? undefined : formatUsd(balanceNanos),
       lowBalance: low === undefined ? undefined : formatUsd(low),
       queueWait: queueWaitMs === undefined ? undefined : `${queueWaitMs}ms`,

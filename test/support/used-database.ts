@@ -113,6 +113,7 @@ async function createKeys(store: Store): Promise<void> {
     limits: { concurrency: 3, requestsPerMinute: 4, queueWaitMs: 5 },
     models: [oddName, ''],
     allowFrom: ['10.0.0.0/8', '2001:db8::1'],
+    tags: ['search', 'chat:2'],
     expiresAt: graceMs,
     lowBalanceNanos: 5,
     compatibility: { sampling: 'strict' },

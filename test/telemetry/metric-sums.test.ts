@@ -30,6 +30,16 @@ test('counters, histograms and numbers of things are added up', async () => {
   expect(text).toContain('textgate_requests_in_flight 5\n');
 });
 
+test('a ratio is the mean of all processes, and its uncertainty the largest', async () => {
+  const all = await Promise.all([
+    figures(1, { textgate_usage_drift_ratio: 1, textgate_usage_drift_uncertainty: 0.01 }),
+    figures(1, { textgate_usage_drift_ratio: 1.1, textgate_usage_drift_uncertainty: 0.04 }),
+  ]);
+  const text = await exposeSum(all, null);
+  expect(text).toContain('textgate_usage_drift_ratio 1.05\n');
+  expect(text).toContain('textgate_usage_drift_uncertainty 0.04\n');
+});
+
 test('states and delays are those of the worst process', async () => {
   const all = await Promise.all([
     figures(1, {
@@ -47,6 +57,16 @@ test('states and delays are those of the worst process', async () => {
   expect(text).toContain('textgate_upstream_state 0\n');
   expect(text).toContain('textgate_ledger_lag_seconds 7\n');
   expect(text).toContain('nodejs_eventloop_lag_p99_seconds 0.5\n');
+});
+
+test('the newest root is that of the process with the newest one, though two show one for a moment', async () => {
+  const all = await Promise.all([
+    figures(1, { textgate_ledger_root_number: 7, textgate_ledger_root_age_seconds: 3_700 }),
+    figures(1, { textgate_ledger_root_number: 8, textgate_ledger_root_age_seconds: 20 }),
+  ]);
+  const text = await exposeSum(all, null);
+  expect(text).toContain('textgate_ledger_root_number 8\n');
+  expect(text).toContain('textgate_ledger_root_age_seconds 20\n');
 });
 
 test('figures that one process has of the shared database stay as they are, also NaN', async () => {

@@ -14,6 +14,9 @@ test('the figures of a shared ledger are shown by the process that audits it, an
     settlementLagMs: () => 0,
     oldestRecordAgeMs: () => null,
     oldestEventAgeMs: () => null,
+    usageDrift: () => [],
+    topKeys: () => [],
+    ledgerRoot: () => null,
     logLinesDropped: () => 0,
   });
   const shown = async () =>

@@ -127,6 +127,9 @@ test('any other line has its level, message and fields, with further lines inden
   expect(show({ level: 20, msg: 'upstream attempt', result: 'rate_limited', cause: 'status 429' })).toBe(
     '09:05:07 DEBUG upstream attempt: local: rate_limited: status 429',
   );
+  expect(show({ level: 30, msg: 'ledger root', upstream: null, root: 7, hash: '0a1b' })).toBe(
+    '09:05:07 INFO  ledger root: 7: 0a1b',
+  );
   expect(show({ level: 50, msg: 'reload failed', upstream: null, reason: 'bad:\n  - one\n200 forged' })).toBe(
     '09:05:07 ERROR reload failed: bad:\n                 - one\n               200 forged',
   );

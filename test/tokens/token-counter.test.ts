@@ -167,6 +167,31 @@ describe('a counter of tokens', () => {
     expect(threads).toHaveLength(1);
   });
 
+  test('counts a text that no request waits for only while no other one waits', async () => {
+    const { threads, counter } = createScripted();
+    const sample = counter.countWhenIdle('s'.repeat(2 * pieceChars));
+    expect(counter.isCounting).toBe(false);
+    const [one, two] = [counter.count('one'), counter.count('two')];
+    expect(counter.isCounting).toBe(true);
+    for (const tokens of [1, 20, 300]) threads[0]?.counted(tokens);
+    expect([await one, await two]).toEqual([20, 300]);
+    expect(counter.isCounting).toBe(false);
+    expect(threads[0]?.asked).toEqual(['s'.repeat(pieceChars), 'one', 'two', 's'.repeat(pieceChars)]);
+    threads[0]?.counted(4);
+    expect(await sample).toBe(5);
+  });
+
+  test('rejects such a text when the thread dies, and when the gateway closes', async () => {
+    const { clock, threads, counter } = createScripted();
+    const counts = ['one', 'two'].map((text) => counter.countWhenIdle(text));
+    threads[0]?.emit('exit', 1);
+    for (const count of counts) await expect(count).rejects.toThrow('the token thread ended');
+    clock.advance(restartMs);
+    const last = counter.countWhenIdle('three');
+    await counter.close();
+    await expect(last).rejects.toThrow('the gateway closes');
+  });
+
   test('counts the other texts when a piece of one can not be counted', async () => {
     const { threads, counter } = createScripted();
     const [long, short] = [counter.count('a'.repeat(3 * pieceChars)), counter.count('short')];

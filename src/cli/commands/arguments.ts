@@ -10,6 +10,14 @@ export function wholeNumber(text: string): number {
   throw new InvalidArgumentError('Expected a whole number of 1 or more.');
 }
 
+/** Reads names that are separated by commas; an empty text is a list without any. */
+export function listOf(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+}
+
 /** Reads a TCP port; the system chooses one for 0. */
 export function portNumber(text: string): number {
   if (/^\d{1,5}$/.test(text) && Number(text) <= maxPort) return Number(text);

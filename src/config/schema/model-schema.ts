@@ -7,7 +7,7 @@ import { chosenName, namePattern, onlyTrue, wholeNumber } from './values.ts';
 const defaultHoldTokens = 1_024;
 
 /** The gateway's own paths, which can't be passthrough paths. */
-const ownPaths = /^\/(v1\/(chat\/completions|responses|models|key)(\/|$)|(healthz|readyz)$)/;
+const ownPaths = /^\/(v1\/(chat\/completions|responses|models|key|statement-keys)(\/|$)|(healthz|readyz)$)/;
 
 const holdTokens = wholeNumber(1)
   .default(defaultHoldTokens)

@@ -6,18 +6,18 @@ import {
 } from '../../protocol/contract/compatibility.ts';
 import { duration, usd, valueKinds } from '../../shared/schema-values.ts';
 import { listenHost } from './address-values.ts';
-import { corsOrigins, trustedProxies } from './client-values.ts';
 import { minTokenLength } from '../admin-token.ts';
 import { declaredKeys } from '../declared-keys.ts';
-import { defaultAdminPort, defaultHost, defaultPort } from '../default-addresses.ts';
-import { connectionDeadlines, headSize } from './edge-schema.ts';
+import { defaultAdminPort, defaultHost } from '../default-addresses.ts';
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
-import { basePath, socketMode, socketPath, tls } from './listener-schema.ts';
+import { metering } from './metering-schema.ts';
 import { records } from './records-schema.ts';
+import { statements } from './statements-schema.ts';
+import { server } from './server-schema.ts';
 import { storage } from './storage-schema.ts';
 import { upstream } from './upstream-schema.ts';
 import { events, webhooks } from './webhooks-schema.ts';
-import { byteSize, chosenName, maxWorkers, port, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
+import { chosenName, port, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
 
 /** The admin token: blanks around it come from a mounted secret; a Bearer header can't hold blanks within it. */
 const bearerToken = z
@@ -26,82 +26,6 @@ const bearerToken = z
   .min(minTokenLength)
   .regex(/^[\x21-\x7e]*$/, 'expected printable ASCII without blanks')
   .register(valueKinds, { kind: 'secret' });
-
-const server = z.strictObject({
-  host: listenHost
-    .default(defaultHost)
-    .describe('The address of the listener for clients; `0.0.0.0` is every network of the machine.'),
-  port: port
-    .default(defaultPort)
-    .describe('The port of the listener for clients; the system chooses one for 0.'),
-  socket: socketPath.optional().meta({
-    description:
-      'The path of a unix socket that takes the place of `host` and `port`, relative to the working directory.',
-    examples: ['/run/textgate/textgate.sock'],
-  }),
-  socketMode: socketMode
-    .default('660')
-    .describe('The permissions of the unix socket: the users who may write to it may connect.'),
-  tls: tls.optional().meta({
-    description: 'The certificate with which the listener for clients speaks HTTPS; it is HTTP without one.',
-    examples: [{ cert: '/etc/textgate/tls.crt', key: '/etc/textgate/tls.key' }],
-  }),
-  basePath: basePath.optional().meta({
-    description:
-      'The path below which the listener for clients has all of its paths, such as `/llm/v1/models`.',
-    examples: ['/llm'],
-  }),
-  workers: z
-    .union([z.literal('auto'), wholeNumber(1, maxWorkers)])
-    .default(1)
-    .meta({
-      description: `The processes that serve both ports; \`auto\` is one for each core. More than one need a PostgreSQL database. At most ${maxWorkers}.`,
-      examples: [4, 'auto'],
-    }),
-  maxHead: headSize
-    .prefault('16KiB')
-    .describe("The largest head of a request: its first line and headers. Also the operators' listener's."),
-  maxBody: byteSize.prefault('1MiB').describe('The largest body of a request.'),
-  timeouts: connectionDeadlines
-    .prefault({})
-    .describe("How long clients may take. Also those of the operators' listener."),
-  drain: duration
-    .prefault('25s')
-    .describe('How long running requests may take to finish when the service shuts down.'),
-  shutdownDelay: duration
-    .prefault('0s')
-    .describe(
-      'How long requests are still taken after SIGTERM while `/readyz` answers 503, so that a balancer stops sending them; `drain` begins after it.',
-    ),
-  maxConnections: wholeNumber(1)
-    .optional()
-    .meta({
-      description: "The most open connections; default: derived from the process's limit of open files.",
-      examples: [1_000],
-    }),
-  maxAnonymousPerAddress: wholeNumber(1)
-    .optional()
-    .meta({
-      description:
-        'The most connections of one address on which no valid key was presented; default: half of `maxConnections`, from 16 to 1024.',
-      examples: [64],
-    }),
-  trustedProxies: trustedProxies.default([]).meta({
-    description:
-      'The proxies in front of the gateway, whose `X-Forwarded-For` is believed: addresses, networks, `loopback`, `private` or `linklocal`.',
-    examples: [['loopback', '10.0.0.0/8']],
-  }),
-  logAddresses: trueOrFalse.optional().meta({
-    description:
-      "Whether the client's address is in the log and the traces of each request; default: yes if `trustedProxies` names a proxy, else no.",
-    examples: [true],
-  }),
-  corsOrigins: corsOrigins.default([]).meta({
-    description:
-      'The web pages that may call the gateway from browsers, by their origins; `*` is all of them.',
-    examples: [['https://app.example.com']],
-  }),
-});
 
 const admin = z.strictObject({
   host: listenHost
@@ -121,6 +45,14 @@ const limits = z.strictObject({
   requestsPerMinute: requestLimit
     .default(60)
     .describe('The requests that a key may start in any 60 seconds.'),
+  tokensPerMinute: requestLimit.optional().meta({
+    description: 'The tokens of input and output that a key may use in any 60 seconds; default: not limited.',
+    examples: [100_000],
+  }),
+  tokensPerDay: requestLimit.optional().meta({
+    description: 'The tokens of input and output that a key may use in any 24 hours; default: not limited.',
+    examples: [2_000_000],
+  }),
   queueWait: duration
     .prefault('0s')
     .describe('How long a request may wait for a slot of its key before it is refused.'),
@@ -151,6 +83,25 @@ const compatibility = z.strictObject({
   responsesDone: trueOrFalse
     .default(defaultCompatibility.responsesDone)
     .describe('Ends streams of the Responses protocol with `data: [DONE]`.'),
+  usageCost: trueOrFalse
+    .default(defaultCompatibility.usageCost)
+    .describe(
+      'The usage of an answer has its charge in USD as `cost`. Clients that refuse unknown fields may fail.',
+    ),
+  chargeComment: trueOrFalse
+    .default(defaultCompatibility.chargeComment)
+    .describe('Streams have their charge in a comment before their end: `: x-textgate-charge: 0.000025`.'),
+});
+
+/** The most keys with series of their own: each of them adds one to every scrape. */
+const maxTopKeys = 50;
+
+const metrics = z.strictObject({
+  topKeys: wholeNumber(0, maxTopKeys)
+    .default(0)
+    .describe(
+      `The keys that spent most in the current day (UTC) have their charges and names in the metrics: this many of them, at most ${maxTopKeys}; 0 for none.`,
+    ),
 });
 
 const receipts = z.strictObject({
@@ -168,18 +119,21 @@ const sections = {
   limits: limits.prefault({}).describe('The limits of keys that have none of their own.'),
   compatibility: compatibility
     .prefault({})
-    .describe('How the parameters of requests are read; a key may differ.'),
+    .describe('How requests are read and answers written; a key may differ.'),
   keys: declaredKeys.default({}).meta({
     description:
       'The API keys of clients, by name: they are created, changed and revoked as this list says. Others are issued by the admin API.',
     examples: [{ bob: { key: '${BOBS_KEY}', requestsPerMinute: 120 } }],
   }),
+  metering: metering.prefault({}).describe('A second count of tokens, beside that of the upstreams.'),
+  metrics: metrics.prefault({}).describe('What the metrics show beside that of every gateway.'),
   receipts: receipts.prefault({}).describe("What the receipts of a key's own requests show."),
   webhooks: webhooks.default({}).meta({
     description: 'The receivers of events, by a name of your choice.',
     examples: [{ ops: { url: 'https://hooks.example/textgate', secret: '${WEBHOOK_SECRET}' } }],
   }),
   events: events.prefault({}).describe('When events come that the gateway itself watches for.'),
+  statements: statements.prefault({}).describe('How statements of accounts are signed.'),
   upstreams: z.record(chosenName, upstream).meta({
     description: 'The providers that are called, by a name of your choice.',
     examples: [{ local: { url: 'http://127.0.0.1:8000/v1' } }],

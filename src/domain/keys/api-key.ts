@@ -37,6 +37,8 @@ export interface ApiKey {
   readonly models: readonly string[] | null;
   /** The networks from which the key may be used, in the form of `canonicalNetwork`; `null` for all. */
   readonly allowFrom: readonly string[] | null;
+  /** The tags that its requests may have; without any, they have none. */
+  readonly tags: readonly string[];
   /** When the key expires, in milliseconds since 1970; `null` for never. */
   readonly expiresAt: number | null;
   /** The balance below which it counts as low, in nano-USD; `null` for the service's default. */
@@ -55,6 +57,7 @@ export interface ApiKey {
 export interface KeySettings extends Partial<Limits> {
   readonly models?: readonly string[];
   readonly allowFrom?: readonly string[];
+  readonly tags?: readonly string[];
   /** Milliseconds since 1970. */
   readonly expiresAt?: number;
   /** The balance below which it counts as low, in nano-USD. */
@@ -70,8 +73,11 @@ export interface KeyChanges {
   readonly concurrency?: number | null;
   readonly requestsPerMinute?: number | null;
   readonly queueWaitMs?: number | null;
+  readonly tokensPerMinute?: number | null;
+  readonly tokensPerDay?: number | null;
   readonly models?: readonly string[] | null;
   readonly allowFrom?: readonly string[] | null;
+  readonly tags?: readonly string[] | null;
   readonly expiresAt?: number | null;
   readonly lowBalanceNanos?: number | null;
   readonly compatibility?: Partial<Compatibility>;

@@ -18,6 +18,8 @@ export interface DeclaredKey {
   readonly models: readonly string[] | null;
   /** The networks from which the key may be used; `null` for all. */
   readonly allowFrom: readonly string[] | null;
+  /** The tags that its requests may have. */
+  readonly tags: readonly string[];
   /** When the key expires, in milliseconds since 1970; `null` for never. */
   readonly expiresAt: number | null;
   /** The balance below which it counts as low, in nano-USD; `null` for the service's default. */
@@ -107,21 +109,25 @@ function writeSettings(
     limits,
     models,
     allowFrom,
+    tags,
     expiresAt,
     lowBalanceNanos,
     compatibility,
   }: Omit<DeclaredKey, 'name' | 'hash'>,
   hash: string,
 ): string {
-  const { concurrency, requestsPerMinute, queueWaitMs } = limits;
-  const { sampling, unknownFields, responsesDone } = compatibility;
+  const { concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay } = limits;
+  const { sampling, unknownFields, responsesDone, usageCost, chargeComment } = compatibility;
   return JSON.stringify([
     hash,
-    [concurrency ?? null, requestsPerMinute ?? null, queueWaitMs ?? null],
+    [concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay].map(
+      (limit) => limit ?? null,
+    ),
     models,
     allowFrom,
+    tags,
     expiresAt,
     lowBalanceNanos,
-    [sampling ?? null, unknownFields ?? null, responsesDone ?? null],
+    [sampling, unknownFields, responsesDone, usageCost, chargeComment].map((setting) => setting ?? null),
   ]);
 }

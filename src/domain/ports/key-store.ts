@@ -39,6 +39,8 @@ export interface KeyStore {
   countKeys(): Promise<number>;
   /** The own limits of those of some keys that are stored, by their ids. */
   limitsOf(keyIds: readonly string[]): Promise<ReadonlyMap<string, Partial<Limits>>>;
+  /** The names of those of some keys that are stored, by their ids. */
+  namesOf(keyIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }
 
 /** The keys that the config declares, as they are stored. */

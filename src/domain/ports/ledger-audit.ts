@@ -15,6 +15,8 @@ export interface AuditedAccount {
   readonly ledgerNanos: number;
   /** The charges among them, as a positive sum. */
   readonly chargedNanos: number;
+  /** What its usage says was charged. */
+  readonly usageNanos: number;
   /** The number of its ledger rows, and of the postings that are folded. */
   readonly ledgerRows: number;
   /** What the fold says was paid in. */
@@ -37,4 +39,10 @@ export interface LedgerAudit {
   audit(pause: Pause): AsyncIterable<readonly AuditedAccount[]>;
   /** Every settled record. */
   settled(pause: Pause): AsyncIterable<readonly SettledPosting[]>;
+  /**
+   * Computes the chains of the ledger again, and says what contradicts what was sealed: a page for each account that has
+   * such faults. With a limit of rows only the newest part of each chain, of as many accounts as that is enough for: the
+   * next call goes on with the accounts behind them. Without one, all of every chain, and the roots.
+   */
+  sealFaults(pause: Pause, mostRows: number | null): AsyncIterable<readonly string[]>;
 }

@@ -9,6 +9,7 @@ import {
   modelsOfKey,
   networksOfKey,
   storedText,
+  tagsOfKey,
   usd,
   wholeNumberWithin,
 } from '../../shared/schema-values.ts';
@@ -37,6 +38,8 @@ const compatibility = z.strictObject({
   sampling: z.enum(samplingPolicies).optional(),
   unknownFields: z.enum(unknownFieldPolicies).optional(),
   responsesDone: z.boolean().optional(),
+  usageCost: z.boolean().optional(),
+  chargeComment: z.boolean().optional(),
 });
 /** An empty list lifts the restriction, as `null` does. */
 const allowFrom = networksOfKey.transform((list) => (list.length === 0 ? null : list)).nullish();
@@ -45,10 +48,13 @@ export const newKey = z.strictObject({
   name: keyName,
   concurrency: limit.optional(),
   requestsPerMinute: limit.optional(),
+  tokensPerMinute: limit.optional(),
+  tokensPerDay: limit.optional(),
   queueWait: duration.optional(),
   balance: usd.optional(),
   models: modelsOfKey.nullish().transform((list) => list ?? undefined),
   allowFrom: allowFrom.transform((list) => list ?? undefined),
+  tags: tagsOfKey.nullish().transform((list) => list ?? undefined),
   expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
   lowBalance: usd.nullish().transform((nanos) => nanos ?? undefined),
   compatibility: compatibility.optional(),
@@ -57,9 +63,12 @@ export const changedKey = z.strictObject({
   name: keyName.optional(),
   concurrency: limit.nullish(),
   requestsPerMinute: limit.nullish(),
+  tokensPerMinute: limit.nullish(),
+  tokensPerDay: limit.nullish(),
   queueWait: duration.nullish(),
   models: modelsOfKey.nullish(),
   allowFrom,
+  tags: tagsOfKey.nullish(),
   expiresAt: instant.nullish(),
   lowBalance: usd.nullish(),
   compatibility: compatibility.optional(),

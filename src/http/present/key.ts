@@ -13,18 +13,31 @@ export interface KeyDefaults {
 
 /** A key as JSON for operators and its holder: with defaults filled in, and never with its secret. */
 export function presentKey(key: ApiKey, account: Account, inFlight: number, defaults: KeyDefaults) {
-  const { concurrency, requestsPerMinute, queueWaitMs } = { ...defaults.limits, ...key.limits };
-  const { sampling, unknownFields, responsesDone } = { ...defaults.compatibility, ...key.compatibility };
+  const limits = { ...defaults.limits, ...key.limits };
+  const compatibility = { ...defaults.compatibility, ...key.compatibility };
   return {
     id: key.id,
     name: key.name,
     created_at: isoTime(key.createdAtMs),
-    limits: { concurrency, requests_per_minute: requestsPerMinute, queue_wait_ms: queueWaitMs },
+    limits: {
+      concurrency: limits.concurrency,
+      requests_per_minute: limits.requestsPerMinute,
+      queue_wait_ms: limits.queueWaitMs,
+      tokens_per_minute: limits.tokensPerMinute ?? null,
+      tokens_per_day: limits.tokensPerDay ?? null,
+    },
     models: key.models,
     allow_from: key.allowFrom,
+    tags: key.tags,
     expires_at: isoTime(key.expiresAt),
     revoked_at: isoTime(key.revokedAtMs),
-    compatibility: { sampling, unknown_fields: unknownFields, responses_done: responsesDone },
+    compatibility: {
+      sampling: compatibility.sampling,
+      unknown_fields: compatibility.unknownFields,
+      responses_done: compatibility.responsesDone,
+      usage_cost: compatibility.usageCost,
+      charge_comment: compatibility.chargeComment,
+    },
     ...presentAccount(account),
     in_flight: inFlight,
   };

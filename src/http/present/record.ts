@@ -1,7 +1,8 @@
-import { escapeControlCharacters } from '../../shared/control-characters.ts';
 import { formatUsd } from '../../shared/money.ts';
 import type { Attempt, ConsumptionRecord } from '../../domain/consumption.ts';
 import type { UpstreamError, Usage } from '../../protocol/text.ts';
+import { writeCsvHeader, writeCsvLine } from './csv.ts';
+import type { CsvColumn } from './csv.ts';
 import { isoTime } from './iso-time.ts';
 
 /** A consumption record as JSON for operators. */
@@ -44,6 +45,7 @@ function present<Shown>(record: ConsumptionRecord, upstream: string | null, atte
     protocol: record.protocol,
     mode: record.mode,
     model: record.model,
+    tag: record.tag,
     upstream,
     outcome: record.outcome,
     status: record.status,
@@ -90,10 +92,8 @@ function presentUsage(usage: Usage | null) {
   };
 }
 
-/** A column of records in CSV: its name, and what it says of a record. */
-export type CsvColumn = readonly [string, (record: ConsumptionRecord) => string | number | null];
-
-export const csvColumns: readonly CsvColumn[] = [
+/** The columns of records in CSV. */
+export const csvColumns: readonly CsvColumn<ConsumptionRecord>[] = [
   ['request_id', ({ requestId }) => requestId],
   ['key_id', ({ keyId }) => keyId],
   ['created_at', ({ createdAtMs }) => isoTime(createdAtMs)],
@@ -120,24 +120,10 @@ export const csvColumns: readonly CsvColumn[] = [
   ['queued_ms', ({ queuedMs }) => queuedMs],
   ['first_byte_ms', ({ firstTextMs }) => firstTextMs],
   ['total_ms', ({ totalMs }) => totalMs],
+  ['tag', ({ tag }) => tag],
 ];
 
 /** Records as CSV (RFC 4180) with a header line. */
 export function presentRecordsAsCsv(records: readonly ConsumptionRecord[]): string {
-  const header = `${csvColumns.map(([name]) => name).join(',')}\r\n`;
-  return header + records.map((record) => writeCsvLine(record, csvColumns)).join('');
-}
-
-/** A record as a line of CSV. */
-export function writeCsvLine(record: ConsumptionRecord, columns: readonly CsvColumn[]): string {
-  return `${columns.map(([, read]) => csvCell(read(record))).join(',')}\r\n`;
-}
-
-/** Quotes a cell where CSV requires it, escapes control characters, and turns spreadsheet formulas into text. */
-function csvCell(value: string | number | null): string {
-  if (value === null) return '';
-  if (typeof value === 'number') return String(value);
-  const escaped = escapeControlCharacters(value);
-  const text = /^[=+\-@]/.test(escaped) && !/^-?\d/.test(escaped) ? `'${escaped}` : escaped;
-  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  return writeCsvHeader(csvColumns) + records.map((record) => writeCsvLine(record, csvColumns)).join('');
 }

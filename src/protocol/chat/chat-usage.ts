@@ -1,7 +1,7 @@
 import type { Usage } from '../text.ts';
 
-/** The `usage` object of Chat Completions. */
-export function chatUsage(usage: Usage): Record<string, unknown> {
+/** The `usage` object of Chat Completions, with the field that shows its cost, if there is one. */
+export function chatUsage(usage: Usage, cost: { readonly cost?: number }): Record<string, unknown> {
   return {
     prompt_tokens: usage.inputTokens,
     completion_tokens: usage.outputTokens,
@@ -17,5 +17,6 @@ export function chatUsage(usage: Usage): Record<string, unknown> {
       accepted_prediction_tokens: 0,
       rejected_prediction_tokens: 0,
     },
+    ...cost,
   };
 }

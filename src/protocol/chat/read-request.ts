@@ -49,6 +49,7 @@ export function readChatRequest(
     includeUsage: options?.include_usage === true,
     maxOutputTokens: cap as number | null,
     responses: null,
+    shownCharge: { usageCost: compatibility.usageCost, chargeComment: compatibility.chargeComment },
     stripped: context.stripped.list(),
   };
 }

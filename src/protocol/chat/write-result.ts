@@ -1,10 +1,14 @@
-import { jsonType } from '../answer-writer.ts';
+import { hiddenCharge, jsonType, usageCost } from '../answer-writer.ts';
 import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
 import { KeptText } from '../kept-text.ts';
+import type { ShownCharge } from '../text.ts';
 import { chatUsage } from './chat-usage.ts';
 
 /** Folds the events of an answer into one `chat.completion` object. */
-export function createChatResultWriter(identity: AnswerIdentity): AnswerWriter {
+export function createChatResultWriter(
+  identity: AnswerIdentity,
+  shown: ShownCharge = hiddenCharge,
+): AnswerWriter {
   const text = new KeptText();
   return {
     contentType: jsonType,
@@ -15,7 +19,7 @@ export function createChatResultWriter(identity: AnswerIdentity): AnswerWriter {
       text.add(more);
       return '';
     },
-    finish: ({ reason, usage }) =>
+    finish: ({ reason, usage }, _finishedAtSeconds, chargeNanos) =>
       JSON.stringify({
         id: `chatcmpl-${identity.id}`,
         object: 'chat.completion',
@@ -30,7 +34,7 @@ export function createChatResultWriter(identity: AnswerIdentity): AnswerWriter {
           },
         ],
         // Left out of the JSON if it is unknown.
-        usage: usage === null ? undefined : chatUsage(usage),
+        usage: usage === null ? undefined : chatUsage(usage, usageCost(shown, chargeNanos)),
         system_fingerprint: null,
       }),
     fail: () => '',

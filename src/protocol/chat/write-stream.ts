@@ -1,14 +1,25 @@
 import { errorBody } from '../../shared/errors.ts';
-import { eventStreamType, keepAliveComment } from '../answer-writer.ts';
+import {
+  chargeComment,
+  eventStreamType,
+  hiddenCharge,
+  keepAliveComment,
+  usageCost,
+} from '../answer-writer.ts';
 import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
 import { writeDataFrame } from '../sse.ts';
+import type { ShownCharge } from '../text.ts';
 import { chatUsage } from './chat-usage.ts';
 
 /**
  * Writes `chat.completion.chunk` frames: the role once, the text, the finish reason once, the usage chunk only on
  * request, and `[DONE]` only after a finished answer. If usage was requested, every other chunk carries `usage:null`.
  */
-export function createChatStreamWriter(identity: AnswerIdentity, includeUsage: boolean): AnswerWriter {
+export function createChatStreamWriter(
+  identity: AnswerIdentity,
+  includeUsage: boolean,
+  shown: ShownCharge = hiddenCharge,
+): AnswerWriter {
   const head =
     `{"id":"chatcmpl-${identity.id}","object":"chat.completion.chunk","created":${identity.createdAtSeconds},` +
     `"model":${JSON.stringify(identity.model)},"system_fingerprint":null,"choices":`;
@@ -34,14 +45,17 @@ export function createChatStreamWriter(identity: AnswerIdentity, includeUsage: b
       const frame = beforeText + JSON.stringify(text) + afterText;
       return opening === '' ? frame : open() + frame;
     },
-    finish({ reason, usage }) {
+    finish({ reason, usage }, _finishedAtSeconds, chargeNanos) {
       const last = chunk('{}', JSON.stringify(reason));
       const used =
         includeUsage && usage !== null
-          ? writeDataFrame(`${head}[],"usage":${JSON.stringify(chatUsage(usage))}}`)
+          ? writeDataFrame(
+              `${head}[],"usage":${JSON.stringify(chatUsage(usage, usageCost(shown, chargeNanos)))}}`,
+            )
           : '';
-      return open() + last + used + writeDataFrame('[DONE]');
+      return open() + last + used + chargeComment(shown, chargeNanos) + writeDataFrame('[DONE]');
     },
-    fail: (refusal) => writeDataFrame(JSON.stringify({ error: errorBody(refusal) })),
+    fail: (refusal, chargeNanos) =>
+      chargeComment(shown, chargeNanos) + writeDataFrame(JSON.stringify({ error: errorBody(refusal) })),
   };
 }

@@ -9,10 +9,16 @@ export interface Compatibility {
   readonly unknownFields: (typeof unknownFieldPolicies)[number];
   /** Whether a Responses stream ends with `data: [DONE]`, as some other gateways' do. */
   readonly responsesDone: boolean;
+  /** Whether the usage of an answer has its charge as `cost`, as OpenRouter's has: strict clients may refuse the field. */
+  readonly usageCost: boolean;
+  /** Whether a stream has its charge in a comment before its end. */
+  readonly chargeComment: boolean;
 }
 
 export const defaultCompatibility: Compatibility = {
   sampling: 'strip',
   unknownFields: 'reject',
   responsesDone: false,
+  usageCost: false,
+  chargeComment: false,
 };

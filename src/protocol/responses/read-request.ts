@@ -51,6 +51,7 @@ export function readResponsesRequest(
     includeUsage: true,
     maxOutputTokens,
     responses,
+    shownCharge: { usageCost: compatibility.usageCost, chargeComment: compatibility.chargeComment },
     stripped: context.stripped.list(),
   };
 }

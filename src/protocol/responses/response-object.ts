@@ -8,6 +8,8 @@ export interface ResponseState {
   readonly completedAt: number | null;
   readonly output: readonly unknown[];
   readonly usage: Usage | null;
+  /** The field of the usage that shows its cost, if there is one. */
+  readonly cost: { readonly cost?: number };
   readonly incompleteReason: 'max_output_tokens' | 'content_filter' | null;
   readonly error: ErrorBody | null;
 }
@@ -17,6 +19,7 @@ export const inProgress: ResponseState = {
   completedAt: null,
   output: [],
   usage: null,
+  cost: {},
   incompleteReason: null,
   error: null,
 };
@@ -36,7 +39,7 @@ export function responseObject(
   extras: ResponsesExtras,
   state: ResponseState,
 ): Record<string, unknown> {
-  const { status, completedAt, output, usage, incompleteReason, error } = state;
+  const { status, completedAt, output, usage, cost, incompleteReason, error } = state;
   return {
     id: `resp_${identity.id}`,
     object: 'response',
@@ -67,7 +70,7 @@ export function responseObject(
     presence_penalty: 0,
     frequency_penalty: 0,
     truncation: 'disabled',
-    usage: usage === null ? null : responsesUsage(usage),
+    usage: usage === null ? null : responsesUsage(usage, cost),
     user: extras.user,
     metadata: extras.metadata,
   };
@@ -92,7 +95,7 @@ export function textPart(text: string): Record<string, unknown> {
   return { type: 'output_text', text, annotations: [], logprobs: [] };
 }
 
-function responsesUsage(usage: Usage): Record<string, unknown> {
+function responsesUsage(usage: Usage, cost: ResponseState['cost']): Record<string, unknown> {
   return {
     input_tokens: usage.inputTokens,
     input_tokens_details: {
@@ -102,5 +105,6 @@ function responsesUsage(usage: Usage): Record<string, unknown> {
     output_tokens: usage.outputTokens,
     output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
     total_tokens: usage.totalTokens,
+    ...cost,
   };
 }

@@ -1,11 +1,15 @@
-import { jsonType } from '../answer-writer.ts';
+import { hiddenCharge, jsonType, usageCost } from '../answer-writer.ts';
 import type { AnswerIdentity, AnswerWriter } from '../answer-writer.ts';
 import { KeptText } from '../kept-text.ts';
-import type { ResponsesExtras } from '../text.ts';
+import type { ResponsesExtras, ShownCharge } from '../text.ts';
 import { messageItem, responseObject, statusByReason, textPart } from './response-object.ts';
 
 /** Folds the events of an answer into one `response` object. */
-export function createResponsesResultWriter(identity: AnswerIdentity, extras: ResponsesExtras): AnswerWriter {
+export function createResponsesResultWriter(
+  identity: AnswerIdentity,
+  extras: ResponsesExtras,
+  shown: ShownCharge = hiddenCharge,
+): AnswerWriter {
   const text = new KeptText();
   return {
     contentType: jsonType,
@@ -16,10 +20,11 @@ export function createResponsesResultWriter(identity: AnswerIdentity, extras: Re
       text.add(more);
       return '';
     },
-    finish({ reason, usage }, finishedAtSeconds) {
+    finish({ reason, usage }, finishedAtSeconds, chargeNanos) {
       const ending = statusByReason[reason];
       const output = [messageItem(identity, ending.status, [textPart(text.toString())])];
-      const state = { ...ending, completedAt: finishedAtSeconds, output, usage, error: null };
+      const cost = usageCost(shown, chargeNanos);
+      const state = { ...ending, completedAt: finishedAtSeconds, output, usage, cost, error: null };
       return JSON.stringify(responseObject(identity, extras, state));
     },
     fail: () => '',

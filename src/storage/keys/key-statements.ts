@@ -4,12 +4,12 @@ import { placesOf } from '../engine.ts';
 import type { Row, Statement } from '../engine.ts';
 
 /** The columns that `readKey` reads. */
-export const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, models, allow_from, expires_at,
-  low_balance, revoked_at, compatibility, declared, balance IS NOT NULL AS has_balance`;
+export const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, tokens_per_minute, tokens_per_day,
+  models, allow_from, tags, expires_at, low_balance, revoked_at, compatibility, declared, balance IS NOT NULL AS has_balance`;
 const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
 
-const intoKeys = `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms, models,
-  allow_from, expires_at, low_balance, compatibility)`;
+const intoKeys = `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms,
+  tokens_per_minute, tokens_per_day, models, allow_from, tags, expires_at, low_balance, compatibility)`;
 
 /** The values of a key, in the order of those columns. */
 function valuesOf(key: ApiKey, hash: string): Statement['values'] {
@@ -19,7 +19,7 @@ function valuesOf(key: ApiKey, hash: string): Statement['values'] {
 /** Inserts a key, with an account that has no balance yet. */
 export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
   return [
-    { sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values: valuesOf(key, hash) },
+    { sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values: valuesOf(key, hash) },
     { sql: 'INSERT INTO accounts (key_id) VALUES (?)', values: [key.id] },
   ];
 }
@@ -30,7 +30,7 @@ export function insertFirstKey(key: ApiKey, hash: string): readonly Statement[] 
   const id = 'coalesce((SELECT min(id) FROM api_keys), ?)';
   return [
     {
-      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
       values: valuesOf(key, hash),
     },
     { sql: `INSERT INTO accounts (key_id) VALUES (${id}) ON CONFLICT (key_id) DO NOTHING`, values: [key.id] },
@@ -44,6 +44,8 @@ const columnOf = {
   concurrency: 'concurrency',
   requestsPerMinute: 'requests_per_minute',
   queueWaitMs: 'queue_wait_ms',
+  tokensPerMinute: 'tokens_per_minute',
+  tokensPerDay: 'tokens_per_day',
   expiresAt: 'expires_at',
   lowBalanceNanos: 'low_balance',
 } as const;
@@ -54,12 +56,13 @@ const columnOf = {
  * may have been declared since it was read.
  */
 export function updateKey(id: string, changes: KeyChanges): readonly Statement[] {
-  const { models, allowFrom, compatibility, ...plain } = changes;
+  const { models, allowFrom, tags, compatibility, ...plain } = changes;
   const written: [assignment: string, value: Statement['values'][number]][] = [];
   for (const [name, value] of Object.entries(plain))
     if (value !== undefined) written.push([`${columnOf[name as keyof typeof plain]} = ?`, value]);
   if (models !== undefined) written.push(['models = ?', writeList(models)]);
   if (allowFrom !== undefined) written.push(['allow_from = ?', writeList(allowFrom)]);
+  if (tags !== undefined) written.push(['tags = ?', writeTags(tags ?? [])]);
   if (compatibility !== undefined)
     written.push(['compatibility = json_patch(compatibility, ?)', JSON.stringify(compatibility)]);
   if (written.length === 0) return [selectKeyById(id)];
@@ -114,9 +117,14 @@ export function selectKeyById(id: string): Statement {
 /** The limits of some keys. */
 export function selectLimits(keyIds: readonly string[]): Statement {
   return {
-    sql: `SELECT id, concurrency, requests_per_minute, queue_wait_ms FROM api_keys WHERE id IN (${placesOf(keyIds)})`,
+    sql: `SELECT id, concurrency, requests_per_minute, queue_wait_ms, tokens_per_minute, tokens_per_day FROM api_keys WHERE id IN (${placesOf(keyIds)})`,
     values: keyIds,
   };
+}
+
+/** The names of some keys. */
+export function selectNames(keyIds: readonly string[]): Statement {
+  return { sql: `SELECT id, name FROM api_keys WHERE id IN (${placesOf(keyIds)})`, values: keyIds };
 }
 
 /** A page of keys, newest first, behind the key that has the time and the id of `before`. */
@@ -129,12 +137,21 @@ export function selectKeys(limit: number, before: Pick<ApiKey, 'id' | 'createdAt
   };
 }
 
+const limitNames = [
+  'concurrency',
+  'requestsPerMinute',
+  'queueWaitMs',
+  'tokensPerMinute',
+  'tokensPerDay',
+] as const;
+
 /** The limits that a key has of its own. */
 export function readLimits(row: Row): Partial<Limits> {
   const limits: { -readonly [Name in keyof Limits]?: number } = {};
-  if (row['concurrency'] !== null) limits.concurrency = Number(row['concurrency']);
-  if (row['requests_per_minute'] !== null) limits.requestsPerMinute = Number(row['requests_per_minute']);
-  if (row['queue_wait_ms'] !== null) limits.queueWaitMs = Number(row['queue_wait_ms']);
+  for (const name of limitNames) {
+    const value = row[columnOf[name]];
+    if (value !== null) limits[name] = Number(value);
+  }
   return limits;
 }
 
@@ -147,6 +164,7 @@ export function readKey(row: Row): ApiKey {
     limits: readLimits(row),
     models: readList(row['models']),
     allowFrom: readList(row['allow_from']),
+    tags: readList(row['tags']) ?? [],
     expiresAt: ends.length === 0 ? null : Math.min(...ends),
     lowBalanceNanos: row['low_balance'] === null ? null : Number(row['low_balance']),
     revokedAtMs: row['revoked_at'] === null ? null : Number(row['revoked_at']),
@@ -165,10 +183,15 @@ function readList(stored: Row[string] | undefined): readonly string[] | null {
   return stored === null || stored === undefined ? null : (JSON.parse(String(stored)) as string[]);
 }
 
+/** The tags of a key as they are stored: as before there were any for a key without. */
+function writeTags(tags: readonly string[]): string | null {
+  return writeList(tags.length === 0 ? null : tags);
+}
+
 /** The settings of a key that are stored in columns. */
 type StoredSettings = Pick<
   ApiKey,
-  'limits' | 'models' | 'allowFrom' | 'expiresAt' | 'lowBalanceNanos' | 'compatibility'
+  'limits' | 'models' | 'allowFrom' | 'tags' | 'expiresAt' | 'lowBalanceNanos' | 'compatibility'
 >;
 
 /** The values of a key's settings, in the order of their columns in `insertKey`. */
@@ -176,6 +199,7 @@ export function settingsOf({
   limits,
   models,
   allowFrom,
+  tags,
   expiresAt,
   lowBalanceNanos,
   compatibility,
@@ -184,8 +208,11 @@ export function settingsOf({
     limits.concurrency ?? null,
     limits.requestsPerMinute ?? null,
     limits.queueWaitMs ?? null,
+    limits.tokensPerMinute ?? null,
+    limits.tokensPerDay ?? null,
     writeList(models),
     writeList(allowFrom),
+    writeTags(tags),
     expiresAt,
     lowBalanceNanos,
     JSON.stringify(compatibility),

@@ -23,6 +23,7 @@ import {
   selectKeyById,
   selectKeys,
   selectLimits,
+  selectNames,
   updateKey,
 } from './key-statements.ts';
 import { lookUpRows, readCount, readRows } from '../read-rows.ts';
@@ -68,6 +69,10 @@ export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => numb
     async limitsOf(keyIds) {
       const rows = await readRows(engine, selectLimits(keyIds));
       return new Map(rows.map((row) => [String(row['id']), readLimits(row)]));
+    },
+    async namesOf(keyIds) {
+      const rows = await readRows(engine, selectNames(keyIds));
+      return new Map(rows.map((row) => [String(row['id']), String(row['name'])]));
     },
     countKeys: () => readCount(engine, { sql: 'SELECT count(*) AS count FROM api_keys', values: [] }),
   };

@@ -2,7 +2,11 @@ import type { AuditedAccount, LedgerAudit } from '../../domain/ports/ledger-audi
 import type { Pause } from '../../domain/pause.ts';
 import { placesOf } from '../engine.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
+import { readKeyUsage, selectAllPeriods, selectKeyUsage } from '../usage/key-usage.ts';
+import { selectKeyBehind } from '../usage/usage-statements.ts';
+import { readPeriods } from '../usage/usage-plan.ts';
 import { noRows, sumLedgers } from './ledger-sums.ts';
+import { createSealAudit } from './seal-audit.ts';
 import type { LedgerSum, NumberedLedger } from './ledger-sums.ts';
 import { readRecord } from '../records/record-pages.ts';
 
@@ -12,7 +16,7 @@ const recordsPerRead = 200;
 
 const openHolds: Statement = { sql: 'SELECT key_id, hold FROM open_requests', values: [] };
 
-/** How often accounts are read again whose postings are folded while they are added up. */
+/** How often accounts are read again whose postings are folded, or whose usage is rolled up, while they are added up. */
 const maxRepeats = 10;
 
 /** Reads the rows behind the accounts for their verification, a page at a time and never in front of a commit. */
@@ -20,7 +24,7 @@ export function createLedgerAudit(engine: Pick<Engine, 'read'>): LedgerAudit {
   return {
     async *audit(pause) {
       for (let last = ''; ; await pause()) {
-        const page = await auditPage(engine, selectAccountsAfter(last), pause);
+        const page = await auditPage(engine, last, pause);
         yield page;
         if (page.length < accountsPerRead) return;
         last = page.at(-1)?.keyId ?? '';
@@ -35,6 +39,7 @@ export function createLedgerAudit(engine: Pick<Engine, 'read'>): LedgerAudit {
         last = [end?.['created_at'] ?? 0, end?.['request_id'] ?? ''];
       }
     },
+    sealFaults: createSealAudit(engine),
   };
 }
 
@@ -44,20 +49,40 @@ export function createLedgerAudit(engine: Pick<Engine, 'read'>): LedgerAudit {
  */
 async function auditPage(
   engine: Pick<Engine, 'read'>,
-  select: Statement,
+  last: string,
   pause: Pause,
 ): Promise<readonly AuditedAccount[]> {
   const found = new Map<string, AuditedAccount>();
-  let statement = select;
+  let statement = selectAccountsAfter(last);
+  const [end = [], states = []] = await engine.read([
+    selectKeyBehind(last, accountsPerRead),
+    selectAllPeriods,
+  ]);
+  const keys = { from: last, upTo: end[0] === undefined ? null : String(end[0]['key_id']) };
+  let periods = readPeriods(states);
   for (let repeats = 0; repeats < maxRepeats; repeats++) {
-    // One read is one snapshot: the accounts, the ends of their ledgers and what is open belong together.
-    const [open = [], rows = []] = await engine.read([openHolds, statement]);
+    // One read is one snapshot: the accounts, the ends of their ledgers, what is open and their usage belong together.
+    const [open = [], rows = [], now = [], used = []] = await engine.read([
+      openHolds,
+      statement,
+      selectAllPeriods,
+      selectKeyUsage(periods, keys),
+    ]);
+    if (readPeriods(now).version !== periods.version) {
+      periods = readPeriods(now);
+      continue;
+    }
     const holds = sumHolds(open);
+    const usage = readKeyUsage(used);
     const ledgers = rows.map(readLedger);
     const sums = await sumLedgers(engine, ledgers, pause);
     for (const row of rows) {
       const account = addUp(row, sums.get(String(row['key_id'])));
-      found.set(account.keyId, { ...account, openHoldNanos: holds.get(account.keyId) ?? 0 });
+      const [openHoldNanos, usageNanos] = [holds, usage].map((one) => one.get(account.keyId) ?? 0) as [
+        number,
+        number,
+      ];
+      found.set(account.keyId, { ...account, openHoldNanos, usageNanos });
     }
     const [folds = []] = await engine.read([selectFolds(ledgers.map(({ keyId }) => keyId))]);
     const folded = new Map(folds.map((row) => [String(row['key_id']), Number(row['number'])]));
@@ -65,7 +90,9 @@ async function auditPage(
     if (outdated.length === 0) return [...found.values()];
     statement = selectAccounts(outdated.map(({ keyId }) => keyId));
   }
-  throw new Error('postings are folded faster than they can be added up: verify the ledger again later');
+  throw new Error(
+    'postings are folded, or usage is rolled up, faster than they can be added up: verify the ledger again later',
+  );
 }
 
 /** The columns of an account that is audited. A commit adds to its postings and to its ledger at once, or folds some. */
@@ -124,7 +151,7 @@ function readLedger(row: Row): NumberedLedger {
 }
 
 /** An account with the sum of its ledger: of what is folded, and of the rows behind it. */
-function addUp(row: Row, rows: LedgerSum = noRows): Omit<AuditedAccount, 'openHoldNanos'> {
+function addUp(row: Row, rows: LedgerSum = noRows): Omit<AuditedAccount, 'openHoldNanos' | 'usageNanos'> {
   const { keyId, folded, lastNumber } = readLedger(row);
   const [credits, charges] = [Number(row['credits'] ?? 0), Number(row['charges'] ?? 0)];
   return {

@@ -8,6 +8,10 @@ export const copiedTables = [
   'accounts',
   'records',
   'ledger',
+  'ledger_seals',
+  'ledger_heads',
+  'ledger_roots',
+  'statement_keys',
   'ledger_folds',
   'folded_credits',
   'record_removals',
@@ -15,6 +19,8 @@ export const copiedTables = [
   'outbox',
   'webhook_deliveries',
   'upstream_outages',
+  'usage_hours',
+  'token_use',
 ] as const;
 
 /** Tables of the source that are not copied, and why. */
@@ -23,6 +29,9 @@ export const tablesLeftOut: ReadonlyMap<string, string> = new Map([
   ['owners', 'leases of processes that have ended'],
   ['open_requests', 'it is empty: every open request was settled or closed before'],
   ['upstream_outage_nodes', 'what processes that have ended saw of upstreams'],
+  ['usage_rollups', 'they are sums of the hours, and made again'],
+  ['usage_periods', 'it says what is rolled up: nothing is, after the move'],
+  ['ledger_root_work', 'a count by which processes notice each other while they make a root'],
   ['sqlite_sequence', 'the counters of numbered rows, which no copied table has'],
 ]);
 

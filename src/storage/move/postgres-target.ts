@@ -102,6 +102,7 @@ export class PostgresTarget {
   }
 
   async commit(): Promise<void> {
+    await this.#send({ text: 'ALTER TABLE records ENABLE TRIGGER usage_of_records' });
     const [result] = await this.#session.send([{ text: 'COMMIT' }]).catch((error: unknown) => {
       throw new Error(
         `whether ${this.name} has committed is not known, because the connection failed meanwhile: ${(error as Error).message}. Run the command again: it copies everything, or refuses because everything is there`,
@@ -133,6 +134,8 @@ export class PostgresTarget {
       // No gateway may write while rows are copied: what it writes would be mixed with them.
       await this.#session.send([
         { text: `LOCK TABLE ${emptyTables.join(', ')} IN SHARE ROW EXCLUSIVE MODE` },
+        // Usage is copied, too: otherwise what is copied of the records would be counted once more.
+        { text: 'ALTER TABLE records DISABLE TRIGGER usage_of_records' },
       ]);
     } catch (error) {
       if (error instanceof StorageError && error.reason === 'locked')

@@ -91,6 +91,7 @@ export function readRecord(row: Row): ConsumptionRecord {
     mode: row['mode'] as ConsumptionRecord['mode'],
     model: String(row['model']),
     upstream: String(row['upstream']),
+    tag: row['tag'] as ConsumptionRecord['tag'],
     outcome: row['outcome'] as ConsumptionRecord['outcome'],
     status: number('status'),
     usage:

@@ -47,7 +47,9 @@ export const settleRecord: FixedUnit<'settle_record'> = {
     'text',
     'bigint',
     ...repeated('text', 4),
-    ...repeated('bigint', 7),
+    ...repeated('bigint', 6),
+    'text',
+    'bigint',
   ],
   spreadBy: 20,
   mayBeForgotten: false,
@@ -59,7 +61,7 @@ export const settleRecord: FixedUnit<'settle_record'> = {
     `INSERT INTO records (request_id, settlement, late, charge, unbooked, outcome, upstream, attempts, status,
        input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, usage_source,
        price_input, price_cached_input, price_cache_write, price_output, price_request, first_byte_ms, total_ms,
-       key_id, created_at, protocol, mode, model, queued_ms, hold)
+       key_id, created_at, protocol, mode, model, queued_ms, tag, hold)
      SELECT ?1, ?2, CASE WHEN begun.hold IS NULL THEN ${lateness.wasForgotten} ELSE ${lateness.inTime} END,
        ${chargeable}, ?3 - ${chargeable}, ?5, coalesce(?6, begun.upstream, ?26), ?7, ?8,
        ?9, ?10, ?11, ?12, ?13, ?14,
@@ -67,7 +69,8 @@ export const settleRecord: FixedUnit<'settle_record'> = {
        coalesce(?17, begun.price_cache_write, ?30), coalesce(?18, begun.price_output, ?31),
        coalesce(begun.price_request, ?32), ?19, ?20,
        accounts.key_id, coalesce(begun.created_at, ?22), coalesce(begun.protocol, ?23), coalesce(begun.mode, ?24),
-       coalesce(begun.model, ?25), coalesce(begun.queued_ms, ?27), coalesce(begun.hold, ?33, 0)
+       coalesce(begun.model, ?25), coalesce(begun.queued_ms, ?27), coalesce(begun.tag, ?33),
+       coalesce(begun.hold, ?34, 0)
      FROM accounts LEFT JOIN open_requests AS begun ON begun.request_id = ?1
      WHERE accounts.key_id = ${begunKey}
        AND (begun.hold IS NOT NULL OR ?22 >= coalesce((SELECT removed_before FROM record_removals WHERE id = 1), ?22))
@@ -128,7 +131,7 @@ export function valuesToSettle(
 }
 
 /** The values in the place of a beginning that is not known. */
-const unknownBeginning: readonly SqlValue[] = Array<null>(13).fill(null);
+const unknownBeginning: readonly SqlValue[] = Array<null>(14).fill(null);
 
 /** What `settleRecord` did, from its row; `null` when there was nothing to settle. */
 export function readSettlement(row: ResultRow): {

@@ -10,8 +10,9 @@ export function valuesOfBeginning({
   upstream,
   queuedMs,
   price,
+  tag,
 }: Omit<OpenedRecord, 'requestId' | 'keyId' | 'hold'>): readonly SqlValue[] {
   const { input, cachedInput, cacheWrite, output, request } = price;
   const prices = [input, cachedInput, cacheWrite, output, request];
-  return [createdAtMs, protocol, mode, model, upstream, Math.round(queuedMs), ...prices];
+  return [createdAtMs, protocol, mode, model, upstream, Math.round(queuedMs), ...prices, tag];
 }

@@ -1,5 +1,7 @@
+import type { ChainState } from '../../domain/statements/chain.ts';
 import type { Row, Statement } from '../engine.ts';
 import { lockAccount } from '../ledger/account-statements.ts';
+import { insertSeal } from '../ledger/chain-statements.ts';
 
 /** How many accounts are looked through in one read, and how many postings are folded in one unit: some milliseconds each. */
 export const accountsPerRead = 500;
@@ -40,12 +42,15 @@ export function lastFoldable(postings: readonly Row[], after: number, beforeMs: 
 }
 
 /**
- * Folds the postings of one account up to a number, in one unit. The fold is written only if none of them is missing: an
- * audit must still find a ledger that was damaged. A trigger lets no other rows be deleted than those that a fold stands for.
+ * Folds the postings of one account up to that of a state of its chain, in one unit, which seals that state: the chain goes on
+ * behind it. The fold is written only if none of them is missing: an audit must still find a ledger that was damaged. A
+ * trigger lets no other rows be deleted than those that a fold stands for.
  */
-export function foldLedger(keyId: string, upTo: number): readonly Statement[] {
+export function foldLedger(keyId: string, state: ChainState): readonly Statement[] {
+  const upTo = state.number;
   return [
     lockAccount(keyId),
+    insertSeal(keyId, state),
     {
       sql: `INSERT INTO ledger_folds (key_id, number, credits, charges)
             SELECT CAST(? AS TEXT), CAST(? AS BIGINT),

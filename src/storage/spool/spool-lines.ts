@@ -26,14 +26,23 @@ function readLine(line: string): SettledRecord | null {
   const json = line.slice(checksumLength + 1);
   if (line.slice(0, checksumLength) !== checksumOf(json)) return null;
   const record = parseJson(json);
-  if (isSettledRecord(record)) return { ...record, begun: record.begun ?? null };
+  if (isSettledRecord(record)) return { ...record, begun: readBeginning(record.begun ?? null) };
   throw new Error(
     'the spool has a settlement that this version can not read: start the version that wrote it once, which settles it',
   );
 }
 
+/** How a record was begun, as a spool has it: earlier versions knew of no tags. */
+type SpooledBeginning = Omit<RecordBeginning, 'tag'> & Partial<Pick<RecordBeginning, 'tag'>>;
+
 /** A settlement as a spool has it: earlier versions did not write how its record was begun. */
-type SpooledRecord = Omit<SettledRecord, 'begun'> & Partial<Pick<SettledRecord, 'begun'>>;
+interface SpooledRecord extends Omit<SettledRecord, 'begun'> {
+  readonly begun?: SpooledBeginning | null;
+}
+
+function readBeginning(begun: SpooledBeginning | null): RecordBeginning | null {
+  return begun === null ? null : { ...begun, tag: begun.tag ?? null };
+}
 
 /** Whether a value has the fields of a settlement: a value of another type would fail every time it is offered. */
 function isSettledRecord(value: unknown): value is SpooledRecord {
@@ -55,13 +64,14 @@ function isSettledRecord(value: unknown): value is SpooledRecord {
   );
 }
 
-function isBeginning(value: unknown): boolean {
+function isBeginning(value: unknown): value is SpooledBeginning {
   if (typeof value !== 'object' || value === null) return false;
   const begun = value as Partial<Record<keyof RecordBeginning, unknown>>;
   return (
     [begun.keyId, begun.protocol, begun.mode, begun.model, begun.upstream].every(
       (text) => typeof text === 'string',
     ) &&
+    (begun.tag === undefined || begun.tag === null || typeof begun.tag === 'string') &&
     [begun.createdAtMs, begun.queuedMs, begun.holdNanos].every((number) => typeof number === 'number') &&
     typeof begun.price === 'object' &&
     begun.price !== null &&

@@ -9,7 +9,7 @@ const nowMs = `CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)`;
 
 /** Events and their deliveries to webhooks. */
 export const outboxStep: Migration = {
-  number: 16,
+  number: 19,
   name: 'events, and their deliveries to webhooks',
   statements: [
     `ALTER TABLE api_keys ADD COLUMN low_balance BIGINT`,

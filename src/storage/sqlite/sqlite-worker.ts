@@ -82,6 +82,9 @@ function serve(
 ): void {
   // An integer, as on the other engines: from a number SQLite would make a floating-point one.
   database.function('now_ms', () => BigInt(Math.trunc(nowMs)));
+  // Nothing runs beside a unit here: every earlier transaction has ended.
+  database.function('transaction_number', () => 0n);
+  database.function('oldest_transaction', () => 1n);
   const runner = new UnitRunner(database, role === 'writer' && durability === 'full');
   port?.on('message', (message: ThreadRequest) => {
     let request: ThreadRequest | undefined = message;

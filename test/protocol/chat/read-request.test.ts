@@ -21,6 +21,7 @@ describe('a chat request', () => {
       turns: [{ role: 'user', text: 'hi' }],
       stream: false,
       includeUsage: false,
+      shownCharge: { usageCost: false, chargeComment: false },
       maxOutputTokens: null,
       responses: null,
       stripped: [],

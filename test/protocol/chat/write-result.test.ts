@@ -7,7 +7,11 @@ describe('a chat completion', () => {
   test('joins the texts into one object, and is sent only at the end', () => {
     const writer = createChatResultWriter(identity);
     expect([writer.delta('a "b"\n'), writer.delta('😀')]).toEqual(['', '']);
-    const body = writer.finish({ kind: 'finished', reason: 'length', rawReason: 'MAX_TOKENS', usage }, 9);
+    const body = writer.finish(
+      { kind: 'finished', reason: 'length', rawReason: 'MAX_TOKENS', usage },
+      9,
+      null,
+    );
     expect(JSON.parse(body)).toEqual({
       id: 'chatcmpl-0123456789abcdef',
       object: 'chat.completion',
@@ -49,7 +53,7 @@ describe('a chat completion', () => {
   test('without text has an empty content, and no usage if none is known', () => {
     const writer = createChatResultWriter(identity);
     const finish = { kind: 'finished', reason: 'stop', rawReason: 'stop', usage: null } as const;
-    const body = JSON.parse(writer.finish(finish, 9)) as Record<string, unknown>;
+    const body = JSON.parse(writer.finish(finish, 9, null)) as Record<string, unknown>;
     expect(body).toMatchObject({ choices: [{ message: { content: '' }, finish_reason: 'stop' }] });
     expect(body).not.toHaveProperty('usage');
   });
@@ -57,7 +61,7 @@ describe('a chat completion', () => {
   test('has the JSON content type, and writes no failure, which is an HTTP error instead', () => {
     const writer = createChatResultWriter(identity);
     expect(writer.contentType).toMatch(/^application\/json\b/);
-    expect(writer.delta('x') + writer.fail(refuse('upstream_error', 'x'))).toBe('');
+    expect(writer.delta('x') + writer.fail(refuse('upstream_error', 'x'), null)).toBe('');
     expect(writer.tearDownOnFailure).toBe(false);
   });
 });

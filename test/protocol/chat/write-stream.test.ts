@@ -31,7 +31,9 @@ const opening = choice({ role: 'assistant', content: '', refusal: null });
 /** The data of all frames of one written stream; none of them has an event name. */
 function write(texts: readonly string[], ending: FinishedAnswer, includeUsage = false): unknown[] {
   const writer = createChatStreamWriter(identity, includeUsage);
-  const frames = parseFrames(texts.map((text) => writer.delta(text)).join('') + writer.finish(ending, 9));
+  const frames = parseFrames(
+    texts.map((text) => writer.delta(text)).join('') + writer.finish(ending, 9, null),
+  );
   expect(frames.filter(({ name }) => name !== null)).toEqual([]);
   return frames.map(({ data }) => data);
 }
@@ -125,7 +127,7 @@ describe('a chat stream that fails', () => {
     (withUsage) => {
       const writer = createChatStreamWriter(identity, withUsage);
       writer.delta('a');
-      const text = writer.fail(refusal);
+      const text = writer.fail(refusal, null);
       expect(parseFrames(text)).toEqual([{ name: null, data: { error } }]);
       expect(text).not.toContain('[DONE]');
       expect(text).not.toContain('finish_reason');

@@ -20,6 +20,7 @@ describe('a Responses request', () => {
       turns: [{ role: 'user', text: 'hi' }],
       stream: false,
       includeUsage: true,
+      shownCharge: { usageCost: false, chargeComment: false },
       maxOutputTokens: null,
       responses: {
         instructions: null,

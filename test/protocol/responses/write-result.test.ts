@@ -10,7 +10,7 @@ function write(reason: FinishReason, known: typeof usage | null = usage): Record
   const early = writer.delta('a "b"\n') + writer.delta('😀');
   expect(early).toBe('');
   const finish = { kind: 'finished', reason, rawReason: reason, usage: known } as const;
-  return JSON.parse(writer.finish(finish, 1_800_000_007)) as Record<string, unknown>;
+  return JSON.parse(writer.finish(finish, 1_800_000_007, null)) as Record<string, unknown>;
 }
 
 describe('a response', () => {
@@ -60,7 +60,7 @@ describe('a response', () => {
   test('has the JSON content type, and writes no failure, which is an HTTP error instead', () => {
     const writer = createResponsesResultWriter(identity, extras);
     expect(writer.contentType).toMatch(/^application\/json\b/);
-    expect(writer.fail(refuse('upstream_error', 'x'))).toBe('');
+    expect(writer.fail(refuse('upstream_error', 'x'), null)).toBe('');
     expect(writer.tearDownOnFailure).toBe(false);
   });
 });

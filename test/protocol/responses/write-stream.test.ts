@@ -33,9 +33,9 @@ function readEvents(text: string): EventData[] {
 function write(texts: readonly string[], reason: FinishReason | null): EventData[] {
   const writer = createResponsesStreamWriter(identity, extras);
   const said = texts.map((text) => writer.delta(text)).join('');
-  if (reason === null) return readEvents(said + writer.fail(refusal));
+  if (reason === null) return readEvents(said + writer.fail(refusal, null));
   const finish = { kind: 'finished', reason, rawReason: reason, usage } as const;
-  return readEvents(said + writer.finish(finish, 1_800_000_007));
+  return readEvents(said + writer.finish(finish, 1_800_000_007, null));
 }
 const types = (events: readonly EventData[]) => events.map(({ type }) => type);
 

@@ -360,6 +360,7 @@ describe('a request in the Messages dialect', () => {
     ],
     stream: true,
     includeUsage: false,
+    shownCharge: { usageCost: false, chargeComment: false },
     maxOutputTokens: null,
     responses: null,
     stripped: [],

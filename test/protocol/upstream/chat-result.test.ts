@@ -95,6 +95,7 @@ describe('a request in the Chat Completions dialect', () => {
     ],
     stream: false,
     includeUsage: false,
+    shownCharge: { usageCost: false, chargeComment: false },
     maxOutputTokens: null,
     responses: null,
     stripped: ['temperature'],

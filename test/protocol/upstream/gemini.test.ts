@@ -294,6 +294,7 @@ describe('a request in the Gemini dialect', () => {
     ],
     stream: false,
     includeUsage: false,
+    shownCharge: { usageCost: false, chargeComment: false },
     maxOutputTokens: null,
     responses: null,
     stripped: [],

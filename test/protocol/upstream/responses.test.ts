@@ -287,6 +287,7 @@ describe('a request in the Responses dialect', () => {
     ],
     stream: true,
     includeUsage: false,
+    shownCharge: { usageCost: false, chargeComment: false },
     maxOutputTokens: null,
     responses: null,
     stripped: [],

@@ -8,10 +8,13 @@ import { moveDatabase } from '../../../src/composition/move-database.ts';
 import { nextId } from '../../../src/composition/next-id.ts';
 import type { ConsumptionRecord, RecordFilter } from '../../../src/domain/consumption.ts';
 import { verifyLedger } from '../../../src/operations/verify-ledger.ts';
+import { compareStatements } from '../../../src/domain/statements/check-statement.ts';
+import { readStatement } from '../../../src/domain/statements/read-statement.ts';
 import type { Engine } from '../../../src/storage/engine.ts';
 import { createLedgerAudit } from '../../../src/storage/ledger/ledger-audit.ts';
 import { createPostgresEngine } from '../../../src/storage/postgres/engine.ts';
 import type { Store } from '../../../src/storage/store.ts';
+import { statementsOver } from '../../support/statement-tools.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
 import { openTestEngine } from '../../support/test-engine.ts';
 import { createDatabase, onServer, postgresAbsence } from '../../support/test-postgres.ts';
@@ -26,6 +29,9 @@ import {
 } from '../../support/used-database.ts';
 
 const skipped = postgresAbsence === null ? '' : ` (skipped: ${postgresAbsence})`;
+
+/** When statements are made, in milliseconds since 1970. */
+const startedMs = 1_900_000_000_000;
 
 async function emptyDatabase(): Promise<TestDatabase> {
   const database = await createDatabase();
@@ -165,6 +171,29 @@ describe.skipIf(postgresAbsence !== null)(`a move from SQLite to PostgreSQL${ski
     await expect(store.settle(ended('req_late', 'key_a', 5))).rejects.toThrow('no open record');
     const after = (await store.accounts(['key_a'])).get('key_a');
     expect(after?.balanceNanos).toBe((before?.balanceNanos ?? 0) + 5 - 9 - 3);
+    expect((await verifyLedger(createLedgerAudit(engine))).faults).toEqual([]);
+  });
+
+  test('keeps the chains, roots and keys of statements: a statement from before and one from after tell one story', async () => {
+    const [file, target] = [usedFile(), await emptyDatabase()];
+    const source = openTestEngine(file);
+    const before = statementsOver(source, () => startedMs);
+    await before.makeRoot();
+    const old = await before.state('key_a');
+    const { current } = await before.statements.keys();
+    await source.close();
+    await move(file, target.url);
+    const engine = usePostgres(target.url);
+    await storeOver(engine).credit({ keyId: 'key_a', nanos: 5, reference: 'after the move' });
+    const after = statementsOver(engine, () => startedMs + 1);
+    expect(await after.makeRoot()).toMatchObject({ number: 2 });
+    const text = await after.state('key_a');
+    expect(await after.faultsOf(text)).toEqual([]);
+    expect(await after.faultsOf(old)).toEqual([]);
+    const both = [old, text].map((each, at) => ({ name: `${at}`, statement: readStatement(each) }));
+    expect(compareStatements(both)).toEqual([]);
+    expect(both[1]?.statement.rows.slice(0, both[0]?.statement.rows.length)).toEqual(both[0]?.statement.rows);
+    expect(both[1]?.statement.signedBy).toBe(current);
     expect((await verifyLedger(createLedgerAudit(engine))).faults).toEqual([]);
   });
 

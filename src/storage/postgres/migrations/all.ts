@@ -6,6 +6,9 @@ import { leases } from './leases.ts';
 import { outbox } from './outbox.ts';
 import { retention } from './retention.ts';
 import { slots } from './slots.ts';
+import { usage } from './usage.ts';
+import { tokenUse } from './token-use.ts';
+import { statements } from './statements.ts';
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -15,5 +18,8 @@ export const migrations: readonly Migration[] = [
   changes,
   keyNetworks,
   retention,
+  usage,
+  tokenUse,
+  statements,
   outbox,
 ];

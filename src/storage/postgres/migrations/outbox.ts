@@ -3,7 +3,7 @@ import { markOf } from '../../outbox/mark-of-key.ts';
 
 /** Events and their deliveries to webhooks. Earlier versions run beside it: the trigger notes what their settlements do, too. */
 export const outbox: Migration = {
-  number: 7,
+  number: 10,
   name: 'events, and their deliveries to webhooks',
   statements: [
     `ALTER TABLE api_keys ADD COLUMN low_balance BIGINT`,

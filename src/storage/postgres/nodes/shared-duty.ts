@@ -3,7 +3,13 @@ import type { Engine, Statement } from '../../engine.ts';
 import { lookUpRows } from '../../read-rows.ts';
 
 /** The duties that there are. */
-export type DutyName = 'ledger audit' | 'removal of old records' | 'webhook delivery';
+export type DutyName =
+  | 'ledger audit'
+  | 'ledger roots'
+  | 'metrics of top keys'
+  | 'removal of old records'
+  | 'usage rollups'
+  | 'webhook delivery';
 
 /**
  * A duty as a row that names its node, by the id under which that has its lease. The node loses it to another one when it

@@ -1,0 +1,114 @@
+import type { Clock } from '../domain/ports/clock.ts';
+import type { KeyStore } from '../domain/ports/key-store.ts';
+import type { SharedDuty } from '../domain/ports/shared-changes.ts';
+import type { ReportFault } from '../domain/ports/telemetry.ts';
+import { maxUsageRows } from '../domain/ports/usage.ts';
+import type { Usage, UsageRow } from '../domain/ports/usage.ts';
+import { repeat } from './repeat.ts';
+
+/** How often the keys are read, in milliseconds. */
+const readMs = 60_000;
+
+const dayMs = 86_400_000;
+
+/** How many pages of usage are read at most: if there are more, no key is shown rather than a wrong one. */
+const maxPages = 200;
+
+/** A key that spent much in the current day, in UTC. */
+export interface TopKey {
+  readonly keyId: string;
+  readonly keyName: string;
+  readonly chargeNanos: bigint;
+}
+
+/** What the watch reads. */
+interface TopKeySources {
+  readonly usage: Usage;
+  readonly store: Pick<KeyStore, 'namesOf'>;
+}
+
+interface TopKeyOptions {
+  /** Resolves when the database can be read; rejects when it never can be. */
+  readonly ready: Promise<void>;
+  readonly clock: Clock;
+  /** How many keys are shown; 0 for none. */
+  readonly count: () => number;
+  /** The reading, where processes share the database: one of them shows the keys of all. */
+  readonly duty: SharedDuty | null;
+  readonly onFault: ReportFault;
+}
+
+/** The watch over the keys that spend most. */
+export interface TopKeyWatch {
+  /** The keys with the largest charges of the current day, largest first; none before the first read of the day. */
+  current(): readonly TopKey[];
+  /** Resolves when nothing is read any more. */
+  stop(): Promise<void>;
+}
+
+/** Reads every minute which keys spent most in the current day. */
+export function watchTopKeys(
+  sources: TopKeySources,
+  { ready, clock, count, duty, onFault }: TopKeyOptions,
+): TopKeyWatch {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const today = (): number => Math.floor(clock.now() / dayMs) * dayMs;
+  let found: { readonly dayMs: number; readonly keys: readonly TopKey[] } | null = null;
+
+  const read = async (): Promise<void> => {
+    try {
+      const day = today();
+      const isOurs = count() > 0 && (duty === null || (await duty.isOurs()));
+      found = isOurs ? { dayMs: day, keys: await readTopKeys(sources, day, count()) } : null;
+    } catch (error) {
+      found = null;
+      if (!signal.aborted) onFault('the keys that spend most could not be read', error);
+    }
+  };
+  let reading: (() => Promise<void>) | null = null;
+  const start = (): void => {
+    if (!signal.aborted) reading = repeat(read, { firstMs: 0, delayMs: readMs }, clock, signal);
+  };
+  ready.then(start, () => {});
+  return {
+    current: () => (found !== null && found.dayMs === today() ? found.keys.slice(0, count()) : []),
+    async stop() {
+      stopping.abort(new Error('the watch over keys is stopping'));
+      await reading?.();
+    },
+  };
+}
+
+/** The keys with the largest charges of a day; those that were charged nothing are none of them. */
+async function readTopKeys(
+  { usage, store }: TopKeySources,
+  fromMs: number,
+  count: number,
+): Promise<readonly TopKey[]> {
+  let top: readonly UsageRow[] = [];
+  let after: string | null = null;
+  for (let page = 0; page === 0 || after !== null; page++) {
+    if (page === maxPages) throw new Error(`the usage of today has more than ${maxPages} pages`);
+    const read: Awaited<ReturnType<Usage['usage']>> = await usage.usage({
+      by: ['key'],
+      fromMs,
+      toMs: fromMs + dayMs,
+      where: {},
+      limit: maxUsageRows,
+      after,
+    });
+    if (read === null) throw new Error('a page of usage has a cursor that is not known');
+    top = [...top, ...read.rows.filter(({ chargeNanos }) => chargeNanos > 0n)]
+      .toSorted((one, other) => Number(other.chargeNanos - one.chargeNanos))
+      .slice(0, count);
+    after = read.next;
+  }
+  const ids = top.map(({ keyId = '' }) => keyId);
+  const names = ids.length === 0 ? new Map<string, string>() : await store.namesOf(ids);
+  return top.map(({ keyId = '', chargeNanos }) => ({
+    keyId,
+    keyName: names.get(keyId) ?? '',
+    chargeNanos,
+  }));
+}

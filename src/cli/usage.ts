@@ -1,0 +1,126 @@
+import { formatUsd, parseUsd } from '../shared/money.ts';
+import { nearestName } from '../shared/nearest-name.ts';
+import { readCsv, readList } from './admin-client.ts';
+import { findKeyId } from './find-key.ts';
+import { withOptionNames } from './option-names.ts';
+import { writeTable } from './output.ts';
+
+/** The options of `usage`, as commander names them. */
+export interface UsageOptions {
+  readonly by?: readonly string[];
+  readonly from?: string;
+  readonly to?: string;
+  readonly key?: string;
+  readonly model?: string;
+  readonly upstream?: string;
+  readonly outcome?: string;
+  readonly tag?: string;
+  readonly csv?: true;
+  readonly json?: true;
+}
+
+/** A row as the admin listener returns it; of the groups it has those that were asked for. */
+interface UsageObject {
+  readonly hour?: string;
+  readonly day?: string;
+  readonly month?: string;
+  readonly key_id?: string;
+  readonly key_name?: string | null;
+  readonly model?: string;
+  readonly upstream?: string;
+  readonly outcome?: string;
+  readonly tag?: string | null;
+  readonly requests: number;
+  readonly input_tokens: number;
+  readonly cached_input_tokens: number;
+  readonly cache_write_tokens: number;
+  readonly output_tokens: number;
+  readonly reasoning_tokens: number;
+  readonly charge: string;
+}
+
+const path = '/admin/usage';
+
+/** How much of the past is shown without `--from`, in milliseconds. */
+const defaultMs = 30 * 86_400_000;
+
+/** The length of the day in a time in ISO 8601. */
+const dayLength = 10;
+
+/** Prints usage, as a table with a line of the totals, JSON or CSV. */
+export async function showUsage({ csv, json, by = ['day'], key, ...filter }: UsageOptions): Promise<string> {
+  const from = filter.from ?? new Date(Date.now() - defaultMs).toISOString().slice(0, dayLength);
+  const keyId = key === undefined ? {} : { key: await findKeyId(key) };
+  const query = new URLSearchParams({ ...filter, ...keyId, by: by.join(), from }).toString();
+  if (csv) return withOptionNames(() => readCsv(path, query, Infinity, 'after'));
+  const rows = (await withOptionNames(() => readList(path, query, Infinity, 'after'))) as UsageObject[];
+  if (rows.length === 0) await requireNames(filter);
+  if (json) return JSON.stringify(rows);
+  const span = `from ${from}${filter.to === undefined ? '' : ` to ${filter.to}`} (UTC)`;
+  return rows.length === 0 ? `no requests ${span}` : tableOf(rows, by, span);
+}
+
+/** No rows would hide a misspelt name: throws if none of all requests has a name that was asked for. */
+async function requireNames(filter: Pick<UsageOptions, 'model' | 'upstream' | 'tag'>): Promise<void> {
+  for (const group of ['model', 'upstream', 'tag'] as const) {
+    const name = filter[group] ?? '';
+    if (name === '') continue;
+    const rows = (await readList(path, `by=${group}`, Infinity, 'after')) as UsageObject[];
+    const known = rows.map((row) => row[group] ?? '');
+    if (known.includes(name)) continue;
+    const nearest = nearestName(name, known);
+    throw new Error(
+      `no request has the ${group} ${name}${nearest === null ? '' : `; did you mean ${nearest}?`}`,
+    );
+  }
+}
+
+/** What a column of a group is titled, and what it says of a row. */
+const groups: Readonly<Record<string, readonly [title: string, read: (row: UsageObject) => string]>> = {
+  hour: ['HOUR (UTC)', ({ hour = '' }) => hour.slice(0, 16).replace('T', ' ')],
+  day: ['DAY (UTC)', ({ day = '' }) => day],
+  month: ['MONTH (UTC)', ({ month = '' }) => month],
+  key: ['KEY', (row) => row.key_name ?? row.key_id ?? ''],
+  model: ['MODEL', ({ model }) => model || '-'],
+  upstream: ['UPSTREAM', ({ upstream }) => upstream || '-'],
+  outcome: ['OUTCOME', ({ outcome }) => outcome || '-'],
+  tag: ['TAG', ({ tag }) => tag ?? '-'],
+};
+
+const sums = ['REQUESTS', 'IN', 'CACHED', 'OUT', 'CHARGE'];
+
+/** Tokens are added up as `bigint`, and charges in nano-USD: the totals are as exact as the rows. */
+function tableOf(rows: readonly UsageObject[], by: readonly string[], span: string): string {
+  const columns = by.flatMap((name) => (groups[name] === undefined ? [] : [groups[name]]));
+  const total = (read: (row: UsageObject) => bigint): bigint =>
+    rows.reduce((sum, row) => sum + read(row), 0n);
+  const totals = [
+    total((row) => BigInt(row.requests)),
+    total((row) => BigInt(row.input_tokens)),
+    total((row) => BigInt(row.cached_input_tokens)),
+    total((row) => BigInt(row.output_tokens)),
+  ].map(String);
+  const line = [...columns.map((_column, index) => (index === 0 ? 'total' : '')), ...totals];
+  const table = writeTable(
+    [...columns.map(([title]) => title), ...sums],
+    [
+      ...rows.map((row) => [
+        ...columns.map(([, read]) => read(row)),
+        String(row.requests),
+        String(row.input_tokens),
+        String(row.cached_input_tokens),
+        String(row.output_tokens),
+        row.charge,
+      ]),
+      ...(rows.length === 1 ? [] : [[...line, formatUsd(total(chargeOf))]]),
+    ],
+    { right: sums, cut: ['KEY', 'MODEL', 'UPSTREAM', 'TAG'] },
+  );
+  return `${table}\n${span}; charges in USD`;
+}
+
+/** The charge of a row in nano-USD, which may be larger than what `parseUsd` takes. */
+function chargeOf({ charge }: UsageObject): bigint {
+  const [whole = '0', fraction = '0'] = charge.split('.');
+  return BigInt(whole) * 1_000_000_000n + BigInt(parseUsd(`0.${fraction}`) ?? 0);
+}

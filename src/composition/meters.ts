@@ -1,0 +1,30 @@
+import type { Clock } from '../domain/ports/clock.ts';
+import { UsageDrift } from '../domain/usage-drift.ts';
+import type { DriftFigures } from '../domain/usage-drift.ts';
+import { createSecondMeter } from '../pipeline/second-meter.ts';
+import type { SecondMeter } from '../pipeline/second-meter.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { createTokenCounter } from '../tokens/token-counter.ts';
+import type { ThreadedTokenCounter } from '../tokens/token-counter.ts';
+
+/** What counts tokens in a process. */
+export interface Meters {
+  /** Counts tokens where an upstream reported none. */
+  readonly tokens: ThreadedTokenCounter;
+  /** Counts samples of answers whose usage was reported. */
+  readonly secondMeter: SecondMeter;
+}
+
+/** Makes the meters of a process, and the source of the figures that compare them. */
+export function composeMeters(
+  clock: Clock,
+  metrics: Metrics,
+): Meters & { readonly usageDrift: () => readonly DriftFigures[] } {
+  const tokens = createTokenCounter(clock);
+  const drift = new UsageDrift();
+  return {
+    tokens,
+    secondMeter: createSecondMeter(tokens, drift, (result) => metrics.usageSampled(result)),
+    usageDrift: () => drift.figures(),
+  };
+}

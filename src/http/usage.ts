@@ -1,0 +1,184 @@
+import { parse as parseQuery } from 'node:querystring';
+import { z } from 'zod';
+import { outcomes } from '../domain/consumption.ts';
+import { maxUsageRows, usageDimensions, usagePeriods } from '../domain/ports/usage.ts';
+import type { Usage, UsageGroup, UsageQuery } from '../domain/ports/usage.ts';
+import { isRefusal, refuse } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+import { instant, storedText, valueKinds } from '../shared/schema-values.ts';
+import { check, queryOf, unknownCursor } from './checked-input.ts';
+import { writeCsvHeader, writeCsvLine } from './present/csv.ts';
+import { presentList } from './present/list.ts';
+import { presentUsage, usageColumns } from './present/usage.ts';
+import type { NamedUsage } from './present/usage.ts';
+import { sendAnswer, sendBody, sendRefusal } from './respond.ts';
+import { prefers } from './router.ts';
+import type { Request, Response } from './router.ts';
+
+/** What reads of usage need. */
+export interface UsageReads extends Usage {
+  /** The names of some keys, by their ids. */
+  readonly namesOf: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, string>>;
+}
+
+const hourMs = 3_600_000;
+
+/** The last hour whose year has four digits: usage without an end has also what a node with a fast clock has begun. */
+const endMs = Date.parse('9999-12-31T23:00:00Z');
+
+const wholeHour = instant
+  .refine(
+    (milliseconds) => typeof milliseconds !== 'number' || milliseconds % hourMs === 0,
+    'expected a whole hour in UTC, such as 2030-01-01T13:00:00Z, or a day: usage is added up by the hour',
+  )
+  .register(valueKinds, { kind: 'instant' });
+
+const pageSizes = `expected a whole number from 1 to ${maxUsageRows}`;
+
+/** The fields of a query that operators and holders share. */
+const sharedFields = {
+  from: wholeHour.optional(),
+  to: wholeHour.optional(),
+  model: storedText.optional(),
+  outcome: z.enum(outcomes).optional(),
+  tag: storedText.optional().describe('An empty one stands for the requests without a tag.'),
+  limit: z.coerce
+    .number<number | string>(pageSizes)
+    .int(pageSizes)
+    .min(1, pageSizes)
+    .max(maxUsageRows, pageSizes)
+    .default(maxUsageRows),
+  after: storedText.optional(),
+};
+
+/** Groups, separated by commas. */
+function groupsAmong(known: readonly UsageGroup[]) {
+  const isKnown = (name: string): name is UsageGroup => known.some((group) => group === name);
+  return z
+    .string()
+    .transform((text, context) => {
+      const names = text === '' ? [] : [...new Set(text.split(',').map((name) => name.trim()))];
+      const groups = names.filter(isKnown);
+      const message =
+        groups.length < names.length
+          ? `expected groups among ${known.join(', ')}, separated by commas`
+          : groups.filter((group) => usagePeriods.some((period) => period === group)).length > 1
+            ? `expected one of ${usagePeriods.join(', ')}`
+            : null;
+      if (message === null) return groups;
+      context.issues.push({ code: 'custom', input: text, message });
+      return z.NEVER;
+    })
+    .default([])
+    .describe(`Groups, separated by commas: ${known.join(', ')}.`);
+}
+
+/** The query of an operator. */
+export const usageQuery = z.strictObject({
+  by: groupsAmong([...usagePeriods, ...usageDimensions]),
+  ...sharedFields,
+  key: storedText.optional(),
+  upstream: storedText.optional(),
+});
+
+/** The query of a key's holder, who is not told the upstreams. */
+export const ownUsageQuery = z.strictObject({
+  by: groupsAmong([...usagePeriods, 'model', 'outcome', 'tag']),
+  ...sharedFields,
+});
+
+/** The input of usage: groups separated by commas, and times in ISO 8601, on whole hours. */
+export type UsageInput = z.input<typeof usageQuery>;
+
+/** A page of usage, and its groups in the order in which they were asked for. */
+export interface NamedUsagePage {
+  readonly by: readonly UsageGroup[];
+  readonly rows: readonly NamedUsage[];
+  readonly next: string | null;
+}
+
+/**
+ * The parameters of a query. Unlike those of lists, none that is unknown is passed over: with a misspelt filter the sums
+ * would be those of other requests.
+ */
+export function readUsageQuery(request: Request, { shape }: z.ZodObject): object | Refusal {
+  const query = parseQuery(queryOf(request).slice(1));
+  const unknown = Object.keys(query).find((name) => !Object.hasOwn(shape, name));
+  if (unknown === undefined) return query;
+  const message = `Unknown parameter: '${unknown}'. Usage takes ${Object.keys(shape).join(', ')}.`;
+  return refuse('unknown_parameter', message, { param: unknown });
+}
+
+/** Reads a page of the usage of all keys. */
+export async function readUsage(input: unknown, reads: UsageReads): Promise<NamedUsagePage | Refusal> {
+  const query = isRefusal(input) ? input : check(input, usageQuery);
+  if (isRefusal(query)) return query;
+  const { key, upstream, ...shared } = query;
+  return readPage(shared, { keyId: key, upstream }, reads);
+}
+
+/** Reads a page of the usage of one key, as its holder sees it. */
+export async function readOwnUsage(
+  input: unknown,
+  keyId: string,
+  reads: UsageReads,
+): Promise<NamedUsagePage | Refusal> {
+  const query = isRefusal(input) ? input : check(input, ownUsageQuery);
+  return isRefusal(query) ? query : readPage(query, { keyId }, reads);
+}
+
+async function readPage(
+  { by, from = 0, to = endMs, model, outcome, tag, limit, after }: z.output<typeof ownUsageQuery>,
+  where: Pick<UsageQuery['where'], 'keyId' | 'upstream'>,
+  reads: UsageReads,
+): Promise<NamedUsagePage | Refusal> {
+  if (to <= from)
+    return refuse('invalid_value', "Invalid 'to': expected a time after 'from'.", { param: 'to' });
+  const filter = { ...where, model, outcome, ...(tag === undefined ? {} : { tag: tag === '' ? null : tag }) };
+  const page = await reads
+    .usage({ by, fromMs: from, toMs: to, where: filter, limit, after: after ?? null })
+    .catch((error: unknown) => {
+      if (error instanceof RangeError) return tooLarge();
+      throw error;
+    });
+  if (page === null) return unknownCursor('after', 'expected the `next` of a page of this very query');
+  if (isRefusal(page)) return page;
+  const names = by.includes('key') ? await reads.namesOf([...new Set(page.rows.map(keyIdOf))]) : null;
+  return {
+    by,
+    rows: page.rows.map((row) => ({ ...row, keyName: names?.get(keyIdOf(row)) ?? null })),
+    next: page.next,
+  };
+}
+
+function keyIdOf({ keyId = '' }: { readonly keyId?: string }): string {
+  return keyId;
+}
+
+function tooLarge(): Refusal {
+  return refuse(
+    'invalid_value',
+    'A sum is too large to be exact. Ask for a shorter time or for more groups.',
+  );
+}
+
+/** A page of usage as JSON. */
+export function presentUsagePage({ by, rows, next }: NamedUsagePage) {
+  const columns = usageColumns(by);
+  return presentList(
+    rows.map((row) => presentUsage(row, columns)),
+    next,
+  );
+}
+
+/** Sends a page of usage as the request prefers: JSON, or CSV with the cursor of the next page in a header. */
+export function sendUsage(request: Request, response: Response, page: NamedUsagePage | Refusal): void {
+  if (isRefusal(page)) return sendRefusal(response, page);
+  if (!prefers(request, 'csv', 'json')) return sendAnswer(response, 200, presentUsagePage(page));
+  const columns = usageColumns(page.by);
+  const lines = page.rows.map((row) => writeCsvLine(row, columns));
+  sendBody(response, 200, writeCsvHeader(columns) + lines.join(''), {
+    'content-type': 'text/csv; charset=utf-8',
+    ...(page.next === null ? {} : { 'x-textgate-next': page.next }),
+  });
+}

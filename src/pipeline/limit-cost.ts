@@ -1,0 +1,95 @@
+import { isRefusal, refuse } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+import { formatUsd, maxNanos, parseUsd } from '../shared/money.ts';
+import { holdFor, mostInputTokens, outputWithin } from '../domain/pricing.ts';
+import type { ClientConnection } from './client-connection.ts';
+import { leastOutputTokens } from './reserve.ts';
+import type { Routed } from './stages.ts';
+
+/** The header with the most that a request may cost, in USD. */
+const header = 'x-textgate-max-cost';
+
+/** The least output, in tokens, for which a request without an output cap is sent: less is no answer, and would be paid. */
+const leastUsefulTokens = 16;
+
+/**
+ * Holds a request against the ceiling of costs that its client set, if it did. By the bound of a strict hold, the request
+ * may cost the dearest input and output up to its cap; if that is more than the ceiling, it is refused. A request without
+ * a cap gets one: what the ceiling pays for, at most the model's `holdTokens`.
+ */
+export function limitCost(routed: Routed, client: Pick<ClientConnection, 'maxCost'>): Routed | Refusal {
+  const ceilingNanos = readMaxCost(client);
+  if (ceilingNanos === null) return routed;
+  if (isRefusal(ceilingNanos)) return ceilingNanos;
+  const { work } = routed;
+  const { request, model, routes } = work;
+  const inputTokens = mostInputTokens(request.turns);
+  const affordable = outputWithin(ceilingNanos, inputTokens, model.price);
+  const leastTokens = leastOutputTokens(routes);
+  const wanted = Math.max(request.maxOutputTokens ?? model.holdTokens, leastTokens);
+  const least = request.maxOutputTokens === null ? Math.max(leastUsefulTokens, leastTokens) : wanted;
+  if (affordable < Math.min(wanted, least)) {
+    const terms = { holdTokens: wanted, strict: true };
+    const neededNanos = holdFor({ turns: request.turns, maxOutputTokens: wanted }, model.price, terms);
+    return tooDear({ ceilingNanos, neededNanos, inputTokens, outputTokens: wanted, affordable, leastTokens });
+  }
+  if (affordable === Infinity) return routed;
+  const cap = Math.min(wanted, affordable);
+  const limited = { ...request, maxOutputTokens: cap };
+  return { ...routed, work: { ...work, request: limited, mostOutputTokens: cap } };
+}
+
+/** Why a request with a fixed price in nano-USD may not be sent; `null` if its client set no lower ceiling. */
+export function refuseCost(costNanos: number, client: Pick<ClientConnection, 'maxCost'>): Refusal | null {
+  const ceilingNanos = readMaxCost(client);
+  if (ceilingNanos === null || isRefusal(ceilingNanos)) return ceilingNanos;
+  if (costNanos <= ceilingNanos) return null;
+  const [cost, ceiling] = [formatUsd(costNanos), formatUsd(ceilingNanos)];
+  return exceeded(
+    `This request costs ${cost} USD, which is more than its '${header}' of ${ceiling} USD. ` +
+      `Raise the header to ${cost} or leave it out.`,
+  );
+}
+
+/** The ceiling in nano-USD; `null` without the header. */
+function readMaxCost({ maxCost }: Pick<ClientConnection, 'maxCost'>): number | null | Refusal {
+  if (maxCost === undefined) return null;
+  return (
+    parseUsd(maxCost) ??
+    refuse(
+      'invalid_value',
+      `Invalid '${header}': expected one amount of USD, such as 0.05, with at most nine decimals and up to ${formatUsd(maxNanos)}.`,
+      { param: header },
+    )
+  );
+}
+
+/** What a request may cost, and what its ceiling pays for. */
+interface Estimate {
+  readonly ceilingNanos: number;
+  readonly neededNanos: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** The output tokens that the ceiling pays for; negative if it does not pay for the input. */
+  readonly affordable: number;
+  /** The smallest output cap that is sent upstream. */
+  readonly leastTokens: number;
+}
+
+function tooDear(estimate: Estimate): Refusal {
+  const { ceilingNanos, neededNanos, inputTokens, outputTokens, affordable, leastTokens } = estimate;
+  const needed = formatUsd(neededNanos);
+  const lowerCap =
+    affordable >= leastTokens && affordable < outputTokens
+      ? `, or cap its output at ${affordable} ${affordable === 1 ? 'token' : 'tokens'}`
+      : ' or send less text';
+  return exceeded(
+    `This request may cost up to ${needed} USD, which is more than its '${header}' of ${formatUsd(ceilingNanos)} USD: ` +
+      `up to ${inputTokens} tokens of input, and up to ${outputTokens} of output. ` +
+      `Raise the header to ${needed}${lowerCap}.`,
+  );
+}
+
+function exceeded(message: string): Refusal {
+  return refuse('max_cost_exceeded', message, { param: header });
+}

@@ -1,0 +1,22 @@
+import type { Migration } from '../../migration.ts';
+
+/**
+ * Limits of tokens, and the tokens that keys used in the slices of their windows. An earlier version writes keys without
+ * the limits, and counts no tokens: it may run beside this one while nodes are replaced.
+ */
+export const tokenUse: Migration = {
+  number: 8,
+  name: 'limits of tokens',
+  statements: [
+    `ALTER TABLE api_keys ADD COLUMN tokens_per_minute INTEGER`,
+    `ALTER TABLE api_keys ADD COLUMN tokens_per_day INTEGER`,
+    `CREATE TABLE token_use (
+       key_id TEXT COLLATE "C" NOT NULL,
+       length_ms BIGINT NOT NULL,
+       slice_at BIGINT NOT NULL,
+       tokens BIGINT NOT NULL,
+       PRIMARY KEY (key_id, length_ms, slice_at)
+     ) WITH (fillfactor = 50)`,
+  ],
+  runsWith: 6,
+};

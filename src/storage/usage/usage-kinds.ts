@@ -1,0 +1,85 @@
+import { usageDimensions } from '../../domain/ports/usage.ts';
+import type { UsageDimension } from '../../domain/ports/usage.ts';
+
+export const hourMs = 3_600_000;
+export const dayMs = 86_400_000;
+
+/** Hours from here on are rolled up: in those before is what was charged before usage was counted. */
+export const firstRolledMs = 24 * hourMs;
+
+/** The column of each dimension. */
+export const columnOf: Readonly<Record<UsageDimension, string>> = {
+  key: 'key_id',
+  model: 'model',
+  upstream: 'upstream',
+  outcome: 'outcome',
+  tag: 'tag',
+};
+
+/** The columns that are summed, in their order in results. */
+export const sumColumns = [
+  'requests',
+  'input_tokens',
+  'cached_input_tokens',
+  'cache_write_tokens',
+  'output_tokens',
+  'reasoning_tokens',
+  'charge',
+] as const;
+
+/** The periods of which there are rollups. */
+export type RolledPeriod = 'day' | 'month';
+
+/** Sums by some dimensions, of days or of months. */
+export interface UsageKind {
+  /** Its name in the table. */
+  readonly name: string;
+  readonly dimensions: readonly UsageDimension[];
+  /** About how many rows of one key there are in one period. */
+  readonly rowsPerKey: number;
+}
+
+function kind(period: RolledPeriod, dimensions: readonly UsageDimension[], rowsPerKey: number): UsageKind {
+  return { name: `${period}:${dimensions.join(',')}`, dimensions, rowsPerKey };
+}
+
+const withoutKey: readonly UsageDimension[] = ['model', 'upstream', 'outcome', 'tag'];
+
+/**
+ * What days and months are rolled up by, from the fewest rows to the most. Days are not rolled up by all dimensions: those
+ * would be about as many rows as those of their hours.
+ */
+export const rolledKinds: Readonly<Record<RolledPeriod, readonly UsageKind[]>> = {
+  day: [
+    kind('day', [], 1),
+    kind('day', ['model'], 1),
+    kind('day', withoutKey, 1),
+    kind('day', ['key'], 1),
+    kind('day', ['key', 'model'], 2),
+  ],
+  month: [
+    kind('month', [], 1),
+    kind('month', ['model'], 1),
+    kind('month', withoutKey, 1),
+    kind('month', ['key'], 1),
+    kind('month', ['key', 'model'], 4),
+    kind('month', usageDimensions, 12),
+  ],
+};
+
+/** The smallest kind of a period that has some dimensions; `null` if only hours have them. */
+export function smallestKind(period: RolledPeriod, needed: ReadonlySet<UsageDimension>): UsageKind | null {
+  const has = ({ dimensions }: UsageKind): boolean => [...needed].every((one) => dimensions.includes(one));
+  return rolledKinds[period].find(has) ?? null;
+}
+
+/** The beginning of the day, in UTC, in which a time is. */
+export function dayOf(atMs: number): number {
+  return Math.floor(atMs / dayMs) * dayMs;
+}
+
+/** The beginning of the calendar month, in UTC, in which a time is, or of one that many months later. */
+export function monthOf(atMs: number, later = 0): number {
+  const at = new Date(atMs);
+  return Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + later);
+}

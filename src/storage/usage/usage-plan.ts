@@ -1,0 +1,92 @@
+import type { Row, Statement } from '../engine.ts';
+import { dayMs, dayOf, firstRolledMs, hourMs, monthOf } from './usage-kinds.ts';
+import type { RolledPeriod, UsageKind } from './usage-kinds.ts';
+
+/** How many ranges of hours a plan may have; with more, all of it is one range. SQLite takes 500 parts of a union. */
+const maxRanges = 50;
+
+/** Times from one to the one before another, in milliseconds since 1970. */
+export interface TimeRange {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** Which days and months are rolled up, in some time. */
+export interface RolledPeriods {
+  readonly days: ReadonlySet<number>;
+  /** The months that are rolled up and none of whose days is out of date. */
+  readonly months: ReadonlySet<number>;
+  /** Their states as one text, by which two reads are compared. */
+  readonly version: string;
+}
+
+/** Where the sums of some time are read. */
+export interface UsagePlan {
+  readonly months: readonly number[];
+  readonly days: readonly number[];
+  /** What is in no rollup, each behind the one before. */
+  readonly hours: readonly TimeRange[];
+}
+
+/** The states of the days and months that begin in some time, and of the month in which it begins. */
+export function selectPeriods({ fromMs, toMs }: TimeRange): Statement {
+  return {
+    sql: `SELECT period, start, state FROM usage_periods WHERE period IN ('day', 'month') AND start >= ? AND start < ?
+          AND state <> 'rolling' ORDER BY period, start`,
+    values: [fromMs, toMs],
+  };
+}
+
+/** What `selectPeriods` found. */
+export function readPeriods(rows: readonly Row[]): RolledPeriods {
+  const starts = (period: RolledPeriod, state: string): number[] =>
+    rows
+      .filter((row) => row['period'] === period && row['state'] === state)
+      .map((row) => Number(row['start']));
+  const outdated = new Set(starts('day', 'stale').map((start) => monthOf(start)));
+  const days = new Set(starts('day', 'rolled'));
+  const months = new Set(starts('month', 'rolled').filter((start) => !outdated.has(start)));
+  return { days, months, version: `${[...days].join()};${[...months].join()}` };
+}
+
+/** The plan of some time: whole months and days where they are rolled up by what is needed, and hours for all else. */
+export function planUsage(
+  { fromMs, toMs }: TimeRange,
+  periods: RolledPeriods,
+  kinds: Readonly<Record<RolledPeriod, UsageKind | null>>,
+): UsagePlan {
+  const months: number[] = [];
+  const days: number[] = [];
+  const hours: TimeRange[] = [];
+  const starts = [
+    ...(kinds.month === null ? [] : periods.months),
+    ...(kinds.day === null ? [] : periods.days),
+  ].filter((start) => start >= fromMs && start < toMs);
+  let at = fromMs;
+  const take = (start: number, endMs: number, into: number[]): void => {
+    if (start < at || endMs > toMs) return;
+    if (start > at) hours.push({ fromMs: at, toMs: start });
+    into.push(start);
+    at = endMs;
+  };
+  // At the same time the month comes first: the days in it then begin before what is left.
+  for (const start of [...new Set(starts)].toSorted((a, b) => a - b)) {
+    if (kinds.month !== null && periods.months.has(start)) take(start, monthOf(start, 1), months);
+    if (kinds.day !== null && periods.days.has(start)) take(start, start + dayMs, days);
+  }
+  if (at < toMs) hours.push({ fromMs: at, toMs });
+  if (hours.length > maxRanges) return { months: [], days: [], hours: [{ fromMs, toMs }] };
+  return { months, days, hours };
+}
+
+/** How many hours some ranges have. */
+export function countHours(ranges: readonly TimeRange[]): number {
+  return ranges.reduce((count, { fromMs, toMs }) => count + (toMs - fromMs) / hourMs, 0);
+}
+
+/** The first time in a range that is in no day that is rolled up; its end if there is none. */
+export function firstUnrolled({ fromMs, toMs }: TimeRange, { days }: RolledPeriods): number {
+  let at = fromMs;
+  while (at < toMs && at >= firstRolledMs && at === dayOf(at) && days.has(at)) at += dayMs;
+  return Math.min(at, toMs);
+}

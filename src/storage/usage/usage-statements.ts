@@ -1,0 +1,231 @@
+import { usageDimensions, usagePeriods } from '../../domain/ports/usage.ts';
+import type {
+  UsageDimension,
+  UsageFilter,
+  UsageGroup,
+  UsagePeriod,
+  UsageRow,
+} from '../../domain/ports/usage.ts';
+import type { Outcome } from '../../domain/consumption.ts';
+import { placesOf } from '../engine.ts';
+import type { Row, SqlValue, Statement } from '../engine.ts';
+import { columnOf, dayMs, hourMs, monthOf, sumColumns } from './usage-kinds.ts';
+import type { RolledPeriod, UsageKind } from './usage-kinds.ts';
+import { countHours } from './usage-plan.ts';
+import type { TimeRange, UsagePlan } from './usage-plan.ts';
+
+/** How many days or hours are named one by one, so that rows of some keys are found by the index; more are a range. */
+const maxNamed = 1_500;
+
+/** Keys that follow each other by their ids. */
+export interface KeyRange {
+  readonly from: string;
+  /** The last one; `null` for all from the first one on. */
+  readonly upTo: string | null;
+}
+
+/** A part of what was asked for, as it is read at once. */
+export interface UsageSlice {
+  readonly time: TimeRange;
+  /** `null` for all keys. */
+  readonly keys: KeyRange | null;
+}
+
+/** The groups of a query as its rows are ordered by them. */
+export interface OrderedGroups {
+  readonly period: UsagePeriod | null;
+  readonly dimensions: readonly UsageDimension[];
+}
+
+/** The values of a row's groups, in their order; some of the first ones stand for all rows that begin with them. */
+export type GroupValues = readonly (string | number)[];
+
+type Condition = readonly [sql: string, values: Statement['values']];
+
+/** What a slice is asked for. */
+export interface SliceQuery {
+  readonly groups: OrderedGroups;
+  readonly where: UsageFilter;
+  readonly plan: UsagePlan;
+  readonly kinds: Readonly<Record<RolledPeriod, UsageKind | null>>;
+  readonly slice: UsageSlice;
+  /** The groups behind which rows are wanted. */
+  readonly after: GroupValues | null;
+  readonly limit: number;
+}
+
+/** Puts groups in the order in which rows are ordered by them. */
+export function orderGroups(by: readonly UsageGroup[]): OrderedGroups {
+  const dimensions = usageDimensions.filter((one) => by.includes(one));
+  const period = usagePeriods.find((one) => by.includes(one)) ?? null;
+  return { period, dimensions };
+}
+
+/** The dimensions that rows must have for some groups and filters. */
+export function neededDimensions(groups: OrderedGroups, where: UsageFilter): ReadonlySet<UsageDimension> {
+  return new Set([...groups.dimensions, ...filtersOf(where).map(([dimension]) => dimension)]);
+}
+
+/** The groups of a slice behind some values, in their order, each with the number of rows that it was read from. */
+export function selectSlice(query: SliceQuery): Statement {
+  const { groups, after, limit } = query;
+  const names = [
+    ...(groups.period === null ? [] : ['period_start']),
+    ...groups.dimensions.map((one) => columnOf[one]),
+  ];
+  const parts = partsOf(query);
+  const behind: Condition =
+    after === null || after.length === 0
+      ? ['', []]
+      : [`WHERE (${names.slice(0, after.length).join(', ')}) > (${placesOf(after)})`, after];
+  const sums = sumColumns.map((column) => `CAST(sum(${column}) AS TEXT) AS ${column}`);
+  const list = names.join(', ');
+  return {
+    sql: `SELECT ${[...names, ...sums, 'count(*) AS rows_read'].join(', ')}
+          FROM (${parts.map(([sql]) => sql).join(' UNION ALL ')}) AS parts ${behind[0]}
+          ${names.length === 0 ? '' : `GROUP BY ${list}`} HAVING sum(requests) <> 0 OR sum(charge) <> 0
+          ${names.length === 0 ? '' : `ORDER BY ${list}`} LIMIT ?`,
+    values: [...parts.flatMap(([, values]) => values), ...behind[1], limit],
+  };
+}
+
+/** What is read of each table: rollups of months, of days, and hours. */
+function partsOf(query: SliceQuery): readonly Condition[] {
+  const { plan, kinds, groups, slice, where } = query;
+  const byKey = where.keyId !== undefined || slice.keys !== null;
+  const filters: readonly Condition[] = [
+    ...filtersOf(where).map(([dimension, value]) => [`${columnOf[dimension]} = ?`, [value]] as const),
+    ...(slice.keys === null ? [] : [['key_id >= ?', [slice.keys.from]] as const]),
+    ...(slice.keys === null || slice.keys.upTo === null ? [] : [['key_id <= ?', [slice.keys.upTo]] as const]),
+  ];
+  const columns = [...groups.dimensions.map((one) => columnOf[one]), ...sumColumns].join(', ');
+  const part = (table: string, start: string, conditions: readonly Condition[]): Condition => {
+    const all = [...conditions, ...filters];
+    const period = periodOf(groups.period, start, slice);
+    return [
+      `SELECT ${period === null ? '' : `${period} AS period_start, `}${columns} FROM ${table}
+       WHERE ${all.map(([sql]) => sql).join(' AND ')}`,
+      all.flatMap(([, values]) => values),
+    ];
+  };
+  const rolled = (period: RolledPeriod, starts: readonly number[]): readonly Condition[] => {
+    const kind = kinds[period];
+    if (kind === null || starts.length === 0) return [];
+    const isKind: Condition = ['kind = ?', [kind.name]];
+    return inRuns(starts, period, byKey).map((some) => part('usage_rollups', 'start', [isKind, some]));
+  };
+  const hours = hourConditions(plan.hours, byKey).map((some) => part('usage_hours', 'hour', [some]));
+  const found = [...rolled('month', plan.months), ...rolled('day', plan.days), ...hours];
+  // A union needs a part: this one finds nothing.
+  return found.length > 0 ? found : [part('usage_hours', 'hour', [['hour < ?', [0]]])];
+}
+
+/** The expression for the beginning of the period that a row is in. A slice is of one month at most. */
+function periodOf(period: UsagePeriod | null, start: string, { time }: UsageSlice): string | null {
+  if (period === null) return null;
+  if (period === 'hour') return start;
+  if (period === 'day') return `${start} / ${dayMs} * ${dayMs}`;
+  return `CAST(${monthOf(time.fromMs)} AS BIGINT)`;
+}
+
+/** Conditions that find some periods: one by one where rows of some keys are read, or as runs of neighbours. */
+function inRuns(starts: readonly number[], period: RolledPeriod, byKey: boolean): readonly Condition[] {
+  if (byKey && starts.length <= maxNamed) return [[`start IN (${placesOf(starts)})`, starts]];
+  const runs: { from: number; to: number }[] = [];
+  for (const start of starts) {
+    const end = period === 'day' ? start + dayMs : monthOf(start, 1);
+    const last = runs.at(-1);
+    if (last?.to === start) last.to = end;
+    else runs.push({ from: start, to: end });
+  }
+  return runs.map(({ from, to }) => ['start >= ? AND start < ?', [from, to]] as const);
+}
+
+function hourConditions(ranges: readonly TimeRange[], byKey: boolean): readonly Condition[] {
+  if (ranges.length > 0 && byKey && countHours(ranges) <= maxNamed) {
+    const hours = ranges.flatMap(hoursOf);
+    return [[`hour IN (${placesOf(hours)})`, hours]];
+  }
+  return ranges.map(({ fromMs, toMs }) => ['hour >= ? AND hour < ?', [fromMs, toMs]] as const);
+}
+
+function hoursOf({ fromMs, toMs }: TimeRange): readonly number[] {
+  return Array.from({ length: countHours([{ fromMs, toMs }]) }, (_, at) => fromMs + at * hourMs);
+}
+
+/** The filters of a query, with the values as they are stored. */
+function filtersOf({
+  keyId,
+  model,
+  upstream,
+  outcome,
+  tag,
+}: UsageFilter): readonly (readonly [UsageDimension, string])[] {
+  const values = { key: keyId, model, upstream, outcome, tag: tag === null ? '' : tag };
+  return usageDimensions.flatMap((dimension) => {
+    const value = values[dimension];
+    return value === undefined ? [] : [[dimension, value] as const];
+  });
+}
+
+/** The first hour behind some number of rows; no row if there are fewer. */
+export function selectHourBehind({ fromMs, toMs }: TimeRange, rows: number): Statement {
+  return {
+    sql: 'SELECT hour AS start FROM usage_hours WHERE hour >= ? AND hour < ? ORDER BY hour LIMIT 1 OFFSET ?',
+    values: [fromMs, toMs, rows],
+  };
+}
+
+/** The first rolled day or month of a kind behind some number of rows. */
+export function selectRolledBehind(
+  { name }: UsageKind,
+  { fromMs, toMs }: TimeRange,
+  rows: number,
+): Statement {
+  return {
+    sql: `SELECT start FROM usage_rollups WHERE kind = ? AND start >= ? AND start < ?
+          ORDER BY start LIMIT 1 OFFSET ?`,
+    values: [name, fromMs, toMs, rows],
+  };
+}
+
+/** The last one of the next keys. */
+export function selectKeyBehind(after: string, keys: number): Statement {
+  return {
+    sql: 'SELECT key_id FROM accounts WHERE key_id > ? ORDER BY key_id LIMIT 1 OFFSET ?',
+    values: [after, keys - 1],
+  };
+}
+
+/** A row of `selectSlice` as the values of its groups. */
+export function groupValuesOf(row: Row, { period, dimensions }: OrderedGroups): GroupValues {
+  const texts = dimensions.map((one) => String(row[columnOf[one]]));
+  return period === null ? texts : [Number(row['period_start']), ...texts];
+}
+
+/** A row of `selectSlice`. Throws a `RangeError` for a sum that a number does not hold exactly. */
+export function readUsageRow(row: Row, { period, dimensions }: OrderedGroups): UsageRow {
+  const text = (dimension: UsageDimension): string => String(row[columnOf[dimension]]);
+  return {
+    ...(period === null ? {} : { startMs: Number(row['period_start']) }),
+    ...(dimensions.includes('key') ? { keyId: text('key') } : {}),
+    ...(dimensions.includes('model') ? { model: text('model') } : {}),
+    ...(dimensions.includes('upstream') ? { upstream: text('upstream') } : {}),
+    ...(dimensions.includes('outcome') ? { outcome: text('outcome') as Outcome | '' } : {}),
+    ...(dimensions.includes('tag') ? { tag: text('tag') === '' ? null : text('tag') } : {}),
+    requests: exact(row['requests']),
+    inputTokens: exact(row['input_tokens']),
+    cachedInputTokens: exact(row['cached_input_tokens']),
+    cacheWriteTokens: exact(row['cache_write_tokens']),
+    outputTokens: exact(row['output_tokens']),
+    reasoningTokens: exact(row['reasoning_tokens']),
+    chargeNanos: BigInt(String(row['charge'])),
+  };
+}
+
+function exact(value: SqlValue | undefined): number {
+  const number = Number(value);
+  if (!Number.isSafeInteger(number))
+    throw new RangeError(`a sum of usage is too large to be exact: ${value}`);
+  return number;
+}
