@@ -42,6 +42,8 @@ interface MonitorOptions {
   /** Whether a request still runs here, or its settlement waits for the database. */
   readonly isPending: (requestId: string) => boolean;
   readonly onExpired: (count: number) => void;
+  /** Called after each audit that came to its end, with the sum of all differences in nano-USD and the number of faults. */
+  readonly onAudited?: (imbalanceNanos: number, faults: number) => void;
   readonly onFault: ReportFault;
   /** The audits, where processes share the database: one of them counts and audits for all. */
   readonly duty?: SharedDuty | null;
@@ -52,7 +54,15 @@ export function monitorLedger(
   records: MonitoredStore,
   ledger: LedgerAudit,
   clock: Clock,
-  { ready, lowBalanceNanos, isPending, onExpired, onFault, duty = null }: MonitorOptions,
+  {
+    ready,
+    lowBalanceNanos,
+    isPending,
+    onExpired,
+    onAudited = () => {},
+    onFault,
+    duty = null,
+  }: MonitorOptions,
 ): LedgerMonitor {
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -77,7 +87,7 @@ export function monitorLedger(
       if (!signal.aborted) onFault('ledger check failed', error);
     }
   };
-  const startAudits = (): RepeatedAudits => repeatAudits(ledger, clock, onFault);
+  const startAudits = (): RepeatedAudits => repeatAudits(ledger, clock, onFault, onAudited);
   const followDuty = async (isOurs: boolean): Promise<void> => {
     if (signal.aborted) return;
     if (isOurs) {

@@ -14,6 +14,7 @@ export interface KeyOptions extends Json {
   readonly warnAt?: readonly string[];
   readonly raise?: string;
   readonly raiseUntil?: string;
+  readonly lowBalance?: string;
   readonly model?: readonly string[];
   readonly allowFrom?: readonly string[];
   readonly tags?: readonly string[];
@@ -44,7 +45,7 @@ export interface CreditOptions extends Json {
 /** The settings of a key as the admin API takes them. */
 export function settingsOf(options: KeyOptions): object {
   const { json: _json, model, allowFrom, expires, sampling, unknownFields, ...others } = options;
-  const { responsesDone, usageCost, chargeComment, ...settings } = others;
+  const { responsesDone, usageCost, chargeComment, lowBalance: low, ...settings } = others;
   const { budget: given, timeZone, warnAt, raise, raiseUntil, ...rest } = settings;
   const budget = budgetOf({ budget: given, timeZone, warnAt, raise, raiseUntil });
   const compatibility = {
@@ -54,10 +55,11 @@ export function settingsOf(options: KeyOptions): object {
     usageCost: truthOf(usageCost),
     chargeComment: truthOf(chargeComment),
   };
-  // `all` and `never`, which `show` prints for keys without a restriction, lift it.
+  // `all`, `never` and `default`, which `show` prints for keys without a setting of their own, take it away.
   const expiresAt = expires === 'never' ? null : expires;
-  const [models, networks] = [unlessAll(model), unlessAll(allowFrom)];
-  return { ...rest, models, allowFrom: networks, expiresAt, compatibility, budget };
+  const lowBalance = low === 'default' ? null : low;
+  const lists = { models: unlessAll(model), allowFrom: unlessAll(allowFrom) };
+  return { ...rest, ...lists, expiresAt, lowBalance, compatibility, budget };
 }
 
 type BudgetOptions = Pick<KeyOptions, 'budget' | 'timeZone' | 'warnAt' | 'raise' | 'raiseUntil'>;

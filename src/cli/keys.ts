@@ -46,6 +46,7 @@ interface KeyObject {
     readonly refills_at: string;
   } | null;
   readonly in_flight: number;
+  readonly low_balance: string | null;
   readonly declared: boolean;
   readonly key?: string;
 }
@@ -130,6 +131,7 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['charge in streams', String(key.compatibility.charge_comment)],
       ['balance', key.balance ?? 'none set'],
       ['held', key.held],
+      ['low balance', key.low_balance ?? 'default'],
       ['spent', key.spent],
       ...budgetRows(key.budget),
     ],

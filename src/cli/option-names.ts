@@ -12,6 +12,7 @@ const options: Readonly<Record<string, string>> = {
   allowFrom: '--allow-from',
   tags: '--tags',
   expiresAt: '--expires',
+  lowBalance: '--low-balance',
   'compatibility.sampling': '--sampling',
   'compatibility.unknownFields': '--unknown-fields',
   'compatibility.responsesDone': '--responses-done',

@@ -8,7 +8,9 @@ import type { UsageReads } from '../http/usage.ts';
 import { createBudgetUse } from '../operations/read-budget-use.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import type { ConfigServices } from './config-services.ts';
+import { createWebhookManagement } from '../operations/manage-webhooks.ts';
 import { deferManual } from './deferred-manual.ts';
+import { nextId } from './next-id.ts';
 import type { ProcessServices } from './process-services.ts';
 import { whyNoneReady } from './readiness.ts';
 import type { StorageServices } from './storage-services.ts';
@@ -62,7 +64,9 @@ export function composeOwnKeyPorts(
 export function composeAdminPorts(
   ports: Ports,
   {
+    clock,
     storage,
+    events,
     keyManagement,
     maintenance,
     archiving,
@@ -74,7 +78,8 @@ export function composeAdminPorts(
     workers,
   }: ProcessServices,
   token: string,
-  reports: Pick<ConfigServices, 'whyNotReady'> & Pick<AdminPorts, 'upstreamReports' | 'addresses'>,
+  reports: Pick<ConfigServices, 'whyNotReady' | 'webhooks'> &
+    Pick<AdminPorts, 'upstreamReports' | 'addresses'>,
 ): AdminPorts {
   const { defaultLimits, defaultCompatibility } = ports;
   return {
@@ -94,6 +99,12 @@ export function composeAdminPorts(
     usage: usageReadsOf(storage),
     maintenance,
     archiving,
+    webhooks: createWebhookManagement({
+      deliveries: events.deliveries,
+      webhooks: reports.webhooks,
+      nextId,
+      clock,
+    }),
     statements,
     manual,
     metrics: observability.exposed,

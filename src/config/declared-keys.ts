@@ -13,6 +13,7 @@ import {
   keyName,
   modelsOfKey,
   networksOfKey,
+  usd,
   tagsOfKey,
   valueKinds,
 } from '../shared/schema-values.ts';
@@ -117,6 +118,11 @@ const declaredKey = z
       examples: ['2030-01-01T00:00:00Z'],
     }),
     budget: budgetOfKey.optional().describe('What the key may spend in each period of the calendar.'),
+    lowBalance: usd.optional().meta({
+      description:
+        'The balance in USD, with what is held of it, below which `balance.low` is reported; default: that of `limits`.',
+      examples: ['5.00'],
+    }),
     compatibility: z
       .strictObject({
         sampling: z
@@ -181,6 +187,7 @@ export function declaredKeysOf(keys: z.output<typeof declaredKeys>): readonly De
     allowFrom: declared.allowFrom ?? null,
     tags: declared.tags ?? [],
     expiresAt: declared.expiresAt ?? null,
+    lowBalanceNanos: declared.lowBalance ?? null,
     compatibility: withoutAbsent(declared.compatibility ?? {}),
     budget: declared.budget === undefined ? null : budgetOf(declared.budget),
   }));

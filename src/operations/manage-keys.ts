@@ -111,7 +111,17 @@ export function createKeyManagement({
 /** A key of these settings that was just minted. */
 function describeNewKey(
   name: string,
-  { balanceNanos, models, allowFrom, tags, expiresAt, compatibility = {}, budget, ...limits }: KeySettings,
+  {
+    balanceNanos,
+    models,
+    allowFrom,
+    tags,
+    expiresAt,
+    lowBalanceNanos,
+    compatibility = {},
+    budget,
+    ...limits
+  }: KeySettings,
   { id, secret }: ReturnType<typeof mintKey>,
   createdAtMs: number,
 ): IssuedKey {
@@ -124,6 +134,7 @@ function describeNewKey(
     allowFrom: allowFrom ?? null,
     tags: tags ?? [],
     expiresAt: expiresAt ?? null,
+    lowBalanceNanos: lowBalanceNanos ?? null,
     revokedAtMs: null,
     hasBalance: balanceNanos !== undefined,
     compatibility,

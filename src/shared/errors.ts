@@ -30,6 +30,8 @@ const errorTable = {
   model_not_allowed: { status: 403, type: 'invalid_request_error', retryable: false },
   key_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   request_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
+  webhook_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
+  event_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   model_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   unknown_url: { status: 404, type: 'invalid_request_error', retryable: false },
   method_not_allowed: { status: 405, type: 'invalid_request_error', retryable: false },

@@ -12,6 +12,7 @@ function keyOf(name: string): DeclaredKey {
     limits: {},
     models: null,
     allowFrom: null,
+    lowBalanceNanos: null,
     tags: [],
     expiresAt: null,
     budget: null,

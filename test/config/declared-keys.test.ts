@@ -51,6 +51,7 @@ describe('declared keys', () => {
         warnAt: ['0.95', '.5', '0.500'],
         raise: { amount: '1.5', until: '2030-01-01' },
       },
+      lowBalance: '2.50',
       compatibility: { sampling: 'strict', usageCost: true, chargeComment: 'true' },
     };
     const [bob, eve] = [
@@ -79,6 +80,7 @@ describe('declared keys', () => {
           warnAt: [500, 950],
           raise: { nanos: 1_500_000_000, untilMs: Date.UTC(2030, 0, 1) },
         },
+        lowBalanceNanos: 2_500_000_000,
         compatibility: { sampling: 'strict', usageCost: true, chargeComment: true },
       },
     ]);
@@ -90,6 +92,7 @@ describe('declared keys', () => {
         models: null,
         allowFrom: null,
         tags: [],
+        lowBalanceNanos: null,
         expiresAt: null,
         compatibility: {},
         budget: null,

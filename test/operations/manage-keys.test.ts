@@ -37,6 +37,7 @@ test.each<[string, (keys: KeyManagement, id: string) => Promise<unknown>]>([
               limits: {},
               models: null,
               allowFrom: null,
+              lowBalanceNanos: null,
               tags: [],
               expiresAt: null,
               budget: null,

@@ -43,6 +43,7 @@ function startDirectory() {
       limits,
       models: null,
       allowFrom: null,
+      lowBalanceNanos: null,
       tags: [],
       expiresAt: null,
       budget: null,

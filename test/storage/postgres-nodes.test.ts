@@ -151,6 +151,7 @@ describe.skipIf(postgresAbsence !== null)(`changes of keys on PostgreSQL${absent
       limits: {},
       models: null,
       allowFrom: null,
+      lowBalanceNanos: null,
       tags: [],
       expiresAt: null,
       budget: null,

@@ -196,6 +196,7 @@ describe('a database', () => {
       limits: { concurrency: 3 },
       models: null,
       allowFrom: null,
+      lowBalanceNanos: null,
       tags: [],
       expiresAt: null,
       budget: null,

@@ -61,6 +61,11 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
   ],
   model_not_allowed: ['the key may not use this model', 'use another model, or have the key changed'],
   key_not_found: ['no key has this id (admin API)', 'look the id up in the list of keys'],
+  webhook_not_found: ['no webhook has this name (admin API)', 'look the name up in the list of webhooks'],
+  event_not_found: [
+    'no delivery of an event with this id is kept (admin API)',
+    'look the id up in the list of deliveries',
+  ],
   request_not_found: [
     'no request has this id, or it is not running any more',
     'look the id up in the list of requests',

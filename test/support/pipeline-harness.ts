@@ -160,6 +160,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
         limits: {},
         models: null,
         allowFrom: null,
+        lowBalanceNanos: null,
         tags: [],
         expiresAt: null,
         budget: null,

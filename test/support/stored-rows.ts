@@ -12,6 +12,7 @@ export const payingKey: ApiKey = {
   limits: {},
   models: null,
   allowFrom: null,
+  lowBalanceNanos: null,
   tags: [],
   expiresAt: null,
   budget: null,

@@ -9,6 +9,8 @@ import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { modelPrice } from './model-price.ts';
 import { beginningOf, openedRecord, payingKey, plainAttempt, settledRecord } from './stored-rows.ts';
+import { createDeliveries } from '../../src/storage/outbox/delivery-store.ts';
+import { createOutbox } from '../../src/storage/outbox/outbox-store.ts';
 import { openTestEngine } from './test-engine.ts';
 
 /** The time at which the database is used, in milliseconds since 1970, and until when an old secret is valid. */
@@ -82,6 +84,7 @@ export async function leaveUsedDatabase(path: string): Promise<void> {
   const engine = openTestEngine(path);
   const store = storeOver(engine);
   await createKeys(store);
+  await leaveEvents(engine);
   const numbers = Array.from({ length: plainRecords }, (_, number) => number);
   await Promise.all(
     numbers.map((number) => store.open(opened(`req_${number}`, keyOf(number), 100, 1 + (number >> 2)))),
@@ -100,6 +103,19 @@ export async function leaveUsedDatabase(path: string): Promise<void> {
   writeFileSync(`${path}-settlements`, writeSpoolLine(ended(leftOpen.spooled, 'key_a', 600)));
 }
 
+/** An event that was delivered, and one that waits; balances that fall below the mark add others. */
+async function leaveEvents(engine: Engine): Promise<void> {
+  const outbox = createOutbox(engine, randomUUID);
+  await outbox.storeSettings({ lowBalanceNanos: 900_000 });
+  await outbox.add(
+    ['one', 'two'].map((name) => ({ name, type: 'key.expiring', subject: name, data: { name: oddName } })),
+  );
+  const deliveries = createDeliveries(engine);
+  await deliveries.route([{ name: 'ops', types: ['key.expiring'] }]);
+  const [due] = await deliveries.listDue('ops', 1);
+  if (due !== undefined) await deliveries.end(due, 'ops', 'delivered', 'status 200');
+}
+
 function keyOf(number: number): string {
   return number % 3 === 0 ? 'key_free' : 'key_a';
 }
@@ -111,6 +127,7 @@ async function createKeys(store: Store): Promise<void> {
     allowFrom: ['10.0.0.0/8', '2001:db8::1'],
     tags: ['search', 'chat:2'],
     expiresAt: graceMs,
+    lowBalanceNanos: 5,
     compatibility: { sampling: 'strict' },
     budget: { amountNanos: 9_000, per: 'week', timeZone: 'Europe/Berlin', warnAt: [500, 800], raise: null },
   } as const;

@@ -18,6 +18,7 @@ test('the figures of a shared ledger are shown by the process that audits it, an
     ledgerFigures: () => figures,
     settlementLagMs: () => 0,
     oldestRecordAgeMs: () => null,
+    oldestEventAgeMs: () => null,
     usageDrift: () => [],
     topKeys: () => [],
     ledgerRoot: () => null,

@@ -71,6 +71,7 @@ function withSettings(command: Command): Command {
     )
     .option('--raise <usd>', 'USD added to the budget until --raise-until, or none')
     .option('--raise-until <time>', 'when the raise ends, such as 2030-01-01T00:00:00Z')
+    .option('--low-balance <usd>', 'webhooks are sent `balance.low` below this, in USD, or default')
     .option('--model <name...>', 'restrict to these models; `all` lifts the restriction')
     .option('--allow-from <network...>', 'allow only these, such as 10.0.0.0/8; `all` lifts the restriction')
     .option('--tags <names>', 'the tags that its requests may have, such as search,chat; `` for none', listOf)

@@ -42,6 +42,8 @@ export interface ApiKey {
   readonly tags: readonly string[];
   /** When the key expires, in milliseconds since 1970; `null` for never. */
   readonly expiresAt: number | null;
+  /** The balance below which it counts as low, in nano-USD; `null` for the service's default. */
+  readonly lowBalanceNanos: number | null;
   /** When the key was revoked, in milliseconds since 1970; `null` if it was not. */
   readonly revokedAtMs: number | null;
   /** Whether the key's requests are paid from a prepaid balance. */
@@ -61,6 +63,8 @@ export interface KeySettings extends Partial<Limits> {
   readonly tags?: readonly string[];
   /** Milliseconds since 1970. */
   readonly expiresAt?: number;
+  /** The balance below which it counts as low, in nano-USD. */
+  readonly lowBalanceNanos?: number;
   readonly compatibility?: Partial<Compatibility>;
   /** The prepaid balance in nano-USD; without one the key's spending is unlimited. */
   readonly balanceNanos?: number;
@@ -79,6 +83,7 @@ export interface KeyChanges {
   readonly allowFrom?: readonly string[] | null;
   readonly tags?: readonly string[] | null;
   readonly expiresAt?: number | null;
+  readonly lowBalanceNanos?: number | null;
   readonly compatibility?: Partial<Compatibility>;
   readonly budget?: BudgetChanges | null;
 }

@@ -23,6 +23,8 @@ export interface DeclaredKey {
   readonly tags: readonly string[];
   /** When the key expires, in milliseconds since 1970; `null` for never. */
   readonly expiresAt: number | null;
+  /** The balance below which it counts as low, in nano-USD; `null` for the service's default. */
+  readonly lowBalanceNanos: number | null;
   readonly compatibility: Partial<Compatibility>;
   readonly budget: Budget | null;
 }
@@ -105,7 +107,16 @@ function isStored(declared: DeclaredKey, stored: StoredDeclaration | undefined):
 
 /** Everything that a declaration decides, as one text in a fixed order. */
 function writeSettings(
-  { limits, models, allowFrom, tags, expiresAt, compatibility, budget }: Omit<DeclaredKey, 'name' | 'hash'>,
+  {
+    limits,
+    models,
+    allowFrom,
+    tags,
+    expiresAt,
+    lowBalanceNanos,
+    compatibility,
+    budget,
+  }: Omit<DeclaredKey, 'name' | 'hash'>,
   hash: string,
 ): string {
   const { concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay } = limits;
@@ -119,6 +130,7 @@ function writeSettings(
     allowFrom,
     tags,
     expiresAt,
+    lowBalanceNanos,
     [sampling, unknownFields, responsesDone, usageCost, chargeComment].map((setting) => setting ?? null),
     budget && [budget.amountNanos, budget.per, budget.timeZone, budget.warnAt, budget.raise],
   ]);

@@ -63,6 +63,7 @@ export const newKey = z.strictObject({
   tags: tagsOfKey.nullish().transform((list) => list ?? undefined),
   expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
   budget: budgetOfKey.optional(),
+  lowBalance: usd.nullish().transform((nanos) => nanos ?? undefined),
   compatibility: compatibility.optional(),
 });
 export const changedKey = z.strictObject({
@@ -77,6 +78,7 @@ export const changedKey = z.strictObject({
   tags: tagsOfKey.nullish(),
   expiresAt: instant.nullish(),
   budget: changedBudget.nullish(),
+  lowBalance: usd.nullish(),
   compatibility: compatibility.optional(),
 });
 export const rotation = z.strictObject({ grace: duration.default(0) });
@@ -124,10 +126,14 @@ export function createKeyOperations(administration: KeyAdministration) {
     async create(input: unknown) {
       const body = check(input, newKey);
       if (isRefusal(body)) return body;
-      const { name: given, balance: balanceNanos, queueWait: queueWaitMs, budget, ...settings } = body;
-      const whole = budget === undefined ? undefined : budgetOf(budget);
+      const { name: given, balance: balanceNanos, queueWait: queueWaitMs, budget: parts, ...others } = body;
+      const { lowBalance: lowBalanceNanos, ...settings } = others;
+      const budget = parts && budgetOf(parts);
       return presentIssued(
-        await keys.issue(given, withoutAbsent({ ...settings, queueWaitMs, balanceNanos, budget: whole })),
+        await keys.issue(
+          given,
+          withoutAbsent({ ...settings, queueWaitMs, balanceNanos, lowBalanceNanos, budget }),
+        ),
       );
     },
     async list(query: unknown) {
@@ -143,9 +149,11 @@ export function createKeyOperations(administration: KeyAdministration) {
     async update(id: string, input: unknown) {
       const body = check(input, changedKey);
       if (isRefusal(body)) return body;
-      const { queueWait: queueWaitMs, budget: given, ...changes } = body;
+      const { queueWait: queueWaitMs, lowBalance: lowBalanceNanos, budget: given, ...changes } = body;
       const budget = given && changesOf(given);
-      return present(await keys.change(id, withoutAbsent({ ...changes, queueWaitMs, budget })));
+      return present(
+        await keys.change(id, withoutAbsent({ ...changes, queueWaitMs, lowBalanceNanos, budget })),
+      );
     },
     revoke: async (id: string) => present(await keys.revoke(id)),
     async rotate(id: string, input: unknown) {

@@ -56,9 +56,11 @@ export function presentKey(
   };
 }
 
-/** A key as JSON for operators, who also see whether the config declares it. */
+/** A key as JSON for operators, who also see its own mark of a low balance, and whether the config declares it. */
 export function presentManagedKey(...shown: Parameters<typeof presentKey>) {
-  return { ...presentKey(...shown), declared: shown[0].isDeclared };
+  const [{ lowBalanceNanos, isDeclared }] = shown;
+  const lowBalance = lowBalanceNanos === null ? null : formatUsd(lowBalanceNanos);
+  return { ...presentKey(...shown), low_balance: lowBalance, declared: isDeclared };
 }
 
 /** A key's account as JSON, in USD. */

@@ -6,11 +6,11 @@ import type { Row, Statement } from '../engine.ts';
 
 /** The columns that `readKey` reads. */
 export const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, tokens_per_minute, tokens_per_day,
-  models, allow_from, tags, expires_at, revoked_at, compatibility, budget, declared, balance IS NOT NULL AS has_balance`;
+  models, allow_from, tags, expires_at, low_balance, revoked_at, compatibility, budget, declared, balance IS NOT NULL AS has_balance`;
 const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
 
 const intoKeys = `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms,
-  tokens_per_minute, tokens_per_day, models, allow_from, tags, expires_at, compatibility, budget)`;
+  tokens_per_minute, tokens_per_day, models, allow_from, tags, expires_at, low_balance, compatibility, budget)`;
 
 /** The values of a key, in the order of those columns. */
 function valuesOf(key: ApiKey, hash: string): Statement['values'] {
@@ -20,7 +20,10 @@ function valuesOf(key: ApiKey, hash: string): Statement['values'] {
 /** Inserts a key, with an account that has no balance yet. */
 export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
   return [
-    { sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values: valuesOf(key, hash) },
+    {
+      sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      values: valuesOf(key, hash),
+    },
     { sql: 'INSERT INTO accounts (key_id) VALUES (?)', values: [key.id] },
   ];
 }
@@ -31,7 +34,7 @@ export function insertFirstKey(key: ApiKey, hash: string): readonly Statement[] 
   const id = 'coalesce((SELECT min(id) FROM api_keys), ?)';
   return [
     {
-      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
       values: valuesOf(key, hash),
     },
     { sql: `INSERT INTO accounts (key_id) VALUES (${id}) ON CONFLICT (key_id) DO NOTHING`, values: [key.id] },
@@ -48,6 +51,7 @@ const columnOf = {
   tokensPerMinute: 'tokens_per_minute',
   tokensPerDay: 'tokens_per_day',
   expiresAt: 'expires_at',
+  lowBalanceNanos: 'low_balance',
 } as const;
 
 /**
@@ -167,6 +171,7 @@ export function readKey(row: Row): ApiKey {
     allowFrom: readList(row['allow_from']),
     tags: readList(row['tags']) ?? [],
     expiresAt: ends.length === 0 ? null : Math.min(...ends),
+    lowBalanceNanos: row['low_balance'] === null ? null : Number(row['low_balance']),
     revokedAtMs: row['revoked_at'] === null ? null : Number(row['revoked_at']),
     hasBalance: row['has_balance'] === 1,
     compatibility: JSON.parse(String(row['compatibility'])) as ApiKey['compatibility'],
@@ -192,7 +197,7 @@ function writeTags(tags: readonly string[]): string | null {
 /** The settings of a key that are stored in columns. */
 type StoredSettings = Pick<
   ApiKey,
-  'limits' | 'models' | 'allowFrom' | 'tags' | 'expiresAt' | 'compatibility' | 'budget'
+  'limits' | 'models' | 'allowFrom' | 'tags' | 'expiresAt' | 'lowBalanceNanos' | 'compatibility' | 'budget'
 >;
 
 /** The values of a key's settings, in the order of their columns in `insertKey`. */
@@ -202,6 +207,7 @@ export function settingsOf({
   allowFrom,
   tags,
   expiresAt,
+  lowBalanceNanos,
   compatibility,
   budget,
 }: StoredSettings): Statement['values'] {
@@ -215,6 +221,7 @@ export function settingsOf({
     writeList(allowFrom),
     writeTags(tags),
     expiresAt,
+    lowBalanceNanos,
     JSON.stringify(compatibility),
     budget === null ? null : writeBudget(budget),
   ];

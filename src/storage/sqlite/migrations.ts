@@ -1,4 +1,5 @@
 import type { Migration } from '../migration.ts';
+import { outboxStep } from './outbox-step.ts';
 import { numberedLedgerStep } from './numbered-ledger-step.ts';
 import { budgetsStep } from './budgets-step.ts';
 import { retentionStep } from './retention-step.ts';
@@ -203,4 +204,5 @@ export const migrations: readonly Migration[] = [
   tokenUseStep,
   statementsStep,
   budgetsStep,
+  outboxStep,
 ];

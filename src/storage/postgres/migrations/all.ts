@@ -4,6 +4,7 @@ import { budgets } from './budgets.ts';
 import { changes } from './changes.ts';
 import { keyNetworks } from './key-networks.ts';
 import { leases } from './leases.ts';
+import { outbox } from './outbox.ts';
 import { retention } from './retention.ts';
 import { slots } from './slots.ts';
 import { usage } from './usage.ts';
@@ -22,4 +23,5 @@ export const migrations: readonly Migration[] = [
   tokenUse,
   statements,
   budgets,
+  outbox,
 ];
