@@ -21,6 +21,7 @@ import { createRetention } from '../../src/storage/retention/retention-store.ts'
 import { endOverLeases } from '../../src/storage/leases/lease-statements.ts';
 import { usageDimensions, usagePeriods } from '../../src/domain/ports/usage.ts';
 import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
+import { readExtent, selectExtent, selectKeyUsage } from '../../src/storage/usage/key-usage.ts';
 import { createUsage } from '../../src/storage/usage/usage-store.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
@@ -285,6 +286,17 @@ describe('the statements of the product, on a filled database without statistics
       expect(step).toMatch(
         /^(COMPOUND QUERY|LEFT-MOST SUBQUERY|UNION ALL|SEARCH token_use USING PRIMARY KEY \(key_id=\? AND length_ms=\?)/,
       );
+  });
+
+  test('add up what some keys ever used without the hours of other keys', () => {
+    const rowsOf = ({ sql, values }: Statement) => filled.prepare(sql).all(...values);
+    const extent = readExtent(selectExtent.map(rowsOf));
+    const usage = selectKeyUsage(extent, { from: keyIdOf(2), upTo: keyIdOf(5) });
+    const steps = planOf(filled, usage).filter((step) => /usage_(hours|rollups)/.test(step));
+    expect(steps.length).toBeGreaterThan(1);
+    for (const step of steps) expect(step).toMatch(/(hour|start)=\? AND key_id>\? AND key_id<\?\)$/);
+    for (const step of selectExtent.flatMap((statement) => planOf(filled, statement)))
+      expect(step).not.toMatch(/TEMP B-TREE/);
   });
 
   test('have no numbered placeholders, to which Node 24.0 to 24.6 bind no values', () => {
