@@ -2,7 +2,8 @@ import type { AuditedAccount, LedgerAudit } from '../../domain/ports/ledger-audi
 import type { Pause } from '../../domain/pause.ts';
 import { placesOf } from '../engine.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
-import { readExtent, readKeyUsage, selectExtent, selectKeyUsage } from '../usage/key-usage.ts';
+import { readKeyUsage, selectKeyUsage, selectWholeExtent } from '../usage/key-usage.ts';
+import { readExtent } from '../usage/usage-plan.ts';
 import { selectKeyBehind } from '../usage/usage-statements.ts';
 import { noRows, sumLedgers } from './ledger-sums.ts';
 import { createSealAudit } from './seal-audit.ts';
@@ -55,7 +56,7 @@ async function auditPage(
   let statement = selectAccountsAfter(last);
   const [end = [], ...extentRows] = await engine.read([
     selectKeyBehind(last, accountsPerRead),
-    ...selectExtent,
+    ...selectWholeExtent,
   ]);
   const keys = { from: last, upTo: end[0] === undefined ? null : String(end[0]['key_id']) };
   let extent = readExtent(extentRows);
@@ -65,7 +66,7 @@ async function auditPage(
       openHolds,
       statement,
       selectKeyUsage(extent, keys),
-      ...selectExtent,
+      ...selectWholeExtent,
     ]);
     const now = readExtent(extentNow);
     if (now.version !== extent.version) {
