@@ -1,12 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Client } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
+import { createMigrationTable, findPending } from '../../src/storage/migration.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { migrations } from '../../src/storage/postgres/migrations/all.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
-import { onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { eventually } from '../support/eventually.ts';
+import { createDatabase, onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 
 const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
@@ -42,6 +45,36 @@ describe.skipIf(postgresAbsence !== null)(`a newer version beside this one on Po
     const engine = createPostgresEngine({ url, clock: systemClock });
     onTestFinished(() => engine.close());
     await expect(engine.ready).rejects.toThrow('the database was made by a newer version of textgate');
+  });
+});
+
+describe.skipIf(postgresAbsence !== null)(`an earlier version beside this one on PostgreSQL${absent}`, () => {
+  test('may meet the steps of this one in a deadlock, after which they are made again', async () => {
+    const database = await createDatabase();
+    const earlier = new Client({ connectionString: database.url });
+    await earlier.connect();
+    onTestFinished(async () => {
+      await earlier.end();
+      await database.drop();
+    });
+    await earlier.query(createMigrationTable(', runs_with INTEGER NOT NULL DEFAULT 0'));
+    for (const { number, name, statements, checksum } of findPending(migrations.slice(0, 6), new Map())) {
+      for (const statement of statements) await earlier.query(statement);
+      await earlier.query('INSERT INTO migrations VALUES ($1, $2, $3)', [number, name, checksum]);
+    }
+    // As a list of records; of the two sides, the steps find the deadlock.
+    await earlier.query(
+      `SET deadlock_timeout = '1min'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM records`,
+    );
+    const engine = createPostgresEngine({ url: database.url, clock: systemClock });
+    onTestFinished(() => engine.close());
+    const waiting = `SELECT 1 FROM pg_locks WHERE relation = 'records'::regclass AND NOT granted`;
+    await eventually('a step waits', async () => (await onServer(waiting, database.url)).length > 0);
+    await earlier.query('SELECT * FROM open_requests; COMMIT');
+    await engine.ready;
+    expect(await onServer('SELECT max(number) AS number FROM migrations', database.url)).toEqual([
+      { number: migrations.length },
+    ]);
   });
 });
 

@@ -10,6 +10,7 @@ import { functionOf } from './fixed-functions.ts';
 import { createJsonPatch } from './json-patch.ts';
 import { migrations } from './migrations/all.ts';
 import { queryOf } from './connection/queries.ts';
+import { repeatUnit } from './repeat-unit.ts';
 import { slotFunctions } from './slots/slot-functions.ts';
 import type { ServerLimits } from './connection/client-config.ts';
 
@@ -27,16 +28,23 @@ type Send = (statements: readonly Statement[]) => Promise<readonly QueryResult[]
 
 /**
  * Brings the schema up to date and creates the functions of this version, in one transaction. Nothing else may be sent on
- * the connection until it is done.
+ * the connection until it is done. It is made again after a deadlock: nodes that run meanwhile lock tables in an order of theirs.
  */
 export async function migrate(connection: KeptConnection): Promise<void> {
   const send: Send = async (statements) => connection.send(statements.map(queryOf));
+  const makeAll = async (): Promise<void> => {
+    try {
+      await send([say('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE')]);
+      await makeSteps(send);
+      await send([say('COMMIT')]);
+    } catch (error) {
+      await send([say('ROLLBACK')]).catch(() => {});
+      throw error;
+    }
+  };
   try {
-    await send([say('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE')]);
-    await makeSteps(send);
-    await send([say('COMMIT')]);
+    await repeatUnit(makeAll);
   } catch (error) {
-    await send([say('ROLLBACK')]).catch(() => {});
     throw explainSteps(error);
   }
 }
