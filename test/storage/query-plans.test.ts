@@ -21,7 +21,6 @@ import { createRetention } from '../../src/storage/retention/retention-store.ts'
 import { endOverLeases } from '../../src/storage/leases/lease-statements.ts';
 import { usageDimensions, usagePeriods } from '../../src/domain/ports/usage.ts';
 import { createUsageRollups } from '../../src/storage/usage/rollup-store.ts';
-import { readExtent, selectExtent } from '../../src/storage/usage/usage-plan.ts';
 import { createUsage } from '../../src/storage/usage/usage-store.ts';
 import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';

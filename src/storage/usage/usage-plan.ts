@@ -12,7 +12,7 @@ export interface TimeRange {
 }
 
 /** Which days and months are rolled up, in some time. */
-export interface RolledPeriods {
+interface RolledPeriods {
   readonly days: ReadonlySet<number>;
   /** The months that are rolled up and none of whose days is out of date. */
   readonly months: ReadonlySet<number>;
@@ -68,9 +68,9 @@ export function selectExtent(time: TimeRange): readonly Statement[] {
 }
 
 /** What `selectExtent` found. */
-export function readExtent([states = [], [ends] = []]: Results): UsageExtent {
+export function readExtent([states = [], ends = []]: Results): UsageExtent {
   const { version, ...periods } = readPeriods(states);
-  const [first, last] = [Number(ends?.['first'] ?? 0), Number(ends?.['last'] ?? 0)];
+  const [first, last] = [Number(ends[0]?.['first'] ?? 0), Number(ends[0]?.['last'] ?? 0)];
   const fromMs = Math.max(firstRolledMs, monthOf(first));
   const hours = { fromMs, toMs: Math.max(fromMs, monthOf(last, 1)) };
   return { ...periods, hours, version: `${version};${hours.fromMs}-${hours.toMs}` };
