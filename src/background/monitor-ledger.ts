@@ -20,10 +20,12 @@ export interface LedgerFigures {
   readonly imbalanceNanos: number | null;
   /** Keys in use whose balance is below the configured mark. */
   readonly lowBalances: number;
+  /** Budgets that have reached a warning level in their current period. */
+  readonly warnedBudgets: number;
 }
 
 /** What the monitor reads, beside the rows of an audit. */
-type MonitoredStore = OpenRecords & Pick<Accounts, 'countLowBalances'>;
+type MonitoredStore = OpenRecords & Pick<Accounts, 'countLowBalances' | 'countWarnedBudgets'>;
 
 /** The monitoring of the ledger. */
 export interface LedgerMonitor {
@@ -40,6 +42,8 @@ interface MonitorOptions {
   /** Whether a request still runs here, or its settlement waits for the database. */
   readonly isPending: (requestId: string) => boolean;
   readonly onExpired: (count: number) => void;
+  /** Called after each audit that came to its end, with the sum of all differences in nano-USD and the number of faults. */
+  readonly onAudited?: (imbalanceNanos: number, faults: number) => void;
   readonly onFault: ReportFault;
   /** The audits, where processes share the database: one of them counts and audits for all. */
   readonly duty?: SharedDuty | null;
@@ -50,11 +54,19 @@ export function monitorLedger(
   records: MonitoredStore,
   ledger: LedgerAudit,
   clock: Clock,
-  { ready, lowBalanceNanos, isPending, onExpired, onFault, duty = null }: MonitorOptions,
+  {
+    ready,
+    lowBalanceNanos,
+    isPending,
+    onExpired,
+    onAudited = () => {},
+    onFault,
+    duty = null,
+  }: MonitorOptions,
 ): LedgerMonitor {
   const stopping = new AbortController();
   const { signal } = stopping;
-  let counts = { openHolds: 0, lowBalances: 0 };
+  let counts = { openHolds: 0, lowBalances: 0, warnedBudgets: 0 };
   /** `null` while they are the duty of another process. */
   let audits: RepeatedAudits | null = null;
 
@@ -69,12 +81,13 @@ export function monitorLedger(
       if (signal.aborted || audits === null) return;
       const openHolds = await records.countOpen();
       const lowBalances = await records.countLowBalances(lowBalanceNanos(), clock.now());
-      counts = { openHolds, lowBalances };
+      const warnedBudgets = await records.countWarnedBudgets(clock.now());
+      counts = { openHolds, lowBalances, warnedBudgets };
     } catch (error) {
       if (!signal.aborted) onFault('ledger check failed', error);
     }
   };
-  const startAudits = (): RepeatedAudits => repeatAudits(ledger, clock, onFault);
+  const startAudits = (): RepeatedAudits => repeatAudits(ledger, clock, onFault, onAudited);
   const followDuty = async (isOurs: boolean): Promise<void> => {
     if (signal.aborted) return;
     if (isOurs) {

@@ -22,8 +22,13 @@ export interface RepeatedAudits {
   stop(): Promise<void>;
 }
 
-/** Begins the first audit, and logs what is wrong. */
-export function repeatAudits(ledger: LedgerAudit, clock: Clock, onFault: ReportFault): RepeatedAudits {
+/** Begins the first audit, and logs what is wrong. `onAudited` is called after each that came to its end. */
+export function repeatAudits(
+  ledger: LedgerAudit,
+  clock: Clock,
+  onFault: ReportFault,
+  onAudited: (imbalanceNanos: number, faults: number) => void,
+): RepeatedAudits {
   const stopping = new AbortController();
   const { signal } = stopping;
   let imbalanceNanos: number | null = null;
@@ -35,7 +40,8 @@ export function repeatAudits(ledger: LedgerAudit, clock: Clock, onFault: ReportF
     };
     try {
       const pause = createPause(clock, auditPauseMs, signal);
-      imbalanceNanos = (await auditAccounts(ledger, report, pause)).imbalanceNanos;
+      ({ imbalanceNanos } = await auditAccounts(ledger, report, pause));
+      onAudited(imbalanceNanos, faults);
     } catch (error) {
       imbalanceNanos = null;
       if (!signal.aborted) onFault('ledger audit failed', error);

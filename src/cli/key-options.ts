@@ -9,6 +9,12 @@ export interface KeyOptions extends Json {
   readonly tokensPerDay?: number;
   readonly queueWait?: string;
   readonly balance?: string;
+  readonly budget?: string;
+  readonly timeZone?: string;
+  readonly warnAt?: readonly string[];
+  readonly raise?: string;
+  readonly raiseUntil?: string;
+  readonly lowBalance?: string;
   readonly model?: readonly string[];
   readonly allowFrom?: readonly string[];
   readonly tags?: readonly string[];
@@ -39,7 +45,9 @@ export interface CreditOptions extends Json {
 /** The settings of a key as the admin API takes them. */
 export function settingsOf(options: KeyOptions): object {
   const { json: _json, model, allowFrom, expires, sampling, unknownFields, ...others } = options;
-  const { responsesDone, usageCost, chargeComment, ...rest } = others;
+  const { responsesDone, usageCost, chargeComment, lowBalance: low, ...settings } = others;
+  const { budget: given, timeZone, warnAt, raise, raiseUntil, ...rest } = settings;
+  const budget = budgetOf({ budget: given, timeZone, warnAt, raise, raiseUntil });
   const compatibility = {
     sampling,
     unknownFields,
@@ -47,9 +55,46 @@ export function settingsOf(options: KeyOptions): object {
     usageCost: truthOf(usageCost),
     chargeComment: truthOf(chargeComment),
   };
-  // `all` and `never`, which `show` prints for keys without a restriction, lift it.
+  // `all`, `never` and `default`, which `show` prints for keys without a setting of their own, take it away.
   const expiresAt = expires === 'never' ? null : expires;
-  return { ...rest, models: unlessAll(model), allowFrom: unlessAll(allowFrom), expiresAt, compatibility };
+  const lowBalance = low === 'default' ? null : low;
+  const lists = { models: unlessAll(model), allowFrom: unlessAll(allowFrom) };
+  return { ...rest, ...lists, expiresAt, lowBalance, compatibility, budget };
+}
+
+type BudgetOptions = Pick<KeyOptions, 'budget' | 'timeZone' | 'warnAt' | 'raise' | 'raiseUntil'>;
+
+/** The budget as the admin API takes it: `null` removes it, and what is not given stays as it is. */
+function budgetOf({
+  budget,
+  timeZone,
+  warnAt,
+  raise,
+  raiseUntil,
+}: Given<BudgetOptions>): object | null | undefined {
+  if (budget === 'none') return null;
+  const [amount, per, ...rest] = budget?.split('/') ?? [];
+  if (budget !== undefined && (per === undefined || rest.length > 0))
+    throw new Error(
+      '--budget: expected an amount and a period, such as 20/day, 20/week or 20/month, or none',
+    );
+  const settings = {
+    amount,
+    per,
+    timeZone,
+    warnAt: warnAt?.length === 1 && warnAt[0] === 'none' ? [] : warnAt,
+    raise: raiseOf(raise, raiseUntil),
+  };
+  return Object.values(settings).every((value) => value === undefined) ? undefined : settings;
+}
+
+type Given<Options> = { readonly [Name in keyof Options]: Options[Name] | undefined };
+
+function raiseOf(amount: string | undefined, until: string | undefined): object | null | undefined {
+  if (amount === 'none' && until === undefined) return null;
+  if ((amount === undefined) !== (until === undefined))
+    throw new Error('--raise and --raise-until are given together, or --raise none alone');
+  return amount === undefined ? undefined : { amount, until };
 }
 
 function truthOf(option: string | undefined): boolean | undefined {

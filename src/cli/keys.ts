@@ -36,7 +36,17 @@ interface KeyObject {
   readonly balance: string | null;
   readonly held: string;
   readonly spent: string;
+  readonly budget: {
+    readonly amount: string;
+    readonly per: string;
+    readonly time_zone: string;
+    readonly raise: { readonly amount: string; readonly until: string } | null;
+    readonly available: string;
+    readonly spent: string;
+    readonly refills_at: string;
+  } | null;
   readonly in_flight: number;
+  readonly low_balance: string | null;
   readonly declared: boolean;
   readonly key?: string;
 }
@@ -121,9 +131,21 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['charge in streams', String(key.compatibility.charge_comment)],
       ['balance', key.balance ?? 'none set'],
       ['held', key.held],
+      ['low balance', key.low_balance ?? 'default'],
       ['spent', key.spent],
+      ...budgetRows(key.budget),
     ],
   ).trimStart();
+}
+
+function budgetRows(budget: KeyObject['budget']): readonly string[][] {
+  if (budget === null) return [['budget', 'none set']];
+  const { amount, per, time_zone: timeZone, raise, available, spent, refills_at: refillsAt } = budget;
+  return [
+    ['budget', `${amount} per ${per} (${timeZone})`],
+    ...(raise === null ? [] : [['budget raised by', `${raise.amount} until ${raise.until}`]]),
+    ['left in this period', `${available}, ${spent} are spent; full again at ${refillsAt}`],
+  ];
 }
 
 /** Changes the settings of a key that are given. */

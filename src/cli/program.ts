@@ -11,6 +11,7 @@ import { addReconcileCommand } from './commands/reconcile.ts';
 import { addRecordsCommands } from './commands/records.ts';
 import { addRequestCommands } from './commands/requests.ts';
 import { addServeCommand } from './commands/serve.ts';
+import { addWebhooksCommands } from './commands/webhooks.ts';
 import { addUsageCommand } from './commands/usage.ts';
 import { addStatementCommands } from './commands/statement.ts';
 import { forTerminal } from './output.ts';
@@ -47,6 +48,7 @@ export function createProgram(): Command {
   addReconcileCommand(program);
   addUsageCommand(program);
   addRequestCommands(program);
+  addWebhooksCommands(program);
   addStatementCommands(program);
   addBackupCommand(program);
   addMigrateCommand(program);

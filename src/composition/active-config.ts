@@ -3,6 +3,7 @@ import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Limits } from '../domain/limits.ts';
+import type { Webhook } from '../domain/ports/webhooks.ts';
 import type { SigningKey } from '../shared/signing-key.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
@@ -16,6 +17,10 @@ interface ActiveSettings {
   readonly lowBalanceNanos: number;
   /** How long records are kept, and where old ones go. */
   readonly retention: RetentionSettings;
+  /** How long before the expiry of a key events come, in milliseconds. */
+  readonly expiryNoticesMs: readonly number[];
+  /** How long an upstream must be down, or up again, before an event comes, in milliseconds. */
+  readonly upstreamDownMs: number;
   /** How many of the keys that spend most are in the metrics. */
   readonly topKeys: number;
   /** The key of the config that signs statements; `null` for that of the database. */
@@ -26,6 +31,8 @@ interface ActiveSettings {
 
 /** What process services read of the config in force. */
 export interface ActiveConfig extends ActiveSettings {
+  /** The receivers of events. */
+  readonly webhooks: readonly Webhook[];
   /** The keys that the config declares. */
   readonly declaredKeys: readonly DeclaredKey[];
   /** The circuit state of every configured upstream; one that asked for a pause counts as open. */
@@ -35,12 +42,14 @@ export interface ActiveConfig extends ActiveSettings {
 }
 
 /** Takes from a config what services of the whole process read. */
-export function activeSettingsOf({ limits, records, metrics, statements }: Config): ActiveSettings {
+export function activeSettingsOf({ limits, records, metrics, statements, events }: Config): ActiveSettings {
   return {
     lowBalanceNanos: limits.lowBalance,
     retention: retentionOf(records),
     topKeys: metrics.topKeys,
     statementKey: statementKeyOf({ statements }),
+    expiryNoticesMs: [...new Set(events.keyExpiring)],
+    upstreamDownMs: events.upstreamDown,
     defaultLimits: defaultLimitsOf(limits),
   };
 }
@@ -50,6 +59,7 @@ export function nothingActive(config: Config): ActiveConfig {
   return {
     ...activeSettingsOf(config),
     declaredKeys: [],
+    webhooks: [],
     upstreamStates: () => ({}),
     modelAvailability: () => [],
   };

@@ -56,6 +56,8 @@ export function createActiveServices(
       return changedFixedSettings(first.config, next);
     },
     async close() {
+      // Attempts that break with the connections to receivers would count as failed.
+      await processServices.events.stop();
       const all = [current, ...replaced.keys()];
       for (const cancel of replaced.values()) cancel();
       replaced.clear();

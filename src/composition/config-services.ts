@@ -24,6 +24,7 @@ import { followUpstreamFiles } from './upstream-files.ts';
 import type { FirstFiles } from './upstream-files.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
 import type { Models } from './upstreams.ts';
+import { composeWebhooks } from './webhook-services.ts';
 
 /** The routes of one config. */
 export interface Routes extends ClientServices {
@@ -78,6 +79,7 @@ export function createConfigServices(
     lastGoodOf(config, previous),
   );
   const ports = composePorts(config, processServices, upstreams, models);
+  const receivers = composeWebhooks(config, details, clock);
   const names = Object.keys(config.upstreams);
   const isCooling = (name: string): boolean => health.coolingMs(name) > 0;
   const stateOf = (name: string): UpstreamState => (isCooling(name) ? 'open' : health.state(name));
@@ -86,6 +88,7 @@ export function createConfigServices(
   const { addresses } = clients;
   const adminPorts = composeAdminPorts(ports, processServices, adminToken, {
     addresses,
+    webhooks: receivers.webhooks,
     whyNotReady: ownReason,
     upstreamReports: () => reportUpstreams(names, health),
   });
@@ -95,13 +98,10 @@ export function createConfigServices(
     administration: adminPorts,
     whyNotReady: ownReason,
     ...activeSettingsOf(config),
+    webhooks: receivers.webhooks,
     declaredKeys: declaredKeysOf(config.keys),
     upstreamStates: () => Object.fromEntries(names.map((name) => [name, stateOf(name)])),
-    modelAvailability: () =>
-      [...models.offered()].map(({ id, routes }) => [
-        id,
-        routes.some(({ upstream }) => stateOf(upstream) === 'closed'),
-      ]),
+    modelAvailability: () => availabilityOf(models, stateOf),
     ...createPublicRouter(
       ports,
       composeOwnKeyPorts(ports, addresses, config, processServices),
@@ -119,9 +119,20 @@ export function createConfigServices(
       stopProbes();
       models.close();
       files.stop();
-      await upstreams.close();
+      await Promise.all([upstreams.close(), receivers.close()]);
     },
   };
+}
+
+/** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
+function availabilityOf(
+  models: Models,
+  stateOf: (upstream: string) => UpstreamState,
+): ReturnType<ActiveConfig['modelAvailability']> {
+  return [...models.offered()].map(({ id, routes }) => [
+    id,
+    routes.some(({ upstream }) => stateOf(upstream) === 'closed'),
+  ]);
 }
 
 /** The ports of the pipeline. */

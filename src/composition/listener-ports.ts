@@ -5,9 +5,12 @@ import type { AdminPorts } from '../http/admin/router.ts';
 import type { ClientAddresses } from '../http/client-addresses.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';
 import type { UsageReads } from '../http/usage.ts';
+import { createBudgetUse } from '../operations/read-budget-use.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import type { ConfigServices } from './config-services.ts';
+import { createWebhookManagement } from '../operations/manage-webhooks.ts';
 import { deferManual } from './deferred-manual.ts';
+import { nextId } from './next-id.ts';
 import type { ProcessServices } from './process-services.ts';
 import { whyNoneReady } from './readiness.ts';
 import type { StorageServices } from './storage-services.ts';
@@ -51,6 +54,7 @@ export function composeOwnKeyPorts(
     upstreams: receipts.upstreams,
     statements,
     accounts: (keyIds) => store.accounts(keyIds),
+    budgetUse: createBudgetUse(store, ports.clock),
     ...readsOf(storage),
     usage: usageReadsOf(storage),
   };
@@ -60,7 +64,9 @@ export function composeOwnKeyPorts(
 export function composeAdminPorts(
   ports: Ports,
   {
+    clock,
     storage,
+    events,
     keyManagement,
     maintenance,
     archiving,
@@ -72,7 +78,8 @@ export function composeAdminPorts(
     workers,
   }: ProcessServices,
   token: string,
-  reports: Pick<ConfigServices, 'whyNotReady'> & Pick<AdminPorts, 'upstreamReports' | 'addresses'>,
+  reports: Pick<ConfigServices, 'whyNotReady' | 'webhooks'> &
+    Pick<AdminPorts, 'upstreamReports' | 'addresses'>,
 ): AdminPorts {
   const { defaultLimits, defaultCompatibility } = ports;
   return {
@@ -82,6 +89,7 @@ export function composeAdminPorts(
     keys: {
       keys: keyManagement,
       defaults: { limits: defaultLimits, compatibility: defaultCompatibility },
+      budgetUse: createBudgetUse(storage.store, ports.clock),
       countInFlight: (keyId) => running.count(keyId),
     },
     records: {
@@ -91,6 +99,12 @@ export function composeAdminPorts(
     usage: usageReadsOf(storage),
     maintenance,
     archiving,
+    webhooks: createWebhookManagement({
+      deliveries: events.deliveries,
+      webhooks: reports.webhooks,
+      nextId,
+      clock,
+    }),
     statements,
     manual,
     metrics: observability.exposed,

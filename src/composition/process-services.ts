@@ -2,14 +2,12 @@ import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { FindProxy } from '../config/proxy-environment.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
-import { circuitOpenMs } from '../domain/circuit.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { Workers } from '../domain/ports/workers.ts';
 import { createTurnQueue } from '../domain/turn-queue.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
-import { createUpstreamHealth } from '../domain/upstream-health.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import type { PassthroughMiddlewares } from '../http/passthrough.ts';
 import type { CrossOrigin } from '../http/cross-origin.ts';
@@ -22,6 +20,7 @@ import type { Statements } from '../operations/statements.ts';
 import { createInFlight } from '../pipeline/in-flight.ts';
 import type { InFlight } from '../pipeline/in-flight.ts';
 import type { Log } from '../telemetry/logger.ts';
+import { watchHealth } from './health-and-events.ts';
 import { firstHandlers } from './client-services.ts';
 import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { composeLimiter, tellLimiter } from './limiter-services.ts';
@@ -32,6 +31,7 @@ import { composeMeters } from './meters.ts';
 import type { Meters } from './meters.ts';
 import { joinNodes } from './shared-services.ts';
 import { openStorage } from './storage-services.ts';
+import type { EventServices } from './webhook-services.ts';
 import type { StorageServices } from './storage-services.ts';
 import type { NameSettings } from './upstreams.ts';
 import { watchUsage } from './usage-watches.ts';
@@ -57,6 +57,8 @@ export interface ProcessServices extends Meters {
   readonly maintenance: Maintenance;
   /** What operators do with old records. */
   readonly archiving: RecordArchiving;
+  /** Events and their deliveries to webhooks. */
+  readonly events: EventServices;
   /** Signed statements of accounts. */
   readonly statements: Statements;
   /** Requests in progress in this process. */
@@ -100,14 +102,6 @@ export interface ProcessSettings {
   readonly workers: Workers | null;
 }
 
-/** The circuits of all upstreams: one that opens is logged with its cause. */
-function createLoggedHealth(clock: Clock, { notice }: Pick<Log, 'notice'>): UpstreamHealth {
-  return createUpstreamHealth(clock, (upstream, state, cause) => {
-    if (state === 'open') notice('upstream circuit opened', { upstream, cause, trialAfterMs: circuitOpenMs });
-    else notice('upstream circuit closed', { upstream });
-  });
-}
-
 /**
  * Returns a function that waits until the database can be used, and rejects with the reason if it can't be opened. An app
  * that only mounts the routes does not call it, and finds the reason in the log.
@@ -133,25 +127,24 @@ export function createProcessServices(
   const observability = createObservability(tracing, workers, clock, log);
   const { metrics, tracer } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
-  const { engine, ledgerAudit } = storage;
   const inFlight = createInFlight();
   let active = nothingActive(config);
   const limiter = composeLimiter(storage, () => active.defaultLimits, clock, log);
-  const keyServices = { ...storage, keyDirectory: tellLimiter(storage.keyDirectory, engine, limiter) };
+  const keyServices = {
+    ...storage,
+    keyDirectory: tellLimiter(storage.keyDirectory, storage.engine, limiter),
+  };
   const nodes = joinNodes(keyServices, inFlight, clock, log);
   const readLimiter = createMemoryLimiter(clock);
   let isClosed = false;
   const { usageDrift, ...meters } = composeMeters(clock, metrics);
-  const ledgerWork = startLedgerWork(storage, inFlight, () => active, { clock, log, metrics });
+  const { health, events } = watchHealth(storage, () => active, { clock, log, metrics });
+  const ledgerWork = startLedgerWork(storage, inFlight, () => active, { clock, log, metrics, events });
   const usageWatches = watchUsage(storage, () => active.topKeys, clock, log);
   const declarations = keepDeclaredKeys(keyServices, clock, log);
   const opened = followOpening(storage, log);
-  metrics.attach({
-    ...sourcesOf(() => active, storage, log),
-    ...ledgerWork.figures,
-    ...usageWatches.gauges,
-    usageDrift,
-  });
+  const sources = { ...sourcesOf(() => active, storage, log), oldestEventAgeMs: () => events.oldestAgeMs() };
+  metrics.attach({ ...sources, ...ledgerWork.figures, ...usageWatches.gauges, usageDrift });
   return {
     clock,
     log,
@@ -159,15 +152,16 @@ export function createProcessServices(
     workers,
     storage,
     keyManagement: composeKeyManagement(keyServices, clock),
-    maintenance: createMaintenance(ledgerAudit, engine, storage.whyNoCopy, clock),
+    maintenance: createMaintenance(storage.ledgerAudit, storage.engine, storage.whyNoCopy, clock),
     archiving: ledgerWork.archiving,
     statements: ledgerWork.statements,
+    events,
     inFlight,
     running: nodes.running,
     limiter,
     readLimiter,
     readTurns: createTurnQueue(clock),
-    health: createLoggedHealth(clock, log),
+    health,
     ...meters,
     observability,
     passthroughMiddlewares: new Map(),
@@ -175,12 +169,13 @@ export function createProcessServices(
     attach(next) {
       active = next;
       declarations.declare(next.declaredKeys);
+      events.attach(next);
     },
     isClosed: () => isClosed,
     async ready() {
       await Promise.all([opened(), tracer.ready]);
       // Keys that can't be stored are tried again later, and refused until then: all others can be used.
-      await declarations.stored();
+      await Promise.all([declarations.stored(), events.stored()]);
     },
     async close() {
       isClosed = true;
@@ -188,7 +183,8 @@ export function createProcessServices(
       declarations.stop();
       readLimiter.close();
       await limiter.close();
-      await Promise.all([ledgerWork.stop(), usageWatches.stop(), nodes.stop(), meters.tokens.close()]);
+      await Promise.all([ledgerWork, usageWatches, events, nodes].map((work) => work.stop()));
+      await meters.tokens.close();
       await closeStorage(storage, tracesSent);
     },
   };

@@ -28,6 +28,8 @@ export interface SharedServices {
   readonly ledgerDuty: SharedDuty;
   /** The removal of old records, which one process does. */
   readonly removalDuty: SharedDuty;
+  /** The deliveries to webhooks, which one process makes. */
+  readonly deliveryDuty: SharedDuty;
   /** The metrics of the keys that spend most, which one process shows. */
   readonly topKeysDuty: SharedDuty;
   /** The rolling up of usage, which one process does. */
@@ -46,6 +48,7 @@ export function createSharedServices(engine: Engine, owner: () => string): Share
     runningElsewhere: createRunningElsewhere(engine, owner),
     ledgerDuty: createSharedDuty(engine, 'ledger audit', owner),
     removalDuty: createSharedDuty(engine, 'removal of old records', owner),
+    deliveryDuty: createSharedDuty(engine, 'webhook delivery', owner),
     topKeysDuty: createSharedDuty(engine, 'metrics of top keys', owner),
     usageDuty: createSharedDuty(engine, 'usage rollups', owner),
     rootDuty: createSharedDuty(engine, 'ledger roots', owner),

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { followSecret } from '../background/follow-secret.ts';
+import type { FollowedSecret } from '../background/follow-secret.ts';
 import { TlsFileError, checkTlsFiles, readTlsFiles, readTlsFilesAgain } from '../config/tls-files.ts';
 import type { TlsPaths } from '../config/tls-files.ts';
 import { writePath } from '../config/problem.ts';
@@ -7,6 +8,7 @@ import { readSecretFile, readSecretFileAgain } from '../config/secret-file.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { Certificates } from '../domain/ports/certificates.ts';
 import type { Clock } from '../domain/ports/clock.ts';
+import type { LogFields } from '../domain/ports/telemetry.ts';
 import type { Log } from '../telemetry/logger.ts';
 
 /** The API keys and certificates of the upstreams of one config, those in files as they are now. */
@@ -15,6 +17,8 @@ export interface UpstreamFiles {
   keyOf(upstream: string): string | null;
   /** The certificates of an upstream at this moment: the same object as long as they are the same. */
   certificatesOf(upstream: string): Certificates;
+  /** The same for a webhook. */
+  certificatesOfWebhook(webhook: string): Certificates;
 }
 
 /** What is read again and again. */
@@ -33,23 +37,36 @@ interface FirstRead {
   readonly tls: Config['upstreams'][string]['tls'] | null;
 }
 
-/** What was first read for the upstreams of one config, by their names. */
-export type FirstFiles = ReadonlyMap<string, FirstRead>;
+/** What was first read for the upstreams or the webhooks of one config, by their names. */
+type FirstReads = ReadonlyMap<string, FirstRead>;
+
+/** What was first read for one config. */
+export interface FirstFiles {
+  readonly upstreams: FirstReads;
+  readonly webhooks: FirstReads;
+}
 
 const noCertificates: Certificates = {};
 
-/** Reads the files of upstreams: API keys and certificates. Throws with the reason if one of them can't be used. */
-export function readUpstreamFiles({ upstreams }: Config): FirstFiles {
+/** Reads the files of upstreams and webhooks: API keys and certificates. Throws with the reason if one can't be used. */
+export function readUpstreamFiles({ upstreams, webhooks }: Config): FirstFiles {
+  return { upstreams: readFiles('upstreams', upstreams), webhooks: readFiles('webhooks', webhooks) };
+}
+
+/** The settings of files. */
+type FileSettings = Partial<Pick<Config['upstreams'][string], 'apiKey' | 'tls'>>;
+
+function readFiles(section: string, all: Readonly<Record<string, FileSettings>>): FirstReads {
   const files = new Map<string, FirstRead>();
-  for (const [upstream, { apiKey, tls = null }] of Object.entries(upstreams)) {
+  for (const [name, { apiKey, tls = null }] of Object.entries(all)) {
     const keyFile = typeof apiKey === 'object' ? apiKey.file : null;
     const key =
       typeof apiKey === 'object'
-        ? readAt(['upstreams', upstream, 'apiKey', 'file'], () => readSecretFile(apiKey.file))
+        ? readAt([section, name, 'apiKey', 'file'], () => readSecretFile(apiKey.file))
         : (apiKey ?? null);
     const certificates =
-      tls === null ? noCertificates : readAt(['upstreams', upstream, 'tls'], () => readTlsFiles(tls));
-    files.set(upstream, { key, keyFile, certificates, tls });
+      tls === null ? noCertificates : readAt([section, name, 'tls'], () => readTlsFiles(tls));
+    files.set(name, { key, keyFile, certificates, tls });
   }
   return files;
 }
@@ -65,28 +82,56 @@ function readAt<Result>(path: readonly string[], read: () => Result): Result {
   }
 }
 
-/** Begins to follow the files of upstreams: after all of them were read, so that nothing fails here. */
+/** Begins to follow the files of upstreams and webhooks: after all of them were read, so that nothing fails here. */
 export function followUpstreamFiles(
-  first: FirstFiles,
+  { upstreams, webhooks }: FirstFiles,
+  clock: Clock,
+  log: Pick<Log, 'fault' | 'notice'>,
+): FollowedFiles {
+  const ofUpstreams = followFiles(upstreams, clock, log, (upstream) => ({ upstream }));
+  const ofWebhooks = followFiles(webhooks, clock, log, (webhook) => ({ webhook }));
+  return {
+    keyOf: (upstream) => ofUpstreams.get(upstream)?.key.current ?? null,
+    certificatesOf: (upstream) => ofUpstreams.get(upstream)?.certificates.current ?? noCertificates,
+    certificatesOfWebhook: (webhook) => ofWebhooks.get(webhook)?.certificates.current ?? noCertificates,
+    stop() {
+      for (const { key, certificates } of [...ofUpstreams.values(), ...ofWebhooks.values()]) {
+        key.stop();
+        certificates.stop();
+      }
+    },
+  };
+}
+
+/** The files of one upstream or webhook. */
+interface FilesOfOne {
+  readonly key: FollowedSecret<string | null>;
+  readonly certificates: FollowedSecret<Certificates>;
+}
+
+function followFiles(
+  first: FirstReads,
   clock: Clock,
   { fault, notice }: Pick<Log, 'fault' | 'notice'>,
-): FollowedFiles {
+  fieldsOf: (name: string) => LogFields,
+): ReadonlyMap<string, FilesOfOne> {
   const follow = <Value>(
     value: Value,
     read: (() => Promise<Value>) | null,
     [what, last]: readonly [string, string],
-    upstream: string,
+    name: string,
   ) =>
     read === null
       ? { current: value, stop() {} }
       : followSecret(value, {
           read,
           clock,
-          onFault: (error) => fault(`${what} can not be read: the last ${last} in use`, error, { upstream }),
-          onRecovery: () => notice(`${what} can be read again`, { upstream }),
+          onFault: (error) =>
+            fault(`${what} can not be read: the last ${last} in use`, error, fieldsOf(name)),
+          onRecovery: () => notice(`${what} can be read again`, fieldsOf(name)),
         });
-  const followed = new Map(
-    [...first].map(([upstream, { key, keyFile, certificates, tls }]) => {
+  return new Map(
+    [...first].map(([name, { key, keyFile, certificates, tls }]) => {
       const readKey = keyFile === null ? null : () => readSecretFileAgain(keyFile);
       let last = certificates;
       const readCertificates = async (): Promise<Certificates> => {
@@ -97,29 +142,14 @@ export function followUpstreamFiles(
       };
       const ofTls = tls?.ca === undefined && tls?.cert === undefined ? null : readCertificates;
       return [
-        upstream,
+        name,
         {
-          key: follow<string | null>(key, readKey, ['the file of an API key', 'key stays'], upstream),
-          certificates: follow(
-            certificates,
-            ofTls,
-            ['a file of certificates', 'certificates stay'],
-            upstream,
-          ),
+          key: follow<string | null>(key, readKey, ['the file of an API key', 'key stays'], name),
+          certificates: follow(certificates, ofTls, ['a file of certificates', 'certificates stay'], name),
         },
       ] as const;
     }),
   );
-  return {
-    keyOf: (upstream) => followed.get(upstream)?.key.current ?? null,
-    certificatesOf: (upstream) => followed.get(upstream)?.certificates.current ?? noCertificates,
-    stop() {
-      for (const { key, certificates } of followed.values()) {
-        key.stop();
-        certificates.stop();
-      }
-    },
-  };
 }
 
 async function readAgain(paths: TlsPaths): Promise<Certificates> {

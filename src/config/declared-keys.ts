@@ -4,6 +4,8 @@ import { maxDeclaredKeys } from '../domain/keys/declared-key.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import { isGuessable, maxKeyLength, minKeyLength } from '../domain/keys/guessable-key.ts';
 import { samplingPolicies, unknownFieldPolicies } from '../protocol/contract/compatibility.ts';
+import { budgetOf } from '../domain/budgets/budget.ts';
+import { budgetOfKey } from '../shared/budget-values.ts';
 import { hashKey } from '../shared/hash-key.ts';
 import {
   duration,
@@ -11,6 +13,7 @@ import {
   keyName,
   modelsOfKey,
   networksOfKey,
+  usd,
   tagsOfKey,
   valueKinds,
 } from '../shared/schema-values.ts';
@@ -114,6 +117,12 @@ const declaredKey = z
       description: 'When the key expires: a time, or a day in UTC; default: never.',
       examples: ['2030-01-01T00:00:00Z'],
     }),
+    budget: budgetOfKey.optional().describe('What the key may spend in each period of the calendar.'),
+    lowBalance: usd.optional().meta({
+      description:
+        'The balance in USD, with what is held of it, below which `balance.low` is reported; default: that of `limits`.',
+      examples: ['5.00'],
+    }),
     compatibility: z
       .strictObject({
         sampling: z
@@ -178,7 +187,9 @@ export function declaredKeysOf(keys: z.output<typeof declaredKeys>): readonly De
     allowFrom: declared.allowFrom ?? null,
     tags: declared.tags ?? [],
     expiresAt: declared.expiresAt ?? null,
+    lowBalanceNanos: declared.lowBalance ?? null,
     compatibility: withoutAbsent(declared.compatibility ?? {}),
+    budget: declared.budget === undefined ? null : budgetOf(declared.budget),
   }));
 }
 

@@ -1,6 +1,7 @@
 import type { Price } from './pricing.ts';
 import type { Protocol, UpstreamError, Usage } from '../protocol/text.ts';
 import type { AttemptResult } from './attempt-result.ts';
+import type { BudgetClaim, CountedBudget, StoredPeriod } from './budgets/budget.ts';
 
 /** Every way in which a request can end; the closed set behind the `outcome` of records and metrics. */
 export const outcomes = [
@@ -43,25 +44,43 @@ export interface OpenedRecord {
   readonly queuedMs: number;
   readonly price: Price;
   readonly hold: HoldRequest;
+  /** The key's budget; absent where it has none. */
+  readonly budget?: BudgetClaim;
 }
 
 /** What a record's settlement repeats of its beginning. */
-export interface RecordBeginning extends Omit<OpenedRecord, 'requestId' | 'hold'> {
-  /** What was set aside, in nano-USD. */
+export interface RecordBeginning extends Omit<OpenedRecord, 'requestId' | 'hold' | 'budget'> {
+  /** What was set aside of the balance, in nano-USD. */
   readonly holdNanos: number;
+  /** The budget in which it counts; absent for a key without one. */
+  readonly budget?: CountedBudget;
 }
 
-/** The hold that a request asks of its key's balance, in nano-USD. */
+/** The hold that a request asks of its key's balance and budget, in nano-USD. */
 interface HoldRequest {
   readonly nanos: number;
   /** The least that suffices: the whole hold in strict mode, any amount in soft mode. */
   readonly leastNanos: number;
 }
 
-/** The result of a hold, with the balance after it; amounts in nano-USD, `null` for a key without a balance. */
+/**
+ * The result of a hold; amounts in nano-USD, `balanceNanos` is `null` for a key without a balance. The hold is `null` for a
+ * key without both: nothing is set aside for it. The period of a budget is as it was before the hold.
+ */
 export type Reservation =
-  | { readonly granted: true; readonly holdNanos: number | null; readonly balanceNanos: number | null }
-  | { readonly granted: false; readonly balanceNanos: number; readonly heldNanos: number };
+  | {
+      readonly granted: true;
+      readonly holdNanos: number | null;
+      /** After the hold. */
+      readonly balanceNanos: number | null;
+      readonly period?: StoredPeriod;
+    }
+  | {
+      readonly granted: false;
+      readonly balanceNanos: number | null;
+      readonly heldNanos: number;
+      readonly period?: StoredPeriod;
+    };
 
 /** One attempt at an upstream: what it cost the operator, whether or not the client pays for it. */
 export interface Attempt {
@@ -102,7 +121,7 @@ export interface SettledRecord {
 }
 
 /** A whole consumption record, as the holder of its key may read it. */
-export interface ConsumptionRecord extends Omit<OpenedRecord, 'hold'> {
+export interface ConsumptionRecord extends Omit<OpenedRecord, 'hold' | 'budget'> {
   /** `null` while the request runs, as are all fields that its end decides. */
   readonly outcome: Outcome | null;
   readonly status: number | null;

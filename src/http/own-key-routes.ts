@@ -10,13 +10,14 @@ import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { Retention } from '../domain/ports/retention.ts';
 import type { Statements } from '../operations/statements.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
+import type { ReadBudgetUse } from '../operations/read-budget-use.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import { check, pageQuery, pathIdOf, readQuery, unknownCursor } from './checked-input.ts';
 import type { ClientAddresses } from './client-addresses.ts';
 import { authenticateRequest } from './http-client-connection.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
-import { emptyAccount, presentKey } from './present/key.ts';
+import { presentKey } from './present/key.ts';
 import type { KeyDefaults } from './present/key.ts';
 import { presentCancellation } from './present/cancellation.ts';
 import { presentList } from './present/list.ts';
@@ -52,6 +53,7 @@ export interface OwnKeyPorts
   readonly keys: KeyDirectory;
   readonly usage: UsageReads;
   readonly addresses: ClientAddresses;
+  readonly budgetUse: ReadBudgetUse;
   readonly inFlight: RunningRequests;
   readonly onFault: ReportFault;
   readonly defaults: KeyDefaults;
@@ -123,10 +125,14 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
   return router;
 }
 
-async function presentOwn(key: ApiKey, { accounts, inFlight, defaults }: OwnKeyPorts): Promise<object> {
+async function presentOwn(
+  key: ApiKey,
+  { accounts, budgetUse, inFlight, defaults }: OwnKeyPorts,
+): Promise<object> {
   const ids = [key.id];
-  const [found, running] = await Promise.all([accounts(ids), inFlight.count(ids)]);
-  return presentKey(key, found.get(key.id) ?? emptyAccount, running.get(key.id) ?? 0, defaults);
+  const [found, budgets, running] = await Promise.all([accounts(ids), budgetUse([key]), inFlight.count(ids)]);
+  const use = { account: found.get(key.id), budget: budgets.get(key.id), inFlight: running.get(key.id) };
+  return presentKey(key, use, defaults);
 }
 
 async function listOwn(key: ApiKey, request: Request, ports: OwnKeyPorts): Promise<object | Refusal> {

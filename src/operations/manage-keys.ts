@@ -75,6 +75,7 @@ export function createKeyManagement({
     async change(id, changes) {
       const found = await findChangeable(id, store);
       if (isRefusal(found)) return found;
+      if (found.budget === null && lacksSettings(changes.budget)) return missingBudget();
       const changed = await store.updateKey(id, changes);
       forgetKeys();
       return changeable(changed);
@@ -110,7 +111,17 @@ export function createKeyManagement({
 /** A key of these settings that was just minted. */
 function describeNewKey(
   name: string,
-  { balanceNanos, models, allowFrom, tags, expiresAt, compatibility = {}, ...limits }: KeySettings,
+  {
+    balanceNanos,
+    models,
+    allowFrom,
+    tags,
+    expiresAt,
+    lowBalanceNanos,
+    compatibility = {},
+    budget,
+    ...limits
+  }: KeySettings,
   { id, secret }: ReturnType<typeof mintKey>,
   createdAtMs: number,
 ): IssuedKey {
@@ -123,9 +134,11 @@ function describeNewKey(
     allowFrom: allowFrom ?? null,
     tags: tags ?? [],
     expiresAt: expiresAt ?? null,
+    lowBalanceNanos: lowBalanceNanos ?? null,
     revokedAtMs: null,
     hasBalance: balanceNanos !== undefined,
     compatibility,
+    budget: budget ?? null,
     isDeclared: false,
   };
   return { key, secret };
@@ -151,6 +164,18 @@ function declaredKey({ name, revokedAtMs }: ApiKey): Refusal {
       ? `This key is declared in ${place}: change it there. Only its balance is changed here, by credits.`
       : `This key was declared in ${place}, and revoked when it was removed there. Declare its name again to use it.`,
   );
+}
+
+/** Whether a change of a budget needs one that is there. */
+function lacksSettings(changes: KeyChanges['budget']): boolean {
+  if (changes === undefined || changes === null) return false;
+  return changes.amountNanos === undefined || changes.per === undefined;
+}
+
+function missingBudget(): Refusal {
+  return refuse('invalid_value', 'This key has no budget yet: give its amount and its period, too.', {
+    param: 'budget',
+  });
 }
 
 function unknownKey(): Refusal {

@@ -2,7 +2,7 @@ import { costOf, noTokens } from '../domain/pricing.ts';
 import { isPaid, isPassagePaid } from '../domain/settlement.ts';
 import type { ConsumptionRecord } from '../domain/consumption.ts';
 import type { Pause } from '../domain/pause.ts';
-import type { AuditedAccount, LedgerAudit } from '../domain/ports/ledger-audit.ts';
+import type { AuditedAccount, AuditedBudget, LedgerAudit } from '../domain/ports/ledger-audit.ts';
 
 /** How many faults are listed one by one; the rest is counted. */
 const maxFaults = 1_000;
@@ -28,7 +28,8 @@ export async function verifyLedger(audit: LedgerAudit, pause: Pause = noPause): 
     else unlisted++;
   };
   const sums = await auditSums(audit, report, pause);
-  const imbalanceNanos = sums.imbalanceNanos + (await auditSeals(audit, null, report, pause));
+  const sealNanos = await auditSeals(audit, null, report, pause);
+  const imbalanceNanos = sums.imbalanceNanos + sealNanos + (await verifySpending(audit, report, pause));
   let records = 0;
   for await (const page of audit.settled(pause)) {
     records += page.length;
@@ -38,7 +39,10 @@ export async function verifyLedger(audit: LedgerAudit, pause: Pause = noPause): 
   return { accounts: sums.accounts, records, imbalanceNanos, faults };
 }
 
-/** The part of a verification that is quick: every account beside its ledger rows, and some of these beside their seals. */
+/**
+ * The part of a verification that is quick: every account beside its ledger rows, some of these beside their seals, and the
+ * holds of every budget.
+ */
 export async function auditAccounts(
   audit: LedgerAudit,
   report: (fault: string) => void,
@@ -80,6 +84,8 @@ async function auditSums(
     count += accounts.length;
     for (const account of accounts) imbalanceNanos += auditAccount(account, report);
   }
+  for await (const budgets of audit.budgets(pause))
+    for (const budget of budgets) imbalanceNanos += auditBudget(budget, report);
   return { accounts: count, imbalanceNanos };
 }
 
@@ -132,6 +138,33 @@ function auditAccount(account: AuditedAccount, report: (fault: string) => void):
     differences.push(balanceNanos + heldNanos - ledgerNanos);
   }
   return differences.reduce((sum, difference) => sum + Math.abs(difference), 0);
+}
+
+/** By how much a budget holds more or less than its open requests do; in nano-USD. */
+function auditBudget(
+  { id, heldNanos, openHoldNanos }: AuditedBudget,
+  report: (fault: string) => void,
+): number {
+  if (heldNanos !== openHoldNanos)
+    report(`budget ${id}: holds ${heldNanos}, but its open requests hold ${openHoldNanos}`);
+  return Math.abs(heldNanos - openHoldNanos);
+}
+
+/** By how much what was spent of the budgets differs from the charges of the records that count in them; in nano-USD. */
+async function verifySpending(
+  audit: LedgerAudit,
+  report: (fault: string) => void,
+  pause: Pause,
+): Promise<number> {
+  let imbalanceNanos = 0;
+  for await (const page of audit.spending(pause))
+    for (const { id, chargedNanos, spentBeforeNanos, spentAfterNanos } of page) {
+      const difference = Math.max(0, spentBeforeNanos - chargedNanos, chargedNanos - spentAfterNanos);
+      if (difference > 0)
+        report(`budget ${id}: spent ${spentAfterNanos}, but its records were charged ${chargedNanos}`);
+      imbalanceNanos += difference;
+    }
+  return imbalanceNanos;
 }
 
 /** Whether a record was charged what the settlement table and its price say, as far as the record shows it. */

@@ -24,10 +24,14 @@ const errorTable = {
   invalid_api_key: { status: 401, type: 'invalid_request_error', retryable: false },
   insufficient_balance: { status: 402, type: 'insufficient_quota', retryable: false },
   balance_held: { status: 402, type: 'insufficient_quota', retryable: true },
+  budget_exhausted: { status: 402, type: 'insufficient_quota', retryable: false },
+  budget_held: { status: 402, type: 'insufficient_quota', retryable: true },
   address_not_allowed: { status: 403, type: 'invalid_request_error', retryable: false },
   model_not_allowed: { status: 403, type: 'invalid_request_error', retryable: false },
   key_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   request_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
+  webhook_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
+  event_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   model_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   unknown_url: { status: 404, type: 'invalid_request_error', retryable: false },
   method_not_allowed: { status: 405, type: 'invalid_request_error', retryable: false },
@@ -65,6 +69,13 @@ interface LimitDetail {
   readonly retryAfterMs: number;
 }
 
+/** The budget that a request has no room in, with its amount in USD and the time at which it is full again, in ISO 8601. */
+interface BudgetDetail {
+  readonly source: 'key';
+  readonly amount: string;
+  readonly refillsAt: string;
+}
+
 /** What an upstream said of an error, sanitised: without keys, addresses, ids and text of the request. */
 export interface UpstreamError {
   /** The HTTP status, or the one that an error inside an answer names; `null` without either. */
@@ -88,6 +99,7 @@ export interface Refusal {
   readonly message: string;
   readonly param: string | null;
   readonly limit: LimitDetail | null;
+  readonly budget: BudgetDetail | null;
   readonly retryAfterMs: number | null;
   /** The upstream's own words, if it found the request at fault. */
   readonly upstream: UpstreamError | null;
@@ -99,6 +111,7 @@ export interface Refusal {
 interface RefusalExtras {
   readonly param?: string | null;
   readonly limit?: LimitDetail;
+  readonly budget?: BudgetDetail;
   readonly retryAfterMs?: number;
   readonly upstream?: UpstreamError | null;
   readonly cause?: string | null;
@@ -112,6 +125,7 @@ export function refuse(code: ErrorCode, message: string, extras: RefusalExtras =
     message,
     param: extras.param ?? null,
     limit: extras.limit ?? null,
+    budget: extras.budget ?? null,
     retryAfterMs: extras.retryAfterMs ?? extras.limit?.retryAfterMs ?? null,
     upstream: extras.upstream ?? null,
     cause: extras.cause ?? null,
@@ -140,6 +154,7 @@ export interface ErrorBody {
   readonly param: string | null;
   readonly code: ErrorCode;
   readonly limit?: Record<string, unknown>;
+  readonly budget?: Record<string, unknown>;
   readonly upstream?: UpstreamError;
 }
 
@@ -162,9 +177,14 @@ export function errorBody(refusal: Refusal): ErrorBody {
     param: refusal.param === null ? null : withoutKeys(refusal.param),
     code: refusal.code,
     ...(refusal.upstream === null ? {} : { upstream: refusal.upstream }),
+    ...(refusal.budget === null ? {} : { budget: presentBudget(refusal.budget) }),
   };
   if (refusal.limit === null) return body;
   const { source, kind, limit, inFlight, retryAfterMs } = refusal.limit;
   const detail = { source, kind, limit, retry_after_ms: Math.ceil(retryAfterMs) };
   return { ...body, limit: inFlight === undefined ? detail : { ...detail, in_flight: inFlight } };
+}
+
+function presentBudget({ source, amount, refillsAt }: BudgetDetail): Record<string, unknown> {
+  return { source, amount, refills_at: refillsAt };
 }

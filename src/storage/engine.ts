@@ -22,6 +22,8 @@ export type Results = readonly (readonly Row[])[];
 export type FixedUnitName =
   | 'open_record'
   | 'settle_record'
+  | 'open_budgeted'
+  | 'settle_budgeted'
   | 'renew_lease'
   | 'end_lease'
   | 'check_writes'
@@ -51,6 +53,11 @@ export interface FixedUnit<Name extends FixedUnitName = FixedUnitName> {
    * that finds any.
    */
   readonly locks: readonly RowLock[];
+  /**
+   * Statements that are run behind the locks, before it is decided: what they change is true whatever the decision is, and
+   * stays, unless the unit fails.
+   */
+  readonly preparations: readonly string[];
   /**
    * The statements that decide. They are tried in their order, until one returns a row: no more than one. Where none does,
    * the unit is over, and has no result; it must have changed nothing then.

@@ -1,4 +1,5 @@
 import type { Registry } from 'prom-client';
+import { eventInstruments } from './event-instruments.ts';
 import { constructorsFor } from './metric-constructors.ts';
 import type { Constructors } from './metric-constructors.ts';
 
@@ -27,6 +28,7 @@ export function createInstruments(registry: Registry) {
     ...upstreamInstruments(constructors),
     ...meterInstruments(constructors),
     ...serviceInstruments(constructors),
+    ...eventInstruments(constructors),
   };
 }
 
@@ -212,6 +214,13 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
       'Charges of a key since midnight UTC, in billionths of a USD; only the keys that were charged most have one, as many as metrics.topKeys.',
       ['key_id', 'key_name'],
     ),
-    lowBalance: gauge('textgate_keys_low_balance', 'Active keys whose balance is below limits.lowBalance.'),
+    lowBalance: gauge(
+      'textgate_keys_low_balance',
+      'Active keys whose balance is below their lowBalance, or else below limits.lowBalance.',
+    ),
+    warnedBudgets: gauge(
+      'textgate_budgets_warned',
+      'Budgets that have reached a warning level in their current period.',
+    ),
   };
 }

@@ -56,6 +56,8 @@ export interface Metrics extends Omit<Telemetry, 'fault'> {
   holdsExpired(count: number): void;
   /** Counts records that were removed because they were old. */
   recordsRemoved(count: number): void;
+  /** Counts what came of an attempt to deliver an event to a webhook. */
+  webhookDelivered(webhook: string, result: 'delivered' | 'failed' | 'dead'): void;
   /** Counts a sample of the second meter. */
   usageSampled(result: SampleResult): void;
   /** Counts a key that was not looked up, because too many unknown keys were. */
@@ -106,6 +108,7 @@ export function createMetrics(): Metrics {
     attach: (next) => void (sources = next),
     holdsExpired: (count) => instruments.holdsExpired.inc(count),
     recordsRemoved: (count) => instruments.recordsRemoved.inc(count),
+    webhookDelivered: (webhook, result) => instruments.webhookDeliveries(webhook, result).inc(),
     usageSampled: (result) => instruments.samples(result).inc(),
     keyLookUpShed: () => instruments.limited('lookups').inc(),
     configReloaded: (result) => instruments.configReloads(result).inc(),
@@ -141,6 +144,8 @@ function statusLabel(status: number): string {
 function limitCause({ code, limit }: Refusal): string | null {
   if (code === 'insufficient_balance') return 'balance';
   if (code === 'balance_held') return 'held';
+  if (code === 'budget_exhausted') return 'budget';
+  if (code === 'budget_held') return 'budget_held';
   if (limit === null) return null;
   return limit.source === 'upstream' ? 'upstream' : limit.kind;
 }

@@ -19,6 +19,8 @@ export interface MetricSources {
   readonly settlementLagMs: () => number;
   /** The age of the oldest record, in milliseconds; `null` without one, and where another process shows it. */
   readonly oldestRecordAgeMs: () => number | null;
+  /** The age of the oldest event that waits for a webhook, in milliseconds; `null` where there is none to show. */
+  readonly oldestEventAgeMs: () => number | null;
   /** The newest root over the ledger; `null` before the first one, and where another process shows it. */
   readonly ledgerRoot: () => RootFigures | null;
   /** How reported and counted tokens relate. */
@@ -42,9 +44,8 @@ export function readSources(sources: MetricSources, instruments: Instruments): v
   showRoot(sources.ledgerRoot(), instruments);
   showDrift(sources.usageDrift(), instruments);
   ledgerLag.set(settlementLagMs() / 1_000);
-  const ageMs = sources.oldestRecordAgeMs();
-  if (ageMs === null) oldestRecord.remove();
-  else oldestRecord.set(ageMs / 1_000);
+  showAge(sources.oldestRecordAgeMs(), oldestRecord);
+  showAge(sources.oldestEventAgeMs(), instruments.oldestEvent);
   topKeys.reset();
   for (const { keyId, keyName, chargeNanos } of sources.topKeys())
     topKeys.set({ key_id: keyId, key_name: keyName }, Number(chargeNanos));
@@ -52,15 +53,25 @@ export function readSources(sources: MetricSources, instruments: Instruments): v
   logDropped.inc(logLinesDropped());
 }
 
+/** Without an age there is no series. */
+function showAge(ageMs: number | null, gauge: Instruments['oldestRecord']): void {
+  if (ageMs === null) gauge.remove();
+  else gauge.set(ageMs / 1_000);
+}
+
 /** Without figures there are no series: NaN would say that an audit has failed, and count in sums. */
-function showLedger(figures: LedgerFigures | null, { holds, imbalance, lowBalance }: Instruments): void {
+function showLedger(
+  figures: LedgerFigures | null,
+  { holds, imbalance, lowBalance, warnedBudgets }: Instruments,
+): void {
   if (figures === null) {
-    for (const gauge of [holds, imbalance, lowBalance]) gauge.remove();
+    for (const gauge of [holds, imbalance, lowBalance, warnedBudgets]) gauge.remove();
     return;
   }
   holds.set(figures.openHolds);
   imbalance.set(figures.imbalanceNanos ?? Number.NaN);
   lowBalance.set(figures.lowBalances);
+  warnedBudgets.set(figures.warnedBudgets);
 }
 
 function showRoot(root: RootFigures | null, { rootNumber, rootAge }: Instruments): void {

@@ -12,8 +12,10 @@ function keyOf(name: string): DeclaredKey {
     limits: {},
     models: null,
     allowFrom: null,
+    lowBalanceNanos: null,
     tags: [],
     expiresAt: null,
+    budget: null,
     compatibility: {},
   };
 }

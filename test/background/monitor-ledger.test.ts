@@ -23,6 +23,7 @@ const records = {
   closeAsLost: async () => 0,
   countOpen: async () => 3,
   countLowBalances: async () => 1,
+  countWarnedBudgets: async () => 2,
 };
 
 const account = {
@@ -49,7 +50,8 @@ async function monitor(
 ) {
   const clock = createFakeClock();
   const faults: string[] = [];
-  const ledger: LedgerAudit = { audit, settled: async function* () {}, sealFaults: async function* () {} };
+  const none = async function* () {};
+  const ledger: LedgerAudit = { audit, budgets: none, spending: none, settled: none, sealFaults: none };
   const watched: LedgerMonitor = monitorLedger(records, ledger, clock, {
     ready,
     lowBalanceNanos: () => 5,
@@ -73,7 +75,7 @@ describe('the ledger monitor', () => {
     clock.advance(0);
     await eventually('the audit failed', () => faults.length > 0);
     expect(faults).toEqual(['ledger audit failed']);
-    expect(watched.figures).toEqual({ openHolds: 3, lowBalances: 1, imbalanceNanos: null });
+    expect(watched.figures).toEqual({ openHolds: 3, lowBalances: 1, warnedBudgets: 2, imbalanceNanos: null });
     broken = false;
     clock.advance(auditMs);
     await eventually('the audit succeeded', () => watched.figures?.imbalanceNanos === 3);
@@ -157,7 +159,7 @@ describe('the ledger monitor of processes that share a database', () => {
 
     isOurs = true;
     await check();
-    expect(watched.figures).toEqual({ openHolds: 3, lowBalances: 1, imbalanceNanos: null });
+    expect(watched.figures).toEqual({ openHolds: 3, lowBalances: 1, warnedBudgets: 2, imbalanceNanos: null });
     clock.advance(0);
     await eventually('an audit is under way', () => audits === 1);
     clock.advance(20);

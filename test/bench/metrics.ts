@@ -14,9 +14,10 @@ const metrics = createMetrics();
 metrics.attach({
   upstreamStates: () => Object.fromEntries(names.map((name) => [name, 'closed'] as const)),
   modelAvailability: () => [],
-  ledgerFigures: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0 }),
+  ledgerFigures: () => ({ openHolds: 0, imbalanceNanos: 0, lowBalances: 0, warnedBudgets: 0 }),
   settlementLagMs: () => 0,
   oldestRecordAgeMs: () => null,
+  oldestEventAgeMs: () => null,
   usageDrift: () => [],
   topKeys: () => [],
   ledgerRoot: () => null,

@@ -286,7 +286,7 @@ async function check(engine: Engine, all: readonly BenchRecord[]): Promise<void>
             ? monthOf(at)
             : startMs;
       let name = (start - startMs) / hourMs;
-      for (const one of dimensions) name = name * 1_000 + places[one];
+      for (const one of dimensions) name = name * names[one].length + places[one];
       let sum = sums.get(name);
       if (sum === undefined) sums.set(name, (sum = { requests: 0, input: 0, output: 0, charge: 0 }));
       sum.requests++;
@@ -308,7 +308,7 @@ async function check(engine: Engine, all: readonly BenchRecord[]): Promise<void>
         let name = ((row.startMs ?? startMs) - startMs) / hourMs;
         let order = String(name).padStart(6, '0');
         for (const one of dimensions) {
-          name = name * 1_000 + names[one].indexOf(found[one] ?? '');
+          name = name * names[one].length + names[one].indexOf(found[one] ?? '');
           order += ` ${String(ranks[one]?.get(found[one] ?? '')).padStart(4, '0')}`;
         }
         const sum = sums.get(name);

@@ -12,7 +12,7 @@ const gateway = await startGateway({
   price: configuredPrice,
   limits: { requestsPerMinute: 10_000_000, concurrency: 1_000 },
 });
-const { key } = await gateway.gateway
-  .createKey('payer', { balanceNanos: 1_000_000_000_000 })
-  .then(({ secret }) => ({ key: secret }));
+// Every second process, more or less: keys with and without a budget are served by different units.
+const budget = process.pid % 2 === 0 ? { amount: '1000', per: 'day' as const, warnAt: ['0.001'] } : undefined;
+const { key } = await gateway.gateway.keys.create({ name: 'payer', balance: '1000', budget });
 process.send?.({ url: gateway.url, key, startMs: performance.now() - startedMs });

@@ -44,6 +44,14 @@ describe('declared keys', () => {
       allowFrom: ['10.0.0.0/8', '2001:DB8:0::1', '10.0.0.0/8'],
       tags: ['search', 'chat:2', 'search'],
       expiresAt: '2030-01-01',
+      budget: {
+        amount: '20',
+        per: 'week',
+        timeZone: 'Asia/Kathmandu',
+        warnAt: ['0.95', '.5', '0.500'],
+        raise: { amount: '1.5', until: '2030-01-01' },
+      },
+      lowBalance: '2.50',
       compatibility: { sampling: 'strict', usageCost: true, chargeComment: 'true' },
     };
     const [bob, eve] = [
@@ -65,6 +73,14 @@ describe('declared keys', () => {
         allowFrom: ['10.0.0.0/8', '2001:db8::1'],
         tags: ['search', 'chat:2'],
         expiresAt: Date.UTC(2030, 0, 1),
+        budget: {
+          amountNanos: 20_000_000_000,
+          per: 'week',
+          timeZone: 'Asia/Kathmandu',
+          warnAt: [500, 950],
+          raise: { nanos: 1_500_000_000, untilMs: Date.UTC(2030, 0, 1) },
+        },
+        lowBalanceNanos: 2_500_000_000,
         compatibility: { sampling: 'strict', usageCost: true, chargeComment: true },
       },
     ]);
@@ -76,8 +92,10 @@ describe('declared keys', () => {
         models: null,
         allowFrom: null,
         tags: [],
+        lowBalanceNanos: null,
         expiresAt: null,
         compatibility: {},
+        budget: null,
       },
     ]);
     for (const prefix of ['sha256:', 'SHA256:', ' Sha256:'])

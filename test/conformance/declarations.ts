@@ -17,8 +17,10 @@ export function declared(name: string, hash: string, settings: Partial<DeclaredK
     limits: {},
     models: null,
     allowFrom: null,
+    lowBalanceNanos: null,
     tags: [],
     expiresAt: null,
+    budget: null,
     compatibility: {},
     ...settings,
   };
@@ -68,6 +70,7 @@ function describeIdentity(start: Start): void {
       allowFrom: ['10.0.0.0/8', '2001:db8::1'],
       tags: ['search', 'chat:2'],
       expiresAt: nowMs + 9,
+      lowBalanceNanos: 7,
       compatibility: { sampling: 'strict' },
     } as const;
     await store.storeDeclarations(changeOf(declared('bob', 'h1', settings)), nowMs);

@@ -14,7 +14,7 @@ const units = Object.values(fixedUnits).map((unit) => ({ unit, values: fixedUnit
 
 /** Everything that the fixed units change, but for the times of leases: each database has its own clock. */
 const readAll = [
-  ...['accounts', 'open_requests', 'records', 'ledger', 'migrations'].map((table) =>
+  ...['accounts', 'budgets', 'open_requests', 'records', 'ledger', 'migrations'].map((table) =>
     say(`SELECT * FROM ${table}`),
   ),
   say('SELECT id FROM owners'),

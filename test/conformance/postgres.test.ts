@@ -8,6 +8,7 @@ import { describeManyDeclarations } from './many-declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
 import { describeFixedUnits } from './fixed-units.ts';
 import { describeLeases } from './leases.ts';
+import { describeOutbox } from './outbox.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
 import { describeRetention } from './retention.ts';
 import { describeStore } from './store.ts';
@@ -74,5 +75,6 @@ describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
   describeManyDeclarations('PostgreSQL', open);
   describePrepaidSecrets('PostgreSQL', open, 20);
   describeRetention('PostgreSQL', open);
+  describeOutbox('PostgreSQL', openTimedPostgres);
   describeTokenUse('PostgreSQL', openTimedPostgres, 10);
 });

@@ -10,6 +10,7 @@ import { describeManyDeclarations } from './many-declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
 import { describeFixedUnits } from './fixed-units.ts';
 import { describeLeases } from './leases.ts';
+import { describeOutbox } from './outbox.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
 import { describeRetention } from './retention.ts';
 import { describeStore } from './store.ts';
@@ -63,3 +64,4 @@ describeStore('SQLite in memory', async () => {
   return engine;
 });
 describeLeases('SQLite in memory', () => openTimedSqlite(':memory:'));
+describeOutbox('SQLite in memory', () => openTimedSqlite(':memory:'));

@@ -25,8 +25,10 @@ export const key: ApiKey = {
   limits: {},
   models: null,
   allowFrom: null,
+  lowBalanceNanos: null,
   tags: [],
   expiresAt: null,
+  budget: null,
   revokedAtMs: null,
   hasBalance: true,
   compatibility: {},
@@ -141,6 +143,7 @@ export function describeStore(name: string, open: () => Promise<Engine>): void {
       allowFrom: ['10.0.0.0/8', '2001:db8::1'],
       tags: ['search', 'chat:2'],
       expiresAt: startMs + 1,
+      lowBalanceNanos: 9,
       compatibility: { sampling: 'strip' },
     };
     await store.createKey(full, 'other hash', 5);

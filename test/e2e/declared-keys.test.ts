@@ -64,6 +64,24 @@ async function start(keys: ConfigInput['keys'], database = ':memory:'): Promise<
 }
 
 describe('a declared key', () => {
+  test('has the budget that is declared, and keeps what it has spent when that is changed', async () => {
+    const budget = { amount: '0.000001', per: 'month', timeZone: 'Europe/Berlin' } as const;
+    const { gateway, ask } = await start({ moved: { key: older, budget } });
+    expect((await ask(older)).status).toBe(200);
+    const refused = await ask(older);
+    expect(refused).toMatchObject({ status: 402 });
+    expect(JSON.parse(refused.text)).toMatchObject({ error: { code: 'budget_exhausted' } });
+    const { spent } = JSON.parse((await ask(older, '/v1/key')).text).budget as { spent: string };
+    gateway.reload(configOf({ moved: { key: older, budget: { ...budget, amount: '7.00' } } }, ':memory:'));
+    await eventually('the larger budget is in force', async () =>
+      (await ask(older, '/v1/key')).text.includes('7.00'),
+    );
+    expect(JSON.parse((await ask(older, '/v1/key')).text)).toMatchObject({
+      budget: { amount: '7.00', spent },
+    });
+    expect((await ask(older)).status).toBe(200);
+  });
+
   test('of an older gateway is used as it is, or by its hash alone, with its own limits and models', async () => {
     const { ask } = await start({
       moved: { key: older, requestsPerMinute: 3, models: ['demo'] },

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { budgetFaults } from './budget-faults.ts';
 import { meterFaults } from './meter-faults.ts';
 import type { Mutation } from './mutation.ts';
 import { nodeFaults } from './node-faults.ts';
@@ -91,7 +92,7 @@ const mutations: readonly Mutation[] = [
   {
     name: 'balance and ledger in two transactions',
     file: 'src/storage/records/record-store.ts',
-    find: 'const settled = readSettlement(await engine.call(settleRecord, values));',
+    find: 'const settled = readSettlement(await engine.call(unit, values));',
     replace:
       'const { pickValues, toPlain } = await import("../engine.ts"); let decided: any = null; ' +
       'const run = (sql: string, all: any) => { const plain = toPlain(sql, settleRecord); return engine.run([{ sql: plain.sql, values: pickValues(plain, all) }]); }; ' +
@@ -234,6 +235,7 @@ const mutations: readonly Mutation[] = [
     tests: ['test/protocol/upstream/read-answer.test.ts'],
   },
   ...nodeFaults,
+  ...budgetFaults,
   ...meterFaults,
   ...scorecardFaults,
   ...statementFaults,

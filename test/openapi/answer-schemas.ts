@@ -200,6 +200,7 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
       type: text,
       param: nullable(text),
       code: { enum: errorCodes },
+      budget: closed({ source: { enum: ['key'] }, amount: text, refills_at: text }),
       limit: closed(
         {
           source: { enum: ['key', 'upstream'] },
@@ -212,6 +213,6 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
       ),
       upstream: closed({ status: nullable(count), code: nullable(text), message: nullable(text) }),
     },
-    ['limit', 'upstream'],
+    ['limit', 'budget', 'upstream'],
   ),
 };

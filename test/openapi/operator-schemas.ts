@@ -1,6 +1,9 @@
 import { z } from 'zod';
+import { budgetPeriods } from '../../src/domain/budgets/calendar.ts';
 import { removal } from '../../src/http/admin/archive.ts';
 import { changedKey, newKey, payment, rotation } from '../../src/http/admin/keys.ts';
+import { resending } from '../../src/http/admin/webhooks.ts';
+import { eventTypes } from '../../src/domain/events.ts';
 import { valueKinds } from '../../src/shared/schema-values.ts';
 import type { ValueKind } from '../../src/shared/schema-values.ts';
 import { closed, count, flag, nullable, text } from './answer-schemas.ts';
@@ -58,8 +61,26 @@ const key = {
     charge_comment: flag,
   }),
   ...account,
+  budget: nullable(
+    closed({
+      amount: usd,
+      per: { enum: [...budgetPeriods] },
+      time_zone: text,
+      warn_at: listOf(text),
+      raise: nullable(closed({ amount: usd, until: moment })),
+      available: usd,
+      held: usd,
+      spent: usd,
+      warned_at: nullable(text),
+      since: moment,
+      refills_at: moment,
+    }),
+  ),
   in_flight: count,
 };
+
+/** What operators see of a key beside what its holder sees. */
+const managedKey = { ...key, low_balance: nullable(usd), declared: flag };
 
 const usage = nullable(
   closed({
@@ -128,8 +149,8 @@ function page(name: string): JsonSchema {
 /** The schemas of keys, receipts and records, and of the bodies that change keys. */
 export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   OwnKey: closed(key),
-  Key: closed({ ...key, declared: flag }),
-  IssuedKey: closed({ ...key, declared: flag, key: { ...text, description: 'Shown only in this answer.' } }),
+  Key: closed(managedKey),
+  IssuedKey: closed({ ...managedKey, key: { ...text, description: 'Shown only in this answer.' } }),
   KeyPage: page('Key'),
   Account: closed({ id: text, booked: flag, ...account }),
   NewKey: inputSchema(newKey),
@@ -157,6 +178,29 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   }),
   RunningRequestPage: page('RunningRequest'),
   Cancellation: closed({ request_id: text, cancelled: { const: true } }),
+  Webhook: closed({
+    name: text,
+    origin: text,
+    events: listOf({ enum: [...eventTypes] }),
+    waiting: count,
+    dead: count,
+  }),
+  WebhookPage: page('Webhook'),
+  Delivery: closed({
+    event_id: text,
+    type: text,
+    webhook: text,
+    created_at: moment,
+    state: { enum: ['waiting', 'delivered', 'dead'] },
+    attempts: count,
+    next_attempt_at: nullable(moment),
+    ended_at: nullable(moment),
+    result: nullable(text),
+  }),
+  DeliveryPage: page('Delivery'),
+  WebhookTest: closed({ webhook: text, event_id: text, delivered: flag, result: text }),
+  Resending: inputSchema(resending),
+  Resent: closed({ id: text, webhooks: listOf(text) }),
   Removal: inputSchema(removal),
   Removed: closed({ removed: count }),
   Folded: closed({ postings: count }),

@@ -1,5 +1,6 @@
 import { archiveQuery } from '../../src/http/admin/archive.ts';
 import { recordQuery } from '../../src/http/admin/records.ts';
+import { deliveryQuery } from '../../src/http/admin/webhooks.ts';
 import { rootQuery } from '../../src/http/admin/statements.ts';
 import { pageQuery } from '../../src/http/checked-input.ts';
 import { ownUsageQuery, usageQuery } from '../../src/http/usage.ts';
@@ -300,6 +301,28 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   },
   '/admin/archive/folds': {
     post: change('foldLedger', 'Adds up the postings of removed records.', { answer: 'Folded' }),
+  },
+  '/admin/webhooks': { get: read('listWebhooks', 'Lists the webhooks of the config.', 'WebhookPage') },
+  '/admin/webhooks/deliveries': {
+    get: read(
+      'listDeliveries',
+      'Lists deliveries of events, newest first.',
+      'DeliveryPage',
+      inQuery(deliveryQuery),
+    ),
+  },
+  '/admin/webhooks/{name}/test': {
+    post: change('testWebhook', 'Sends a webhook one event at once.', {
+      answer: 'WebhookTest',
+      parameters: [inPath('name')],
+    }),
+  },
+  '/admin/webhooks/events/{event_id}/resend': {
+    post: change('resendEvent', 'Delivers an event once more, under its id.', {
+      request: 'Resending',
+      answer: 'Resent',
+      parameters: [inPath('event_id')],
+    }),
   },
   '/admin/in-flight': {
     get: read('listRunningRequests', 'Lists the requests in progress.', 'RunningRequestPage'),

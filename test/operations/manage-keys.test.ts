@@ -37,8 +37,10 @@ test.each<[string, (keys: KeyManagement, id: string) => Promise<unknown>]>([
               limits: {},
               models: null,
               allowFrom: null,
+              lowBalanceNanos: null,
               tags: [],
               expiresAt: null,
+              budget: null,
             };
             await declareKeys([{ ...bob, compatibility: {} }], { store, randomBytes, hash: hashKey, now });
           }

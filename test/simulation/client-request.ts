@@ -1,3 +1,4 @@
+import type { BudgetClaim } from '../../src/domain/budgets/budget.ts';
 import type { RecordBeginning, Reservation, SettledRecord } from '../../src/domain/consumption.ts';
 import type { LimitDecision } from '../../src/domain/limits.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
@@ -90,19 +91,33 @@ export class ClientRequest {
   /** Begins its record; `null` when it is refused. */
   async #begin(): Promise<RecordBeginning | null> {
     const { key, holdNanos, isStrict } = this.#planned;
-    const { keyId: _keyId, requestId: _requestId, hold: _hold, ...common } = openedRecord;
+    const { keyId: _keyId, requestId: _requestId, hold: _hold, budget: _budget, ...common } = openedRecord;
     const createdAtMs = this.#process.clock.now();
     const begun = { ...common, createdAtMs, keyId: key.id };
     const hold = { nanos: holdNanos, leastNanos: isStrict ? holdNanos : 1 };
+    const claim = this.#claim(createdAtMs);
     let reservation: Reservation;
     try {
-      reservation = await this.#process.records.open({ ...begun, requestId: this.id, hold });
+      reservation = await this.#process.records.open({ ...begun, requestId: this.id, hold, ...claim });
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;
       this.#world.checks.failed(this.#process, error);
       return null;
     }
-    return reservation.granted ? { ...begun, holdNanos: reservation.holdNanos ?? 0 } : null;
+    if (!reservation.granted) return null;
+    const { startMs = 0, endMs = 0 } = reservation.period ?? {};
+    const counted =
+      claim.budget === undefined ? {} : { budget: { ...claim.budget, startMs, endMs, holdNanos: 0 } };
+    return { ...begun, holdNanos: reservation.holdNanos ?? 0, ...counted };
+  }
+
+  /** What it asks of the budget of its key: the clock of its process says in which period. */
+  #claim(atMs: number): { readonly budget?: BudgetClaim } {
+    const { id, budget } = this.#planned.key;
+    if (budget === null) return {};
+    const startMs = Math.floor(atMs / budget.periodMs) * budget.periodMs;
+    const period = { startMs, endMs: startMs + budget.periodMs };
+    return { budget: { id: `${id} budget`, ...period, limitNanos: budget.amountNanos, levelNanos: [] } };
   }
 
   async #settle(begun: RecordBeginning): Promise<void> {

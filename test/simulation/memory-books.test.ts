@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { BudgetClaim, CountedBudget } from '../../src/domain/budgets/budget.ts';
+import type { PeriodBounds } from '../../src/domain/budgets/calendar.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { joinStore, key, opened, settled, startMs } from '../conformance/store.ts';
 import { openTimedPostgres, openTimedSqlite } from '../support/database-time.ts';
@@ -17,6 +19,8 @@ type Step =
       readonly request: number;
       readonly hold: number;
       readonly least: number;
+      /** The period that its process is in, of a budget; `null` without one. */
+      readonly period: number | null;
     }
   | { readonly kind: 'settle'; readonly by: number; readonly request: number; readonly charge: number }
   | { readonly kind: 'renew' | 'end over' | 'end own' | 'close lost' | 'sweep'; readonly by: number }
@@ -34,6 +38,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       request,
       hold: fc.nat(30),
       least: fc.integer({ min: 1, max: 30 }),
+      period: fc.option(fc.nat(3)),
     }),
   },
   {
@@ -100,6 +105,7 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
   books.credit(keyId, 100);
   const hasHeld = new Set<Store>();
   const begun = new Set<string>();
+  const counted = new Map<string, CountedBudget>();
   const found: unknown[] = [];
   const expected: unknown[] = [];
   for (const action of steps) {
@@ -112,15 +118,23 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
         // A request is begun once.
         if (begun.has(requestId)) break;
         begun.add(requestId);
-        const record = { ...opened(requestId, action.hold, action.least), keyId };
-        found.push(await store.open(record));
+        const plain = { ...opened(requestId, action.hold, action.least), keyId };
+        const budget = action.period === null ? null : claimOf(keyId, action.period);
+        const record = budget === null ? plain : { ...plain, budget };
+        const reservation = await store.open(record);
+        found.push(reservation);
         expected.push(books.begin(owner, record));
+        if (budget !== null)
+          counted.set(requestId, { ...budget, ...boundsOf(reservation.period ?? budget), holdNanos: 0 });
         break;
       }
       case 'settle': {
         const requestId = `${prefix} ${action.request}`;
         const record = settled(requestId, action.charge);
-        const ended = { ...record, begun: record.begun === null ? null : { ...record.begun, keyId } };
+        const ended = {
+          ...record,
+          begun: record.begun && { ...record.begun, keyId, ...budgetOf(counted.get(requestId)) },
+        };
         found.push(await failureOf(() => store.settle(ended)));
         expected.push(await failureOf(async () => books.settle(ended)));
         break;
@@ -166,8 +180,25 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
     found.push({ ...account });
     const { balance, held, spent } = books.account(keyId);
     expected.push({ balanceNanos: balance, heldNanos: held, spentNanos: spent });
+    const { id } = claimOf(keyId, 0);
+    found.push((await store.budgetPeriods([id])).get(id));
+    expected.push(books.budgets.get(id) && { ...books.budgets.get(id) });
   }
   return { found, expected };
+}
+
+/** What a request asks of the budget of its key in a period. */
+function claimOf(keyId: string, period: number): BudgetClaim {
+  const bounds = { startMs: period * 1_000, endMs: (period + 1) * 1_000 };
+  return { id: `${keyId} budget`, ...bounds, limitNanos: 60, levelNanos: [20, 50] };
+}
+
+function boundsOf(period: PeriodBounds): PeriodBounds {
+  return { startMs: period.startMs, endMs: period.endMs };
+}
+
+function budgetOf(budget: CountedBudget | undefined): { readonly budget?: CountedBudget } {
+  return budget === undefined ? {} : { budget };
 }
 
 async function failureOf(act: () => Promise<void>): Promise<string | null> {

@@ -6,6 +6,8 @@ export interface PlannedKey {
   readonly id: string;
   readonly limits: Limits;
   readonly credit: number;
+  /** What it may spend in each period of some milliseconds; `null` for any amount. */
+  readonly budget: { readonly amountNanos: number; readonly periodMs: number } | null;
 }
 
 /** A request of a client, and what it would do where nothing stops it. */
@@ -97,7 +99,11 @@ function planKey(chance: Chance, number: number): PlannedKey {
     requestsPerMinute: chance.isTrue(0.35) ? chance.between(1, 6) : 1_000,
     queueWaitMs: chance.pick([200, 2_000, 10_000]),
   };
-  return { id: `key-${number}`, limits, credit: chance.pick([0, 50, 1_000, 100_000]) };
+  const credit = chance.pick([0, 50, 1_000, 100_000]);
+  const budget = chance.isTrue(0.5)
+    ? { amountNanos: chance.pick([30, 120, 400]), periodMs: chance.pick([1_500, 6_000, 40_000]) }
+    : null;
+  return { id: `key-${number}`, limits, credit, budget };
 }
 
 function planRequest({ chance, keys, nodes, quietMs }: Planning): PlannedRequest {

@@ -34,7 +34,7 @@ test('no statement of a fixed unit is prepared with a numbered placeholder, whic
   );
   expect(results.map(({ kind }) => kind)).toEqual(units.map(() => 'done'));
   const steps = units
-    .flatMap(({ decisions, changes }) => decisions.concat(changes))
+    .flatMap(({ preparations, decisions, changes }) => preparations.concat(decisions, changes))
     .filter((sql) => /[?:]\w/.test(sql));
   expect(prepared.filter((sql) => sql.includes('?'))).toHaveLength(steps.length);
   expect(prepared.filter((sql) => /\?\d|:\w/.test(sql))).toEqual([]);

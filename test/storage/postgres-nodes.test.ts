@@ -151,8 +151,10 @@ describe.skipIf(postgresAbsence !== null)(`changes of keys on PostgreSQL${absent
       limits: {},
       models: null,
       allowFrom: null,
+      lowBalanceNanos: null,
       tags: [],
       expiresAt: null,
+      budget: null,
       compatibility: {},
     };
     const credit = { keyId: key.id, nanos: 10 };

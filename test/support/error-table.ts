@@ -47,12 +47,25 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
     'the balance would be enough, but running requests hold a part of it',
     'send it again when one of them has ended',
   ],
+  budget_exhausted: [
+    "the key's budget for this period does not pay for the request; `error.budget.refills_at` is the time at which it is full again",
+    'send it again at that time, or have the budget raised',
+  ],
+  budget_held: [
+    'the budget would be enough, but running requests hold a part of it',
+    'send it again when one of them has ended',
+  ],
   address_not_allowed: [
     'the key may not be used from this address',
     'ask the operator to add the address, which the message names, to the list of the key',
   ],
   model_not_allowed: ['the key may not use this model', 'use another model, or have the key changed'],
   key_not_found: ['no key has this id (admin API)', 'look the id up in the list of keys'],
+  webhook_not_found: ['no webhook has this name (admin API)', 'look the name up in the list of webhooks'],
+  event_not_found: [
+    'no delivery of an event with this id is kept (admin API)',
+    'look the id up in the list of deliveries',
+  ],
   request_not_found: [
     'no request has this id, or it is not running any more',
     'look the id up in the list of requests',

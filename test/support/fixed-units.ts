@@ -7,14 +7,17 @@ import type {
   SqlValue,
   Statement,
 } from '../../src/storage/engine.ts';
+import { valuesToOpenBudgeted } from '../../src/storage/records/open-budgeted-statement.ts';
 import { valuesToOpen } from '../../src/storage/records/open-statement.ts';
 import { valuesToSettle } from '../../src/storage/records/settle-statement.ts';
-import { openedRecord, settledRecord } from './stored-rows.ts';
+import { budgetClaim, budgetedRecord, openedRecord, settledBudgeted, settledRecord } from './stored-rows.ts';
 
 /** The values of each fixed unit, in an order in which each has something to do for `payingKey`. */
 export const fixedUnitValues: { readonly [Name in FixedUnitName]: readonly SqlValue[] } = {
   open_record: valuesToOpen(openedRecord, 'owner'),
   settle_record: valuesToSettle(settledRecord, 'posting', 7),
+  open_budgeted: valuesToOpenBudgeted(budgetedRecord, budgetClaim, 'owner'),
+  settle_budgeted: valuesToSettle(settledBudgeted, 'budgeted posting', 8),
   renew_lease: ['owner', 'next owner'],
   end_lease: ['next owner'],
   check_writes: [],
@@ -23,7 +26,7 @@ export const fixedUnitValues: { readonly [Name in FixedUnitName]: readonly SqlVa
 
 /** The statements of a fixed unit, locks included, as those of any other unit; what is decided in it is null. */
 export function statementsOf(unit: FixedUnit, values: readonly SqlValue[]): readonly Statement[] {
-  const all = [...lockStatements(unit), ...unit.decisions, ...unit.changes];
+  const all = [...lockStatements(unit), ...unit.preparations, ...unit.decisions, ...unit.changes];
   const decided = Object.keys(unit.decided).map(() => null);
   return all.map((sql) => statementOf(unit, sql, [...values, ...decided]));
 }
@@ -39,6 +42,7 @@ export async function runOneByOne(
   unit: FixedUnit,
   values: readonly SqlValue[],
 ): Promise<ResultRow> {
+  for (const preparation of unit.preparations) await engine.run([statementOf(unit, preparation, values)]);
   for (const decision of unit.decisions) {
     const [[row] = []] = await engine.run([statementOf(unit, decision, values)]);
     if (row === undefined) continue;

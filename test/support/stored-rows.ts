@@ -1,3 +1,5 @@
+import { budgetIdOf } from '../../src/domain/budgets/budget.ts';
+import type { BudgetClaim } from '../../src/domain/budgets/budget.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import type { Attempt, OpenedRecord, RecordBeginning, SettledRecord } from '../../src/domain/consumption.ts';
 import { free } from '../../src/domain/pricing.ts';
@@ -10,8 +12,10 @@ export const payingKey: ApiKey = {
   limits: {},
   models: null,
   allowFrom: null,
+  lowBalanceNanos: null,
   tags: [],
   expiresAt: null,
+  budget: null,
   revokedAtMs: null,
   hasBalance: true,
   compatibility: {},
@@ -33,9 +37,31 @@ export const openedRecord: OpenedRecord = {
   hold: { nanos: 5, leastNanos: 1 },
 };
 
+/** What a request of that key asks of a budget. */
+export const budgetClaim: BudgetClaim = {
+  id: budgetIdOf(payingKey.id, { per: 'day', timeZone: 'UTC' }),
+  startMs: 0,
+  endMs: 86_400_000,
+  limitNanos: 100,
+  levelNanos: [1, 80],
+};
+
+/** A record that counts in it. */
+export const budgetedRecord: OpenedRecord = {
+  ...openedRecord,
+  requestId: 'req_2',
+  budget: budgetClaim,
+};
+
 /** What a settlement repeats of a record's beginning. */
-export function beginningOf({ requestId: _requestId, hold, ...begun }: OpenedRecord): RecordBeginning {
-  return { ...begun, holdNanos: hold.nanos };
+export function beginningOf({
+  requestId: _requestId,
+  hold,
+  budget,
+  ...begun
+}: OpenedRecord): RecordBeginning {
+  const beginning = { ...begun, holdNanos: hold.nanos };
+  return budget === undefined ? beginning : { ...beginning, budget: { ...budget, holdNanos: hold.nanos } };
 }
 
 /** An attempt that went well. */
@@ -64,4 +90,11 @@ export const settledRecord: SettledRecord = {
   chargeNanos: 1,
   firstTextMs: null,
   totalMs: 1,
+};
+
+/** How the record that counts in a budget ends. */
+export const settledBudgeted: SettledRecord = {
+  ...settledRecord,
+  requestId: budgetedRecord.requestId,
+  begun: beginningOf(budgetedRecord),
 };

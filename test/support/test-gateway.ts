@@ -11,7 +11,7 @@ import { formatUsd } from '../../src/shared/money.ts';
 /** Creates a key with settings in the gateway's own units; its secret is looked for wherever it must not be. */
 type CreateKey = (
   name: string,
-  settings?: KeySettings,
+  settings?: Omit<KeySettings, 'budget'>,
 ) => Promise<{ readonly key: Key; readonly secret: string }>;
 
 /** A gateway on free loopback ports with a database in memory and one key. */
@@ -56,6 +56,8 @@ export interface TestGatewayOptions extends GatewayOptions {
   }[];
   readonly passthrough?: ConfigInput['passthrough'];
   readonly receipts?: ConfigInput['receipts'];
+  readonly webhooks?: ConfigInput['webhooks'];
+  readonly events?: ConfigInput['events'];
   readonly metering?: ConfigInput['metering'];
   readonly compatibility?: ConfigInput['compatibility'];
   readonly metrics?: ConfigInput['metrics'];
@@ -66,6 +68,7 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly limits?: Partial<Limits> & {
     readonly balanceMode?: 'soft' | 'strict';
     readonly queueWait?: string;
+    readonly lowBalance?: string;
   };
   /** The price of `small`, in USD per million tokens; it is free without one. */
   readonly price?: TokenPrices & { readonly above?: TokenPrices & { readonly inputTokens: number } };
@@ -98,6 +101,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     limits,
     passthrough: options.passthrough,
     receipts: options.receipts,
+    webhooks: options.webhooks,
+    events: options.events,
     metering: options.metering,
     compatibility: options.compatibility,
     metrics: options.metrics,
@@ -124,6 +129,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   let written = '';
   const logDestination = { write: (line: string) => void (written += line) };
   const gateway: Gateway = createGateway(config, { logLevel: 'info', logDestination, ...rest });
+  plant(...Object.values(config.webhooks ?? {}).map(({ secret }) => secret));
   plant(adminToken, ...Object.values(config.upstreams).map(({ apiKey }) => apiKey));
   const { url, adminUrl } = await gateway.listen();
   const createKey = creatorOf(gateway);
@@ -169,7 +175,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
 
 function creatorOf({ keys }: Gateway): CreateKey {
   return async (name, settings = {}) => {
-    const { balanceNanos, queueWaitMs, expiresAt, models, allowFrom, tags, ...others } = settings;
+    const { balanceNanos, lowBalanceNanos: low, queueWaitMs, expiresAt, ...rest } = settings;
+    const { models, allowFrom, tags, ...others } = rest;
     const { key: secret, ...key } = await keys.create({
       ...others,
       name,
@@ -177,6 +184,7 @@ function creatorOf({ keys }: Gateway): CreateKey {
       allowFrom: allowFrom === undefined ? undefined : [...allowFrom],
       tags: tags === undefined ? undefined : [...tags],
       balance: balanceNanos === undefined ? undefined : formatUsd(balanceNanos),
+      lowBalance: low === undefined ? undefined : formatUsd(low),
       queueWait: queueWaitMs === undefined ? undefined : `${queueWaitMs}ms`,
       expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
     });

@@ -1,3 +1,5 @@
+import { claimOf } from '../../src/domain/budgets/budget.ts';
+import type { Budget } from '../../src/domain/budgets/budget.ts';
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import type { OpenedRecord, SettledRecord } from '../../src/domain/consumption.ts';
@@ -7,6 +9,8 @@ import { createStore } from '../../src/storage/store.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { modelPrice } from './model-price.ts';
 import { beginningOf, openedRecord, payingKey, plainAttempt, settledRecord } from './stored-rows.ts';
+import { createDeliveries } from '../../src/storage/outbox/delivery-store.ts';
+import { createOutbox } from '../../src/storage/outbox/outbox-store.ts';
 import { openTestEngine } from './test-engine.ts';
 
 /** The time at which the database is used, in milliseconds since 1970, and until when an old secret is valid. */
@@ -29,6 +33,15 @@ export const leftOpen = { spooled: 'req_spooled', lost: 'req_left' };
 export function storeOver(engine: Engine): Store {
   return createStore(engine, { nextId: () => randomUUID(), now: () => usedAtMs, report: () => {} });
 }
+
+/** The budget of a key, and of its request. */
+const poorBudget: Budget = {
+  amountNanos: 100,
+  per: 'month',
+  timeZone: 'Europe/Berlin',
+  warnAt: [400],
+  raise: { nanos: 7, untilMs: graceMs },
+};
 
 /** A request of a key as it begins. */
 export function opened(requestId: string, keyId: string, holdNanos: number, createdAtMs = 1): OpenedRecord {
@@ -71,6 +84,7 @@ export async function leaveUsedDatabase(path: string): Promise<void> {
   const engine = openTestEngine(path);
   const store = storeOver(engine);
   await createKeys(store);
+  await leaveEvents(engine);
   const numbers = Array.from({ length: plainRecords }, (_, number) => number);
   await Promise.all(
     numbers.map((number) => store.open(opened(`req_${number}`, keyOf(number), 100, 1 + (number >> 2)))),
@@ -78,14 +92,28 @@ export async function leaveUsedDatabase(path: string): Promise<void> {
   await Promise.all(
     numbers.map((number) => store.settle(ended(`req_${number}`, keyOf(number), number % 200))),
   );
-  await store.open(opened('req_dear', 'key_poor', 10));
-  await store.settle(ended('req_dear', 'key_poor', 50));
+  const dear = { ...opened('req_dear', 'key_poor', 10), budget: claimOf('key_poor', poorBudget, usedAtMs) };
+  await store.open(dear);
+  await store.settle({ ...ended('req_dear', 'key_poor', 50), begun: beginningOf(dear) });
   for (const requestId of ['req_late', 'req_closed']) await store.open(opened(requestId, 'key_a', 7));
   await store.closeAsLost(['req_late', 'req_closed']);
   await store.settle(ended('req_late', 'key_a', 5));
   for (const requestId of Object.values(leftOpen)) await store.open(opened(requestId, 'key_a', 1_000));
   await engine.close();
   writeFileSync(`${path}-settlements`, writeSpoolLine(ended(leftOpen.spooled, 'key_a', 600)));
+}
+
+/** An event that was delivered, and one that waits; balances that fall below the mark add others. */
+async function leaveEvents(engine: Engine): Promise<void> {
+  const outbox = createOutbox(engine, randomUUID);
+  await outbox.storeSettings({ lowBalanceNanos: 900_000 });
+  await outbox.add(
+    ['one', 'two'].map((name) => ({ name, type: 'key.expiring', subject: name, data: { name: oddName } })),
+  );
+  const deliveries = createDeliveries(engine);
+  await deliveries.route([{ name: 'ops', types: ['key.expiring'] }]);
+  const [due] = await deliveries.listDue('ops', 1);
+  if (due !== undefined) await deliveries.end(due, 'ops', 'delivered', 'status 200');
 }
 
 function keyOf(number: number): string {
@@ -99,11 +127,13 @@ async function createKeys(store: Store): Promise<void> {
     allowFrom: ['10.0.0.0/8', '2001:db8::1'],
     tags: ['search', 'chat:2'],
     expiresAt: graceMs,
+    lowBalanceNanos: 5,
     compatibility: { sampling: 'strict' },
+    budget: { amountNanos: 9_000, per: 'week', timeZone: 'Europe/Berlin', warnAt: [500, 800], raise: null },
   } as const;
   await store.createKey({ ...payingKey, id: 'key_a' }, 'hash_a', 1_000_000);
   await store.createKey({ ...payingKey, ...settings, id: 'key_free', name: oddName }, 'hash_free', null);
-  await store.createKey({ ...payingKey, id: 'key_poor', name: 'poor' }, 'hash_poor', 10);
+  await store.createKey({ ...payingKey, id: 'key_poor', name: 'poor', budget: poorBudget }, 'hash_poor', 10);
   await store.createKey({ ...payingKey, id: 'key_gone', name: 'gone' }, 'hash_gone', null);
   await store.revokeKey('key_gone', usedAtMs);
   await store.rotateKey('key_a', 'hash_a_2', graceMs);

@@ -6,13 +6,19 @@ import { summary } from '../support/exchange-summary.ts';
 
 test('the figures of a shared ledger are shown by the process that audits it, and by no other', async () => {
   const metrics = createMetrics();
-  let figures: LedgerFigures | null = { openHolds: 3, imbalanceNanos: null, lowBalances: 2 };
+  let figures: LedgerFigures | null = {
+    openHolds: 3,
+    imbalanceNanos: null,
+    lowBalances: 2,
+    warnedBudgets: 4,
+  };
   metrics.attach({
     upstreamStates: () => ({}),
     modelAvailability: () => [],
     ledgerFigures: () => figures,
     settlementLagMs: () => 0,
     oldestRecordAgeMs: () => null,
+    oldestEventAgeMs: () => null,
     usageDrift: () => [],
     topKeys: () => [],
     ledgerRoot: () => null,
@@ -30,7 +36,7 @@ test('the figures of a shared ledger are shown by the process that audits it, an
   expect(await shown()).toEqual(all);
   figures = null;
   expect(await shown()).toBeNull();
-  figures = { openHolds: 3, imbalanceNanos: null, lowBalances: 2 };
+  figures = { openHolds: 3, imbalanceNanos: null, lowBalances: 2, warnedBudgets: 4 };
   expect(await shown()).toEqual(all);
 });
 

@@ -63,6 +63,15 @@ function withSettings(command: Command): Command {
     .option('--tokens-per-minute <n>', 'how many tokens may be used within any 60 seconds', wholeNumber)
     .option('--tokens-per-day <n>', 'how many tokens may be used within any 24 hours', wholeNumber)
     .option('--queue-wait <duration>', 'how long a request may wait for a slot, such as 5s')
+    .option('--budget <usd/period>', 'USD per day, week or month, such as 20/month, or none')
+    .option('--time-zone <zone>', 'the time zone of the budget, such as Europe/Berlin; by default UTC')
+    .option(
+      '--warn-at <part...>',
+      'the parts of the budget that count as nearly used up, such as 0.8, or none',
+    )
+    .option('--raise <usd>', 'USD added to the budget until --raise-until, or none')
+    .option('--raise-until <time>', 'when the raise ends, such as 2030-01-01T00:00:00Z')
+    .option('--low-balance <usd>', 'webhooks are sent `balance.low` below this, in USD, or default')
     .option('--model <name...>', 'restrict to these models; `all` lifts the restriction')
     .option('--allow-from <network...>', 'allow only these, such as 10.0.0.0/8; `all` lifts the restriction')
     .option('--tags <names>', 'the tags that its requests may have, such as search,chat; `` for none', listOf)

@@ -16,6 +16,7 @@ import { statements } from './statements-schema.ts';
 import { server } from './server-schema.ts';
 import { storage } from './storage-schema.ts';
 import { upstream } from './upstream-schema.ts';
+import { events, webhooks } from './webhooks-schema.ts';
 import { chosenName, port, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
 
 /** The admin token: blanks around it come from a mounted secret; a Bearer header can't hold blanks within it. */
@@ -61,7 +62,11 @@ const limits = z.strictObject({
     .describe(
       'With `soft` a request may start while any money is free; with `strict` the most that it can cost must be free.',
     ),
-  lowBalance: usd.prefault('1.00').describe('Metrics count the keys with a balance below this, in USD.'),
+  lowBalance: usd
+    .prefault('1.00')
+    .describe(
+      'The balance in USD, with what is held of it, below which `balance.low` is sent to webhooks. Metrics count the keys whose balance is below it.',
+    ),
 });
 
 const compatibility = z.strictObject({
@@ -123,6 +128,11 @@ const sections = {
   metering: metering.prefault({}).describe('A second count of tokens, beside that of the upstreams.'),
   metrics: metrics.prefault({}).describe('What the metrics show beside that of every gateway.'),
   receipts: receipts.prefault({}).describe("What the receipts of a key's own requests show."),
+  webhooks: webhooks.default({}).meta({
+    description: 'The receivers of events, by a name of your choice.',
+    examples: [{ ops: { url: 'https://hooks.example/textgate', secret: '${WEBHOOK_SECRET}' } }],
+  }),
+  events: events.prefault({}).describe('When events come that the gateway itself watches for.'),
   statements: statements.prefault({}).describe('How statements of accounts are signed.'),
   upstreams: z.record(chosenName, upstream).meta({
     description: 'The providers that are called, by a name of your choice.',

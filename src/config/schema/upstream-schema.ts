@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { isLinkLocal } from '../../shared/link-local.ts';
 import { duration, valueKinds } from '../../shared/schema-values.ts';
 import { headerName, upstreamHeaders, upstreamUrl } from './address-values.ts';
-import { refineTlsFiles } from '../tls-files.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { noProxy, upstreamProxy } from './proxy-values.ts';
+import { tlsTowards } from './tls-schema.ts';
 import { positiveDuration, readableFile, secret, trueOrFalse } from './values.ts';
 
 /** How often an upstream is probed; more often than once a second would be a load on it. */
@@ -40,43 +40,6 @@ const keyFile = z.strictObject({
   }),
 });
 
-const pemFile = z.string().min(1).optional();
-
-/** How the TLS connections to an upstream are verified. Verification can't be turned off. */
-const tls = z
-  .strictObject({
-    ca: pemFile.meta({
-      description:
-        'A file with the certificates, in PEM, of the authorities that may sign that of the upstream, in place of those that the system trusts.',
-      examples: ['/etc/textgate/authority.pem'],
-    }),
-    cert: pemFile.meta({
-      description:
-        'A file with the certificate, in PEM, by which the upstream recognises this gateway, and those between it and its authority.',
-      examples: ['/etc/textgate/client.pem'],
-    }),
-    key: pemFile.meta({
-      description: 'The file with the key of `cert`, in PEM and not encrypted.',
-      examples: ['/etc/textgate/client.key'],
-    }),
-    serverName: z
-      .string()
-      .regex(/^[A-Za-z0-9._-]+$/, 'expected a host name')
-      .optional()
-      .meta({
-        description: 'The name that the certificate of the upstream must have; default: the host of `url`.',
-        examples: ['model.internal'],
-      }),
-  })
-  .superRefine((files, context) => {
-    if ((files.cert === undefined) !== (files.key === undefined)) {
-      const path = [files.cert === undefined ? 'cert' : 'key'];
-      context.addIssue({ code: 'custom', path, message: 'cert and key go together: set this one, too' });
-      return;
-    }
-    refineTlsFiles(files, context);
-  });
-
 /** An upstream: how it is called, what it can do, and how long it may take. */
 export const upstream = z
   .strictObject({
@@ -109,11 +72,13 @@ export const upstream = z
         'The HTTP proxy through which it is reached, with a user and password if it asks for them; or `none`. Default: that of `HTTPS_PROXY` or `HTTP_PROXY`, unless `NO_PROXY` names the host.',
       examples: ['http://proxy.example:3128', noProxy],
     }),
-    tls: tls.optional().meta({
-      description:
-        'How the certificate of the upstream is verified, and the one that is sent to it. The files are read again every 2 s.',
-      examples: [{ ca: '/etc/textgate/authority.pem' }],
-    }),
+    tls: tlsTowards('upstream')
+      .optional()
+      .meta({
+        description:
+          'How the certificate of the upstream is verified, and the one that is sent to it. The files are read again every 2 s.',
+        examples: [{ ca: '/etc/textgate/authority.pem' }],
+      }),
     systemRole: z
       .enum(['system', 'developer'])
       .default('system')

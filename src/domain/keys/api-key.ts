@@ -1,5 +1,6 @@
 import type { Compatibility } from '../../protocol/contract/compatibility.ts';
 import { checksumLength, checksumOf } from '../../shared/checksum.ts';
+import type { Budget, BudgetChanges } from '../budgets/budget.ts';
 import type { Limits } from '../limits.ts';
 
 /** `sk-tg-<12 public characters>-<43 secret characters>`, followed by a checksum in all but the oldest keys. */
@@ -41,10 +42,14 @@ export interface ApiKey {
   readonly tags: readonly string[];
   /** When the key expires, in milliseconds since 1970; `null` for never. */
   readonly expiresAt: number | null;
+  /** The balance below which it counts as low, in nano-USD; `null` for the service's default. */
+  readonly lowBalanceNanos: number | null;
   /** When the key was revoked, in milliseconds since 1970; `null` if it was not. */
   readonly revokedAtMs: number | null;
   /** Whether the key's requests are paid from a prepaid balance. */
   readonly hasBalance: boolean;
+  /** What the key may spend in each period of a calendar; `null` for any amount. */
+  readonly budget: Budget | null;
   /** This key's own compatibility settings, which override the service's defaults. */
   readonly compatibility: Partial<Compatibility>;
   /** Whether the config declares the key, or did until the key was revoked: it is changed there alone. */
@@ -58,9 +63,12 @@ export interface KeySettings extends Partial<Limits> {
   readonly tags?: readonly string[];
   /** Milliseconds since 1970. */
   readonly expiresAt?: number;
+  /** The balance below which it counts as low, in nano-USD. */
+  readonly lowBalanceNanos?: number;
   readonly compatibility?: Partial<Compatibility>;
   /** The prepaid balance in nano-USD; without one the key's spending is unlimited. */
   readonly balanceNanos?: number;
+  readonly budget?: Budget;
 }
 
 /** Changes to a key. `null` removes a setting; a missing field leaves it as it is. */
@@ -75,12 +83,19 @@ export interface KeyChanges {
   readonly allowFrom?: readonly string[] | null;
   readonly tags?: readonly string[] | null;
   readonly expiresAt?: number | null;
+  readonly lowBalanceNanos?: number | null;
   readonly compatibility?: Partial<Compatibility>;
+  readonly budget?: BudgetChanges | null;
 }
 
 /** Whether a key may be used at the time `now`: neither revoked nor expired. */
 export function isUsable({ revokedAtMs: revokedAt, expiresAt }: ApiKey, now: number): boolean {
   return revokedAt === null && (expiresAt === null || expiresAt > now);
+}
+
+/** Whether what the requests of a key cost is limited: each of them waits for its hold then. */
+export function isSpendingLimited({ hasBalance, budget }: Pick<ApiKey, 'hasBalance' | 'budget'>): boolean {
+  return hasBalance || budget !== null;
 }
 
 /** Derives a key's public id and its full text from random bytes. */

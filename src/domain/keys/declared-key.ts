@@ -1,4 +1,5 @@
 import type { Compatibility } from '../../protocol/contract/compatibility.ts';
+import type { Budget } from '../budgets/budget.ts';
 import type { ApiKey } from './api-key.ts';
 import type { Limits } from '../limits.ts';
 
@@ -22,7 +23,10 @@ export interface DeclaredKey {
   readonly tags: readonly string[];
   /** When the key expires, in milliseconds since 1970; `null` for never. */
   readonly expiresAt: number | null;
+  /** The balance below which it counts as low, in nano-USD; `null` for the service's default. */
+  readonly lowBalanceNanos: number | null;
   readonly compatibility: Partial<Compatibility>;
+  readonly budget: Budget | null;
 }
 
 /** A declared key as it is stored, with the hash of its secret. */
@@ -103,7 +107,16 @@ function isStored(declared: DeclaredKey, stored: StoredDeclaration | undefined):
 
 /** Everything that a declaration decides, as one text in a fixed order. */
 function writeSettings(
-  { limits, models, allowFrom, tags, expiresAt, compatibility }: Omit<DeclaredKey, 'name' | 'hash'>,
+  {
+    limits,
+    models,
+    allowFrom,
+    tags,
+    expiresAt,
+    lowBalanceNanos,
+    compatibility,
+    budget,
+  }: Omit<DeclaredKey, 'name' | 'hash'>,
   hash: string,
 ): string {
   const { concurrency, requestsPerMinute, queueWaitMs, tokensPerMinute, tokensPerDay } = limits;
@@ -117,6 +130,8 @@ function writeSettings(
     allowFrom,
     tags,
     expiresAt,
+    lowBalanceNanos,
     [sampling, unknownFields, responsesDone, usageCost, chargeComment].map((setting) => setting ?? null),
+    budget && [budget.amountNanos, budget.per, budget.timeZone, budget.warnAt, budget.raise],
   ]);
 }

@@ -27,6 +27,23 @@ export interface AuditedAccount {
   readonly openHoldNanos: number;
 }
 
+/** A budget's current period, beside what open requests and records say of it; amounts in nano-USD. */
+export interface AuditedBudget {
+  readonly id: string;
+  readonly heldNanos: number;
+  /** The sum of what the open requests that count in it hold. */
+  readonly openHoldNanos: number;
+}
+
+/** What the records of a period add up to, beside what was spent in it before and after they were read; in nano-USD. */
+export interface AuditedSpending {
+  readonly id: string;
+  readonly chargedNanos: number;
+  /** 0 where records of the period may have been removed. */
+  readonly spentBeforeNanos: number;
+  readonly spentAfterNanos: number;
+}
+
 /** A settled record, and what the ledger says was charged for it. */
 interface SettledPosting {
   readonly record: ConsumptionRecord;
@@ -37,6 +54,10 @@ interface SettledPosting {
 export interface LedgerAudit {
   /** Every account; each page is as the database was at one moment. */
   audit(pause: Pause): AsyncIterable<readonly AuditedAccount[]>;
+  /** Every budget; each page is as the database was at one moment. */
+  budgets(pause: Pause): AsyncIterable<readonly AuditedBudget[]>;
+  /** Every budget whose period is not over meanwhile. */
+  spending(pause: Pause): AsyncIterable<readonly AuditedSpending[]>;
   /** Every settled record. */
   settled(pause: Pause): AsyncIterable<readonly SettledPosting[]>;
   /**

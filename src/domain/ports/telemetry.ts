@@ -4,6 +4,10 @@ import type { ExchangeSummary } from '../exchange-summary.ts';
 /** Fields of a log line beside its message and reason, by which operators filter. */
 export interface LogFields {
   readonly upstream?: string;
+  /** The name of a webhook, and the id and the type of an event. */
+  readonly webhook?: string;
+  readonly event?: string;
+  readonly type?: string;
   readonly count?: number;
   readonly cause?: string | null;
   /** How long a circuit stays open before a trial request, in milliseconds. */

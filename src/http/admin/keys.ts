@@ -13,20 +13,26 @@ import {
   usd,
   wholeNumberWithin,
 } from '../../shared/schema-values.ts';
+import { budgetOfKey, changedBudget } from '../../shared/budget-values.ts';
 import { samplingPolicies, unknownFieldPolicies } from '../../protocol/contract/compatibility.ts';
+import { budgetOf, changesOf } from '../../domain/budgets/budget.ts';
+import type { BudgetUse } from '../../domain/budgets/budget.ts';
 import { ownReferences } from '../../domain/account.ts';
 import type { Account } from '../../domain/account.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
 import type { IssuedKey, KeyManagement } from '../../operations/manage-keys.ts';
 import { check, pageQuery, unknownCursor } from '../checked-input.ts';
-import { emptyAccount, presentAccount, presentManagedKey } from '../present/key.ts';
+import { presentAccount, presentManagedKey } from '../present/key.ts';
 import type { KeyDefaults } from '../present/key.ts';
+import type { ReadBudgetUse } from '../../operations/read-budget-use.ts';
 import { presentList } from '../present/list.ts';
 
 /** The dependencies of the key routes. */
 export interface KeyAdministration {
   readonly defaults: KeyDefaults;
   readonly keys: KeyManagement;
+  /** What some keys have spent of their budgets, by the keys' ids. */
+  readonly budgetUse: ReadBudgetUse;
   /** How many requests some keys have in progress, by the keys' ids. */
   readonly countInFlight: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
 }
@@ -56,6 +62,8 @@ export const newKey = z.strictObject({
   allowFrom: allowFrom.transform((list) => list ?? undefined),
   tags: tagsOfKey.nullish().transform((list) => list ?? undefined),
   expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
+  budget: budgetOfKey.optional(),
+  lowBalance: usd.nullish().transform((nanos) => nanos ?? undefined),
   compatibility: compatibility.optional(),
 });
 export const changedKey = z.strictObject({
@@ -69,6 +77,8 @@ export const changedKey = z.strictObject({
   allowFrom,
   tags: tagsOfKey.nullish(),
   expiresAt: instant.nullish(),
+  budget: changedBudget.nullish(),
+  lowBalance: usd.nullish(),
   compatibility: compatibility.optional(),
 });
 export const rotation = z.strictObject({ grace: duration.default(0) });
@@ -105,8 +115,7 @@ export function createKeyOperations(administration: KeyAdministration) {
   const { keys } = administration;
   const present = async (found: ApiKey | Refusal): Promise<PresentedKey | Refusal> => {
     if (isRefusal(found)) return found;
-    const [account, inFlight] = await readUse([found.id], administration);
-    return presentOne(found, account, inFlight, administration);
+    return presentOne(found, await readUse([found], administration), administration);
   };
   const presentIssued = async (issued: IssuedKey | Refusal) => {
     if (isRefusal(issued)) return issued;
@@ -117,9 +126,14 @@ export function createKeyOperations(administration: KeyAdministration) {
     async create(input: unknown) {
       const body = check(input, newKey);
       if (isRefusal(body)) return body;
-      const { name: given, balance: balanceNanos, queueWait: queueWaitMs, ...settings } = body;
+      const { name: given, balance: balanceNanos, queueWait: queueWaitMs, budget: parts, ...others } = body;
+      const { lowBalance: lowBalanceNanos, ...settings } = others;
+      const budget = parts && budgetOf(parts);
       return presentIssued(
-        await keys.issue(given, withoutAbsent({ ...settings, queueWaitMs, balanceNanos })),
+        await keys.issue(
+          given,
+          withoutAbsent({ ...settings, queueWaitMs, balanceNanos, lowBalanceNanos, budget }),
+        ),
       );
     },
     async list(query: unknown) {
@@ -127,19 +141,19 @@ export function createKeyOperations(administration: KeyAdministration) {
       if (isRefusal(page)) return page;
       const found = await keys.list(page.limit, page.before ?? null);
       if (found === null) return unknownCursor();
-      const [accounts, inFlight] = await readUse(
-        found.keys.map(({ id }) => id),
-        administration,
-      );
-      const shown = found.keys.map((key) => presentOne(key, accounts, inFlight, administration));
+      const use = await readUse(found.keys, administration);
+      const shown = found.keys.map((key) => presentOne(key, use, administration));
       return presentList(shown, found.next);
     },
     get: async (id: string) => present(await keys.show(id)),
     async update(id: string, input: unknown) {
       const body = check(input, changedKey);
       if (isRefusal(body)) return body;
-      const { queueWait: queueWaitMs, ...changes } = body;
-      return present(await keys.change(id, withoutAbsent({ ...changes, queueWaitMs })));
+      const { queueWait: queueWaitMs, lowBalance: lowBalanceNanos, budget: given, ...changes } = body;
+      const budget = given && changesOf(given);
+      return present(
+        await keys.change(id, withoutAbsent({ ...changes, queueWaitMs, lowBalanceNanos, budget })),
+      );
     },
     revoke: async (id: string) => present(await keys.revoke(id)),
     async rotate(id: string, input: unknown) {
@@ -155,24 +169,29 @@ export function createKeyOperations(administration: KeyAdministration) {
   };
 }
 
-type Accounts = ReadonlyMap<string, Account>;
-type Counts = ReadonlyMap<string, number>;
-
-/** Reads the accounts of some keys, and how many requests each has in progress. */
-function readUse(
-  ids: readonly string[],
-  { keys, countInFlight }: KeyAdministration,
-): Promise<[Accounts, Counts]> {
-  return Promise.all([keys.accounts(ids), countInFlight(ids)]);
+/** The accounts of some keys, their budgets, and how many requests each has in progress; by the keys' ids. */
+interface KeysUse {
+  readonly accounts: ReadonlyMap<string, Account>;
+  readonly budgets: ReadonlyMap<string, BudgetUse>;
+  readonly inFlight: ReadonlyMap<string, number>;
 }
 
-function presentOne(
-  key: ApiKey,
-  accounts: Accounts,
-  inFlight: Counts,
-  { defaults }: KeyAdministration,
-): PresentedKey {
-  return presentManagedKey(key, accounts.get(key.id) ?? emptyAccount, inFlight.get(key.id) ?? 0, defaults);
+async function readUse(
+  some: readonly ApiKey[],
+  { keys, countInFlight, budgetUse }: KeyAdministration,
+): Promise<KeysUse> {
+  const ids = some.map(({ id }) => id);
+  const [accounts, budgets, inFlight] = await Promise.all([
+    keys.accounts(ids),
+    budgetUse(some),
+    countInFlight(ids),
+  ]);
+  return { accounts, budgets, inFlight };
+}
+
+function presentOne(key: ApiKey, { accounts, budgets, inFlight }: KeysUse, { defaults }: KeyAdministration) {
+  const use = { account: accounts.get(key.id), budget: budgets.get(key.id), inFlight: inFlight.get(key.id) };
+  return presentManagedKey(key, use, defaults);
 }
 
 /** Drops keys with the value `undefined`: zod keeps an absent optional key as one, which would override the default. */

@@ -3,6 +3,7 @@ import type { SharedDatabaseState } from '../../domain/ports/shared-database.ts'
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { RecordArchiving } from '../../operations/archive-records.ts';
 import type { Maintenance } from '../../operations/maintenance.ts';
+import type { WebhookManagement } from '../../operations/manage-webhooks.ts';
 import type { Statements } from '../../operations/statements.ts';
 import type { reportUpstreams } from '../../operations/report-upstreams.ts';
 import type { ClientAddresses } from '../client-addresses.ts';
@@ -14,6 +15,7 @@ import type { KeyAdministration } from './keys.ts';
 import { createMaintenanceRoutes } from './maintenance.ts';
 import { createManualRoutes } from './manual.ts';
 import { createRecordRoutes } from './records.ts';
+import { createWebhookRoutes } from './webhooks.ts';
 import { createStatementRoutes } from './statements.ts';
 import type { RecordAdministration } from './records.ts';
 import { createUsageRoutes } from './usage.ts';
@@ -37,6 +39,7 @@ export interface AdminPorts {
   readonly maintenance: Maintenance;
   readonly manual: Manual;
   readonly archiving: RecordArchiving;
+  readonly webhooks: WebhookManagement;
   readonly statements: Statements;
   readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly onFault: ReportFault;
@@ -78,6 +81,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin', createUsageRoutes(ports.usage));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
   router.use('/admin', createArchiveRoutes(ports.archiving));
+  router.use('/admin/webhooks', createWebhookRoutes(ports.webhooks));
   router.use('/admin', unknownOperatorsUrl);
   router.use(refuseFaults(ports.onFault));
   return router;

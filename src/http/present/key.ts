@@ -1,4 +1,5 @@
 import { formatUsd } from '../../shared/money.ts';
+import type { Budget, BudgetUse } from '../../domain/budgets/budget.ts';
 import type { Account } from '../../domain/account.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
 import type { Limits } from '../../domain/limits.ts';
@@ -11,8 +12,19 @@ export interface KeyDefaults {
   readonly compatibility: Compatibility;
 }
 
+/** What a key has paid for, and does now. */
+export interface KeyUse {
+  readonly account: Account | undefined;
+  readonly budget: BudgetUse | undefined;
+  readonly inFlight: number | undefined;
+}
+
 /** A key as JSON for operators and its holder: with defaults filled in, and never with its secret. */
-export function presentKey(key: ApiKey, account: Account, inFlight: number, defaults: KeyDefaults) {
+export function presentKey(
+  key: ApiKey,
+  { account = emptyAccount, budget, inFlight = 0 }: KeyUse,
+  defaults: KeyDefaults,
+) {
   const limits = { ...defaults.limits, ...key.limits };
   const compatibility = { ...defaults.compatibility, ...key.compatibility };
   return {
@@ -39,13 +51,16 @@ export function presentKey(key: ApiKey, account: Account, inFlight: number, defa
       charge_comment: compatibility.chargeComment,
     },
     ...presentAccount(account),
+    budget: budget === undefined ? null : presentBudget(budget),
     in_flight: inFlight,
   };
 }
 
-/** A key as JSON for operators, who also see whether the config declares it. */
+/** A key as JSON for operators, who also see its own mark of a low balance, and whether the config declares it. */
 export function presentManagedKey(...shown: Parameters<typeof presentKey>) {
-  return { ...presentKey(...shown), declared: shown[0].isDeclared };
+  const [{ lowBalanceNanos, isDeclared }] = shown;
+  const lowBalance = lowBalanceNanos === null ? null : formatUsd(lowBalanceNanos);
+  return { ...presentKey(...shown), low_balance: lowBalance, declared: isDeclared };
 }
 
 /** A key's account as JSON, in USD. */
@@ -58,4 +73,32 @@ export function presentAccount({ balanceNanos, heldNanos, spentNanos }: Account)
 }
 
 /** The account of a key without payments or requests. */
-export const emptyAccount: Account = { balanceNanos: null, heldNanos: 0, spentNanos: 0 };
+const emptyAccount: Account = { balanceNanos: null, heldNanos: 0, spentNanos: 0 };
+
+const thousandth = 1_000;
+
+/** A key's budget as JSON, in USD, with its current period. */
+function presentBudget({ budget, limitNanos, spentNanos, heldNanos, warnedAt, startMs, endMs }: BudgetUse) {
+  const { amountNanos, per, timeZone, warnAt, raise } = budget;
+  return {
+    amount: formatUsd(amountNanos),
+    per,
+    time_zone: timeZone,
+    warn_at: warnAt.map(presentPart),
+    raise: presentRaise(raise),
+    available: formatUsd(limitNanos - spentNanos - heldNanos),
+    held: formatUsd(heldNanos),
+    spent: formatUsd(spentNanos),
+    warned_at: warnedAt === null ? null : presentPart(warnedAt),
+    since: isoTime(startMs),
+    refills_at: isoTime(endMs),
+  };
+}
+
+function presentPart(thousandths: number): string {
+  return String(thousandths / thousandth);
+}
+
+function presentRaise(raise: Budget['raise']) {
+  return raise && { amount: formatUsd(raise.nanos), until: isoTime(raise.untilMs) };
+}

@@ -1,15 +1,16 @@
 import type { ApiKey, KeyChanges } from '../../domain/keys/api-key.ts';
 import type { Limits } from '../../domain/limits.ts';
 import { placesOf } from '../engine.ts';
+import { changeBudget, readBudget, writeBudget } from './stored-budget.ts';
 import type { Row, Statement } from '../engine.ts';
 
 /** The columns that `readKey` reads. */
 export const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, tokens_per_minute, tokens_per_day,
-  models, allow_from, tags, expires_at, revoked_at, compatibility, declared, balance IS NOT NULL AS has_balance`;
+  models, allow_from, tags, expires_at, low_balance, revoked_at, compatibility, budget, declared, balance IS NOT NULL AS has_balance`;
 const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
 
 const intoKeys = `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms,
-  tokens_per_minute, tokens_per_day, models, allow_from, tags, expires_at, compatibility)`;
+  tokens_per_minute, tokens_per_day, models, allow_from, tags, expires_at, low_balance, compatibility, budget)`;
 
 /** The values of a key, in the order of those columns. */
 function valuesOf(key: ApiKey, hash: string): Statement['values'] {
@@ -19,7 +20,10 @@ function valuesOf(key: ApiKey, hash: string): Statement['values'] {
 /** Inserts a key, with an account that has no balance yet. */
 export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
   return [
-    { sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values: valuesOf(key, hash) },
+    {
+      sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      values: valuesOf(key, hash),
+    },
     { sql: 'INSERT INTO accounts (key_id) VALUES (?)', values: [key.id] },
   ];
 }
@@ -30,7 +34,7 @@ export function insertFirstKey(key: ApiKey, hash: string): readonly Statement[] 
   const id = 'coalesce((SELECT min(id) FROM api_keys), ?)';
   return [
     {
-      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
       values: valuesOf(key, hash),
     },
     { sql: `INSERT INTO accounts (key_id) VALUES (${id}) ON CONFLICT (key_id) DO NOTHING`, values: [key.id] },
@@ -47,6 +51,7 @@ const columnOf = {
   tokensPerMinute: 'tokens_per_minute',
   tokensPerDay: 'tokens_per_day',
   expiresAt: 'expires_at',
+  lowBalanceNanos: 'low_balance',
 } as const;
 
 /**
@@ -55,8 +60,8 @@ const columnOf = {
  * may have been declared since it was read.
  */
 export function updateKey(id: string, changes: KeyChanges): readonly Statement[] {
-  const { models, allowFrom, tags, compatibility, ...plain } = changes;
-  const written: [assignment: string, value: Statement['values'][number]][] = [];
+  const { models, allowFrom, tags, compatibility, budget, ...plain } = changes;
+  const written: (readonly [assignment: string, value: Statement['values'][number]])[] = [];
   for (const [name, value] of Object.entries(plain))
     if (value !== undefined) written.push([`${columnOf[name as keyof typeof plain]} = ?`, value]);
   if (models !== undefined) written.push(['models = ?', writeList(models)]);
@@ -64,6 +69,7 @@ export function updateKey(id: string, changes: KeyChanges): readonly Statement[]
   if (tags !== undefined) written.push(['tags = ?', writeTags(tags ?? [])]);
   if (compatibility !== undefined)
     written.push(['compatibility = json_patch(compatibility, ?)', JSON.stringify(compatibility)]);
+  if (budget !== undefined) written.push(changeBudget(budget));
   if (written.length === 0) return [selectKeyById(id)];
   const assignments = written.map(([assignment]) => assignment).join(', ');
   const values = [...written.map(([, value]) => value), id];
@@ -165,9 +171,11 @@ export function readKey(row: Row): ApiKey {
     allowFrom: readList(row['allow_from']),
     tags: readList(row['tags']) ?? [],
     expiresAt: ends.length === 0 ? null : Math.min(...ends),
+    lowBalanceNanos: row['low_balance'] === null ? null : Number(row['low_balance']),
     revokedAtMs: row['revoked_at'] === null ? null : Number(row['revoked_at']),
     hasBalance: row['has_balance'] === 1,
     compatibility: JSON.parse(String(row['compatibility'])) as ApiKey['compatibility'],
+    budget: readBudget(row['budget']),
     isDeclared: row['declared'] === 1,
   };
 }
@@ -189,7 +197,7 @@ function writeTags(tags: readonly string[]): string | null {
 /** The settings of a key that are stored in columns. */
 type StoredSettings = Pick<
   ApiKey,
-  'limits' | 'models' | 'allowFrom' | 'tags' | 'expiresAt' | 'compatibility'
+  'limits' | 'models' | 'allowFrom' | 'tags' | 'expiresAt' | 'lowBalanceNanos' | 'compatibility' | 'budget'
 >;
 
 /** The values of a key's settings, in the order of their columns in `insertKey`. */
@@ -199,7 +207,9 @@ export function settingsOf({
   allowFrom,
   tags,
   expiresAt,
+  lowBalanceNanos,
   compatibility,
+  budget,
 }: StoredSettings): Statement['values'] {
   return [
     limits.concurrency ?? null,
@@ -211,6 +221,8 @@ export function settingsOf({
     writeList(allowFrom),
     writeTags(tags),
     expiresAt,
+    lowBalanceNanos,
     JSON.stringify(compatibility),
+    budget === null ? null : writeBudget(budget),
   ];
 }

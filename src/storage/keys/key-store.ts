@@ -9,6 +9,7 @@ import {
   readBookedCredit,
   selectAccounts,
 } from '../ledger/account-statements.ts';
+import { countWarnedBudgets, readPeriod, selectBudgets } from '../ledger/budget-statements.ts';
 import { readDeclarations, selectDeclarations } from './declaration-reads.ts';
 import { readMovedSecrets, storeDeclarations } from './declaration-statements.ts';
 import type { Engine } from '../engine.ts';
@@ -106,6 +107,11 @@ export function createAccounts(engine: Engine, nextId: NextId, nowMs: () => numb
       const found = await lookUpRows(engine, selectAccounts(keyIds));
       return new Map(found.map((row) => [String(row['key_id']), readAccount(row)]));
     },
+    async budgetPeriods(ids) {
+      const found = await lookUpRows(engine, selectBudgets(ids));
+      return new Map(found.map((row) => [String(row['id']), readPeriod(row)]));
+    },
     countLowBalances: (belowNanos, atMs) => readCount(engine, countLowBalances(belowNanos, atMs)),
+    countWarnedBudgets: (atMs) => readCount(engine, countWarnedBudgets(atMs)),
   };
 }

@@ -16,7 +16,9 @@ export const settingColumns = {
   allow_from: 'TEXT',
   tags: 'TEXT',
   expires_at: 'BIGINT',
+  low_balance: 'BIGINT',
   compatibility: 'TEXT',
+  budget: 'TEXT',
 };
 
 /**

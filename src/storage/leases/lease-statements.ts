@@ -29,6 +29,7 @@ export const renewLease: FixedUnit<'renew_lease'> = {
   // A lease that the database forgets is over for others while its process still counts on it.
   mayBeForgotten: false,
   locks: [],
+  preparations: [],
   decisions: [
     `UPDATE owners SET since = CASE WHEN renewed_at > clock.ms - ${leaseMs} AND since <= clock.ms THEN since ELSE clock.ms END,
        renewed_at = clock.ms
@@ -80,6 +81,7 @@ export const endLease: FixedUnit<'end_lease'> = {
   spreadBy: null,
   mayBeForgotten: false,
   locks: [],
+  preparations: [],
   decisions: ['DELETE FROM owners WHERE id = ?1 RETURNING 1 AS ended'],
   decided: { ended: 'bigint' },
   changes: [],

@@ -74,11 +74,11 @@ export function selectAccounts(keyIds: readonly string[]): Statement {
   };
 }
 
-/** Counts keys in use whose balance is below a mark. */
+/** Counts keys in use whose balance is below their own mark, or else below this one. */
 export function countLowBalances(belowNanos: number, atMs: number): Statement {
   return {
     sql: `SELECT count(*) AS count FROM accounts JOIN api_keys ON id = key_id
-          WHERE balance < ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
+          WHERE balance < coalesce(low_balance, ?) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
     values: [belowNanos, atMs],
   };
 }

@@ -1,6 +1,7 @@
 import type { AuditedAccount, LedgerAudit } from '../../domain/ports/ledger-audit.ts';
 import type { Pause } from '../../domain/pause.ts';
 import { placesOf } from '../engine.ts';
+import { auditBudgets, auditSpending } from './budget-audit.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
 import { readKeyUsage, selectKeyUsage, selectWholeExtent } from '../usage/key-usage.ts';
 import { readExtent } from '../usage/usage-plan.ts';
@@ -30,6 +31,8 @@ export function createLedgerAudit(engine: Pick<Engine, 'read'>): LedgerAudit {
         last = page.at(-1)?.keyId ?? '';
       }
     },
+    budgets: (pause) => auditBudgets(engine, pause),
+    spending: (pause) => auditSpending(engine, pause),
     async *settled(pause) {
       for (let last: Statement['values'] = [Number.MIN_SAFE_INTEGER, '']; ; await pause()) {
         const [found = []] = await engine.read([selectSettledAfter(last)]);

@@ -15,8 +15,13 @@ export const copiedTables = [
   'ledger_folds',
   'folded_credits',
   'record_removals',
+  'event_settings',
+  'outbox',
+  'webhook_deliveries',
+  'upstream_outages',
   'usage_hours',
   'token_use',
+  'budgets',
 ] as const;
 
 /** Tables of the source that are not copied, and why. */
@@ -24,6 +29,7 @@ export const tablesLeftOut: ReadonlyMap<string, string> = new Map([
   ['migrations', 'each engine has steps of its own'],
   ['owners', 'leases of processes that have ended'],
   ['open_requests', 'it is empty: every open request was settled or closed before'],
+  ['upstream_outage_nodes', 'what processes that have ended saw of upstreams'],
   ['usage_rollups', 'they are sums of the hours, and made again'],
   ['usage_periods', 'it says what is rolled up: nothing is, after the move'],
   ['ledger_root_work', 'a count by which processes notice each other while they make a root'],

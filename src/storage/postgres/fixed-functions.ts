@@ -5,11 +5,12 @@ import type { DatabaseFunction } from './database-function.ts';
 
 /** Writes a fixed unit as a function. It returns the values that the unit results in, or nothing where it has no result. */
 export function functionOf(unit: FixedUnit): DatabaseFunction {
-  const { name, types, locks, decisions, decided, changes, columns, mayBeForgotten } = unit;
+  const { name, types, locks, preparations, decisions, decided, changes, columns, mayBeForgotten } = unit;
   const variables = Object.entries(decided).map(([column, type]) => `${variable(column)} ${type};`);
   const into = `INTO ${Object.keys(decided).map(variable).join(', ')}`;
   const steps = [
     ...firstOf(locks.map(({ table, where }) => `PERFORM 1 FROM ${table} WHERE ${where} FOR UPDATE;`)),
+    ...preparations.map((preparation) => `${preparation};`),
     ...firstOf(decisions.map((decision) => `${decision} ${into};`)),
     'IF NOT FOUND THEN RETURN NULL; END IF;',
     ...changes.map((change) => `${change};`),

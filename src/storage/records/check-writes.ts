@@ -11,6 +11,7 @@ export const checkWrites: FixedUnit<'check_writes'> = {
   spreadBy: null,
   mayBeForgotten: false,
   locks: [],
+  preparations: [],
   decisions: [
     `INSERT INTO migrations (number, name, checksum) VALUES (0, 'write check', '') RETURNING number`,
   ],

@@ -50,11 +50,20 @@ function closeAsLost(condition: string, values: Statement['values']): readonly S
       values: [],
     },
     {
+      sql: `UPDATE budgets SET held = budgets.held - closed.hold
+            FROM (SELECT budget, budget_period, sum(budget_hold) AS hold FROM open_requests
+              WHERE owner = ${closing} AND budget IS NOT NULL GROUP BY budget, budget_period) AS closed
+            WHERE budgets.id = closed.budget AND budgets.period_start = closed.budget_period`,
+      values: [],
+    },
+    {
       // A settlement that overtook the beginning has written the record already.
       sql: `INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, price_input,
-              price_cached_input, price_cache_write, price_output, price_request, tag, hold, outcome, status, usage_source)
+              price_cached_input, price_cache_write, price_output, price_request, tag, hold, budget,
+              budget_period, budget_hold, outcome, status, usage_source)
             SELECT request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, price_input,
-              price_cached_input, price_cache_write, price_output, price_request, tag, hold, 'lost', 500, 'none'
+              price_cached_input, price_cache_write, price_output, price_request, tag, hold, budget,
+              budget_period, budget_hold, 'lost', 500, 'none'
             FROM open_requests WHERE owner = ${closing} ON CONFLICT (request_id) DO NOTHING`,
       values: [],
     },

@@ -24,6 +24,7 @@ export const openRecord: FixedUnit<'open_record'> = {
   spreadBy: 1,
   mayBeForgotten: true,
   locks: [],
+  preparations: [],
   decisions: [
     `UPDATE accounts SET last_request = ?3, last_hold = ${holdable}, held = held + ${holdable},
        balance = balance - ${holdable}

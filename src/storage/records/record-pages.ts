@@ -114,7 +114,8 @@ export function readRecord(row: Row): ConsumptionRecord {
       request: Number(row['price_request']),
     },
     attempts: readAttempts(String(row['attempts'])),
-    holdNanos: Number(row['hold']),
+    // Of a key without a balance, a budget alone has the hold.
+    holdNanos: Math.max(Number(row['hold']), Number(row['budget_hold'] ?? 0)),
     chargeNanos: Number(row['charge']),
     unbookedNanos: Number(row['unbooked']),
     queuedMs: Number(row['queued_ms']),

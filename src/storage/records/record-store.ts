@@ -8,8 +8,15 @@ import type { Engine } from '../engine.ts';
 import type { Owner } from '../leases/lease-store.ts';
 import { lookUpRows, readCount } from '../read-rows.ts';
 import { readPage, readRecord, selectCursor, selectRecord, selectRecords } from './record-pages.ts';
+import { openBudgeted, readBudgetedReservation, valuesToOpenBudgeted } from './open-budgeted-statement.ts';
 import { openRecord, readReservation, valuesToOpen } from './open-statement.ts';
-import { countSettlements, readSettlement, settleRecord, valuesToSettle } from './settle-statement.ts';
+import {
+  countSettlements,
+  readSettlement,
+  settleBudgeted,
+  settleRecord,
+  valuesToSettle,
+} from './settle-statement.ts';
 
 /** How many records are closed in one unit: each is a value of its statements. */
 const closedAtOnce = 500;
@@ -32,11 +39,16 @@ export function createRecordStore(
 ): RecoverableRecords & OpenRecords {
   return {
     async open(record) {
-      return readReservation(await engine.call(openRecord, valuesToOpen(record, owner.id)));
+      const { budget } = record;
+      if (budget === undefined)
+        return readReservation(await engine.call(openRecord, valuesToOpen(record, owner.id)));
+      const values = valuesToOpenBudgeted(record, budget, owner.id);
+      return readBudgetedReservation(await engine.call(openBudgeted, values));
     },
     async settle(record) {
       const values = valuesToSettle(record, nextId(), now());
-      const settled = readSettlement(await engine.call(settleRecord, values));
+      const unit = record.begun?.budget === undefined ? settleRecord : settleBudgeted;
+      const settled = readSettlement(await engine.call(unit, values));
       if (settled === null) throw new Error(`no open record of ${record.requestId}`);
       if (settled.found === 'lost')
         report('a record that was closed as lost was settled late', record.requestId);

@@ -1,4 +1,6 @@
+import type { CountedBudget } from '../../domain/budgets/budget.ts';
 import type { SettledRecord } from '../../domain/consumption.ts';
+import { maxWarningLevels } from '../../shared/budget-values.ts';
 import { maxNanos } from '../../shared/money.ts';
 import { repeated } from '../engine.ts';
 import type { FixedUnit, ResultRow, SqlValue, Statement } from '../engine.ts';
@@ -22,6 +24,63 @@ const lateness = { inTime: 0, wasLost: 1, wasForgotten: 2 } as const;
 const returning = (givenBack: string): string =>
   `RETURNING key_id, charge, ${givenBack} AS given_back, late, unbooked`;
 
+/** The types of the values of every settlement. */
+const recordTypes: FixedUnit['types'] = [
+  ...repeated('text', 2),
+  ...repeated('bigint', 2),
+  ...repeated('text', 3),
+  ...repeated('bigint', 6),
+  'text',
+  ...repeated('bigint', 6),
+  'text',
+  'bigint',
+  ...repeated('text', 4),
+  ...repeated('bigint', 6),
+  'text',
+  'bigint',
+];
+
+/** What a settlement does beside, for a key with a budget. */
+interface BudgetSettlement {
+  readonly types: FixedUnit['types'];
+  /** Further columns of the record, and their values. */
+  readonly columns: string;
+  readonly values: string;
+  readonly changes: readonly string[];
+}
+
+/** What the request still holds in its budget. */
+const budgetHold = 'coalesce((SELECT budget_hold FROM open_requests WHERE request_id = ?1), 0)';
+
+/** The number of warning levels that a sum has reached. */
+const levelOf = (sum: string): string =>
+  [38, 39, 40, 41].map((place) => `CASE WHEN ${sum} >= ?${place} THEN 1 ELSE 0 END`).join(' + ');
+
+/** What is spent in a period with a further charge. */
+const sumThen = '(budgets.spent + excluded.spent)';
+
+/**
+ * Counts a charge in the period in which its request began: one that is over has left the row, and the charge is not counted
+ * in the next one. Where the database has forgotten that the period began, it begins with this charge. The level only rises
+ * within a period, also when the amount is raised meanwhile.
+ */
+const inBudget: BudgetSettlement = {
+  types: ['text', ...repeated('bigint', 3 + maxWarningLevels)],
+  columns: ', budget, budget_period, budget_hold',
+  values: ', ?35, ?36, coalesce(begun.budget_hold, ?42)',
+  changes: [
+    `INSERT INTO budgets (id, period_start, period_end, spent, held, level)
+     VALUES (?35, ?36, ?37, :charge, 0, ${levelOf('CAST(:charge AS BIGINT)')})
+     ON CONFLICT (id) DO UPDATE SET
+       spent = CASE WHEN budgets.period_start < ?36 THEN 0 ELSE budgets.spent END + excluded.spent,
+       held = CASE WHEN budgets.period_start < ?36 THEN 0 ELSE budgets.held - ${budgetHold} END,
+       level = CASE WHEN budgets.period_start < ?36 THEN excluded.level
+         WHEN budgets.level < ${levelOf(sumThen)} THEN ${levelOf(sumThen)} ELSE budgets.level END,
+       period_start = excluded.period_start, period_end = excluded.period_end
+     WHERE budgets.period_start <= ?36`,
+  ],
+};
+
 /**
  * Ends a record, gives its hold back and charges it. What decides is that the record is written under the settlement's name:
  * the others happen only then, so a second settlement changes nothing. A record that was closed as lost is overtaken, once:
@@ -35,33 +94,25 @@ const returning = (givenBack: string): string =>
  * row of the removals is found by its id: a table that is read whole counts as so expensive in this function that the server
  * would compile the statement first, for half a second.
  */
-export const settleRecord: FixedUnit<'settle_record'> = {
-  name: 'settle_record',
-  types: [
-    ...repeated('text', 2),
-    ...repeated('bigint', 2),
-    ...repeated('text', 3),
-    ...repeated('bigint', 6),
-    'text',
-    ...repeated('bigint', 6),
-    'text',
-    'bigint',
-    ...repeated('text', 4),
-    ...repeated('bigint', 6),
-    'text',
-    'bigint',
-  ],
-  spreadBy: 20,
-  mayBeForgotten: false,
-  locks: [
-    { table: 'accounts', where: `key_id = ${begunKey}` },
-    { table: 'accounts', where: 'key_id = (SELECT key_id FROM records WHERE request_id = ?1)' },
-  ],
-  decisions: [
-    `INSERT INTO records (request_id, settlement, late, charge, unbooked, outcome, upstream, attempts, status,
+function settlementOf<Name extends 'settle_record' | 'settle_budgeted'>(
+  name: Name,
+  budget: BudgetSettlement | null,
+): FixedUnit<Name> {
+  return {
+    name,
+    types: [...recordTypes, ...(budget?.types ?? [])],
+    spreadBy: 20,
+    mayBeForgotten: false,
+    locks: [
+      { table: 'accounts', where: `key_id = ${begunKey}` },
+      { table: 'accounts', where: 'key_id = (SELECT key_id FROM records WHERE request_id = ?1)' },
+    ],
+    preparations: [],
+    decisions: [
+      `INSERT INTO records (request_id, settlement, late, charge, unbooked, outcome, upstream, attempts, status,
        input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, usage_source,
        price_input, price_cached_input, price_cache_write, price_output, price_request, first_byte_ms, total_ms,
-       key_id, created_at, protocol, mode, model, queued_ms, tag, hold)
+       key_id, created_at, protocol, mode, model, queued_ms, tag, hold${budget?.columns ?? ''})
      SELECT ?1, ?2, CASE WHEN begun.hold IS NULL THEN ${lateness.wasForgotten} ELSE ${lateness.inTime} END,
        ${chargeable}, ?3 - ${chargeable}, ?5, coalesce(?6, begun.upstream, ?26), ?7, ?8,
        ?9, ?10, ?11, ?12, ?13, ?14,
@@ -70,12 +121,12 @@ export const settleRecord: FixedUnit<'settle_record'> = {
        coalesce(begun.price_request, ?32), ?19, ?20,
        accounts.key_id, coalesce(begun.created_at, ?22), coalesce(begun.protocol, ?23), coalesce(begun.mode, ?24),
        coalesce(begun.model, ?25), coalesce(begun.queued_ms, ?27), coalesce(begun.tag, ?33),
-       coalesce(begun.hold, ?34, 0)
+       coalesce(begun.hold, ?34, 0)${budget?.values ?? ''}
      FROM accounts LEFT JOIN open_requests AS begun ON begun.request_id = ?1
      WHERE accounts.key_id = ${begunKey}
        AND (begun.hold IS NOT NULL OR ?22 >= coalesce((SELECT removed_before FROM record_removals WHERE id = 1), ?22))
      ON CONFLICT DO NOTHING ${returning(`CASE WHEN late = ${lateness.inTime} THEN hold ELSE 0 END`)}`,
-    `UPDATE records SET settlement = ?2, late = ${lateness.wasLost},
+      `UPDATE records SET settlement = ?2, late = ${lateness.wasLost},
        charge = (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
        unbooked = ?3 - (SELECT ${chargeable} FROM accounts WHERE key_id = records.key_id),
        outcome = ?5, upstream = coalesce(?6, upstream), attempts = ?7, status = ?8,
@@ -85,21 +136,29 @@ export const settleRecord: FixedUnit<'settle_record'> = {
        price_output = coalesce(?18, price_output), first_byte_ms = ?19, total_ms = ?20
      WHERE request_id = ?1 AND outcome = 'lost' AND settlement IS NULL
      ${returning('coalesce((SELECT hold FROM open_requests WHERE request_id = ?1), 0)')}`,
-  ],
-  decided: { key_id: 'text', charge: 'bigint', given_back: 'bigint', late: 'bigint', unbooked: 'bigint' },
-  changes: [
-    `UPDATE accounts SET held = held - :given_back, balance = balance + :given_back - :charge, spent = spent + :charge,
+    ],
+    decided: { key_id: 'text', charge: 'bigint', given_back: 'bigint', late: 'bigint', unbooked: 'bigint' },
+    changes: [
+      `UPDATE accounts SET held = held - :given_back, balance = balance + :given_back - :charge, spent = spent + :charge,
        postings = postings + CASE WHEN :charge > 0 THEN 1 ELSE 0 END, last_request = NULL, last_hold = NULL
      WHERE key_id = :key_id`,
-    `INSERT INTO ledger (key_id, number, created_at, kind, delta, request_id, posting)
+      `INSERT INTO ledger (key_id, number, created_at, kind, delta, request_id, posting)
      SELECT key_id, postings, CAST(?4 AS BIGINT), 'charge', -CAST(:charge AS BIGINT), ?1, ?2 FROM accounts
      WHERE key_id = :key_id AND :charge > 0`,
-    'DELETE FROM open_requests WHERE request_id = ?1',
-  ],
-  columns: ['late', 'unbooked'],
-};
+      ...(budget?.changes ?? []),
+      'DELETE FROM open_requests WHERE request_id = ?1',
+    ],
+    columns: ['late', 'unbooked'],
+  };
+}
 
-/** The values of `settleRecord`. */
+/** Settles the record of a key without a budget. */
+export const settleRecord = settlementOf('settle_record', null);
+
+/** Settles the record of a key with a budget, and counts its charge there. */
+export const settleBudgeted = settlementOf('settle_budgeted', inBudget);
+
+/** The values of `settleRecord`, and of `settleBudgeted` where the request counts in a budget. */
 export function valuesToSettle(
   { usage, price, begun, ...record }: SettledRecord,
   settlement: string,
@@ -127,7 +186,14 @@ export function valuesToSettle(
     record.firstTextMs === null ? null : Math.round(record.firstTextMs),
     Math.round(record.totalMs),
     ...(begun === null ? unknownBeginning : [begun.keyId, ...valuesOfBeginning(begun), begun.holdNanos]),
+    ...(begun?.budget === undefined ? [] : valuesOfBudget(begun.budget)),
   ];
+}
+
+function valuesOfBudget({ id, startMs, endMs, holdNanos, levelNanos }: CountedBudget): readonly SqlValue[] {
+  // No sum reaches a level that is null.
+  const levels = Array.from({ length: maxWarningLevels }, (_, at) => levelNanos[at] ?? null);
+  return [id, startMs, endMs, ...levels, holdNanos];
 }
 
 /** The values in the place of a beginning that is not known. */

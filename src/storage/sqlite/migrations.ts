@@ -1,5 +1,7 @@
 import type { Migration } from '../migration.ts';
+import { outboxStep } from './outbox-step.ts';
 import { numberedLedgerStep } from './numbered-ledger-step.ts';
+import { budgetsStep } from './budgets-step.ts';
 import { retentionStep } from './retention-step.ts';
 import { usageStep } from './usage-step.ts';
 import { tokenUseStep } from './token-use-step.ts';
@@ -201,4 +203,6 @@ export const migrations: readonly Migration[] = [
   usageStep,
   tokenUseStep,
   statementsStep,
+  budgetsStep,
+  outboxStep,
 ];

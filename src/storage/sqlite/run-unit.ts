@@ -137,6 +137,7 @@ interface PreparedStep {
 
 /** A fixed unit on one connection. Nothing runs beside its units, so they need no locks. */
 class PreparedUnit {
+  readonly #preparations: readonly PreparedStep[];
   readonly #decisions: readonly PreparedStep[];
   readonly #changes: readonly PreparedStep[];
   /** Where the values of its result are in the row that decides. */
@@ -147,6 +148,7 @@ class PreparedUnit {
       const plain = toPlain(sql, unit);
       return { statement: database.prepare(plain.sql), plain };
     };
+    this.#preparations = unit.preparations.map(prepare);
     this.#decisions = unit.decisions.map(prepare);
     this.#changes = unit.changes.map(prepare);
     const names = Object.keys(unit.decided);
@@ -158,6 +160,7 @@ class PreparedUnit {
   }
 
   run(values: readonly SqlValue[]): ResultRow {
+    for (const { statement, plain } of this.#preparations) statement.run(...pickValues(plain, values));
     const decided = this.#decide(values);
     if (decided === undefined) return null;
     // As they were read: integers stay integers, which as numbers would be bound as floating point.

@@ -24,6 +24,7 @@ export const addTokens: FixedUnit<'add_tokens'> = {
   spreadBy: 0,
   mayBeForgotten: true,
   locks: [],
+  preparations: [],
   decisions: [`${addTo(minuteWindow)} RETURNING 1 AS added`],
   decided: { added: 'bigint' },
   changes: [addTo(dayWindow), forgetOld(minuteWindow), forgetOld(dayWindow)],

@@ -1,6 +1,7 @@
 import type { OpenedRecord, Reservation, SettledRecord } from '../../../src/domain/consumption.ts';
 import type { Counts } from '../counts.ts';
 import type { MemoryBooks, OpenRequest } from '../database/memory-books.ts';
+import { BudgetTallies } from './budget-tallies.ts';
 import { Violation } from '../violation.ts';
 
 /** What the arrivals of one key's units add up to. */
@@ -24,6 +25,7 @@ export class MoneyChecks {
   readonly #tallies = new Map<string, Tally>();
   readonly #holds = new Map<string, { readonly keyId: string; readonly hold: number }>();
   readonly #closed = new Set<string>();
+  readonly #budgets: BudgetTallies;
   readonly #settling = new Map<string, Settling>();
   /** The charges in the order of their arrival. */
   readonly #charged: string[] = [];
@@ -31,6 +33,7 @@ export class MoneyChecks {
   constructor(books: MemoryBooks, counts: Counts) {
     this.#books = books;
     this.#counts = counts;
+    this.#budgets = new BudgetTallies(counts);
   }
 
   credited(keyId: string, nanos: number): void {
@@ -38,18 +41,25 @@ export class MoneyChecks {
   }
 
   /** A record was to be begun, and this was answered. */
-  begun({ keyId, requestId, hold }: OpenedRecord, reservation: Reservation): void {
+  begun({ keyId, requestId, hold, budget }: OpenedRecord, reservation: Reservation): void {
+    const room = budget === undefined ? Number.POSITIVE_INFINITY : this.#budgets.asked(budget);
+    if (!reservation.granted && reservation.period !== undefined && room < hold.leastNanos)
+      this.#counts['refusals because a budget was used up']++;
     const tally = this.#tally(keyId);
     const balance = tally.paidIn - tally.held - tally.spent;
-    const isEnough = hold.nanos === 0 || balance >= hold.leastNanos;
+    const free = Math.min(balance, room);
+    const isEnough = hold.nanos === 0 || free >= hold.leastNanos;
     if (reservation.granted !== isEnough)
-      throw new Violation(`${requestId}: a balance of ${balance} was judged wrongly`);
+      throw new Violation(
+        `${requestId}: a balance of ${balance} and a budget of ${room} were judged wrongly`,
+      );
     if (!reservation.granted) return;
-    const held = Math.min(hold.nanos, Math.max(0, balance));
+    const held = Math.min(hold.nanos, Math.max(0, free));
     if (reservation.holdNanos !== held || reservation.balanceNanos !== balance - held)
       throw new Violation(`${requestId}: holds ${reservation.holdNanos} of ${balance}`);
     tally.held += held;
     this.#holds.set(requestId, { keyId, hold: held });
+    if (budget !== undefined) this.#budgets.held(budget.id, requestId, held);
   }
 
   /** A settlement is handed in. */
@@ -68,6 +78,7 @@ export class MoneyChecks {
     if (this.#closed.has(requestId)) this.#counts['settlements that overtook a closing as lost']++;
     const keyId = this.#giveBack(requestId) ?? begun?.keyId ?? '';
     this.#tally(keyId).spent += chargeNanos;
+    if (begun?.budget !== undefined) this.#budgets.charged(begun.budget, chargeNanos);
     if (chargeNanos > 0) this.#charged.push(requestId);
   }
 
@@ -82,12 +93,25 @@ export class MoneyChecks {
 
   /** Compares the accounts with what arrived. */
   compare(): void {
+    this.#compareBudgets();
     for (const [keyId, { paidIn, held, spent }] of this.#tallies) {
       const account = this.#books.account(keyId);
       if (account.held !== held || account.spent !== spent || account.balance !== paidIn - held - spent)
         throw new Violation(
           `${keyId}: the account ${JSON.stringify(account)} is not what arrived: ` +
             JSON.stringify({ paidIn, held, spent }),
+        );
+    }
+  }
+
+  /** Compares the books' budgets with what arrived. */
+  #compareBudgets(): void {
+    for (const [id, { startMs, spentNanos, heldNanos }] of this.#books.budgets) {
+      const { startMs: expectedMs, spent, held } = this.#budgets.current(id);
+      if (startMs !== expectedMs || spentNanos !== spent || heldNanos !== held)
+        throw new Violation(
+          `${id}: spent ${spentNanos} and holds ${heldNanos} from ${startMs} on, ` +
+            `but ${spent} and ${held} arrived for ${expectedMs}`,
         );
     }
   }
@@ -136,6 +160,7 @@ export class MoneyChecks {
     if (open === undefined) return null;
     this.#holds.delete(requestId);
     this.#tally(open.keyId).held -= open.hold;
+    this.#budgets.givenBack(requestId);
     return open.keyId;
   }
 }

@@ -1,3 +1,4 @@
+import type { BudgetClaim, CountedBudget, StoredPeriod } from '../../../src/domain/budgets/budget.ts';
 import type { OpenedRecord, Reservation, SettledRecord } from '../../../src/domain/consumption.ts';
 
 /** An account, in nano-USD. */
@@ -14,7 +15,12 @@ export interface OpenRequest {
   readonly requestId: string;
   readonly createdAtMs: number;
   readonly hold: number;
+  /** The budget and the period in which it counts; `null` without one. */
+  readonly budget: { readonly id: string; readonly startMs: number } | null;
 }
+
+/** The current period of a budget. */
+type Period = { -readonly [Name in keyof StoredPeriod]: StoredPeriod[Name] };
 
 /** A record that was ended: by its settlement, or closed as lost. */
 interface EndedRecord {
@@ -35,6 +41,7 @@ interface Posting {
 /** Accounts, open requests, records and the ledger in plain lists: what the units on them must do. */
 export class MemoryBooks {
   readonly accounts = new Map<string, Account>();
+  readonly budgets = new Map<string, Period>();
   readonly open = new Map<string, OpenRequest>();
   readonly records = new Map<string, EndedRecord>();
   readonly ledger: Posting[] = [];
@@ -59,15 +66,39 @@ export class MemoryBooks {
   }
 
   /** Begins a record and sets its hold aside, or does neither. */
-  begin(owner: string, { keyId, requestId, createdAtMs, hold }: OpenedRecord): Reservation {
+  begin(owner: string, { keyId, requestId, createdAtMs, hold, budget: claim }: OpenedRecord): Reservation {
     const account = this.account(keyId);
-    if (hold.nanos > 0 && account.balance < hold.leastNanos)
-      return { granted: false, balanceNanos: account.balance, heldNanos: account.held };
-    const taken = Math.min(hold.nanos, Math.max(0, account.balance));
+    const row = claim === undefined ? null : this.#periodOf(claim);
+    const before = row === null ? {} : { period: { ...row } };
+    const limit = claim?.limitNanos ?? Number.POSITIVE_INFINITY;
+    const room = Math.min(account.balance, limit - (row?.spentNanos ?? 0) - (row?.heldNanos ?? 0));
+    if (hold.nanos > 0 && room < hold.leastNanos)
+      return { granted: false, balanceNanos: account.balance, heldNanos: account.held, ...before };
+    const taken = Math.min(hold.nanos, Math.max(0, room));
     account.balance -= taken;
     account.held += taken;
-    this.open.set(requestId, { owner, keyId, requestId, createdAtMs, hold: taken });
-    return { granted: true, holdNanos: taken, balanceNanos: account.balance };
+    if (row !== null) row.heldNanos += taken;
+    const budget = row === null || claim === undefined ? null : { id: claim.id, startMs: row.startMs };
+    this.open.set(requestId, { owner, keyId, requestId, createdAtMs, hold: taken, budget });
+    return { granted: true, holdNanos: taken, balanceNanos: account.balance, ...before };
+  }
+
+  /** The period of a budget: that of a claim, unless there is a later one. */
+  #periodOf({ id, startMs, endMs }: Pick<BudgetClaim, 'id' | 'startMs' | 'endMs'>): Period {
+    let row = this.budgets.get(id);
+    if (row === undefined || row.startMs < startMs) {
+      row = { startMs, endMs, spentNanos: 0, heldNanos: 0, level: 0 };
+      this.budgets.set(id, row);
+    }
+    return row;
+  }
+
+  /** Counts a charge in the period in which its request began, unless it is over. */
+  #count(budget: CountedBudget, charge: number): void {
+    const row = this.#periodOf(budget);
+    if (row.startMs > budget.startMs) return;
+    row.spentNanos += charge;
+    row.level = Math.max(row.level, budget.levelNanos.filter((level) => level <= row.spentNanos).length);
   }
 
   /** Settles a request once: in time, after it was closed as lost, or without a beginning. */
@@ -80,6 +111,7 @@ export class MemoryBooks {
     const account = this.account(keyId);
     account.balance -= chargeNanos;
     account.spent += chargeNanos;
+    if (begun?.budget !== undefined) this.#count(begun.budget, chargeNanos);
     this.records.set(requestId, { keyId, outcome, charge: chargeNanos, isSettled: true });
     if (chargeNanos > 0) this.ledger.push({ keyId, kind: 'charge', delta: -chargeNanos, requestId });
   }
@@ -128,5 +160,7 @@ export class MemoryBooks {
     const account = this.account(open.keyId);
     account.held -= open.hold;
     account.balance += open.hold;
+    const row = open.budget === null ? undefined : this.budgets.get(open.budget.id);
+    if (row !== undefined && row.startMs === open.budget?.startMs) row.heldNanos -= open.hold;
   }
 }

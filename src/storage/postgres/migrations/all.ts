@@ -1,8 +1,10 @@
 import type { Migration } from '../../migration.ts';
 import { books } from './books.ts';
+import { budgets } from './budgets.ts';
 import { changes } from './changes.ts';
 import { keyNetworks } from './key-networks.ts';
 import { leases } from './leases.ts';
+import { outbox } from './outbox.ts';
 import { retention } from './retention.ts';
 import { slots } from './slots.ts';
 import { usage } from './usage.ts';
@@ -20,4 +22,6 @@ export const migrations: readonly Migration[] = [
   usage,
   tokenUse,
   statements,
+  budgets,
+  outbox,
 ];

@@ -8,7 +8,8 @@ export type DutyName =
   | 'ledger roots'
   | 'metrics of top keys'
   | 'removal of old records'
-  | 'usage rollups';
+  | 'usage rollups'
+  | 'webhook delivery';
 
 /**
  * A duty as a row that names its node, by the id under which that has its lease. The node loses it to another one when it

@@ -1,0 +1,62 @@
+import type { Clock } from '../../domain/ports/clock.ts';
+import type { EventSettings, Outbox } from '../../domain/ports/outbox.ts';
+import type { ReportFault } from '../../domain/ports/telemetry.ts';
+
+/** How long after a failure the settings are written again, in milliseconds. */
+const writeAgainMs = 5_000;
+
+interface SettingsPorts {
+  readonly outbox: Outbox;
+  /** Resolves when the database can be used; rejects when it never can be. */
+  readonly ready: Promise<void>;
+  readonly clock: Clock;
+  readonly onFault: ReportFault;
+}
+
+/** The writing of the settings by which the database adds events. */
+export interface EventSettingsKeeper {
+  /** Has the settings of a config written, in place of the earlier ones. */
+  set(settings: EventSettings): void;
+  /** Resolves once the last settings were written, or could not be for now. */
+  stored(): Promise<void>;
+  /** Resolves when nothing is written any more. */
+  stop(): Promise<void>;
+}
+
+/** Keeps the settings in the database that the trigger of low balances reads, and repeats what fails. */
+export function keepEventSettings({ outbox, ready, clock, onFault }: SettingsPorts): EventSettingsKeeper {
+  let wanted: EventSettings | null = null;
+  let isStopped = false;
+  let cancel: (() => void) | null = null;
+  let writing = ready.then(
+    () => {},
+    () => void (isStopped = true),
+  );
+  const write = async (): Promise<void> => {
+    const settings = wanted;
+    if (settings === null || isStopped) return;
+    try {
+      await outbox.storeSettings(settings);
+      if (wanted === settings) wanted = null;
+    } catch (error) {
+      onFault('the settings of events could not be stored: it is tried again', error);
+      if (!isStopped) cancel = clock.schedule(writeAgainMs, next);
+    }
+  };
+  function next(): void {
+    cancel?.();
+    writing = writing.then(write);
+  }
+  return {
+    set(settings) {
+      wanted = settings;
+      next();
+    },
+    stored: () => writing,
+    async stop() {
+      isStopped = true;
+      cancel?.();
+      await writing;
+    },
+  };
+}

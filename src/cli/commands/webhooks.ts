@@ -1,0 +1,35 @@
+import { Option } from 'commander';
+import type { Command } from 'commander';
+import { report } from '../output.ts';
+import type { Json } from '../output.ts';
+import type { DeliveryOptions, ResendOptions } from '../webhooks.ts';
+import { wholeNumber } from './arguments.ts';
+
+const loadActions = () => import('../webhooks.ts');
+
+/** Adds `textgate webhooks list|deliveries|test|resend`. */
+export function addWebhooksCommands(program: Command): void {
+  const webhooks = program
+    .command('webhooks')
+    .description('see, test and repeat the deliveries of events to webhooks');
+  const add = (signature: string, description: string): Command =>
+    webhooks.command(signature).description(description).option('--json', 'print JSON');
+  add('list', 'list the webhooks of the config, with what waits and what was given up').action(
+    (options: Json) => report(async () => (await loadActions()).listWebhooks(options)),
+  );
+  add('deliveries', 'list deliveries, newest first; they are kept for 7 days')
+    .option('--webhook <name>', 'only those to this webhook')
+    .addOption(
+      new Option('--state <state>', 'only those in this state').choices(['waiting', 'delivered', 'dead']),
+    )
+    .option('--limit <n>', 'only the newest n; the default is 50', wholeNumber)
+    .action((options: DeliveryOptions) => report(async () => (await loadActions()).listDeliveries(options)));
+  add('test <name>', 'send a webhook the event `webhook.test`, and print what came of it').action(
+    (name: string, options: Json) => report(async () => (await loadActions()).testWebhook(name, options)),
+  );
+  add('resend <event>', 'deliver an event again, under its id; receivers that have it drop it')
+    .option('--webhook <name>', 'only to this webhook; default: to all that it was sent to')
+    .action((event: string, options: ResendOptions) =>
+      report(async () => (await loadActions()).resendEvent(event, options)),
+    );
+}

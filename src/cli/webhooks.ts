@@ -1,0 +1,101 @@
+import { callAdmin, readList } from './admin-client.ts';
+import { writeTable } from './output.ts';
+import type { Json } from './output.ts';
+
+/** The options of `deliveries`, as commander names them. */
+export interface DeliveryOptions extends Json {
+  readonly webhook?: string;
+  readonly state?: string;
+  readonly limit?: number;
+}
+
+/** The options of `resend`. */
+export interface ResendOptions extends Json {
+  readonly webhook?: string;
+}
+
+/** A webhook as the admin listener returns it. */
+interface WebhookObject {
+  readonly name: string;
+  readonly origin: string;
+  readonly events: readonly string[];
+  readonly waiting: number;
+  readonly dead: number;
+}
+
+/** A delivery as the admin listener returns it. */
+interface DeliveryObject {
+  readonly event_id: string;
+  readonly type: string;
+  readonly webhook: string;
+  readonly state: string;
+  readonly result: string | null;
+}
+
+/** How many deliveries a table has without `--limit`. */
+const usualRows = 50;
+
+/** Lists the webhooks of the config, as a table or JSON. */
+export async function listWebhooks({ json }: Json): Promise<string> {
+  const { data } = (await callAdmin('GET', '/admin/webhooks')) as { readonly data: readonly WebhookObject[] };
+  if (json) return JSON.stringify(data);
+  if (data.length === 0) return 'the config has no webhooks';
+  return writeTable(
+    ['NAME', 'RECEIVER', 'WAITING', 'DEAD', 'EVENTS'],
+    data.map(({ name, origin, events, waiting, dead }) => [
+      name,
+      origin,
+      String(waiting),
+      String(dead),
+      events.join(', '),
+    ]),
+    { right: ['WAITING', 'DEAD'], cut: ['EVENTS'] },
+  );
+}
+
+/** Lists deliveries, newest first, as a table or JSON. */
+export async function listDeliveries({
+  json,
+  limit = usualRows,
+  ...filter
+}: DeliveryOptions): Promise<string> {
+  const query = new URLSearchParams({ ...filter }).toString();
+  const deliveries = (await readList('/admin/webhooks/deliveries', query, limit)) as DeliveryObject[];
+  if (json) return JSON.stringify(deliveries);
+  if (deliveries.length === 0) return 'no deliveries';
+  return writeTable(
+    ['EVENT', 'TYPE', 'WEBHOOK', 'STATE', 'RESULT'],
+    deliveries.map(({ event_id: id, type, webhook, state, result }) => [
+      id,
+      type,
+      webhook,
+      state,
+      result ?? '-',
+    ]),
+    { cut: ['WEBHOOK'] },
+  );
+}
+
+/** Sends a test event; a failure is an error of the command. */
+export async function testWebhook(name: string, { json }: Json): Promise<string> {
+  const path = `/admin/webhooks/${encodeURIComponent(name)}/test`;
+  const tested = (await callAdmin('POST', path)) as {
+    readonly event_id: string;
+    readonly delivered: boolean;
+    readonly result: string;
+  };
+  if (!tested.delivered) process.exitCode = 1;
+  if (json) return JSON.stringify(tested);
+  return tested.delivered
+    ? `${name} has accepted ${tested.event_id}: ${tested.result}`
+    : `${name} has not accepted ${tested.event_id}: ${tested.result}`;
+}
+
+/** Has an event delivered again. */
+export async function resendEvent(event: string, { json, webhook }: ResendOptions): Promise<string> {
+  const path = `/admin/webhooks/events/${encodeURIComponent(event)}/resend`;
+  const resent = (await callAdmin('POST', path, webhook === undefined ? {} : { webhook })) as {
+    readonly webhooks: readonly string[];
+  };
+  return json ? JSON.stringify(resent) : `${event} is sent again to ${resent.webhooks.join(', ')}`;
+}

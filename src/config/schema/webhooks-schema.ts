@@ -1,0 +1,132 @@
+import { z } from 'zod';
+import { eventTypes } from '../../domain/events.ts';
+import { isLinkLocal } from '../../shared/link-local.ts';
+import { duration, valueKinds } from '../../shared/schema-values.ts';
+import { noProxy, upstreamProxy } from './proxy-values.ts';
+import { tlsTowards } from './tls-schema.ts';
+import { describeSurroundings } from '../around-secret.ts';
+
+/** How many webhooks a config may have: each event may have a delivery for every one of them. */
+const maxWebhooks = 16;
+
+/** How many notices there may be of one expiry. */
+const maxNotices = 8;
+
+/** The bounds of the time for which an upstream must be down, in milliseconds: a circuit is open for 5 s before each trial. */
+const leastDownMs = 10_000;
+const mostDownMs = 86_400_000;
+
+/** The shortest secret, in characters. */
+const leastSecretLength = 16;
+
+/** The prefix of secrets in the form of Standard Webhooks: the rest is the key in base64. */
+const standardPrefix = 'whsec_';
+
+const expectedUrl = 'expected an address such as https://hooks.example/textgate';
+
+/** The address of a receiver, read into a `URL`. It may hold a secret, so that none of the messages quotes it. */
+const webhookUrl = z
+  .string()
+  .transform((text, context) => {
+    const url = URL.parse(text.trim());
+    const message = describeUrlFault(text.trim(), url);
+    if (url !== null && message === null) return url;
+    context.issues.push({ code: 'custom', input: text, message: message ?? expectedUrl });
+    return z.NEVER;
+  })
+  .register(valueKinds, { kind: 'url' });
+
+function describeUrlFault(text: string, url: URL | null): string | null {
+  if (url === null || !/^https?:\/\//i.test(text) || /\s/.test(text)) return expectedUrl;
+  if (url.username !== '' || url.password !== '')
+    return 'expected an address without a user and password: the signature says who has sent an event';
+  if (text.includes('#')) return 'expected an address without # and what follows it';
+  return isLinkLocal(url.hostname)
+    ? "a link-local address, where clouds serve a machine's credentials: events are not sent there"
+    : null;
+}
+
+/** The secret of the signatures. */
+const signingSecret = z
+  .string()
+  .trim()
+  .min(leastSecretLength, `expected ${leastSecretLength} characters or more: a shorter secret can be guessed`)
+  .regex(/^[\x20-\x7e]*$/, 'expected printable ASCII')
+  .superRefine((text, context) => {
+    const surroundings = describeSurroundings(text);
+    if (surroundings !== null) context.addIssue({ code: 'custom', message: surroundings });
+    const rest = text.startsWith(standardPrefix) ? text.slice(standardPrefix.length) : null;
+    if (rest !== null && !/^[A-Za-z0-9+/]{22,}={0,2}$/.test(rest))
+      context.addIssue({
+        code: 'custom',
+        message: `expected ${standardPrefix} and 16 bytes or more in base64, such as those of: openssl rand -base64 32`,
+      });
+  })
+  .register(valueKinds, { kind: 'secret' });
+
+const webhookName = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9._-]{1,64}$/,
+    'expected a name of 1 to 64 letters, digits, dots, hyphens or underscores',
+  );
+
+const webhook = z
+  .strictObject({
+    url: webhookUrl.meta({
+      description: 'Where events are sent, by POST. Redirects are not followed.',
+      examples: ['https://hooks.example/textgate'],
+    }),
+    secret: signingSecret.meta({
+      description: `The secret of the signatures, usually a reference to an environment variable: \`${standardPrefix}\` and 16 bytes or more in base64, or any other text of ${leastSecretLength} characters or more.`,
+      examples: ['${WEBHOOK_SECRET}'],
+    }),
+    events: z
+      .array(z.enum(eventTypes))
+      .min(1)
+      .default([...eventTypes])
+      .meta({
+        description: 'The types of events that are sent; default: all.',
+        examples: [['balance.low', 'key.expiring']],
+      }),
+    proxy: upstreamProxy.optional().meta({
+      description: 'The HTTP proxy through which it is reached, or `none`; default: as for upstreams.',
+      examples: ['http://proxy.example:3128', noProxy],
+    }),
+    tls: tlsTowards('receiver')
+      .optional()
+      .meta({
+        description:
+          'How the certificate of the receiver is verified, and the one that is sent to it. The files are read again every 2 s.',
+        examples: [{ ca: '/etc/textgate/authority.pem' }],
+      }),
+  })
+  .refine(({ url, tls }) => tls === undefined || url.protocol === 'https:', {
+    path: ['tls'],
+    message: 'expected only where the url begins with https://: leave it out, or correct the url',
+  })
+  .meta({ examples: [{ url: 'https://hooks.example/textgate', secret: '${WEBHOOK_SECRET}' }] });
+
+/** The receivers of events, by name. */
+export const webhooks = z.record(webhookName, webhook).superRefine((all, context) => {
+  if (Object.keys(all).length > maxWebhooks)
+    context.addIssue({ code: 'custom', message: `expected ${maxWebhooks} webhooks or less` });
+});
+
+/** When events come that the gateway itself watches for. */
+export const events = z.strictObject({
+  keyExpiring: z
+    .array(duration.refine((milliseconds) => milliseconds >= 60_000, 'expected 1m or more'))
+    .max(maxNotices)
+    .prefault(['7d', '1d'])
+    .describe('How long before the expiry of a key `key.expiring` comes: once for each of these times.'),
+  upstreamDown: duration
+    .refine(
+      (milliseconds) => milliseconds >= leastDownMs && milliseconds <= mostDownMs,
+      'expected a duration from 10s to 1d',
+    )
+    .prefault('30s')
+    .describe(
+      'How long the circuit of an upstream is open before `upstream.down` comes, and how long it is closed again before `upstream.up` does.',
+    ),
+});

@@ -1,0 +1,95 @@
+import { testEventType, writeEvent } from '../domain/events.ts';
+import type { Clock, NextId } from '../domain/ports/clock.ts';
+import type { Delivery, DeliveryState, ManagedDeliveries } from '../domain/ports/outbox.ts';
+import type { Webhook } from '../domain/ports/webhooks.ts';
+import { refuse } from '../shared/errors.ts';
+import type { Refusal } from '../shared/errors.ts';
+
+/** A webhook as operators see it. */
+export interface WebhookReport extends Pick<Webhook, 'name' | 'origin' | 'types'> {
+  /** Events that wait for their delivery, and those that were given up and are still kept. */
+  readonly waiting: number;
+  readonly dead: number;
+}
+
+/** What came of a test: the status of the answer, or the reason why there is none. */
+interface WebhookTest {
+  readonly eventId: string;
+  readonly isDelivered: boolean;
+  readonly result: string;
+}
+
+/** What an operator does with webhooks. */
+export interface WebhookManagement {
+  list(): Promise<readonly WebhookReport[]>;
+  /** A page of deliveries, newest first. */
+  deliveries(
+    filter: { readonly webhook?: string | undefined; readonly state?: DeliveryState | undefined },
+    limit: number,
+    before: number | null,
+  ): Promise<{ readonly deliveries: readonly Delivery[]; readonly next: number | null }>;
+  /** Sends one event at once, which is kept nowhere. */
+  test(name: string): Promise<WebhookTest | Refusal>;
+  /** Has an event delivered again, to one webhook or to all that got it; resolves with their names. */
+  resend(eventId: string, webhook: string | null): Promise<readonly string[] | Refusal>;
+}
+
+interface WebhookManagementPorts {
+  readonly deliveries: ManagedDeliveries;
+  readonly webhooks: readonly Webhook[];
+  readonly nextId: NextId;
+  readonly clock: Clock;
+}
+
+/** Lets an operator see, test and repeat deliveries. */
+export function createWebhookManagement({
+  deliveries,
+  webhooks,
+  nextId,
+  clock,
+}: WebhookManagementPorts): WebhookManagement {
+  return {
+    async list() {
+      if (webhooks.length === 0) return [];
+      const counts = await deliveries.count(webhooks.map(({ name }) => name));
+      return webhooks.map(({ name, origin, types }, at) => ({
+        name,
+        origin,
+        types,
+        ...(counts[at] ?? { waiting: 0, dead: 0 }),
+      }));
+    },
+    deliveries: (filter, limit, before) => deliveries.list(filter, limit, before),
+    async test(name) {
+      const webhook = webhooks.find((found) => found.name === name);
+      if (webhook === undefined)
+        return refuse('webhook_not_found', 'No webhook has this name. The list of webhooks has all of them.');
+      const event = {
+        id: `evt_${nextId()}`,
+        type: testEventType,
+        createdAtMs: clock.now(),
+        data: { webhook: name },
+      };
+      const result = await webhook.send(event.id, writeEvent(event), new AbortController().signal);
+      return {
+        eventId: event.id,
+        isDelivered: result.kind === 'delivered',
+        result:
+          result.kind === 'delivered'
+            ? `status ${result.status}`
+            : result.kind === 'failed'
+              ? result.reason
+              : 'interrupted',
+      };
+    },
+    async resend(eventId, webhook) {
+      const resent = await deliveries.resend(eventId, webhook);
+      return resent.length > 0
+        ? resent
+        : refuse(
+            'event_not_found',
+            'No delivery of an event with this id is kept. The list of deliveries has all of them.',
+          );
+    },
+  };
+}

@@ -1,0 +1,54 @@
+import { z } from 'zod';
+import { instant, usd } from './schema-values.ts';
+import { isTimeZone } from './time-zone.ts';
+
+/** The longest name of a time zone that is taken, in characters: those of the IANA database have less than half as many. */
+const maxZoneLength = 64;
+
+/** The most warning levels of a budget: a settlement compares the sum with each. */
+export const maxWarningLevels = 4;
+
+/** A time zone, such as `Europe/Berlin`. */
+const timeZone = z
+  .string()
+  .max(maxZoneLength)
+  .refine(isTimeZone, 'expected a time zone of the IANA database, such as Europe/Berlin, or UTC');
+
+/** Parts of a whole such as `0.8`. */
+const warnAt = z
+  .array(z.string().regex(/^(0?\.\d{1,3}|1(\.0{1,3})?)$/, 'expected a part of the amount, such as "0.8"'))
+  .max(maxWarningLevels);
+
+const raise = z.strictObject({
+  amount: usd.meta({ description: 'USD that are added to the amount.', examples: ['10'] }),
+  until: instant.meta({
+    description: 'When the raise ends: a time, or a day in UTC.',
+    examples: ['2030-01-01T00:00:00Z'],
+  }),
+});
+
+/** The settings of a budget: a new one needs the amount and the period. */
+const budgetSettings = {
+  amount: usd.meta({ description: 'USD that may be spent in each period.', examples: ['20'] }),
+  per: z
+    .enum(['day', 'week', 'month'])
+    .meta({ description: 'The period of the calendar; weeks begin on Monday.', examples: ['month'] }),
+  timeZone: timeZone.optional().meta({
+    description: 'The time zone of the calendar; default: UTC.',
+    examples: ['Europe/Berlin'],
+  }),
+  warnAt: warnAt.optional().meta({
+    description: 'The parts of the amount at which the budget is shown as nearly used up; default: none.',
+    examples: [['0.8']],
+  }),
+  raise: raise.optional().meta({
+    description: 'A raise for a time; default: none.',
+    examples: [{ amount: '10', until: '2030-01-01T00:00:00Z' }],
+  }),
+};
+
+/** A whole budget. */
+export const budgetOfKey = z.strictObject(budgetSettings);
+
+/** Changes to a budget: a missing setting stays as it is, and `null` ends a raise. */
+export const changedBudget = z.strictObject({ ...budgetSettings, raise: raise.nullish() }).partial();

@@ -1,0 +1,111 @@
+import type { Pause } from '../../domain/pause.ts';
+import type { AuditedBudget, AuditedSpending } from '../../domain/ports/ledger-audit.ts';
+import type { Engine, Row, Statement } from '../engine.ts';
+import { readPeriod, selectBudgets } from './budget-statements.ts';
+
+/** How many budgets are read at once, and of how many records of each the charges are added up: it takes a few milliseconds. */
+const budgetsPerRead = 20;
+const recordsPerRead = 200;
+
+const budgetHolds: Statement = {
+  sql: 'SELECT budget, budget_period, budget_hold FROM open_requests WHERE budget IS NOT NULL',
+  values: [],
+};
+
+const removals: Statement = { sql: 'SELECT removed_before FROM record_removals WHERE id = 1', values: [] };
+
+/** Reads all budgets with the holds of their open requests, a page at a time. */
+export async function* auditBudgets(
+  engine: Pick<Engine, 'read'>,
+  pause: Pause,
+): AsyncIterable<readonly AuditedBudget[]> {
+  for (let last = ''; ; await pause()) {
+    const [open = [], rows = []] = await engine.read([budgetHolds, selectBudgetsAfter(last)]);
+    yield rows.map((row) => {
+      const { heldNanos, startMs } = readPeriod(row);
+      const id = String(row['id']);
+      const isIn = (request: Row): boolean =>
+        request['budget'] === id && Number(request['budget_period']) === startMs;
+      const openHoldNanos = open.filter(isIn).reduce((sum, hold) => sum + Number(hold['budget_hold']), 0);
+      return { id, heldNanos, openHoldNanos };
+    });
+    if (rows.length < budgetsPerRead) return;
+    last = String(rows.at(-1)?.['id']);
+  }
+}
+
+/** A budget of which the records of the current period are added up. */
+interface Counted {
+  readonly id: string;
+  readonly startMs: number;
+  readonly spentNanos: number;
+  chargedNanos: number;
+  /** The last record that was added; `null` when none is left. */
+  last: string | null;
+}
+
+/**
+ * Adds up the charges of the records of each budget's current period, a page of budgets at a time. Requests may end
+ * meanwhile: what they were charged may or may not be in the sum, which is therefore between what was spent before and after.
+ */
+export async function* auditSpending(
+  engine: Pick<Engine, 'read'>,
+  pause: Pause,
+): AsyncIterable<readonly AuditedSpending[]> {
+  for (let last = ''; ; await pause()) {
+    const [rows = []] = await engine.read([selectBudgetsAfter(last)]);
+    const counted = rows.map((row): Counted => {
+      const { startMs, spentNanos } = readPeriod(row);
+      return { id: String(row['id']), startMs, spentNanos, chargedNanos: 0, last: '' };
+    });
+    await addUp(engine, counted, pause);
+    yield await compare(engine, counted);
+    if (rows.length < budgetsPerRead) return;
+    last = String(rows.at(-1)?.['id']);
+  }
+}
+
+async function addUp(engine: Pick<Engine, 'read'>, counted: readonly Counted[], pause: Pause): Promise<void> {
+  for (;;) {
+    const left = counted.filter(({ last }) => last !== null);
+    if (left.length === 0) return;
+    const results = await engine.read(left.map(selectCharges));
+    for (const [at, budget] of left.entries()) {
+      const rows = results[at] ?? [];
+      for (const row of rows) budget.chargedNanos += Number(row['charge']);
+      budget.last = rows.length < recordsPerRead ? null : String(rows.at(-1)?.['request_id']);
+    }
+    await pause();
+  }
+}
+
+/** The sums of those budgets whose period is still the same. */
+async function compare(
+  engine: Pick<Engine, 'read'>,
+  counted: readonly Counted[],
+): Promise<readonly AuditedSpending[]> {
+  const [removed = [], rows = []] = await engine.read([removals, selectBudgets(counted.map(({ id }) => id))]);
+  const removedBeforeMs = Number(removed[0]?.['removed_before'] ?? Number.NEGATIVE_INFINITY);
+  const now = new Map(rows.map((row) => [String(row['id']), readPeriod(row)]));
+  return counted.flatMap(({ id, startMs, spentNanos, chargedNanos }) => {
+    const after = now.get(id);
+    if (after?.startMs !== startMs) return [];
+    const spentBeforeNanos = removedBeforeMs > startMs ? 0 : spentNanos;
+    return [{ id, chargedNanos, spentBeforeNanos, spentAfterNanos: after.spentNanos }];
+  });
+}
+
+function selectBudgetsAfter(id: string): Statement {
+  return {
+    sql: 'SELECT id, period_start, period_end, spent, held, level FROM budgets WHERE id > ? ORDER BY id LIMIT ?',
+    values: [id, budgetsPerRead],
+  };
+}
+
+function selectCharges({ id, startMs, last }: Counted): Statement {
+  return {
+    sql: `SELECT request_id, charge FROM records WHERE budget = ? AND budget_period = ? AND request_id > ?
+          ORDER BY request_id LIMIT ?`,
+    values: [id, startMs, last, recordsPerRead],
+  };
+}

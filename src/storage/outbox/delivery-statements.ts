@@ -1,0 +1,184 @@
+import type { DeliveryState, DueDelivery, Subscriptions } from '../../domain/ports/outbox.ts';
+import type { SqlValue, Statement } from '../engine.ts';
+import { declareTable, rowsOf } from '../keys/wanted-rows.ts';
+
+/** How many events one unit routes, and how many rows one unit removes: some milliseconds each. */
+const eventsPerRoute = 200;
+export const rowsPerRemoval = 500;
+
+/** The stages of an event: added, being routed within a unit, and routed. */
+const stages = { added: 0, inRouting: 1, routed: 2 } as const;
+
+/** Finds one event that is not routed yet. */
+export const selectUnrouted: Statement = {
+  sql: `SELECT id FROM outbox WHERE stage < 2 ORDER BY stage, position, created_at, id LIMIT ?`,
+  values: [1],
+};
+
+/**
+ * Makes the deliveries of new events, in one unit. Events are marked first: one that is committed meanwhile must not count as
+ * routed. Those of one subject get their numbers in their order, and only the first of them that waits is due.
+ */
+export function routeEvents(webhooks: Subscriptions): readonly Statement[] {
+  const wanted = rowsOf(webhooks.flatMap(({ name, types }) => types.map((type) => [name, type])));
+  return [
+    {
+      sql: `UPDATE outbox SET stage = ${stages.inRouting} WHERE stage < ${stages.routed} AND id IN (
+              SELECT id FROM outbox WHERE stage < 2 ORDER BY stage, position, created_at, id LIMIT ?) RETURNING id`,
+      values: [eventsPerRoute],
+    },
+    {
+      sql: `${declareTable({ webhook: 'TEXT', type: 'TEXT' })}
+            INSERT INTO webhook_deliveries (event_id, webhook, number, subject, since, state)
+            SELECT outbox.id, wanted.webhook, coalesce((SELECT max(number) FROM webhook_deliveries), 0)
+                + row_number() OVER (ORDER BY position, outbox.created_at, outbox.id, wanted.webhook),
+              outbox.subject, (SELECT now_ms()), 'waiting'
+            FROM outbox JOIN wanted ON wanted.type = outbox.type WHERE outbox.stage = ${stages.inRouting} AND outbox.stage < 2
+            ON CONFLICT (event_id, webhook) DO NOTHING`,
+      values: [wanted],
+    },
+    {
+      sql: `UPDATE webhook_deliveries SET due_at = now_ms()
+            WHERE due_at IS NULL AND state = 'waiting'
+              AND event_id IN (SELECT id FROM outbox WHERE stage = ${stages.inRouting} AND stage < 2)
+              AND NOT EXISTS (SELECT 1 FROM webhook_deliveries AS earlier
+                WHERE earlier.webhook = webhook_deliveries.webhook AND earlier.subject = webhook_deliveries.subject
+                  AND earlier.ended_at IS NULL AND earlier.number < webhook_deliveries.number)`,
+      values: [],
+    },
+    {
+      sql: `UPDATE outbox SET stage = ${stages.routed} WHERE stage = ${stages.inRouting} AND stage < 2`,
+      values: [],
+    },
+  ];
+}
+
+const event = `outbox.id AS id, outbox.type AS type, outbox.created_at AS created_at, outbox.data AS data`;
+
+export function selectDue(webhook: string, limit: number): Statement {
+  return {
+    sql: `SELECT ${event}, webhook_deliveries.subject AS subject, attempts
+          FROM webhook_deliveries JOIN outbox ON outbox.id = event_id
+          WHERE webhook = ? AND due_at <= (SELECT now_ms()) ORDER BY due_at, number LIMIT ?`,
+    values: [webhook, limit],
+  };
+}
+
+/** Ends a delivery and makes the next event of its subject due, in one unit. One that has ended stays as it is. */
+export function endDelivery(
+  { event: { id }, subject }: DueDelivery,
+  webhook: string,
+  state: DeliveryState,
+  result: string,
+): readonly Statement[] {
+  return [
+    {
+      sql: `UPDATE webhook_deliveries SET state = ?, attempts = attempts + 1, due_at = NULL, ended_at = now_ms(), result = ?
+            WHERE event_id = ? AND webhook = ? AND state = 'waiting'`,
+      values: [state, result, id, webhook],
+    },
+    {
+      sql: `UPDATE webhook_deliveries SET due_at = now_ms()
+            WHERE webhook = ? AND due_at IS NULL AND event_id = (SELECT event_id FROM webhook_deliveries
+              WHERE webhook = ? AND subject = ? AND ended_at IS NULL ORDER BY number LIMIT 1)`,
+      values: [webhook, webhook, subject],
+    },
+  ];
+}
+
+export function retryDelivery(
+  { event: { id } }: DueDelivery,
+  webhook: string,
+  delayMs: number,
+  result: string,
+): Statement {
+  return {
+    sql: `UPDATE webhook_deliveries SET attempts = attempts + 1, due_at = now_ms() + CAST(? AS BIGINT), result = ?
+          WHERE event_id = ? AND webhook = ? AND state = 'waiting'`,
+    values: [Math.ceil(delayMs), result, id, webhook],
+  };
+}
+
+export const selectOldestAge: Statement = {
+  sql: `SELECT (SELECT now_ms()) - since AS age FROM webhook_deliveries WHERE ended_at IS NULL ORDER BY since LIMIT ?`,
+  values: [1],
+};
+
+/** Gives up what waits for webhooks that are configured no more; and what a clock that was set back made due too late is due. */
+export function giveUpOrphans(
+  webhooks: Subscriptions,
+  givenUpMs: number,
+  longestMs: number,
+): readonly Statement[] {
+  const names = rowsOf(webhooks.map(({ name }) => [name]));
+  return [
+    {
+      sql: `${declareTable({ name: 'TEXT' })}
+            UPDATE webhook_deliveries SET state = 'dead', due_at = NULL, ended_at = now_ms(), result = 'no such webhook'
+            WHERE ended_at IS NULL AND since < (SELECT now_ms()) - CAST(? AS BIGINT)
+              AND webhook NOT IN (SELECT name FROM wanted)`,
+      values: [names, givenUpMs],
+    },
+    {
+      sql: `${declareTable({ name: 'TEXT' })}
+            UPDATE webhook_deliveries SET due_at = now_ms() WHERE webhook IN (SELECT name FROM wanted)
+              AND due_at > (SELECT now_ms()) + CAST(? AS BIGINT)`,
+      values: [names, longestMs],
+    },
+  ];
+}
+
+/** Removes deliveries that ended long ago, and events without deliveries whose names need not be remembered. */
+export function removeEnded(keptMs: number): readonly Statement[] {
+  return [
+    {
+      sql: `DELETE FROM webhook_deliveries WHERE (event_id, webhook) IN (SELECT event_id, webhook FROM webhook_deliveries
+              WHERE ended_at < (SELECT now_ms()) - CAST(? AS BIGINT) ORDER BY ended_at LIMIT ?) RETURNING number`,
+      values: [keptMs, rowsPerRemoval],
+    },
+    {
+      sql: `DELETE FROM outbox WHERE id IN (SELECT id FROM outbox
+              WHERE created_at < (SELECT now_ms()) - CAST(? AS BIGINT) AND stage = 2 AND kept_until < (SELECT now_ms())
+                AND NOT EXISTS (SELECT 1 FROM webhook_deliveries WHERE event_id = outbox.id)
+              ORDER BY created_at, id LIMIT ?) RETURNING id`,
+      values: [keptMs, rowsPerRemoval],
+    },
+  ];
+}
+
+/** A page of deliveries, newest first. */
+export function selectDeliveries(
+  filter: { readonly webhook?: string | undefined; readonly state?: DeliveryState | undefined },
+  limit: number,
+  before: number | null,
+): Statement {
+  const conditions: [string, SqlValue][] = [];
+  if (filter.webhook !== undefined) conditions.push(['webhook = ?', filter.webhook]);
+  if (filter.state !== undefined) conditions.push(['state = ?', filter.state]);
+  if (before !== null) conditions.push(['number < ?', before]);
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.map(([text]) => text).join(' AND ')}`;
+  return {
+    sql: `SELECT ${event}, number, webhook, state, attempts, due_at, ended_at, result
+          FROM webhook_deliveries JOIN outbox ON outbox.id = event_id ${where} ORDER BY number DESC LIMIT ?`,
+    values: [...conditions.map(([, value]) => value), limit],
+  };
+}
+
+/** Counts what waits for a webhook, and what was given up. */
+export function countDeliveries(webhook: string): Statement {
+  return { sql: `SELECT ${countIn('waiting')}, ${countIn('dead')}`, values: [webhook, webhook] };
+}
+
+function countIn(state: DeliveryState): string {
+  return `(SELECT count(*) FROM webhook_deliveries WHERE webhook = ? AND state = '${state}') AS ${state}`;
+}
+
+/** Has an event delivered again. One that waits is due at once, unless it is behind an earlier one of its subject. */
+export function resendEvent(eventId: string, webhook: string | null): Statement {
+  return {
+    sql: `UPDATE webhook_deliveries SET attempts = 0, ended_at = NULL, since = now_ms(),
+            due_at = CASE WHEN state = 'waiting' AND due_at IS NULL THEN NULL ELSE now_ms() END, state = 'waiting'
+          WHERE event_id = ?${webhook === null ? '' : ' AND webhook = ?'} RETURNING webhook`,
+    values: webhook === null ? [eventId] : [eventId, webhook],
+  };
+}

@@ -1,0 +1,108 @@
+import type { Mutation } from './mutation.ts';
+
+const open = 'src/storage/records/open-budgeted-statement.ts';
+const settle = 'src/storage/records/settle-statement.ts';
+const conformance = ['test/conformance/budgets.test.ts'];
+const sockets = ['test/e2e/budgets.test.ts'];
+
+/** Faults of budgets that refill. */
+export const budgetFaults: readonly Mutation[] = [
+  {
+    name: 'a budget that is refilled by every request of its period',
+    file: open,
+    find: 'WHERE budgets.period_start < excluded.period_start',
+    replace: 'WHERE budgets.period_start <= excluded.period_start',
+    tests: conformance,
+  },
+  {
+    name: 'a budget that a clock which is behind puts back into an earlier period',
+    file: open,
+    find: 'WHERE budgets.period_start < excluded.period_start',
+    replace: 'WHERE budgets.period_start <> excluded.period_start',
+    tests: conformance,
+  },
+  {
+    name: 'a budget that is never refilled',
+    file: open,
+    find: 'WHERE budgets.period_start < excluded.period_start',
+    replace: 'WHERE 1 = 0',
+    tests: conformance,
+  },
+  {
+    name: 'an open request that names the period of its own clock, where a later one is in the row',
+    file: open,
+    find: '?18, CAST(:period_start AS BIGINT), CAST(:hold AS BIGINT)',
+    replace: '?18, ?19, CAST(:hold AS BIGINT)',
+    tests: conformance,
+  },
+  {
+    name: 'a hold that leaves out what other requests hold in the budget',
+    file: open,
+    find: 'CAST(?21 AS BIGINT) - budgets.spent - budgets.held',
+    replace: 'CAST(?21 AS BIGINT) - budgets.spent',
+    tests: conformance,
+  },
+  {
+    name: 'a charge that is counted in the period after the one in which its request began',
+    file: settle,
+    find: '       period_start = excluded.period_start, period_end = excluded.period_end\n     WHERE budgets.period_start <= ?36`',
+    replace: '       id = excluded.id`',
+    tests: conformance,
+  },
+  {
+    name: 'a hold that stays in the budget after its request was settled',
+    file: settle,
+    find: 'ELSE budgets.held - ${budgetHold} END',
+    replace: 'ELSE budgets.held END',
+    tests: conformance,
+  },
+  {
+    name: 'a charge that is lost because the database has forgotten that its period began',
+    file: settle,
+    find: 'WHERE budgets.period_start <= ?36`',
+    replace: 'WHERE budgets.period_start = ?36`',
+    tests: conformance,
+  },
+  {
+    name: 'a hold that stays in the budget after its request was closed as lost',
+    file: 'src/storage/records/close-statements.ts',
+    find: 'UPDATE budgets SET held = budgets.held - closed.hold',
+    replace: 'UPDATE budgets SET held = budgets.held',
+    tests: conformance,
+  },
+  {
+    name: 'a warning level that falls again within a period',
+    file: settle,
+    find: 'WHEN budgets.level < ${levelOf(sumThen)} THEN ${levelOf(sumThen)} ELSE budgets.level END',
+    replace: 'ELSE excluded.level END',
+    tests: conformance,
+  },
+  {
+    name: 'a week that begins on Sunday',
+    file: 'src/domain/budgets/calendar.ts',
+    find: '(day.getUTCDay() + 6) % 7',
+    replace: 'day.getUTCDay()',
+    tests: ['test/domain/budgets/calendar.test.ts'],
+  },
+  {
+    name: 'a day that always has 24 hours',
+    file: 'src/domain/budgets/calendar.ts',
+    find: 'return { startMs: startOfDay(first, timeZone), endMs };',
+    replace: 'return { startMs: startOfDay(first, timeZone), endMs: startOfDay(first, timeZone) + dayMs };',
+    tests: ['test/domain/budgets/calendar.test.ts'],
+  },
+  {
+    name: 'a request that is sent upstream before its hold in the budget is known',
+    file: 'src/pipeline/run-request.ts',
+    find: 'if (isSpendingLimited(routed.key) ||',
+    replace: 'if (routed.key.hasBalance ||',
+    tests: sockets,
+  },
+  {
+    name: 'a settlement in the period of its own clock, where a later one was in the row',
+    file: 'src/pipeline/reserve.ts',
+    find: '{ startMs: period?.startMs ?? startMs, endMs: period?.endMs ?? endMs }',
+    replace: '{ startMs, endMs }',
+    tests: sockets,
+  },
+];
