@@ -49,32 +49,60 @@ describe.skipIf(postgresAbsence !== null)(`a newer version beside this one on Po
 });
 
 describe.skipIf(postgresAbsence !== null)(`an earlier version beside this one on PostgreSQL${absent}`, () => {
-  test('may meet the steps of this one in a deadlock, after which they are made again', async () => {
+  /** A database of the earlier version, a session of one of its nodes, and the engine of this version that waits for it. */
+  async function openEarlier() {
     const database = await createDatabase();
-    const earlier = new Client({ connectionString: database.url });
-    await earlier.connect();
+    const clients = [0, 1].map(() => new Client({ connectionString: database.url }));
+    const [reader, settler] = clients as [Client, Client];
     onTestFinished(async () => {
-      await earlier.end();
+      await Promise.all(clients.map((client) => client.end()));
       await database.drop();
     });
-    await earlier.query(createMigrationTable(', runs_with INTEGER NOT NULL DEFAULT 0'));
+    for (const client of clients) await client.connect();
+    await reader.query(createMigrationTable(', runs_with INTEGER NOT NULL DEFAULT 0'));
     for (const { number, name, statements, checksum } of findPending(migrations.slice(0, 6), new Map())) {
-      for (const statement of statements) await earlier.query(statement);
-      await earlier.query('INSERT INTO migrations VALUES ($1, $2, $3)', [number, name, checksum]);
+      for (const statement of statements) await reader.query(statement);
+      await reader.query('INSERT INTO migrations VALUES ($1, $2, $3)', [number, name, checksum]);
     }
     // As a list of records; of the two sides, the steps find the deadlock.
-    await earlier.query(
+    await reader.query(
       `SET deadlock_timeout = '1min'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM records`,
     );
     const engine = createPostgresEngine({ url: database.url, clock: systemClock });
     onTestFinished(() => engine.close());
-    const waiting = `SELECT 1 FROM pg_locks WHERE relation = 'records'::regclass AND NOT granted`;
-    await eventually('a step waits', async () => (await onServer(waiting, database.url)).length > 0);
-    await earlier.query('SELECT * FROM open_requests; COMMIT');
+    const waits = (table: string) => async (): Promise<boolean> => {
+      const waiting = `SELECT 1 FROM pg_locks WHERE relation = '${table}'::regclass AND NOT granted`;
+      return (await onServer(waiting, database.url)).length > 0;
+    };
+    await eventually('a step waits', waits('records'));
+    return { reader, settler, engine, waits };
+  }
+
+  test('may meet the steps of this one in a deadlock, after which they are made again', async () => {
+    const { reader, engine } = await openEarlier();
+    await reader.query('SELECT * FROM open_requests; COMMIT');
     await engine.ready;
-    expect(await onServer('SELECT max(number) AS number FROM migrations', database.url)).toEqual([
-      { number: migrations.length },
+    expect(await engine.read([{ sql: 'SELECT max(number) AS number FROM migrations', values: [] }])).toEqual([
+      [{ number: migrations.length }],
     ]);
+  });
+
+  test('settles requests meanwhile, which wait for the steps and not the steps for them', async () => {
+    const { reader, settler, engine, waits } = await openEarlier();
+    await settler.query(`SET deadlock_timeout = '1min'`);
+    const settled = settler.query(
+      `SELECT 1 FROM accounts WHERE key_id = (SELECT key_id FROM open_requests WHERE request_id = 'x') FOR UPDATE`,
+    );
+    await eventually(
+      'the settlement waits',
+      async () => (await waits('accounts')()) || waits('open_requests')(),
+    );
+    const deadlocks = `SELECT deadlocks AS count FROM pg_stat_database WHERE datname = current_database()`;
+    await reader.query('COMMIT');
+    await engine.ready;
+    await settled;
+    await settler.query('SELECT pg_stat_clear_snapshot()');
+    expect((await settler.query(deadlocks)).rows).toEqual([{ count: '0' }]);
   });
 });
 

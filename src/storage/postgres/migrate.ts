@@ -23,6 +23,15 @@ const stepMs = 600_000;
 /** The limits of the connection on which the steps are made. */
 export const migrationLimits: ServerLimits = { statementMs: stepMs, lockMs: stepMs };
 
+/**
+ * Locks the tables that steps change and requests write, in the order in which requests lock them: otherwise each step that
+ * takes a while would have settlements of other nodes wait for one of them with a lock of another one, in a deadlock.
+ */
+const lockChanged: Statement = {
+  sql: 'LOCK TABLE api_keys, accounts, open_requests, records IN ACCESS EXCLUSIVE MODE',
+  values: [],
+};
+
 /** Sends statements one behind the other. */
 type Send = (statements: readonly Statement[]) => Promise<readonly QueryResult[]>;
 
@@ -59,6 +68,7 @@ export async function makeSteps(send: Send): Promise<void> {
   const [found] = await send([say('SELECT number, checksum, runs_with AS "runsWith" FROM migrations')]);
   const rows = (found?.rows ?? []) as readonly (MadeMigration & { readonly number: number })[];
   const pending = findPending(migrations, new Map(rows.map((made) => [made.number, made])));
+  if (rows.length > 0 && pending.length > 0) await send([lockChanged]);
   for (const step of pending)
     await send([
       ...step.statements.map((sql) => say(sql)),
