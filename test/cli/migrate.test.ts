@@ -6,6 +6,7 @@ import { systemClock } from '../../src/composition/clock.ts';
 import { verifyLedger } from '../../src/operations/verify-ledger.ts';
 import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
+import { copiedTables } from '../../src/storage/move/copied-tables.ts';
 import { createRetention } from '../../src/storage/retention/retention-store.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { createTokenUse } from '../../src/storage/token-use/token-use-store.ts';
@@ -103,15 +104,12 @@ describe.skipIf(postgresAbsence !== null)(`textgate migrate${skipped}`, () => {
       source: 'sqlite:textgate.db',
       target: target.url,
       rows: {
+        ...Object.fromEntries(copiedTables.map((table) => [table, 0])),
         api_keys: 3,
-        old_secrets: 0,
         accounts: 3,
         records: 5,
         ledger: 8,
-        ledger_folds: 0,
-        folded_credits: 0,
-        record_removals: 0,
-        token_use: 0,
+        usage_hours: 3,
       },
       ledger: { accounts: 3, records: 5 },
     });
