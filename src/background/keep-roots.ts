@@ -53,7 +53,7 @@ export function keepRoots({ chain, roots, ready, clock, duty, onRoot, onFault }:
         return;
       }
       last = await roots.lastRoot();
-      if (last !== null && hourOf(last.madeAtMs) >= hourOf(clock.now())) return;
+      if (last !== null && !isDue(last, clock.now())) return;
       const pause = createPause(clock, stepPauseMs, signal);
       const report = (fault: Error): void => onFault('a ledger could not be sealed', fault);
       const made = await makeRoot({ chain, roots, clock, pause, onFault: report });
@@ -77,6 +77,11 @@ export function keepRoots({ chain, roots, ready, clock, duty, onRoot, onFault }:
       await making?.();
     },
   };
+}
+
+/** Whether a new hour has begun since a root. One that is far ahead was made by a clock that was wrong: it stops no others. */
+function isDue({ madeAtMs }: LedgerRoot, nowMs: number): boolean {
+  return hourOf(madeAtMs) < hourOf(nowMs) || madeAtMs - nowMs > rootMs;
 }
 
 function hourOf(atMs: number): number {

@@ -72,6 +72,16 @@ describe('the roots of the ledger', () => {
     await eventually('it is shown elsewhere', () => kept.figures() === null);
   });
 
+  test('are made again after one from a clock that was a year ahead', async () => {
+    const { engine, made, pass, clock } = await keep();
+    const ahead = statementsOver(engine, () => clock.now() + 365 * 24 * 60 * minuteMs);
+    expect((await ahead.makeRoot())?.number).toBe(1);
+    await pass(1);
+    await eventually('the next root is made', () => made.length === 1);
+    await pass(5);
+    expect(made.map(({ number }) => number)).toEqual([2]);
+  });
+
   test('are tried again after a fault, and a ledger that lacks a row holds up no other', async () => {
     let isBroken = true;
     const { engine, made, faults, pass, store } = await keep({

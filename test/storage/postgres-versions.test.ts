@@ -1,12 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Client } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
+import { createMigrationTable, findPending } from '../../src/storage/migration.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { migrations } from '../../src/storage/postgres/migrations/all.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
-import { onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
+import { eventually } from '../support/eventually.ts';
+import { createDatabase, onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 
 const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
@@ -42,6 +45,64 @@ describe.skipIf(postgresAbsence !== null)(`a newer version beside this one on Po
     const engine = createPostgresEngine({ url, clock: systemClock });
     onTestFinished(() => engine.close());
     await expect(engine.ready).rejects.toThrow('the database was made by a newer version of textgate');
+  });
+});
+
+describe.skipIf(postgresAbsence !== null)(`an earlier version beside this one on PostgreSQL${absent}`, () => {
+  /** A database of the earlier version, a session of one of its nodes, and the engine of this version that waits for it. */
+  async function openEarlier() {
+    const database = await createDatabase();
+    const clients = [0, 1].map(() => new Client({ connectionString: database.url }));
+    const [reader, settler] = clients as [Client, Client];
+    onTestFinished(async () => {
+      await Promise.all(clients.map((client) => client.end()));
+      await database.drop();
+    });
+    for (const client of clients) await client.connect();
+    await reader.query(createMigrationTable(', runs_with INTEGER NOT NULL DEFAULT 0'));
+    for (const { number, name, statements, checksum } of findPending(migrations.slice(0, 6), new Map())) {
+      for (const statement of statements) await reader.query(statement);
+      await reader.query('INSERT INTO migrations VALUES ($1, $2, $3)', [number, name, checksum]);
+    }
+    // As a list of records; of the two sides, the steps find the deadlock.
+    await reader.query(
+      `SET deadlock_timeout = '1min'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT * FROM records`,
+    );
+    const engine = createPostgresEngine({ url: database.url, clock: systemClock });
+    onTestFinished(() => engine.close());
+    const waits = (table: string) => async (): Promise<boolean> => {
+      const waiting = `SELECT 1 FROM pg_locks WHERE relation = '${table}'::regclass AND NOT granted`;
+      return (await onServer(waiting, database.url)).length > 0;
+    };
+    await eventually('a step waits', waits('records'));
+    return { reader, settler, engine, waits };
+  }
+
+  test('may meet the steps of this one in a deadlock, after which they are made again', async () => {
+    const { reader, engine } = await openEarlier();
+    await reader.query('SELECT * FROM open_requests; COMMIT');
+    await engine.ready;
+    expect(await engine.read([{ sql: 'SELECT max(number) AS number FROM migrations', values: [] }])).toEqual([
+      [{ number: migrations.length }],
+    ]);
+  });
+
+  test('settles requests meanwhile, which wait for the steps and not the steps for them', async () => {
+    const { reader, settler, engine, waits } = await openEarlier();
+    await settler.query(`SET deadlock_timeout = '1min'`);
+    const settled = settler.query(
+      `SELECT 1 FROM accounts WHERE key_id = (SELECT key_id FROM open_requests WHERE request_id = 'x') FOR UPDATE`,
+    );
+    await eventually(
+      'the settlement waits',
+      async () => (await waits('accounts')()) || waits('open_requests')(),
+    );
+    const deadlocks = `SELECT deadlocks AS count FROM pg_stat_database WHERE datname = current_database()`;
+    await reader.query('COMMIT');
+    await engine.ready;
+    await settled;
+    await settler.query('SELECT pg_stat_clear_snapshot()');
+    expect((await settler.query(deadlocks)).rows).toEqual([{ count: '0' }]);
   });
 });
 

@@ -340,6 +340,24 @@ describe('the statements of the product, on a filled database without statistics
       );
   });
 
+  test('add up what keys used over all time without the hours of other keys', async () => {
+    const found: string[] = [];
+    const recording: Engine = {
+      ...engine,
+      read: (statements) => {
+        found.push(...statements.flatMap((statement) => planOf(filled, statement)));
+        return engine.read(statements);
+      },
+    };
+    await verifyLedger(createLedgerAudit(recording));
+    const allTime = { fromMs: 0, toMs: Date.UTC(9999, 0), limit: 9, after: null };
+    for (const by of [[], ['key'], ['model'], ['tag']] as const)
+      await createUsage(recording).usage({ ...allTime, by, where: { keyId: keyIdOf(3) } });
+    const ofKeys = found.filter((step) => /^SEARCH usage_(hours|rollups)\b.*key_id/.test(step));
+    expect(ofKeys.length).toBeGreaterThan(8);
+    expect(found.filter((step) => /usage_(hours|rollups)\b.*hour>\? AND hour<\?/.test(step))).toEqual([]);
+  });
+
   test('have no numbered placeholders, to which Node 24.0 to 24.6 bind no values', () => {
     expect([...asked.keys()].filter((sql) => /\?\d/.test(sql))).toEqual([]);
   });

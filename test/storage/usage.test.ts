@@ -163,6 +163,23 @@ describe.skipIf(postgresAbsence !== null)(`usage on PostgreSQL${absent}`, () => 
     expect(expected).toMatchObject([{ requests: 2 }]);
   });
 
+  test('is rolled up where a dump was restored whose server had more transactions', async () => {
+    const { engine, use } = await openStore(await openPostgres());
+    await use({});
+    const begun = `INSERT INTO usage_periods (period, start, state, barrier, next_hour)
+      VALUES ('day', ${startMs}, 'rolling', ${Number.MAX_SAFE_INTEGER}, ${startMs})`;
+    await engine.run([{ sql: begun, values: [] }]);
+    await eventually('the day is rolled up', async () => {
+      await createUsageRollups(engine).rollUp(startMs + 2 * dayMs, setImmediate);
+      const [[row] = []] = await engine.read([
+        { sql: `SELECT state FROM usage_periods WHERE start = ${startMs}`, values: [] },
+      ]);
+      return row?.['state'] === 'rolled';
+    });
+    const { found, expected } = await compared(engine);
+    expect(found).toEqual(expected);
+  });
+
   test('is exact while many keys settle requests of past days and two processes roll them up', async () => {
     const { engine, addKey, use } = await openStore(await openPostgres());
     const keyIds = Array.from({ length: 12 }, (_, at) => `key_${at}`);

@@ -3,9 +3,9 @@ import type { Pause } from '../../domain/pause.ts';
 import { placesOf } from '../engine.ts';
 import { auditBudgets, auditSpending } from './budget-audit.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
-import { readKeyUsage, selectAllPeriods, selectKeyUsage } from '../usage/key-usage.ts';
+import { readKeyUsage, selectKeyUsage, selectWholeExtent } from '../usage/key-usage.ts';
+import { readExtent } from '../usage/usage-plan.ts';
 import { selectKeyBehind } from '../usage/usage-statements.ts';
-import { readPeriods } from '../usage/usage-plan.ts';
 import { noRows, sumLedgers } from './ledger-sums.ts';
 import { createSealAudit } from './seal-audit.ts';
 import type { LedgerSum, NumberedLedger } from './ledger-sums.ts';
@@ -57,22 +57,23 @@ async function auditPage(
 ): Promise<readonly AuditedAccount[]> {
   const found = new Map<string, AuditedAccount>();
   let statement = selectAccountsAfter(last);
-  const [end = [], states = []] = await engine.read([
+  const [end = [], ...extentRows] = await engine.read([
     selectKeyBehind(last, accountsPerRead),
-    selectAllPeriods,
+    ...selectWholeExtent,
   ]);
   const keys = { from: last, upTo: end[0] === undefined ? null : String(end[0]['key_id']) };
-  let periods = readPeriods(states);
+  let extent = readExtent(extentRows);
   for (let repeats = 0; repeats < maxRepeats; repeats++) {
     // One read is one snapshot: the accounts, the ends of their ledgers, what is open and their usage belong together.
-    const [open = [], rows = [], now = [], used = []] = await engine.read([
+    const [open = [], rows = [], used = [], ...extentNow] = await engine.read([
       openHolds,
       statement,
-      selectAllPeriods,
-      selectKeyUsage(periods, keys),
+      selectKeyUsage(extent, keys),
+      ...selectWholeExtent,
     ]);
-    if (readPeriods(now).version !== periods.version) {
-      periods = readPeriods(now);
+    const now = readExtent(extentNow);
+    if (now.version !== extent.version) {
+      extent = now;
       continue;
     }
     const holds = sumHolds(open);

@@ -10,6 +10,7 @@ import { functionOf } from './fixed-functions.ts';
 import { createJsonPatch } from './json-patch.ts';
 import { migrations } from './migrations/all.ts';
 import { queryOf } from './connection/queries.ts';
+import { repeatUnit } from './repeat-unit.ts';
 import { slotFunctions } from './slots/slot-functions.ts';
 import type { ServerLimits } from './connection/client-config.ts';
 
@@ -22,21 +23,37 @@ const stepMs = 600_000;
 /** The limits of the connection on which the steps are made. */
 export const migrationLimits: ServerLimits = { statementMs: stepMs, lockMs: stepMs };
 
+/**
+ * Locks the tables that steps change and requests write, in the order in which requests lock them: otherwise each step that
+ * takes a while would have settlements of other nodes wait for one of them with a lock of another one, in a deadlock.
+ */
+const lockChanged: Statement = {
+  sql: 'LOCK TABLE api_keys, accounts, open_requests, records IN ACCESS EXCLUSIVE MODE',
+  values: [],
+};
+
 /** Sends statements one behind the other. */
 type Send = (statements: readonly Statement[]) => Promise<readonly QueryResult[]>;
 
 /**
  * Brings the schema up to date and creates the functions of this version, in one transaction. Nothing else may be sent on
- * the connection until it is done.
+ * the connection until it is done. It is made again after a deadlock: nodes that run meanwhile lock tables in an order of theirs.
  */
 export async function migrate(connection: KeptConnection): Promise<void> {
   const send: Send = async (statements) => connection.send(statements.map(queryOf));
+  const makeAll = async (): Promise<void> => {
+    try {
+      await send([say('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE')]);
+      await makeSteps(send);
+      await send([say('COMMIT')]);
+    } catch (error) {
+      await send([say('ROLLBACK')]).catch(() => {});
+      throw error;
+    }
+  };
   try {
-    await send([say('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE')]);
-    await makeSteps(send);
-    await send([say('COMMIT')]);
+    await repeatUnit(makeAll);
   } catch (error) {
-    await send([say('ROLLBACK')]).catch(() => {});
     throw explainSteps(error);
   }
 }
@@ -51,6 +68,7 @@ export async function makeSteps(send: Send): Promise<void> {
   const [found] = await send([say('SELECT number, checksum, runs_with AS "runsWith" FROM migrations')]);
   const rows = (found?.rows ?? []) as readonly (MadeMigration & { readonly number: number })[];
   const pending = findPending(migrations, new Map(rows.map((made) => [made.number, made])));
+  if (rows.length > 0 && pending.length > 0) await send([lockChanged]);
   for (const step of pending)
     await send([
       ...step.statements.map((sql) => say(sql)),

@@ -1,6 +1,6 @@
 import type { Row, Statement } from '../engine.ts';
-import { planUsage, selectPeriods } from './usage-plan.ts';
-import type { RolledPeriods, TimeRange } from './usage-plan.ts';
+import { planUsage, selectExtent } from './usage-plan.ts';
+import type { TimeRange, UsageExtent } from './usage-plan.ts';
 import { smallestKind } from './usage-kinds.ts';
 import { selectSlice } from './usage-statements.ts';
 import type { KeyRange } from './usage-statements.ts';
@@ -10,15 +10,15 @@ const always: TimeRange = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER };
 
 const byKey = new Set(['key'] as const);
 
-export const selectAllPeriods: Statement = selectPeriods(always);
+export const selectWholeExtent: readonly Statement[] = selectExtent(always);
 
-/** What some keys ever used. It belongs to the periods that were rolled up at the same moment. */
-export function selectKeyUsage(periods: RolledPeriods, keys: KeyRange): Statement {
+/** What some keys ever used. It belongs to the extent that was read at the same moment. */
+export function selectKeyUsage(extent: UsageExtent, keys: KeyRange): Statement {
   const kinds = { day: smallestKind('day', byKey), month: smallestKind('month', byKey) };
   return selectSlice({
     groups: { period: null, dimensions: ['key'] },
     where: {},
-    plan: planUsage(always, periods, kinds),
+    plan: planUsage(always, extent, kinds),
     kinds,
     slice: { time: always, keys },
     after: null,

@@ -78,11 +78,12 @@ export function beginDay(startMs: number): readonly Statement[] {
 
 /**
  * Notes for the days that were begun which transactions have to end first: all with a lower number than that of this unit,
- * which is a later one than that in which they were begun, so that it is higher than that of any which did not see them.
+ * which is a later one than that in which they were begun, so that it is higher than that of any which did not see them. A
+ * higher number than this one is that of another server, whose dump was restored here: no transaction would reach it for long.
  */
 export const noteBarrier: Statement = {
   sql: `UPDATE usage_periods SET barrier = transaction_number()
-        WHERE period = 'day' AND state = 'rolling' AND barrier IS NULL`,
+        WHERE period = 'day' AND state = 'rolling' AND (barrier IS NULL OR barrier > transaction_number())`,
   values: [],
 };
 

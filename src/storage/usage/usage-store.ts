@@ -3,7 +3,7 @@ import type { Usage, UsageFilter, UsagePeriod, UsageQuery, UsageRow } from '../.
 import type { Engine, Row } from '../engine.ts';
 import { readUsageCursor, writeUsageCursor } from './usage-cursor.ts';
 import { dayMs, dayOf, hourMs, monthOf, smallestKind } from './usage-kinds.ts';
-import { countHours, firstUnrolled, planUsage, readPeriods, selectPeriods } from './usage-plan.ts';
+import { countHours, firstUnrolled, planUsage, readExtent, selectExtent } from './usage-plan.ts';
 import type { TimeRange, UsagePlan } from './usage-plan.ts';
 import {
   groupValuesOf,
@@ -107,17 +107,16 @@ async function readSlice(
   if (rest === null) return { rows: [], end: null, isFull: false };
   for (let repeats = 0; repeats < maxRepeats; repeats++) {
     const { time, isFull, isOver } = await cutTime(engine, asked, rest);
-    const [states = []] = await engine.read([selectPeriods(time)]);
-    const periods = readPeriods(states);
-    const plan = planUsage(time, periods, kinds);
+    const extent = readExtent(await engine.read(selectExtent(time)));
+    const plan = planUsage(time, extent, kinds);
     const isCut = groups.dimensions.includes('key') && where.keyId === undefined && isOver;
     const slice = { time, keys: isCut ? await cutKeys(engine, asked, plan, time, place) : null };
-    // One read is one snapshot: the sums belong to the plan only if its rollups are still those that there are.
-    const [now = [], rows = []] = await engine.read([
-      selectPeriods(time),
+    // One read is one snapshot: the sums belong to the plan only if what there is is still what it was made for.
+    const [rows = [], ...now] = await engine.read([
       selectSlice({ groups, where, kinds, plan, slice, after: place, limit }),
+      ...selectExtent(time),
     ]);
-    if (readPeriods(now).version === periods.version)
+    if (readExtent(now).version === extent.version)
       return { rows, end: endOf(asked, slice, rest), isFull: isFull || slice.keys !== null };
   }
   throw new Error('usage is rolled up faster than it can be read: ask again later');
@@ -193,8 +192,8 @@ async function cutTime(
     const endMs = startOfPeriod(period, fromMs + startsOfKey * stepMs);
     return { time: upTo(Math.max(firstEnd, endMs)), isFull: false, isOver: false };
   }
-  const [states = []] = kinds.day === null ? [] : await engine.read([selectPeriods(rest)]);
-  const unrolledMs = firstUnrolled(rest, readPeriods(states));
+  const extent = readExtent(kinds.day === null ? [] : await engine.read(selectExtent(rest)));
+  const unrolledMs = firstUnrolled(rest, extent);
   const found = await engine.read([
     selectHourBehind({ fromMs: unrolledMs, toMs }, rowsPerSlice),
     ...(kinds.day === null ? [] : [selectRolledBehind(kinds.day, rest, rowsPerSlice)]),
