@@ -53,6 +53,8 @@ export async function runGateway(
     reloadOnChange(reloaded, watched, options, stderr);
   }
   const { url, adminUrl } = await gateway.listen();
+  // A signal during the start: a first key would be shown and never used.
+  if (isEnding()) return;
   const key = isSpeaker ? await gateway.createFirstKey() : null;
   seat?.started();
   if (!isSpeaker) return;

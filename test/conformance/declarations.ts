@@ -72,6 +72,7 @@ function describeIdentity(start: Start): void {
       expiresAt: nowMs + 9,
       lowBalanceNanos: 7,
       compatibility: { sampling: 'strict' },
+      budget: { amountNanos: 8, per: 'week', timeZone: 'Asia/Kathmandu', warnAt: [500], raise: null },
     } as const;
     await store.storeDeclarations(changeOf(declared('bob', 'h1', settings)), nowMs);
     const stored = {
