@@ -9,6 +9,7 @@ import { repeat } from './repeat.ts';
 
 /** How often it is seen whether a root is due, in milliseconds. */
 const lookMs = 60_000;
+const firstLookMs = 10_000;
 
 /** A root is made in every hour, in milliseconds, counted from midnight in UTC. */
 const rootMs = 3_600_000;
@@ -66,7 +67,7 @@ export function keepRoots({ chain, roots, ready, clock, duty, onRoot, onFault }:
   };
   let making: (() => Promise<void>) | null = null;
   const start = (): void => {
-    if (!signal.aborted) making = repeat(make, { firstMs: lookMs, delayMs: lookMs }, clock, signal);
+    if (!signal.aborted) making = repeat(make, { firstMs: firstLookMs, delayMs: lookMs }, clock, signal);
   };
   ready.then(start, () => {});
   return {

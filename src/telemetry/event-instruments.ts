@@ -1,5 +1,8 @@
 import type { Constructors } from './metric-constructors.ts';
 
+/** What can become of an attempt to deliver an event. */
+export const deliveryResults = ['delivered', 'failed', 'dead'] as const;
+
 /** Events and their deliveries to webhooks. */
 export function eventInstruments({ counterBy, gauge }: Constructors) {
   return {

@@ -9,6 +9,7 @@ import type { SampleResult, Telemetry } from '../domain/ports/telemetry.ts';
 import { registeredName, strippedLabel } from '../protocol/contract/registry.ts';
 import type { Outcome } from '../domain/consumption.ts';
 import type { Refusal } from '../shared/errors.ts';
+import { deliveryResults } from './event-instruments.ts';
 import { createInstruments } from './instruments.ts';
 import type { Instruments } from './instruments.ts';
 import { readFigures } from './metric-sums.ts';
@@ -108,7 +109,11 @@ export function createMetrics(): Metrics {
     attach: (next) => void (sources = next),
     holdsExpired: (count) => instruments.holdsExpired.inc(count),
     recordsRemoved: (count) => instruments.recordsRemoved.inc(count),
-    webhookDelivered: (webhook, result) => instruments.webhookDeliveries(webhook, result).inc(),
+    webhookDelivered(webhook, result) {
+      // An alert on a rare result needs its series before the first one.
+      for (const one of deliveryResults)
+        instruments.webhookDeliveries(webhook, one).inc(one === result ? 1 : 0);
+    },
     usageSampled: (result) => instruments.samples(result).inc(),
     keyLookUpShed: () => instruments.limited('lookups').inc(),
     configReloaded: (result) => instruments.configReloads(result).inc(),

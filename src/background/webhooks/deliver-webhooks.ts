@@ -82,7 +82,7 @@ export function deliverWebhooks(ports: DeliveryPorts): WebhookDelivery {
       for (const { name } of webhooks()) void lineOf(name).advance();
       if (clock.monotonicMs() - agedMs >= ageMs) {
         agedMs = clock.monotonicMs();
-        oldest = (await deliveries.oldestAgeMs()) ?? 0;
+        oldest = webhooks().length === 0 ? null : ((await deliveries.oldestAgeMs()) ?? 0);
       }
       if (!needsCleaning) return;
       cleanedMs = clock.monotonicMs();
