@@ -1,3 +1,4 @@
+import type { PresentedUsage } from '../http/present/usage.ts';
 import { formatUsd, parseUsd } from '../shared/money.ts';
 import { nearestName } from '../shared/nearest-name.ts';
 import { readCsv, readList } from './admin-client.ts';
@@ -19,26 +20,6 @@ export interface UsageOptions {
   readonly json?: true;
 }
 
-/** A row as the admin listener returns it; of the groups it has those that were asked for. */
-interface UsageObject {
-  readonly hour?: string;
-  readonly day?: string;
-  readonly month?: string;
-  readonly key_id?: string;
-  readonly key_name?: string | null;
-  readonly model?: string;
-  readonly upstream?: string;
-  readonly outcome?: string;
-  readonly tag?: string | null;
-  readonly requests: number;
-  readonly input_tokens: number;
-  readonly cached_input_tokens: number;
-  readonly cache_write_tokens: number;
-  readonly output_tokens: number;
-  readonly reasoning_tokens: number;
-  readonly charge: string;
-}
-
 const path = '/admin/usage';
 
 /** How much of the past is shown without `--from`, in milliseconds. */
@@ -53,7 +34,7 @@ export async function showUsage({ csv, json, by = ['day'], key, ...filter }: Usa
   const keyId = key === undefined ? {} : { key: await findKeyId(key) };
   const query = new URLSearchParams({ ...filter, ...keyId, by: by.join(), from }).toString();
   if (csv) return withOptionNames(() => readCsv(path, query, Infinity, 'after'));
-  const rows = (await withOptionNames(() => readList(path, query, Infinity, 'after'))) as UsageObject[];
+  const rows = (await withOptionNames(() => readList(path, query, Infinity, 'after'))) as PresentedUsage[];
   if (rows.length === 0) await requireNames(filter);
   if (json) return JSON.stringify(rows);
   const span = `from ${from}${filter.to === undefined ? '' : ` to ${filter.to}`} (UTC)`;
@@ -65,7 +46,7 @@ async function requireNames(filter: Pick<UsageOptions, 'model' | 'upstream' | 't
   for (const group of ['model', 'upstream', 'tag'] as const) {
     const name = filter[group] ?? '';
     if (name === '') continue;
-    const rows = (await readList(path, `by=${group}`, Infinity, 'after')) as UsageObject[];
+    const rows = (await readList(path, `by=${group}`, Infinity, 'after')) as PresentedUsage[];
     const known = rows.map((row) => row[group] ?? '');
     if (known.includes(name)) continue;
     const nearest = nearestName(name, known);
@@ -76,7 +57,7 @@ async function requireNames(filter: Pick<UsageOptions, 'model' | 'upstream' | 't
 }
 
 /** What a column of a group is titled, and what it says of a row. */
-const groups: Readonly<Record<string, readonly [title: string, read: (row: UsageObject) => string]>> = {
+const groups: Readonly<Record<string, readonly [title: string, read: (row: PresentedUsage) => string]>> = {
   hour: ['HOUR (UTC)', ({ hour = '' }) => hour.slice(0, 16).replace('T', ' ')],
   day: ['DAY (UTC)', ({ day = '' }) => day],
   month: ['MONTH (UTC)', ({ month = '' }) => month],
@@ -90,9 +71,9 @@ const groups: Readonly<Record<string, readonly [title: string, read: (row: Usage
 const sums = ['REQUESTS', 'IN', 'CACHED', 'OUT', 'CHARGE'];
 
 /** Tokens are added up as `bigint`, and charges in nano-USD: the totals are as exact as the rows. */
-function tableOf(rows: readonly UsageObject[], by: readonly string[], span: string): string {
+function tableOf(rows: readonly PresentedUsage[], by: readonly string[], span: string): string {
   const columns = by.flatMap((name) => (groups[name] === undefined ? [] : [groups[name]]));
-  const total = (read: (row: UsageObject) => bigint): bigint =>
+  const total = (read: (row: PresentedUsage) => bigint): bigint =>
     rows.reduce((sum, row) => sum + read(row), 0n);
   const totals = [
     total((row) => BigInt(row.requests)),
@@ -120,7 +101,7 @@ function tableOf(rows: readonly UsageObject[], by: readonly string[], span: stri
 }
 
 /** The charge of a row in nano-USD, which may be larger than what `parseUsd` takes. */
-function chargeOf({ charge }: UsageObject): bigint {
+function chargeOf({ charge }: PresentedUsage): bigint {
   const [whole = '0', fraction = '0'] = charge.split('.');
   return BigInt(whole) * 1_000_000_000n + BigInt(parseUsd(`0.${fraction}`) ?? 0);
 }
