@@ -15,6 +15,7 @@ export interface KeyOptions extends Json {
   readonly raise?: string;
   readonly raiseUntil?: string;
   readonly lowBalance?: string;
+  readonly group?: string;
   readonly model?: readonly string[];
   readonly allowFrom?: readonly string[];
   readonly tags?: readonly string[];
@@ -45,7 +46,7 @@ export interface CreditOptions extends Json {
 /** The settings of a key as the admin API takes them. */
 export function settingsOf(options: KeyOptions): object {
   const { json: _json, model, allowFrom, expires, sampling, unknownFields, ...others } = options;
-  const { responsesDone, usageCost, chargeComment, lowBalance: low, ...settings } = others;
+  const { responsesDone, usageCost, chargeComment, lowBalance: low, group: joined, ...settings } = others;
   const { budget: given, timeZone, warnAt, raise, raiseUntil, ...rest } = settings;
   const budget = budgetOf({ budget: given, timeZone, warnAt, raise, raiseUntil });
   const compatibility = {
@@ -55,11 +56,12 @@ export function settingsOf(options: KeyOptions): object {
     usageCost: truthOf(usageCost),
     chargeComment: truthOf(chargeComment),
   };
-  // `all`, `never` and `default`, which `show` prints for keys without a setting of their own, take it away.
+  // `all`, `never`, `default` and `none`, which `show` prints for keys without a setting of their own, take it away.
   const expiresAt = expires === 'never' ? null : expires;
   const lowBalance = low === 'default' ? null : low;
+  const group = joined === 'none' ? null : joined;
   const lists = { models: unlessAll(model), allowFrom: unlessAll(allowFrom) };
-  return { ...rest, ...lists, expiresAt, lowBalance, compatibility, budget };
+  return { ...rest, ...lists, expiresAt, lowBalance, compatibility, budget, group };
 }
 
 type BudgetOptions = Pick<KeyOptions, 'budget' | 'timeZone' | 'warnAt' | 'raise' | 'raiseUntil'>;

@@ -45,6 +45,7 @@ interface KeyObject {
     readonly spent: string;
     readonly refills_at: string;
   } | null;
+  readonly group: string | null;
   readonly in_flight: number;
   readonly low_balance: string | null;
   readonly declared: boolean;
@@ -134,6 +135,7 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['low balance', key.low_balance ?? 'default'],
       ['spent', key.spent],
       ...budgetRows(key.budget),
+      ['group', key.group ?? 'none'],
     ],
   ).trimStart();
 }

@@ -13,6 +13,7 @@ const options: Readonly<Record<string, string>> = {
   tags: '--tags',
   expiresAt: '--expires',
   lowBalance: '--low-balance',
+  group: '--group',
   'compatibility.sampling': '--sampling',
   'compatibility.unknownFields': '--unknown-fields',
   'compatibility.responsesDone': '--responses-done',

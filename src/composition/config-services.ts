@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { declaredKeysOf } from '../config/declared-keys.ts';
+import { groupsOf } from '../config/schema/groups-schema.ts';
 import { isDiscovered } from '../config/schema/schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
@@ -137,7 +138,7 @@ function availabilityOf(
 
 /** The ports of the pipeline. */
 function composePorts(
-  { limits, compatibility, metering }: Config,
+  { limits, groups, compatibility, metering }: Config,
   processServices: ProcessServices,
   upstreams: Upstreams,
   models: Models,
@@ -160,6 +161,7 @@ function composePorts(
     health: processServices.health,
     random: Math.random,
     fastRoad: processServices.fastRoad,
+    groups: groupsOf(groups),
     defaultLimits: defaultLimitsOf(limits),
     balanceMode: limits.balanceMode,
     defaultCompatibility: compatibility,

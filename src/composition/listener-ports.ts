@@ -54,6 +54,7 @@ export function composeOwnKeyPorts(
     upstreams: receipts.upstreams,
     statements,
     accounts: (keyIds) => store.accounts(keyIds),
+    groups: ports.groups,
     budgetUse: createBudgetUse(store, ports.clock),
     ...readsOf(storage),
     usage: usageReadsOf(storage),
@@ -89,8 +90,9 @@ export function composeAdminPorts(
     keys: {
       keys: keyManagement,
       defaults: { limits: defaultLimits, compatibility: defaultCompatibility },
+      groups: ports.groups,
       budgetUse: createBudgetUse(storage.store, ports.clock),
-      countInFlight: (keyId) => running.count(keyId),
+      countInFlight: (ids) => running.count(ids),
     },
     records: {
       ...readsOf(storage),

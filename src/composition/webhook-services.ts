@@ -133,7 +133,10 @@ export function runEvents(
     deliveries,
     oldestAgeMs: () => delivery.oldestAgeMs(),
     attach({ webhooks, lowBalanceNanos }) {
-      settings.set({ lowBalanceNanos: wants(webhooks, 'balance.low') ? lowBalanceNanos : null });
+      settings.set({
+        lowBalanceNanos: wants(webhooks, 'balance.low') ? lowBalanceNanos : null,
+        budgetLevels: wants(webhooks, 'budget.level'),
+      });
     },
     stored: () => settings.stored(),
     circuitChanged: (upstream) => outages.changed(upstream),

@@ -9,6 +9,7 @@ import { budgetOfKey } from '../shared/budget-values.ts';
 import { hashKey } from '../shared/hash-key.ts';
 import {
   duration,
+  groupName,
   instant,
   keyName,
   modelsOfKey,
@@ -118,6 +119,10 @@ const declaredKey = z
       examples: ['2030-01-01T00:00:00Z'],
     }),
     budget: budgetOfKey.optional().describe('What the key may spend in each period of the calendar.'),
+    group: groupName.optional().meta({
+      description: 'The group whose budget and concurrency the key shares, one of `groups`; default: none.',
+      examples: ['research'],
+    }),
     lowBalance: usd.optional().meta({
       description:
         'The balance in USD, with what is held of it, below which `balance.low` is reported; default: that of `limits`.',
@@ -190,6 +195,7 @@ export function declaredKeysOf(keys: z.output<typeof declaredKeys>): readonly De
     lowBalanceNanos: declared.lowBalance ?? null,
     compatibility: withoutAbsent(declared.compatibility ?? {}),
     budget: declared.budget === undefined ? null : budgetOf(declared.budget),
+    group: declared.group ?? null,
   }));
 }
 

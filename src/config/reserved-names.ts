@@ -6,7 +6,7 @@ const reserved = '__proto__';
 /** The problems of names that can't be used for an upstream, a model, a key or a header. Reads the unchecked config. */
 export function reservedNames(input: unknown): readonly Problem[] {
   const upstreams = Object.keys(objectAt(input, ['upstreams'])).map((name) => ['upstreams', name, 'headers']);
-  return [['upstreams'], ['models'], ['keys'], ...upstreams]
+  return [['upstreams'], ['models'], ['keys'], ['groups'], ...upstreams]
     .filter((path) => Object.hasOwn(objectAt(input, path), reserved))
     .map((path) => ({ path: [...path, reserved], message: 'this name is reserved: choose another one' }));
 }

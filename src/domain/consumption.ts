@@ -44,19 +44,19 @@ export interface OpenedRecord {
   readonly queuedMs: number;
   readonly price: Price;
   readonly hold: HoldRequest;
-  /** The key's budget; absent where it has none. */
-  readonly budget?: BudgetClaim;
+  /** The budgets of its key and of the key's group, in the order of `budgetOwners`; absent where there is none. */
+  readonly budgets?: readonly BudgetClaim[];
 }
 
 /** What a record's settlement repeats of its beginning. */
-export interface RecordBeginning extends Omit<OpenedRecord, 'requestId' | 'hold' | 'budget'> {
+export interface RecordBeginning extends Omit<OpenedRecord, 'requestId' | 'hold' | 'budgets'> {
   /** What was set aside of the balance, in nano-USD. */
   readonly holdNanos: number;
-  /** The budget in which it counts; absent for a key without one. */
-  readonly budget?: CountedBudget;
+  /** The budgets in which it counts; absent where there is none. */
+  readonly budgets?: readonly CountedBudget[];
 }
 
-/** The hold that a request asks of its key's balance and budget, in nano-USD. */
+/** The hold that a request asks of its key's balance and of its budgets, in nano-USD. */
 interface HoldRequest {
   readonly nanos: number;
   /** The least that suffices: the whole hold in strict mode, any amount in soft mode. */
@@ -65,7 +65,8 @@ interface HoldRequest {
 
 /**
  * The result of a hold; amounts in nano-USD, `balanceNanos` is `null` for a key without a balance. The hold is `null` for a
- * key without both: nothing is set aside for it. The period of a budget is as it was before the hold.
+ * key without both: nothing is set aside for it. The periods are those of the request's budgets, in their order, as they were
+ * before the hold.
  */
 export type Reservation =
   | {
@@ -73,13 +74,13 @@ export type Reservation =
       readonly holdNanos: number | null;
       /** After the hold. */
       readonly balanceNanos: number | null;
-      readonly period?: StoredPeriod;
+      readonly periods?: readonly StoredPeriod[];
     }
   | {
       readonly granted: false;
       readonly balanceNanos: number | null;
       readonly heldNanos: number;
-      readonly period?: StoredPeriod;
+      readonly periods?: readonly StoredPeriod[];
     };
 
 /** One attempt at an upstream: what it cost the operator, whether or not the client pays for it. */
@@ -121,7 +122,7 @@ export interface SettledRecord {
 }
 
 /** A whole consumption record, as the holder of its key may read it. */
-export interface ConsumptionRecord extends Omit<OpenedRecord, 'hold' | 'budget'> {
+export interface ConsumptionRecord extends Omit<OpenedRecord, 'hold' | 'budgets'> {
   /** `null` while the request runs, as are all fields that its end decides. */
   readonly outcome: Outcome | null;
   readonly status: number | null;

@@ -1,8 +1,11 @@
 import { formatUsd } from '../shared/money.ts';
+import { readBudgetId } from './budgets/budget.ts';
+import { groupNameOf } from './groups.ts';
 
 /** What webhooks are sent. */
 export const eventTypes = [
   'balance.low',
+  'budget.level',
   'key.expiring',
   'upstream.down',
   'upstream.up',
@@ -21,6 +24,10 @@ export const describedEvents: Readonly<
   'balance.low': {
     when: "a charge takes a key's balance, with what is held of it, below its `lowBalance`: once, until a credit lifts it again",
     data: '`key.id`, `key.name`; `balance` and `low_balance` in USD',
+  },
+  'budget.level': {
+    when: 'a charge takes what is spent in a period of a budget to one of its `warnAt` parts: once for each part and period; where one charge reaches several, for the highest',
+    data: '`key.id` and `key.name`, or `group` for the budget of a group; `level`, such as `0.8`; `amount` and `spent` in USD; `per`, `time_zone`, `period_start`, `refills_at`',
   },
   'key.expiring': {
     when: 'a key expires within one of the times of `events.keyExpiring`: once for each time and expiry',
@@ -80,10 +87,31 @@ export function nameOfExpiry(keyId: string, within: string, expiresAtMs: number)
 /** The body of an event: the same bytes in every attempt, which the signature covers. */
 export function writeEvent({ id, type, createdAtMs, data }: StoredEvent): string {
   const created_at = new Date(createdAtMs).toISOString();
-  return JSON.stringify({ id, type, created_at, data: type === 'balance.low' ? presentBalance(data) : data });
+  return JSON.stringify({ id, type, created_at, data: presentData[type]?.(data) ?? data });
 }
 
-/** What the trigger of the database wrote, which has no decimal numbers: nano-USD become USD. */
+/** What triggers of the database wrote, which has no decimal numbers: nano-USD become USD. */
+const presentData: Readonly<Record<string, (data: StoredEvent['data']) => object>> = {
+  'balance.low': presentBalance,
+  'budget.level': presentLevel,
+};
+
+function presentLevel(data: StoredEvent['data']): object {
+  const { ownerId, per, timeZone } = readBudgetId(String(data['budget']));
+  const group = groupNameOf(ownerId);
+  const timeOf = (name: string): string => new Date(Number(data[name])).toISOString();
+  return {
+    ...(group === null ? { key: { id: ownerId, name: data['key_name'] } } : { group }),
+    level: String(Number(data['level']) / 1_000),
+    amount: formatUsd(Number(data['amount_nanos'])),
+    spent: formatUsd(Number(data['spent_nanos'])),
+    per,
+    time_zone: timeZone,
+    period_start: timeOf('period_start'),
+    refills_at: timeOf('period_end'),
+  };
+}
+
 function presentBalance(data: StoredEvent['data']): object {
   return {
     key: { id: data['key_id'], name: data['key_name'] },

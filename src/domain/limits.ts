@@ -17,11 +17,14 @@ export interface Limits {
 /** The sliding window in which starts are counted, in milliseconds. */
 export const frequencyWindowMs = 60_000;
 
+/** A number of starts that no key reaches in a window: that of a group is not limited. */
+export const unlimitedStarts = 2_147_483_647;
+
 /** How many requests of one key may wait for a slot; the next one is refused at once. */
 export const maxWaitingRequests = 100;
 
 /** `retry-after` for a concurrency limit, in milliseconds. A guess: when a running request ends is unknown. */
-const concurrencyRetryMs = 1_000;
+export const concurrencyRetryMs = 1_000;
 
 /** The decision on a start: granted, or the limit that was reached. */
 export interface LimitDecision {

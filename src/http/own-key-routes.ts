@@ -10,6 +10,8 @@ import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { Retention } from '../domain/ports/retention.ts';
 import type { Statements } from '../operations/statements.ts';
 import type { ReportFault } from '../domain/ports/telemetry.ts';
+import type { Groups } from '../domain/groups.ts';
+import { presentGroup } from './present/group.ts';
 import type { ReadBudgetUse } from '../operations/read-budget-use.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
@@ -53,6 +55,7 @@ export interface OwnKeyPorts
   readonly keys: KeyDirectory;
   readonly usage: UsageReads;
   readonly addresses: ClientAddresses;
+  readonly groups: Groups;
   readonly budgetUse: ReadBudgetUse;
   readonly inFlight: RunningRequests;
   readonly onFault: ReportFault;
@@ -127,12 +130,20 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
 
 async function presentOwn(
   key: ApiKey,
-  { accounts, budgetUse, inFlight, defaults }: OwnKeyPorts,
+  { accounts, budgetUse, groups, inFlight, defaults }: OwnKeyPorts,
 ): Promise<object> {
-  const ids = [key.id];
-  const [found, budgets, running] = await Promise.all([accounts(ids), budgetUse([key]), inFlight.count(ids)]);
-  const use = { account: found.get(key.id), budget: budgets.get(key.id), inFlight: running.get(key.id) };
-  return presentKey(key, use, defaults);
+  const group = key.group === null ? undefined : groups.get(key.group);
+  const shared = group === undefined ? [] : [group];
+  const ids = [key, ...shared].map(({ id }) => id);
+  const [found, budgets, running] = await Promise.all([
+    accounts([key.id]),
+    budgetUse([key, ...shared]),
+    inFlight.count(ids),
+  ]);
+  const useOf = (id: string) => ({ budget: budgets.get(id), inFlight: running.get(id) });
+  const shown = presentKey(key, { account: found.get(key.id), ...useOf(key.id) }, defaults);
+  const [ofGroup = null] = shared.map((one) => presentGroup(one, useOf(one.id)));
+  return { ...shown, group: ofGroup };
 }
 
 async function listOwn(key: ApiKey, request: Request, ports: OwnKeyPorts): Promise<object | Refusal> {

@@ -120,6 +120,7 @@ function describeNewKey(
     lowBalanceNanos,
     compatibility = {},
     budget,
+    group,
     ...limits
   }: KeySettings,
   { id, secret }: ReturnType<typeof mintKey>,
@@ -139,6 +140,7 @@ function describeNewKey(
     hasBalance: balanceNanos !== undefined,
     compatibility,
     budget: budget ?? null,
+    group: group ?? null,
     isDeclared: false,
   };
   return { key, secret };

@@ -24,6 +24,8 @@ export interface Exchange {
   /** Raised when the request must stop: its reason is an `Interruption`. */
   readonly interruption: AbortController;
   readonly trace: Trace;
+  /** The id of the group of which it has a slot; `null` without one. */
+  groupSlot: string | null;
   /** The stage that the request has reached. */
   stage: Stage;
 }
@@ -49,6 +51,7 @@ export function beginExchange(protocol: RequestKind, client: ClientConnection, p
     arrivedMs: clock.monotonicMs(),
     interruption,
     trace: ports.tracer.begin(client.head),
+    groupSlot: null,
     stage: { stage: 'arrived' },
   };
   return exchange;

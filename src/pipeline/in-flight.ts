@@ -87,14 +87,12 @@ export function createInFlight(): InFlight {
   };
 }
 
-function countSlots(
-  running: readonly RunningRequest[],
-  keyIds: readonly string[],
-): ReadonlyMap<string, number> {
-  const counts = new Map(keyIds.map((keyId) => [keyId, 0]));
-  for (const { keyId, hasSlot } of running) {
-    const count = keyId === null || !hasSlot ? undefined : counts.get(keyId);
-    if (keyId !== null && count !== undefined) counts.set(keyId, count + 1);
-  }
+function countSlots(running: readonly RunningRequest[], ids: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map(ids.map((id) => [id, 0]));
+  for (const { keyId, groupId, hasSlot } of running)
+    for (const id of [hasSlot ? keyId : null, groupId]) {
+      const count = id === null ? undefined : counts.get(id);
+      if (id !== null && count !== undefined) counts.set(id, count + 1);
+    }
   return counts;
 }

@@ -1,3 +1,4 @@
+import type { Groups } from '../domain/groups.ts';
 import type { Limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { KeyDirectory } from '../domain/ports/keys.ts';
@@ -35,6 +36,8 @@ export interface Ports {
   readonly random: () => number;
   /** Whether streams may take the fast road, which gives the same bytes as the complete one, at a lower cost. */
   readonly fastRoad: boolean;
+  /** The groups that keys may belong to. */
+  readonly groups: Groups;
   /** The limits of a key that has none of its own. */
   readonly defaultLimits: Limits;
   /** `strict`: a hold covers the most that the request may cost; `soft`: a hold takes what the balance has. */

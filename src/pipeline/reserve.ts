@@ -3,6 +3,9 @@ import type { Refusal } from '../shared/errors.ts';
 import { formatUsd } from '../shared/money.ts';
 import { claimOf } from '../domain/budgets/budget.ts';
 import type { BudgetClaim } from '../domain/budgets/budget.ts';
+import { budgetRefusal, heldRetryMs } from '../domain/budgets/refusal.ts';
+import type { Group } from '../domain/groups.ts';
+import type { ApiKey } from '../domain/keys/api-key.ts';
 import type { OpenedRecord, RecordBeginning, Reservation } from '../domain/consumption.ts';
 import { costOf, holdFor, noTokens } from '../domain/pricing.ts';
 import type { Route } from '../domain/routing.ts';
@@ -10,9 +13,6 @@ import { storageUnavailable } from '../domain/storage-refusal.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
 import type { Dispatched, PassthroughWork, Recorded, TextWork } from './stages.ts';
-
-/** `retry-after` for money held by the key's own requests, in milliseconds. A guess: when they end is unknown. */
-const heldRetryMs = 1_000;
 
 /**
  * Begins the consumption record of a request that is about to be sent upstream, and holds what it may cost. For a key
@@ -33,16 +33,21 @@ export async function reserve(
   const begun = { keyId: key.id, createdAtMs, protocol, queuedMs, model, upstream, mode, price, tag };
   const hold = { nanos: wanted.nanos, leastNanos };
   try {
-    if (key.budget === null) {
+    const budgets = claimsOf(key, admission.group, clock.now());
+    if (budgets === null) {
       const reservation = await records.open({ ...begun, requestId, hold });
       if (!reservation.granted) return balanceRefusal(reservation, leastNanos);
       const holdNanos = reservation.holdNanos ?? 0;
       return { ...dispatched, stage: 'recorded', begun: { ...begun, holdNanos }, reservation };
     }
-    const budget = claimOf(key.id, key.budget, clock.now());
-    const reservation = await records.open({ ...begun, requestId, hold, budget });
-    if (!reservation.granted) return spendingRefusal(reservation, budget, leastNanos, clock.now());
-    return { ...dispatched, stage: 'recorded', begun: beginIn(budget, begun, reservation), reservation };
+    const reservation = await records.open({ ...begun, requestId, hold, budgets });
+    if (reservation.granted)
+      return { ...dispatched, stage: 'recorded', begun: beginIn(budgets, begun, reservation), reservation };
+    const { balanceNanos, periods = [] } = reservation;
+    // The balance first, as it may stay without room for longer.
+    if (balanceNanos !== null && balanceNanos < leastNanos) return balanceRefusal(reservation, leastNanos);
+    const found = budgets.map((claim, at) => ({ claim, period: periods[at], group: admission.group }));
+    return budgetRefusal(found, leastNanos, clock.now());
   } catch (error) {
     telemetry.fault('consumption record not begun', error);
     return storageUnavailable();
@@ -80,51 +85,37 @@ export function leastOutputTokens(routes: readonly Route[]): number {
   return Math.max(...routes.map(({ dialect }) => dialect.leastOutputTokens));
 }
 
-/** How a request of a key with a budget was begun: it counts in the period in which its hold was taken. */
-function beginIn(
-  { id, startMs, endMs, levelNanos }: BudgetClaim,
-  begun: Omit<RecordBeginning, 'holdNanos' | 'budget'>,
-  { balanceNanos, holdNanos, period }: Extract<Reservation, { granted: true }>,
-): RecordBeginning {
-  const held = holdNanos ?? 0;
-  const bounds = { startMs: period?.startMs ?? startMs, endMs: period?.endMs ?? endMs };
-  const counted = { id, ...bounds, holdNanos: held, levelNanos };
-  return { ...begun, holdNanos: balanceNanos === null ? 0 : held, budget: counted };
+/** What a request asks of the budgets of its key and of the key's group, in their order; `null` without any. */
+function claimsOf(
+  { id, budget }: ApiKey,
+  group: Group | null,
+  nowMs: number,
+): readonly [BudgetClaim, ...BudgetClaim[]] | null {
+  const ofKey = budget === null ? null : claimOf('key', id, budget, nowMs);
+  if (group === null || group.budget === null) return ofKey === null ? null : [ofKey];
+  const ofGroup = claimOf('group', group.id, group.budget, nowMs);
+  return ofKey === null ? [ofGroup] : [ofKey, ofGroup];
 }
 
-type Refused = Extract<Reservation, { granted: false }>;
-
-/** The refusal for a key with a budget: for its balance, if that has no room, as it may stay so for longer. */
-function spendingRefusal(
-  refused: Refused,
-  { limitNanos, endMs: claimedEndMs }: BudgetClaim,
-  neededNanos: number,
-  nowMs: number,
-): Refusal {
-  const { balanceNanos, period } = refused;
-  if (balanceNanos !== null && balanceNanos < neededNanos) return balanceRefusal(refused, neededNanos);
-  const { endMs = claimedEndMs, spentNanos = limitNanos, heldNanos = 0 } = period ?? {};
-  const [amount, needed] = [formatUsd(limitNanos), formatUsd(neededNanos)];
-  const refillsAt = new Date(endMs).toISOString();
-  const budget = { source: 'key', amount, refillsAt } as const;
-  if (heldNanos > 0 && limitNanos - spentNanos >= neededNanos)
-    return refuse(
-      'budget_held',
-      `Of this key's budget of ${amount} USD, ${formatUsd(spentNanos)} USD are spent and ${formatUsd(heldNanos)} USD held by ` +
-        `its requests in progress; this request needs ${needed} USD. Wait for one of them to end.`,
-      { budget, retryAfterMs: heldRetryMs },
-    );
-  return refuse(
-    'budget_exhausted',
-    spentNanos >= limitNanos
-      ? `This key's budget of ${amount} USD is used up. It is full again at ${refillsAt}.`
-      : `Of this key's budget of ${amount} USD, ${formatUsd(spentNanos)} USD are spent, and this request needs ${needed} USD. It is full again at ${refillsAt}.`,
-    { budget, retryAfterMs: Math.max(0, endMs - nowMs) },
-  );
+/** How a request with budgets was begun: it counts in the periods in which its hold was taken. */
+function beginIn(
+  budgets: readonly BudgetClaim[],
+  begun: Omit<RecordBeginning, 'holdNanos' | 'budgets'>,
+  { balanceNanos, holdNanos, periods = [] }: Extract<Reservation, { granted: true }>,
+): RecordBeginning {
+  const held = holdNanos ?? 0;
+  const counted = budgets.map((claim, at) => {
+    const { startMs, endMs } = periods[at] ?? claim;
+    return { ...claim, startMs, endMs, holdNanos: held };
+  });
+  return { ...begun, holdNanos: balanceNanos === null ? 0 : held, budgets: counted };
 }
 
 /** The refusal for a key that has spent its balance, or has it held by running requests. */
-function balanceRefusal({ balanceNanos: free, heldNanos }: Refused, neededNanos: number): Refusal {
+function balanceRefusal(
+  { balanceNanos: free, heldNanos }: Extract<Reservation, { granted: false }>,
+  neededNanos: number,
+): Refusal {
   const balanceNanos = free ?? 0;
   const [balance, needed] = [formatUsd(balanceNanos), formatUsd(neededNanos)];
   if (heldNanos > 0 && balanceNanos + heldNanos >= neededNanos)

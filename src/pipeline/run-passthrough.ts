@@ -2,7 +2,7 @@ import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { AttemptResult } from '../domain/attempt-result.ts';
 import { failures } from '../domain/failure.ts';
-import { isSpendingLimited } from '../domain/keys/api-key.ts';
+import { isSpendingLimited } from '../domain/groups.ts';
 import type { TraceHeaders } from '../domain/ports/telemetry.ts';
 import type { UpstreamFault } from '../domain/ports/upstreams.ts';
 import { costOf, free, noTokens } from '../domain/pricing.ts';
@@ -96,15 +96,15 @@ async function passOn(
 /** Why a key may not use a path; `null` if it may. */
 function findFault(
   { path, price }: Pick<PassthroughPath, 'path' | 'price'>,
-  { key }: Admitted,
+  { key, admission }: Admitted,
 ): Refusal | null {
   // A key that is restricted to some models could reach others through a path, so its list must name the path, too.
   if (key.models !== null && !key.models.includes(path))
     return refuse('model_not_allowed', `This key may not use the path '${path}'.`);
-  if (price !== null || !isSpendingLimited(key)) return null;
+  if (price !== null || !isSpendingLimited(key, admission.group)) return null;
   return refuse(
     'model_not_allowed',
-    `The path '${path}' has no price, so a key with a balance or a budget may not use it. Ask the operator to set its price, or free: true.`,
+    `The path '${path}' has no price, so a key with a balance or a budget, or in a group with one, may not use it. Ask the operator to set its price, or free: true.`,
   );
 }
 

@@ -2,7 +2,7 @@ import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Protocol } from '../protocol/text.ts';
 import type { RequestKind } from '../domain/consumption.ts';
-import { isSpendingLimited } from '../domain/keys/api-key.ts';
+import { isSpendingLimited } from '../domain/groups.ts';
 import type { Interruption } from '../domain/interruption.ts';
 import { admit } from './admit.ts';
 import { createAnswerWriter } from './answer-writers.ts';
@@ -114,7 +114,7 @@ async function answerText(
   const { work } = routed;
   const dispatched = dispatch(routed, work, exchange, ports);
   const recording = record(dispatched, exchange, ports);
-  if (isSpendingLimited(routed.key) || !ports.records.takesWrites) {
+  if (isSpendingLimited(routed.key, routed.admission.group) || !ports.records.takesWrites) {
     const unpaid = await recording;
     if (unpaid !== null) return refused(unpaid);
   }

@@ -10,6 +10,7 @@ import type { ExchangeResult, Settled } from './results.ts';
 import { meterUsage } from './second-meter.ts';
 import { attemptsOf, firstTextOf, requestedModelOf, stageFacts } from './stage-views.ts';
 import type { Recorded } from './stages.ts';
+import { releaseGroupSlot } from './take-slots.ts';
 
 /** The recorded status when the client disconnected before it got one. */
 const clientClosedStatus = 499;
@@ -23,7 +24,7 @@ export async function settle(result: ExchangeResult, exchange: Exchange, ports: 
   const { stage } = exchange;
   const summary = summarize(result, exchange, ports.clock.monotonicMs());
   const closed = stage.stage === 'recorded' ? await closeRecord(stage, summary, exchange, ports) : null;
-  if (stage.stage !== 'arrived') await releaseSlot(stage.key.id, exchange, ports);
+  if (stage.stage !== 'arrived') await releaseSlots(stage.key.id, exchange, ports);
   const charge = closed?.charge ?? null;
   if (charge !== null) summary.chargeNanos = charge.chargeNanos;
   ports.telemetry.exchangeEnded(summary);
@@ -69,10 +70,11 @@ async function closeRecord(
   }
 }
 
-/** Releases the slot. A failure of the limiter must not cut off an answer that is complete and paid for. */
-async function releaseSlot(keyId: string, { requestId }: Exchange, ports: Ports): Promise<void> {
+/** Releases the slots. A failure of the limiter must not cut off an answer that is complete and paid for. */
+async function releaseSlots(keyId: string, exchange: Exchange, ports: Ports): Promise<void> {
   try {
-    await ports.limiter.release(keyId, requestId);
+    await ports.limiter.release(keyId, exchange.requestId);
+    if (exchange.groupSlot !== null) await releaseGroupSlot(exchange, ports);
   } catch (error) {
     ports.telemetry.fault('slot not released', error);
   }

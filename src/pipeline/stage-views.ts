@@ -124,6 +124,8 @@ interface Arrival {
   readonly protocol: RequestKind;
   readonly arrivedAtMs: number;
   readonly arrivedMs: number;
+  /** The id of the group of which it has a slot; `null` without one. */
+  readonly groupSlot: string | null;
 }
 
 /** The attempts of a request; `null` before it was sent upstream. */
@@ -140,7 +142,7 @@ export function firstTextOf(stage: Stage): number | null {
 /** A running request, as the operator sees it. */
 export function runningView(
   stage: Stage,
-  { requestId, protocol, arrivedAtMs, arrivedMs }: Arrival,
+  { requestId, protocol, arrivedAtMs, arrivedMs, groupSlot }: Arrival,
 ): RunningRequest {
   const { keyId, mode, model } = stageFacts(stage, 0);
   const firstTextMs = firstTextOf(stage);
@@ -156,6 +158,7 @@ export function runningView(
     protocol,
     createdAtMs: arrivedAtMs,
     keyId,
+    groupId: groupSlot,
     hasSlot,
     mode: isRead && protocol !== 'passthrough' ? mode : null,
     model,

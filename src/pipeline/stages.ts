@@ -2,6 +2,7 @@ import type { Refusal } from '../shared/errors.ts';
 import type { TextRequest } from '../protocol/text.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
 import type { RecordBeginning, Reservation } from '../domain/consumption.ts';
+import type { Group } from '../domain/groups.ts';
 import type { LimitDecision, Limits } from '../domain/limits.ts';
 import type { Price } from '../domain/pricing.ts';
 import type { OfferedModel, Route } from '../domain/routing.ts';
@@ -39,6 +40,8 @@ export interface Admission {
   readonly tokens: TokenState | null;
   /** How long the request waited for a slot, in milliseconds. */
   readonly slotWaitMs: number;
+  /** The group of the key; `null` without one. */
+  readonly group: Group | null;
   /** One of the key's tags; `null` without one. */
   readonly tag: string | null;
 }

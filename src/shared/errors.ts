@@ -26,6 +26,7 @@ const errorTable = {
   balance_held: { status: 402, type: 'insufficient_quota', retryable: true },
   budget_exhausted: { status: 402, type: 'insufficient_quota', retryable: false },
   budget_held: { status: 402, type: 'insufficient_quota', retryable: true },
+  group_not_configured: { status: 403, type: 'invalid_request_error', retryable: false },
   address_not_allowed: { status: 403, type: 'invalid_request_error', retryable: false },
   model_not_allowed: { status: 403, type: 'invalid_request_error', retryable: false },
   key_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
@@ -62,7 +63,7 @@ export const errorCodes = Object.keys(errorTable) as readonly ErrorCode[];
 
 /** The limit that a request exceeded: whose it is, its kind and value, and when a retry makes sense. */
 interface LimitDetail {
-  readonly source: 'key' | 'upstream';
+  readonly source: 'key' | 'group' | 'upstream';
   readonly kind: 'concurrency' | 'rate' | 'tokens';
   readonly limit: number | null;
   readonly inFlight?: number;
@@ -71,7 +72,7 @@ interface LimitDetail {
 
 /** The budget that a request has no room in, with its amount in USD and the time at which it is full again, in ISO 8601. */
 interface BudgetDetail {
-  readonly source: 'key';
+  readonly source: 'key' | 'group';
   readonly amount: string;
   readonly refillsAt: string;
 }

@@ -110,6 +110,18 @@ export const keyName = z
   .refine((name) => name === '' || /[^\s\p{Cf}]/u.test(name), 'expected a name that can be seen')
   .refine((name) => !/^key_[A-Za-z0-9]{12}$/.test(name), 'expected a name that is not in the form of an id');
 
+/** The longest name of a group, in characters. */
+const maxGroupLength = 64;
+
+/** The name of a group: a part of ids and of names of budgets, which blanks end. */
+export const groupName = z
+  .string()
+  .max(maxGroupLength)
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9._-]*$/,
+    'expected letters, digits and . _ - in the name of a group, and a letter or a digit at its beginning',
+  );
+
 const maxModelsOfKey = 1_000;
 
 /** The models that a key may use. */

@@ -16,6 +16,7 @@ function keyOf(name: string): DeclaredKey {
     tags: [],
     expiresAt: null,
     budget: null,
+    group: null,
     compatibility: {},
   };
 }

@@ -52,6 +52,7 @@ describe('declared keys', () => {
         raise: { amount: '1.5', until: '2030-01-01' },
       },
       lowBalance: '2.50',
+      group: 'research',
       compatibility: { sampling: 'strict', usageCost: true, chargeComment: 'true' },
     };
     const [bob, eve] = [
@@ -81,6 +82,7 @@ describe('declared keys', () => {
           raise: { nanos: 1_500_000_000, untilMs: Date.UTC(2030, 0, 1) },
         },
         lowBalanceNanos: 2_500_000_000,
+        group: 'research',
         compatibility: { sampling: 'strict', usageCost: true, chargeComment: true },
       },
     ]);
@@ -96,6 +98,7 @@ describe('declared keys', () => {
         expiresAt: null,
         compatibility: {},
         budget: null,
+        group: null,
       },
     ]);
     for (const prefix of ['sha256:', 'SHA256:', ' Sha256:'])

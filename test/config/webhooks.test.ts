@@ -62,7 +62,7 @@ describe('webhooks', () => {
       },
       'the config',
     );
-    expect(config.webhooks['ops']?.events).toHaveLength(5);
+    expect(config.webhooks['ops']?.events).toHaveLength(6);
     expect(config.events).toEqual({ keyExpiring: [], upstreamDown: 30_000 });
     const shown = showConfig(config);
     expect(shown).not.toContain(secret);

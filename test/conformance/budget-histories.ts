@@ -140,13 +140,18 @@ class Played {
       holds.map(async (nanos, at) => {
         const atMs = this.#nowMs + (at % 2) * aheadMs;
         const id = `${this.#keyId} ${this.#requests.length} ${at}`;
-        const claim = claimOf(this.#keyId, this.#budget, atMs);
+        const claim = claimOf('key', this.#keyId, this.#budget, atMs);
         areEqual({ startMs: claim.startMs, endMs: claim.endMs }, referencePeriod(atMs, per, timeZone));
         const least = isStrict ? nanos : 1;
-        const { requestId, hold, ...record } = { ...opened(id, nanos, least), keyId: this.#keyId };
+        const {
+          requestId,
+          hold,
+          budgets: _none,
+          ...record
+        } = { ...opened(id, nanos, least), keyId: this.#keyId };
         const store = this.#stores[at % 2] ?? this.#stores[0];
-        const reservation = await store.open({ ...record, requestId, hold, budget: claim });
-        const { period } = reservation;
+        const reservation = await store.open({ ...record, requestId, hold, budgets: [claim] });
+        const [period] = reservation.periods ?? [];
         if (period === undefined) throw new Error('no period');
         isAtMost(claim.startMs, period.startMs);
         const room = Math.min(amountNanos - period.spentNanos - period.heldNanos, roomOf(reservation));
@@ -157,14 +162,12 @@ class Played {
         const { holdNanos, balanceNanos } = reservation;
         areEqual(holdNanos, nanos === 0 ? 0 : Math.min(nanos, room));
         const { startMs, endMs } = period;
-        const counted = {
-          id: claim.id,
-          startMs,
-          endMs,
-          holdNanos: holdNanos ?? 0,
-          levelNanos: claim.levelNanos,
+        const counted = { ...claim, startMs, endMs, holdNanos: holdNanos ?? 0 };
+        const beginning = {
+          ...record,
+          holdNanos: balance === null ? 0 : (holdNanos ?? 0),
+          budgets: [counted],
         };
-        const beginning = { ...record, holdNanos: balance === null ? 0 : (holdNanos ?? 0), budget: counted };
         areEqual(balanceNanos === null, balance === null);
         this.#requests.push({
           id,

@@ -48,24 +48,28 @@ async function bench(engine: Engine, balance: number | null, budget = daily): Pr
     store,
     engine,
     async begin(id, hold, atMs = noonMs, least = 1) {
-      const claim = claimOf(keyId, budget, atMs);
-      const { hold: asked, ...record }: OpenedRecord = {
+      const claim = claimOf('key', keyId, budget, atMs);
+      const {
+        hold: asked,
+        budgets: _none,
+        ...record
+      }: OpenedRecord = {
         ...opened(`${keyId} ${id}`, hold, least),
         keyId,
         createdAtMs: atMs,
       };
-      const reservation = await store.open({ ...record, hold: asked, budget: claim });
+      const reservation = await store.open({ ...record, hold: asked, budgets: [claim] });
       const { requestId: _id, ...beginning } = record;
-      const { startMs, endMs } = reservation.period ?? claim;
+      const { startMs, endMs } = reservation.periods?.[0] ?? claim;
       const holdNanos = reservation.granted && balance !== null ? (reservation.holdNanos ?? 0) : 0;
       const held = reservation.granted ? (reservation.holdNanos ?? 0) : 0;
-      begun.set(id, { ...beginning, holdNanos, budget: { ...claim, startMs, endMs, holdNanos: held } });
+      begun.set(id, { ...beginning, holdNanos, budgets: [{ ...claim, startMs, endMs, holdNanos: held }] });
       return reservation;
     },
     settle: (id, charge) =>
       store.settle({ ...settled(`${keyId} ${id}`, charge), begun: begun.get(id) ?? null }),
     async period() {
-      const { id } = claimOf(keyId, budget, noonMs);
+      const { id } = claimOf('key', keyId, budget, noonMs);
       const found = (await store.budgetPeriods([id])).get(id);
       if (found === undefined) return [];
       const { startMs, spentNanos, heldNanos, level } = found;
@@ -105,17 +109,17 @@ export function describeBudgets(name: string, open: () => Promise<Engine>): void
       expect(await begin('c', 1)).toMatchObject({
         granted: false,
         balanceNanos: null,
-        period: { spentNanos: 0, heldNanos: 100 },
+        periods: [{ spentNanos: 0, heldNanos: 100 }],
       });
       const written = await engine.read([say('SELECT 1 FROM open_requests WHERE key_id = ?', keyId)]);
       expect(written[0]).toHaveLength(2);
       expect(await begin('free', 0)).toMatchObject({ granted: true, holdNanos: 0 });
       await settle('a', 75);
       await settle('b', 40);
-      expect(await period()).toEqual(['2026-11-23', 115, 0, 2]);
+      expect(await period()).toEqual(['2026-11-23', 115, 0, 800]);
       expect(await begin('d', 1)).toMatchObject({
         granted: false,
-        period: { spentNanos: 115, heldNanos: 0 },
+        periods: [{ spentNanos: 115, heldNanos: 0 }],
       });
       expect(await verify()).toEqual([]);
     });
@@ -163,10 +167,10 @@ export function describeBudgets(name: string, open: () => Promise<Engine>): void
       const { begin, settle, period, verify } = await bench(shared, null);
       await begin('a', 60, noonMs + dayMs);
       const late = await begin('b', 30, noonMs);
-      expect(late).toMatchObject({ granted: true, period: { startMs: Date.parse('2026-11-24') } });
+      expect(late).toMatchObject({ granted: true, periods: [{ startMs: Date.parse('2026-11-24') }] });
       await settle('a', 60);
       await settle('b', 30);
-      expect(await period()).toEqual(['2026-11-24', 90, 0, 2]);
+      expect(await period()).toEqual(['2026-11-24', 90, 0, 800]);
       expect(await begin('c', 30, noonMs)).toMatchObject({ granted: true, holdNanos: 10 });
       expect(await verify()).toEqual([]);
     });
@@ -193,9 +197,9 @@ export function describeBudgets(name: string, open: () => Promise<Engine>): void
       expect(await verify()).toEqual([]);
       await settle('a', 55);
       await settle('early', 10);
-      expect(await period()).toEqual(['2026-11-23', 55, 0, 1]);
+      expect(await period()).toEqual(['2026-11-23', 55, 0, 500]);
       await expect(settle('a', 55)).rejects.toThrow('no open record');
-      expect(await period()).toEqual(['2026-11-23', 55, 0, 1]);
+      expect(await period()).toEqual(['2026-11-23', 55, 0, 500]);
       expect(await verify()).toEqual([]);
     });
 
@@ -217,7 +221,7 @@ export function describeBudgets(name: string, open: () => Promise<Engine>): void
         ),
       ]);
       await settle('a', 55);
-      expect(await period()).toEqual(['2026-11-23', 55, 0, 1]);
+      expect(await period()).toEqual(['2026-11-23', 55, 0, 500]);
       const [row] = (
         await engine.read([say('SELECT * FROM records WHERE request_id = ?', `${keyId} a`)])
       ).flat();
@@ -254,7 +258,7 @@ export function describeBudgets(name: string, open: () => Promise<Engine>): void
       expect(await verify()).toEqual([`budget ${keyId} day UTC: spent 50, but its records were charged 20`]);
       await createRetention(engine).removeRecords([{ requestId: `${keyId} a`, isLost: false }], noonMs + 1);
       expect(await verify()).toEqual([]);
-      expect(await period()).toEqual(['2026-11-23', 50, 0, 1]);
+      expect(await period()).toEqual(['2026-11-23', 50, 0, 500]);
       await engine.run([say('DELETE FROM record_removals')]);
     });
 

@@ -21,6 +21,7 @@ export function declared(name: string, hash: string, settings: Partial<DeclaredK
     tags: [],
     expiresAt: null,
     budget: null,
+    group: null,
     compatibility: {},
     ...settings,
   };
@@ -72,6 +73,7 @@ function describeIdentity(start: Start): void {
       expiresAt: nowMs + 9,
       lowBalanceNanos: 7,
       compatibility: { sampling: 'strict' },
+      group: 'research',
       budget: { amountNanos: 8, per: 'week', timeZone: 'Asia/Kathmandu', warnAt: [500], raise: null },
     } as const;
     await store.storeDeclarations(changeOf(declared('bob', 'h1', settings)), nowMs);

@@ -119,7 +119,7 @@ async function charge(
 function describeCrossings(setUp: SetUp): void {
   test('are added by the settlement that crosses the mark, once, and again after a credit', async () => {
     const { payer, store, outbox, stored } = await setUp();
-    await outbox.storeSettings({ lowBalanceNanos: 100 });
+    await outbox.storeSettings({ lowBalanceNanos: 100, budgetLevels: false });
     await store.createKey(payer, payer.id, 150);
     await charge(store, payer.id, 1, 40, 50);
     expect(await stored()).toEqual([]);
@@ -141,7 +141,7 @@ function describeCrossings(setUp: SetUp): void {
 
   test('count what is held, so that a hold alone crosses nothing', async () => {
     const { payer, store, outbox, stored } = await setUp();
-    await outbox.storeSettings({ lowBalanceNanos: 100 });
+    await outbox.storeSettings({ lowBalanceNanos: 100, budgetLevels: false });
     await store.createKey(payer, payer.id, 150);
     const requestId = `req_of_${payer.id}`;
     const begun = { ...opened(requestId, 150), keyId: payer.id };
@@ -153,7 +153,7 @@ function describeCrossings(setUp: SetUp): void {
 
   test("use the key's own mark, which may change, and its name as it is", async () => {
     const { payer, store, outbox, stored } = await setUp();
-    await outbox.storeSettings({ lowBalanceNanos: 100 });
+    await outbox.storeSettings({ lowBalanceNanos: 100, budgetLevels: false });
     const name = `"O'Neil", {NULL} \\ 😀`;
     await store.createKey({ ...payer, name, lowBalanceNanos: 500 }, payer.id, 510);
     await charge(store, payer.id, 1, 0, 11);
@@ -172,10 +172,10 @@ function describeCrossings(setUp: SetUp): void {
     await store.createKey({ ...payer, id: `${payer.id}_free` }, `${payer.id}_free`, null);
     await store.createKey({ ...payer, id: `${payer.id}_poor` }, `${payer.id}_poor`, 50);
     await charge(store, payer.id, 1, 0, 100);
-    await outbox.storeSettings({ lowBalanceNanos: null });
+    await outbox.storeSettings({ lowBalanceNanos: null, budgetLevels: false });
     await store.credit({ keyId: payer.id, nanos: 100, reference: 'again' });
     await charge(store, payer.id, 2, 0, 100);
-    await outbox.storeSettings({ lowBalanceNanos: 100 });
+    await outbox.storeSettings({ lowBalanceNanos: 100, budgetLevels: false });
     await charge(store, `${payer.id}_free`, 3, 0, 100);
     await charge(store, `${payer.id}_poor`, 4, 0, 10);
     expect(await stored()).toEqual([]);
@@ -183,7 +183,7 @@ function describeCrossings(setUp: SetUp): void {
 
   test('are exactly the crossings of any history of charges and credits', async () => {
     const { payer, store, outbox, stored } = await setUp();
-    await outbox.storeSettings({ lowBalanceNanos: 100 });
+    await outbox.storeSettings({ lowBalanceNanos: 100, budgetLevels: false });
     let histories = 0;
     const step = fc.record({ isCredit: fc.boolean(), nanos: fc.integer({ min: 1, max: 120 }) });
     await fc.assert(
@@ -263,7 +263,7 @@ function describeDeliveries(setUp: SetUp): void {
 
   test('an event is resent by its id, to one webhook or all, and its body stays the same', async () => {
     const { payer, store, outbox, deliveries, first } = await setUp();
-    await outbox.storeSettings({ lowBalanceNanos: 100 });
+    await outbox.storeSettings({ lowBalanceNanos: 100, budgetLevels: false });
     await store.createKey(payer, payer.id, 150);
     await charge(store, payer.id, 1, 0, 60);
     await deliveries.route(webhooks);

@@ -29,6 +29,7 @@ export const key: ApiKey = {
   tags: [],
   expiresAt: null,
   budget: null,
+  group: null,
   revokedAtMs: null,
   hasBalance: true,
   compatibility: {},

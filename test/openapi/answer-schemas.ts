@@ -200,10 +200,10 @@ export const answerSchemas: Readonly<Record<string, JsonSchema>> = {
       type: text,
       param: nullable(text),
       code: { enum: errorCodes },
-      budget: closed({ source: { enum: ['key'] }, amount: text, refills_at: text }),
+      budget: closed({ source: { enum: ['key', 'group'] }, amount: text, refills_at: text }),
       limit: closed(
         {
-          source: { enum: ['key', 'upstream'] },
+          source: { enum: ['key', 'group', 'upstream'] },
           kind: { enum: ['concurrency', 'rate', 'tokens'] },
           limit: nullable(count),
           in_flight: count,

@@ -37,6 +37,26 @@ export function inputSchema(schema: z.ZodType): JsonSchema {
 
 const account = { balance: nullable(usd), held: usd, spent: usd };
 
+/** A budget of a key or a group in its current period. */
+const budget = nullable(
+  closed({
+    amount: usd,
+    per: { enum: [...budgetPeriods] },
+    time_zone: text,
+    warn_at: listOf(text),
+    raise: nullable(closed({ amount: usd, until: moment })),
+    available: usd,
+    held: usd,
+    spent: usd,
+    warned_at: nullable(text),
+    since: moment,
+    refills_at: moment,
+  }),
+);
+
+/** A group with what its keys do and have spent together. */
+const group = closed({ name: text, concurrency: nullable(count), budget, in_flight: count });
+
 const key = {
   id: text,
   name: text,
@@ -61,26 +81,12 @@ const key = {
     charge_comment: flag,
   }),
   ...account,
-  budget: nullable(
-    closed({
-      amount: usd,
-      per: { enum: [...budgetPeriods] },
-      time_zone: text,
-      warn_at: listOf(text),
-      raise: nullable(closed({ amount: usd, until: moment })),
-      available: usd,
-      held: usd,
-      spent: usd,
-      warned_at: nullable(text),
-      since: moment,
-      refills_at: moment,
-    }),
-  ),
+  budget,
   in_flight: count,
 };
 
 /** What operators see of a key beside what its holder sees. */
-const managedKey = { ...key, low_balance: nullable(usd), declared: flag };
+const managedKey = { ...key, group: nullable(text), low_balance: nullable(usd), declared: flag };
 
 const usage = nullable(
   closed({
@@ -148,7 +154,9 @@ function page(name: string): JsonSchema {
 
 /** The schemas of keys, receipts and records, and of the bodies that change keys. */
 export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
-  OwnKey: closed(key),
+  OwnKey: closed({ ...key, group: nullable(schemaRef('Group')) }),
+  Group: group,
+  GroupPage: page('Group'),
   Key: closed(managedKey),
   IssuedKey: closed({ ...managedKey, key: { ...text, description: 'Shown only in this answer.' } }),
   KeyPage: page('Key'),

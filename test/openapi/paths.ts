@@ -264,6 +264,9 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       parameters: [id],
     }),
   },
+  '/admin/groups': {
+    get: read('listGroups', 'Lists the groups of the config, with what their keys have spent.', 'GroupPage'),
+  },
   '/admin/keys/{id}/statement': {
     get: text('getStatement', 'A signed statement of a key’s ledger.', 'text/plain', [
       id,

@@ -41,6 +41,7 @@ test.each<[string, (keys: KeyManagement, id: string) => Promise<unknown>]>([
               tags: [],
               expiresAt: null,
               budget: null,
+              group: null,
             };
             await declareKeys([{ ...bob, compatibility: {} }], { store, randomBytes, hash: hashKey, now });
           }

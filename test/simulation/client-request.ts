@@ -1,10 +1,10 @@
-import type { BudgetClaim } from '../../src/domain/budgets/budget.ts';
+import type { BudgetClaim, BudgetOwner } from '../../src/domain/budgets/budget.ts';
 import type { RecordBeginning, Reservation, SettledRecord } from '../../src/domain/consumption.ts';
 import type { LimitDecision } from '../../src/domain/limits.ts';
 import { StorageError } from '../../src/domain/storage-refusal.ts';
 import { openedRecord, settledRecord } from '../support/stored-rows.ts';
 import type { GatewayProcess } from './gateway-process.ts';
-import type { PlannedRequest } from './plan.ts';
+import type { PlannedBudget, PlannedRequest } from './plan.ts';
 import { Violation } from './violation.ts';
 import type { World } from './world.ts';
 
@@ -91,33 +91,46 @@ export class ClientRequest {
   /** Begins its record; `null` when it is refused. */
   async #begin(): Promise<RecordBeginning | null> {
     const { key, holdNanos, isStrict } = this.#planned;
-    const { keyId: _keyId, requestId: _requestId, hold: _hold, budget: _budget, ...common } = openedRecord;
+    const { keyId: _keyId, requestId: _requestId, hold: _hold, budgets: _budgets, ...common } = openedRecord;
     const createdAtMs = this.#process.clock.now();
     const begun = { ...common, createdAtMs, keyId: key.id };
     const hold = { nanos: holdNanos, leastNanos: isStrict ? holdNanos : 1 };
-    const claim = this.#claim(createdAtMs);
+    const budgets = this.#claims(createdAtMs);
     let reservation: Reservation;
     try {
-      reservation = await this.#process.records.open({ ...begun, requestId: this.id, hold, ...claim });
+      const counting = budgets.length === 0 ? {} : { budgets };
+      reservation = await this.#process.records.open({ ...begun, requestId: this.id, hold, ...counting });
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;
       this.#world.checks.failed(this.#process, error);
       return null;
     }
     if (!reservation.granted) return null;
-    const { startMs = 0, endMs = 0 } = reservation.period ?? {};
-    const counted =
-      claim.budget === undefined ? {} : { budget: { ...claim.budget, startMs, endMs, holdNanos: 0 } };
-    return { ...begun, holdNanos: reservation.holdNanos ?? 0, ...counted };
+    const { periods = [] } = reservation;
+    const held = reservation.holdNanos ?? 0;
+    const counted = budgets.map((claim, at) => {
+      const { startMs, endMs } = periods[at] ?? claim;
+      return Object.assign({}, claim, { startMs, endMs, holdNanos: held });
+    });
+    return {
+      ...begun,
+      holdNanos: held,
+      ...(counted.length === 0 ? {} : { budgets: counted }),
+    };
   }
 
-  /** What it asks of the budget of its key: the clock of its process says in which period. */
-  #claim(atMs: number): { readonly budget?: BudgetClaim } {
-    const { id, budget } = this.#planned.key;
-    if (budget === null) return {};
-    const startMs = Math.floor(atMs / budget.periodMs) * budget.periodMs;
-    const period = { startMs, endMs: startMs + budget.periodMs };
-    return { budget: { id: `${id} budget`, ...period, limitNanos: budget.amountNanos, levelNanos: [] } };
+  /** What it asks of the budgets of its key and its group: the clock of its process says in which period. */
+  #claims(atMs: number): readonly BudgetClaim[] {
+    const { id, budget, group } = this.#planned.key;
+    const claim = (owner: BudgetOwner, ownerId: string, of: PlannedBudget): BudgetClaim => {
+      const startMs = Math.floor(atMs / of.periodMs) * of.periodMs;
+      const period = { startMs, endMs: startMs + of.periodMs };
+      return { id: `${ownerId} budget`, owner, ...period, limitNanos: of.amountNanos, levels: [] };
+    };
+    return [
+      ...(budget === null ? [] : [claim('key', id, budget)]),
+      ...(group === null ? [] : [claim('group', 'group:shared', group)]),
+    ];
   }
 
   async #settle(begun: RecordBeginning): Promise<void> {

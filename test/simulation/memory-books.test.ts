@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { BudgetClaim, CountedBudget } from '../../src/domain/budgets/budget.ts';
+import type { BudgetClaim, BudgetOwner, CountedBudget } from '../../src/domain/budgets/budget.ts';
 import type { PeriodBounds } from '../../src/domain/budgets/calendar.ts';
+import { groupIdOf } from '../../src/domain/groups.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { joinStore, key, opened, settled, startMs } from '../conformance/store.ts';
 import { openTimedPostgres, openTimedSqlite } from '../support/database-time.ts';
@@ -19,8 +20,9 @@ type Step =
       readonly request: number;
       readonly hold: number;
       readonly least: number;
-      /** The period that its process is in, of a budget; `null` without one. */
+      /** The periods that its process is in, of the budgets of its key and its group; `null` without one. */
       readonly period: number | null;
+      readonly groupPeriod: number | null;
     }
   | { readonly kind: 'settle'; readonly by: number; readonly request: number; readonly charge: number }
   | { readonly kind: 'renew' | 'end over' | 'end own' | 'close lost' | 'sweep'; readonly by: number }
@@ -39,6 +41,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       hold: fc.nat(30),
       least: fc.integer({ min: 1, max: 30 }),
       period: fc.option(fc.nat(3)),
+      groupPeriod: fc.option(fc.nat(3)),
     }),
   },
   {
@@ -105,7 +108,7 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
   books.credit(keyId, 100);
   const hasHeld = new Set<Store>();
   const begun = new Set<string>();
-  const counted = new Map<string, CountedBudget>();
+  const counted = new Map<string, readonly CountedBudget[]>();
   const found: unknown[] = [];
   const expected: unknown[] = [];
   for (const action of steps) {
@@ -119,13 +122,17 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
         if (begun.has(requestId)) break;
         begun.add(requestId);
         const plain = { ...opened(requestId, action.hold, action.least), keyId };
-        const budget = action.period === null ? null : claimOf(keyId, action.period);
-        const record = budget === null ? plain : { ...plain, budget };
+        const budgets = claimsOf(keyId, action);
+        const record = budgets.length === 0 ? plain : { ...plain, budgets };
         const reservation = await store.open(record);
         found.push(reservation);
         expected.push(books.begin(owner, record));
-        if (budget !== null)
-          counted.set(requestId, { ...budget, ...boundsOf(reservation.period ?? budget), holdNanos: 0 });
+        const of = (claim: BudgetClaim, at: number): CountedBudget => ({
+          ...claim,
+          ...boundsOf(reservation.periods?.[at] ?? claim),
+          holdNanos: 0,
+        });
+        if (budgets.length > 0) counted.set(requestId, budgets.map(of));
         break;
       }
       case 'settle': {
@@ -133,7 +140,7 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
         const record = settled(requestId, action.charge);
         const ended = {
           ...record,
-          begun: record.begun && { ...record.begun, keyId, ...budgetOf(counted.get(requestId)) },
+          begun: record.begun && { ...record.begun, keyId, ...budgetsOf(counted.get(requestId)) },
         };
         found.push(await failureOf(() => store.settle(ended)));
         expected.push(await failureOf(async () => books.settle(ended)));
@@ -180,25 +187,38 @@ async function compareSteps({ engine, move }: TimedDatabase, prefix: string, ste
     found.push({ ...account });
     const { balance, held, spent } = books.account(keyId);
     expected.push({ balanceNanos: balance, heldNanos: held, spentNanos: spent });
-    const { id } = claimOf(keyId, 0);
-    found.push((await store.budgetPeriods([id])).get(id));
-    expected.push(books.budgets.get(id) && { ...books.budgets.get(id) });
+    for (const { id } of claimsOf(keyId, { period: 0, groupPeriod: 0 })) {
+      found.push((await store.budgetPeriods([id])).get(id));
+      expected.push(books.budgets.get(id) && { ...books.budgets.get(id) });
+    }
   }
   return { found, expected };
 }
 
-/** What a request asks of the budget of its key in a period. */
-function claimOf(keyId: string, period: number): BudgetClaim {
-  const bounds = { startMs: period * 1_000, endMs: (period + 1) * 1_000 };
-  return { id: `${keyId} budget`, ...bounds, limitNanos: 60, levelNanos: [20, 50] };
+/** What a request asks of the budgets of its key and its group, each in a period; `null` for none. */
+function claimsOf(
+  keyId: string,
+  { period, groupPeriod }: Readonly<Record<'period' | 'groupPeriod', number | null>>,
+): readonly BudgetClaim[] {
+  const levels = [20, 50].map((nanos) => ({ nanos, part: nanos * 10 }));
+  const claim = (owner: BudgetOwner, id: string, of: number | null, limitNanos: number): BudgetClaim[] =>
+    of === null
+      ? []
+      : [{ id: `${id} budget`, owner, startMs: of * 1_000, endMs: (of + 1) * 1_000, limitNanos, levels }];
+  return [
+    ...claim('key', keyId, period, 60),
+    ...claim('group', groupIdOf(keyId.replaceAll(' ', '-')), groupPeriod, 80),
+  ];
 }
 
 function boundsOf(period: PeriodBounds): PeriodBounds {
   return { startMs: period.startMs, endMs: period.endMs };
 }
 
-function budgetOf(budget: CountedBudget | undefined): { readonly budget?: CountedBudget } {
-  return budget === undefined ? {} : { budget };
+function budgetsOf(budgets: readonly CountedBudget[] | undefined): {
+  readonly budgets?: readonly CountedBudget[];
+} {
+  return budgets === undefined ? {} : { budgets };
 }
 
 async function failureOf(act: () => Promise<void>): Promise<string | null> {

@@ -1,13 +1,21 @@
 import type { Limits } from '../../src/domain/limits.ts';
 import { Chance } from './chance.ts';
 
+/** What may be spent in each period of some milliseconds. */
+export interface PlannedBudget {
+  readonly amountNanos: number;
+  readonly periodMs: number;
+}
+
 /** A key, and what its requests are limited to. */
 export interface PlannedKey {
   readonly id: string;
   readonly limits: Limits;
   readonly credit: number;
-  /** What it may spend in each period of some milliseconds; `null` for any amount. */
-  readonly budget: { readonly amountNanos: number; readonly periodMs: number } | null;
+  /** `null` for any amount. */
+  readonly budget: PlannedBudget | null;
+  /** The budget of the one group that keys may be in; `null` for a key without. */
+  readonly group: PlannedBudget | null;
 }
 
 /** A request of a client, and what it would do where nothing stops it. */
@@ -68,7 +76,8 @@ export function planHistory(seed: number): Plan {
   const nodes = Array.from({ length: chance.pick([2, 2, 2, 3]) }, () => ({
     wallOffsetMs: chance.isTrue(0.5) ? 0 : chance.between(-2 * hourMs, 2 * hourMs),
   }));
-  const keys = Array.from({ length: chance.pick([1, 1, 2]) }, (_, number) => planKey(chance, number));
+  const shared = planBudget(chance, 0.4);
+  const keys = Array.from({ length: chance.pick([1, 1, 2]) }, (_, number) => planKey(chance, number, shared));
   const pick = { chance, keys, nodes: nodes.length, quietMs };
   const isCalm = chance.isTrue(0.15);
   return {
@@ -93,17 +102,20 @@ interface Planning {
   readonly quietMs: number;
 }
 
-function planKey(chance: Chance, number: number): PlannedKey {
+function planBudget(chance: Chance, share: number): PlannedBudget | null {
+  if (!chance.isTrue(share)) return null;
+  return { amountNanos: chance.pick([30, 120, 400]), periodMs: chance.pick([1_500, 6_000, 40_000]) };
+}
+
+function planKey(chance: Chance, number: number, shared: PlannedBudget | null): PlannedKey {
   const limits = {
     concurrency: chance.pick([1, 1, 2, 3]),
     requestsPerMinute: chance.isTrue(0.35) ? chance.between(1, 6) : 1_000,
     queueWaitMs: chance.pick([200, 2_000, 10_000]),
   };
   const credit = chance.pick([0, 50, 1_000, 100_000]);
-  const budget = chance.isTrue(0.5)
-    ? { amountNanos: chance.pick([30, 120, 400]), periodMs: chance.pick([1_500, 6_000, 40_000]) }
-    : null;
-  return { id: `key-${number}`, limits, credit, budget };
+  const group = chance.isTrue(0.7) ? shared : null;
+  return { id: `key-${number}`, limits, credit, budget: planBudget(chance, 0.5), group };
 }
 
 function planRequest({ chance, keys, nodes, quietMs }: Planning): PlannedRequest {

@@ -47,6 +47,7 @@ function startDirectory() {
       tags: [],
       expiresAt: null,
       budget: null,
+      group: null,
       revokedAtMs: null,
       hasBalance: false,
       compatibility: {},

@@ -93,6 +93,7 @@ const ownView: RunningRequest = {
   protocol: 'chat',
   createdAtMs: arrivedMs,
   keyId: 'key_a',
+  groupId: null,
   hasSlot: true,
   mode: 'sync',
   model: 'm',
@@ -155,6 +156,7 @@ describe.skipIf(postgresAbsence !== null)(`changes of keys on PostgreSQL${absent
       tags: [],
       expiresAt: null,
       budget: null,
+      group: null,
       compatibility: {},
     };
     const credit = { keyId: key.id, nanos: 10 };

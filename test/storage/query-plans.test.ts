@@ -80,6 +80,7 @@ const declared: DeclaredKey = {
   tags: [],
   expiresAt: null,
   budget: null,
+  group: null,
   compatibility: {},
 };
 const opened: OpenedRecord = { ...openedRecord, requestId: 'req_new', keyId: key.id };
@@ -175,7 +176,7 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
 /** Every statement of events and their deliveries. */
 async function useOutbox(recording: Engine): Promise<void> {
   const outbox = createOutbox(recording, randomUUID);
-  await outbox.storeSettings({ lowBalanceNanos: 5 });
+  await outbox.storeSettings({ lowBalanceNanos: 5, budgetLevels: false });
   await outbox.listExpiring(0, 9, '1d');
   await outbox.add([{ name: 'an event', type: 'key.expiring', subject: 'key:x', data: {} }]);
   const deliveries = createDeliveries(recording);

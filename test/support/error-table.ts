@@ -48,12 +48,16 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
     'send it again when one of them has ended',
   ],
   budget_exhausted: [
-    "the key's budget for this period does not pay for the request; `error.budget.refills_at` is the time at which it is full again",
+    'the budget of the key, or that of its group, for this period does not pay for the request; `error.budget.refills_at` is the time at which it is full again',
     'send it again at that time, or have the budget raised',
   ],
   budget_held: [
     'the budget would be enough, but running requests hold a part of it',
     'send it again when one of them has ended',
+  ],
+  group_not_configured: [
+    "the key belongs to a group that the gateway's config does not have",
+    'ask the operator to add the group, or to take the key out of it',
   ],
   address_not_allowed: [
     'the key may not be used from this address',

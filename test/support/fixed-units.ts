@@ -10,14 +10,28 @@ import type {
 import { valuesToOpenBudgeted } from '../../src/storage/records/open-budgeted-statement.ts';
 import { valuesToOpen } from '../../src/storage/records/open-statement.ts';
 import { valuesToSettle } from '../../src/storage/records/settle-statement.ts';
-import { budgetClaim, budgetedRecord, openedRecord, settledBudgeted, settledRecord } from './stored-rows.ts';
+import {
+  budgetClaim,
+  budgetedRecord,
+  groupClaim,
+  groupedRecord,
+  openedRecord,
+  settledBudgeted,
+  settledRecord,
+  settlementOf,
+  twiceBudgetedRecord,
+} from './stored-rows.ts';
 
 /** The values of each fixed unit, in an order in which each has something to do for `payingKey`. */
 export const fixedUnitValues: { readonly [Name in FixedUnitName]: readonly SqlValue[] } = {
   open_record: valuesToOpen(openedRecord, 'owner'),
   settle_record: valuesToSettle(settledRecord, 'posting', 7),
-  open_budgeted: valuesToOpenBudgeted(budgetedRecord, budgetClaim, 'owner'),
+  open_budgeted: valuesToOpenBudgeted(budgetedRecord, [budgetClaim], 'owner'),
   settle_budgeted: valuesToSettle(settledBudgeted, 'budgeted posting', 8),
+  open_grouped: valuesToOpenBudgeted(groupedRecord, [groupClaim], 'owner'),
+  settle_grouped: valuesToSettle(settlementOf(groupedRecord), 'grouped posting', 9),
+  open_both: valuesToOpenBudgeted(twiceBudgetedRecord, [budgetClaim, groupClaim], 'owner'),
+  settle_both: valuesToSettle(settlementOf(twiceBudgetedRecord), 'posting in both', 10),
   renew_lease: ['owner', 'next owner'],
   end_lease: ['next owner'],
   check_writes: [],

@@ -2,6 +2,7 @@ import { budgetIdOf } from '../../src/domain/budgets/budget.ts';
 import type { BudgetClaim } from '../../src/domain/budgets/budget.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import type { Attempt, OpenedRecord, RecordBeginning, SettledRecord } from '../../src/domain/consumption.ts';
+import { groupIdOf } from '../../src/domain/groups.ts';
 import { free } from '../../src/domain/pricing.ts';
 
 /** A key without settings of its own, which pays for its requests. */
@@ -16,6 +17,7 @@ export const payingKey: ApiKey = {
   tags: [],
   expiresAt: null,
   budget: null,
+  group: null,
   revokedAtMs: null,
   hasBalance: true,
   compatibility: {},
@@ -42,26 +44,48 @@ export const budgetClaim: BudgetClaim = {
   id: budgetIdOf(payingKey.id, { per: 'day', timeZone: 'UTC' }),
   startMs: 0,
   endMs: 86_400_000,
+  owner: 'key',
   limitNanos: 100,
-  levelNanos: [1, 80],
+  levels: [
+    { part: 10, nanos: 1 },
+    { part: 800, nanos: 80 },
+  ],
+};
+
+/** What a request of a key in a group asks of the budget of the group. */
+export const groupClaim: BudgetClaim = {
+  ...budgetClaim,
+  id: budgetIdOf(groupIdOf('g'), { per: 'day', timeZone: 'UTC' }),
+  owner: 'group',
 };
 
 /** A record that counts in it. */
 export const budgetedRecord: OpenedRecord = {
   ...openedRecord,
   requestId: 'req_2',
-  budget: budgetClaim,
+  budgets: [budgetClaim],
+};
+
+/** One that counts in the budget of a group. */
+export const groupedRecord: OpenedRecord = { ...budgetedRecord, requestId: 'req_3', budgets: [groupClaim] };
+
+/** One that counts in both. */
+export const twiceBudgetedRecord: OpenedRecord = {
+  ...budgetedRecord,
+  requestId: 'req_4',
+  budgets: [budgetClaim, groupClaim],
 };
 
 /** What a settlement repeats of a record's beginning. */
 export function beginningOf({
   requestId: _requestId,
   hold,
-  budget,
+  budgets,
   ...begun
 }: OpenedRecord): RecordBeginning {
   const beginning = { ...begun, holdNanos: hold.nanos };
-  return budget === undefined ? beginning : { ...beginning, budget: { ...budget, holdNanos: hold.nanos } };
+  if (budgets === undefined) return beginning;
+  return { ...beginning, budgets: budgets.map((budget) => ({ ...budget, holdNanos: hold.nanos })) };
 }
 
 /** An attempt that went well. */
@@ -93,8 +117,9 @@ export const settledRecord: SettledRecord = {
 };
 
 /** How the record that counts in a budget ends. */
-export const settledBudgeted: SettledRecord = {
-  ...settledRecord,
-  requestId: budgetedRecord.requestId,
-  begun: beginningOf(budgetedRecord),
-};
+export const settledBudgeted = settlementOf(budgetedRecord);
+
+/** The same end of another record. */
+export function settlementOf(record: OpenedRecord): SettledRecord {
+  return { ...settledRecord, requestId: record.requestId, begun: beginningOf(record) };
+}

@@ -1,4 +1,5 @@
 import { claimOf } from '../../src/domain/budgets/budget.ts';
+import { groupIdOf } from '../../src/domain/groups.ts';
 import type { Budget } from '../../src/domain/budgets/budget.ts';
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -92,7 +93,11 @@ export async function leaveUsedDatabase(path: string): Promise<void> {
   await Promise.all(
     numbers.map((number) => store.settle(ended(`req_${number}`, keyOf(number), number % 200))),
   );
-  const dear = { ...opened('req_dear', 'key_poor', 10), budget: claimOf('key_poor', poorBudget, usedAtMs) };
+  const budgets = [
+    claimOf('key', 'key_poor', poorBudget, usedAtMs),
+    claimOf('group', groupIdOf('poor'), poorBudget, usedAtMs),
+  ];
+  const dear = { ...opened('req_dear', 'key_poor', 10), budgets };
   await store.open(dear);
   await store.settle({ ...ended('req_dear', 'key_poor', 50), begun: beginningOf(dear) });
   for (const requestId of ['req_late', 'req_closed']) await store.open(opened(requestId, 'key_a', 7));
@@ -106,7 +111,7 @@ export async function leaveUsedDatabase(path: string): Promise<void> {
 /** An event that was delivered, and one that waits; balances that fall below the mark add others. */
 async function leaveEvents(engine: Engine): Promise<void> {
   const outbox = createOutbox(engine, randomUUID);
-  await outbox.storeSettings({ lowBalanceNanos: 900_000 });
+  await outbox.storeSettings({ lowBalanceNanos: 900_000, budgetLevels: true });
   await outbox.add(
     ['one', 'two'].map((name) => ({ name, type: 'key.expiring', subject: name, data: { name: oddName } })),
   );
@@ -128,6 +133,7 @@ async function createKeys(store: Store): Promise<void> {
     tags: ['search', 'chat:2'],
     expiresAt: graceMs,
     lowBalanceNanos: 5,
+    group: 'research',
     compatibility: { sampling: 'strict' },
     budget: { amountNanos: 9_000, per: 'week', timeZone: 'Europe/Berlin', warnAt: [500, 800], raise: null },
   } as const;

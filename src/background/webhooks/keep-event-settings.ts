@@ -23,7 +23,7 @@ export interface EventSettingsKeeper {
   stop(): Promise<void>;
 }
 
-/** Keeps the settings in the database that the trigger of low balances reads, and repeats what fails. */
+/** Keeps the settings in the database that its triggers read, and repeats what fails. */
 export function keepEventSettings({ outbox, ready, clock, onFault }: SettingsPorts): EventSettingsKeeper {
   let wanted: EventSettings | null = null;
   let isStopped = false;

@@ -7,7 +7,7 @@ import { listOf, wholeNumber } from './arguments.ts';
 
 const loadActions = () => import('../keys.ts');
 
-/** Adds `textgate keys create|list|show|update|revoke|rotate|credit`. */
+/** Adds `textgate keys create|list|groups|show|update|revoke|rotate|credit`. */
 export function addKeysCommands(program: Command): void {
   const keys = program
     .command('keys')
@@ -27,6 +27,11 @@ export function addKeysCommands(program: Command): void {
       new Option('--sort <by>', 'the order of the list').choices(['created', 'name', 'spent', 'balance']),
     )
     .action((options: ListOptions) => report(async () => (await loadActions()).listKeys(options)));
+  keys
+    .command('groups')
+    .description('list the groups of the config, with what their keys have spent together')
+    .option('--json', 'print JSON')
+    .action((options: Json) => report(async () => (await import('../groups.ts')).showGroups(options)));
   add('show <key>', 'show one key').action((key: string, options: Json) =>
     report(async () => (await loadActions()).showKey(key, options)),
   );
@@ -71,6 +76,7 @@ function withSettings(command: Command): Command {
     )
     .option('--raise <usd>', 'USD added to the budget until --raise-until, or none')
     .option('--raise-until <time>', 'when the raise ends, such as 2030-01-01T00:00:00Z')
+    .option('--group <name>', 'share the budget and the concurrency of a group of the config, or none')
     .option('--low-balance <usd>', 'webhooks are sent `balance.low` below this, in USD, or default')
     .option('--model <name...>', 'restrict to these models; `all` lifts the restriction')
     .option('--allow-from <network...>', 'allow only these, such as 10.0.0.0/8; `all` lifts the restriction')

@@ -10,6 +10,7 @@ import { minTokenLength } from '../admin-token.ts';
 import { declaredKeys } from '../declared-keys.ts';
 import { defaultAdminPort, defaultHost } from '../default-addresses.ts';
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
+import { groups } from './groups-schema.ts';
 import { metering } from './metering-schema.ts';
 import { records } from './records-schema.ts';
 import { statements } from './statements-schema.ts';
@@ -124,6 +125,11 @@ const sections = {
     description:
       'The API keys of clients, by name: they are created, changed and revoked as this list says. Others are issued by the admin API.',
     examples: [{ bob: { key: '${BOBS_KEY}', requestsPerMinute: 120 } }],
+  }),
+  groups: groups.default({}).meta({
+    description:
+      'Groups of keys that share a budget or a concurrency, by name: a key names its own as `group`.',
+    examples: [{ research: { concurrency: 8, budget: { amount: '500', per: 'month' } } }],
   }),
   metering: metering.prefault({}).describe('A second count of tokens, beside that of the upstreams.'),
   metrics: metrics.prefault({}).describe('What the metrics show beside that of every gateway.'),

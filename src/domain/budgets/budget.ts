@@ -2,7 +2,12 @@ import { maxNanos } from '../../shared/money.ts';
 import { periodAt } from './calendar.ts';
 import type { BudgetPeriod, PeriodBounds } from './calendar.ts';
 
-/** What a key may spend in each period of the calendar; it is full again with every new one. */
+/** Whose budget a request counts in: that of its key, or that of the group of its key. */
+export const budgetOwners = ['key', 'group'] as const;
+
+export type BudgetOwner = (typeof budgetOwners)[number];
+
+/** What may be spent in each period of the calendar; it is full again with every new one. */
 export interface Budget {
   readonly amountNanos: number;
   readonly per: BudgetPeriod;
@@ -17,21 +22,26 @@ export interface Budget {
 /** Changes to a budget: a missing field leaves it as it is. */
 export type BudgetChanges = Partial<Budget>;
 
+/** A warning level of a budget: a part of its amount in thousandths, and what has to be spent to reach it, in nano-USD. */
+interface WarningLevel {
+  readonly part: number;
+  readonly nanos: number;
+}
+
 /** What a request asks of a budget when it begins; amounts in nano-USD. */
 export interface BudgetClaim extends PeriodBounds {
   readonly id: string;
+  readonly owner: BudgetOwner;
   /** What may be spent in the period: the amount with a raise that is in force. */
   readonly limitNanos: number;
-  /** What has to be spent to reach each of the warning levels. */
-  readonly levelNanos: readonly number[];
+  /** In ascending order. */
+  readonly levels: readonly WarningLevel[];
 }
 
 /** The budget and the period in which a request counts: that in which it began, whenever it ends. */
-export interface CountedBudget extends PeriodBounds {
-  readonly id: string;
+export interface CountedBudget extends BudgetClaim {
   /** What was set aside of it, in nano-USD. */
   readonly holdNanos: number;
-  readonly levelNanos: readonly number[];
 }
 
 /** A budget's current period as it is stored; amounts in nano-USD. */
@@ -40,11 +50,11 @@ export interface StoredPeriod extends PeriodBounds {
   readonly spentNanos: number;
   /** Set aside for requests in progress that began in it. */
   readonly heldNanos: number;
-  /** How many of the warning levels were reached in it. */
+  /** The highest warning level that was reached in it, in thousandths; 0 for none. */
   readonly level: number;
 }
 
-/** A budget as its holder sees it at a moment. */
+/** A budget as its owner sees it at a moment. */
 export interface BudgetUse extends StoredPeriod {
   readonly budget: Budget;
   /** What may be spent in this period, in nano-USD. */
@@ -57,17 +67,25 @@ export interface BudgetUse extends StoredPeriod {
  * The name under which a budget's current period is stored. It has the kind of the period and the zone, so that a budget whose
  * calendar is changed begins anew: periods of two calendars overlap, and none of them is before or after the other.
  */
-export function budgetIdOf(keyId: string, { per, timeZone }: Pick<Budget, 'per' | 'timeZone'>): string {
-  return `${keyId} ${per} ${timeZone}`;
+export function budgetIdOf(ownerId: string, { per, timeZone }: Pick<Budget, 'per' | 'timeZone'>): string {
+  return `${ownerId} ${per} ${timeZone}`;
 }
 
-/** What a request of a key that arrives at a time (milliseconds since 1970) asks of the key's budget. */
-export function claimOf(keyId: string, budget: Budget, atMs: number): BudgetClaim {
+/** What the name of a budget says of it; the reverse of `budgetIdOf`. */
+export function readBudgetId(id: string): { readonly ownerId: string } & Pick<Budget, 'timeZone'> & {
+    readonly per: string;
+  } {
+  const [ownerId = '', per = '', timeZone = ''] = id.split(' ');
+  return { ownerId, per, timeZone };
+}
+
+/** What a request that arrives at a time (milliseconds since 1970) asks of a budget of its key or group, by the id of that. */
+export function claimOf(owner: BudgetOwner, ownerId: string, budget: Budget, atMs: number): BudgetClaim {
   const { per, timeZone } = budget;
   const { startMs, endMs } = periodAt(atMs, per, timeZone);
   const limitNanos = limitAt(budget, atMs);
-  const levelNanos = budget.warnAt.map((thousandths) => partOf(limitNanos, thousandths));
-  return { id: budgetIdOf(keyId, budget), startMs, endMs, limitNanos, levelNanos };
+  const levels = budget.warnAt.map((part) => ({ part, nanos: partOf(limitNanos, part) }));
+  return { id: budgetIdOf(ownerId, budget), owner, startMs, endMs, limitNanos, levels };
 }
 
 /** The settings of a budget as the config and the admin API are read. */

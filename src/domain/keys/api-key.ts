@@ -50,6 +50,8 @@ export interface ApiKey {
   readonly hasBalance: boolean;
   /** What the key may spend in each period of a calendar; `null` for any amount. */
   readonly budget: Budget | null;
+  /** The name of the group whose limits it shares; `null` for none. */
+  readonly group: string | null;
   /** This key's own compatibility settings, which override the service's defaults. */
   readonly compatibility: Partial<Compatibility>;
   /** Whether the config declares the key, or did until the key was revoked: it is changed there alone. */
@@ -69,6 +71,7 @@ export interface KeySettings extends Partial<Limits> {
   /** The prepaid balance in nano-USD; without one the key's spending is unlimited. */
   readonly balanceNanos?: number;
   readonly budget?: Budget;
+  readonly group?: string;
 }
 
 /** Changes to a key. `null` removes a setting; a missing field leaves it as it is. */
@@ -86,16 +89,12 @@ export interface KeyChanges {
   readonly lowBalanceNanos?: number | null;
   readonly compatibility?: Partial<Compatibility>;
   readonly budget?: BudgetChanges | null;
+  readonly group?: string | null;
 }
 
 /** Whether a key may be used at the time `now`: neither revoked nor expired. */
 export function isUsable({ revokedAtMs: revokedAt, expiresAt }: ApiKey, now: number): boolean {
   return revokedAt === null && (expiresAt === null || expiresAt > now);
-}
-
-/** Whether what the requests of a key cost is limited: each of them waits for its hold then. */
-export function isSpendingLimited({ hasBalance, budget }: Pick<ApiKey, 'hasBalance' | 'budget'>): boolean {
-  return hasBalance || budget !== null;
 }
 
 /** Derives a key's public id and its full text from random bytes. */

@@ -27,6 +27,8 @@ export interface DeclaredKey {
   readonly lowBalanceNanos: number | null;
   readonly compatibility: Partial<Compatibility>;
   readonly budget: Budget | null;
+  /** The name of its group; `null` for none. */
+  readonly group: string | null;
 }
 
 /** A declared key as it is stored, with the hash of its secret. */
@@ -116,6 +118,7 @@ function writeSettings(
     lowBalanceNanos,
     compatibility,
     budget,
+    group,
   }: Omit<DeclaredKey, 'name' | 'hash'>,
   hash: string,
 ): string {
@@ -133,5 +136,6 @@ function writeSettings(
     lowBalanceNanos,
     [sampling, unknownFields, responsesDone, usageCost, chargeComment].map((setting) => setting ?? null),
     budget && [budget.amountNanos, budget.per, budget.timeZone, budget.warnAt, budget.raise],
+    group,
   ]);
 }

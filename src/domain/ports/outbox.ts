@@ -12,9 +12,14 @@ interface ExpiringKey {
 export interface EventSettings {
   /** The balance, in nano-USD, below which keys without an own one are reported; `null` if no webhook wants to know. */
   readonly lowBalanceNanos: number | null;
+  /** Whether a webhook wants to know of the levels that budgets reach. */
+  readonly budgetLevels: boolean;
 }
 
-/** Adds events to the outbox of the database, each once for all nodes. Events of balances are added by the database itself. */
+/**
+ * Adds events to the outbox of the database, each once for all nodes. Those of balances and budgets are added by the database
+ * itself.
+ */
 export interface Outbox {
   /** Adds events whose names are not in it yet; resolves with how many were added. */
   add(events: readonly NewEvent[]): Promise<number>;

@@ -6,6 +6,8 @@ export interface RunningRequest {
   readonly protocol: RequestKind | null;
   readonly createdAtMs: number;
   readonly keyId: string | null;
+  /** The id of the group of which it has a slot, too; `null` without one. */
+  readonly groupId: string | null;
   /** True if the request has one of its key's slots, false if it waits for one. */
   readonly hasSlot: boolean;
   readonly mode: Mode | null;
@@ -23,7 +25,7 @@ export interface RunningRequest {
 export interface RunningRequests {
   /** The requests whose key is known, in the order of their arrival. */
   list(): Promise<readonly RunningRequest[]>;
-  /** The number of slots in use per key id; keys without any may be missing. */
+  /** The number of slots in use per id of a key or a group; those without any may be missing. */
   count(keyIds: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** Stops one request; false when no request has this id, or it has another key. */
   cancel(requestId: string, keyId?: string): Promise<boolean>;

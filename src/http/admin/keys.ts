@@ -3,6 +3,7 @@ import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import {
   duration,
+  groupName,
   instant,
   keyName,
   maxLimit,
@@ -17,6 +18,8 @@ import { budgetOfKey, changedBudget } from '../../shared/budget-values.ts';
 import { samplingPolicies, unknownFieldPolicies } from '../../protocol/contract/compatibility.ts';
 import { budgetOf, changesOf } from '../../domain/budgets/budget.ts';
 import type { BudgetUse } from '../../domain/budgets/budget.ts';
+import { findUnknownGroup } from './groups.ts';
+import type { Groups } from '../../domain/groups.ts';
 import { ownReferences } from '../../domain/account.ts';
 import type { Account } from '../../domain/account.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
@@ -31,10 +34,12 @@ import { presentList } from '../present/list.ts';
 export interface KeyAdministration {
   readonly defaults: KeyDefaults;
   readonly keys: KeyManagement;
-  /** What some keys have spent of their budgets, by the keys' ids. */
+  /** The groups that keys may belong to. */
+  readonly groups: Groups;
+  /** What some keys or groups have spent of their budgets, by their ids. */
   readonly budgetUse: ReadBudgetUse;
-  /** How many requests some keys have in progress, by the keys' ids. */
-  readonly countInFlight: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
+  /** How many requests some keys or groups have in progress, by their ids. */
+  readonly countInFlight: (ids: readonly string[]) => Promise<ReadonlyMap<string, number>>;
 }
 
 const maxReferenceLength = 200;
@@ -63,6 +68,7 @@ export const newKey = z.strictObject({
   tags: tagsOfKey.nullish().transform((list) => list ?? undefined),
   expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
   budget: budgetOfKey.optional(),
+  group: groupName.nullish().transform((name) => name ?? undefined),
   lowBalance: usd.nullish().transform((nanos) => nanos ?? undefined),
   compatibility: compatibility.optional(),
 });
@@ -78,6 +84,7 @@ export const changedKey = z.strictObject({
   tags: tagsOfKey.nullish(),
   expiresAt: instant.nullish(),
   budget: changedBudget.nullish(),
+  group: groupName.nullish(),
   lowBalance: usd.nullish(),
   compatibility: compatibility.optional(),
 });
@@ -126,6 +133,8 @@ export function createKeyOperations(administration: KeyAdministration) {
     async create(input: unknown) {
       const body = check(input, newKey);
       if (isRefusal(body)) return body;
+      const unknown = findUnknownGroup(body.group, administration.groups);
+      if (unknown !== null) return unknown;
       const { name: given, balance: balanceNanos, queueWait: queueWaitMs, budget: parts, ...others } = body;
       const { lowBalance: lowBalanceNanos, ...settings } = others;
       const budget = parts && budgetOf(parts);
@@ -149,6 +158,8 @@ export function createKeyOperations(administration: KeyAdministration) {
     async update(id: string, input: unknown) {
       const body = check(input, changedKey);
       if (isRefusal(body)) return body;
+      const unknown = findUnknownGroup(body.group, administration.groups);
+      if (unknown !== null) return unknown;
       const { queueWait: queueWaitMs, lowBalance: lowBalanceNanos, budget: given, ...changes } = body;
       const budget = given && changesOf(given);
       return present(

@@ -8,6 +8,7 @@ import type { Statements } from '../../operations/statements.ts';
 import type { reportUpstreams } from '../../operations/report-upstreams.ts';
 import type { ClientAddresses } from '../client-addresses.ts';
 import { createArchiveRoutes } from './archive.ts';
+import { createGroupRoutes } from './group-routes.ts';
 import { createAdminGuard } from './guard.ts';
 import { createKeyRoutes } from './key-routes.ts';
 import { createKeyOperations } from './keys.ts';
@@ -76,6 +77,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/docs', unknownOperatorsUrl);
   router.use('/admin', createAdminGuard(ports.token, ports.addresses));
   router.use('/admin/keys', createKeyRoutes(createKeyOperations(ports.keys)));
+  router.use('/admin', createGroupRoutes(ports.keys));
   router.use('/admin', createStatementRoutes(ports.statements, ports.keys.keys));
   router.use('/admin', createRecordRoutes(ports.records));
   router.use('/admin', createUsageRoutes(ports.usage));

@@ -1,9 +1,10 @@
 import { formatUsd } from '../../shared/money.ts';
-import type { Budget, BudgetUse } from '../../domain/budgets/budget.ts';
+import type { BudgetUse } from '../../domain/budgets/budget.ts';
 import type { Account } from '../../domain/account.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
 import type { Limits } from '../../domain/limits.ts';
 import type { Compatibility } from '../../protocol/contract/compatibility.ts';
+import { presentBudget } from './budget.ts';
 import { isoTime } from './iso-time.ts';
 
 /** The settings of a key that has none of its own. */
@@ -52,6 +53,7 @@ export function presentKey(
     },
     ...presentAccount(account),
     budget: budget === undefined ? null : presentBudget(budget),
+    group: key.group,
     in_flight: inFlight,
   };
 }
@@ -74,31 +76,3 @@ export function presentAccount({ balanceNanos, heldNanos, spentNanos }: Account)
 
 /** The account of a key without payments or requests. */
 const emptyAccount: Account = { balanceNanos: null, heldNanos: 0, spentNanos: 0 };
-
-const thousandth = 1_000;
-
-/** A key's budget as JSON, in USD, with its current period. */
-function presentBudget({ budget, limitNanos, spentNanos, heldNanos, warnedAt, startMs, endMs }: BudgetUse) {
-  const { amountNanos, per, timeZone, warnAt, raise } = budget;
-  return {
-    amount: formatUsd(amountNanos),
-    per,
-    time_zone: timeZone,
-    warn_at: warnAt.map(presentPart),
-    raise: presentRaise(raise),
-    available: formatUsd(limitNanos - spentNanos - heldNanos),
-    held: formatUsd(heldNanos),
-    spent: formatUsd(spentNanos),
-    warned_at: warnedAt === null ? null : presentPart(warnedAt),
-    since: isoTime(startMs),
-    refills_at: isoTime(endMs),
-  };
-}
-
-function presentPart(thousandths: number): string {
-  return String(thousandths / thousandth);
-}
-
-function presentRaise(raise: Budget['raise']) {
-  return raise && { amount: formatUsd(raise.nanos), until: isoTime(raise.untilMs) };
-}

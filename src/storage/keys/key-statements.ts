@@ -1,4 +1,5 @@
 import type { ApiKey, KeyChanges } from '../../domain/keys/api-key.ts';
+import type { DeclaredKey } from '../../domain/keys/declared-key.ts';
 import type { Limits } from '../../domain/limits.ts';
 import { placesOf } from '../engine.ts';
 import { changeBudget, readBudget, writeBudget } from './stored-budget.ts';
@@ -6,11 +7,11 @@ import type { Row, Statement } from '../engine.ts';
 
 /** The columns that `readKey` reads. */
 export const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, tokens_per_minute, tokens_per_day,
-  models, allow_from, tags, expires_at, low_balance, revoked_at, compatibility, budget, declared, balance IS NOT NULL AS has_balance`;
+  models, allow_from, tags, expires_at, low_balance, revoked_at, compatibility, budget, group_name, declared, balance IS NOT NULL AS has_balance`;
 const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
 
 const intoKeys = `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms,
-  tokens_per_minute, tokens_per_day, models, allow_from, tags, expires_at, low_balance, compatibility, budget)`;
+  tokens_per_minute, tokens_per_day, models, allow_from, tags, expires_at, low_balance, compatibility, budget, group_name)`;
 
 /** The values of a key, in the order of those columns. */
 function valuesOf(key: ApiKey, hash: string): Statement['values'] {
@@ -21,7 +22,7 @@ function valuesOf(key: ApiKey, hash: string): Statement['values'] {
 export function insertKey(key: ApiKey, hash: string): readonly Statement[] {
   return [
     {
-      sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      sql: `${intoKeys} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       values: valuesOf(key, hash),
     },
     { sql: 'INSERT INTO accounts (key_id) VALUES (?)', values: [key.id] },
@@ -34,7 +35,7 @@ export function insertFirstKey(key: ApiKey, hash: string): readonly Statement[] 
   const id = 'coalesce((SELECT min(id) FROM api_keys), ?)';
   return [
     {
-      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+      sql: `${intoKeys} VALUES (${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
       values: valuesOf(key, hash),
     },
     { sql: `INSERT INTO accounts (key_id) VALUES (${id}) ON CONFLICT (key_id) DO NOTHING`, values: [key.id] },
@@ -52,6 +53,7 @@ const columnOf = {
   tokensPerDay: 'tokens_per_day',
   expiresAt: 'expires_at',
   lowBalanceNanos: 'low_balance',
+  group: 'group_name',
 } as const;
 
 /**
@@ -176,6 +178,7 @@ export function readKey(row: Row): ApiKey {
     hasBalance: row['has_balance'] === 1,
     compatibility: JSON.parse(String(row['compatibility'])) as ApiKey['compatibility'],
     budget: readBudget(row['budget']),
+    group: row['group_name'] === null ? null : String(row['group_name']),
     isDeclared: row['declared'] === 1,
   };
 }
@@ -195,10 +198,7 @@ function writeTags(tags: readonly string[]): string | null {
 }
 
 /** The settings of a key that are stored in columns. */
-type StoredSettings = Pick<
-  ApiKey,
-  'limits' | 'models' | 'allowFrom' | 'tags' | 'expiresAt' | 'lowBalanceNanos' | 'compatibility' | 'budget'
->;
+type StoredSettings = Omit<DeclaredKey, 'name' | 'hash'>;
 
 /** The values of a key's settings, in the order of their columns in `insertKey`. */
 export function settingsOf({
@@ -210,6 +210,7 @@ export function settingsOf({
   lowBalanceNanos,
   compatibility,
   budget,
+  group,
 }: StoredSettings): Statement['values'] {
   return [
     limits.concurrency ?? null,
@@ -224,5 +225,6 @@ export function settingsOf({
     lowBalanceNanos,
     JSON.stringify(compatibility),
     budget === null ? null : writeBudget(budget),
+    group,
   ];
 }

@@ -19,6 +19,7 @@ export const settingColumns = {
   low_balance: 'BIGINT',
   compatibility: 'TEXT',
   budget: 'TEXT',
+  group_name: 'TEXT',
 };
 
 /**

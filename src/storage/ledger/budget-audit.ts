@@ -1,6 +1,7 @@
 import type { Pause } from '../../domain/pause.ts';
 import type { AuditedBudget, AuditedSpending } from '../../domain/ports/ledger-audit.ts';
 import type { Engine, Row, Statement } from '../engine.ts';
+import { columnsOfBudget } from '../records/budget-columns.ts';
 import { readPeriod, selectBudgets } from './budget-statements.ts';
 
 /** How many budgets are read at once, and of how many records of each the charges are added up: it takes a few milliseconds. */
@@ -8,7 +9,8 @@ const budgetsPerRead = 20;
 const recordsPerRead = 200;
 
 const budgetHolds: Statement = {
-  sql: 'SELECT budget, budget_period, budget_hold FROM open_requests WHERE budget IS NOT NULL',
+  sql: `SELECT budget, budget_period, group_budget, group_period, budget_hold FROM open_requests
+        WHERE budget IS NOT NULL OR group_budget IS NOT NULL`,
   values: [],
 };
 
@@ -24,8 +26,9 @@ export async function* auditBudgets(
     yield rows.map((row) => {
       const { heldNanos, startMs } = readPeriod(row);
       const id = String(row['id']);
+      const columns = columnsOfBudget(id);
       const isIn = (request: Row): boolean =>
-        request['budget'] === id && Number(request['budget_period']) === startMs;
+        request[columns.id] === id && Number(request[columns.period]) === startMs;
       const openHoldNanos = open.filter(isIn).reduce((sum, hold) => sum + Number(hold['budget_hold']), 0);
       return { id, heldNanos, openHoldNanos };
     });
@@ -103,8 +106,9 @@ function selectBudgetsAfter(id: string): Statement {
 }
 
 function selectCharges({ id, startMs, last }: Counted): Statement {
+  const columns = columnsOfBudget(id);
   return {
-    sql: `SELECT request_id, charge FROM records WHERE budget = ? AND budget_period = ? AND request_id > ?
+    sql: `SELECT request_id, charge FROM records WHERE ${columns.id} = ? AND ${columns.period} = ? AND request_id > ?
           ORDER BY request_id LIMIT ?`,
     values: [id, startMs, last, recordsPerRead],
   };

@@ -15,13 +15,14 @@ export const copiedTables = [
   'ledger_folds',
   'folded_credits',
   'record_removals',
+  // Before the settings of events: levels that budgets have reached are no news to the target.
+  'budgets',
   'event_settings',
   'outbox',
   'webhook_deliveries',
   'upstream_outages',
   'usage_hours',
   'token_use',
-  'budgets',
 ] as const;
 
 /** Tables of the source that are not copied, and why. */

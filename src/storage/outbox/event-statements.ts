@@ -19,7 +19,7 @@ export function insertEvent({ name, type, subject, data, keptUntilMs = 0 }: NewE
 }
 
 export const selectSettings: Statement = {
-  sql: 'SELECT low_balance, is_applied FROM event_settings WHERE id = 1',
+  sql: 'SELECT low_balance, is_applied, budget_levels FROM event_settings WHERE id = 1',
   values: [],
 };
 
@@ -29,6 +29,15 @@ export function storeSettings(lowBalanceNanos: number | null): Statement {
     sql: `INSERT INTO event_settings (id, low_balance, is_applied) VALUES (1, ?, 0)
           ON CONFLICT (id) DO UPDATE SET low_balance = excluded.low_balance, is_applied = 0`,
     values: [lowBalanceNanos],
+  };
+}
+
+/** Writes whether budgets add events when they reach a level. */
+export function storeBudgetLevels(areWanted: boolean): Statement {
+  return {
+    sql: `INSERT INTO event_settings (id, low_balance, is_applied, budget_levels) VALUES (1, NULL, 1, ?)
+          ON CONFLICT (id) DO UPDATE SET budget_levels = excluded.budget_levels`,
+    values: [areWanted ? 1 : 0],
   };
 }
 

@@ -16,6 +16,7 @@ import {
   selectOutages,
   selectSettings,
   settingsApplied,
+  storeBudgetLevels,
   storeSettings,
 } from './event-statements.ts';
 
@@ -33,8 +34,11 @@ export function createOutbox(engine: Engine, nextId: NextId): Outbox {
       }
       return added;
     },
-    async storeSettings({ lowBalanceNanos }) {
-      const [stored = { low_balance: null, is_applied: 1 }] = await lookUpRows(engine, selectSettings);
+    async storeSettings({ lowBalanceNanos, budgetLevels }) {
+      const none = { low_balance: null, is_applied: 1, budget_levels: 0 };
+      const [stored = none] = await lookUpRows(engine, selectSettings);
+      if ((stored['budget_levels'] === 1) !== budgetLevels)
+        await engine.run([storeBudgetLevels(budgetLevels)]);
       if (stored['low_balance'] === lowBalanceNanos && stored['is_applied'] === 1) return;
       await engine.run([storeSettings(lowBalanceNanos)]);
       for (let last: string | undefined = ''; last !== undefined;) {

@@ -1,5 +1,8 @@
+import { budgetOwners } from '../../domain/budgets/budget.ts';
+import type { BudgetOwner } from '../../domain/budgets/budget.ts';
 import { placesOf } from '../engine.ts';
 import type { Row, Statement } from '../engine.ts';
+import { budgetColumns } from './budget-columns.ts';
 import { hasNoLease } from '../leases/lease-statements.ts';
 
 /**
@@ -50,25 +53,34 @@ function closeAsLost(condition: string, values: Statement['values']): readonly S
       values: [],
     },
     {
-      sql: `UPDATE budgets SET held = budgets.held - closed.hold
-            FROM (SELECT budget, budget_period, sum(budget_hold) AS hold FROM open_requests
-              WHERE owner = ${closing} AND budget IS NOT NULL GROUP BY budget, budget_period) AS closed
-            WHERE budgets.id = closed.budget AND budgets.period_start = closed.budget_period`,
-      values: [],
-    },
-    {
       // A settlement that overtook the beginning has written the record already.
       sql: `INSERT INTO records (request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, price_input,
               price_cached_input, price_cache_write, price_output, price_request, tag, hold, budget,
-              budget_period, budget_hold, outcome, status, usage_source)
+              budget_period, budget_hold, group_budget, group_period, outcome, status, usage_source)
             SELECT request_id, key_id, created_at, protocol, mode, model, upstream, queued_ms, price_input,
               price_cached_input, price_cache_write, price_output, price_request, tag, hold, budget,
-              budget_period, budget_hold, 'lost', 500, 'none'
+              budget_period, budget_hold, group_budget, group_period, 'lost', 500, 'none'
             FROM open_requests WHERE owner = ${closing} ON CONFLICT (request_id) DO NOTHING`,
       values: [],
     },
+    ...budgetOwners.map(giveBackIn),
     { sql: `DELETE FROM open_requests WHERE owner = ${closing} RETURNING request_id`, values: [] },
   ];
+}
+
+/**
+ * Gives back what the requests hold in the budgets of their keys or groups: behind their records, since a settlement, too,
+ * writes its record first, and sums of a day that several keys share may be changed with that.
+ */
+function giveBackIn(owner: BudgetOwner): Statement {
+  const { id, period } = budgetColumns[owner];
+  return {
+    sql: `UPDATE budgets SET held = budgets.held - closed.hold
+          FROM (SELECT ${id} AS id, ${period} AS period, sum(budget_hold) AS hold FROM open_requests
+            WHERE owner = ${closing} AND ${id} IS NOT NULL GROUP BY ${id}, ${period}) AS closed
+          WHERE budgets.id = closed.id AND budgets.period_start = closed.period`,
+    values: [],
+  };
 }
 
 /** The number of requests that a closing unit closed. */

@@ -1,88 +1,150 @@
 import type { OpenedRecord, Reservation } from '../../domain/consumption.ts';
-import type { BudgetClaim } from '../../domain/budgets/budget.ts';
+import type { BudgetClaim, BudgetOwner, StoredPeriod } from '../../domain/budgets/budget.ts';
 import { repeated } from '../engine.ts';
-import type { FixedUnit, ResultRow, SqlValue } from '../engine.ts';
+import type { FixedType, FixedUnit, ResultRow, SqlValue } from '../engine.ts';
+import { budgetColumns } from './budget-columns.ts';
 import { openRecord, valuesToOpen } from './open-statement.ts';
 
-/** What may still be spent in the period; the value is its limit. */
-const roomOfBudget = 'CAST(?21 AS BIGINT) - budgets.spent - budgets.held';
+/** How many values a budget has: its name, the start and the end of the period, and its limit. */
+const valuesPerBudget = 4;
+
+/** A budget in the statements of a unit: its owner, and the places of its values. */
+interface BudgetPlaces {
+  readonly owner: BudgetOwner;
+  readonly id: string;
+  readonly startMs: string;
+  readonly endMs: string;
+  readonly limit: string;
+}
+
+function placesFor(owner: BudgetOwner, at: number): BudgetPlaces {
+  const place = (value: number): string => `?${openRecord.types.length + valuesPerBudget * at + value}`;
+  return { owner, id: place(1), startMs: place(2), endMs: place(3), limit: place(4) };
+}
+
+/** The columns of a budget's row, as the row that decides has them. */
+const periodColumns = ['period_start', 'period_end', 'spent', 'held', 'level'] as const;
+
+/** The smaller one of two amounts; the second one where there is no first. */
+const smaller = (one: string, other: string): string =>
+  `CASE WHEN ${one} < ${other} THEN ${one} ELSE ${other} END`;
+
+/** What may still be spent in the period of a budget. */
+const roomOf = ({ owner, limit }: BudgetPlaces): string =>
+  `CAST(${limit} AS BIGINT) - of_${owner}.spent - of_${owner}.held`;
 
 /**
- * Begins a record of a key with a budget, and sets its hold aside in the budget, and in the balance where there is one: as much
- * of it as both have room for. The budget's row is locked behind that of the account, and has the period of the request from
- * then on. A period that is over is replaced by a later one alone, so its successor begins once, and a node whose clock is
- * behind counts in the period that is there. Requests of the earlier period hold nothing in the later one.
+ * Begins a record that counts in budgets, and sets its hold aside in each of them, and in the balance where there is one: as
+ * much of it as all have room for. The rows of the budgets are locked behind that of the account, that of the group last, and
+ * have the period of the request from then on. A period that is over is replaced by a later one alone, so its successor begins
+ * once, and a node whose clock is behind counts in the period that is there. Requests of the earlier period hold nothing in
+ * the later one.
  *
  * Where there is no room, no open request is written; a request that has begun is begun again, which is an error.
  */
-export const openBudgeted: FixedUnit<'open_budgeted'> = {
-  name: 'open_budgeted',
-  types: [...openRecord.types, 'text', ...repeated('bigint', 3)],
-  spreadBy: 1,
-  mayBeForgotten: true,
-  locks: [{ table: 'accounts', where: 'key_id = ?2' }],
-  preparations: [
-    `INSERT INTO budgets (id, period_start, period_end) VALUES (?18, ?19, ?20)
+function openingIn<Name extends 'open_budgeted' | 'open_grouped' | 'open_both'>(
+  name: Name,
+  owners: readonly BudgetOwner[],
+): FixedUnit<Name> {
+  const budgets = owners.map(placesFor);
+  const decidedPeriods = owners.flatMap((owner) => periodColumns.map((column) => `${owner}_${column}`));
+  const periods = owners.flatMap((owner) =>
+    periodColumns.map((column) => `of_${owner}.${column} AS ${owner}_${column}`),
+  );
+  const written = owners.map((owner) => `, ${budgetColumns[owner].id}, ${budgetColumns[owner].period}`);
+  const begun = budgets.map(({ owner, id }) => `, ${id}, CAST(:${owner}_period_start AS BIGINT)`);
+  return {
+    name,
+    types: [...openRecord.types, ...budgets.flatMap((): FixedType[] => ['text', ...repeated('bigint', 3)])],
+    spreadBy: 1,
+    mayBeForgotten: true,
+    locks: [{ table: 'accounts', where: 'key_id = ?2' }],
+    preparations: budgets.map(
+      ({ id, startMs, endMs }) =>
+        `INSERT INTO budgets (id, period_start, period_end) VALUES (${id}, ${startMs}, ${endMs})
      ON CONFLICT (id) DO UPDATE SET period_start = excluded.period_start, period_end = excluded.period_end,
        spent = 0, held = 0, level = 0
      WHERE budgets.period_start < excluded.period_start`,
-  ],
-  decisions: [
-    `SELECT balance, held, period_start, period_end, budget_spent, budget_held, level,
+    ),
+    decisions: [
+      `SELECT balance, held, ${decidedPeriods.join(', ')},
        CASE WHEN EXISTS (SELECT 1 FROM open_requests WHERE request_id = ?3) OR CAST(?4 AS BIGINT) = 0 THEN 0
          WHEN room < ?5 THEN NULL WHEN room < ?4 THEN room ELSE CAST(?4 AS BIGINT) END AS hold
-     FROM (SELECT balance, accounts.held AS held, period_start, period_end, budgets.spent AS budget_spent,
-         budgets.held AS budget_held, level,
-         CASE WHEN balance < ${roomOfBudget} THEN balance ELSE ${roomOfBudget} END AS room
-       FROM accounts JOIN budgets ON budgets.id = ?18 WHERE accounts.key_id = ?2) AS rooms`,
-  ],
-  decided: {
-    balance: 'bigint',
-    held: 'bigint',
-    period_start: 'bigint',
-    period_end: 'bigint',
-    budget_spent: 'bigint',
-    budget_held: 'bigint',
-    level: 'bigint',
-    hold: 'bigint',
-  },
-  changes: [
-    `UPDATE accounts SET held = held + CAST(:hold AS BIGINT), balance = balance - CAST(:hold AS BIGINT)
+     FROM (SELECT balance, accounts.held AS held, ${periods.join(', ')},
+         ${['balance', ...budgets.map(roomOf)].reduceRight((least, room) => smaller(room, least))} AS room
+       FROM accounts ${budgets.map(({ owner, id }) => `JOIN budgets AS of_${owner} ON of_${owner}.id = ${id}`).join(' ')}
+       WHERE accounts.key_id = ?2) AS rooms`,
+    ],
+    decided: Object.fromEntries(
+      ['balance', 'held', ...decidedPeriods, 'hold'].map((column) => [column, 'bigint']),
+    ),
+    changes: [
+      `UPDATE accounts SET held = held + CAST(:hold AS BIGINT), balance = balance - CAST(:hold AS BIGINT)
      WHERE key_id = ?2 AND balance IS NOT NULL AND CAST(:hold AS BIGINT) IS NOT NULL`,
-    `UPDATE budgets SET held = held + CAST(:hold AS BIGINT) WHERE id = ?18 AND CAST(:hold AS BIGINT) IS NOT NULL`,
-    `INSERT INTO open_requests (owner, key_id, request_id, created_at, protocol, mode, model, upstream, queued_ms,
+      ...budgets.map(
+        ({ id }) =>
+          `UPDATE budgets SET held = held + CAST(:hold AS BIGINT) WHERE id = ${id} AND CAST(:hold AS BIGINT) IS NOT NULL`,
+      ),
+      `INSERT INTO open_requests (owner, key_id, request_id, created_at, protocol, mode, model, upstream, queued_ms,
        price_input, price_cached_input, price_cache_write, price_output, price_request, tag, hold,
-       budget, budget_period, budget_hold)
+       budget_hold${written.join('')})
      SELECT ?1, ?2, ?3, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
        CASE WHEN CAST(:balance AS BIGINT) IS NULL THEN 0 ELSE CAST(:hold AS BIGINT) END,
-       ?18, CAST(:period_start AS BIGINT), CAST(:hold AS BIGINT)
+       CAST(:hold AS BIGINT)${begun.join('')}
      WHERE CAST(:hold AS BIGINT) IS NOT NULL`,
-  ],
-  columns: ['balance', 'held', 'period_start', 'period_end', 'budget_spent', 'budget_held', 'level', 'hold'],
-};
-
-/** The values of `openBudgeted`. */
-export function valuesToOpenBudgeted(
-  record: OpenedRecord,
-  { id, startMs, endMs, limitNanos }: BudgetClaim,
-  owner: string,
-): readonly SqlValue[] {
-  return [...valuesToOpen(record, owner), id, startMs, endMs, limitNanos];
+    ],
+    columns: ['balance', 'held', 'hold', ...decidedPeriods],
+  };
 }
 
-/** What `openBudgeted` did, from its row; a key that is not there has nothing to spend. */
+/** Begins a record of a key with a budget. */
+const openBudgeted = openingIn('open_budgeted', ['key']);
+
+/** Begins a record of a key in a group with a budget. */
+const openGrouped = openingIn('open_grouped', ['group']);
+
+/** Begins a record that counts in the budget of its key and in that of the key's group. */
+const openBoth = openingIn('open_both', ['key', 'group']);
+
+/** The units that begin a record with budgets. */
+export const openingUnits = {
+  open_budgeted: openBudgeted,
+  open_grouped: openGrouped,
+  open_both: openBoth,
+};
+
+/** The unit that begins a record in some budgets, one or both of those that a request may have. */
+export function openingOf(budgets: readonly Pick<BudgetClaim, 'owner'>[]): FixedUnit {
+  if (budgets.length > 1) return openBoth;
+  return budgets[0]?.owner === 'group' ? openGrouped : openBudgeted;
+}
+
+/** The values of `openingOf`. */
+export function valuesToOpenBudgeted(
+  record: OpenedRecord,
+  budgets: readonly BudgetClaim[],
+  owner: string,
+): readonly SqlValue[] {
+  const counted = budgets.flatMap(({ id, startMs, endMs, limitNanos }) => [id, startMs, endMs, limitNanos]);
+  return [...valuesToOpen(record, owner), ...counted];
+}
+
+/** What the unit did, from its row; a key that is not there has nothing to spend. */
 export function readBudgetedReservation(row: ResultRow): Reservation {
   if (row === null) return { granted: false, balanceNanos: 0, heldNanos: 0 };
-  const [balance = null, held, startMs, endMs, spent, budgetHeld, level, hold = null] = row;
-  const period = {
-    startMs: Number(startMs),
-    endMs: Number(endMs),
-    spentNanos: Number(spent),
-    heldNanos: Number(budgetHeld),
-    level: Number(level),
-  };
+  const [balance = null, held, hold = null, ...stored] = row;
+  const periods = readPeriods(stored);
   const free = balance === null ? null : Number(balance);
-  if (hold === null) return { granted: false, balanceNanos: free, heldNanos: Number(held), period };
+  if (hold === null) return { granted: false, balanceNanos: free, heldNanos: Number(held), periods };
   const holdNanos = Number(hold);
-  return { granted: true, holdNanos, balanceNanos: free === null ? null : free - holdNanos, period };
+  return { granted: true, holdNanos, balanceNanos: free === null ? null : free - holdNanos, periods };
+}
+
+function readPeriods(stored: readonly SqlValue[]): readonly StoredPeriod[] {
+  return Array.from({ length: stored.length / periodColumns.length }, (_, at) => {
+    const [startMs = 0, endMs = 0, spentNanos = 0, heldNanos = 0, level = 0] = stored
+      .slice(at * periodColumns.length, (at + 1) * periodColumns.length)
+      .map(Number);
+    return { startMs, endMs, spentNanos, heldNanos, level };
+  });
 }

@@ -8,15 +8,9 @@ import type { Engine } from '../engine.ts';
 import type { Owner } from '../leases/lease-store.ts';
 import { lookUpRows, readCount } from '../read-rows.ts';
 import { readPage, readRecord, selectCursor, selectRecord, selectRecords } from './record-pages.ts';
-import { openBudgeted, readBudgetedReservation, valuesToOpenBudgeted } from './open-budgeted-statement.ts';
+import { openingOf, readBudgetedReservation, valuesToOpenBudgeted } from './open-budgeted-statement.ts';
 import { openRecord, readReservation, valuesToOpen } from './open-statement.ts';
-import {
-  countSettlements,
-  readSettlement,
-  settleBudgeted,
-  settleRecord,
-  valuesToSettle,
-} from './settle-statement.ts';
+import { countSettlements, readSettlement, settlementFor, valuesToSettle } from './settle-statement.ts';
 
 /** How many records are closed in one unit: each is a value of its statements. */
 const closedAtOnce = 500;
@@ -39,16 +33,15 @@ export function createRecordStore(
 ): RecoverableRecords & OpenRecords {
   return {
     async open(record) {
-      const { budget } = record;
-      if (budget === undefined)
+      const { budgets } = record;
+      if (budgets === undefined)
         return readReservation(await engine.call(openRecord, valuesToOpen(record, owner.id)));
-      const values = valuesToOpenBudgeted(record, budget, owner.id);
-      return readBudgetedReservation(await engine.call(openBudgeted, values));
+      const values = valuesToOpenBudgeted(record, budgets, owner.id);
+      return readBudgetedReservation(await engine.call(openingOf(budgets), values));
     },
     async settle(record) {
       const values = valuesToSettle(record, nextId(), now());
-      const unit = record.begun?.budget === undefined ? settleRecord : settleBudgeted;
-      const settled = readSettlement(await engine.call(unit, values));
+      const settled = readSettlement(await engine.call(settlementFor(record), values));
       if (settled === null) throw new Error(`no open record of ${record.requestId}`);
       if (settled.found === 'lost')
         report('a record that was closed as lost was settled late', record.requestId);

@@ -1,9 +1,9 @@
-import type { CountedBudget } from '../../domain/budgets/budget.ts';
+import type { BudgetOwner } from '../../domain/budgets/budget.ts';
 import type { SettledRecord } from '../../domain/consumption.ts';
-import { maxWarningLevels } from '../../shared/budget-values.ts';
 import { maxNanos } from '../../shared/money.ts';
 import { repeated } from '../engine.ts';
 import type { FixedUnit, ResultRow, SqlValue, Statement } from '../engine.ts';
+import { settlingIn, valuesOfBudget } from './settle-in-budgets.ts';
 import { writeAttempts } from './stored-attempts.ts';
 import { valuesOfBeginning } from './stored-beginning.ts';
 
@@ -16,6 +16,8 @@ const chargeable = `(CASE WHEN spent > ${maxNanos} THEN 0 WHEN spent > ${maxNano
 
 /** The key of the request that is settled, as its beginning says. */
 const begunKey = 'coalesce((SELECT key_id FROM open_requests WHERE request_id = ?1), ?21)';
+
+type SettlementName = 'settle_record' | 'settle_budgeted' | 'settle_grouped' | 'settle_both';
 
 /** How a record's beginning was found, in its column `late`. */
 const lateness = { inTime: 0, wasLost: 1, wasForgotten: 2 } as const;
@@ -40,47 +42,6 @@ const recordTypes: FixedUnit['types'] = [
   'bigint',
 ];
 
-/** What a settlement does beside, for a key with a budget. */
-interface BudgetSettlement {
-  readonly types: FixedUnit['types'];
-  /** Further columns of the record, and their values. */
-  readonly columns: string;
-  readonly values: string;
-  readonly changes: readonly string[];
-}
-
-/** What the request still holds in its budget. */
-const budgetHold = 'coalesce((SELECT budget_hold FROM open_requests WHERE request_id = ?1), 0)';
-
-/** The number of warning levels that a sum has reached. */
-const levelOf = (sum: string): string =>
-  [38, 39, 40, 41].map((place) => `CASE WHEN ${sum} >= ?${place} THEN 1 ELSE 0 END`).join(' + ');
-
-/** What is spent in a period with a further charge. */
-const sumThen = '(budgets.spent + excluded.spent)';
-
-/**
- * Counts a charge in the period in which its request began: one that is over has left the row, and the charge is not counted
- * in the next one. Where the database has forgotten that the period began, it begins with this charge. The level only rises
- * within a period, also when the amount is raised meanwhile.
- */
-const inBudget: BudgetSettlement = {
-  types: ['text', ...repeated('bigint', 3 + maxWarningLevels)],
-  columns: ', budget, budget_period, budget_hold',
-  values: ', ?35, ?36, coalesce(begun.budget_hold, ?42)',
-  changes: [
-    `INSERT INTO budgets (id, period_start, period_end, spent, held, level)
-     VALUES (?35, ?36, ?37, :charge, 0, ${levelOf('CAST(:charge AS BIGINT)')})
-     ON CONFLICT (id) DO UPDATE SET
-       spent = CASE WHEN budgets.period_start < ?36 THEN 0 ELSE budgets.spent END + excluded.spent,
-       held = CASE WHEN budgets.period_start < ?36 THEN 0 ELSE budgets.held - ${budgetHold} END,
-       level = CASE WHEN budgets.period_start < ?36 THEN excluded.level
-         WHEN budgets.level < ${levelOf(sumThen)} THEN ${levelOf(sumThen)} ELSE budgets.level END,
-       period_start = excluded.period_start, period_end = excluded.period_end
-     WHERE budgets.period_start <= ?36`,
-  ],
-};
-
 /**
  * Ends a record, gives its hold back and charges it. What decides is that the record is written under the settlement's name:
  * the others happen only then, so a second settlement changes nothing. A record that was closed as lost is overtaken, once:
@@ -94,13 +55,16 @@ const inBudget: BudgetSettlement = {
  * row of the removals is found by its id: a table that is read whole counts as so expensive in this function that the server
  * would compile the statement first, for half a second.
  */
-function settlementOf<Name extends 'settle_record' | 'settle_budgeted'>(
+function settlementOf<Name extends SettlementName>(
   name: Name,
-  budget: BudgetSettlement | null,
+  owners: readonly BudgetOwner[],
 ): FixedUnit<Name> {
+  const budgets = owners.map((owner, at) => settlingIn(owner, at, recordTypes.length));
+  const columns = budgets.map((budget) => budget.columns).join('');
+  const values = budgets.map((budget) => budget.values).join('');
   return {
     name,
-    types: [...recordTypes, ...(budget?.types ?? [])],
+    types: [...recordTypes, ...budgets.flatMap(({ types }) => types)],
     spreadBy: 20,
     mayBeForgotten: false,
     locks: [
@@ -112,7 +76,7 @@ function settlementOf<Name extends 'settle_record' | 'settle_budgeted'>(
       `INSERT INTO records (request_id, settlement, late, charge, unbooked, outcome, upstream, attempts, status,
        input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, usage_source,
        price_input, price_cached_input, price_cache_write, price_output, price_request, first_byte_ms, total_ms,
-       key_id, created_at, protocol, mode, model, queued_ms, tag, hold${budget?.columns ?? ''})
+       key_id, created_at, protocol, mode, model, queued_ms, tag, hold${columns})
      SELECT ?1, ?2, CASE WHEN begun.hold IS NULL THEN ${lateness.wasForgotten} ELSE ${lateness.inTime} END,
        ${chargeable}, ?3 - ${chargeable}, ?5, coalesce(?6, begun.upstream, ?26), ?7, ?8,
        ?9, ?10, ?11, ?12, ?13, ?14,
@@ -121,7 +85,7 @@ function settlementOf<Name extends 'settle_record' | 'settle_budgeted'>(
        coalesce(begun.price_request, ?32), ?19, ?20,
        accounts.key_id, coalesce(begun.created_at, ?22), coalesce(begun.protocol, ?23), coalesce(begun.mode, ?24),
        coalesce(begun.model, ?25), coalesce(begun.queued_ms, ?27), coalesce(begun.tag, ?33),
-       coalesce(begun.hold, ?34, 0)${budget?.values ?? ''}
+       coalesce(begun.hold, ?34, 0)${values}
      FROM accounts LEFT JOIN open_requests AS begun ON begun.request_id = ?1
      WHERE accounts.key_id = ${begunKey}
        AND (begun.hold IS NOT NULL OR ?22 >= coalesce((SELECT removed_before FROM record_removals WHERE id = 1), ?22))
@@ -145,20 +109,33 @@ function settlementOf<Name extends 'settle_record' | 'settle_budgeted'>(
       `INSERT INTO ledger (key_id, number, created_at, kind, delta, request_id, posting)
      SELECT key_id, postings, CAST(?4 AS BIGINT), 'charge', -CAST(:charge AS BIGINT), ?1, ?2 FROM accounts
      WHERE key_id = :key_id AND :charge > 0`,
-      ...(budget?.changes ?? []),
+      ...budgets.map(({ change }) => change),
       'DELETE FROM open_requests WHERE request_id = ?1',
     ],
     columns: ['late', 'unbooked'],
   };
 }
 
-/** Settles the record of a key without a budget. */
-export const settleRecord = settlementOf('settle_record', null);
+/** Settles a record that counts in no budget. */
+export const settleRecord = settlementOf('settle_record', []);
 
-/** Settles the record of a key with a budget, and counts its charge there. */
-export const settleBudgeted = settlementOf('settle_budgeted', inBudget);
+/** The units that settle a record, by what it counts in: nothing, the budget of its key, that of the group, or both. */
+export const settlementUnits = {
+  settle_record: settleRecord,
+  settle_budgeted: settlementOf('settle_budgeted', ['key']),
+  settle_grouped: settlementOf('settle_grouped', ['group']),
+  settle_both: settlementOf('settle_both', ['key', 'group']),
+};
 
-/** The values of `settleRecord`, and of `settleBudgeted` where the request counts in a budget. */
+/** The unit that settles a record, by how it was begun. */
+export function settlementFor({ begun }: Pick<SettledRecord, 'begun'>): FixedUnit {
+  const [first, second] = begun?.budgets ?? [];
+  if (first === undefined) return settleRecord;
+  if (second !== undefined) return settlementUnits.settle_both;
+  return first.owner === 'group' ? settlementUnits.settle_grouped : settlementUnits.settle_budgeted;
+}
+
+/** The values of `settlementFor`. */
 export function valuesToSettle(
   { usage, price, begun, ...record }: SettledRecord,
   settlement: string,
@@ -186,20 +163,14 @@ export function valuesToSettle(
     record.firstTextMs === null ? null : Math.round(record.firstTextMs),
     Math.round(record.totalMs),
     ...(begun === null ? unknownBeginning : [begun.keyId, ...valuesOfBeginning(begun), begun.holdNanos]),
-    ...(begun?.budget === undefined ? [] : valuesOfBudget(begun.budget)),
+    ...(begun?.budgets ?? []).flatMap(valuesOfBudget),
   ];
-}
-
-function valuesOfBudget({ id, startMs, endMs, holdNanos, levelNanos }: CountedBudget): readonly SqlValue[] {
-  // No sum reaches a level that is null.
-  const levels = Array.from({ length: maxWarningLevels }, (_, at) => levelNanos[at] ?? null);
-  return [id, startMs, endMs, ...levels, holdNanos];
 }
 
 /** The values in the place of a beginning that is not known. */
 const unknownBeginning: readonly SqlValue[] = Array<null>(14).fill(null);
 
-/** What `settleRecord` did, from its row; `null` when there was nothing to settle. */
+/** What a settlement did, from its row; `null` when there was nothing to settle. */
 export function readSettlement(row: ResultRow): {
   readonly unbookedNanos: number;
   /** Whether the record was open, closed as lost, or nowhere. */

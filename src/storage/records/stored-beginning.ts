@@ -11,7 +11,7 @@ export function valuesOfBeginning({
   queuedMs,
   price,
   tag,
-}: Omit<OpenedRecord, 'requestId' | 'keyId' | 'hold' | 'budget'>): readonly SqlValue[] {
+}: Omit<OpenedRecord, 'requestId' | 'keyId' | 'hold' | 'budgets'>): readonly SqlValue[] {
   const { input, cachedInput, cacheWrite, output, request } = price;
   const prices = [input, cachedInput, cacheWrite, output, request];
   return [createdAtMs, protocol, mode, model, upstream, Math.round(queuedMs), ...prices, tag];

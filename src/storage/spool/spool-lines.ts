@@ -1,3 +1,4 @@
+import type { CountedBudget } from '../../domain/budgets/budget.ts';
 import type { RecordBeginning, SettledRecord } from '../../domain/consumption.ts';
 import type { Price } from '../../domain/pricing.ts';
 import { checksumLength, checksumOf } from '../../shared/checksum.ts';
@@ -32,8 +33,11 @@ function readLine(line: string): SettledRecord | null {
   );
 }
 
-/** How a record was begun, as a spool has it: earlier versions knew of no tags. */
-type SpooledBeginning = Omit<RecordBeginning, 'tag'> & Partial<Pick<RecordBeginning, 'tag'>>;
+/** How a record was begun, as a spool has it: earlier versions knew of no tags, and of one budget with fewer fields. */
+type SpooledBeginning = Omit<RecordBeginning, 'tag'> &
+  Partial<Pick<RecordBeginning, 'tag'>> & { readonly budget?: EarlierBudget };
+
+type EarlierBudget = Pick<CountedBudget, 'id' | 'startMs' | 'endMs' | 'holdNanos'>;
 
 /** A settlement as a spool has it: earlier versions did not write how its record was begun. */
 interface SpooledRecord extends Omit<SettledRecord, 'begun'> {
@@ -41,7 +45,15 @@ interface SpooledRecord extends Omit<SettledRecord, 'begun'> {
 }
 
 function readBeginning(begun: SpooledBeginning | null): RecordBeginning | null {
-  return begun === null ? null : { ...begun, tag: begun.tag ?? null };
+  if (begun === null) return null;
+  const { budget, ...known } = begun;
+  const budgets = budget === undefined ? begun.budgets : [readEarlierBudget(budget)];
+  return { ...known, tag: begun.tag ?? null, ...(budgets === undefined ? {} : { budgets }) };
+}
+
+/** The budget of an earlier version: what it says of levels is left to the next charge. */
+function readEarlierBudget({ id, startMs, endMs, holdNanos }: EarlierBudget): CountedBudget {
+  return { id, owner: 'key', startMs, endMs, holdNanos, limitNanos: 0, levels: [] };
 }
 
 /** Whether a value has the fields of a settlement: a value of another type would fail every time it is offered. */

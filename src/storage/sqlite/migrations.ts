@@ -1,4 +1,5 @@
 import type { Migration } from '../migration.ts';
+import { groupsStep } from './groups-step.ts';
 import { outboxStep } from './outbox-step.ts';
 import { numberedLedgerStep } from './numbered-ledger-step.ts';
 import { budgetsStep } from './budgets-step.ts';
@@ -205,4 +206,5 @@ export const migrations: readonly Migration[] = [
   statementsStep,
   budgetsStep,
   outboxStep,
+  groupsStep,
 ];

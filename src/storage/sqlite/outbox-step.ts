@@ -1,11 +1,6 @@
 import type { Migration } from '../migration.ts';
 import { markOf } from '../outbox/mark-of-key.ts';
-
-/**
- * The time in milliseconds since 1970, with what every SQLite has: a trigger on accounts that needs a function of this process
- * would refuse every other tool that writes there.
- */
-const nowMs = `CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)`;
+import { balanceFell } from './event-triggers.ts';
 
 /** Events and their deliveries to webhooks. */
 export const outboxStep: Migration = {
@@ -63,16 +58,6 @@ export const outboxStep: Migration = {
        BEGIN UPDATE accounts SET low_mark = ${markOf('NEW.id')} WHERE key_id = NEW.id; END`,
     // In the unit that charges, so that neither a kill nor a power failure can part the crossing and its event. What is free
     // and held together falls with charges alone, and rises with credits.
-    `CREATE TRIGGER balance_fell AFTER UPDATE OF balance, held ON accounts
-       WHEN OLD.balance + OLD.held >= NEW.low_mark AND NEW.balance + NEW.held < NEW.low_mark
-       BEGIN
-         INSERT INTO outbox (id, name, type, subject, position, created_at, data)
-         SELECT 'evt_' || printf('%012x', ${nowMs}) || lower(hex(randomblob(10))),
-           'balance.low:' || NEW.key_id || ':' || NEW.postings, 'balance.low', 'key:' || NEW.key_id, NEW.postings, ${nowMs},
-           json_object('key_id', NEW.key_id, 'key_name', api_keys.name, 'balance_nanos', NEW.balance + NEW.held,
-             'low_balance_nanos', NEW.low_mark)
-         FROM api_keys WHERE api_keys.id = NEW.key_id
-         ON CONFLICT (name) DO NOTHING;
-       END`,
+    balanceFell('balance, held'),
   ],
 };

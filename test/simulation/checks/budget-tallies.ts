@@ -11,7 +11,7 @@ interface Tally {
 export class BudgetTallies {
   readonly #counts: Counts;
   readonly #periods = new Map<string, Map<number, Tally>>();
-  readonly #holds = new Map<string, { readonly tally: Tally; readonly hold: number }>();
+  readonly #holds = new Map<string, readonly { readonly tally: Tally; readonly hold: number }[]>();
 
   constructor(counts: Counts) {
     this.#counts = counts;
@@ -32,13 +32,13 @@ export class BudgetTallies {
   held(id: string, requestId: string, hold: number): void {
     const tally = this.#tally(id, this.current(id).startMs);
     tally.held += hold;
-    this.#holds.set(requestId, { tally, hold });
+    this.#holds.set(requestId, [...(this.#holds.get(requestId) ?? []), { tally, hold }]);
   }
 
   givenBack(requestId: string): void {
-    const held = this.#holds.get(requestId);
+    const held = this.#holds.get(requestId) ?? [];
     this.#holds.delete(requestId);
-    if (held !== undefined) held.tally.held -= held.hold;
+    for (const { tally, hold } of held) tally.held -= hold;
   }
 
   charged({ id, startMs }: CountedBudget, nanos: number): void {

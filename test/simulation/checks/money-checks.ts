@@ -41,25 +41,23 @@ export class MoneyChecks {
   }
 
   /** A record was to be begun, and this was answered. */
-  begun({ keyId, requestId, hold, budget }: OpenedRecord, reservation: Reservation): void {
-    const room = budget === undefined ? Number.POSITIVE_INFINITY : this.#budgets.asked(budget);
-    if (!reservation.granted && reservation.period !== undefined && room < hold.leastNanos)
+  begun({ keyId, requestId, hold, budgets = [] }: OpenedRecord, reservation: Reservation): void {
+    const room = Math.min(Number.POSITIVE_INFINITY, ...budgets.map((budget) => this.#budgets.asked(budget)));
+    if (!reservation.granted && reservation.periods !== undefined && room < hold.leastNanos)
       this.#counts['refusals because a budget was used up']++;
     const tally = this.#tally(keyId);
     const balance = tally.paidIn - tally.held - tally.spent;
     const free = Math.min(balance, room);
     const isEnough = hold.nanos === 0 || free >= hold.leastNanos;
     if (reservation.granted !== isEnough)
-      throw new Violation(
-        `${requestId}: a balance of ${balance} and a budget of ${room} were judged wrongly`,
-      );
+      throw new Violation(`${requestId}: a balance of ${balance} and budgets of ${room} were judged wrongly`);
     if (!reservation.granted) return;
     const held = Math.min(hold.nanos, Math.max(0, free));
     if (reservation.holdNanos !== held || reservation.balanceNanos !== balance - held)
       throw new Violation(`${requestId}: holds ${reservation.holdNanos} of ${balance}`);
     tally.held += held;
     this.#holds.set(requestId, { keyId, hold: held });
-    if (budget !== undefined) this.#budgets.held(budget.id, requestId, held);
+    for (const { id } of budgets) this.#budgets.held(id, requestId, held);
   }
 
   /** A settlement is handed in. */
@@ -78,7 +76,7 @@ export class MoneyChecks {
     if (this.#closed.has(requestId)) this.#counts['settlements that overtook a closing as lost']++;
     const keyId = this.#giveBack(requestId) ?? begun?.keyId ?? '';
     this.#tally(keyId).spent += chargeNanos;
-    if (begun?.budget !== undefined) this.#budgets.charged(begun.budget, chargeNanos);
+    for (const budget of begun?.budgets ?? []) this.#budgets.charged(budget, chargeNanos);
     if (chargeNanos > 0) this.#charged.push(requestId);
   }
 

@@ -15,8 +15,8 @@ export interface OpenRequest {
   readonly requestId: string;
   readonly createdAtMs: number;
   readonly hold: number;
-  /** The budget and the period in which it counts; `null` without one. */
-  readonly budget: { readonly id: string; readonly startMs: number } | null;
+  /** The budgets and the periods in which it counts. */
+  readonly budgets: readonly { readonly id: string; readonly startMs: number }[];
 }
 
 /** The current period of a budget. */
@@ -66,20 +66,25 @@ export class MemoryBooks {
   }
 
   /** Begins a record and sets its hold aside, or does neither. */
-  begin(owner: string, { keyId, requestId, createdAtMs, hold, budget: claim }: OpenedRecord): Reservation {
+  begin(
+    owner: string,
+    { keyId, requestId, createdAtMs, hold, budgets: claims = [] }: OpenedRecord,
+  ): Reservation {
     const account = this.account(keyId);
-    const row = claim === undefined ? null : this.#periodOf(claim);
-    const before = row === null ? {} : { period: { ...row } };
-    const limit = claim?.limitNanos ?? Number.POSITIVE_INFINITY;
-    const room = Math.min(account.balance, limit - (row?.spentNanos ?? 0) - (row?.heldNanos ?? 0));
+    const rows = claims.map((claim) => this.#periodOf(claim));
+    const before = claims.length === 0 ? {} : { periods: rows.map((row) => ({ ...row })) };
+    const rooms = claims.map(
+      ({ limitNanos }, at) => limitNanos - (rows[at]?.spentNanos ?? 0) - (rows[at]?.heldNanos ?? 0),
+    );
+    const room = Math.min(account.balance, ...rooms);
     if (hold.nanos > 0 && room < hold.leastNanos)
       return { granted: false, balanceNanos: account.balance, heldNanos: account.held, ...before };
     const taken = Math.min(hold.nanos, Math.max(0, room));
     account.balance -= taken;
     account.held += taken;
-    if (row !== null) row.heldNanos += taken;
-    const budget = row === null || claim === undefined ? null : { id: claim.id, startMs: row.startMs };
-    this.open.set(requestId, { owner, keyId, requestId, createdAtMs, hold: taken, budget });
+    for (const row of rows) row.heldNanos += taken;
+    const budgets = claims.map(({ id }, at) => ({ id, startMs: rows[at]?.startMs ?? 0 }));
+    this.open.set(requestId, { owner, keyId, requestId, createdAtMs, hold: taken, budgets });
     return { granted: true, holdNanos: taken, balanceNanos: account.balance, ...before };
   }
 
@@ -98,7 +103,8 @@ export class MemoryBooks {
     const row = this.#periodOf(budget);
     if (row.startMs > budget.startMs) return;
     row.spentNanos += charge;
-    row.level = Math.max(row.level, budget.levelNanos.filter((level) => level <= row.spentNanos).length);
+    const reached = budget.levels.filter(({ nanos }) => nanos <= row.spentNanos).map(({ part }) => part);
+    row.level = Math.max(row.level, ...reached);
   }
 
   /** Settles a request once: in time, after it was closed as lost, or without a beginning. */
@@ -111,7 +117,7 @@ export class MemoryBooks {
     const account = this.account(keyId);
     account.balance -= chargeNanos;
     account.spent += chargeNanos;
-    if (begun?.budget !== undefined) this.#count(begun.budget, chargeNanos);
+    for (const budget of begun?.budgets ?? []) this.#count(budget, chargeNanos);
     this.records.set(requestId, { keyId, outcome, charge: chargeNanos, isSettled: true });
     if (chargeNanos > 0) this.ledger.push({ keyId, kind: 'charge', delta: -chargeNanos, requestId });
   }
@@ -160,7 +166,9 @@ export class MemoryBooks {
     const account = this.account(open.keyId);
     account.held -= open.hold;
     account.balance += open.hold;
-    const row = open.budget === null ? undefined : this.budgets.get(open.budget.id);
-    if (row !== undefined && row.startMs === open.budget?.startMs) row.heldNanos -= open.hold;
+    for (const { id, startMs } of open.budgets) {
+      const row = this.budgets.get(id);
+      if (row?.startMs === startMs) row.heldNanos -= open.hold;
+    }
   }
 }

@@ -2,6 +2,7 @@ import type { Migration } from '../../migration.ts';
 import { books } from './books.ts';
 import { budgets } from './budgets.ts';
 import { changes } from './changes.ts';
+import { groups } from './groups.ts';
 import { keyNetworks } from './key-networks.ts';
 import { leases } from './leases.ts';
 import { outbox } from './outbox.ts';
@@ -24,4 +25,5 @@ export const migrations: readonly Migration[] = [
   statements,
   budgets,
   outbox,
+  groups,
 ];

@@ -1,6 +1,13 @@
 import type { Migration } from '../../migration.ts';
 import { markOf } from '../../outbox/mark-of-key.ts';
 
+/** The trigger that notes a balance which falls below its mark, on changes of some columns. */
+export function balanceFell(columns: string): string {
+  return `CREATE TRIGGER balance_fell AFTER UPDATE OF ${columns} ON accounts FOR EACH ROW
+       WHEN (OLD.balance + OLD.held >= NEW.low_mark AND NEW.balance + NEW.held < NEW.low_mark)
+       EXECUTE FUNCTION note_low_balance()`;
+}
+
 /** Events and their deliveries to webhooks. Earlier versions run beside it: the trigger notes what their settlements do, too. */
 export const outbox: Migration = {
   number: 11,
@@ -73,9 +80,7 @@ export const outbox: Migration = {
          ON CONFLICT (name) DO NOTHING;
          RETURN NULL;
        END $$`,
-    `CREATE TRIGGER balance_fell AFTER UPDATE OF balance, held ON accounts FOR EACH ROW
-       WHEN (OLD.balance + OLD.held >= NEW.low_mark AND NEW.balance + NEW.held < NEW.low_mark)
-       EXECUTE FUNCTION note_low_balance()`,
+    balanceFell('balance, held'),
   ],
   runsWith: 6,
 };

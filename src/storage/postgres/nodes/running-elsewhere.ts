@@ -1,3 +1,4 @@
+import { groupIdPrefix } from '../../../domain/groups.ts';
 import type { RunningRequest, RunningRequests } from '../../../domain/ports/running-requests.ts';
 import { StorageError } from '../../../domain/storage-refusal.ts';
 import { placesOf } from '../../engine.ts';
@@ -55,7 +56,7 @@ function selectRunning(owner: string): Statement {
   return {
     sql: `SELECT found.request_id, found.key_id, found.has_slot, found.name, created_at, protocol, mode, model, upstream
           FROM (SELECT request_id, min(key_id) AS key_id, max(has_slot) AS has_slot, min(owners.name) AS name
-                FROM ${places} JOIN owners ON owners.id = owner WHERE owner <> ?
+                FROM ${places} JOIN owners ON owners.id = owner WHERE owner <> ? AND NOT starts_with(key_id, '${groupIdPrefix}')
                 GROUP BY request_id ORDER BY request_id LIMIT ?) AS found
           LEFT JOIN open_requests ON open_requests.request_id = found.request_id
           ORDER BY found.request_id`,
@@ -74,6 +75,7 @@ function readRunning(row: Row): RunningRequest {
     protocol,
     createdAtMs: row['created_at'] === null ? timeOf(requestId) : Number(row['created_at']),
     keyId: String(row['key_id']),
+    groupId: null,
     hasSlot: row['has_slot'] === 1,
     mode: isText ? (row['mode'] as RunningRequest['mode']) : null,
     model: isText ? text('model') : null,

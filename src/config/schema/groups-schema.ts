@@ -1,0 +1,36 @@
+import { z } from 'zod';
+import { budgetOf } from '../../domain/budgets/budget.ts';
+import { groupIdOf } from '../../domain/groups.ts';
+import type { Groups } from '../../domain/groups.ts';
+import { budgetOfKey } from '../../shared/budget-values.ts';
+import { groupName } from '../../shared/schema-values.ts';
+import { requestLimit } from './values.ts';
+
+/** The most groups of a config. */
+const maxGroups = 1_000;
+
+const group = z.strictObject({
+  concurrency: requestLimit.optional().meta({
+    description:
+      'The requests that all its keys together may have in progress at a time; default: any number.',
+    examples: [8],
+  }),
+  budget: budgetOfKey
+    .optional()
+    .describe('What all its keys together may spend in each period of the calendar.'),
+});
+
+/** The groups of a config, by name. */
+export const groups = z
+  .record(groupName, group)
+  .refine((all) => Object.keys(all).length <= maxGroups, `expected ${maxGroups} groups or less`);
+
+/** The groups of a checked config. */
+export function groupsOf(given: z.output<typeof groups>): Groups {
+  return new Map(
+    Object.entries(given).map(([name, { concurrency = null, budget }]) => [
+      name,
+      { id: groupIdOf(name), name, concurrency, budget: budget === undefined ? null : budgetOf(budget) },
+    ]),
+  );
+}

@@ -1,0 +1,36 @@
+import type { Groups } from '../../domain/groups.ts';
+import { refuse } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import { presentGroup } from '../present/group.ts';
+import { presentList } from '../present/list.ts';
+import type { KeyAdministration } from './keys.ts';
+
+/** Lists the groups of the config by name, with what their keys have spent and have in progress. */
+export async function listGroups({
+  groups,
+  budgetUse,
+  countInFlight,
+}: Pick<KeyAdministration, 'groups' | 'budgetUse' | 'countInFlight'>) {
+  const all = [...groups.values()];
+  const [budgets, running] = await Promise.all([budgetUse(all), countInFlight(all.map(({ id }) => id))]);
+  const shown = all
+    .toSorted((one, other) => (one.name < other.name ? -1 : 1))
+    .map((group) => presentGroup(group, { budget: budgets.get(group.id), inFlight: running.get(group.id) }));
+  return presentList(shown, null);
+}
+
+/** How many names of groups a refusal lists. */
+const maxListed = 20;
+
+/** The refusal of a group that a key is to get and that the config does not have; `null` for any other. */
+export function findUnknownGroup(name: string | null | undefined, groups: Groups): Refusal | null {
+  if (name === null || name === undefined || groups.has(name)) return null;
+  const names = [...groups.keys()].toSorted();
+  const known =
+    names.length === 0 ? 'the config has no groups' : `it has ${names.slice(0, maxListed).join(', ')}`;
+  return refuse(
+    'invalid_value',
+    `Invalid 'group': the config has no group '${name}': ${known}. Add it to the groups of the config first.`,
+    { param: 'group' },
+  );
+}

@@ -1,0 +1,104 @@
+import type { Refusal } from '../shared/errors.ts';
+import { groupRefusal } from '../domain/groups.ts';
+import type { Group } from '../domain/groups.ts';
+import { unlimitedStarts } from '../domain/limits.ts';
+import type { LimitDecision, Limits } from '../domain/limits.ts';
+import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
+import type { Exchange } from './exchange.ts';
+import type { Ports } from './ports.ts';
+
+/** Whose slots a request takes, and by which limits of its key. */
+interface SlotsWanted {
+  readonly keyId: string;
+  readonly group: Group | null;
+  readonly limits: Limits;
+}
+
+/** What became of a request that asked for slots. */
+export interface SlotsTaken {
+  /** The decision on the slot of the key. */
+  readonly decision: LimitDecision;
+  /** The refusal of a request that got a slot of its key and none of its group. */
+  readonly groupRefusal: Refusal | null;
+  readonly hasWaited: boolean;
+}
+
+/**
+ * Takes a slot of the group, where that has a limit, and one of the key, which also counts a start. Both are taken at once if
+ * they can be, the one of the group first: so a request that the group refuses counts no start. Otherwise a request that may
+ * wait waits for the slot of its key first, and for that of the group with it: so it takes no slot of the group from other keys
+ * while its own are full. Returns a refusal where there is no decision on the key. What was taken is given back when the
+ * request is settled.
+ */
+export async function takeSlots(
+  wanted: SlotsWanted,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<SlotsTaken | Refusal> {
+  try {
+    return await take(wanted, exchange, ports);
+  } catch (error) {
+    // Its limiter has reported that the database is away.
+    if (error instanceof StorageError) return storageUnavailable();
+    throw error;
+  }
+}
+
+async function take(
+  { keyId, group, limits }: SlotsWanted,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<SlotsTaken | Refusal> {
+  const { requestId, interruption } = exchange;
+  const { clock, inFlight, limiter } = ports;
+  const askedMs = clock.monotonicMs();
+  const mayWait = limits.queueWaitMs > 0;
+  const full = await takeOfGroup(group, 0, interruption.signal, exchange, ports);
+  if (full !== null && !mayWait) return full;
+  if (full === null) {
+    const now = mayWait ? { ...limits, queueWaitMs: 0 } : limits;
+    const decision = await limiter.acquire(keyId, requestId, now, interruption.signal);
+    if (decision.verdict !== 'concurrency' || !mayWait)
+      return { decision, groupRefusal: null, hasWaited: false };
+    await releaseGroupSlot(exchange, ports);
+  }
+  // The signal that also ends the wait of a drain is dear, and made for requests that wait alone.
+  const signal = AbortSignal.any([interruption.signal, inFlight.draining]);
+  const decision = await limiter.acquire(keyId, requestId, limits, signal);
+  if (decision.verdict !== 'granted') return { decision, groupRefusal: null, hasWaited: true };
+  const leftMs = Math.max(0, limits.queueWaitMs - (clock.monotonicMs() - askedMs));
+  const refusal = await takeOfGroup(group, leftMs, signal, exchange, ports);
+  return { decision, groupRefusal: refusal, hasWaited: true };
+}
+
+/** Takes a slot of a group, if that has a limit; returns the refusal if there is none within a time. */
+async function takeOfGroup(
+  group: Group | null,
+  queueWaitMs: number,
+  signal: AbortSignal,
+  exchange: Exchange,
+  { limiter }: Ports,
+): Promise<Refusal | null> {
+  if (group === null || group.concurrency === null) return null;
+  const limits = { concurrency: group.concurrency, requestsPerMinute: unlimitedStarts, queueWaitMs };
+  const decision = await limiter.acquire(group.id, groupSlotOf(exchange), limits, signal);
+  if (decision.verdict !== 'granted') return groupRefusal(group, decision);
+  exchange.groupSlot = group.id;
+  return null;
+}
+
+/** Gives the slot of the group back, if the request has one. */
+export async function releaseGroupSlot(
+  exchange: Exchange,
+  { limiter }: Pick<Ports, 'limiter'>,
+): Promise<void> {
+  const { groupSlot } = exchange;
+  if (groupSlot === null) return;
+  exchange.groupSlot = null;
+  await limiter.release(groupSlot, groupSlotOf(exchange));
+}
+
+/** The name under which a request has its slot of a group, beside that of its key. */
+function groupSlotOf({ requestId }: Exchange): string {
+  return `${requestId}:group`;
+}
