@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { addBackupCommand } from './commands/backup.ts';
 import { addCompletionCommand } from './commands/completion.ts';
@@ -16,6 +15,7 @@ import { addUsageCommand } from './commands/usage.ts';
 import { addStatementCommands } from './commands/statement.ts';
 import { forTerminal } from './output.ts';
 import { isServing } from './early-signals.ts';
+import { readVersion } from '../shared/version.ts';
 
 const examples = `
 Examples:
@@ -54,10 +54,4 @@ export function createProgram(): Command {
   addMigrateCommand(program);
   addCompletionCommand(program);
   return program;
-}
-
-/** The package's version. Its package.json is two folders above this file, in a checkout and in the package. */
-function readVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }

@@ -41,10 +41,8 @@ export interface Routes extends ClientServices {
 export interface ConfigServices extends ActiveConfig, Routes {
   readonly config: Config;
   /** What operators may do with keys and requests. */
-  readonly administration: Pick<AdminPorts, 'keys' | 'records' | 'usage'>;
+  readonly administration: Pick<AdminPorts, 'keys' | 'records' | 'usage' | 'status'>;
   readonly models: Models;
-  /** The reason why this process can't take requests now; `null` when it can. */
-  whyNotReady(): Promise<string | null>;
   /** Stops its probes, because another config is in force. Requests that run over it go on. */
   stopBackgroundWork(): void;
   /** Closes the connections to its upstreams; calls that still run over them break. */
@@ -87,17 +85,19 @@ export function createConfigServices(
   const ownReason = () => whyNotReady(ports, processServices.storage, models.problem);
   const clients = composeClientServices(config.server, processServices);
   const { addresses } = clients;
+  const upstreamReports = () => reportUpstreams(names, health);
   const adminPorts = composeAdminPorts(ports, processServices, adminToken, {
     addresses,
     webhooks: receivers.webhooks,
     whyNotReady: ownReason,
-    upstreamReports: () => reportUpstreams(names, health),
+    upstreamReports,
   });
   return {
     config,
     models,
     administration: adminPorts,
     whyNotReady: ownReason,
+    upstreamReports,
     ...activeSettingsOf(config),
     webhooks: receivers.webhooks,
     declaredKeys: declaredKeysOf(config.keys),

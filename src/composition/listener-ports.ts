@@ -76,6 +76,7 @@ export function composeAdminPorts(
     log,
     prepare,
     running,
+    status,
     workers,
   }: ProcessServices,
   token: string,
@@ -99,6 +100,7 @@ export function composeAdminPorts(
       running,
     },
     usage: usageReadsOf(storage),
+    status,
     maintenance,
     archiving,
     webhooks: createWebhookManagement({

@@ -35,6 +35,8 @@ import type { EventServices } from './webhook-services.ts';
 import type { StorageServices } from './storage-services.ts';
 import type { NameSettings } from './upstreams.ts';
 import { watchUsage } from './usage-watches.ts';
+import { composeStatus } from './status-services.ts';
+import type { StatusServices } from './status-services.ts';
 import { createObservability } from './observability.ts';
 import type { Observability } from './observability.ts';
 
@@ -65,6 +67,8 @@ export interface ProcessServices extends Meters {
   readonly inFlight: InFlight;
   /** Those in progress in all processes that share the database. */
   readonly running: RunningRequests;
+  /** What this process does now, for operators. */
+  readonly status: StatusServices;
   /** The limits of requests for text. */
   readonly limiter: Limiter;
   /** The limits of a key's reads of its own records. */
@@ -157,7 +161,7 @@ export function createProcessServices(
     statements: ledgerWork.statements,
     events,
     inFlight,
-    running: nodes.running,
+    ...composeStatus(storage, () => active, { inFlight, nodes, observability, ledgerWork, clock, log }),
     limiter,
     readLimiter,
     readTurns: createTurnQueue(clock),
