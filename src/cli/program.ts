@@ -10,6 +10,7 @@ import { addReconcileCommand } from './commands/reconcile.ts';
 import { addRecordsCommands } from './commands/records.ts';
 import { addRequestCommands } from './commands/requests.ts';
 import { addServeCommand } from './commands/serve.ts';
+import { addTopCommand } from './commands/top.ts';
 import { addWebhooksCommands } from './commands/webhooks.ts';
 import { addUsageCommand } from './commands/usage.ts';
 import { addStatementCommands } from './commands/statement.ts';
@@ -48,6 +49,7 @@ export function createProgram(): Command {
   addReconcileCommand(program);
   addUsageCommand(program);
   addRequestCommands(program);
+  addTopCommand(program);
   addWebhooksCommands(program);
   addStatementCommands(program);
   addBackupCommand(program);
