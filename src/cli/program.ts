@@ -9,6 +9,7 @@ import { addMigrateCommand } from './commands/migrate.ts';
 import { addReconcileCommand } from './commands/reconcile.ts';
 import { addRecordsCommands } from './commands/records.ts';
 import { addRequestCommands } from './commands/requests.ts';
+import { addSayCommand } from './commands/say.ts';
 import { addServeCommand } from './commands/serve.ts';
 import { addTopCommand } from './commands/top.ts';
 import { addWebhooksCommands } from './commands/webhooks.ts';
@@ -50,6 +51,7 @@ export function createProgram(): Command {
   addUsageCommand(program);
   addRequestCommands(program);
   addTopCommand(program);
+  addSayCommand(program);
   addWebhooksCommands(program);
   addStatementCommands(program);
   addBackupCommand(program);

@@ -2,7 +2,7 @@ import type { styleText } from 'node:util';
 import type { PresentedStatus } from '../../http/present/status.ts';
 import { cell } from '../../telemetry/terminal-text.ts';
 import { count } from '../../shared/count.ts';
-import { writeMs } from './table.ts';
+import { writeMs } from '../write-ms.ts';
 
 /** Colours a text, where colours are shown. */
 export type Paint = (style: Extract<Parameters<typeof styleText>[0], string>, text: string) => string;

@@ -1,5 +1,6 @@
 import type { PresentedStatusRow } from '../../http/present/status.ts';
 import { cell, widthOf } from '../../telemetry/terminal-text.ts';
+import { writeMs } from '../write-ms.ts';
 import { nameOfKey } from './rows.ts';
 
 /** A column of the requests in progress. */
@@ -85,13 +86,6 @@ function align(text: string, width: number, isRight: boolean): string {
 function firstTextOf({ first_text_ms: firstTextMs, waits_for: waits }: PresentedStatusRow): string {
   if (waits !== null) return `waits for ${waits}`;
   return firstTextMs === null ? 'none yet' : writeMs(firstTextMs);
-}
-
-/** A duration as `312 ms` or `1.20 s`. */
-export function writeMs(milliseconds: number): string {
-  return milliseconds < 1_000
-    ? `${Math.round(milliseconds)} ms`
-    : `${(milliseconds / 1_000).toFixed(milliseconds < 100_000 ? 2 : 0)} s`;
 }
 
 const minuteMs = 60_000;
