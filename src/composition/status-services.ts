@@ -28,7 +28,10 @@ interface StatusParts {
   readonly log: { readonly fault: ReportFault };
 }
 
-/** Composes the status of a process, and the requests that it shows; `active` has what the config in force says of readiness and upstreams. */
+/**
+ * Composes the status of a process, and the requests that it shows; `active` has what the config in force says of readiness
+ * and upstreams.
+ */
 export function composeStatus(
   { store, records, shared }: StorageServices,
   active: () => Pick<ActiveConfig, 'whyNotReady' | 'upstreamReports'>,

@@ -135,6 +135,7 @@ describe('from code', () => {
       () => own.keys.list(),
       () => own.records.list(),
       () => own.inFlight(),
+      () => own.status(),
       () => own.cancel('req_none'),
     ] satisfies (() => Promise<unknown>)[])
       await expect(call()).rejects.toMatchObject({
