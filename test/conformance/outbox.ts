@@ -241,7 +241,7 @@ function describeDeliveries(setUp: SetUp): void {
     expect(await due('ops')).toEqual([['b', 1]]);
     await move(4_999);
     expect(await due('ops')).toEqual([['b', 1]]);
-    expect(await deliveries.oldestAgeMs()).toBe(4_999);
+    expect(await deliveries.oldestAgeMs(['ops'])).toBe(4_999);
     await move(1);
     expect(await due('ops')).toHaveLength(2);
     await deliveries.end(head, 'ops', 'dead', 'status 500');
@@ -275,11 +275,11 @@ function describeDeliveries(setUp: SetUp): void {
     });
     await deliveries.end(ops, 'ops', 'delivered', 'status 200');
     await deliveries.end(billing, 'billing', 'dead', 'status 500');
-    expect(await deliveries.resend(ops.event.id, 'billing')).toEqual(['billing']);
+    expect(await deliveries.resend(ops.event.id, ['billing'])).toEqual(['billing']);
     expect(await first('billing')).toEqual({ ...billing, attempts: 0 });
-    expect(await deliveries.resend(ops.event.id, null)).toEqual(['billing', 'ops']);
+    expect(await deliveries.resend(ops.event.id, ['billing', 'gone', 'ops'])).toEqual(['billing', 'ops']);
     expect(await first('ops')).toEqual({ ...ops, attempts: 0 });
-    expect(await deliveries.resend('evt_none', null)).toEqual([]);
+    expect(await deliveries.resend('evt_none', ['ops'])).toEqual([]);
   });
 
   test('lists deliveries in pages, newest first', async () => {
@@ -296,7 +296,8 @@ function describeDeliveries(setUp: SetUp): void {
       seen.push(...page.deliveries.map(({ number }) => number));
       before = page.next;
     }
-    expect(seen).toEqual([5, 4, 3, 2, 1]);
+    expect(seen).toHaveLength(5);
+    expect(seen).toEqual(seen.toSorted((one, other) => other - one));
   });
 
   test('removes what ended long ago, but no name that must be remembered; gives up what has no webhook', async () => {

@@ -19,7 +19,7 @@ afterEach(() => receiver.close());
 
 function open(options: Partial<WebhookClientOptions> = {}) {
   const url = new URL(`${receiver.url}/hook?token=x`);
-  const basics = { url, secret: 'a secret of the test', connectMs: 2_000, allowLinkLocal: false };
+  const basics = { url, secrets: ['a secret of the test'], connectMs: 2_000, allowLinkLocal: false };
   const client = createWebhookClient({ ...basics, ...options }, systemClock);
   onTestFinished(() => client.close());
   return (id = 'evt_1') => client.send(id, `{"id":"${id}"}`, new AbortController().signal);

@@ -2,7 +2,7 @@ import { writeEvent } from '../../domain/events.ts';
 import { createPause } from '../../domain/pause.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { Deliveries, DueDelivery } from '../../domain/ports/outbox.ts';
-import type { SharedDuty } from '../../domain/ports/shared-changes.ts';
+import type { LeavableDuty } from '../../domain/ports/shared-changes.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import type { Webhook } from '../../domain/ports/webhooks.ts';
 import { givenUpMs, keptMs, maxAttempts, retryDelayMs } from '../../domain/webhook-retries.ts';
@@ -37,7 +37,7 @@ export interface DeliveryPorts {
   /** Those of the config in force. */
   readonly webhooks: () => readonly Webhook[];
   /** The deliveries, where processes share the database: one of them makes all. */
-  readonly duty: SharedDuty | null;
+  readonly duty: LeavableDuty | null;
   readonly onResult: (webhook: string, result: DeliveryResult) => void;
   readonly onFault: ReportFault;
 }
@@ -72,17 +72,25 @@ export function deliverWebhooks(ports: DeliveryPorts): WebhookDelivery {
     lines.set(name, line);
     return line;
   };
+  /** Does nothing without webhooks, and leaves the duty to a process that has some: its config may be in force earlier. */
+  const rest = async (): Promise<void> => {
+    oldest = null;
+    if (duty === null || !isOurs) return;
+    await duty.giveUp();
+    isOurs = false;
+  };
   const look = async (): Promise<void> => {
     try {
       const needsCleaning = clock.monotonicMs() - cleanedMs >= cleanMs;
-      if (webhooks().length === 0 && !needsCleaning) return void (oldest = null);
+      if (webhooks().length === 0 && !needsCleaning) return await rest();
       isOurs = duty === null || (await duty.isOurs());
       if (!isOurs || signal.aborted) return void (oldest = null);
       while ((await deliveries.route(subscriptions())) > 0 && !signal.aborted);
       for (const { name } of webhooks()) void lineOf(name).advance();
       if (clock.monotonicMs() - agedMs >= ageMs) {
         agedMs = clock.monotonicMs();
-        oldest = webhooks().length === 0 ? null : ((await deliveries.oldestAgeMs()) ?? 0);
+        const names = webhooks().map(({ name }) => name);
+        oldest = names.length === 0 ? null : ((await deliveries.oldestAgeMs(names)) ?? 0);
       }
       if (!needsCleaning) return;
       cleanedMs = clock.monotonicMs();
