@@ -37,7 +37,7 @@ describe('webhooks', () => {
     [`url: "https://x.example", secret: []`, 'webhooks.ops.secret: expected at least one'],
     [
       `url: "https://x.example", secret: [${secret}, ${secret}2, ${secret}3]`,
-      'webhooks.ops.secret: expected 2',
+      'webhooks.ops.secret: expected a list of 2 or less',
     ],
     [`url: "https://x.example", secret: [${secret}, ${secret}]`, 'expected each secret only once'],
     [`url: "https://x.example", secret: { file: /x }`, 'webhooks.ops.secret: expected a text'],
