@@ -348,6 +348,15 @@ function describeReturns(setUp: SetUp): void {
     expect(await due('ops')).toEqual([['a', 3]]);
   });
 
+  test('no event is given up by its age for a webhook that is in force: its attempts are counted', async () => {
+    const { outbox, deliveries, due, move } = await setUp();
+    await outbox.add([expiring('a', 1)]);
+    await deliveries.route(webhooks);
+    await move(30 * dayMs);
+    await deliveries.clean(webhooks, ages);
+    expect(await due('ops')).toEqual([['a', 1]]);
+  });
+
   test('deliveries get higher numbers than those that were removed, so that a page behind a cursor has older ones', async () => {
     const { outbox, deliveries, first, move } = await setUp();
     await outbox.add([expiring('a', 1)]);
