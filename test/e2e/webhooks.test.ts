@@ -14,7 +14,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
-import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
+import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
 import { startReceiver } from '../support/webhook-receiver.ts';
 import type { ReceivedEvent, WebhookReceiver } from '../support/webhook-receiver.ts';
 
@@ -440,5 +440,29 @@ describe.skipIf(postgresAbsence !== null)('two nodes over one database', () => {
     await eventually('those of the other node came', () => receiver.handled.length === 14);
     await two.close();
     expect(receiver.requests).toBe(14);
+  });
+
+  test('deliver although the one that started first has a config without webhooks', async () => {
+    const database = await createDatabase();
+    onTestFinished(() => database.drop());
+    const start = (webhooks: ConfigInput['webhooks']) =>
+      startGateway({
+        upstreamUrl: upstream.url,
+        price,
+        databaseUrl: database.url,
+        spool: makeTemporaryFolder(),
+        webhooks,
+        limits: { requestsPerMinute: 1_000_000, concurrency: 100, lowBalance: '10' },
+      });
+    const one = await start({});
+    onTestFinished(() => one.close());
+    await eventually('the first one has seen to the deliveries', async () => {
+      const [found] = await onServer('SELECT max(1) AS found FROM duties', database.url);
+      return found?.['found'] === 1;
+    });
+    const two = await start({ ops: { url: receiver.url, secret: receiver.secret } });
+    onTestFinished(() => two.close());
+    await (await makePayer(two, 'a')).cross();
+    await eventually('the event came', () => receiver.handled.length === 1);
   });
 });

@@ -185,6 +185,6 @@ export const webhookFaults: readonly Mutation[] = [
     file: 'src/composition/active-services.ts',
     find: '[...requestsEnded, services.attemptsEnded()]',
     replace: 'requestsEnded',
-    tests: ['test/e2e/webhooks.test.ts', '-t', 'webhooks get the end'],
+    tests: ['test/e2e/webhooks.test.ts', '-t', 'runs while the config is replaced'],
   },
 ];
