@@ -84,23 +84,31 @@ function nanosOf(amount: string | null): number {
 /** The length of the day in a time in ISO 8601. */
 const dayLength = 10;
 
+/** The place of the groups in the table, which is left out where no key has one. */
+const groupColumn = 2;
+
 /** Lists all keys, as a table or JSON. */
 export async function listKeys({ json, sort = 'created' }: ListOptions): Promise<string> {
   const keys = ((await readList('/admin/keys')) as KeyObject[]).toSorted(orders[sort]);
   if (json) return JSON.stringify(keys);
+  const hasGroups = keys.some(({ group }) => group !== null);
+  const shown = (row: readonly string[]) => (hasGroups ? row : row.toSpliced(groupColumn, 1));
   return writeTable(
-    ['ID', 'NAME', 'CREATED', 'AT ONCE', 'PER MIN', 'BALANCE', 'SPENT', 'STATE'],
-    keys.map((key) => [
-      key.id,
-      key.name,
-      key.created_at.slice(0, dayLength),
-      String(key.limits.concurrency),
-      String(key.limits.requests_per_minute),
-      key.balance ?? '-',
-      key.spent,
-      key.declared ? `${stateOf(key)}, declared` : stateOf(key),
-    ]),
-    { right: ['AT ONCE', 'PER MIN', 'BALANCE', 'SPENT'], cut: ['NAME'] },
+    shown(['ID', 'NAME', 'GROUP', 'CREATED', 'AT ONCE', 'PER MIN', 'BALANCE', 'SPENT', 'STATE']),
+    keys.map((key) =>
+      shown([
+        key.id,
+        key.name,
+        key.group ?? '-',
+        key.created_at.slice(0, dayLength),
+        String(key.limits.concurrency),
+        String(key.limits.requests_per_minute),
+        key.balance ?? '-',
+        key.spent,
+        key.declared ? `${stateOf(key)}, declared` : stateOf(key),
+      ]),
+    ),
+    { right: ['AT ONCE', 'PER MIN', 'BALANCE', 'SPENT'], cut: ['NAME', 'GROUP'] },
   );
 }
 
