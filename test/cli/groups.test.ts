@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { showGroups } from '../../src/cli/groups.ts';
-import { listKeys } from '../../src/cli/keys.ts';
+import type { ConfigInput } from '../../src/index.ts';
+import { listKeys, showKey } from '../../src/cli/keys.ts';
 import type { ServingProcess } from '../support/serving-process.ts';
 import { startServing } from '../support/serving-process.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -31,14 +32,53 @@ describe('commands about groups', () => {
   });
 
   test('list a group without a budget, and the group of each key once one has any', async () => {
-    expect(columns(await showGroups({}))[1]).toEqual(['research', '0', '8', '-', '-', '-', '-']);
+    expect(columns(await showGroups({}))[1]).toEqual(['research', '0', '0 of 8', '-', '-', '-', '-']);
     expect(columns(await listKeys({}))[0]).not.toContain('GROUP');
     await gateway.gateway.keys.create({ name: 'ann', group: 'research' });
     const [head = [], ...rows] = columns(await listKeys({}));
-    expect(rows.map((row) => [row[1], row[head.indexOf('GROUP')]])).toEqual([
+    expect(rows.map((row) => [row[1], row[head.indexOf('GROUP')]]).toSorted()).toEqual([
       ['ann', 'research'],
       ['test', '-'],
     ]);
+  });
+});
+
+describe('groups of keys that the config lacks', () => {
+  const config = (groups: ConfigInput['groups']): ConfigInput => ({
+    server: { port: 0 },
+    admin: { port: 0, token: 'an-admin-token-for-tests' },
+    storage: { url: 'sqlite::memory:', durability: 'normal' },
+    upstreams: { local: { url: 'demo:', apiKey: 'sk-upstream-secret' } },
+    models: { small: { routes: [{ upstream: 'local', model: 'tiny' }], free: true } },
+    groups,
+  });
+
+  test('are named by the list of groups with how many keys are refused, and with each of the keys', async () => {
+    const gateway = await startGateway({ groups: { research: {}, sales: {}, old: {} } });
+    onTestFinished(() => gateway.close());
+    vi.stubEnv('TEXTGATE_ADMIN_URL', gateway.adminUrl);
+    vi.stubEnv('TEXTGATE_ADMIN_TOKEN', gateway.adminToken);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const { keys } = gateway.gateway;
+    for (const name of ['ann', 'bob']) await keys.create({ name, group: 'research' });
+    await keys.create({ name: 'cem', group: 'sales' });
+    await keys.revoke((await keys.create({ name: 'gone', group: 'old' })).id);
+    expect(await showGroups({})).not.toContain('refused');
+    expect(await showKey('ann', {})).toMatch(/^group +research$/m);
+
+    gateway.gateway.reload(config({ sales: {} }));
+    const [, ...lines] = (await showGroups({})).split('\n');
+    expect(lines[0]).toMatch(/^sales +1 +0 /);
+    expect(lines.slice(1)).toEqual([
+      'not in the config, so that all requests of their keys are refused: research (2 keys)',
+    ]);
+    expect(await showKey('ann', {})).toMatch(
+      /^group +research, which is not in the config: its requests are refused$/m,
+    );
+    gateway.gateway.reload(config({}));
+    expect(await showGroups({})).toMatch(
+      /^the config has no groups: [^]*\nnot in the config, [^]*: research \(2 keys\), sales \(1 key\)$/,
+    );
   });
 });
 
@@ -62,24 +102,16 @@ describe('the group of a key', () => {
     expect(await run('show', 'test')).toMatch(/^group +research$/m);
     expect((await gateway.ask()).status).toBe(200);
     const [head, research = [], support] = columns(await run('groups'));
-    expect(head).toEqual([
-      'GROUP',
-      'IN PROGRESS',
-      'AT ONCE',
-      'BUDGET',
-      'SPENT',
-      'AVAILABLE',
-      'FULL AGAIN AT',
-    ]);
+    expect(head).toEqual(['GROUP', 'KEYS', 'IN PROGRESS', 'BUDGET', 'SPENT', 'AVAILABLE', 'FULL AGAIN AT']);
     const [, , , budget, spent, available, refillsAt] = research;
-    expect(research.slice(0, 4)).toEqual(['research', '0', '8', '500.00 per month']);
+    expect(research.slice(0, 4)).toEqual(['research', '1', '0 of 8', '500.00 per month']);
     expect(Number(spent)).toBeGreaterThan(0);
     expect(Number(spent) + Number(available)).toBeCloseTo(500);
     expect([budget, refillsAt]).toEqual([
       '500.00 per month',
       expect.stringMatching(/^\d{4}-\d\d-01T00:00:00\.000Z$/),
     ]);
-    expect(support).toEqual(['support', '0', '1', '-', '-', '-', '-']);
+    expect(support).toEqual(['support', '0', '0 of 1', '-', '-', '-', '-']);
 
     await run('create', 'bob', '--group', 'support');
     const [{ name, group }] = JSON.parse(await run('list', '--json')) as [Record<string, unknown>];
