@@ -188,6 +188,8 @@ describe('a refusal by a group', () => {
     expect(await (await ask(bob.key)).json()).toMatchObject({
       error: { limit: { source: 'key', kind: 'rate' } },
     });
+    expect((await admin('GET', '/groups')).body.data[2].in_flight).toBe(0);
+    expect((await ask(ann.key)).status).toBe(200);
   });
 });
 
