@@ -91,8 +91,8 @@ export function createWebhookManagement({
         : refuse(
             'event_not_found',
             webhook === null
-              ? 'No delivery of an event with this id to a webhook of the config is kept. The list of deliveries has all of them.'
-              : 'No delivery of an event with this id to this webhook is kept. The list of deliveries has all of them.',
+              ? 'No delivery of an event with this id is kept for a webhook of the config. The list of deliveries has all of them.'
+              : 'No delivery of an event with this id is kept for this webhook. The list of deliveries has all of them.',
           );
     },
   };

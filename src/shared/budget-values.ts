@@ -1,12 +1,10 @@
 import { z } from 'zod';
 import { instant, usd } from './schema-values.ts';
+import { maxWarningLevels } from './max-warning-levels.ts';
 import { isTimeZone } from './time-zone.ts';
 
 /** The longest name of a time zone that is taken, in characters: those of the IANA database have less than half as many. */
 const maxZoneLength = 64;
-
-/** The most warning levels of a budget: a settlement compares the sum with each. */
-export const maxWarningLevels = 4;
 
 /** A time zone, such as `Europe/Berlin`. */
 const timeZone = z
@@ -38,7 +36,8 @@ const budgetSettings = {
     examples: ['Europe/Berlin'],
   }),
   warnAt: warnAt.optional().meta({
-    description: 'The parts of the amount at which the budget is shown as nearly used up; default: none.',
+    description:
+      'The parts of the amount at which the budget is shown as nearly used up and `budget.level` is sent; default: none.',
     examples: [['0.8']],
   }),
   raise: raise.optional().meta({

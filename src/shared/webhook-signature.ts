@@ -13,8 +13,8 @@ export interface SignedMessage {
 }
 
 /**
- * The headers of a message by Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`, in base64, once for each secret. Signatures
- * are separated by a blank; a receiver accepts the message if one of them is of its secret.
+ * The headers of a message by Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`, in base64, once for each secret.
+ * Signatures are separated by a blank; a receiver accepts the message if one of them is of its secret.
  */
 export function signatureHeaders(
   secrets: readonly string[],
