@@ -16,8 +16,8 @@ class MemoryDeliveries implements Deliveries {
   /** Resolves while reads are held. */
   reading: Promise<void> = Promise.resolve();
 
-  add(id: string, attempts = 0): void {
-    const event = { id, type: 'upstream.down', createdAtMs: 0, data: {} };
+  add(id: string, attempts = 0, type = 'upstream.down'): void {
+    const event = { id, type, createdAtMs: 0, data: {} };
     this.#due.set(id, { event, subject: id, attempts });
   }
 
@@ -190,4 +190,14 @@ test('the last attempt gives the event up, and a wait is as long as the receiver
   expect(deliveries.ended).toEqual(['evt_2 dead: status 429']);
   expect(results).toEqual(['failed', 'failed', 'dead']);
   expect(faults).toHaveLength(2);
+});
+
+test('an event that can not be written fails alone, and the others are sent', async () => {
+  const { deliveries, sent, faults, look } = start();
+  deliveries.add('evt_1', 0, 'budget.level');
+  deliveries.add('evt_2');
+  await look(3);
+  expect(sent).toEqual(['evt_2']);
+  expect(deliveries.retries).toEqual([5_000]);
+  expect(faults[0]).toBe('an event could not be written');
 });

@@ -382,12 +382,12 @@ describe('webhooks', () => {
     await agedUntil(gateway, (seconds) => seconds === 0);
     const { body: listed } = await askAdmin(gateway, 'GET', '/webhooks/deliveries');
     const path = `/webhooks/events/${listed.data[0].event_id}/resend`;
-    for (const [body, code] of [
+    for (const [given, code] of [
       [{ webhook: 'ops' }, 'webhook_not_found'],
       [{ webhook: 'next' }, 'event_not_found'],
       [{}, 'event_not_found'],
     ] as const)
-      expect((await askAdmin(gateway, 'POST', path, body)).body.error.code).toBe(code);
+      expect((await askAdmin(gateway, 'POST', path, given)).body.error.code).toBe(code);
   });
 
   test('are tested by an event that is kept nowhere; what is unknown is refused', async () => {

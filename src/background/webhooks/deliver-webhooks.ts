@@ -1,10 +1,11 @@
 import { writeEvent } from '../../domain/events.ts';
+import type { StoredEvent } from '../../domain/events.ts';
 import { createPause } from '../../domain/pause.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { Deliveries, DueDelivery } from '../../domain/ports/outbox.ts';
 import type { LeavableDuty } from '../../domain/ports/shared-changes.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
-import type { Webhook } from '../../domain/ports/webhooks.ts';
+import type { SendResult, Webhook } from '../../domain/ports/webhooks.ts';
 import { givenUpMs, keptMs, maxAttempts, retryDelayMs } from '../../domain/webhook-retries.ts';
 import { repeat } from '../repeat.ts';
 
@@ -87,6 +88,7 @@ export function deliverWebhooks(ports: DeliveryPorts): WebhookDelivery {
       if (!isOurs || signal.aborted) return void (oldest = null);
       while ((await deliveries.route(subscriptions())) > 0 && !signal.aborted);
       for (const { name } of webhooks()) void lineOf(name).advance();
+      for (const [name, line] of lines) if (find(name) === null && line.isIdle) lines.delete(name);
       if (clock.monotonicMs() - agedMs >= ageMs) {
         agedMs = clock.monotonicMs();
         const names = webhooks().map(({ name }) => name);
@@ -139,6 +141,11 @@ class Line {
     return this.#reading;
   }
 
+  /** Whether nothing of it runs. */
+  get isIdle(): boolean {
+    return this.#reading === null && this.#running.size === 0;
+  }
+
   /** Resolves when no attempt runs any more. */
   async ended(): Promise<void> {
     await this.#reading;
@@ -172,11 +179,21 @@ class Line {
     if (hasEnded) void this.advance();
   }
 
+  /** Sends an event. One that can't be written, as of a later version, fails alone: thrown, it would end the process. */
+  async #send(webhook: Webhook, event: StoredEvent): Promise<SendResult> {
+    try {
+      return await webhook.send(event.id, writeEvent(event), this.#signal);
+    } catch (error) {
+      this.#ports.onFault('an event could not be written', error, { event: event.id, type: event.type });
+      return { kind: 'failed', reason: 'the event could not be written', retryAfterMs: null };
+    }
+  }
+
   /** Makes one attempt and writes its result; resolves with whether the delivery has ended. */
   async #attempt(webhook: Webhook, delivery: DueDelivery): Promise<boolean> {
     const { deliveries, random, onResult, onFault } = this.#ports;
     const { event } = delivery;
-    const result = await webhook.send(event.id, writeEvent(event), this.#signal);
+    const result = await this.#send(webhook, event);
     if (result.kind === 'interrupted') return false;
     if (result.kind === 'delivered') {
       onResult(this.#name, 'delivered');
