@@ -46,7 +46,7 @@ export function composeWebhooks(
     const client = createWebhookClient(
       {
         url,
-        secrets: typeof secret === 'string' ? [secret] : secret,
+        secrets: [...new Set(typeof secret === 'string' ? [secret] : secret)],
         connectMs,
         allowLinkLocal: false,
         proxy: proxy === null ? null : { url: proxy.url, authorization: proxyAuthorization(proxy.url) },

@@ -181,6 +181,20 @@ export const webhookFaults: readonly Mutation[] = [
     tests: ['test/docs/webhooks.test.ts'],
   },
   {
+    name: 'events that are sent to a link-local address',
+    file: 'src/composition/webhook-services.ts',
+    find: 'allowLinkLocal: false,',
+    replace: 'allowLinkLocal: true,',
+    tests: ['test/composition/webhook-services.test.ts'],
+  },
+  {
+    name: 'an event that ends the process because it can not be written',
+    file: job,
+    find: "onFault('an event could not be written', error, { event: event.id, type: event.type });",
+    replace: 'throw error;',
+    tests: jobTests,
+  },
+  {
     name: 'an attempt that breaks because the config was replaced',
     file: 'src/composition/active-services.ts',
     find: '[...requestsEnded, services.attemptsEnded()]',
