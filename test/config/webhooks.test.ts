@@ -79,8 +79,12 @@ describe('webhooks', () => {
   );
 
   test('may have two secrets while one replaces the other, which are shown as hidden', () => {
-    const both = `[${secret}, whsec_${'A'.repeat(43)}=]`;
-    const config = loadYaml(`webhooks:\n  ops: { url: "https://x.example", secret: ${both} }\n${rest}`, {});
+    const both = '["${NEW}", "${OLD}"]';
+    const environment = { NEW: secret, OLD: `whsec_${'A'.repeat(43)}=` };
+    const config = loadYaml(
+      `webhooks:\n  ops: { url: "https://x.example", secret: ${both} }\n${rest}`,
+      environment,
+    );
     expect(config.webhooks['ops']?.secret).toEqual([secret, `whsec_${'A'.repeat(43)}=`]);
     const shown = showConfig(config);
     expect(shown).not.toMatch(/a-secret|AAAA/);
