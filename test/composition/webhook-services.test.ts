@@ -25,9 +25,9 @@ test('events go to no name that resolves to a link-local address, whatever upstr
     'the config',
   );
   const files = { keyOf: () => null, certificatesOf: () => ({}), certificatesOfWebhook: () => ({}) };
-  const { webhooks, close } = composeWebhooks(config, { files, findProxy: () => null }, systemClock);
-  onTestFinished(close);
-  for (const webhook of webhooks)
+  const receivers = composeWebhooks(config, { files, findProxy: () => null }, systemClock);
+  onTestFinished(() => receivers.close());
+  for (const webhook of receivers.webhooks)
     expect(await webhook.send('evt_1', '{}', new AbortController().signal)).toEqual({
       kind: 'failed',
       reason: 'the connection failed (LINK_LOCAL_REFUSED)',

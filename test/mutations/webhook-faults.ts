@@ -2,6 +2,7 @@ import type { Mutation } from './mutation.ts';
 
 const statements = 'src/storage/outbox/delivery-statements.ts';
 const job = 'src/background/webhooks/deliver-webhooks.ts';
+const line = 'src/background/webhooks/delivery-line.ts';
 const client = 'src/transport/webhook-client.ts';
 
 /** What the outbox must do over an engine. */
@@ -90,21 +91,21 @@ export const webhookFaults: readonly Mutation[] = [
   },
   {
     name: 'more events on their way to one webhook than its bound',
-    file: job,
+    file: line,
     find: 'if (webhook === null || this.#running.size >= maxInFlight) return;',
     replace: 'if (webhook === null) return;',
     tests: jobTests,
   },
   {
     name: 'an event that a read sends although its attempt ended during the read',
-    file: job,
+    file: line,
     find: 'if (this.#running.has(id) || this.#endedMeanwhile.has(id)) continue;',
     replace: 'if (this.#running.has(id)) continue;',
     tests: jobTests,
   },
   {
     name: 'the result of an attempt that is forgotten when the database does not take it',
-    file: job,
+    file: line,
     find: "'the result of a delivery could not be written: it is tried again', error);",
     replace:
       "'the result of a delivery could not be written: it is tried again', error);\n        return false;",
@@ -112,21 +113,21 @@ export const webhookFaults: readonly Mutation[] = [
   },
   {
     name: 'an attempt that counts as failed because the gateway ended it',
-    file: job,
+    file: line,
     find: "if (result.kind === 'interrupted') return false;",
     replace: '',
     tests: jobTests,
   },
   {
     name: 'an event that is attempted forever',
-    file: job,
+    file: line,
     find: 'if (failures >= maxAttempts) {',
     replace: 'if (failures >= Infinity) {',
     tests: jobTests,
   },
   {
     name: 'a pause that a receiver asks for and does not get',
-    file: job,
+    file: line,
     find: 'retryDelayMs(failures, retryAfterMs, random())',
     replace: 'retryDelayMs(failures, null, random())',
     tests: jobTests,
@@ -189,7 +190,7 @@ export const webhookFaults: readonly Mutation[] = [
   },
   {
     name: 'an event that ends the process because it can not be written',
-    file: job,
+    file: line,
     find: "onFault('an event could not be written', error, { event: event.id, type: event.type });",
     replace: 'throw error;',
     tests: jobTests,
