@@ -11,6 +11,7 @@ export type {
   IssuedKey,
   Key,
   KeyChanges,
+  KeyGroup,
   KeyPayment,
   KeyQuery,
   KeyRotation,

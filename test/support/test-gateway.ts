@@ -56,6 +56,8 @@ export interface TestGatewayOptions extends GatewayOptions {
   }[];
   readonly passthrough?: ConfigInput['passthrough'];
   readonly receipts?: ConfigInput['receipts'];
+  readonly groups?: ConfigInput['groups'];
+  readonly keys?: ConfigInput['keys'];
   readonly webhooks?: ConfigInput['webhooks'];
   readonly events?: ConfigInput['events'];
   readonly metering?: ConfigInput['metering'];
@@ -101,6 +103,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     limits,
     passthrough: options.passthrough,
     receipts: options.receipts,
+    groups: options.groups,
+    keys: options.keys,
     webhooks: options.webhooks,
     events: options.events,
     metering: options.metering,
@@ -129,7 +133,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   let written = '';
   const logDestination = { write: (line: string) => void (written += line) };
   const gateway: Gateway = createGateway(config, { logLevel: 'info', logDestination, ...rest });
-  plant(...Object.values(config.webhooks ?? {}).map(({ secret }) => secret));
+  plant(...Object.values(config.webhooks ?? {}).flatMap(({ secret }) => secret));
   plant(adminToken, ...Object.values(config.upstreams).map(({ apiKey }) => apiKey));
   const { url, adminUrl } = await gateway.listen();
   const createKey = creatorOf(gateway);
