@@ -28,7 +28,7 @@ export interface PressedKey {
 }
 
 /** What a key does beside changing what is shown. */
-export type Effect = { readonly kind: 'quit' } | { readonly kind: 'cancel'; readonly id: string };
+type Effect = { readonly kind: 'quit' } | { readonly kind: 'cancel'; readonly id: string };
 
 /** What is shown after a key. */
 export interface Pressed {
