@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { GatewayStatus } from '../../src/index.ts';
 import { maxWatchers } from '../../src/http/admin/status-watch.ts';
 import { askAdmin } from '../support/admin-client.ts';
+import { findCanaries } from '../support/canaries.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
@@ -91,6 +92,7 @@ test('shows which request runs, which one waits for a slot, and how many are at 
   });
   expect(inFlight.data[0]?.first_text_ms).toEqual(expect.any(Number));
   expect(upstreams).toEqual({ local: { state: 'unknown', running: 1 } });
+  findCanaries({ 'the status': JSON.stringify(await status()) });
   expect((await status('?limit=1')).in_flight).toMatchObject({ data: [{}], has_more: true });
   for (const { request_id: id } of inFlight.data) await gateway.gateway.cancel(id);
   await Promise.all([first.ended, second.ended]);

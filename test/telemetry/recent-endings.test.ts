@@ -48,6 +48,7 @@ test('whole answers and requests that are passed on have no first text, but toke
     cacheWriteTokens: 0,
     outputTokens: 7,
     reasoningTokens: 0,
+    totalTokens: 8,
   };
   recent.exchangeEnded({ ...summary, mode: 'sync', usage });
   recent.exchangeEnded({ ...summary, protocol: 'passthrough', outcome: 'client_closed' });
