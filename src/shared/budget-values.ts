@@ -1,12 +1,10 @@
 import { z } from 'zod';
 import { instant, usd } from './schema-values.ts';
+import { maxWarningLevels } from './max-warning-levels.ts';
 import { isTimeZone } from './time-zone.ts';
 
 /** The longest name of a time zone that is taken, in characters: those of the IANA database have less than half as many. */
 const maxZoneLength = 64;
-
-/** The most warning levels of a budget: a settlement compares the sum with each. */
-export const maxWarningLevels = 4;
 
 /** A time zone, such as `Europe/Berlin`. */
 const timeZone = z

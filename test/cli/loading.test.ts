@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -103,3 +103,25 @@ describe('textgate serve', () => {
     expect(loaded).toEqual([...alwaysLoaded, 'pg'].toSorted());
   });
 });
+
+test('a thread of the database loads no packages: each would take its memory in every thread', () => {
+  const { files, packages } = importedBy(join(root, 'src', 'storage', 'sqlite', 'sqlite-worker.ts'));
+  expect(files.length).toBeGreaterThan(20);
+  expect(packages).toEqual([]);
+});
+
+/** The files that a module imports as code, with all that those import, and the packages. */
+function importedBy(entry: string) {
+  const files = [entry];
+  const packages = new Set<string>();
+  for (const file of files)
+    for (const [, target = ''] of readFileSync(file, 'utf8').matchAll(importLine)) {
+      const path = join(dirname(file), target);
+      if (!target.startsWith('.') && !target.startsWith('node:')) packages.add(target);
+      if (target.startsWith('.') && !files.includes(path)) files.push(path);
+    }
+  return { files, packages: [...packages] };
+}
+
+/** An import or an export of code from another module. */
+const importLine = /^(?:import|export)\s+(?!type\b)[^;]*?from '([^']+)'/gm;

@@ -200,6 +200,7 @@ describe('a database', () => {
       tags: [],
       expiresAt: null,
       budget: null,
+      group: null,
       revokedAtMs: null,
       hasBalance: false,
       compatibility: {},

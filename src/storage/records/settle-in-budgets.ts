@@ -1,5 +1,5 @@
 import type { BudgetOwner, CountedBudget } from '../../domain/budgets/budget.ts';
-import { maxWarningLevels } from '../../shared/budget-values.ts';
+import { maxWarningLevels } from '../../shared/max-warning-levels.ts';
 import { repeated } from '../engine.ts';
 import type { FixedUnit, SqlValue } from '../engine.ts';
 import { budgetColumns } from './budget-columns.ts';

@@ -135,6 +135,14 @@ interface PreparedStep {
   readonly plain: PlainStatement;
 }
 
+/**
+ * Has a statement that fails keep what it has changed so far: the whole unit is undone then. Otherwise every page that the
+ * statement changes would be copied first, so that the statement alone could be undone: a twentieth of a settlement.
+ */
+function withoutJournal(sql: string): string {
+  return sql.replace(/^\s*(INSERT|UPDATE)\b/, '$1 OR FAIL');
+}
+
 /** A fixed unit on one connection. Nothing runs beside its units, so they need no locks. */
 class PreparedUnit {
   readonly #preparations: readonly PreparedStep[];
@@ -146,7 +154,7 @@ class PreparedUnit {
   constructor(database: DatabaseSync, unit: FixedUnit) {
     const prepare = (sql: string): PreparedStep => {
       const plain = toPlain(sql, unit);
-      return { statement: database.prepare(plain.sql), plain };
+      return { statement: database.prepare(withoutJournal(plain.sql)), plain };
     };
     this.#preparations = unit.preparations.map(prepare);
     this.#decisions = unit.decisions.map(prepare);
