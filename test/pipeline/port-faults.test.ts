@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { OpenedRecord } from '../../src/domain/consumption.ts';
+import { groupIdOf } from '../../src/domain/groups.ts';
 import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
 import type { UpstreamAnswer } from '../../src/domain/ports/upstreams.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
@@ -34,6 +35,29 @@ test('a finished answer reaches its client in full although the limiter can’t 
   expect(ended).toMatchObject([{ outcome: 'completed', chargeNanos: 18 }]);
   expect(pipeline.faults).toEqual(['slot not released']);
   expect(pipeline.ports.inFlight.all()).toEqual([]);
+});
+
+test('a slot of a group is given back although that of the key can’t be', async () => {
+  const { limiter } = pipeline.ports;
+  const keyId = await pipeline.addKey(null);
+  const group = { id: groupIdOf('shared'), name: 'shared', concurrency: 1, budget: null };
+  pipeline.change(keyId, { group: 'shared' });
+  const instead = {
+    groups: () => new Map([['shared', group]]),
+    limiter: {
+      acquire: limiter.acquire.bind(limiter),
+      release: (id: string, requestId: string) =>
+        id === keyId ? Promise.reject(new Error('away')) : limiter.release(id, requestId),
+    },
+  };
+  for (const end of ['first', 'second']) {
+    const request = await pipeline.start(keyId, body, 'chat', instead);
+    request.call?.give(chatFrames([end]).join(''));
+    request.call?.give(null);
+    await request.done;
+    expect(request.sent.text).toContain(end);
+  }
+  expect(pipeline.faults).toEqual(['slot not released', 'slot not released']);
 });
 
 test.each([true, false])(
