@@ -62,7 +62,6 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly events?: ConfigInput['events'];
   readonly metering?: ConfigInput['metering'];
   readonly compatibility?: ConfigInput['compatibility'];
-  readonly groups?: ConfigInput['groups'];
   readonly metrics?: ConfigInput['metrics'];
   /** The dialect of the upstream. */
   readonly dialect?: DialectName;
@@ -110,7 +109,6 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     events: options.events,
     metering: options.metering,
     compatibility: options.compatibility,
-    groups: options.groups,
     metrics: options.metrics,
     upstreams: {
       local: {
