@@ -133,10 +133,8 @@ export function createProcessServices(
   const inFlight = createInFlight();
   let active = nothingActive(config);
   const limiter = composeLimiter(storage, () => active, clock, log);
-  const keyServices = {
-    ...storage,
-    keyDirectory: tellLimiter(storage.keyDirectory, storage.engine, limiter),
-  };
+  const keyDirectory = tellLimiter(storage.keyDirectory, storage.engine, limiter);
+  const keyServices = { ...storage, keyDirectory };
   const nodes = joinNodes(keyServices, inFlight, clock, log);
   const readLimiter = createMemoryLimiter(clock);
   let isClosed = false;

@@ -56,7 +56,7 @@ export function describeBudgetEvents(name: string, open: () => Promise<Engine>):
         const id = `${keyId} ${++requests}`;
         const { requestId, hold, ...rest } = { ...opened(id), keyId, createdAtMs: atMs };
         await store.open({ ...rest, requestId, hold, budgets });
-        const counted = budgets.map((budget) => ({ ...budget, holdNanos: 0 }));
+        const counted = budgets.map((budget) => Object.assign({}, budget, { holdNanos: 0 }));
         const begun: RecordBeginning = { ...rest, holdNanos: 0, budgets: counted };
         return { id, settle: (nanos: number) => store.settle({ ...settled(id, nanos), begun }) };
       };

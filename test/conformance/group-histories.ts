@@ -179,9 +179,9 @@ class Played {
     const before = this.#requests.length;
     await Promise.all(
       asked.map(async ({ which, nanos }, at) => {
-        const member = which % members.length;
-        const keyId = this.#keyOf(member);
-        const claims = this.#claimsOf(member, this.#nowMs + (at % 2) * aheadMs);
+        const place = which % members.length;
+        const keyId = this.#keyOf(place);
+        const claims = this.#claimsOf(place, this.#nowMs + (at % 2) * aheadMs);
         const least = isStrict ? nanos : 1;
         const {
           requestId,
@@ -193,8 +193,8 @@ class Played {
         const reservation = await store.open({ ...record, requestId, hold, budgets: claims });
         const periods = reservation.periods ?? [];
         areEqual(periods.length, claims.length);
-        const rooms = periods.map((period, place) => {
-          const { startMs = Number.NaN, limitNanos = Number.NaN } = claims[place] ?? {};
+        const rooms = periods.map((period, number) => {
+          const { startMs = Number.NaN, limitNanos = Number.NaN } = claims[number] ?? {};
           isAtMost(startMs, period.startMs);
           return limitNanos - period.spentNanos - period.heldNanos;
         });
@@ -205,12 +205,12 @@ class Played {
         }
         const holdNanos = reservation.holdNanos ?? 0;
         areEqual(holdNanos, nanos === 0 ? 0 : Math.min(nanos, room));
-        const budgets = claims.map((claim, place) => {
-          const { startMs, endMs } = periods[place] ?? claim;
-          return { ...claim, startMs, endMs, holdNanos };
+        const budgets = claims.map((claim, number) => {
+          const { startMs, endMs } = periods[number] ?? claim;
+          return Object.assign({}, claim, { startMs, endMs, holdNanos });
         });
         const hasBalance = reservation.balanceNanos !== null;
-        areEqual(hasBalance, members[member]?.balance !== null);
+        areEqual(hasBalance, members[place]?.balance !== null);
         const beginning = { ...record, holdNanos: hasBalance ? holdNanos : 0, budgets };
         this.#requests.push({ id: requestId, hold: holdNanos, beginning, ...fresh });
       }),

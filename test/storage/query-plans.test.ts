@@ -93,8 +93,8 @@ const declared: DeclaredKey = {
 };
 const opened: OpenedRecord = { ...openedRecord, requestId: 'req_new', keyId: key.id };
 /** One for each set of budgets that a request may count in. */
-const budgeted: readonly OpenedRecord[] = [budgetedRecord, groupedRecord, twiceBudgetedRecord].map(
-  (record) => ({ ...record, keyId: key.id }),
+const budgeted: readonly OpenedRecord[] = [budgetedRecord, groupedRecord, twiceBudgetedRecord].map((record) =>
+  Object.assign({}, record, { keyId: key.id }),
 );
 const settled: SettledRecord = {
   requestId: 'req_new',
