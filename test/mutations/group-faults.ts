@@ -58,10 +58,10 @@ export const groupFaults: readonly Mutation[] = [
     tests: conformance,
   },
   {
-    name: 'an event of a level of which a trigger is told with every charge behind it',
-    file: 'src/storage/sqlite/event-triggers.ts',
-    find: "'budget.level:' || NEW.id || ':' || NEW.period_start || ':' || NEW.level, 'budget.level'",
-    replace: "'budget.level:' || NEW.id || ':' || NEW.period_start || ':' || NEW.spent, 'budget.level'",
+    name: 'an event of a level that does not come where the charge begins the period',
+    file: 'src/storage/sqlite/groups-step.ts',
+    find: "budgetReached('insert'),",
+    replace: '',
     tests: conformance,
   },
   {
