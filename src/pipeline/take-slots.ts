@@ -1,6 +1,6 @@
 import type { Refusal } from '../shared/errors.ts';
 import { groupRefusal } from '../domain/groups.ts';
-import type { Group } from '../domain/groups.ts';
+import type { Group, GroupSlot } from '../domain/groups.ts';
 import { unlimitedStarts } from '../domain/limits.ts';
 import type { LimitDecision, Limits } from '../domain/limits.ts';
 import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
@@ -12,6 +12,12 @@ interface SlotsWanted {
   readonly keyId: string;
   readonly group: Group | null;
   readonly limits: Limits;
+}
+
+/** How a request asks for a slot of its group: under which name, and for how long it may wait. */
+interface GroupAsk extends Pick<GroupSlot, 'name'> {
+  readonly queueWaitMs: number;
+  readonly signal: AbortSignal;
 }
 
 /** What became of a request that asked for slots. */
@@ -53,7 +59,8 @@ async function take(
   const { clock, inFlight, limiter } = ports;
   const askedMs = clock.monotonicMs();
   const mayWait = limits.queueWaitMs > 0;
-  const full = await takeOfGroup(group, 0, interruption.signal, exchange, ports);
+  const atOnce = { name: `${requestId}:group`, queueWaitMs: 0, signal: interruption.signal };
+  const full = await takeOfGroup(group, atOnce, exchange, ports);
   if (full !== null && !mayWait) return full;
   if (full === null) {
     const now = mayWait ? { ...limits, queueWaitMs: 0 } : limits;
@@ -66,24 +73,25 @@ async function take(
   const signal = AbortSignal.any([interruption.signal, inFlight.draining]);
   const decision = await limiter.acquire(keyId, requestId, limits, signal);
   if (decision.verdict !== 'granted') return { decision, groupRefusal: null, hasWaited: true };
-  const leftMs = Math.max(0, limits.queueWaitMs - (clock.monotonicMs() - askedMs));
-  const refusal = await takeOfGroup(group, leftMs, signal, exchange, ports);
+  const queueWaitMs = Math.max(0, limits.queueWaitMs - (clock.monotonicMs() - askedMs));
+  // Under another name: the slot that was given back above may be taken back by the database only later.
+  const waiting = { name: `${requestId}:group:waited`, queueWaitMs, signal };
+  const refusal = await takeOfGroup(group, waiting, exchange, ports);
   return { decision, groupRefusal: refusal, hasWaited: true };
 }
 
 /** Takes a slot of a group, if that has a limit; returns the refusal if there is none within a time. */
 async function takeOfGroup(
   group: Group | null,
-  queueWaitMs: number,
-  signal: AbortSignal,
+  { name, queueWaitMs, signal }: GroupAsk,
   exchange: Exchange,
   { limiter }: Ports,
 ): Promise<Refusal | null> {
   if (group === null || group.concurrency === null) return null;
   const limits = { concurrency: group.concurrency, requestsPerMinute: unlimitedStarts, queueWaitMs };
-  const decision = await limiter.acquire(group.id, groupSlotOf(exchange), limits, signal);
+  const decision = await limiter.acquire(group.id, name, limits, signal);
   if (decision.verdict !== 'granted') return groupRefusal(group, decision);
-  exchange.groupSlot = group.id;
+  exchange.groupSlot = { groupId: group.id, name };
   return null;
 }
 
@@ -95,10 +103,5 @@ export async function releaseGroupSlot(
   const { groupSlot } = exchange;
   if (groupSlot === null) return;
   exchange.groupSlot = null;
-  await limiter.release(groupSlot, groupSlotOf(exchange));
-}
-
-/** The name under which a request has its slot of a group, beside that of its key. */
-function groupSlotOf({ requestId }: Exchange): string {
-  return `${requestId}:group`;
+  await limiter.release(groupSlot.groupId, groupSlot.name);
 }
