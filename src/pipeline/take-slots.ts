@@ -33,7 +33,8 @@ export interface SlotsTaken {
  * Takes a slot of the group, where that has a limit, and one of the key, which also counts a start. Both are taken at once if
  * they can be, the one of the group first: so a request that the group refuses counts no start. Otherwise a request that may
  * wait waits for the slot of its key first, and for that of the group with it: so it takes no slot of the group from other keys
- * while its own are full. Returns a refusal where there is no decision on the key. What was taken is given back when the
+ * while its own are full. For the same reason one whose key is known to have none takes none of the group for a moment, which
+ * a client that goes on asking would do all the time. Returns a refusal where there is no decision on the key. What was taken is given back when the
  * request is settled.
  */
 export async function takeSlots(
@@ -59,10 +60,14 @@ async function take(
   const { clock, inFlight, limiter } = ports;
   const askedMs = clock.monotonicMs();
   const mayWait = limits.queueWaitMs > 0;
+  const hasSlots = group !== null && group.concurrency !== null;
+  const known = hasSlots ? limiter.knownRefusal(keyId, limits) : null;
+  if (known !== null && !(known.verdict === 'concurrency' && mayWait))
+    return { decision: known, groupRefusal: null, hasWaited: false };
   const atOnce = { name: `${requestId}:group`, queueWaitMs: 0, signal: interruption.signal };
-  const full = await takeOfGroup(group, atOnce, exchange, ports);
+  const full = known === null ? await takeOfGroup(group, atOnce, exchange, ports) : null;
   if (full !== null && !mayWait) return full;
-  if (full === null) {
+  if (full === null && known === null) {
     const now = mayWait ? { ...limits, queueWaitMs: 0 } : limits;
     const decision = await limiter.acquire(keyId, requestId, now, interruption.signal);
     if (decision.verdict !== 'concurrency' || !mayWait)
