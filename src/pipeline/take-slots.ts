@@ -33,8 +33,8 @@ export interface SlotsTaken {
  * Takes a slot of the group, where that has a limit, and one of the key, which also counts a start. Both are taken at once if
  * they can be, the one of the group first: so a request that the group refuses counts no start. Otherwise a request that may
  * wait waits for the slot of its key first, and for that of the group with it: so it takes no slot of the group from other keys
- * while its own are full. For the same reason one whose key is known to have none takes none of the group for a moment, which
- * a client that goes on asking would do all the time. Returns a refusal where there is no decision on the key. What was taken is given back when the
+ * while its own are full. One whose key is known to have none takes none of the group even for a moment, as a client that goes
+ * on asking would all the time. Returns a refusal where there is no decision on the key. What was taken is given back when the
  * request is settled.
  */
 export async function takeSlots(
