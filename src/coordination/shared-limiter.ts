@@ -101,6 +101,7 @@ export function createSharedLimiter(
         throw error;
       }
     },
+    knownRefusal: (keyId, limits) => asks.knownRefusal(keyId, limits),
     release(keyId, requestId) {
       if (!left.has(requestId)) return Promise.resolve();
       asks.released(keyId);
