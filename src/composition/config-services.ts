@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { declaredKeysOf } from '../config/declared-keys.ts';
-import { groupsOf } from '../config/schema/groups-schema.ts';
 import { isDiscovered } from '../config/schema/schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
@@ -88,7 +87,7 @@ export function createConfigServices(
   const clients = composeClientServices(config.server, processServices);
   const { addresses } = clients;
   const upstreamReports = () => reportUpstreams(names, health);
-  const adminPorts = composeAdminPorts(ports, processServices, adminToken, {
+  const adminPorts = composeAdminPorts(ports, config, processServices, adminToken, {
     addresses,
     webhooks: receivers.webhooks,
     whyNotReady: ownReason,
@@ -141,7 +140,7 @@ function availabilityOf(
 
 /** The ports of the pipeline. */
 function composePorts(
-  { limits, groups, compatibility, metering }: Config,
+  { limits, compatibility, metering }: Config,
   processServices: ProcessServices,
   upstreams: Upstreams,
   models: Models,
@@ -164,7 +163,7 @@ function composePorts(
     health: processServices.health,
     random: Math.random,
     fastRoad: processServices.fastRoad,
-    groups: groupsOf(groups),
+    groups: processServices.groups,
     defaultLimits: defaultLimitsOf(limits),
     balanceMode: limits.balanceMode,
     defaultCompatibility: compatibility,

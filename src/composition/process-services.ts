@@ -2,6 +2,7 @@ import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { FindProxy } from '../config/proxy-environment.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
+import type { Groups } from '../domain/groups.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
@@ -69,6 +70,8 @@ export interface ProcessServices extends Meters {
   readonly running: RunningRequests;
   /** What this process does now, for operators. */
   readonly status: StatusServices;
+  /** The groups of the config in force. */
+  readonly groups: () => Groups;
   /** The limits of requests for text. */
   readonly limiter: Limiter;
   /** The limits of a key's reads of its own records. */
@@ -133,11 +136,9 @@ export function createProcessServices(
   const storage = openStorage(config.storage, clock, log, metrics);
   const inFlight = createInFlight();
   let active = nothingActive(config);
-  const limiter = composeLimiter(storage, () => active.defaultLimits, clock, log);
-  const keyServices = {
-    ...storage,
-    keyDirectory: tellLimiter(storage.keyDirectory, storage.engine, limiter),
-  };
+  const limiter = composeLimiter(storage, () => active, clock, log);
+  const keyDirectory = tellLimiter(storage.keyDirectory, storage.engine, limiter);
+  const keyServices = { ...storage, keyDirectory };
   const nodes = joinNodes(keyServices, inFlight, clock, log);
   const readLimiter = createMemoryLimiter(clock);
   let isClosed = false;
@@ -162,6 +163,7 @@ export function createProcessServices(
     events,
     inFlight,
     ...composeStatus(storage, () => active, { inFlight, nodes, observability, ledgerWork, clock, log }),
+    groups: () => active.groups,
     limiter,
     readLimiter,
     readTurns: createTurnQueue(clock),

@@ -1,3 +1,4 @@
+import type { Group } from '../domain/groups.ts';
 import type { LimitDecision, Limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { FollowingLimiter } from '../domain/ports/limiter.ts';
@@ -24,6 +25,8 @@ interface SharedLimiterOptions {
   readonly onFault: ReportFault;
   /** The limits in force of a key without limits of its own. */
   readonly defaults: () => Limits;
+  /** The group that has an id in the config in force; `null` for the id of a key. */
+  readonly groupOf: (id: string) => Group | null;
 }
 
 /** A limiter over slots that several processes share. */
@@ -40,23 +43,20 @@ export interface SharedLimiter extends FollowingLimiter {
  */
 export function createSharedLimiter(
   store: SlotStore,
-  { clock, ready, onFault, defaults }: SharedLimiterOptions,
+  { clock, ready, onFault, defaults, groupOf }: SharedLimiterOptions,
 ): SharedLimiter {
-  let isReady = false;
-  ready.then(
-    () => (isReady = true),
-    () => {},
-  );
+  const isReady = whetherDone(ready);
   const asks = new KeyAsks(store, clock);
   const waiting = new WaitingRequests(store, clock, {
     report: onFault,
     defaults,
+    groupOf,
     giveBack: (keyId, requestId) => void left.release(keyId, requestId),
   });
   const left = new LeftSlots(store, clock, { report: onFault, waiting });
   const notTaken = sumFaults('slots could not be taken: requests are refused', onFault, clock);
-  const takeLimit = limitTakes(() => isReady, clock);
-  const stopForgetting = forgetStarts(store, () => isReady, clock, onFault);
+  const takeLimit = limitTakes(isReady, clock);
+  const stopForgetting = forgetStarts(store, isReady, clock, onFault);
 
   const takeOrWait = async (
     keyId: string,
@@ -97,6 +97,7 @@ export function createSharedLimiter(
         throw error;
       }
     },
+    knownRefusal: (keyId, limits) => asks.knownRefusal(keyId, limits),
     release(keyId, requestId) {
       if (!left.has(requestId)) return Promise.resolve();
       asks.released(keyId);
@@ -110,6 +111,16 @@ export function createSharedLimiter(
       await left.close();
     },
   };
+}
+
+/** Returns a function that says whether a promise has been fulfilled. */
+function whetherDone(promise: Promise<void>): () => boolean {
+  let isDone = false;
+  promise.then(
+    () => (isDone = true),
+    () => {},
+  );
+  return () => isDone;
 }
 
 /** Bounds how long a request waits for the answer of the store. */
