@@ -1,5 +1,3 @@
-import { request } from 'node:http';
-import type { IncomingMessage } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import type { GatewayStatus } from '../../src/index.ts';
 import { maxWatchers } from '../../src/http/admin/status-watch.ts';
@@ -195,47 +193,4 @@ test('too many watchers are refused, and one that leaves makes room for another'
   expect((await scene.status()).state).toBe('ready');
   leaving.abort();
   await eventually('another one is taken', async () => (await ask()).status === 200);
-});
-
-test('a watcher that does not read misses events, and gets the latest one when it reads again', async () => {
-  const scene = await open({ limits: { concurrency: 500, requestsPerMinute: 100_000 } });
-  const { gateway, upstream, clock, status } = scene;
-  upstream.play(() => {});
-  const asked = Array.from({ length: 200 }, () => readLive(gateway.post('/v1/chat/completions', body)));
-  await eventually('all run', async () => (await status()).in_flight.running === 200);
-  const url = new URL(`${gateway.adminUrl}/admin/status?limit=1000`);
-  const headers = { authorization: `Bearer ${gateway.adminToken}`, accept: 'text/event-stream' };
-  const unread = await new Promise<IncomingMessage>((resolve) => {
-    request(url, { headers }, resolve).end();
-  });
-  unread.pause();
-  const rounds = 400;
-  const { events } = watch(scene, '?limit=1');
-  for (let round = 1; round <= rounds; round++) {
-    await (await gateway.post('/v1/chat/completions', { model: 'none', messages: [] })).text();
-    clock.advance(1_000);
-    await eventually(
-      'the other watcher got it',
-      () => events().at(-1)?.recent.seconds === Math.min(60, round),
-    );
-    await eventually('it counts', () => (events().at(-1)?.recent.requests ?? 0) > 0);
-  }
-  let text = '';
-  unread.setEncoding('utf8').on('data', (part: string) => void (text += part));
-  unread.resume();
-  await eventually('it has read on', () => text.includes('"object":"status"'));
-  clock.advance(1_000);
-  const last = (): string => text.slice(text.lastIndexOf('data: ') + 'data: '.length).split('\n', 1)[0] ?? '';
-  const wanted = async (): Promise<string> => (await status()).at;
-  const at = await wanted();
-  await eventually('it has the latest status', () => {
-    if (!last().endsWith('}')) return false;
-    if ((JSON.parse(last()) as GatewayStatus).at === at) return true;
-    return false;
-  });
-  expect(text.split('event: status').length - 1).toBeLessThan(rounds);
-  unread.destroy();
-  for (const { request_id: id } of (await status('?limit=1000')).in_flight.data)
-    await gateway.gateway.cancel(id);
-  await Promise.all(asked.map(({ ended }) => ended));
 });
