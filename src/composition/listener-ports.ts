@@ -91,7 +91,10 @@ export function composeAdminPorts(
     pages: reports.pages,
     console: consoleFiles,
     onFailedLogin: (address) =>
-      log.notice('wrong token at the login of the console', address === null ? {} : { address }),
+      log.notice(
+        'wrong token at the login of the console',
+        address === null ? {} : { clientAddress: address },
+      ),
     prepare,
     keys: {
       keys: keyManagement,

@@ -20,7 +20,7 @@ const page = 'index.html';
 const digestLength = 16;
 
 /** A file of the console, as a browser gets it. */
-export interface ConsoleFile {
+interface ConsoleFile {
   readonly type: string;
   readonly body: string;
   readonly etag: string;
