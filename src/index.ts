@@ -10,6 +10,7 @@ export type {
   IssuedKey,
   Key,
   KeyChanges,
+  KeyGroup,
   KeyPayment,
   KeyQuery,
   KeyRotation,

@@ -2,7 +2,7 @@ import { nearestName } from '../shared/nearest-name.ts';
 import { AdminRefusal, callAdmin, readList } from './admin-client.ts';
 
 /** Among how many keys a name is searched; with as many, older ones may have it, too, and commands need the id. */
-const maxSearchedKeys = 10_000;
+export const maxSearchedKeys = 10_000;
 
 /** What a key is found by. */
 interface NamedKey {

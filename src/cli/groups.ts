@@ -1,27 +1,72 @@
 import type { presentGroup } from '../http/present/group.ts';
-import { callAdmin } from './admin-client.ts';
+import { callAdmin, readList } from './admin-client.ts';
+import { maxSearchedKeys } from './find-key.ts';
 import { writeTable } from './output.ts';
 import type { Json } from './output.ts';
 
-/** Lists the groups of the config, as a table or JSON. */
+type GroupObject = ReturnType<typeof presentGroup>;
+
+/** What says of a key that it counts in a group. */
+interface GroupedKey {
+  readonly group: string | null;
+  readonly revoked_at: string | null;
+}
+
+/**
+ * Lists the groups of the config, as a table or JSON. The table also has how many keys each of them has, among the newest
+ * 10,000 that are not revoked, and names those groups of keys that the config lacks: all requests of such keys are refused.
+ */
 export async function showGroups({ json }: Json): Promise<string> {
-  const { data } = (await callAdmin('GET', '/admin/groups')) as {
-    readonly data: readonly ReturnType<typeof presentGroup>[];
-  };
-  if (json) return JSON.stringify(data);
-  if (data.length === 0)
-    return 'the config has no groups: add them as `groups`, and give keys one by --group';
-  return writeTable(
-    ['GROUP', 'IN PROGRESS', 'AT ONCE', 'BUDGET', 'SPENT', 'AVAILABLE', 'FULL AGAIN AT'],
-    data.map(({ name, concurrency, budget, in_flight: inFlight }) => [
+  const groups = await readGroups();
+  if (json) return JSON.stringify(groups);
+  const keys = countKeys((await readList('/admin/keys', '', maxSearchedKeys)) as GroupedKey[]);
+  const known = new Set(groups.map(({ name }) => name));
+  const missing = [...keys]
+    .filter(([name]) => !known.has(name))
+    .toSorted(([one], [other]) => (one < other ? -1 : 1));
+  const refused =
+    missing.length === 0
+      ? ''
+      : `\nnot in the config, so that all requests of their keys are refused: ${missing.map(([name, count]) => `${name} (${writeCount(count)})`).join(', ')}`;
+  if (groups.length === 0)
+    return `the config has no groups: add them as \`groups\`, and give keys one by --group${refused}`;
+  const table = writeTable(
+    ['GROUP', 'KEYS', 'IN PROGRESS', 'BUDGET', 'SPENT', 'AVAILABLE', 'FULL AGAIN AT'],
+    groups.map(({ name, concurrency, budget, in_flight: inFlight }) => [
       name,
-      String(inFlight),
-      concurrency === null ? 'any' : String(concurrency),
+      String(keys.get(name) ?? 0),
+      concurrency === null ? String(inFlight) : `${inFlight} of ${concurrency}`,
       budget === null ? '-' : `${budget.amount} per ${budget.per}`,
       budget?.spent ?? '-',
       budget?.available ?? '-',
       budget?.refills_at ?? '-',
     ]),
-    { right: ['IN PROGRESS', 'AT ONCE', 'SPENT', 'AVAILABLE'], cut: ['GROUP'] },
+    { right: ['KEYS', 'IN PROGRESS', 'SPENT', 'AVAILABLE'], cut: ['GROUP'] },
   );
+  return table + refused;
+}
+
+/** The group of a key as it is shown with the key. */
+export async function describeGroup(name: string | null): Promise<string> {
+  if (name === null) return 'none';
+  const groups = await readGroups();
+  return groups.some((group) => group.name === name)
+    ? name
+    : `${name}, which is not in the config: its requests are refused`;
+}
+
+async function readGroups(): Promise<readonly GroupObject[]> {
+  const { data } = (await callAdmin('GET', '/admin/groups')) as { readonly data: readonly GroupObject[] };
+  return data;
+}
+
+function countKeys(keys: readonly GroupedKey[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { group, revoked_at: revokedAt } of keys)
+    if (group !== null && revokedAt === null) counts.set(group, (counts.get(group) ?? 0) + 1);
+  return counts;
+}
+
+function writeCount(count: number): string {
+  return count === 1 ? '1 key' : `${count} keys`;
 }

@@ -1,56 +1,18 @@
 import { escapeControlCharacters } from '../shared/control-characters.ts';
 import { parseDuration } from '../shared/duration.ts';
 import { parseUsd } from '../shared/money.ts';
+import type { PresentedKey } from '../http/admin/keys.ts';
 import { callAdmin, readList } from './admin-client.ts';
 import { withOptionNames } from './option-names.ts';
 import { settingsOf } from './key-options.ts';
 import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from './key-options.ts';
+import { describeGroup } from './groups.ts';
 import { countNamed, findKeyId, keyPath } from './find-key.ts';
 import { writeTable, writeTime } from './output.ts';
 import type { Json } from './output.ts';
 
 /** A key as the admin listener returns it; it has `key`, the secret, only when it was just created or rotated. */
-interface KeyObject {
-  readonly id: string;
-  readonly name: string;
-  readonly created_at: string;
-  readonly revoked_at: string | null;
-  readonly expires_at: string | null;
-  readonly models: readonly string[] | null;
-  readonly allow_from: readonly string[] | null;
-  readonly tags: readonly string[];
-  readonly limits: {
-    readonly concurrency: number;
-    readonly requests_per_minute: number;
-    readonly queue_wait_ms: number;
-    readonly tokens_per_minute: number | null;
-    readonly tokens_per_day: number | null;
-  };
-  readonly compatibility: {
-    readonly sampling: string;
-    readonly unknown_fields: string;
-    readonly responses_done: boolean;
-    readonly usage_cost: boolean;
-    readonly charge_comment: boolean;
-  };
-  readonly balance: string | null;
-  readonly held: string;
-  readonly spent: string;
-  readonly budget: {
-    readonly amount: string;
-    readonly per: string;
-    readonly time_zone: string;
-    readonly raise: { readonly amount: string; readonly until: string } | null;
-    readonly available: string;
-    readonly spent: string;
-    readonly refills_at: string;
-  } | null;
-  readonly group: string | null;
-  readonly in_flight: number;
-  readonly low_balance: string | null;
-  readonly declared: boolean;
-  readonly key?: string;
-}
+type KeyObject = PresentedKey & { readonly key?: string };
 
 /** Creates a key and prints its secret. */
 export async function createKey(name: string, options: KeyOptions): Promise<string> {
@@ -84,23 +46,31 @@ function nanosOf(amount: string | null): number {
 /** The length of the day in a time in ISO 8601. */
 const dayLength = 10;
 
+/** The place of the groups in the table, which is left out where no key has one. */
+const groupColumn = 2;
+
 /** Lists all keys, as a table or JSON. */
 export async function listKeys({ json, sort = 'created' }: ListOptions): Promise<string> {
   const keys = ((await readList('/admin/keys')) as KeyObject[]).toSorted(orders[sort]);
   if (json) return JSON.stringify(keys);
+  const hasGroups = keys.some(({ group }) => group !== null);
+  const shown = (row: readonly string[]) => (hasGroups ? row : row.toSpliced(groupColumn, 1));
   return writeTable(
-    ['ID', 'NAME', 'CREATED', 'AT ONCE', 'PER MIN', 'BALANCE', 'SPENT', 'STATE'],
-    keys.map((key) => [
-      key.id,
-      key.name,
-      key.created_at.slice(0, dayLength),
-      String(key.limits.concurrency),
-      String(key.limits.requests_per_minute),
-      key.balance ?? '-',
-      key.spent,
-      key.declared ? `${stateOf(key)}, declared` : stateOf(key),
-    ]),
-    { right: ['AT ONCE', 'PER MIN', 'BALANCE', 'SPENT'], cut: ['NAME'] },
+    shown(['ID', 'NAME', 'GROUP', 'CREATED', 'AT ONCE', 'PER MIN', 'BALANCE', 'SPENT', 'STATE']),
+    keys.map((key) =>
+      shown([
+        key.id,
+        key.name,
+        key.group ?? '-',
+        key.created_at.slice(0, dayLength),
+        String(key.limits.concurrency),
+        String(key.limits.requests_per_minute),
+        key.balance ?? '-',
+        key.spent,
+        key.declared ? `${stateOf(key)}, declared` : stateOf(key),
+      ]),
+    ),
+    { right: ['AT ONCE', 'PER MIN', 'BALANCE', 'SPENT'], cut: ['NAME', 'GROUP'] },
   );
 }
 
@@ -135,7 +105,7 @@ export async function showKey(idOrName: string, { json }: Json): Promise<string>
       ['low balance', key.low_balance ?? 'default'],
       ['spent', key.spent],
       ...budgetRows(key.budget),
-      ['group', key.group ?? 'none'],
+      ['group', await describeGroup(key.group)],
     ],
   ).trimStart();
 }

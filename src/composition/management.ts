@@ -8,6 +8,7 @@ import type {
   PresentedKey,
   Rotation,
 } from '../http/admin/keys.ts';
+import { listGroups } from '../http/admin/groups.ts';
 import {
   cancelRequest,
   presentRecordPage,
@@ -20,6 +21,7 @@ import { presentUsagePage, readUsage } from '../http/usage.ts';
 import type { UsageInput } from '../http/usage.ts';
 import { gatewayClosed } from '../http/prepare-answers.ts';
 import type { PageQuery } from '../http/checked-input.ts';
+import type { presentGroup } from '../http/present/group.ts';
 import type { PresentedRecord } from '../http/present/record.ts';
 import type { PresentedUsage } from '../http/present/usage.ts';
 import { GatewayError } from '../shared/gateway-error.ts';
@@ -60,6 +62,9 @@ export type IssuedKey = Key & { readonly key: string };
 /** The account of a key after a payment; `booked` is false for a reference that was booked before. */
 export type CreditResult = PresentedAccount & { readonly id: string; readonly booked: boolean };
 
+/** A group of keys with what they do and have spent together, as `/admin/groups` shows it. */
+export type KeyGroup = ReturnType<typeof presentGroup>;
+
 /** The record of one request, as `/admin/records` shows it. */
 export type UsageRecord = PresentedRecord;
 
@@ -86,6 +91,8 @@ export interface Keys {
   rotate(id: string, options?: KeyRotation): Promise<IssuedKey>;
   /** Books a payment; the same reference is booked once. */
   credit(id: string, payment: KeyPayment): Promise<CreditResult>;
+  /** The groups of the config that keys may belong to, by name. */
+  groups(): Promise<Page<KeyGroup>>;
 }
 
 /** The usage record of a gateway. Methods reject with `GatewayError`. */
@@ -125,6 +132,7 @@ export function createManagement(current: () => ConfigServices, isClosed: () => 
       revoke: async (id) => orThrow(keys().revoke(searchableId(id))),
       rotate: async (id, options = {}) => orThrow(keys().rotate(searchableId(id), options)),
       credit: async (id, payment) => orThrow(keys().credit(searchableId(id), payment)),
+      groups: async () => orThrow(listGroups(administration().keys)),
     },
     records: {
       async list(query = {}) {

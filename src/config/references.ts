@@ -7,6 +7,7 @@ interface UncheckedConfig {
   readonly models?: Readonly<Record<string, unknown>>;
   readonly passthrough?: unknown;
   readonly keys?: unknown;
+  readonly groups?: unknown;
 }
 
 function routesOf(entry: unknown): readonly ({ readonly upstream?: unknown } | null)[] {
@@ -71,6 +72,19 @@ export function unknownModels(input: unknown): readonly Problem[] {
             },
           ],
     );
+  });
+}
+
+/** The problems of declared keys that name a group which the config does not have: all of their requests would be refused. */
+export function unknownGroups(input: unknown): readonly Problem[] {
+  const { keys, groups = {} } = (input ?? {}) as UncheckedConfig;
+  if (!isObject(groups) || !isObject(keys)) return [];
+  const known = Object.keys(groups);
+  return Object.entries(keys).flatMap(([name, entry]) => {
+    const group = isObject(entry) ? entry['group'] : null;
+    if (typeof group !== 'string' || known.includes(group)) return [];
+    const hint = known.length === 0 ? ': `groups` has none' : suggestion(group, known);
+    return [{ path: ['keys', name, 'group'], message: `no group has this name${hint}` }];
   });
 }
 

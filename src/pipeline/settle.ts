@@ -72,12 +72,9 @@ async function closeRecord(
 
 /** Releases the slots. A failure of the limiter must not cut off an answer that is complete and paid for. */
 async function releaseSlots(keyId: string, exchange: Exchange, ports: Ports): Promise<void> {
-  try {
-    await ports.limiter.release(keyId, exchange.requestId);
-    if (exchange.groupSlot !== null) await releaseGroupSlot(exchange, ports);
-  } catch (error) {
-    ports.telemetry.fault('slot not released', error);
-  }
+  const report = (error: unknown): void => ports.telemetry.fault('slot not released', error);
+  await ports.limiter.release(keyId, exchange.requestId).catch(report);
+  if (exchange.groupSlot !== null) await releaseGroupSlot(exchange, ports).catch(report);
 }
 
 /** A summary whose charge is not known yet. */

@@ -36,7 +36,8 @@ const budgetSettings = {
     examples: ['Europe/Berlin'],
   }),
   warnAt: warnAt.optional().meta({
-    description: 'The parts of the amount at which the budget is shown as nearly used up; default: none.',
+    description:
+      'The parts of the amount at which the budget is shown as nearly used up and `budget.level` is sent; default: none.',
     examples: [['0.8']],
   }),
   raise: raise.optional().meta({

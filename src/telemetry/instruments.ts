@@ -220,7 +220,7 @@ function serviceInstruments({ counter, counterBy, gauge }: Constructors) {
     ),
     warnedBudgets: gauge(
       'textgate_budgets_warned',
-      'Budgets that have reached a warning level in their current period.',
+      'Budgets of keys and groups that have reached a warning level in their current period.',
     ),
   };
 }

@@ -18,6 +18,7 @@ const hash = createHash('sha256').update(key).digest('hex');
 function read(keys: unknown) {
   return readConfig({
     keys,
+    groups: { research: {} },
     upstreams: { demo: { url: 'demo:' } },
     models: { small: { routes: [{ upstream: 'demo', model: 'demo' }], free: true } },
   });
@@ -249,6 +250,7 @@ describe('names that the schema would leave out in silence', () => {
     ['a key', { keys: JSON.parse(`{"__proto__":{"key":"${key}"}}`) as object }, 'keys.__proto__'],
     ['an upstream', { upstreams: { demo, ['__proto__']: demo } }, 'upstreams.__proto__'],
     ['a model', { models: { ['__proto__']: { routes: [], free: true } } }, 'models.__proto__'],
+    ['a group', { groups: { ['__proto__']: {} } }, 'groups.__proto__'],
     [
       'a header',
       { upstreams: { demo: { ...demo, headers: { ['__proto__']: 'x' } } } },

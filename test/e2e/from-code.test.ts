@@ -133,6 +133,7 @@ describe('from code', () => {
     for (const call of [
       () => own.keys.create({ name: 'app' }),
       () => own.keys.list(),
+      () => own.keys.groups(),
       () => own.records.list(),
       () => own.inFlight(),
       () => own.cancel('req_none'),

@@ -71,7 +71,11 @@ describe('a client that is generated from the document', () => {
   beforeAll(async () => {
     upstream = await startUpstream();
     upstream.play(sayTexts(['Hello', ' there']));
-    gateway = await startGateway({ upstreamUrl: upstream.url, price: { input: '1', output: '2' } });
+    gateway = await startGateway({
+      upstreamUrl: upstream.url,
+      price: { input: '1', output: '2' },
+      groups: { research: { concurrency: 8, budget: { amount: '500', per: 'month', warnAt: ['0.8'] } } },
+    });
     const clientFor = (url: string, token: string): OpenAPIClient =>
       new OpenAPIClientAxios({
         definition: {
@@ -184,6 +188,22 @@ describe('a client that is generated from the document', () => {
       await expectAs('operators', 'createKey', null, { nam: 'bob' }),
     ];
     expect(refusals.map(({ status }) => status)).toEqual([400, 404, 404, 400]);
+  });
+
+  test('gives a key a group, and reads what its keys have spent', async () => {
+    const created = await expectAs('operators', 'createKey', null, { name: 'ann', group: 'research' });
+    const { data } = await expectAs('operators', 'listGroups');
+    expect(data.data).toMatchObject([{ name: 'research', concurrency: 8, budget: { amount: '500.00' } }]);
+    const headers = { authorization: `Bearer ${String(created.data.key)}` };
+    const read = clients.of['getOwnKey'] as (...given: unknown[]) => Promise<AxiosResponse>;
+    const own = await read(null, null, { headers });
+    expect(own.data.group).toEqual(data.data[0]);
+    expect(faultsOf('OwnKey', own.data)).toEqual([]);
+    const { id } = created.data;
+    const unknown = await expectAs('operators', 'changeKey', { id }, { group: 'other' });
+    expect([unknown.status, unknown.data.error.param]).toEqual([400, 'group']);
+    const alone = await expectAs('operators', 'changeKey', { id }, { group: null });
+    expect(alone.data.group).toBeNull();
   });
 
   test('manages keys, and reads the state of the service', async () => {

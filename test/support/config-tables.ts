@@ -74,7 +74,7 @@ function defaultOf(schema: z.ZodType): string {
   if (!(schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault)) return 'required';
   const value: unknown = schema.def.defaultValue;
   if (JSON.stringify(value) === '{}') return '–';
-  return `\`${stringify(value, { collectionStyle: 'flow', flowCollectionPadding: false }).trim()}\``;
+  return `\`${stringify(value, { collectionStyle: 'flow', flowCollectionPadding: false, lineWidth: 0 }).trim()}\``;
 }
 
 function descriptionOf(schema: z.ZodType): string {

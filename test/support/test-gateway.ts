@@ -56,6 +56,8 @@ export interface TestGatewayOptions extends GatewayOptions {
   }[];
   readonly passthrough?: ConfigInput['passthrough'];
   readonly receipts?: ConfigInput['receipts'];
+  readonly groups?: ConfigInput['groups'];
+  readonly keys?: ConfigInput['keys'];
   readonly webhooks?: ConfigInput['webhooks'];
   readonly events?: ConfigInput['events'];
   readonly metering?: ConfigInput['metering'];
@@ -103,6 +105,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     limits,
     passthrough: options.passthrough,
     receipts: options.receipts,
+    groups: options.groups,
+    keys: options.keys,
     webhooks: options.webhooks,
     events: options.events,
     metering: options.metering,

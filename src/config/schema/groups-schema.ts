@@ -20,9 +20,15 @@ const group = z.strictObject({
     .describe('What all its keys together may spend in each period of the calendar.'),
 });
 
+/** What takes a key out of its group on the command line, so that no group can be named so. */
+const noGroup = 'none';
+
 /** The groups of a config, by name. */
 export const groups = z
-  .record(groupName, group)
+  .record(
+    groupName.refine((name) => name !== noGroup, `'${noGroup}' means no group: choose another name`),
+    group,
+  )
   .refine((all) => Object.keys(all).length <= maxGroups, `expected ${maxGroups} groups or less`);
 
 /** The groups of a checked config. */

@@ -26,8 +26,9 @@ const maxListed = 20;
 export function findUnknownGroup(name: string | null | undefined, groups: Groups): Refusal | null {
   if (name === null || name === undefined || groups.has(name)) return null;
   const names = [...groups.keys()].toSorted();
+  const others = names.length > maxListed ? ` and ${names.length - maxListed} more` : '';
   const known =
-    names.length === 0 ? 'the config has no groups' : `it has ${names.slice(0, maxListed).join(', ')}`;
+    names.length === 0 ? 'it has none' : `it has ${names.slice(0, maxListed).join(', ')}${others}`;
   return refuse(
     'invalid_value',
     `Invalid 'group': the config has no group '${name}': ${known}. Add it to the groups of the config first.`,
