@@ -285,6 +285,21 @@ describe('the read-only token', () => {
     },
   );
 
+  test.for([
+    '/admin/backup',
+    '/admin/backup/',
+    '/admin/Backup',
+    '/admin/backup?x',
+    '/admin/./backup',
+    '/admin/%62ackup',
+  ])('gets no copy of the database, which has the private key of statements, at %s', async (target) => {
+    for (const headers of [[['Authorization', `Bearer ${readOnlyToken}`]], [['Cookie', reader]]] as const) {
+      const { status, body } = await sendRaw(gateway, { target, headers });
+      expect([403, 404]).toContain(status);
+      expect(body).not.toContain('SQLite format');
+    }
+  });
+
   test('reads what the admin token reads, and is not taken for another method by a header', async () => {
     const token = ['Authorization', `Bearer ${readOnlyToken}`] as const;
     const override = ['X-HTTP-Method-Override', 'DELETE'] as const;

@@ -10,7 +10,7 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-/** A request as an attacker may write it: nothing is checked or encoded, and the length of a body is added unless it is in chunks. */
+/** A request as an attacker may write it: nothing is checked or encoded, and a body gets its length unless it is chunked. */
 export interface RawRequest {
   readonly method?: string;
   readonly target: string;

@@ -65,7 +65,7 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
   ],
   model_not_allowed: ['the key may not use this model', 'use another model, or have the key changed'],
   read_only_token: [
-    'the read-only token was sent with a request that may change something (admin API)',
+    'the read-only token was sent with a request that may change something, or whose answer has secrets (admin API)',
     'send `admin.token` instead',
   ],
   key_not_found: ['no key has this id (admin API)', 'look the id up in the list of keys'],

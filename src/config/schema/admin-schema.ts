@@ -39,7 +39,7 @@ export const admin = z
       examples: ['${ADMIN_TOKEN}'],
     }),
     readOnlyToken: bearerToken.optional().meta({
-      description: `A second token, of ${minTokenLength} characters or more, that may read everything below \`/admin\` and change nothing; default: none.`,
+      description: `A second token, of ${minTokenLength} characters or more, that reads what is below \`/admin\`, but for the backup, and changes nothing; default: none.`,
       examples: ['${ADMIN_READ_ONLY_TOKEN}'],
     }),
     hosts: z

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
 import { readBearer } from '../../pipeline/authenticate.ts';
@@ -18,6 +19,15 @@ export interface GuardPorts {
   readonly pages: OwnPages;
 }
 
+/** The requests with the read-only token or with a session of it. */
+const readers = new WeakSet<IncomingMessage>();
+
+/** Refuses the read-only token on a route whose answer has secrets. */
+export const adminOnly: RequestHandler = (request, response, next) => {
+  if (readers.has(request)) sendRefusal(response, readOnly());
+  else next();
+};
+
 /**
  * Refuses every request without an admin token or the cookie of a session, every request from a foreign web page, and
  * with the read-only token everything but reading. A right token always passes, so that an attacker's wrong ones can't lock
@@ -34,7 +44,9 @@ export function createAdminGuard({ access, addresses, pages }: GuardPorts): Requ
     if (isRefusal(found)) return sendRefusal(response, found);
     if (found !== null) {
       connectionOf(request.socket)?.recognize();
-      return found === 'admin' || isReading(request) ? next() : sendRefusal(response, readOnly());
+      if (found === 'admin') return next();
+      readers.add(request);
+      return isReading(request) ? next() : sendRefusal(response, readOnly());
     }
     const address = addresses.of(request);
     if (access.isBlocked(address)) return sendRefusal(response, tooManyFailures());
@@ -63,6 +75,6 @@ export function tooManyFailures(): Refusal {
 function readOnly(): Refusal {
   return refuse(
     'read_only_token',
-    'The read-only token may read and change nothing: this needs admin.token.',
+    'The read-only token changes nothing and reads no secret: this needs admin.token.',
   );
 }
