@@ -1,4 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { makeCertificate, trustCertificate } from '../support/certificate.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
 
@@ -65,6 +67,15 @@ test('behind a trusted proxy the address has the scheme that it reports, and ano
   expect(await (await fetch(behind.url, { headers })).text()).toContain(`<code>https://${host}/v1</code>`);
   const alone = await open();
   expect(await (await fetch(alone.url, { headers })).text()).toContain(`<code>${alone.url}/v1</code>`);
+});
+
+test('over TLS of its own the address begins with https', async () => {
+  const certificate = makeCertificate(makeTemporaryFolder());
+  trustCertificate(certificate);
+  const gateway = await open({ server: { tls: certificate.paths } });
+  const page = await (await fetch(gateway.url, { headers: { accept } })).text();
+  expect(page).toContain(`<code>${gateway.url}/v1</code>`);
+  expect(gateway.url).toMatch(/^https:/);
 });
 
 test.for([
