@@ -52,6 +52,8 @@ export interface ConfigServices extends ActiveConfig, Routes {
   whyNotReady(): Promise<string | null>;
   /** Stops its probes, because another config is in force. Requests that run over it go on. */
   stopBackgroundWork(): void;
+  /** Resolves when the attempts to deliver events that run over it now have ended. */
+  attemptsEnded(): Promise<void>;
   /** Closes the connections to its upstreams; calls that still run over them break. */
   close(): Promise<void>;
 }
@@ -124,6 +126,7 @@ export function createConfigServices(
     admin: createAdminRouter(adminPorts),
     pages,
     stopBackgroundWork: stopProbes,
+    attemptsEnded: () => receivers.idle(),
     async close() {
       stopProbes();
       models.close();

@@ -9,6 +9,7 @@ import { nodeFaults } from './node-faults.ts';
 import { scorecardFaults } from './scorecard-faults.ts';
 import { statementFaults } from './statement-faults.ts';
 import { usageFaults } from './usage-faults.ts';
+import { webhookFaults } from './webhook-faults.ts';
 
 /**
  * Checks the tests themselves: each deliberate fault is put into a copy of the sources, and the tests meant to find it
@@ -240,6 +241,7 @@ const mutations: readonly Mutation[] = [
   ...scorecardFaults,
   ...statementFaults,
   ...usageFaults,
+  ...webhookFaults,
 ];
 
 const root = join(import.meta.dirname, '..', '..');

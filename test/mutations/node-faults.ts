@@ -160,7 +160,7 @@ export const nodeFaults: readonly Mutation[] = [
   {
     name: 'settlements that are dropped while the database is away',
     file: 'src/background/retry-settlements.ts',
-    find: 'await queue.keep(record);',
+    find: 'await queue.keep(record, error);',
     replace: '',
     ...simulation,
   },

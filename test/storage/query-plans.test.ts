@@ -53,6 +53,9 @@ const meantScans = new Set([
   'SCAN api_keys USING INDEX api_keys_declared',
 ]);
 
+/** What waits for webhooks, once an hour: the index has no delivery that has ended. */
+const waitingScan = 'SCAN webhook_deliveries USING INDEX webhook_deliveries_oldest';
+
 /** The rows of a page come in the index's order, and no more of them are read than the page has. */
 const pageScans = new Set([
   'SCAN records USING INDEX records_by_time',
@@ -186,7 +189,7 @@ async function useOutbox(recording: Engine): Promise<void> {
   if (due === undefined) throw new Error('nothing is due');
   await deliveries.retry(due, 'ops', 1, 'x');
   await deliveries.end(due, 'ops', 'dead', 'x');
-  await deliveries.oldestAgeMs();
+  await deliveries.oldestAgeMs(['ops']);
   for (const filter of [
     {},
     { webhook: 'ops' },
@@ -195,7 +198,7 @@ async function useOutbox(recording: Engine): Promise<void> {
   ] as const)
     for (const before of [null, 9]) await deliveries.list(filter, 2, before);
   await deliveries.count(['ops']);
-  for (const webhook of [null, 'ops']) await deliveries.resend(due.event.id, webhook);
+  await deliveries.resend(due.event.id, ['ops']);
   await deliveries.clean(webhooks, { givenUpMs: 1, keptMs: 1 });
   const outages = createUpstreamOutages(recording, () => 'owner', randomUUID);
   await outages.sawDown('big');
@@ -313,8 +316,13 @@ function slowSteps(database: DatabaseSync, statement: Statement): readonly strin
   const isUsage = /FROM usage_(hours|rollups)\b/.test(statement.sql);
   const sorts = (step: string): boolean =>
     !isOfOpen && !isUsage && !isOfRouting && step.includes('TEMP B-TREE');
+  const isOfOrphans = statement.sql.includes('webhook NOT IN (SELECT name FROM wanted)');
   const scans = (step: string): boolean =>
-    step.startsWith('SCAN') && !isOfRouting && !meantScans.has(step) && !(isPage && pageScans.has(step));
+    step.startsWith('SCAN') &&
+    !isOfRouting &&
+    !(isOfOrphans && step === waitingScan) &&
+    !meantScans.has(step) &&
+    !(isPage && pageScans.has(step));
   const searchesMany = (step: string): boolean =>
     /^SEARCH (records|ledger)\b/.test(step) &&
     !isPage &&

@@ -135,7 +135,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   let written = '';
   const logDestination = { write: (line: string) => void (written += line) };
   const gateway: Gateway = createGateway(config, { logLevel: 'info', logDestination, ...rest });
-  plant(...Object.values(config.webhooks ?? {}).map(({ secret }) => secret));
+  plant(...Object.values(config.webhooks ?? {}).flatMap(({ secret }) => secret));
   plant(
     adminToken,
     options.admin?.readOnlyToken,
