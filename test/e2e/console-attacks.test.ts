@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { plant } from '../support/canaries.ts';
 import { logIn, sendRaw } from '../support/console-client.ts';
 import type { RawRequest } from '../support/console-client.ts';
@@ -220,8 +222,12 @@ describe('a name that was made to resolve to the listener', () => {
         await sendRaw(at, { target: '/admin/keys', headers: headers.slice(0, 2) }),
         await sendRaw(at, { ...creating(), headers }),
         await sendRaw(at, { ...login, headers }),
+        await sendRaw(at, {
+          ...creating(),
+          headers: [...headers, ['Authorization', `Bearer ${at.adminToken}`]],
+        }),
       ];
-      expect(answers.map(({ status }) => status)).toEqual([401, 401, 401, 401, 401]);
+      expect(answers.map(({ status }) => status)).toEqual(Array<number>(6).fill(401));
       expect(answers.filter((answer) => answer.headers.has('set-cookie'))).toEqual([]);
       expect(await keyNames(at)).toEqual(before);
     }
@@ -515,6 +521,38 @@ test.for(['TRACE', 'CONNECT', 'TRACK'])('%s gives no cookie back to a script', a
   });
   expect(status).toBeGreaterThanOrEqual(400);
   expect(body).not.toContain(proofOf(admin));
+});
+
+test('in an app that mounts the routes below a path, the console works under the names of the app', async () => {
+  const server = express().use('/ops', open.gateway.admin).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const adminUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const redirect = await sendRaw({ adminUrl }, { target: '/ops/console' });
+  expect([redirect.status, redirect.headers.get('location')]).toEqual([308, 'console/']);
+  const page = await sendRaw({ adminUrl }, { target: '/ops/console/' });
+  expect([page.status, page.headers.get('x-frame-options')]).toEqual([200, 'DENY']);
+  const login = await sendRaw(
+    { adminUrl },
+    {
+      method: 'POST',
+      target: '/ops/console/session',
+      headers: [['Content-Type', 'application/json']],
+      body: JSON.stringify({ token: readOnlyToken }),
+    },
+  );
+  const cookie = login.headers.get('set-cookie')?.split(';', 1)[0] ?? '';
+  expect(
+    (await sendRaw({ adminUrl }, { target: '/ops/admin/keys', headers: [['Cookie', cookie]] })).status,
+  ).toBe(200);
+  const rebound = [
+    ['Host', 'evil.example'],
+    ['Cookie', cookie],
+  ] as const;
+  expect((await sendRaw({ adminUrl }, { target: '/ops/admin/keys', headers: rebound })).status).toBe(401);
 });
 
 test('behind a proxy with TLS the cookie is bound to the host and to TLS, and the page has to be, too', async () => {

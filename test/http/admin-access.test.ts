@@ -36,7 +36,7 @@ test('another token ends all sessions of the former one, and leaves those of the
   expect(noReader.findSession(reader)).toBeNull();
 });
 
-test('a session is signed for its role: the key of one role proves no other', () => {
+test('the role is signed: a reader’s session becomes no admin’s, even where both tokens were the same', () => {
   const clock = createFakeClock();
   const same = 'a-token-that-both-roles-have';
   const access = createAdminAccess({ admin: same, readOnly: same }, clock);
