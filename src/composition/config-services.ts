@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { declaredKeysOf } from '../config/declared-keys.ts';
-import { groupsOf } from '../config/schema/groups-schema.ts';
 import { isDiscovered } from '../config/schema/schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
@@ -95,7 +94,7 @@ export function createConfigServices(
   const clients = composeClientServices(config.server, processServices);
   const { addresses } = clients;
   const pages = readOwnPages(config.admin, addresses);
-  const adminPorts = composeAdminPorts(ports, processServices, access, {
+  const adminPorts = composeAdminPorts(ports, config, processServices, access, {
     addresses,
     pages,
     webhooks: receivers.webhooks,
@@ -149,7 +148,7 @@ function availabilityOf(
 
 /** The ports of the pipeline. */
 function composePorts(
-  { limits, groups, compatibility, metering }: Config,
+  { limits, compatibility, metering }: Config,
   processServices: ProcessServices,
   upstreams: Upstreams,
   models: Models,
@@ -172,7 +171,7 @@ function composePorts(
     health: processServices.health,
     random: Math.random,
     fastRoad: processServices.fastRoad,
-    groups: groupsOf(groups),
+    groups: processServices.groups,
     defaultLimits: defaultLimitsOf(limits),
     balanceMode: limits.balanceMode,
     defaultCompatibility: compatibility,

@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema/schema.ts';
+import { groupsOf } from '../config/schema/groups-schema.ts';
 import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { Retention } from '../domain/ports/retention.ts';
 import type { AdminAccess } from '../http/admin/access.ts';
@@ -41,7 +42,7 @@ function usageReadsOf({ store, usage }: StorageServices): UsageReads {
 export function composeOwnKeyPorts(
   ports: Ports,
   addresses: ClientAddresses,
-  { receipts }: Config,
+  { receipts, groups }: Config,
   { storage, statements, readLimiter, readTurns, running }: ProcessServices,
 ): OwnKeyPorts {
   const { store } = storage;
@@ -56,7 +57,7 @@ export function composeOwnKeyPorts(
     upstreams: receipts.upstreams,
     statements,
     accounts: (keyIds) => store.accounts(keyIds),
-    groups: ports.groups,
+    groups: groupsOf(groups),
     budgetUse: createBudgetUse(store, ports.clock),
     ...readsOf(storage),
     usage: usageReadsOf(storage),
@@ -66,6 +67,7 @@ export function composeOwnKeyPorts(
 /** The ports of the operators' listener. */
 export function composeAdminPorts(
   ports: Ports,
+  config: Config,
   {
     clock,
     storage,
@@ -99,7 +101,7 @@ export function composeAdminPorts(
     keys: {
       keys: keyManagement,
       defaults: { limits: defaultLimits, compatibility: defaultCompatibility },
-      groups: ports.groups,
+      groups: groupsOf(config.groups),
       budgetUse: createBudgetUse(storage.store, ports.clock),
       countInFlight: (ids) => running.count(ids),
     },
