@@ -1,6 +1,8 @@
 import type { RetentionSettings } from '../background/remove-old-records.ts';
+import { groupsOf } from '../config/schema/groups-schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
+import type { Groups } from '../domain/groups.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Limits } from '../domain/limits.ts';
 import type { Webhook } from '../domain/ports/webhooks.ts';
@@ -27,6 +29,8 @@ interface ActiveSettings {
   readonly statementKey: SigningKey | null;
   /** The limits of keys without limits of their own. */
   readonly defaultLimits: Limits;
+  /** The groups that keys may belong to. */
+  readonly groups: Groups;
 }
 
 /** What process services read of the config in force. */
@@ -42,7 +46,14 @@ export interface ActiveConfig extends ActiveSettings {
 }
 
 /** Takes from a config what services of the whole process read. */
-export function activeSettingsOf({ limits, records, metrics, statements, events }: Config): ActiveSettings {
+export function activeSettingsOf({
+  limits,
+  groups,
+  records,
+  metrics,
+  statements,
+  events,
+}: Config): ActiveSettings {
   return {
     lowBalanceNanos: limits.lowBalance,
     retention: retentionOf(records),
@@ -51,6 +62,7 @@ export function activeSettingsOf({ limits, records, metrics, statements, events 
     expiryNoticesMs: [...new Set(events.keyExpiring)],
     upstreamDownMs: events.upstreamDown,
     defaultLimits: defaultLimitsOf(limits),
+    groups: groupsOf(groups),
   };
 }
 

@@ -32,7 +32,9 @@ export function createActiveServices(
   const replaced = new Map<ConfigServices, () => void>();
 
   const closeWhenIdle = async (services: ConfigServices): Promise<void> => {
-    await Promise.all(inFlight.all().map((request) => inFlight.ended(request)));
+    const requestsEnded = inFlight.all().map((request) => inFlight.ended(request));
+    // An attempt that breaks with its connection would count as failed, although its receiver may have taken the event.
+    await Promise.all([...requestsEnded, services.attemptsEnded()]);
     if (!replaced.has(services)) return;
     const closeLate = (): void => {
       replaced.delete(services);

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { probeUpstreams } from '../background/probe-upstreams.ts';
 import { declaredKeysOf } from '../config/declared-keys.ts';
-import { groupsOf } from '../config/schema/groups-schema.ts';
 import { isDiscovered } from '../config/schema/schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
@@ -47,6 +46,8 @@ export interface ConfigServices extends ActiveConfig, Routes {
   whyNotReady(): Promise<string | null>;
   /** Stops its probes, because another config is in force. Requests that run over it go on. */
   stopBackgroundWork(): void;
+  /** Resolves when the attempts to deliver events that run over it now have ended. */
+  attemptsEnded(): Promise<void>;
   /** Closes the connections to its upstreams; calls that still run over them break. */
   close(): Promise<void>;
 }
@@ -87,7 +88,7 @@ export function createConfigServices(
   const ownReason = () => whyNotReady(ports, processServices.storage, models.problem);
   const clients = composeClientServices(config.server, processServices);
   const { addresses } = clients;
-  const adminPorts = composeAdminPorts(ports, processServices, adminToken, {
+  const adminPorts = composeAdminPorts(ports, config, processServices, adminToken, {
     addresses,
     webhooks: receivers.webhooks,
     whyNotReady: ownReason,
@@ -116,6 +117,7 @@ export function createConfigServices(
     ...clients,
     admin: createAdminRouter(adminPorts),
     stopBackgroundWork: stopProbes,
+    attemptsEnded: () => receivers.idle(),
     async close() {
       stopProbes();
       models.close();
@@ -138,7 +140,7 @@ function availabilityOf(
 
 /** The ports of the pipeline. */
 function composePorts(
-  { limits, groups, compatibility, metering }: Config,
+  { limits, compatibility, metering }: Config,
   processServices: ProcessServices,
   upstreams: Upstreams,
   models: Models,
@@ -161,7 +163,7 @@ function composePorts(
     health: processServices.health,
     random: Math.random,
     fastRoad: processServices.fastRoad,
-    groups: groupsOf(groups),
+    groups: processServices.groups,
     defaultLimits: defaultLimitsOf(limits),
     balanceMode: limits.balanceMode,
     defaultCompatibility: compatibility,

@@ -1,6 +1,8 @@
 import type { Config } from '../config/schema/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
 import { createSharedLimiter } from '../coordination/shared-limiter.ts';
+import { groupOf, limitsOfGroup } from '../domain/groups.ts';
+import type { Group } from '../domain/groups.ts';
 import type { Limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { FollowingLimiter } from '../domain/ports/limiter.ts';
@@ -8,6 +10,7 @@ import { override } from '../shared/override.ts';
 import type { Engine } from '../storage/engine.ts';
 import type { ManagedKeyDirectory } from '../storage/keys/key-directory.ts';
 import type { Log } from '../telemetry/logger.ts';
+import type { ActiveConfig } from './active-config.ts';
 import type { StorageServices } from './storage-services.ts';
 
 /** A limiter that a process closes at its end. */
@@ -28,19 +31,26 @@ export function defaultLimitsOf(limits: Config['limits']): Limits {
 }
 
 /**
- * The limiter of requests for text: over the slots that nodes share, or else of this process alone. `defaults` are those of
- * the config in force.
+ * The limiter of requests for text: over the slots that nodes share, or else of this process alone. `inForce` is what the
+ * config in force says of keys without limits of their own, and of groups.
  */
 export function composeLimiter(
   { slots, store, engine }: Pick<StorageServices, 'slots' | 'store' | 'engine'>,
-  defaults: () => Limits,
+  inForce: () => Pick<ActiveConfig, 'defaultLimits' | 'groups'>,
   clock: Clock,
   { fault: onFault }: Pick<Log, 'fault'>,
 ): ClosableLimiter {
-  if (slots !== null) return createSharedLimiter(slots, { clock, ready: engine.ready, onFault, defaults });
+  const defaults = (): Limits => inForce().defaultLimits;
+  const groupOfId = (id: string): Group | null => groupOf(id, inForce().groups);
+  if (slots !== null)
+    return createSharedLimiter(slots, { clock, ready: engine.ready, onFault, defaults, groupOf: groupOfId });
   const limitsOf = async (keyIds: readonly string[]): Promise<ReadonlyMap<string, Limits>> => {
     const found = await store.limitsOf(keyIds);
-    return new Map([...found].map(([keyId, own]) => [keyId, override(defaults(), own)]));
+    const ofGroups = keyIds.map(groupOfId).filter((group) => group !== null);
+    return new Map([
+      ...[...found].map(([keyId, own]) => [keyId, override(defaults(), own)] as const),
+      ...ofGroups.map((group) => [group.id, limitsOfGroup(group, 0)] as const),
+    ]);
   };
   return createMemoryLimiter(clock, { limitsOf, onFault });
 }

@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema/schema.ts';
+import { groupsOf } from '../config/schema/groups-schema.ts';
 import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { Retention } from '../domain/ports/retention.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
@@ -39,7 +40,7 @@ function usageReadsOf({ store, usage }: StorageServices): UsageReads {
 export function composeOwnKeyPorts(
   ports: Ports,
   addresses: ClientAddresses,
-  { receipts }: Config,
+  { receipts, groups }: Config,
   { storage, statements, readLimiter, readTurns, running }: ProcessServices,
 ): OwnKeyPorts {
   const { store } = storage;
@@ -54,7 +55,7 @@ export function composeOwnKeyPorts(
     upstreams: receipts.upstreams,
     statements,
     accounts: (keyIds) => store.accounts(keyIds),
-    groups: ports.groups,
+    groups: groupsOf(groups),
     budgetUse: createBudgetUse(store, ports.clock),
     ...readsOf(storage),
     usage: usageReadsOf(storage),
@@ -64,6 +65,7 @@ export function composeOwnKeyPorts(
 /** The ports of the operators' listener. */
 export function composeAdminPorts(
   ports: Ports,
+  config: Config,
   {
     clock,
     storage,
@@ -90,7 +92,7 @@ export function composeAdminPorts(
     keys: {
       keys: keyManagement,
       defaults: { limits: defaultLimits, compatibility: defaultCompatibility },
-      groups: ports.groups,
+      groups: groupsOf(config.groups),
       budgetUse: createBudgetUse(storage.store, ports.clock),
       countInFlight: (ids) => running.count(ids),
     },

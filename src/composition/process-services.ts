@@ -2,6 +2,7 @@ import type { TracingSettings } from '../domain/tracing-settings.ts';
 import type { FindProxy } from '../config/proxy-environment.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { createMemoryLimiter } from '../coordination/memory-limiter.ts';
+import type { Groups } from '../domain/groups.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Limiter } from '../domain/ports/limiter.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
@@ -65,6 +66,8 @@ export interface ProcessServices extends Meters {
   readonly inFlight: InFlight;
   /** Those in progress in all processes that share the database. */
   readonly running: RunningRequests;
+  /** The groups of the config in force. */
+  readonly groups: () => Groups;
   /** The limits of requests for text. */
   readonly limiter: Limiter;
   /** The limits of a key's reads of its own records. */
@@ -129,11 +132,9 @@ export function createProcessServices(
   const storage = openStorage(config.storage, clock, log, metrics);
   const inFlight = createInFlight();
   let active = nothingActive(config);
-  const limiter = composeLimiter(storage, () => active.defaultLimits, clock, log);
-  const keyServices = {
-    ...storage,
-    keyDirectory: tellLimiter(storage.keyDirectory, storage.engine, limiter),
-  };
+  const limiter = composeLimiter(storage, () => active, clock, log);
+  const keyDirectory = tellLimiter(storage.keyDirectory, storage.engine, limiter);
+  const keyServices = { ...storage, keyDirectory };
   const nodes = joinNodes(keyServices, inFlight, clock, log);
   const readLimiter = createMemoryLimiter(clock);
   let isClosed = false;
@@ -158,6 +159,7 @@ export function createProcessServices(
     events,
     inFlight,
     running: nodes.running,
+    groups: () => active.groups,
     limiter,
     readLimiter,
     readTurns: createTurnQueue(clock),

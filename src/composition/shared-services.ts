@@ -4,7 +4,7 @@ import { followChanges, maxUnconfirmedMs } from '../background/follow-changes.ts
 import type { Clock } from '../domain/ports/clock.ts';
 import type { KeyLookUp } from '../domain/ports/key-store.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
-import type { SharedChanges, SharedDuty } from '../domain/ports/shared-changes.ts';
+import type { LeavableDuty, SharedChanges, SharedDuty } from '../domain/ports/shared-changes.ts';
 import { joinRunning } from '../operations/running-on-all-nodes.ts';
 import type { Engine } from '../storage/engine.ts';
 import { createKeyDirectory } from '../storage/keys/key-directory.ts';
@@ -29,7 +29,7 @@ export interface SharedServices {
   /** The removal of old records, which one process does. */
   readonly removalDuty: SharedDuty;
   /** The deliveries to webhooks, which one process makes. */
-  readonly deliveryDuty: SharedDuty;
+  readonly deliveryDuty: LeavableDuty;
   /** The metrics of the keys that spend most, which one process shows. */
   readonly topKeysDuty: SharedDuty;
   /** The rolling up of usage, which one process does. */

@@ -29,7 +29,9 @@ const connectMs = 5_000;
 /** The webhooks of one config. */
 export interface Webhooks {
   readonly webhooks: readonly Webhook[];
-  /** Closes the connections to their receivers. */
+  /** Resolves when the attempts that run now have ended: each within some seconds. */
+  idle(): Promise<void>;
+  /** Closes the connections to their receivers; attempts that still run break. */
   close(): Promise<void>;
 }
 
@@ -44,7 +46,7 @@ export function composeWebhooks(
     const client = createWebhookClient(
       {
         url,
-        secret,
+        secrets: [...new Set(typeof secret === 'string' ? [secret] : secret)],
         connectMs,
         allowLinkLocal: false,
         proxy: proxy === null ? null : { url: proxy.url, authorization: proxyAuthorization(proxy.url) },
@@ -63,6 +65,9 @@ export function composeWebhooks(
   });
   return {
     webhooks: clients.map(({ webhook }) => webhook),
+    async idle() {
+      await Promise.all(clients.map(({ client }) => client.idle()));
+    },
     async close() {
       await Promise.all(clients.map(({ client }) => client.close()));
     },

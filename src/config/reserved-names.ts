@@ -3,10 +3,10 @@ import type { Problem } from './problem.ts';
 /** The schema's library leaves this name out of an object with names of the author's choice, and reports nothing. */
 const reserved = '__proto__';
 
-/** The problems of names that can't be used for an upstream, a model, a key or a header. Reads the unchecked config. */
+/** The problems of names that the config may not give to anything. Reads the unchecked config. */
 export function reservedNames(input: unknown): readonly Problem[] {
   const upstreams = Object.keys(objectAt(input, ['upstreams'])).map((name) => ['upstreams', name, 'headers']);
-  return [['upstreams'], ['models'], ['keys'], ['groups'], ...upstreams]
+  return [['upstreams'], ['models'], ['keys'], ['groups'], ['webhooks'], ...upstreams]
     .filter((path) => Object.hasOwn(objectAt(input, path), reserved))
     .map((path) => ({ path: [...path, reserved], message: 'this name is reserved: choose another one' }));
 }

@@ -1,3 +1,4 @@
+import type { Group } from '../domain/groups.ts';
 import type { LimitDecision, Limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { FollowingLimiter } from '../domain/ports/limiter.ts';
@@ -24,6 +25,8 @@ interface SharedLimiterOptions {
   readonly onFault: ReportFault;
   /** The limits in force of a key without limits of its own. */
   readonly defaults: () => Limits;
+  /** The group that has an id in the config in force; `null` for the id of a key. */
+  readonly groupOf: (id: string) => Group | null;
 }
 
 /** A limiter over slots that several processes share. */
@@ -40,7 +43,7 @@ export interface SharedLimiter extends FollowingLimiter {
  */
 export function createSharedLimiter(
   store: SlotStore,
-  { clock, ready, onFault, defaults }: SharedLimiterOptions,
+  { clock, ready, onFault, defaults, groupOf }: SharedLimiterOptions,
 ): SharedLimiter {
   let isReady = false;
   ready.then(
@@ -51,6 +54,7 @@ export function createSharedLimiter(
   const waiting = new WaitingRequests(store, clock, {
     report: onFault,
     defaults,
+    groupOf,
     giveBack: (keyId, requestId) => void left.release(keyId, requestId),
   });
   const left = new LeftSlots(store, clock, { report: onFault, waiting });

@@ -1,3 +1,5 @@
+import { limitsOfGroup } from '../domain/groups.ts';
+import type { Group } from '../domain/groups.ts';
 import type { LimitDecision, Limits } from '../domain/limits.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { EndedWait, SlotRequest, SlotStore } from '../domain/ports/slot-store.ts';
@@ -16,6 +18,8 @@ interface WaitingOptions {
   readonly report: ReportFault;
   /** The limits in force of a key without limits of its own. */
   readonly defaults: () => Limits;
+  /** The group that has an id in the config in force; `null` for the id of a key. */
+  readonly groupOf: (id: string) => Group | null;
   /** Gives back what a request may have. */
   readonly giveBack: (keyId: string, requestId: string) => void;
 }
@@ -54,7 +58,7 @@ export class WaitingRequests {
   #cancelPoll: (() => void) | null = null;
   #isClosed = false;
 
-  constructor(store: SlotStore, clock: Clock, { report, defaults, giveBack }: WaitingOptions) {
+  constructor(store: SlotStore, clock: Clock, { report, defaults, groupOf, giveBack }: WaitingOptions) {
     this.#store = store;
     this.#clock = clock;
     this.#giveBack = giveBack;
@@ -62,7 +66,7 @@ export class WaitingRequests {
     this.#joinFailed = sumFaults('requests could not join a line again', report, clock);
     const notFollowed = sumFaults('limits of waiting requests could not be looked up', report, clock);
     this.#looks = new LimitLooks(
-      () => store.followLimits(defaults()).then(() => {}, notFollowed),
+      () => store.followLimits(defaults(), this.#groupSlots(groupOf)).then(() => {}, notFollowed),
       () => this.#waiting.size > 0,
       clock,
     );
@@ -148,6 +152,14 @@ export class WaitingRequests {
     this.#isClosed = true;
     this.#looks.close();
     this.#cancelPoll?.();
+  }
+
+  /** The slots of the groups for which requests wait here, by their ids. */
+  #groupSlots(groupOf: WaitingOptions['groupOf']): ReadonlyMap<string, number> {
+    const groups = [...this.#waiting.values()].map(({ request }) => groupOf(request.keyId));
+    return new Map(
+      groups.flatMap((group) => (group === null ? [] : [[group.id, limitsOfGroup(group, 0).concurrency]])),
+    );
   }
 
   #pollLater(): void {

@@ -2,8 +2,8 @@ import { refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Budget } from './budgets/budget.ts';
 import type { ApiKey } from './keys/api-key.ts';
-import { concurrencyRetryMs } from './limits.ts';
-import type { LimitDecision } from './limits.ts';
+import { concurrencyRetryMs, unlimitedStarts } from './limits.ts';
+import type { LimitDecision, Limits } from './limits.ts';
 
 /** Keys that share limits. A key belongs to one group at most, by its name. */
 export interface Group {
@@ -48,6 +48,23 @@ export function findGroup({ group }: Pick<ApiKey, 'group'>, groups: Groups): Gro
       `This key belongs to the group '${group}', which is not in the config of this server. Ask the operator to add it there, or to take the key out of it.`,
     )
   );
+}
+
+/** A number of requests in progress that no group reaches: that of a group without a limit. */
+const unlimitedSlots = 2_147_483_647;
+
+/** The limits under which a request takes one of the slots of a group, or waits for it. */
+export function limitsOfGroup(
+  { concurrency }: Pick<Group, 'concurrency'>,
+  queueWaitMs: number,
+): Pick<Limits, 'concurrency' | 'requestsPerMinute' | 'queueWaitMs'> {
+  return { concurrency: concurrency ?? unlimitedSlots, requestsPerMinute: unlimitedStarts, queueWaitMs };
+}
+
+/** The group that has an id; `null` for the id of a key, and for a group that the config does not have. */
+export function groupOf(id: string, groups: Groups): Group | null {
+  const name = groupNameOf(id);
+  return name === null ? null : (groups.get(name) ?? null);
 }
 
 /** Whether what the requests of a key cost is limited: each of them waits for its hold then. */

@@ -46,6 +46,18 @@ export function readQuery(request: Request, { shape }: z.ZodObject): object {
   return Object.fromEntries(query.filter(([name]) => Object.hasOwn(shape, name)));
 }
 
+/**
+ * Reads the fields of a schema from the query, of which it may have no others: one that is misspelt would be left out, and the
+ * answer be of more than was asked for. `what` is the thing that takes them, in the refusal.
+ */
+export function readWholeQuery(request: Request, { shape }: z.ZodObject, what: string): object | Refusal {
+  const query = parseQuery(queryOf(request).slice(1));
+  const unknown = Object.keys(query).find((name) => !Object.hasOwn(shape, name));
+  if (unknown === undefined) return query;
+  const message = `Unknown parameter: '${unknown}'. ${what} takes ${Object.keys(shape).join(', ')}.`;
+  return refuse('unknown_parameter', message, { param: unknown });
+}
+
 /** The `:id` in the path of a route. */
 export function pathIdOf(request: Request): string {
   return searchableId(String(request.params['id']));

@@ -15,7 +15,7 @@ import { presentGroup } from './present/group.ts';
 import type { ReadBudgetUse } from '../operations/read-budget-use.ts';
 import type { TurnQueue } from '../domain/turn-queue.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
-import { check, pageQuery, pathIdOf, readQuery, unknownCursor } from './checked-input.ts';
+import { check, pageQuery, pathIdOf, readQuery, readWholeQuery, unknownCursor } from './checked-input.ts';
 import type { ClientAddresses } from './client-addresses.ts';
 import { authenticateRequest } from './http-client-connection.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
@@ -29,7 +29,7 @@ import { unknownRequest } from './present/unknown-request.ts';
 import { requestIdOf } from './request-id.ts';
 import { sendAnswer, sendRefusal } from './respond.ts';
 import { makeStatement, sendStatement } from './statement-routes.ts';
-import { ownUsageQuery, readOwnUsage, readUsageQuery, sendUsage } from './usage.ts';
+import { ownUsageQuery, readOwnUsage, sendUsage } from './usage.ts';
 import type { UsageReads } from './usage.ts';
 import { createRouter } from './router.ts';
 import type { Request, RequestHandler, Response, Router } from './router.ts';
@@ -90,7 +90,7 @@ export function createOwnKeyRoutes(ports: OwnKeyPorts): Router {
   router.get('/v1/key/usage', async (request, response) => {
     const key = await authenticateRequest(request, ports);
     if (isRefusal(key)) return sendRefusal(response, key);
-    const read = () => readOwnUsage(readUsageQuery(request, ownUsageQuery), key.id, ports.usage);
+    const read = () => readOwnUsage(readWholeQuery(request, ownUsageQuery, 'Usage'), key.id, ports.usage);
     sendUsage(request, response, await limitRead(ports, key, requestIdOf(response), read));
   });
   router.all('/v1/key/usage', methodNotAllowed('GET, HEAD'));

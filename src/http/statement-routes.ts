@@ -3,7 +3,7 @@ import type { StatementPeriod, Statements } from '../operations/statements.ts';
 import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { instant } from '../shared/schema-values.ts';
-import { check, readQuery } from './checked-input.ts';
+import { check, readWholeQuery } from './checked-input.ts';
 import { methodNotAllowed } from './fallback-handlers.ts';
 import { isoTime } from './present/iso-time.ts';
 import { sendAnswer, sendBody, sendRefusal } from './respond.ts';
@@ -25,7 +25,8 @@ export async function makeStatement(
   account: { readonly id: string; readonly name: string },
   statements: Pick<Statements, 'make'>,
 ): Promise<{ readonly text: string } | Refusal> {
-  const query = check(readQuery(request, statementQuery), statementQuery);
+  const given = readWholeQuery(request, statementQuery, 'A statement');
+  const query = isRefusal(given) ? given : check(given, statementQuery);
   if (isRefusal(query)) return query;
   const { from = null, to = null, after = null } = query;
   const period: StatementPeriod = { fromMs: from, toMs: to, after };

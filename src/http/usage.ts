@@ -1,4 +1,3 @@
-import { parse as parseQuery } from 'node:querystring';
 import { z } from 'zod';
 import { outcomes } from '../domain/consumption.ts';
 import { maxUsageRows, usageDimensions, usagePeriods } from '../domain/ports/usage.ts';
@@ -6,7 +5,7 @@ import type { Usage, UsageGroup, UsageQuery } from '../domain/ports/usage.ts';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { instant, storedText, valueKinds } from '../shared/schema-values.ts';
-import { check, queryOf, unknownCursor } from './checked-input.ts';
+import { check, unknownCursor } from './checked-input.ts';
 import { writeCsvHeader, writeCsvLine } from './present/csv.ts';
 import { presentList } from './present/list.ts';
 import { presentUsage, usageColumns } from './present/usage.ts';
@@ -95,18 +94,6 @@ export interface NamedUsagePage {
   readonly by: readonly UsageGroup[];
   readonly rows: readonly NamedUsage[];
   readonly next: string | null;
-}
-
-/**
- * The parameters of a query. Unlike those of lists, none that is unknown is passed over: with a misspelt filter the sums
- * would be those of other requests.
- */
-export function readUsageQuery(request: Request, { shape }: z.ZodObject): object | Refusal {
-  const query = parseQuery(queryOf(request).slice(1));
-  const unknown = Object.keys(query).find((name) => !Object.hasOwn(shape, name));
-  if (unknown === undefined) return query;
-  const message = `Unknown parameter: '${unknown}'. Usage takes ${Object.keys(shape).join(', ')}.`;
-  return refuse('unknown_parameter', message, { param: unknown });
 }
 
 /** Reads a page of the usage of all keys. */

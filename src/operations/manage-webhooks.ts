@@ -30,7 +30,7 @@ export interface WebhookManagement {
   ): Promise<{ readonly deliveries: readonly Delivery[]; readonly next: number | null }>;
   /** Sends one event at once, which is kept nowhere. */
   test(name: string): Promise<WebhookTest | Refusal>;
-  /** Has an event delivered again, to one webhook or to all that got it; resolves with their names. */
+  /** Has an event delivered again, to one webhook or to all of the config that got it; resolves with their names. */
   resend(eventId: string, webhook: string | null): Promise<readonly string[] | Refusal>;
 }
 
@@ -48,6 +48,7 @@ export function createWebhookManagement({
   nextId,
   clock,
 }: WebhookManagementPorts): WebhookManagement {
+  const find = (name: string): Webhook | undefined => webhooks.find((found) => found.name === name);
   return {
     async list() {
       if (webhooks.length === 0) return [];
@@ -61,9 +62,8 @@ export function createWebhookManagement({
     },
     deliveries: (filter, limit, before) => deliveries.list(filter, limit, before),
     async test(name) {
-      const webhook = webhooks.find((found) => found.name === name);
-      if (webhook === undefined)
-        return refuse('webhook_not_found', 'No webhook has this name. The list of webhooks has all of them.');
+      const webhook = find(name);
+      if (webhook === undefined) return unknownWebhook();
       const event = {
         id: `evt_${nextId()}`,
         type: testEventType,
@@ -83,13 +83,22 @@ export function createWebhookManagement({
       };
     },
     async resend(eventId, webhook) {
-      const resent = await deliveries.resend(eventId, webhook);
+      if (webhook !== null && find(webhook) === undefined) return unknownWebhook();
+      const names = webhook === null ? webhooks.map(({ name }) => name) : [webhook];
+      const resent = await deliveries.resend(eventId, names);
       return resent.length > 0
         ? resent
         : refuse(
             'event_not_found',
-            'No delivery of an event with this id is kept. The list of deliveries has all of them.',
+            webhook === null
+              ? 'No delivery of an event with this id is kept for a webhook of the config. The list of deliveries has all of them.'
+              : 'No delivery of an event with this id is kept for this webhook. The list of deliveries has all of them.',
           );
     },
   };
+}
+
+/** The refusal of a name that the config does not have, or has no more: an event would wait for it until it is given up. */
+function unknownWebhook(): Refusal {
+  return refuse('webhook_not_found', 'No webhook has this name. The list of webhooks has all of them.');
 }

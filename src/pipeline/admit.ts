@@ -12,7 +12,7 @@ import { authenticateAt } from './authenticate.ts';
 import type { Exchange } from './exchange.ts';
 import type { Ports } from './ports.ts';
 import { readTag } from './read-tag.ts';
-import { takeSlots } from './take-slots.ts';
+import { changeGroupSlot, takeSlots } from './take-slots.ts';
 import type { Admission, Admitted, Identified, Limited } from './stages.ts';
 
 /**
@@ -29,7 +29,7 @@ export async function admit(
   const { client } = exchange;
   const { clock, inFlight } = ports;
   if (!inFlight.accepting) return draining();
-  const group = findGroup(key, ports.groups);
+  const group = findGroup(key, ports.groups());
   if (isRefusal(group)) return group;
   const tag = readTag(client.tag, key);
   if (isRefusal(tag)) return tag;
@@ -64,8 +64,10 @@ export async function admit(
   async function afterWait(now: ApiKey, nowLimits: Limits): Promise<Admitted | Limited> {
     const left = await readTokens(now.id, nowLimits, ports);
     if (isRefusal(left)) return stop(left, nowLimits);
-    const nowGroup = findGroup(now, ports.groups);
+    const nowGroup = findGroup(now, ports.groups());
     if (isRefusal(nowGroup)) return stop(nowGroup, nowLimits);
+    const full = await changeGroupSlot(nowGroup, exchange, ports);
+    if (full !== null) return stop(full, nowLimits);
     return {
       stage: 'admitted',
       key: now,

@@ -1,6 +1,6 @@
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
-import { formatUsd, maxNanos, parseUsd } from '../shared/money.ts';
+import { formatUsd, maxNanos, nanosPerUsd, parseUsd } from '../shared/money.ts';
 import { holdFor, mostInputTokens, outputWithin } from '../domain/pricing.ts';
 import type { ClientConnection } from './client-connection.ts';
 import { leastOutputTokens } from './reserve.ts';
@@ -58,7 +58,7 @@ function readMaxCost({ maxCost }: Pick<ClientConnection, 'maxCost'>): number | n
     parseUsd(maxCost) ??
     refuse(
       'invalid_value',
-      `Invalid '${header}': expected one amount of USD, such as 0.05, with at most nine decimals and up to ${formatUsd(maxNanos)}.`,
+      `Invalid '${header}': expected one amount of USD, such as 0.05, with at most nine decimals and up to ${Math.floor(maxNanos / nanosPerUsd)}.`,
       { param: header },
     )
   );
@@ -78,15 +78,17 @@ interface Estimate {
 
 function tooDear(estimate: Estimate): Refusal {
   const { ceilingNanos, neededNanos, inputTokens, outputTokens, affordable, leastTokens } = estimate;
+  // A cost is counted no further than the largest amount, and no header pays for more.
+  const isBeyond = neededNanos === maxNanos;
   const needed = formatUsd(neededNanos);
   const lowerCap =
     affordable >= leastTokens && affordable < outputTokens
       ? `, or cap its output at ${affordable} ${affordable === 1 ? 'token' : 'tokens'}`
       : ' or send less text';
   return exceeded(
-    `This request may cost up to ${needed} USD, which is more than its '${header}' of ${formatUsd(ceilingNanos)} USD: ` +
+    `This request may cost ${isBeyond ? `${Math.floor(maxNanos / nanosPerUsd)} USD or more` : `up to ${needed} USD`}, which is more than its '${header}' of ${formatUsd(ceilingNanos)} USD: ` +
       `up to ${inputTokens} tokens of input, and up to ${outputTokens} of output. ` +
-      `Raise the header to ${needed}${lowerCap}.`,
+      `${isBeyond ? 'Leave the header out' : `Raise the header to ${needed}`}${lowerCap}.`,
   );
 }
 

@@ -36,8 +36,8 @@ export interface Ports {
   readonly random: () => number;
   /** Whether streams may take the fast road, which gives the same bytes as the complete one, at a lower cost. */
   readonly fastRoad: boolean;
-  /** The groups that keys may belong to. */
-  readonly groups: Groups;
+  /** The groups of the config in force, which may have changed since a request came. */
+  readonly groups: () => Groups;
   /** The limits of a key that has none of its own. */
   readonly defaultLimits: Limits;
   /** `strict`: a hold covers the most that the request may cost; `soft`: a hold takes what the balance has. */

@@ -74,6 +74,7 @@ async function closeRecord(
 async function releaseSlots(keyId: string, exchange: Exchange, ports: Ports): Promise<void> {
   const report = (error: unknown): void => ports.telemetry.fault('slot not released', error);
   await ports.limiter.release(keyId, exchange.requestId).catch(report);
+  // Also where the slot of the key could not be released: the other keys of the group need this one.
   if (exchange.groupSlot !== null) await releaseGroupSlot(exchange, ports).catch(report);
 }
 

@@ -1,7 +1,6 @@
 import type { Refusal } from '../shared/errors.ts';
-import { groupRefusal } from '../domain/groups.ts';
+import { groupRefusal, limitsOfGroup } from '../domain/groups.ts';
 import type { Group } from '../domain/groups.ts';
-import { unlimitedStarts } from '../domain/limits.ts';
 import type { LimitDecision, Limits } from '../domain/limits.ts';
 import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
 import type { Exchange } from './exchange.ts';
@@ -80,11 +79,30 @@ async function takeOfGroup(
   { limiter }: Ports,
 ): Promise<Refusal | null> {
   if (group === null || group.concurrency === null) return null;
-  const limits = { concurrency: group.concurrency, requestsPerMinute: unlimitedStarts, queueWaitMs };
+  const limits = limitsOfGroup(group, queueWaitMs);
   const decision = await limiter.acquire(group.id, groupSlotOf(exchange), limits, signal);
   if (decision.verdict !== 'granted') return groupRefusal(group, decision);
   exchange.groupSlot = group.id;
   return null;
+}
+
+/**
+ * Has a request that waited hold a slot of the group in which its key is then, and of no other: the key may be in another
+ * group by now, and the group may have got a limit. It does not wait again; returns the refusal if that group is full.
+ */
+export async function changeGroupSlot(
+  group: Group | null,
+  exchange: Exchange,
+  ports: Ports,
+): Promise<Refusal | null> {
+  if (exchange.groupSlot !== null && exchange.groupSlot === group?.id) return null;
+  await releaseGroupSlot(exchange, ports);
+  try {
+    return await takeOfGroup(group, 0, exchange.interruption.signal, exchange, ports);
+  } catch (error) {
+    if (error instanceof StorageError) return storageUnavailable();
+    throw error;
+  }
 }
 
 /** Gives the slot of the group back, if the request has one. */

@@ -29,14 +29,17 @@ export function schemaMessage(issue: SchemaIssue): string | undefined {
   switch (code) {
     case 'invalid_type':
       if (input === undefined) return `missing: expected ${nounOf(expected)}`;
+      // A number with a fraction is a number, too.
+      if (expected === 'int' && kindOf(input) === 'number') return 'expected a whole number';
       return `expected ${nounOf(expected)}, not ${nounOf(kindOf(input))}`;
     case 'too_small':
       if (origin === 'string')
         return minimum === 1 ? 'expected something' : `expected ${String(minimum)} characters or more`;
       if (origin === 'array')
-        return minimum === 1 ? 'expected at least one' : `expected ${String(minimum)} or more`;
+        return minimum === 1 ? 'expected at least one' : `expected a list of ${String(minimum)} or more`;
       return `expected ${String(minimum)} or more`;
     case 'too_big':
+      if (origin === 'array') return `expected a list of ${String(maximum)} or less`;
       return `expected ${String(maximum)}${origin === 'string' ? ' characters' : ''} or less`;
     case 'invalid_value':
       return Array.isArray(values)

@@ -12,16 +12,22 @@ export interface SignedMessage {
   readonly body: string;
 }
 
-/** The headers of a message by Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`, in base64. */
+/**
+ * The headers of a message by Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`, in base64, once for each secret.
+ * Signatures are separated by a blank; a receiver accepts the message if one of them is of its secret.
+ */
 export function signatureHeaders(
-  secret: string,
+  secrets: readonly string[],
   { id, timestamp, body }: SignedMessage,
 ): Readonly<Record<'webhook-id' | 'webhook-timestamp' | 'webhook-signature', string>> {
-  const digest = createHmac('sha256', keyOf(secret)).update(`${id}.${timestamp}.${body}`).digest('base64');
+  const signatures = secrets.map(
+    (secret) =>
+      `v1,${createHmac('sha256', keyOf(secret)).update(`${id}.${timestamp}.${body}`).digest('base64')}`,
+  );
   return {
     'webhook-id': id,
     'webhook-timestamp': String(timestamp),
-    'webhook-signature': `v1,${digest}`,
+    'webhook-signature': signatures.join(' '),
   };
 }
 

@@ -16,11 +16,14 @@ const maxAnswerBytes = 16_384;
 /** How a webhook is reached. */
 export interface WebhookClientOptions extends ConnectionOptions {
   readonly url: URL;
-  readonly secret: string;
+  /** The secrets of the signatures: two while one replaces the other. */
+  readonly secrets: readonly string[];
 }
 
 /** The sender of one webhook. */
 export interface WebhookClient extends Pick<Webhook, 'send'> {
+  /** Resolves when the attempts that run now have ended. */
+  idle(): Promise<void>;
   /** Closes its connections; attempts that still run break. */
   close(): Promise<void>;
 }
@@ -30,7 +33,7 @@ export interface WebhookClient extends Pick<Webhook, 'send'> {
  * address, with verified certificates. Redirects are not followed.
  */
 export function createWebhookClient(options: WebhookClientOptions, clock: Clock): WebhookClient {
-  const { url, secret, proxy } = options;
+  const { url, secrets, proxy } = options;
   const { pool } = openConnections(url.origin, options);
   const forwarding = forwardingOf(url, proxy);
   const path = (forwarding?.origin ?? '') + url.pathname + url.search;
@@ -49,19 +52,27 @@ export function createWebhookClient(options: WebhookClientOptions, clock: Clock)
       const headers = {
         'content-type': 'application/json',
         'user-agent': 'textgate',
-        ...signatureHeaders(secret, { id, timestamp, body }),
+        ...signatureHeaders(secrets, { id, timestamp, body }),
         ...forwarding?.headers,
       };
       pool.dispatch({ method: 'POST', path, body, headers }, new HttpCall(resolve, terms));
     });
+  const attempt = async (id: string, body: string, signal: AbortSignal): Promise<SendResult> => {
+    if (signal.aborted) return { kind: 'interrupted' };
+    const answer = await call(id, body, signal);
+    // A kept connection that the receiver closed meanwhile says nothing of it.
+    const last = answer.kind === 'fault' && answer.fault === 'stale' ? await call(id, body, signal) : answer;
+    return last.kind === 'fault' ? resultOf(last) : readAnswer(last);
+  };
+  const running = new Set<Promise<SendResult>>();
   return {
-    async send(id, body, signal) {
-      if (signal.aborted) return { kind: 'interrupted' };
-      const answer = await call(id, body, signal);
-      // A kept connection that the receiver closed meanwhile says nothing of it.
-      const last =
-        answer.kind === 'fault' && answer.fault === 'stale' ? await call(id, body, signal) : answer;
-      return last.kind === 'fault' ? resultOf(last) : readAnswer(last);
+    send(id, body, signal) {
+      const sent = attempt(id, body, signal).finally(() => running.delete(sent));
+      running.add(sent);
+      return sent;
+    },
+    async idle() {
+      await Promise.all(running);
     },
     close: () => pool.destroy(),
   };

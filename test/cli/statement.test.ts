@@ -94,6 +94,7 @@ describe('textgate statement', () => {
       ['from=2030-01-02&to=2030-01-01', 'to'],
       ['after=x', 'after'],
       ['after=9', 'after'],
+      ['form=2030-01-01', 'form'],
     ]) {
       const refused = await fetch(`${gateway.url}/v1/key/statement?${query}`, { headers });
       expect([refused.status, await refused.json()]).toMatchObject([400, { error: { param } }]);

@@ -250,6 +250,7 @@ describe('names that the schema would leave out in silence', () => {
     ['a key', { keys: JSON.parse(`{"__proto__":{"key":"${key}"}}`) as object }, 'keys.__proto__'],
     ['an upstream', { upstreams: { demo, ['__proto__']: demo } }, 'upstreams.__proto__'],
     ['a model', { models: { ['__proto__']: { routes: [], free: true } } }, 'models.__proto__'],
+    ['a webhook', { webhooks: JSON.parse('{"__proto__":{}}') as object }, 'webhooks.__proto__'],
     ['a group', { groups: { ['__proto__']: {} } }, 'groups.__proto__'],
     [
       'a header',

@@ -25,6 +25,22 @@ describe('webhooks', () => {
       `url: "https://x.example", secret: "whsec_not base64 at all"`,
       'expected whsec_ and 16 bytes or more in base64',
     ],
+    // Their libraries refuse to decode it: no receiver could verify an event.
+    [
+      `url: "https://x.example", secret: whsec_${'A'.repeat(22)}`,
+      'expected whsec_ and 16 bytes or more in base64',
+    ],
+    [
+      `url: "https://x.example", secret: [${secret}, short]`,
+      'webhooks.ops.secret[1]: expected 16 characters or more',
+    ],
+    [`url: "https://x.example", secret: []`, 'webhooks.ops.secret: expected at least one'],
+    [
+      `url: "https://x.example", secret: [${secret}, ${secret}2, ${secret}3]`,
+      'webhooks.ops.secret: expected a list of 2 or less',
+    ],
+    [`url: "https://x.example", secret: { file: /x }`, 'webhooks.ops.secret: expected a text'],
+    [`url: "https://x.example", secret: 5`, 'webhooks.ops.secret: expected a text'],
     [`url: "https://x.example", secret: ${secret}, events: [balance.lo]`, 'webhooks.ops.events[0]'],
     [`url: "https://x.example", secret: ${secret}, events: []`, 'webhooks.ops.events'],
     [
@@ -50,6 +66,29 @@ describe('webhooks', () => {
         loadYaml(`webhooks:\n  "a b": { url: "https://x.example", secret: ${secret} }\n${rest}`, {}),
       ),
     ).toEqual([expect.stringContaining('expected a name of 1 to 64 letters')]);
+  });
+
+  test.each(['.', '..'])(
+    'are not named %s, which a client resolves in the path of the test of a webhook',
+    (name) => {
+      const settings = `{ url: "https://x.example", secret: ${secret} }`;
+      expect(problemsOf(() => loadYaml(`webhooks:\n  "${name}": ${settings}\n${rest}`, {}))).toEqual([
+        expect.stringContaining('expected a name with a letter or a digit'),
+      ]);
+    },
+  );
+
+  test('may have two secrets while one replaces the other, which are shown as hidden', () => {
+    const both = '["${NEW}", "${OLD}"]';
+    const environment = { NEW: secret, OLD: `whsec_${'A'.repeat(43)}=` };
+    const config = loadYaml(
+      `webhooks:\n  ops: { url: "https://x.example", secret: ${both} }\n${rest}`,
+      environment,
+    );
+    expect(config.webhooks['ops']?.secret).toEqual([secret, `whsec_${'A'.repeat(43)}=`]);
+    const shown = showConfig(config);
+    expect(shown).not.toMatch(/a-secret|AAAA/);
+    expect(problemsOf(() => loadYaml(shown, {}))).toEqual([]);
   });
 
   test('want all types unless some are listed, and are shown without their secrets', () => {

@@ -1,8 +1,11 @@
 import { describe } from 'vitest';
 import { openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 import { openTestEngine } from '../support/test-engine.ts';
+import { describeBudgetEvents } from './budget-events.ts';
 import { describeBudgetHistories } from './budget-histories.ts';
 import { describeBudgets } from './budgets.ts';
+import { describeGroupBudgets } from './group-budgets.ts';
+import { describeGroupHistories } from './group-histories.ts';
 
 async function openSqlite() {
   const engine = openTestEngine(':memory:');
@@ -11,11 +14,17 @@ async function openSqlite() {
 }
 
 describeBudgets('SQLite', openSqlite);
+describeGroupBudgets('SQLite', openSqlite);
+describeBudgetEvents('SQLite', openSqlite);
 describeBudgetHistories('SQLite', openSqlite, 150);
+describeGroupHistories('SQLite', openSqlite, 150);
 
 const absent = postgresAbsence === null ? '' : ` (${postgresAbsence})`;
 
 describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
   describeBudgets('PostgreSQL', () => openPostgres());
+  describeGroupBudgets('PostgreSQL', () => openPostgres());
+  describeBudgetEvents('PostgreSQL', () => openPostgres());
   describeBudgetHistories('PostgreSQL', () => openPostgres(), 25);
+  describeGroupHistories('PostgreSQL', () => openPostgres(), 25);
 });

@@ -84,6 +84,9 @@ function describeWith(open: () => Promise<TimedDatabase>): void {
   describe('deliveries', () => {
     describeDeliveries(setUp);
   });
+  describe('webhooks that come and go', () => {
+    describeReturns(setUp);
+  });
   describe('events of jobs', () => {
     describeJobs(setUp);
   });
@@ -241,7 +244,7 @@ function describeDeliveries(setUp: SetUp): void {
     expect(await due('ops')).toEqual([['b', 1]]);
     await move(4_999);
     expect(await due('ops')).toEqual([['b', 1]]);
-    expect(await deliveries.oldestAgeMs()).toBe(4_999);
+    expect(await deliveries.oldestAgeMs(['ops'])).toBe(4_999);
     await move(1);
     expect(await due('ops')).toHaveLength(2);
     await deliveries.end(head, 'ops', 'dead', 'status 500');
@@ -275,11 +278,11 @@ function describeDeliveries(setUp: SetUp): void {
     });
     await deliveries.end(ops, 'ops', 'delivered', 'status 200');
     await deliveries.end(billing, 'billing', 'dead', 'status 500');
-    expect(await deliveries.resend(ops.event.id, 'billing')).toEqual(['billing']);
+    expect(await deliveries.resend(ops.event.id, ['billing'])).toEqual(['billing']);
     expect(await first('billing')).toEqual({ ...billing, attempts: 0 });
-    expect(await deliveries.resend(ops.event.id, null)).toEqual(['billing', 'ops']);
+    expect(await deliveries.resend(ops.event.id, ['billing', 'gone', 'ops'])).toEqual(['billing', 'ops']);
     expect(await first('ops')).toEqual({ ...ops, attempts: 0 });
-    expect(await deliveries.resend('evt_none', null)).toEqual([]);
+    expect(await deliveries.resend('evt_none', ['ops'])).toEqual([]);
   });
 
   test('lists deliveries in pages, newest first', async () => {
@@ -296,7 +299,8 @@ function describeDeliveries(setUp: SetUp): void {
       seen.push(...page.deliveries.map(({ number }) => number));
       before = page.next;
     }
-    expect(seen).toEqual([5, 4, 3, 2, 1]);
+    expect(seen).toHaveLength(5);
+    expect(seen).toEqual(seen.toSorted((one, other) => other - one));
   });
 
   test('removes what ended long ago, but no name that must be remembered; gives up what has no webhook', async () => {
@@ -317,6 +321,91 @@ function describeDeliveries(setUp: SetUp): void {
     expect((await stored()).map((row) => row['name'])).toEqual(['b 1']);
     expect((await deliveries.list({}, 5, null)).deliveries).toEqual([]);
     expect(await outbox.add([{ ...expiring('b', 1) }])).toBe(0);
+  });
+}
+
+/** What becomes of deliveries when webhooks are removed and come back, and when the newest deliveries are removed. */
+function describeReturns(setUp: SetUp): void {
+  const ages = { givenUpMs: 3 * dayMs, keptMs: 7 * dayMs };
+
+  test('what waits behind an event that is given up for a removed webhook is due when that comes back', async () => {
+    const { outbox, deliveries, due, first, move } = await setUp();
+    await outbox.add([expiring('a', 1)]);
+    await deliveries.route(webhooks);
+    await move(2 * dayMs);
+    await outbox.add([expiring('a', 2)]);
+    await deliveries.route(webhooks);
+    await outbox.add([expiring('a', 3)]);
+    await deliveries.route(webhooks);
+    await move(2 * dayMs);
+    await deliveries.clean([], ages);
+    expect(await due('ops')).toEqual([['a', 2]]);
+    await deliveries.end(await first('ops'), 'ops', 'delivered', 'status 200');
+    expect(await due('ops')).toEqual([['a', 3]]);
+    await outbox.add([expiring('a', 4)]);
+    await deliveries.route(webhooks);
+    await deliveries.clean(webhooks, ages);
+    expect(await due('ops')).toEqual([['a', 3]]);
+  });
+
+  test('no event is given up by its age for a webhook that is in force: its attempts are counted', async () => {
+    const { outbox, deliveries, due, move } = await setUp();
+    await outbox.add([expiring('a', 1)]);
+    await deliveries.route(webhooks);
+    await move(30 * dayMs);
+    await deliveries.clean(webhooks, ages);
+    expect(await due('ops')).toEqual([['a', 1]]);
+  });
+
+  test('deliveries get higher numbers than those that were removed, so that a page behind a cursor has older ones', async () => {
+    const { outbox, deliveries, first, move } = await setUp();
+    await outbox.add([expiring('a', 1)]);
+    await deliveries.route(webhooks);
+    const before = (await deliveries.list({}, 1, null)).deliveries[0]?.number ?? 0;
+    await deliveries.end(await first('ops'), 'ops', 'delivered', 'status 200');
+    await move(8 * dayMs);
+    await deliveries.clean(webhooks, ages);
+    await outbox.add([expiring('a', 2), expiring('b', 2)]);
+    await deliveries.route(webhooks);
+    expect((await deliveries.list({}, 5, before)).deliveries).toEqual([]);
+    const numbers = (await deliveries.list({}, 5, null)).deliveries.map(({ number }) => number);
+    expect(new Set(numbers).size).toBe(2);
+    expect(Math.min(...numbers)).toBeGreaterThan(before);
+  });
+
+  test('the oldest one that waits is that of the webhooks in force, and only to them an event is sent again', async () => {
+    const { outbox, deliveries, first, move } = await setUp();
+    await outbox.add([expiring('a', 1)]);
+    await deliveries.route([{ name: 'gone', types: ['key.expiring'] }]);
+    await move(1_000);
+    await outbox.add([expiring('b', 1)]);
+    await deliveries.route(webhooks);
+    await move(1_000);
+    expect(await deliveries.oldestAgeMs(['ops', 'billing'])).toBe(1_000);
+    expect(await deliveries.oldestAgeMs(['gone'])).toBe(2_000);
+    expect(await deliveries.oldestAgeMs([])).toBeNull();
+    const { event } = await first('gone');
+    expect(await deliveries.resend(event.id, ['ops'])).toEqual([]);
+    expect(await deliveries.resend(event.id, [])).toEqual([]);
+  });
+
+  test('what a clock that was set back by a day made due late is due after the next cleaning, in its order', async () => {
+    const { outbox, deliveries, due, first, move } = await setUp();
+    await outbox.add([expiring('a', 1), expiring('b', 1)]);
+    await deliveries.route(webhooks);
+    await deliveries.retry(await first('ops'), 'ops', 3_600_000, 'status 500');
+    await outbox.add([expiring('a', 2), expiring('b', 2)]);
+    await deliveries.route(webhooks);
+    await move(-dayMs);
+    await deliveries.clean(webhooks, ages);
+    expect(new Set(await due('ops'))).toEqual(
+      new Set([
+        ['a', 1],
+        ['b', 1],
+      ]),
+    );
+    expect(await deliveries.oldestAgeMs(['ops'])).toBe(0);
+    await move(dayMs);
   });
 }
 

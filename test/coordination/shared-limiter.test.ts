@@ -22,6 +22,7 @@ describeLimiter('the shared limiter over a store in memory', () => {
     ready: Promise.resolve(),
     onFault: () => {},
     defaults: () => defaultLimits,
+    groupOf: () => null,
   });
   return {
     limiter,
@@ -77,6 +78,7 @@ function setUp(ready = Promise.resolve()) {
       ready,
       onFault: (message) => void faults.push(message),
       defaults: () => limits,
+      groupOf: () => null,
     });
     onTestFinished(() => limiter.close());
     return Object.assign(node, { limiter });

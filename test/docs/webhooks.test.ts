@@ -30,14 +30,23 @@ const nowSeconds = Math.floor(Date.now() / 1_000);
 function requests() {
   const signed = (key: string, timestamp = nowSeconds) => ({
     secret: key,
-    headers: signatureHeaders(key, { id: 'evt_1', timestamp, body }),
+    headers: signatureHeaders([key], { id: 'evt_1', timestamp, body }),
     body,
   });
   const own = signed(secret);
+  const both = {
+    headers: signatureHeaders([plain, secret], { id: 'evt_1', timestamp: nowSeconds, body }),
+    body,
+  };
   const { headers } = own;
+  const withVersion = (version: string) => headers['webhook-signature'].replace('v1', version);
   return [
     { request: own, isOurs: true },
     { request: signed(plain), isOurs: true },
+    // While one secret replaces the other, with either of them.
+    { request: { ...both, secret }, isOurs: true },
+    { request: { ...both, secret: plain }, isOurs: true },
+    { request: { ...both, secret: 'another secret' }, isOurs: false },
     { request: { ...own, secret: plain }, isOurs: false },
     { request: { ...own, body: body.replace('Zoë', 'Zoe') }, isOurs: false },
     { request: { ...own, headers: { ...headers, 'webhook-id': 'evt_2' } }, isOurs: false },
@@ -46,6 +55,17 @@ function requests() {
       isOurs: false,
     },
     { request: { ...own, headers: { ...headers, 'webhook-signature': 'v1,' } }, isOurs: false },
+    { request: { ...own, headers: { ...headers, 'webhook-signature': '' } }, isOurs: false },
+    { request: { ...own, headers: { ...headers, 'webhook-signature': 'v1,é  ÿ v2,x' } }, isOurs: false },
+    {
+      request: { ...own, headers: { ...headers, 'webhook-signature': withVersion('v2') } },
+      isOurs: false,
+    },
+    { request: { ...own, headers: {} }, isOurs: false },
+    ...['', 'now', '²', `${nowSeconds}.5`, '9'.repeat(5_000), '-1', 'NaN'].map((timestamp) => ({
+      request: { ...own, headers: { ...headers, 'webhook-timestamp': timestamp } },
+      isOurs: false,
+    })),
     // Recorded on the way, and sent again later.
     { request: signed(secret, nowSeconds - 400), isOurs: false },
     { request: signed(secret, nowSeconds + 400), isOurs: false },

@@ -14,7 +14,7 @@ import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
-import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
+import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
 import { startReceiver } from '../support/webhook-receiver.ts';
 import type { ReceivedEvent, WebhookReceiver } from '../support/webhook-receiver.ts';
 
@@ -283,6 +283,17 @@ describe('events that the gateway watches for', () => {
   });
 });
 
+/** The config of a gateway with other webhooks. */
+const config = (webhooks: ConfigInput['webhooks']): ConfigInput => ({
+  server: { port: 0 },
+  admin: { port: 0, token: 'an-admin-token-for-tests' },
+  storage: { url: 'sqlite::memory:' },
+  limits: { requestsPerMinute: 1_000_000, lowBalance: '10' },
+  upstreams: { local: { url: upstream.url, apiKey: 'sk-upstream-secret' } },
+  models: { small: { routes: [{ upstream: 'local', model: 'tiny' }], price } },
+  webhooks,
+});
+
 describe('webhooks', () => {
   test('get the types that they want, each in its own time', async () => {
     const other = await startReceiver();
@@ -310,15 +321,6 @@ describe('webhooks', () => {
   });
 
   test('are those of the config in force: a removed one gets nothing more, and a new one what happens from then on', async () => {
-    const config = (webhooks: ConfigInput['webhooks']): ConfigInput => ({
-      server: { port: 0 },
-      admin: { port: 0, token: 'an-admin-token-for-tests' },
-      storage: { url: 'sqlite::memory:' },
-      limits: { requestsPerMinute: 1_000_000, lowBalance: '10' },
-      upstreams: { local: { url: upstream.url, apiKey: 'sk-upstream-secret' } },
-      models: { small: { routes: [{ upstream: 'local', model: 'tiny' }], price } },
-      webhooks,
-    });
     const other = await startReceiver();
     onTestFinished(() => other.close());
     const gateway = await open();
@@ -342,6 +344,50 @@ describe('webhooks', () => {
     await passUntil('what had waited came', () => receiver.handled.length === 1);
     await pass(hourMs);
     expect([receiver.handled.length, other.handled.length]).toEqual([1, 1]);
+  });
+
+  test('get the end of an attempt that runs while the config is replaced, and the next event by the new one', async () => {
+    const other = 'another secret of the webhook';
+    plant(other);
+    const gateway = await open();
+    const payer = await makePayer(gateway, 'a');
+    receiver.play('hold');
+    await payer.cross();
+    // In small steps: the attempt has 8 s for all of this.
+    await eventually('it was sent', () => {
+      clock.advance(20);
+      return receiver.requests === 1;
+    });
+    gateway.gateway.reload(config({ ops: { url: receiver.url, secret: [other, receiver.secret] } }));
+    await pass(6_000);
+    receiver.letGo();
+    receiver.play('accept');
+    await payer.cross();
+    await passUntil('the next one came', () => receiver.handled.length === 2);
+    await pass(60_000);
+    expect(receiver.requests).toBe(2);
+    const signatures = receiver.seen.map(({ headers }) => String(headers['webhook-signature']).split(' '));
+    expect(signatures.map(({ length }) => length)).toEqual([1, 2]);
+  });
+
+  test('that were removed have no age, and no events are sent to them again', async () => {
+    const other = await startReceiver();
+    onTestFinished(() => other.close());
+    const gateway = await open();
+    const payer = await makePayer(gateway, 'a');
+    receiver.play(500);
+    await payer.cross();
+    await agedUntil(gateway, (seconds) => seconds > 30);
+    gateway.gateway.reload(config({ next: { url: other.url, secret: other.secret } }));
+    await agedUntil(gateway, (seconds) => seconds === 0);
+    const { body: listed } = await askAdmin(gateway, 'GET', '/webhooks/deliveries');
+    const path = `/webhooks/events/${listed.data[0].event_id}/resend`;
+    for (const [given, code] of [
+      [{ webhook: 'ops' }, 'webhook_not_found'],
+      [{ webhook: 'next' }, 'event_not_found'],
+      [{}, 'event_not_found'],
+    ] as const)
+      expect((await askAdmin(gateway, 'POST', path, given)).body.error.code).toBe(code);
   });
 
   test('are tested by an event that is kept nowhere; what is unknown is refused', async () => {
@@ -394,5 +440,29 @@ describe.skipIf(postgresAbsence !== null)('two nodes over one database', () => {
     await eventually('those of the other node came', () => receiver.handled.length === 14);
     await two.close();
     expect(receiver.requests).toBe(14);
+  });
+
+  test('deliver although the one that started first has a config without webhooks', async () => {
+    const database = await createDatabase();
+    onTestFinished(() => database.drop());
+    const start = (webhooks: ConfigInput['webhooks']) =>
+      startGateway({
+        upstreamUrl: upstream.url,
+        price,
+        databaseUrl: database.url,
+        spool: makeTemporaryFolder(),
+        webhooks,
+        limits: { requestsPerMinute: 1_000_000, concurrency: 100, lowBalance: '10' },
+      });
+    const one = await start({});
+    onTestFinished(() => one.close());
+    await eventually('the first one has seen to the deliveries', async () => {
+      const [found] = await onServer('SELECT max(1) AS found FROM duties', database.url);
+      return found?.['found'] === 1;
+    });
+    const two = await start({ ops: { url: receiver.url, secret: receiver.secret } });
+    onTestFinished(() => two.close());
+    await (await makePayer(two, 'a')).cross();
+    await eventually('the event came', () => receiver.handled.length === 1);
   });
 });

@@ -1,7 +1,7 @@
 import type { Mutation } from './mutation.ts';
 
 const open = 'src/storage/records/open-budgeted-statement.ts';
-const settle = 'src/storage/records/settle-statement.ts';
+const settle = 'src/storage/records/settle-in-budgets.ts';
 const conformance = ['test/conformance/budgets.test.ts'];
 const sockets = ['test/e2e/budgets.test.ts'];
 
@@ -31,36 +31,36 @@ export const budgetFaults: readonly Mutation[] = [
   {
     name: 'an open request that names the period of its own clock, where a later one is in the row',
     file: open,
-    find: '?18, CAST(:period_start AS BIGINT), CAST(:hold AS BIGINT)',
-    replace: '?18, ?19, CAST(:hold AS BIGINT)',
+    find: 'budgets.map(({ owner, id }) => `, ${id}, CAST(:${owner}_period_start AS BIGINT)`);',
+    replace: 'budgets.map(({ id, startMs }) => `, ${id}, ${startMs}`);',
     tests: conformance,
   },
   {
     name: 'a hold that leaves out what other requests hold in the budget',
     file: open,
-    find: 'CAST(?21 AS BIGINT) - budgets.spent - budgets.held',
-    replace: 'CAST(?21 AS BIGINT) - budgets.spent',
+    find: ' - of_${owner}.spent - of_${owner}.held`',
+    replace: ' - of_${owner}.spent`',
     tests: conformance,
   },
   {
     name: 'a charge that is counted in the period after the one in which its request began',
     file: settle,
-    find: '       period_start = excluded.period_start, period_end = excluded.period_end\n     WHERE budgets.period_start <= ?36`',
+    find: '       period_start = excluded.period_start, period_end = excluded.period_end\n     WHERE budgets.period_start <= ${startMs}`',
     replace: '       id = excluded.id`',
     tests: conformance,
   },
   {
     name: 'a hold that stays in the budget after its request was settled',
     file: settle,
-    find: 'ELSE budgets.held - ${budgetHold} END',
+    find: 'ELSE budgets.held - ${heldHold} END',
     replace: 'ELSE budgets.held END',
     tests: conformance,
   },
   {
     name: 'a charge that is lost because the database has forgotten that its period began',
     file: settle,
-    find: 'WHERE budgets.period_start <= ?36`',
-    replace: 'WHERE budgets.period_start = ?36`',
+    find: 'WHERE budgets.period_start <= ${startMs}`',
+    replace: 'WHERE budgets.period_start = ${startMs}`',
     tests: conformance,
   },
   {
@@ -94,15 +94,15 @@ export const budgetFaults: readonly Mutation[] = [
   {
     name: 'a request that is sent upstream before its hold in the budget is known',
     file: 'src/pipeline/run-request.ts',
-    find: 'if (isSpendingLimited(routed.key) ||',
+    find: 'if (isSpendingLimited(routed.key, routed.admission.group) ||',
     replace: 'if (routed.key.hasBalance ||',
     tests: sockets,
   },
   {
     name: 'a settlement in the period of its own clock, where a later one was in the row',
     file: 'src/pipeline/reserve.ts',
-    find: '{ startMs: period?.startMs ?? startMs, endMs: period?.endMs ?? endMs }',
-    replace: '{ startMs, endMs }',
+    find: 'const { startMs, endMs } = periods[at] ?? claim;',
+    replace: 'const { startMs, endMs } = claim;',
     tests: sockets,
   },
 ];

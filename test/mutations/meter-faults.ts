@@ -45,8 +45,8 @@ export const meterFaults: readonly Mutation[] = [
   {
     name: 'a usual ratio that has the samples of now in it',
     file: 'src/domain/usage-drift.ts',
-    find: 'if (old !== null) this.#reference.add(old);',
-    replace: 'if (old !== null) this.#reference.add(Math.log(ratio));',
+    find: 'this.#reference.add(old);',
+    replace: 'this.#reference.add(Math.log(ratio));',
     tests: drift,
   },
   {

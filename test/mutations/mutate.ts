@@ -3,12 +3,14 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { budgetFaults } from './budget-faults.ts';
+import { groupFaults } from './group-faults.ts';
 import { meterFaults } from './meter-faults.ts';
 import type { Mutation } from './mutation.ts';
 import { nodeFaults } from './node-faults.ts';
 import { scorecardFaults } from './scorecard-faults.ts';
 import { statementFaults } from './statement-faults.ts';
 import { usageFaults } from './usage-faults.ts';
+import { webhookFaults } from './webhook-faults.ts';
 
 /**
  * Checks the tests themselves: each deliberate fault is put into a copy of the sources, and the tests meant to find it
@@ -92,7 +94,7 @@ const mutations: readonly Mutation[] = [
   {
     name: 'balance and ledger in two transactions',
     file: 'src/storage/records/record-store.ts',
-    find: 'const settled = readSettlement(await engine.call(unit, values));',
+    find: 'const settled = readSettlement(await engine.call(settlementFor(record), values));',
     replace:
       'const { pickValues, toPlain } = await import("../engine.ts"); let decided: any = null; ' +
       'const run = (sql: string, all: any) => { const plain = toPlain(sql, settleRecord); return engine.run([{ sql: plain.sql, values: pickValues(plain, all) }]); }; ' +
@@ -201,7 +203,7 @@ const mutations: readonly Mutation[] = [
   {
     name: 'a slot that is given back late',
     file: 'src/pipeline/settle.ts',
-    find: 'await releaseSlot(stage.key.id, exchange, ports);',
+    find: 'await releaseSlots(stage.key.id, exchange, ports);',
     replace:
       '{ const { id } = stage.key; setTimeout(() => void ports.limiter.release(id, exchange.requestId), 100); }',
     tests: ['test/e2e/limits.test.ts', 'test/pipeline/injected-faults.test.ts'],
@@ -236,10 +238,12 @@ const mutations: readonly Mutation[] = [
   },
   ...nodeFaults,
   ...budgetFaults,
+  ...groupFaults,
   ...meterFaults,
   ...scorecardFaults,
   ...statementFaults,
   ...usageFaults,
+  ...webhookFaults,
 ];
 
 const root = join(import.meta.dirname, '..', '..');

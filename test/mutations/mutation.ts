@@ -4,7 +4,7 @@ export interface Mutation {
   readonly file: string;
   readonly find: string;
   readonly replace: string;
-  /** The test files that must fail; or a script with its arguments. */
+  /** The test files that must fail, and what else vitest is called with; or a script with its arguments. */
   readonly tests: readonly string[];
   readonly script?: readonly string[];
 }

@@ -104,8 +104,8 @@ export const nodeFaults: readonly Mutation[] = [
   {
     name: 'a raised limit by which no request in line gets a slot',
     file: 'src/storage/postgres/slots/search-functions.ts',
-    find: 'AND api_keys.id = changed_key;\n        key := ${serveLine.called}(key);',
-    replace: 'AND api_keys.id = changed_key;',
+    find: 'AND ${slotsOfGroup} IS NOT NULL;\n        key := ${serveLine.called}(key);',
+    replace: 'AND ${slotsOfGroup} IS NOT NULL;',
     tests: ['test/storage/postgres-slots.test.ts'],
   },
   {
@@ -160,7 +160,7 @@ export const nodeFaults: readonly Mutation[] = [
   {
     name: 'settlements that are dropped while the database is away',
     file: 'src/background/retry-settlements.ts',
-    find: 'await queue.keep(record);',
+    find: 'await queue.keep(record, error);',
     replace: '',
     ...simulation,
   },

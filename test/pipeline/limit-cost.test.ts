@@ -167,3 +167,16 @@ test('without the header a request stays as it is', () => {
   const before = routed({ price: modelPrice({ input: 1, output: 1 }), ...asked });
   expect(limitCost(before, { maxCost: undefined })).toBe(before);
 });
+
+test('a cost beyond the largest amount is no reason to raise the header, which takes no more', () => {
+  const asked = { text: 'x', maxOutputTokens: 5_000_000, holdTokens: 10, isResponses: false };
+  const dear = routed({ price: modelPrice({ input: 1, output: 9e15 }), ...asked });
+  for (const maxCost of ['9007199.25', '9007199.254740991']) {
+    const refused = limitCost(dear, { maxCost });
+    expect(isRefusal(refused) && refused.message).toMatch(
+      /^This request may cost 9007199 USD or more, .* Leave the header out, or cap its output at \d+ tokens\.$/,
+    );
+  }
+  const unread = limitCost(dear, { maxCost: '9007199.3' });
+  expect(isRefusal(unread) && unread.message).toMatch(/with at most nine decimals and up to 9007199\.$/);
+});

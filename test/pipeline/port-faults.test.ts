@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { OpenedRecord } from '../../src/domain/consumption.ts';
+import { groupIdOf } from '../../src/domain/groups.ts';
 import type { ExchangeSummary } from '../../src/domain/exchange-summary.ts';
 import type { UpstreamAnswer } from '../../src/domain/ports/upstreams.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
@@ -34,6 +35,29 @@ test('a finished answer reaches its client in full although the limiter can’t 
   expect(ended).toMatchObject([{ outcome: 'completed', chargeNanos: 18 }]);
   expect(pipeline.faults).toEqual(['slot not released']);
   expect(pipeline.ports.inFlight.all()).toEqual([]);
+});
+
+test('a slot of a group is given back although that of the key can’t be', async () => {
+  const { limiter } = pipeline.ports;
+  const keyId = await pipeline.addKey(null);
+  const group = { id: groupIdOf('shared'), name: 'shared', concurrency: 1, budget: null };
+  pipeline.change(keyId, { group: 'shared' });
+  const instead = {
+    groups: () => new Map([['shared', group]]),
+    limiter: {
+      acquire: limiter.acquire.bind(limiter),
+      release: (id: string, requestId: string) =>
+        id === keyId ? Promise.reject(new Error('away')) : limiter.release(id, requestId),
+    },
+  };
+  for (const end of ['first', 'second']) {
+    const request = await pipeline.start(keyId, body, 'chat', instead);
+    request.call?.give(chatFrames([end]).join(''));
+    request.call?.give(null);
+    await request.done;
+    expect(request.sent.text).toContain(end);
+  }
+  expect(pipeline.faults).toEqual(['slot not released', 'slot not released']);
 });
 
 test.each([true, false])(
@@ -83,6 +107,37 @@ test('a request gets a 503 when the database that has the slots is away', async 
   expect(request.sent.text).toContain('storage_unavailable');
   expect(pipeline.faults).toEqual([]);
 });
+
+test.each([
+  ['its key, which comes after that of its group', 'key', 0],
+  ['its group, for which it waits with one of its key', 'group', 1],
+])(
+  'a request gets a 503, and has no slot, when the database goes away before it has the slot of %s',
+  async (_which, ofWhom, asksBefore) => {
+    const { limiter } = pipeline.ports;
+    const keyId = await pipeline.addKey(null);
+    const group = { id: groupIdOf('shared'), name: 'shared', concurrency: 1, budget: null };
+    pipeline.change(keyId, { group: 'shared', limits: { queueWaitMs: asksBefore * 60_000 } });
+    const limits = { concurrency: 1, requestsPerMinute: 1_000, queueWaitMs: 0 };
+    const { signal } = new AbortController();
+    if (asksBefore > 0) await limiter.acquire(group.id, 'another', limits, signal);
+    let asks = 0;
+    const failing: typeof limiter = {
+      acquire(id, ...asked) {
+        const isAway = (id === keyId ? 'key' : 'group') === ofWhom && asks++ >= asksBefore;
+        return isAway ? Promise.reject(new StorageError('away')) : limiter.acquire(id, ...asked);
+      },
+      release: limiter.release.bind(limiter),
+    };
+    const instead = { limiter: failing, groups: () => new Map([['shared', group]]) };
+    const request = await pipeline.start(keyId, body, 'chat', instead);
+    await request.done;
+    expect(request.sent.status).toBe(503);
+    await limiter.release(group.id, 'another');
+    for (const id of [keyId, group.id])
+      expect(await limiter.acquire(id, 'next', limits, signal)).toMatchObject({ verdict: 'granted' });
+  },
+);
 
 /** An upstream whose answer is driven by the test, and the number of its releases. */
 function upstreamAnswering(answer: Partial<UpstreamAnswer>) {

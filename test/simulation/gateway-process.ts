@@ -73,6 +73,7 @@ export class GatewayProcess implements Actor {
       onFault,
       // No key has them: each is stored with limits of its own.
       defaults: () => ({ concurrency: 1_000, requestsPerMinute: 1_000, queueWaitMs: 0 }),
+      groupOf: () => null,
     });
     this.lease = keepLease(leases, {
       clock,

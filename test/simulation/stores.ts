@@ -116,9 +116,9 @@ export function simulateSlots(wire: Wire, { database, counts }: World, owner: ()
       const store = current();
       return wire.call('ended waits', owner(), () => store.endedWaits());
     },
-    followLimits(defaults) {
+    followLimits(defaults, groups) {
       const store = current();
-      return wire.call('follow limits', owner(), () => store.followLimits(defaults));
+      return wire.call('follow limits', owner(), () => store.followLimits(defaults, groups));
     },
     leave(request) {
       const store = current();

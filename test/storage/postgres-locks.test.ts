@@ -241,7 +241,7 @@ test('only those functions of slots name what they lock that work on one key', a
     slots.release('key', 'request'),
     slots.leave(request),
     slots.endedWaits(),
-    slots.followLimits(limits),
+    slots.followLimits(limits, new Map()),
     slots.freeLost(),
     slots.forgetStarts(''),
   ]);

@@ -20,10 +20,10 @@ interface Plan {
 }
 
 /** The statements of a unit, with the values of its call and of its decision as parameters, and their types. */
-function statementsOf({ types, decided, locks, decisions, changes }: FixedUnit) {
+function statementsOf({ types, decided, locks, preparations, decisions, changes }: FixedUnit) {
   const names = Object.keys(decided);
   const lockings = locks.map(({ table, where }) => `SELECT 1 FROM ${table} WHERE ${where} FOR UPDATE`);
-  const all = [...lockings, ...decisions, ...changes];
+  const all = [...lockings, ...preparations, ...decisions, ...changes];
   return {
     types: [...types, ...Object.values(decided)],
     statements: all.map((sql) =>

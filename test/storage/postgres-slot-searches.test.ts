@@ -109,10 +109,10 @@ describe.skipIf(postgresAbsence !== null)(`searches for slots in PostgreSQL${abs
     await session.query(lock('a'));
     const raised = { concurrency: 2, requestsPerMinute: 100 };
     const served = async () => (await store.endedWaits()).map(({ requestId }) => requestId);
-    expect(await store.followLimits(raised)).toBe(1);
+    expect(await store.followLimits(raised, new Map())).toBe(1);
     expect(await served()).toEqual(['b 2']);
     await session.query('COMMIT');
-    expect(await store.followLimits(raised)).toBe(1);
+    expect(await store.followLimits(raised, new Map())).toBe(1);
     expect(await served()).toEqual(['a 2']);
   });
 

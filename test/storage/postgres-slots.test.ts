@@ -37,6 +37,8 @@ function renamed(store: SlotStore, prefix: string): SlotStore {
     endedWaits: async () => bareWaits(await store.endedWaits()),
     leave: (request) =>
       store.leave({ ...request, keyId: name(request.keyId), requestId: name(request.requestId) }),
+    followLimits: (defaults, groups) =>
+      store.followLimits(defaults, new Map([...groups].map(([id, slots]) => [name(id), slots]))),
     held: async () => (await store.held()).filter(isMine).map(bareOf),
   };
 }
@@ -61,6 +63,7 @@ describe.skipIf(postgresAbsence !== null)(`slots in PostgreSQL${absent}`, () => 
       ready: Promise.resolve(),
       onFault: () => {},
       defaults: () => defaultLimits,
+      groupOf: () => null,
     });
     return {
       limiter,
@@ -96,6 +99,7 @@ describe.skipIf(postgresAbsence !== null)(`slots in PostgreSQL${absent}`, () => 
           ready: Promise.resolve(),
           clock: systemClock,
           defaults: () => defaultLimits,
+          groupOf: () => null,
           onFault: (message) => verdicts.push(message),
         });
       }),
@@ -188,7 +192,12 @@ type Step =
   | { readonly kind: 'release' | 'leave'; readonly by: number; readonly index: number }
   | { readonly kind: 'ended' | 'held' | 'run out' | 'end lease'; readonly by: number }
   | { readonly kind: 'store limits'; readonly key: string; readonly own: Partial<StepLimits> }
-  | { readonly kind: 'follow'; readonly by: number; readonly defaults: StepLimits }
+  | {
+      readonly kind: 'follow';
+      readonly by: number;
+      readonly defaults: StepLimits;
+      readonly groups: Readonly<Record<string, number>>;
+    }
   | { readonly kind: 'free' }
   | { readonly kind: 'pass'; readonly durationMs: number };
 
@@ -210,7 +219,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('take'),
       by,
-      key: fc.constantFrom('a', 'b'),
+      key: fc.constantFrom('a', 'b', 'group'),
       limits: someLimits,
     }),
   },
@@ -227,7 +236,15 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       own: fc.record(numbers, { requiredKeys: [] }),
     }),
   },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('follow'), by, defaults: someLimits }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('follow'),
+      by,
+      defaults: someLimits,
+      groups: fc.record({ group: numbers.concurrency }, { requiredKeys: [] }),
+    }),
+  },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('free') }) },
   {
     weight: 2,
@@ -307,7 +324,9 @@ async function compareSteps(
         await slots.storeLimits(`${prefix} ${action.key}`, action.own);
         break;
       case 'follow':
-        await both(action.by, (store) => store.followLimits(action.defaults));
+        await both(action.by, (store) =>
+          store.followLimits(action.defaults, new Map(Object.entries(action.groups))),
+        );
         break;
       case 'free':
         await both(0, (store) => store.freeLost());

@@ -8,7 +8,18 @@ import { writeSpoolLine } from '../../src/storage/spool/spool-lines.ts';
 import { checksumOf } from '../../src/shared/checksum.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { settledRecord as record } from '../support/settled-record.ts';
-import { plainAttempt } from '../support/stored-rows.ts';
+import {
+  beginningOf,
+  budgetClaim,
+  budgetedRecord,
+  payingKey,
+  plainAttempt,
+  settlementOf,
+} from '../support/stored-rows.ts';
+import { openTestEngine } from '../support/test-engine.ts';
+import { joinStore } from '../conformance/store.ts';
+import { verifyLedger } from '../../src/operations/verify-ledger.ts';
+import { createLedgerAudit } from '../../src/storage/ledger/ledger-audit.ts';
 
 const reservedBytes = 4 * 1_024 * 1_024;
 
@@ -46,6 +57,29 @@ describe('the spool of settlements', () => {
     const spool = createSettlementSpool(file, () => {});
     expect(await spool.open()).toEqual({ records: [{ ...old, begun: null }], damaged: 0 });
     await spool.close();
+  });
+
+  test('takes over settlements of a version that knew of one budget, which then count in it', async () => {
+    const known = settlementOf(budgetedRecord);
+    const { budgets = [], ...begun } = beginningOf(budgetedRecord);
+    const [{ id, startMs, endMs, holdNanos } = { ...budgetClaim, holdNanos: 0 }] = budgets;
+    const budget = { id, startMs, endMs, holdNanos, levels: [1, 80] };
+    const json = JSON.stringify({ ...known, begun: { ...begun, budget } });
+    writeFileSync(file, `${checksumOf(json)} ${json}\n`);
+    const spool = createSettlementSpool(file, () => {});
+    const { records, damaged } = await spool.open();
+    await spool.close();
+    expect([records.length, damaged]).toEqual([1, 0]);
+    const engine = openTestEngine(':memory:');
+    onTestFinished(() => engine.close());
+    await engine.ready;
+    const store = joinStore(engine);
+    await store.createKey(payingKey, 'hash', 1_000);
+    await store.open(budgetedRecord);
+    for (const taken of records) await store.settle(taken);
+    expect((await store.budgetPeriods([id])).get(id)).toMatchObject({ spentNanos: 1, heldNanos: 0 });
+    const { faults } = await verifyLedger(createLedgerAudit(engine));
+    expect(faults.filter((fault) => fault.startsWith('budget'))).toEqual([]);
   });
 
   test('allocates its space on the disk when it is opened, readable for its owner alone, and keeps it', async () => {

@@ -10,29 +10,40 @@ import { madeSteps } from '../../src/storage/sqlite/migrate.ts';
 import { migrations } from '../../src/storage/sqlite/migrations.ts';
 import { createStore } from '../../src/storage/store.ts';
 import { fillDatabase, keyIdOf } from '../support/filled-database.ts';
+import { budgetClaim, budgetedRecord, payingKey, settledBudgeted } from '../support/stored-rows.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { openTestEngine } from '../support/test-engine.ts';
 
 /** The steps of the version before records could end. */
-const earlier = migrations.slice(
-  0,
-  migrations.findIndex(({ name }) => name.includes('the end of old records')),
-);
+const earlier = stepsBefore('the end of old records');
+
+function stepsBefore(words: string): typeof migrations {
+  return migrations.slice(
+    0,
+    migrations.findIndex(({ name }) => name.includes(words)),
+  );
+}
 
 const keys = 3;
 const records = 300;
 const startMs = Date.UTC(2025, 0, 1);
 
-/** A database as that version has made and used it. */
-function makeEarlier(): string {
+/** An empty database of the version before a step, which is found by words of its name. */
+function makeEarlierThan(words: string): string {
   const file = join(makeTemporaryFolder(), 'textgate.db');
   const database = new DatabaseSync(file);
   database.exec(createMigrationTable());
-  for (const { number, name, statements, checksum } of findPending(earlier, new Map())) {
+  for (const { number, name, statements, checksum } of findPending(stepsBefore(words), new Map())) {
     for (const statement of statements) database.exec(statement);
     database.prepare('INSERT INTO migrations VALUES (?, ?, ?)').run(number, name, checksum);
   }
   database.close();
+  return file;
+}
+
+/** A database as that version has made and used it. */
+function makeEarlier(): string {
+  const file = makeEarlierThan('the end of old records');
   fillDatabase(file, { keys, records, startMs });
   return file;
 }
@@ -92,6 +103,25 @@ describe('a SQLite database of the earlier version', () => {
     restored.close();
     expect(balancesOf(file)).toEqual(before);
     expect(await (await openAt(file)).verified()).toMatchObject({ records, faults: [] });
+  });
+
+  test('has the levels of its budgets set anew by the next charge, whatever they counted before', async () => {
+    const file = makeEarlierThan('groups of keys');
+    const { id, startMs: periodMs, endMs } = budgetClaim;
+    const used = new DatabaseSync(file);
+    used
+      .prepare(
+        'INSERT INTO budgets (id, period_start, period_end, spent, held, level) VALUES (?, ?, ?, 79, 0, 3)',
+      )
+      .run(id, periodMs, endMs);
+    used.close();
+    const { store } = await openAt(file);
+    const level = async () => (await store.budgetPeriods([id])).get(id)?.level;
+    expect(await level()).toBe(0);
+    await store.createKey(payingKey, 'hash of a payer', 1_000);
+    await store.open(budgetedRecord);
+    await store.settle(settledBudgeted);
+    expect(await level()).toBe(800);
   });
 
   test('is refused by that version once it is brought up to date', async () => {

@@ -95,10 +95,15 @@ export function createMemorySlots(
   const followLimits = (
     owner: string,
     defaults: Pick<Limits, 'concurrency' | 'requestsPerMinute'>,
+    groups: ReadonlyMap<string, number>,
   ): number => {
     const changed = new Set<string>();
     waiting = waiting.map((place) => {
-      const own = limitsOf(place.keyId);
+      const slotsOfGroup = place.owner === owner ? groups.get(place.keyId) : undefined;
+      const own =
+        slotsOfGroup === undefined
+          ? limitsOf(place.keyId)
+          : { concurrency: slotsOfGroup, requestsPerMinute: place.limits.requestsPerMinute };
       if (own === null) return place;
       const { concurrency, requestsPerMinute } = override(
         place.owner === owner ? defaults : place.limits,
@@ -132,7 +137,7 @@ export function createMemorySlots(
         free(keyId, (place) => place.requestId === requestId);
         return hadLine ? takeEnded(owner()) : [];
       },
-      followLimits: async (defaults) => followLimits(owner(), defaults),
+      followLimits: async (defaults, groups) => followLimits(owner(), defaults, groups),
       endedWaits: async () => takeEnded(owner()),
       async leave({ keyId, requestId, limits }) {
         const left = waiting.find((place) => place.requestId === requestId);

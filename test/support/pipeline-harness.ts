@@ -125,7 +125,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
       fault: (message) => void faults.push(message),
     },
     tracer: untraced,
-    groups: new Map(),
+    groups: () => new Map(),
     inFlight: createInFlight(),
     health: createUpstreamHealth(clock),
     random: Math.random,

@@ -133,7 +133,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   let written = '';
   const logDestination = { write: (line: string) => void (written += line) };
   const gateway: Gateway = createGateway(config, { logLevel: 'info', logDestination, ...rest });
-  plant(...Object.values(config.webhooks ?? {}).map(({ secret }) => secret));
+  plant(...Object.values(config.webhooks ?? {}).flatMap(({ secret }) => secret));
   plant(adminToken, ...Object.values(config.upstreams).map(({ apiKey }) => apiKey));
   const { url, adminUrl } = await gateway.listen();
   const createKey = creatorOf(gateway);

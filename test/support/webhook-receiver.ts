@@ -13,10 +13,10 @@ export interface ReceivedEvent {
 }
 
 /**
- * What a receiver does with a request: `accept` handles the event; `lose` handles it, but its answer is lost; the others
- * do not handle it.
+ * What a receiver does with a request: `accept` handles the event; `lose` handles it, but its answer is lost; `hold` handles
+ * it, and answers when it is let go; the others do not handle it.
  */
-type Conduct = 'accept' | 'lose' | 'cut' | 'slow' | number;
+type Conduct = 'accept' | 'lose' | 'hold' | 'cut' | 'slow' | number;
 
 /** A receiver of webhooks on loopback, which verifies each request and handles an event once by its id. */
 export interface WebhookReceiver {
@@ -31,6 +31,8 @@ export interface WebhookReceiver {
   readonly faults: string[];
   readonly seen: { readonly headers: IncomingHttpHeaders; readonly body: string }[];
   play(conduct: Conduct | (() => Conduct)): void;
+  /** Accepts the requests that are held. */
+  letGo(): void;
   /** Closes the port, or opens it again. */
   goDown(): Promise<void>;
   comeBack(): Promise<void>;
@@ -47,10 +49,14 @@ function whyForged(headers: IncomingHttpHeaders, body: string): string | null {
   const expected = createHmac('sha256', key)
     .update(`${String(id)}.${String(timestamp)}.${body}`)
     .digest();
-  const [version, signature = ''] = String(headers['webhook-signature']).split(',');
-  const given = Buffer.from(signature, 'base64');
-  if (version !== 'v1' || given.length !== expected.length || !timingSafeEqual(given, expected))
-    return 'a wrong signature';
+  const isOurs = String(headers['webhook-signature'])
+    .split(' ')
+    .some((each) => {
+      const [version, signature = ''] = each.split(',');
+      const given = Buffer.from(signature, 'base64');
+      return version === 'v1' && given.length === expected.length && timingSafeEqual(given, expected);
+    });
+  if (!isOurs) return 'a wrong signature';
   return (JSON.parse(body) as ReceivedEvent).id === id ? null : 'another id in the body';
 }
 
@@ -60,6 +66,7 @@ export async function startReceiver(): Promise<WebhookReceiver> {
   const list: ReceivedEvent[] = [];
   const faults: string[] = [];
   const seen: WebhookReceiver['seen'] = [];
+  const held: (() => void)[] = [];
   let conduct = (): Conduct => 'accept';
   let requests = 0;
   let repeated = 0;
@@ -76,8 +83,9 @@ export async function startReceiver(): Promise<WebhookReceiver> {
   };
   const answer = (response: ServerResponse, body: string): void => {
     const now = conduct();
-    if (now === 'accept' || now === 'lose') handle(body);
+    if (now === 'accept' || now === 'lose' || now === 'hold') handle(body);
     if (now === 'accept') response.writeHead(204).end();
+    else if (now === 'hold') held.push(() => void response.writeHead(204).end());
     else if (typeof now === 'number') response.writeHead(now, { location: '/elsewhere' }).end('no');
     else if (now !== 'slow') response.destroy();
   };
@@ -113,6 +121,9 @@ export async function startReceiver(): Promise<WebhookReceiver> {
     },
     faults,
     seen,
+    letGo() {
+      for (const answerHeld of held.splice(0)) answerHeld();
+    },
     play: (next) => void (conduct = typeof next === 'function' ? next : () => next),
     async goDown() {
       if (server !== null) await end(server);

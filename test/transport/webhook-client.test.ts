@@ -1,10 +1,14 @@
 import { readFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
+import type { Clock } from '../../src/domain/ports/clock.ts';
 import { createWebhookClient } from '../../src/transport/webhook-client.ts';
 import type { WebhookClientOptions } from '../../src/transport/webhook-client.ts';
 import { makeAuthority } from '../support/certificates.ts';
+import { eventually } from '../support/eventually.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
 import { startHttpProxy } from '../support/http-proxy.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -17,10 +21,10 @@ beforeEach(async () => {
 });
 afterEach(() => receiver.close());
 
-function open(options: Partial<WebhookClientOptions> = {}) {
+function open(options: Partial<WebhookClientOptions> = {}, clock: Clock = systemClock) {
   const url = new URL(`${receiver.url}/hook?token=x`);
-  const basics = { url, secret: 'a secret of the test', connectMs: 2_000, allowLinkLocal: false };
-  const client = createWebhookClient({ ...basics, ...options }, systemClock);
+  const basics = { url, secrets: ['a secret of the test'], connectMs: 2_000, allowLinkLocal: false };
+  const client = createWebhookClient({ ...basics, ...options }, clock);
   onTestFinished(() => client.close());
   return (id = 'evt_1') => client.send(id, `{"id":"${id}"}`, new AbortController().signal);
 }
@@ -75,6 +79,68 @@ describe('the sender of a webhook', () => {
     });
     expect(await open()()).toEqual(accepted);
     expect(written).toBeLessThan(100_000_000);
+  });
+
+  test('gives a receiver 8 s for all of its answer, however it drips, and for any number of early statuses', async () => {
+    const clock = createFakeClock();
+    const send = open({}, clock);
+    for (const begin of [
+      (response: ServerResponse) => void response.writeHead(200, { 'content-length': 1_000 }),
+      () => {},
+    ]) {
+      const drips: (() => void)[] = [];
+      receiver.play((response) => {
+        begin(response);
+        drips.push(() => void (response.headersSent ? response.write('x') : response.writeProcessing()));
+      });
+      let result: unknown = null;
+      const sent = send().then((found) => (result = found));
+      await eventually('it came', () => drips.length === 1);
+      for (let second = 0; second < 8; second++) {
+        expect(result).toBeNull();
+        drips[0]?.();
+        clock.advance(1_000);
+        await setImmediate();
+      }
+      expect(await sent).toEqual({
+        kind: 'failed',
+        reason: 'no whole answer within 8 s',
+        retryAfterMs: null,
+      });
+    }
+    receiver.play((response) => {
+      for (let status = 0; status < 100; status++) response.writeProcessing();
+      response.writeHead(204).end();
+    });
+    expect(await send()).toEqual({ kind: 'delivered', status: 204 });
+  });
+
+  test('takes no half of an answer for one, whatever its status', async () => {
+    receiver.play((response) => {
+      response.writeHead(200, { 'content-length': 10 }).write('half', () => response.destroy());
+    });
+    expect(await open()()).toMatchObject({
+      kind: 'failed',
+      reason: expect.stringMatching(/^the connection broke in the middle of the answer/),
+    });
+  });
+
+  test('says what is wrong with a certificate, and names no address', async () => {
+    const authority = makeAuthority();
+    const secure = await startTlsUpstream(authority.issue('localhost'), authority, (response) => {
+      response.writeHead(200).end();
+    });
+    onTestFinished(() => secure.close());
+    const certificates = { ca: readFileSync(authority.cert, 'utf8') };
+    const url = new URL(secure.url);
+    const reasonOf = async (options: Partial<WebhookClientOptions>): Promise<unknown> =>
+      ((await open(options)()) as { readonly reason?: string }).reason;
+    expect(await reasonOf({ url })).toBe('the connection failed (SELF_SIGNED_CERT_IN_CHAIN)');
+    expect(await reasonOf({ url, certificates: () => certificates, serverName: 'other.example' })).toBe(
+      'the connection failed (ERR_TLS_CERT_ALTNAME_INVALID)',
+    );
+    const plain = new URL(receiver.url.replace('http:', 'https:'));
+    expect(await reasonOf({ url: plain })).toMatch(/^the connection failed \(\w+\)$/);
   });
 
   test('never connects to a link-local address, and names no address in its failures', async () => {

@@ -1,18 +1,13 @@
-import { writeEvent } from '../../domain/events.ts';
-import { createPause } from '../../domain/pause.ts';
-import type { Clock } from '../../domain/ports/clock.ts';
-import type { Deliveries, DueDelivery } from '../../domain/ports/outbox.ts';
-import type { SharedDuty } from '../../domain/ports/shared-changes.ts';
-import type { ReportFault } from '../../domain/ports/telemetry.ts';
+import type { Deliveries } from '../../domain/ports/outbox.ts';
+import type { LeavableDuty } from '../../domain/ports/shared-changes.ts';
 import type { Webhook } from '../../domain/ports/webhooks.ts';
-import { givenUpMs, keptMs, maxAttempts, retryDelayMs } from '../../domain/webhook-retries.ts';
+import { givenUpMs, keptMs } from '../../domain/webhook-retries.ts';
 import { repeat } from '../repeat.ts';
+import { DeliveryLine } from './delivery-line.ts';
+import type { LinePorts } from './delivery-line.ts';
 
 /** How often new events are looked for, in milliseconds: an event is sent about as long after it happened. */
 const lookMs = 1_000;
-
-/** How many events are on their way to one webhook at a time. */
-const maxInFlight = 8;
 
 /** How often old deliveries are removed, in milliseconds. */
 const cleanMs = 3_600_000;
@@ -20,26 +15,15 @@ const cleanMs = 3_600_000;
 /** How often the age of the oldest waiting event is read, in milliseconds. */
 const ageMs = 15_000;
 
-/** How long is waited before a result is written again that the database did not take, in milliseconds. */
-const writeAgainMs = 1_000;
-
-/** What came of an attempt: `failed` ones are repeated, `dead` ones were the last. */
-type DeliveryResult = 'delivered' | 'failed' | 'dead';
-
 /** What deliveries need. */
-export interface DeliveryPorts {
+interface DeliveryPorts extends LinePorts {
   readonly deliveries: Deliveries;
   /** Resolves when the database can be used; rejects when it never can be. */
   readonly ready: Promise<void>;
-  readonly clock: Clock;
-  /** Draws a number from 0 to 1. */
-  readonly random: () => number;
   /** Those of the config in force. */
   readonly webhooks: () => readonly Webhook[];
   /** The deliveries, where processes share the database: one of them makes all. */
-  readonly duty: SharedDuty | null;
-  readonly onResult: (webhook: string, result: DeliveryResult) => void;
-  readonly onFault: ReportFault;
+  readonly duty: LeavableDuty | null;
 }
 
 /** The deliveries of events to webhooks. */
@@ -58,7 +42,7 @@ export function deliverWebhooks(ports: DeliveryPorts): WebhookDelivery {
   const { deliveries, clock, webhooks, duty, onFault } = ports;
   const stopping = new AbortController();
   const { signal } = stopping;
-  const lines = new Map<string, Line>();
+  const lines = new Map<string, DeliveryLine>();
   let isOurs = false;
   let oldest: number | null = null;
   let agedMs = Number.NEGATIVE_INFINITY;
@@ -67,22 +51,31 @@ export function deliverWebhooks(ports: DeliveryPorts): WebhookDelivery {
   const subscriptions = () => webhooks().map(({ name, types }) => ({ name, types }));
   const find = (name: string): Webhook | null =>
     isOurs && !signal.aborted ? (webhooks().find((webhook) => webhook.name === name) ?? null) : null;
-  const lineOf = (name: string): Line => {
-    const line = lines.get(name) ?? new Line(name, () => find(name), ports, signal);
+  const lineOf = (name: string): DeliveryLine => {
+    const line = lines.get(name) ?? new DeliveryLine(name, () => find(name), ports, signal);
     lines.set(name, line);
     return line;
+  };
+  /** Does nothing without webhooks, and leaves the duty to a process that has some: its config may be in force earlier. */
+  const rest = async (): Promise<void> => {
+    oldest = null;
+    if (duty === null || !isOurs) return;
+    await duty.giveUp();
+    isOurs = false;
   };
   const look = async (): Promise<void> => {
     try {
       const needsCleaning = clock.monotonicMs() - cleanedMs >= cleanMs;
-      if (webhooks().length === 0 && !needsCleaning) return void (oldest = null);
+      if (webhooks().length === 0 && !needsCleaning) return await rest();
       isOurs = duty === null || (await duty.isOurs());
       if (!isOurs || signal.aborted) return void (oldest = null);
       while ((await deliveries.route(subscriptions())) > 0 && !signal.aborted);
       for (const { name } of webhooks()) void lineOf(name).advance();
+      for (const [name, line] of lines) if (find(name) === null && line.isIdle) lines.delete(name);
       if (clock.monotonicMs() - agedMs >= ageMs) {
         agedMs = clock.monotonicMs();
-        oldest = webhooks().length === 0 ? null : ((await deliveries.oldestAgeMs()) ?? 0);
+        const names = webhooks().map(({ name }) => name);
+        oldest = names.length === 0 ? null : ((await deliveries.oldestAgeMs(names)) ?? 0);
       }
       if (!needsCleaning) return;
       cleanedMs = clock.monotonicMs();
@@ -104,107 +97,4 @@ export function deliverWebhooks(ports: DeliveryPorts): WebhookDelivery {
       await Promise.all([...lines.values()].map((line) => line.ended()));
     },
   };
-}
-
-/** The deliveries to one webhook that run now. */
-class Line {
-  readonly #name: string;
-  /** The webhook as the config in force has it; `null` when nothing more is to be sent to it. */
-  readonly #webhook: () => Webhook | null;
-  readonly #ports: DeliveryPorts;
-  readonly #signal: AbortSignal;
-  readonly #running = new Map<string, Promise<void>>();
-  /** The events whose attempt has ended since the last read of what is due began: the read may still have them. */
-  #endedMeanwhile = new Set<string>();
-  #reading: Promise<void> | null = null;
-
-  constructor(name: string, webhook: () => Webhook | null, ports: DeliveryPorts, signal: AbortSignal) {
-    this.#name = name;
-    this.#webhook = webhook;
-    this.#ports = ports;
-    this.#signal = signal;
-  }
-
-  /** Begins the attempts that are due, as far as there is room. */
-  advance(): Promise<void> {
-    this.#reading ??= this.#begin().finally(() => (this.#reading = null));
-    return this.#reading;
-  }
-
-  /** Resolves when no attempt runs any more. */
-  async ended(): Promise<void> {
-    await this.#reading;
-    await Promise.all(this.#running.values());
-  }
-
-  async #begin(): Promise<void> {
-    if (this.#webhook() === null || this.#running.size >= maxInFlight) return;
-    this.#endedMeanwhile = new Set();
-    try {
-      const due = await this.#ports.deliveries.listDue(this.#name, maxInFlight + this.#running.size);
-      for (const delivery of due) {
-        const { id } = delivery.event;
-        const webhook = this.#webhook();
-        if (webhook === null || this.#running.size >= maxInFlight) return;
-        if (this.#running.has(id) || this.#endedMeanwhile.has(id)) continue;
-        this.#running.set(id, this.#run(webhook, delivery));
-      }
-    } catch (error) {
-      if (!this.#signal.aborted)
-        this.#ports.onFault('events for webhooks can not be read: they are sent later', error);
-    }
-  }
-
-  async #run(webhook: Webhook, delivery: DueDelivery): Promise<void> {
-    const { id } = delivery.event;
-    const hasEnded = await this.#attempt(webhook, delivery);
-    this.#running.delete(id);
-    this.#endedMeanwhile.add(id);
-    // The next event of the subject is due at once.
-    if (hasEnded) void this.advance();
-  }
-
-  /** Makes one attempt and writes its result; resolves with whether the delivery has ended. */
-  async #attempt(webhook: Webhook, delivery: DueDelivery): Promise<boolean> {
-    const { deliveries, random, onResult, onFault } = this.#ports;
-    const { event } = delivery;
-    const result = await webhook.send(event.id, writeEvent(event), this.#signal);
-    if (result.kind === 'interrupted') return false;
-    if (result.kind === 'delivered') {
-      onResult(this.#name, 'delivered');
-      return this.#write(() => deliveries.end(delivery, this.#name, 'delivered', `status ${result.status}`));
-    }
-    const failures = delivery.attempts + 1;
-    const { reason, retryAfterMs } = result;
-    const fields = { webhook: this.#name, event: event.id, type: event.type };
-    onResult(this.#name, 'failed');
-    if (failures >= maxAttempts) {
-      onResult(this.#name, 'dead');
-      onFault('event given up: its webhook did not accept it for three days', reason, fields);
-      return this.#write(() => deliveries.end(delivery, this.#name, 'dead', reason));
-    }
-    if (failures === 1) onFault('webhook did not accept an event: it is sent again', reason, fields);
-    const delayMs = retryDelayMs(failures, retryAfterMs, random());
-    await this.#write(() => deliveries.retry(delivery, this.#name, delayMs, reason));
-    return false;
-  }
-
-  /** Writes a result until the database takes it: otherwise the event would be sent again at once. */
-  async #write(work: () => Promise<void>): Promise<boolean> {
-    const pause = createPause(this.#ports.clock, writeAgainMs, this.#signal);
-    for (;;) {
-      try {
-        await work();
-        return true;
-      } catch (error) {
-        if (this.#signal.aborted) return false;
-        this.#ports.onFault('the result of a delivery could not be written: it is tried again', error);
-      }
-      try {
-        await pause();
-      } catch {
-        return false;
-      }
-    }
-  }
 }

@@ -28,7 +28,7 @@ export function addWebhooksCommands(program: Command): void {
     (name: string, options: Json) => report(async () => (await loadActions()).testWebhook(name, options)),
   );
   add('resend <event>', 'deliver an event again, under its id; receivers that have it drop it')
-    .option('--webhook <name>', 'only to this webhook; default: to all that it was sent to')
+    .option('--webhook <name>', 'only to this webhook; default: to all of the config that it was sent to')
     .action((event: string, options: ResendOptions) =>
       report(async () => (await loadActions()).resendEvent(event, options)),
     );

@@ -16,6 +16,9 @@ const maxNotices = 8;
 const leastDownMs = 10_000;
 const mostDownMs = 86_400_000;
 
+/** How many secrets a webhook may have at a time: the one in use, and the one that replaces it. */
+const maxSecrets = 2;
+
 /** The shortest secret, in characters. */
 const leastSecretLength = 16;
 
@@ -56,7 +59,7 @@ const signingSecret = z
     const surroundings = describeSurroundings(text);
     if (surroundings !== null) context.addIssue({ code: 'custom', message: surroundings });
     const rest = text.startsWith(standardPrefix) ? text.slice(standardPrefix.length) : null;
-    if (rest !== null && !/^[A-Za-z0-9+/]{22,}={0,2}$/.test(rest))
+    if (rest !== null && !isWholeBase64(rest))
       context.addIssue({
         code: 'custom',
         message: `expected ${standardPrefix} and 16 bytes or more in base64, such as those of: openssl rand -base64 32`,
@@ -64,12 +67,18 @@ const signingSecret = z
   })
   .register(valueKinds, { kind: 'secret' });
 
+/** Whether a text is base64 of 16 bytes or more with its padding: receivers' libraries refuse to decode any other. */
+function isWholeBase64(text: string): boolean {
+  return text.length % 4 === 0 && /^[A-Za-z0-9+/]{22,}={0,2}$/.test(text);
+}
+
+const signingSecrets = z.array(signingSecret).min(1).max(maxSecrets);
+
 const webhookName = z
   .string()
-  .regex(
-    /^[A-Za-z0-9._-]{1,64}$/,
-    'expected a name of 1 to 64 letters, digits, dots, hyphens or underscores',
-  );
+  .regex(/^[A-Za-z0-9._-]{1,64}$/, 'expected a name of 1 to 64 letters, digits, dots, hyphens or underscores')
+  // In the path of an admin route, a client resolves them.
+  .refine((name) => name !== '.' && name !== '..', 'expected a name with a letter or a digit');
 
 const webhook = z
   .strictObject({
@@ -77,8 +86,8 @@ const webhook = z
       description: 'Where events are sent, by POST. Redirects are not followed.',
       examples: ['https://hooks.example/textgate'],
     }),
-    secret: signingSecret.meta({
-      description: `The secret of the signatures, usually a reference to an environment variable: \`${standardPrefix}\` and 16 bytes or more in base64, or any other text of ${leastSecretLength} characters or more.`,
+    secret: z.union([signingSecret, signingSecrets]).meta({
+      description: `The secret of the signatures, usually a reference to an environment variable: \`${standardPrefix}\` and 16 bytes or more in base64, or any other text of ${leastSecretLength} characters or more. A list of ${maxSecrets}, while one replaces the other: each event is signed by both.`,
       examples: ['${WEBHOOK_SECRET}'],
     }),
     events: z

@@ -84,8 +84,8 @@ export interface Deliveries {
   end(due: DueDelivery, webhook: string, state: 'delivered' | 'dead', result: string): Promise<void>;
   /** Counts a failed attempt, and has the next one wait for `delayMs`. */
   retry(due: DueDelivery, webhook: string, delayMs: number, result: string): Promise<void>;
-  /** How long the oldest event that waits has been waiting, in milliseconds; `null` if none does. */
-  oldestAgeMs(): Promise<number | null>;
+  /** How long the oldest event that waits for one of some webhooks has been waiting, in milliseconds; `null` if none does. */
+  oldestAgeMs(webhooks: readonly string[]): Promise<number | null>;
   /** Gives up what waits for webhooks that are configured no more, and removes what ended before a time ago. */
   clean(
     webhooks: Subscriptions,
@@ -103,6 +103,6 @@ export interface ManagedDeliveries {
   ): Promise<{ readonly deliveries: readonly Delivery[]; readonly next: number | null }>;
   /** How many deliveries to each of some webhooks wait, and how many were given up. */
   count(webhooks: readonly string[]): Promise<readonly { readonly waiting: number; readonly dead: number }[]>;
-  /** Has an event delivered again, to one webhook or to all that got it; resolves with their names. */
-  resend(eventId: string, webhook: string | null): Promise<readonly string[]>;
+  /** Has an event delivered again to those of some webhooks that got it; resolves with their names. */
+  resend(eventId: string, webhooks: readonly string[]): Promise<readonly string[]>;
 }

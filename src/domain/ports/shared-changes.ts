@@ -24,3 +24,9 @@ export interface SharedDuty {
    */
   isOurs(): Promise<boolean>;
 }
+
+/** A duty that a process may leave to others while it runs. */
+export interface LeavableDuty extends SharedDuty {
+  /** Lets another process get the duty, if this one has it. */
+  giveUp(): Promise<void>;
+}

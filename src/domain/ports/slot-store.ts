@@ -41,9 +41,13 @@ export interface SlotStore {
   /**
    * Gives requests that wait the limits that are stored for their keys, and serves those for which a slot is free then.
    * Where a key has no limit of its own, the requests of this process get the default; those of others keep what they
-   * have. Resolves with how many lines it changed: a limited number at a time, and none that another session has locked.
+   * have. `groups` are the slots of groups by their ids: requests of this process that wait for one get these. Resolves with
+   * how many lines it changed: a limited number at a time, and none that another session has locked.
    */
-  followLimits(defaults: Pick<Limits, 'concurrency' | 'requestsPerMinute'>): Promise<number>;
+  followLimits(
+    defaults: Pick<Limits, 'concurrency' | 'requestsPerMinute'>,
+    groups: ReadonlyMap<string, number>,
+  ): Promise<number>;
   /** Gives up a wait; resolves with what was decided before, or with `concurrency` by the limits that it has by then. */
   leave(request: Omit<SlotRequest, 'mayWait'>): Promise<LimitDecision>;
   /** The requests that have a slot or wait for one under the lease of this process. */

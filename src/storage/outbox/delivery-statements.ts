@@ -17,7 +17,8 @@ export const selectUnrouted: Statement = {
 
 /**
  * Makes the deliveries of new events, in one unit. Events are marked first: one that is committed meanwhile must not count as
- * routed. Those of one subject get their numbers in their order, and only the first of them that waits is due.
+ * routed. Those of one subject get their numbers in their order, and only the first of them that waits is due. Numbers begin at
+ * the time: after the newest deliveries were removed, none is given again, behind which a reader's page could begin.
  */
 export function routeEvents(webhooks: Subscriptions): readonly Statement[] {
   const wanted = rowsOf(webhooks.flatMap(({ name, types }) => types.map((type) => [name, type])));
@@ -30,7 +31,9 @@ export function routeEvents(webhooks: Subscriptions): readonly Statement[] {
     {
       sql: `${declareTable({ webhook: 'TEXT', type: 'TEXT' })}
             INSERT INTO webhook_deliveries (event_id, webhook, number, subject, since, state)
-            SELECT outbox.id, wanted.webhook, coalesce((SELECT max(number) FROM webhook_deliveries), 0)
+            SELECT outbox.id, wanted.webhook,
+              (SELECT max(at_least) FROM (SELECT max(number) AS at_least FROM webhook_deliveries
+                  UNION ALL SELECT now_ms()) AS starts)
                 + row_number() OVER (ORDER BY position, outbox.created_at, outbox.id, wanted.webhook),
               outbox.subject, (SELECT now_ms()), 'waiting'
             FROM outbox JOIN wanted ON wanted.type = outbox.type WHERE outbox.stage = ${stages.inRouting} AND outbox.stage < 2
@@ -99,12 +102,20 @@ export function retryDelivery(
   };
 }
 
-export const selectOldestAge: Statement = {
-  sql: `SELECT (SELECT now_ms()) - since AS age FROM webhook_deliveries WHERE ended_at IS NULL ORDER BY since LIMIT ?`,
-  values: [1],
-};
+/** The age of the oldest delivery that waits for one of some webhooks. */
+export function selectOldestAge(webhooks: readonly string[]): Statement {
+  return {
+    sql: `${declareTable({ name: 'TEXT' })}
+          SELECT (SELECT now_ms()) - since AS age FROM webhook_deliveries
+          WHERE ended_at IS NULL AND EXISTS (SELECT 1 FROM wanted WHERE name = webhook) ORDER BY since LIMIT ?`,
+    values: [rowsOf(webhooks.map((name) => [name])), 1],
+  };
+}
 
-/** Gives up what waits for webhooks that are configured no more; and what a clock that was set back made due too late is due. */
+/**
+ * Gives up what waits for webhooks that are configured no more. What waited behind it is due then, for a webhook that comes
+ * back; and so is what a clock that was set back made due too late.
+ */
 export function giveUpOrphans(
   webhooks: Subscriptions,
   givenUpMs: number,
@@ -118,6 +129,15 @@ export function giveUpOrphans(
             WHERE ended_at IS NULL AND since < (SELECT now_ms()) - CAST(? AS BIGINT)
               AND webhook NOT IN (SELECT name FROM wanted)`,
       values: [names, givenUpMs],
+    },
+    {
+      sql: `${declareTable({ name: 'TEXT' })}
+            UPDATE webhook_deliveries SET due_at = now_ms()
+            WHERE ended_at IS NULL AND due_at IS NULL AND webhook NOT IN (SELECT name FROM wanted)
+              AND NOT EXISTS (SELECT 1 FROM webhook_deliveries AS earlier
+                WHERE earlier.webhook = webhook_deliveries.webhook AND earlier.subject = webhook_deliveries.subject
+                  AND earlier.ended_at IS NULL AND earlier.number < webhook_deliveries.number)`,
+      values: [names],
     },
     {
       sql: `${declareTable({ name: 'TEXT' })}
@@ -174,11 +194,12 @@ function countIn(state: DeliveryState): string {
 }
 
 /** Has an event delivered again. One that waits is due at once, unless it is behind an earlier one of its subject. */
-export function resendEvent(eventId: string, webhook: string | null): Statement {
+export function resendEvent(eventId: string, webhooks: readonly string[]): Statement {
   return {
-    sql: `UPDATE webhook_deliveries SET attempts = 0, ended_at = NULL, since = now_ms(),
+    sql: `${declareTable({ name: 'TEXT' })}
+          UPDATE webhook_deliveries SET attempts = 0, ended_at = NULL, since = now_ms(),
             due_at = CASE WHEN state = 'waiting' AND due_at IS NULL THEN NULL ELSE now_ms() END, state = 'waiting'
-          WHERE event_id = ?${webhook === null ? '' : ' AND webhook = ?'} RETURNING webhook`,
-    values: webhook === null ? [eventId] : [eventId, webhook],
+          WHERE event_id = ? AND webhook IN (SELECT name FROM wanted) RETURNING webhook`,
+    values: [rowsOf(webhooks.map((name) => [name])), eventId],
   };
 }

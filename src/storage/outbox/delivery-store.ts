@@ -46,8 +46,8 @@ export function createDeliveries(engine: Engine): Deliveries & ManagedDeliveries
     async retry(due, webhook, delayMs, result) {
       await engine.run([retryDelivery(due, webhook, delayMs, result)]);
     },
-    async oldestAgeMs() {
-      const [row] = await lookUpRows(engine, selectOldestAge);
+    async oldestAgeMs(webhooks) {
+      const [row] = await lookUpRows(engine, selectOldestAge(webhooks));
       return row === undefined ? null : Math.max(0, Number(row['age']));
     },
     async clean(webhooks, { givenUpMs, keptMs }) {
@@ -66,8 +66,8 @@ export function createDeliveries(engine: Engine): Deliveries & ManagedDeliveries
       const rows = await engine.read(webhooks.map(countDeliveries));
       return rows.map(([row]) => ({ waiting: Number(row?.['waiting']), dead: Number(row?.['dead']) }));
     },
-    async resend(eventId, webhook) {
-      const [rows = []] = await engine.run([resendEvent(eventId, webhook)]);
+    async resend(eventId, webhooks) {
+      const [rows = []] = await engine.run([resendEvent(eventId, webhooks)]);
       return rows.map((row) => String(row['webhook'])).toSorted();
     },
   };

@@ -1,4 +1,4 @@
-import type { SharedDuty } from '../../../domain/ports/shared-changes.ts';
+import type { LeavableDuty } from '../../../domain/ports/shared-changes.ts';
 import type { Engine, Statement } from '../../engine.ts';
 import { lookUpRows } from '../../read-rows.ts';
 
@@ -15,7 +15,7 @@ export type DutyName =
  * A duty as a row that names its node, by the id under which that has its lease. The node loses it to another one when it
  * has no lease any more.
  */
-export function createSharedDuty(engine: Engine, name: DutyName, owner: () => string): SharedDuty {
+export function createSharedDuty(engine: Engine, name: DutyName, owner: () => string): LeavableDuty {
   return {
     async isOurs() {
       // Most times the duty is held, and nothing has to be written.
@@ -23,6 +23,9 @@ export function createSharedDuty(engine: Engine, name: DutyName, owner: () => st
       if (holder !== undefined) return holder['owner'] === owner();
       const [taken = []] = await engine.run([takeDuty(name, owner())]);
       return taken.length > 0;
+    },
+    async giveUp() {
+      await engine.run([{ sql: 'DELETE FROM duties WHERE name = ? AND owner = ?', values: [name, owner()] }]);
     },
   };
 }

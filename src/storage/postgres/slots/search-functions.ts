@@ -25,17 +25,21 @@ const passOverLocked = (key: string): string => `
 const limitsInForce = `coalesce(api_keys.concurrency, CASE WHEN owner = $1 THEN $2 ELSE place.concurrency END),
   coalesce(api_keys.requests_per_minute, CASE WHEN owner = $1 THEN $3 ELSE place.requests_per_minute END)`;
 
+/** The slots in force of the group for which a request waits, for `followLimits`; null where it waits for one of its key. */
+const slotsOfGroup = `CAST(CAST($4 AS JSON) ->> key_id AS BIGINT)`;
+
 /** That there is no lease of the owner of a row. One that is over counts until it is ended, as it does for records. */
 const isLost = 'NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = owner)';
 
 /**
  * Gives requests that wait the stored limits of their keys, and serves those for which there is a slot then. Where a key
- * has none, the requests of owner `$1` get the default of `$2` slots and `$3` starts. Returns the number of changed lines.
- * Keys are locked in their order; those that are locked by others are left to the next search.
+ * has none, the requests of owner `$1` get the default of `$2` slots and `$3` starts. `$4` has the slots of groups by their
+ * ids, which the requests of that owner get that wait for one. Returns the number of changed lines. Keys are locked in their
+ * order; those that are locked by others are left to the next search.
  */
 export const followLimits = defineFunction({
   name: 'follow_limits',
-  types: ['text', 'bigint', 'bigint'],
+  types: ['text', 'bigint', 'bigint', 'text'],
   returns: 'bigint',
   settings: searchByIndex,
   body: `
@@ -46,8 +50,10 @@ export const followLimits = defineFunction({
     BEGIN
       ${withoutFlush}
       FOR changed_key IN
-        SELECT DISTINCT key_id FROM waiting_requests AS place JOIN api_keys ON api_keys.id = key_id
+        SELECT key_id FROM waiting_requests AS place JOIN api_keys ON api_keys.id = key_id
         WHERE (place.concurrency, place.requests_per_minute) <> (${limitsInForce})
+        UNION SELECT key_id FROM waiting_requests AS place
+        WHERE owner = $1 AND concurrency <> ${slotsOfGroup}
         ORDER BY key_id
       LOOP
         EXIT WHEN count = ${maxChangedLines};
@@ -55,6 +61,8 @@ export const followLimits = defineFunction({
         key := ${lockKey.called}(changed_key);
         UPDATE waiting_requests AS place SET (concurrency, requests_per_minute) = ROW(${limitsInForce})
         FROM api_keys WHERE place.key_id = changed_key AND api_keys.id = changed_key;
+        UPDATE waiting_requests SET concurrency = ${slotsOfGroup}
+        WHERE key_id = changed_key AND owner = $1 AND ${slotsOfGroup} IS NOT NULL;
         key := ${serveLine.called}(key);
         PERFORM ${saveKey.called}(key);
         count := count + 1;

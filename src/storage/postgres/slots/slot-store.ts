@@ -40,12 +40,10 @@ export function createSlotStore(
     async endedWaits() {
       return (await engine.callFunction(takeEndedWaits, owner(), [owner()])).map(readEndedWait);
     },
-    async followLimits({ concurrency, requestsPerMinute }) {
-      const [row] = await engine.callFunction(followLimits, owner(), [
-        owner(),
-        concurrency,
-        requestsPerMinute,
-      ]);
+    async followLimits({ concurrency, requestsPerMinute }, groups) {
+      const ofGroups = JSON.stringify(Object.fromEntries(groups));
+      const values = [owner(), concurrency, requestsPerMinute, ofGroups];
+      const [row] = await engine.callFunction(followLimits, owner(), values);
       return Number(row?.['row'] ?? 0);
     },
     async leave({ keyId, requestId, limits: { requestsPerMinute } }) {
