@@ -55,6 +55,12 @@ export class KeyAsks {
     return queued.promise;
   }
 
+  /** The refusal that `ask` would give without asking the store to a request that does not wait; `null` if it would ask. */
+  knownRefusal(keyId: string, limits: Limits): LimitDecision | null {
+    const key = this.#keys.get(keyId);
+    return key === undefined ? null : refusalOf(key, { limits, mayWait: false }, this.#clock.monotonicMs());
+  }
+
   /** A request of this process waits no longer; it may have got a slot. */
   waitEnded(keyId: string, hasSlot: boolean): void {
     const key = this.#of(keyId);
@@ -159,7 +165,7 @@ function isSameLimit(a: Limits, b: Limits): boolean {
 /** The refusal that the store would give for sure; `null` when it has to be asked. */
 function refusalOf(
   { held, waiting, heldByOthers, last }: KeyKnowledge,
-  { limits, mayWait }: SlotRequest,
+  { limits, mayWait }: Pick<SlotRequest, 'limits' | 'mayWait'>,
   nowMs: number,
 ): LimitDecision | null {
   // A start that is given back changes what a refusal says, and may make it none.

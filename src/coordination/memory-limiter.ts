@@ -80,6 +80,8 @@ export function createMemoryLimiter(
       looks?.later();
       return ended;
     },
+    // Asking costs no more.
+    knownRefusal: () => null,
     async release(keyId, requestId) {
       const state = states.get(keyId);
       if (state?.running.delete(requestId) !== true) return;

@@ -45,11 +45,7 @@ export function createSharedLimiter(
   store: SlotStore,
   { clock, ready, onFault, defaults, groupOf }: SharedLimiterOptions,
 ): SharedLimiter {
-  let isReady = false;
-  ready.then(
-    () => (isReady = true),
-    () => {},
-  );
+  const isReady = whetherDone(ready);
   const asks = new KeyAsks(store, clock);
   const waiting = new WaitingRequests(store, clock, {
     report: onFault,
@@ -59,8 +55,8 @@ export function createSharedLimiter(
   });
   const left = new LeftSlots(store, clock, { report: onFault, waiting });
   const notTaken = sumFaults('slots could not be taken: requests are refused', onFault, clock);
-  const takeLimit = limitTakes(() => isReady, clock);
-  const stopForgetting = forgetStarts(store, () => isReady, clock, onFault);
+  const takeLimit = limitTakes(isReady, clock);
+  const stopForgetting = forgetStarts(store, isReady, clock, onFault);
 
   const takeOrWait = async (
     keyId: string,
@@ -101,6 +97,7 @@ export function createSharedLimiter(
         throw error;
       }
     },
+    knownRefusal: (keyId, limits) => asks.knownRefusal(keyId, limits),
     release(keyId, requestId) {
       if (!left.has(requestId)) return Promise.resolve();
       asks.released(keyId);
@@ -114,6 +111,16 @@ export function createSharedLimiter(
       await left.close();
     },
   };
+}
+
+/** Returns a function that says whether a promise has been fulfilled. */
+function whetherDone(promise: Promise<void>): () => boolean {
+  let isDone = false;
+  promise.then(
+    () => (isDone = true),
+    () => {},
+  );
+  return () => isDone;
 }
 
 /** Bounds how long a request waits for the answer of the store. */

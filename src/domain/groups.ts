@@ -16,6 +16,12 @@ export interface Group {
   readonly budget: Budget | null;
 }
 
+/** A slot of a group that a request has, and the name under which it has it, beside the slot of its key. */
+export interface GroupSlot {
+  readonly groupId: string;
+  readonly name: string;
+}
+
 /** The groups of a config by their names. */
 export type Groups = ReadonlyMap<string, Group>;
 

@@ -7,6 +7,7 @@ import { Delivery } from './delivery.ts';
 import type { Ports } from './ports.ts';
 import { headFactsOf } from './stage-views.ts';
 import type { Stage } from './stages.ts';
+import type { GroupSlot } from '../domain/groups.ts';
 
 /** One request in progress, and the clients that get its answer. */
 export interface Exchange {
@@ -24,8 +25,8 @@ export interface Exchange {
   /** Raised when the request must stop: its reason is an `Interruption`. */
   readonly interruption: AbortController;
   readonly trace: Trace;
-  /** The id of the group of which it has a slot; `null` without one. */
-  groupSlot: string | null;
+  /** Its slot of a group; `null` without one. */
+  groupSlot: GroupSlot | null;
   /** The stage that the request has reached. */
   stage: Stage;
 }

@@ -9,6 +9,7 @@ import { readBearer } from './authenticate.ts';
 import type { AttemptLog } from './attempt-log.ts';
 import type { HeadFacts } from './client-connection.ts';
 import type { Dispatched, Routed, Stage } from './stages.ts';
+import type { GroupSlot } from '../domain/groups.ts';
 
 /** The fields of a request's summary that its stage provides; `null` for those of stages not reached. */
 type StageFacts = Pick<
@@ -124,8 +125,8 @@ interface Arrival {
   readonly protocol: RequestKind;
   readonly arrivedAtMs: number;
   readonly arrivedMs: number;
-  /** The id of the group of which it has a slot; `null` without one. */
-  readonly groupSlot: string | null;
+  /** Its slot of a group; `null` without one. */
+  readonly groupSlot: GroupSlot | null;
 }
 
 /** The attempts of a request; `null` before it was sent upstream. */
@@ -158,7 +159,7 @@ export function runningView(
     protocol,
     createdAtMs: arrivedAtMs,
     keyId,
-    groupId: groupSlot,
+    groupId: groupSlot?.groupId ?? null,
     hasSlot,
     mode: isRead && protocol !== 'passthrough' ? mode : null,
     model,

@@ -1,6 +1,6 @@
 import type { Refusal } from '../shared/errors.ts';
 import { groupRefusal, limitsOfGroup } from '../domain/groups.ts';
-import type { Group } from '../domain/groups.ts';
+import type { Group, GroupSlot } from '../domain/groups.ts';
 import type { LimitDecision, Limits } from '../domain/limits.ts';
 import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
 import type { Exchange } from './exchange.ts';
@@ -11,6 +11,12 @@ interface SlotsWanted {
   readonly keyId: string;
   readonly group: Group | null;
   readonly limits: Limits;
+}
+
+/** How a request asks for a slot of its group: under which name, and for how long it may wait. */
+interface GroupAsk extends Pick<GroupSlot, 'name'> {
+  readonly queueWaitMs: number;
+  readonly signal: AbortSignal;
 }
 
 /** What became of a request that asked for slots. */
@@ -26,7 +32,8 @@ export interface SlotsTaken {
  * Takes a slot of the group, where that has a limit, and one of the key, which also counts a start. Both are taken at once if
  * they can be, the one of the group first: so a request that the group refuses counts no start. Otherwise a request that may
  * wait waits for the slot of its key first, and for that of the group with it: so it takes no slot of the group from other keys
- * while its own are full. Returns a refusal where there is no decision on the key. What was taken is given back when the
+ * while its own are full. One whose key is known to have none takes none of the group even for a moment, as a client that goes
+ * on asking would all the time. Returns a refusal where there is no decision on the key. What was taken is given back when the
  * request is settled.
  */
 export async function takeSlots(
@@ -52,9 +59,14 @@ async function take(
   const { clock, inFlight, limiter } = ports;
   const askedMs = clock.monotonicMs();
   const mayWait = limits.queueWaitMs > 0;
-  const full = await takeOfGroup(group, 0, interruption.signal, exchange, ports);
+  const hasSlots = group !== null && group.concurrency !== null;
+  const known = hasSlots ? limiter.knownRefusal(keyId, limits) : null;
+  if (known !== null && !(known.verdict === 'concurrency' && mayWait))
+    return { decision: known, groupRefusal: null, hasWaited: false };
+  const atOnce = { name: `${requestId}:group`, queueWaitMs: 0, signal: interruption.signal };
+  const full = known === null ? await takeOfGroup(group, atOnce, exchange, ports) : null;
   if (full !== null && !mayWait) return full;
-  if (full === null) {
+  if (full === null && known === null) {
     const now = mayWait ? { ...limits, queueWaitMs: 0 } : limits;
     const decision = await limiter.acquire(keyId, requestId, now, interruption.signal);
     if (decision.verdict !== 'concurrency' || !mayWait)
@@ -65,24 +77,25 @@ async function take(
   const signal = AbortSignal.any([interruption.signal, inFlight.draining]);
   const decision = await limiter.acquire(keyId, requestId, limits, signal);
   if (decision.verdict !== 'granted') return { decision, groupRefusal: null, hasWaited: true };
-  const leftMs = Math.max(0, limits.queueWaitMs - (clock.monotonicMs() - askedMs));
-  const refusal = await takeOfGroup(group, leftMs, signal, exchange, ports);
+  const queueWaitMs = Math.max(0, limits.queueWaitMs - (clock.monotonicMs() - askedMs));
+  // Under another name: the slot that was given back above may be taken back by the database only later.
+  const waiting = { name: `${requestId}:group:waited`, queueWaitMs, signal };
+  const refusal = await takeOfGroup(group, waiting, exchange, ports);
   return { decision, groupRefusal: refusal, hasWaited: true };
 }
 
 /** Takes a slot of a group, if that has a limit; returns the refusal if there is none within a time. */
 async function takeOfGroup(
   group: Group | null,
-  queueWaitMs: number,
-  signal: AbortSignal,
+  { name, queueWaitMs, signal }: GroupAsk,
   exchange: Exchange,
   { limiter }: Ports,
 ): Promise<Refusal | null> {
   if (group === null || group.concurrency === null) return null;
   const limits = limitsOfGroup(group, queueWaitMs);
-  const decision = await limiter.acquire(group.id, groupSlotOf(exchange), limits, signal);
+  const decision = await limiter.acquire(group.id, name, limits, signal);
   if (decision.verdict !== 'granted') return groupRefusal(group, decision);
-  exchange.groupSlot = group.id;
+  exchange.groupSlot = { groupId: group.id, name };
   return null;
 }
 
@@ -95,10 +108,12 @@ export async function changeGroupSlot(
   exchange: Exchange,
   ports: Ports,
 ): Promise<Refusal | null> {
-  if (exchange.groupSlot !== null && exchange.groupSlot === group?.id) return null;
+  if (exchange.groupSlot !== null && exchange.groupSlot.groupId === group?.id) return null;
   await releaseGroupSlot(exchange, ports);
   try {
-    return await takeOfGroup(group, 0, exchange.interruption.signal, exchange, ports);
+    const { requestId, interruption } = exchange;
+    const moved = { name: `${requestId}:group:moved`, queueWaitMs: 0, signal: interruption.signal };
+    return await takeOfGroup(group, moved, exchange, ports);
   } catch (error) {
     if (error instanceof StorageError) return storageUnavailable();
     throw error;
@@ -113,10 +128,5 @@ export async function releaseGroupSlot(
   const { groupSlot } = exchange;
   if (groupSlot === null) return;
   exchange.groupSlot = null;
-  await limiter.release(groupSlot, groupSlotOf(exchange));
-}
-
-/** The name under which a request has its slot of a group, beside that of its key. */
-function groupSlotOf({ requestId }: Exchange): string {
-  return `${requestId}:group`;
+  await limiter.release(groupSlot.groupId, groupSlot.name);
 }

@@ -46,6 +46,7 @@ test(`${exchanges} exchanges with exceptions and aborts at every stage leave no 
       exchangeEnded: () => void inProgress--,
     },
     limiter: {
+      ...limiter,
       acquire: unreliable(limiter.acquire.bind(limiter)),
       // Fails only after its work: a lost release would rightly keep its slot.
       async release(keyId, requestId) {

@@ -23,7 +23,7 @@ test('a finished answer reaches its client in full although the limiter can’t 
   const ended: ExchangeSummary[] = [];
   const { limiter, telemetry } = pipeline.ports;
   const instead = {
-    limiter: { acquire: limiter.acquire.bind(limiter), release: () => Promise.reject(new Error('away')) },
+    limiter: { ...limiter, release: () => Promise.reject(new Error('away')) },
     telemetry: { ...telemetry, exchangeEnded: (summary: ExchangeSummary) => void ended.push(summary) },
   };
   const keyId = await pipeline.addKey(1_000_000);
@@ -46,6 +46,7 @@ test('a slot of a group is given back although that of the key can’t be', asyn
     groups: () => new Map([['shared', group]]),
     limiter: {
       acquire: limiter.acquire.bind(limiter),
+      knownRefusal: () => null,
       release: (id: string, requestId: string) =>
         id === keyId ? Promise.reject(new Error('away')) : limiter.release(id, requestId),
     },
@@ -89,7 +90,7 @@ test.each([true, false])(
 test('a request gets a 500 when the limiter fails', async () => {
   const { limiter } = pipeline.ports;
   const instead = {
-    limiter: { acquire: () => Promise.reject(new Error('away')), release: limiter.release.bind(limiter) },
+    limiter: { ...limiter, acquire: () => Promise.reject(new Error('away')) },
   };
   const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', instead);
   await request.done;
@@ -100,7 +101,7 @@ test('a request gets a 500 when the limiter fails', async () => {
 test('a request gets a 503 when the database that has the slots is away', async () => {
   const { limiter } = pipeline.ports;
   const away = () => Promise.reject(new StorageError('away'));
-  const instead = { limiter: { acquire: away, release: limiter.release.bind(limiter) } };
+  const instead = { limiter: { ...limiter, acquire: away } };
   const request = await pipeline.start(await pipeline.addKey(null), body, 'chat', instead);
   await request.done;
   expect(request.sent.status).toBe(503);
@@ -127,6 +128,7 @@ test.each([
         const isAway = (id === keyId ? 'key' : 'group') === ofWhom && asks++ >= asksBefore;
         return isAway ? Promise.reject(new StorageError('away')) : limiter.acquire(id, ...asked);
       },
+      knownRefusal: () => null,
       release: limiter.release.bind(limiter),
     };
     const instead = { limiter: failing, groups: () => new Map([['shared', group]]) };

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
@@ -6,8 +7,9 @@ import { systemClock } from '../../src/composition/clock.ts';
 import { createMigrationTable, findPending } from '../../src/storage/migration.ts';
 import { createPostgresEngine } from '../../src/storage/postgres/engine.ts';
 import { migrations } from '../../src/storage/postgres/migrations/all.ts';
+import { createOutbox } from '../../src/storage/outbox/outbox-store.ts';
 import { createStore } from '../../src/storage/store.ts';
-import { openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
+import { beginningOf, budgetClaim, openedRecord, payingKey, settledRecord } from '../support/stored-rows.ts';
 import { eventually } from '../support/eventually.ts';
 import { createDatabase, onServer, openPostgres, postgresAbsence } from '../support/test-postgres.ts';
 
@@ -138,5 +140,37 @@ describe.skipIf(postgresAbsence !== null)(`the functions of earlier versions on 
     await store.open(openedRecord);
     await store.settle(settledRecord);
     expect(await store.findRecord(openedRecord.requestId, null)).toMatchObject({ outcome: 'completed' });
+  });
+});
+
+describe.skipIf(postgresAbsence !== null)(`budgets in which an earlier version counts, too${absent}`, () => {
+  test('have no event of the number of levels that it writes, and one with the next charge of this version', async () => {
+    const engine = await openPostgres();
+    onTestFinished(() => engine.close());
+    const { url } = engine.database;
+    const store = createStore(engine, { nextId: randomUUID, now: () => 7, report: () => {} });
+    await createOutbox(engine, randomUUID).storeSettings({ lowBalanceNanos: null, budgetLevels: true });
+    await store.createKey(payingKey, 'hash', 1_000);
+    const events = async () =>
+      (await onServer('SELECT data FROM outbox', url)).map(
+        ({ data }) => JSON.parse(String(data)) as Readonly<Record<string, unknown>>,
+      );
+    const { id, startMs, endMs } = budgetClaim;
+    // As version 11 of the schema settles: it counts the levels that are reached, and knows no amount.
+    const earlier = (level: number) =>
+      onServer(
+        `INSERT INTO budgets (id, period_start, period_end, spent, held, level) VALUES ('${id}', ${startMs}, ${endMs}, 5, 0, ${level})
+         ON CONFLICT (id) DO UPDATE SET spent = budgets.spent + excluded.spent, level = excluded.level`,
+        url,
+      );
+    await earlier(1);
+    await earlier(2);
+    expect(await events()).toEqual([]);
+    const opened = { ...openedRecord, budgets: [budgetClaim] };
+    await store.open(opened);
+    await store.settle({ ...settledRecord, begun: beginningOf(opened), chargeNanos: 5 });
+    expect(await events()).toMatchObject([{ level: 10, amount_nanos: 100, spent_nanos: 15 }]);
+    await earlier(3);
+    expect(await events()).toHaveLength(1);
   });
 });

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { SettledRecord } from '../../src/domain/consumption.ts';
 import { createSettlementSpool } from '../../src/storage/spool/settlement-spool.ts';
 import type { SettlementSpool } from '../../src/domain/ports/settlement-spool.ts';
-import { writeSpoolLine } from '../../src/storage/spool/spool-lines.ts';
+import { readSpoolLines, writeSpoolLine } from '../../src/storage/spool/spool-lines.ts';
 import { checksumOf } from '../../src/shared/checksum.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { settledRecord as record } from '../support/settled-record.ts';
@@ -12,6 +12,8 @@ import {
   beginningOf,
   budgetClaim,
   budgetedRecord,
+  groupClaim,
+  openedRecord,
   payingKey,
   plainAttempt,
   settlementOf,
@@ -80,6 +82,28 @@ describe('the spool of settlements', () => {
     expect((await store.budgetPeriods([id])).get(id)).toMatchObject({ spentNanos: 1, heldNanos: 0 });
     const { faults } = await verifyLedger(createLedgerAudit(engine));
     expect(faults.filter((fault) => fault.startsWith('budget'))).toEqual([]);
+  });
+
+  test('gives the version before groups the budget of a key as it knows it, and takes over its settlements', async () => {
+    const [ofKey, ofGroup] = [
+      { ...budgetClaim, holdNanos: 3 },
+      { ...groupClaim, holdNanos: 3 },
+    ];
+    const counted = { ...record('a'), begun: { ...beginningOf(openedRecord), budgets: [ofKey, ofGroup] } };
+    const line = writeSpoolLine(counted);
+    const { budgets: _unknown, ...earlier } = JSON.parse(line.slice(line.indexOf(' '))).begun;
+    const { id, startMs, endMs } = budgetClaim;
+    expect(earlier.budget).toEqual({ id, startMs, endMs, holdNanos: 3, levelNanos: [1, 80] });
+    const json = JSON.stringify({ ...counted, begun: earlier });
+    expect(readSpoolLines(`${line}${checksumOf(json)} ${json}\n`)).toEqual({
+      records: [
+        counted,
+        { ...counted, begun: { ...counted.begun, budgets: [{ ...ofKey, limitNanos: 0, levels: [] }] } },
+      ],
+      damaged: 0,
+    });
+    const ofGroupAlone = { ...counted, begun: { ...counted.begun, budgets: [ofGroup] } };
+    expect(readSpoolLines(writeSpoolLine(ofGroupAlone)).records).toEqual([ofGroupAlone]);
   });
 
   test('allocates its space on the disk when it is opened, readable for its owner alone, and keeps it', async () => {

@@ -9,6 +9,11 @@ export interface Limiter {
    * `StorageError` where the slots are in a database that is away, which the limiter has reported.
    */
   acquire(keyId: string, requestId: string, limits: Limits, signal: AbortSignal): Promise<LimitDecision>;
+  /**
+   * The refusal that a request which does not wait would get, as far as it is known without asking a database; `null` where
+   * it has to ask.
+   */
+  knownRefusal(keyId: string, limits: Limits): LimitDecision | null;
   /** Gives the slot back. A second release of the same slot changes nothing. */
   release(keyId: string, requestId: string): Promise<void>;
 }

@@ -6,8 +6,20 @@ import { parseJson } from '../../shared/parse-json.ts';
 
 /** Writes a settlement as one line: a checksum, a space, and JSON. */
 export function writeSpoolLine(record: SettledRecord): string {
-  const json = JSON.stringify(record);
+  const json = JSON.stringify({ ...record, begun: record.begun && writeBeginning(record.begun) });
   return `${checksumOf(json)} ${json}\n`;
+}
+
+/**
+ * How a record was begun, also as the version before groups reads it, which may take over a spool beside PostgreSQL: without
+ * the budget of the key as it knows it, it would not count the charge, nor give the hold back.
+ */
+function writeBeginning(begun: RecordBeginning): SpooledBeginning {
+  const ofKey = begun.budgets?.find(({ owner }) => owner === 'key');
+  if (ofKey === undefined) return begun;
+  const { id, startMs, endMs, holdNanos, levels } = ofKey;
+  const levelNanos = levels.map(({ nanos }) => nanos);
+  return { ...begun, budget: { id, startMs, endMs, holdNanos, levelNanos } };
 }
 
 /**
@@ -37,7 +49,9 @@ function readLine(line: string): SettledRecord | null {
 type SpooledBeginning = Omit<RecordBeginning, 'tag'> &
   Partial<Pick<RecordBeginning, 'tag'>> & { readonly budget?: EarlierBudget };
 
-type EarlierBudget = Pick<CountedBudget, 'id' | 'startMs' | 'endMs' | 'holdNanos'>;
+interface EarlierBudget extends Pick<CountedBudget, 'id' | 'startMs' | 'endMs' | 'holdNanos'> {
+  readonly levelNanos: readonly number[];
+}
 
 /** A settlement as a spool has it: earlier versions did not write how its record was begun. */
 interface SpooledRecord extends Omit<SettledRecord, 'begun'> {
@@ -47,7 +61,7 @@ interface SpooledRecord extends Omit<SettledRecord, 'begun'> {
 function readBeginning(begun: SpooledBeginning | null): RecordBeginning | null {
   if (begun === null) return null;
   const { budget, ...known } = begun;
-  const budgets = budget === undefined ? begun.budgets : [readEarlierBudget(budget)];
+  const budgets = begun.budgets ?? (budget && [readEarlierBudget(budget)]);
   return { ...known, tag: begun.tag ?? null, ...(budgets === undefined ? {} : { budgets }) };
 }
 

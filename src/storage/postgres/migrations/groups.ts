@@ -37,10 +37,11 @@ export const groups: Migration = {
          ON CONFLICT (name) DO NOTHING;
          RETURN NULL;
        END $$`,
-    // A row only moves forward: its level rises within a period, and begins anew with the next one.
+    // A row only moves forward: its level rises within a period, and begins anew with the next one. A charge of an earlier
+    // version, whose level is the number of those that are reached, sets no amount: the event comes with the next charge.
     `CREATE TRIGGER budget_reached_level_by_insert AFTER INSERT ON budgets FOR EACH ROW
-       WHEN (NEW.level > 0) EXECUTE FUNCTION note_budget_level()`,
-    `CREATE TRIGGER budget_reached_level_by_update AFTER UPDATE OF level ON budgets FOR EACH ROW
+       WHEN (NEW.level > 0 AND NEW.amount IS NOT NULL) EXECUTE FUNCTION note_budget_level()`,
+    `CREATE TRIGGER budget_reached_level_by_update AFTER UPDATE OF amount ON budgets FOR EACH ROW
        WHEN (NEW.level > 0 AND (NEW.level > OLD.level OR NEW.period_start > OLD.period_start))
        EXECUTE FUNCTION note_budget_level()`,
     // What is free and held together falls with charges alone: no other change of an account has to be compared.
