@@ -1,4 +1,5 @@
 import { readFileSync, readdirSync } from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
 import type { Plugin, RolldownOptions } from 'rolldown';
 
@@ -41,6 +42,23 @@ const thirdParty: Plugin = {
   },
 };
 
+/** Puts the console's files beside the chunks, in `console/`, with its modules as JavaScript. */
+const consoleFiles: Plugin = {
+  name: 'console',
+  generateBundle() {
+    const folder = join(root, 'src', 'console');
+    for (const name of readdirSync(folder).filter((file) => /\.(html|css|ts)$/.test(file))) {
+      const text = readFileSync(join(folder, name), 'utf8');
+      const fileName = `console/${name.replace(/\.ts$/, '.js')}`;
+      this.emitFile({
+        type: 'asset',
+        fileName,
+        source: name.endsWith('.ts') ? stripTypeScriptTypes(text) : text,
+      });
+    }
+  },
+};
+
 /**
  * The program with its packages in a few files, for the image. The threads are entries, because they are started by
  * their file's name; what is imported when it is needed stays in chunks of its own. It is not minified, so that stack
@@ -64,5 +82,5 @@ export default {
     chunkFileNames: '[name].js',
     keepNames: true,
   },
-  plugins: [thirdParty],
+  plugins: [thirdParty, consoleFiles],
 } satisfies RolldownOptions;

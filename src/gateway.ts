@@ -15,12 +15,14 @@ import { readUpstreamFiles } from './composition/upstream-files.ts';
 import { readProxyEnvironment } from './config/proxy-environment.ts';
 import { readFastRoad, readTracingSettings } from './config/environment.ts';
 import type { NameSettings } from './composition/upstreams.ts';
-import { checkConfig } from './config/load.ts';
+import { ConfigError, checkConfig } from './config/load.ts';
 import type { Config, ConfigInput } from './config/schema/schema.ts';
 import { namesInConfig } from './config/setting-names.ts';
 import type { Clock } from './domain/ports/clock.ts';
 import type { Workers } from './domain/ports/workers.ts';
 import type { FetchedModelList } from './models/model-discovery.ts';
+import { createAdminAccess } from './http/admin/access.ts';
+import type { AdminTokens } from './http/admin/access.ts';
 import { answerFetch } from './http/fetch/answer-fetch.ts';
 import type { RequestHandler } from './http/router.ts';
 import { createNodeHandler } from './http/standalone.ts';
@@ -134,6 +136,14 @@ function openLog(
   return createLog(logLevel, clock, logDestination, logFormat, workers?.own);
 }
 
+/** The tokens of the admin listener. Throws `ConfigError` if both are the same: the second one must not change anything. */
+function adminTokensOf({ admin }: Config, options: GatewayOptions): AdminTokens {
+  const token = options.adminToken ?? admin.token ?? randomUUID();
+  if (token === admin.readOnlyToken)
+    throw new ConfigError('the config', ['admin.readOnlyToken: expected another token than the admin token']);
+  return { admin: token, readOnly: admin.readOnlyToken ?? null };
+}
+
 /** The settings of the process that only the environment has. Throws `ConfigError` if a proxy has a fault. */
 function readEnvironment(): Pick<ProcessSettings, 'tracing' | 'fastRoad' | 'findProxy'> {
   return { tracing: readTracingSettings(), fastRoad: readFastRoad(), findProxy: readProxyEnvironment() };
@@ -157,8 +167,8 @@ export function composeGateway(
   const processServices = createProcessServices(config, settings, clock, log);
   const { storage, inFlight, tokens } = processServices;
   const reloads = reportReloads(log, processServices.observability);
-  const adminToken = options.adminToken ?? config.admin.token ?? randomUUID();
-  const active = createActiveServices({ config, firstFiles }, processServices, adminToken);
+  const access = createAdminAccess(adminTokensOf(config, options), clock);
+  const active = createActiveServices({ config, firstFiles }, processServices, access);
 
   const declaresKeys = (): boolean => Object.keys(active.current.config.keys).length > 0;
   const listeners = createListeners(() => active.current, processServices, firstCertificate);

@@ -64,6 +64,17 @@ export function settingsOf(options: KeyOptions): object {
   return { ...rest, ...lists, expiresAt, lowBalance, compatibility, budget, group };
 }
 
+/** The options that are settings of a budget. */
+const settingOptions = '--time-zone, --warn-at and --raise';
+
+/** The settings of a new key as the admin API takes them; settings of a budget need one. */
+export function settingsOfNew(options: KeyOptions): object {
+  const { budget, timeZone, warnAt, raise } = options;
+  if (budget === undefined && [timeZone, warnAt, raise].some((value) => value !== undefined))
+    throw new Error(`--budget is missing: ${settingOptions} belong to one, such as --budget 20/month`);
+  return settingsOf(options);
+}
+
 type BudgetOptions = Pick<KeyOptions, 'budget' | 'timeZone' | 'warnAt' | 'raise' | 'raiseUntil'>;
 
 /** The budget as the admin API takes it: `null` removes it, and what is not given stays as it is. */
@@ -74,7 +85,13 @@ function budgetOf({
   raise,
   raiseUntil,
 }: Given<BudgetOptions>): object | null | undefined {
-  if (budget === 'none') return null;
+  const others = { timeZone, warnAt, raise, raiseUntil };
+  if (budget === 'none') {
+    // They would be dropped without a word.
+    if (Object.values(others).some((value) => value !== undefined))
+      throw new Error(`--budget none takes the budget away: leave out ${settingOptions}`);
+    return null;
+  }
   const [amount, per, ...rest] = budget?.split('/') ?? [];
   if (budget !== undefined && (per === undefined || rest.length > 0))
     throw new Error(

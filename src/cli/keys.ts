@@ -4,7 +4,7 @@ import { parseUsd } from '../shared/money.ts';
 import type { PresentedKey } from '../http/admin/keys.ts';
 import { callAdmin, readList } from './admin-client.ts';
 import { withOptionNames } from './option-names.ts';
-import { settingsOf } from './key-options.ts';
+import { settingsOf, settingsOfNew } from './key-options.ts';
 import type { CreditOptions, KeyOptions, ListOptions, RotateOptions } from './key-options.ts';
 import { describeGroup } from './groups.ts';
 import { countNamed, findKeyId, keyPath } from './find-key.ts';
@@ -17,7 +17,7 @@ type KeyObject = PresentedKey & { readonly key?: string };
 /** Creates a key and prints its secret. */
 export async function createKey(name: string, options: KeyOptions): Promise<string> {
   const made = (await withOptionNames(() =>
-    callAdmin('POST', '/admin/keys', { name, ...settingsOf(options) }),
+    callAdmin('POST', '/admin/keys', { name, ...settingsOfNew(options) }),
   )) as KeyObject;
   const same = await countNamed(name);
   if (same > 1)
@@ -115,9 +115,18 @@ function budgetRows(budget: KeyObject['budget']): readonly string[][] {
   const { amount, per, time_zone: timeZone, raise, available, spent, refills_at: refillsAt } = budget;
   return [
     ['budget', `${amount} per ${per} (${timeZone})`],
-    ...(raise === null ? [] : [['budget raised by', `${raise.amount} until ${raise.until}`]]),
+    ...raiseRows(raise),
     ['left in this period', `${available}, ${spent} are spent; full again at ${refillsAt}`],
   ];
+}
+
+/** A raise that has ended stays with the key, and would look like one in force. */
+function raiseRows(raise: NonNullable<KeyObject['budget']>['raise']): readonly string[][] {
+  if (raise === null) return [];
+  const { amount, until } = raise;
+  return Date.parse(until) > Date.now()
+    ? [['budget raised by', `${amount} until ${until}`]]
+    : [['budget raise', `none: that of ${amount} ended at ${until}`]];
 }
 
 /** Changes the settings of a key that are given. */

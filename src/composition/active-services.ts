@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
+import type { AdminAccess } from '../http/admin/access.ts';
 import { createConfigServices } from './config-services.ts';
 import type { ConfigServices, ReadConfig } from './config-services.ts';
 import { changedFixedSettings } from './fixed-settings.ts';
@@ -23,10 +24,10 @@ export interface ActiveServices {
 export function createActiveServices(
   first: ReadConfig,
   processServices: ProcessServices,
-  adminToken: string,
+  access: AdminAccess,
 ): ActiveServices {
   const { clock, health, inFlight } = processServices;
-  let current = createConfigServices(first, processServices, adminToken, null);
+  let current = createConfigServices(first, processServices, access, null);
   processServices.attach(current);
   /** The services of replaced configs, each with the function that cancels its wait. */
   const replaced = new Map<ConfigServices, () => void>();
@@ -49,7 +50,7 @@ export function createActiveServices(
     replace(next) {
       const previous = current;
       const read = { config: next, firstFiles: readUpstreamFiles(next) };
-      current = createConfigServices(read, processServices, adminToken, previous);
+      current = createConfigServices(read, processServices, access, previous);
       processServices.attach(current);
       forgetHealth(health, previous.config.upstreams, next.upstreams);
       previous.stopBackgroundWork();

@@ -5,9 +5,12 @@ import { isDiscovered } from '../config/schema/schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { UpstreamState } from '../domain/circuit.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
+import type { AdminAccess } from '../http/admin/access.ts';
 import { createAdminRouter } from '../http/admin/router.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
 import type { FindDirect } from '../http/direct-routes.ts';
+import { readOwnPages } from '../http/own-pages.ts';
+import type { OwnPages } from '../http/own-pages.ts';
 import { createPublicRouter } from '../http/public-router.ts';
 import { reportUpstreams } from '../operations/report-upstreams.ts';
 import type { RunRoutes } from '../http/standalone.ts';
@@ -34,6 +37,8 @@ export interface Routes extends ClientServices {
   readonly findDirect: FindDirect;
   /** The operators' paths. */
   readonly admin: RunRoutes;
+  /** Which requests are those of the operators' own pages. */
+  readonly pages: OwnPages;
 }
 
 /** The services of one config: its upstreams, its models, and the routers that serve them. */
@@ -60,7 +65,7 @@ export interface ReadConfig {
 export function createConfigServices(
   { config, firstFiles }: ReadConfig,
   processServices: ProcessServices,
-  adminToken: string,
+  access: AdminAccess,
   previous: ConfigServices | null,
 ): ConfigServices {
   const { clock, health, log, nameSettings, findProxy } = processServices;
@@ -87,8 +92,10 @@ export function createConfigServices(
   const clients = composeClientServices(config.server, processServices);
   const { addresses } = clients;
   const upstreamReports = () => reportUpstreams(names, health);
-  const adminPorts = composeAdminPorts(ports, config, processServices, adminToken, {
+  const pages = readOwnPages(config.admin, addresses);
+  const adminPorts = composeAdminPorts(ports, config, processServices, access, {
     addresses,
+    pages,
     webhooks: receivers.webhooks,
     whyNotReady: ownReason,
     upstreamReports,
@@ -116,6 +123,7 @@ export function createConfigServices(
     ),
     ...clients,
     admin: createAdminRouter(adminPorts),
+    pages,
     stopBackgroundWork: stopProbes,
     attemptsEnded: () => receivers.idle(),
     async close() {

@@ -2,6 +2,7 @@ import type { Config } from '../config/schema/schema.ts';
 import { groupsOf } from '../config/schema/groups-schema.ts';
 import type { RecordPages } from '../domain/ports/record-pages.ts';
 import type { Retention } from '../domain/ports/retention.ts';
+import type { AdminAccess } from '../http/admin/access.ts';
 import type { AdminPorts } from '../http/admin/router.ts';
 import type { ClientAddresses } from '../http/client-addresses.ts';
 import type { OwnKeyPorts } from '../http/own-key-routes.ts';
@@ -10,6 +11,7 @@ import { createBudgetUse } from '../operations/read-budget-use.ts';
 import type { Ports } from '../pipeline/ports.ts';
 import type { ConfigServices } from './config-services.ts';
 import { createWebhookManagement } from '../operations/manage-webhooks.ts';
+import { consoleFiles } from './deferred-console.ts';
 import { deferManual } from './deferred-manual.ts';
 import { nextId } from './next-id.ts';
 import type { ProcessServices } from './process-services.ts';
@@ -81,14 +83,21 @@ export function composeAdminPorts(
     status,
     workers,
   }: ProcessServices,
-  token: string,
+  access: AdminAccess,
   reports: Pick<ConfigServices, 'whyNotReady' | 'webhooks'> &
-    Pick<AdminPorts, 'upstreamReports' | 'addresses'>,
+    Pick<AdminPorts, 'upstreamReports' | 'addresses' | 'pages'>,
 ): AdminPorts {
   const { defaultLimits, defaultCompatibility } = ports;
   return {
-    token,
+    access,
     addresses: reports.addresses,
+    pages: reports.pages,
+    console: consoleFiles,
+    onFailedLogin: (address) =>
+      log.notice(
+        'wrong token at the login of the console',
+        address === null ? {} : { clientAddress: address },
+      ),
     prepare,
     keys: {
       keys: keyManagement,

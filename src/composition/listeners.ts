@@ -121,6 +121,7 @@ function createServers(
     (...call) => current().router(...call),
     (method, target) => current().findDirect(method, target),
     async () => (await whyNoneReady(current().whyNotReady(), workers)) === null,
+    () => ({ contact: current().config.server.contact ?? null, addresses: current().addresses }),
   );
   const publicServer = createHttpServer(paths.routes, {
     ...shared,
@@ -131,7 +132,7 @@ function createServers(
     limits: () => limits().public,
     certificate,
   });
-  const guard = createPageGuard(current().config.admin.host);
+  const guard = createPageGuard(current().config.admin.host, () => current().pages);
   const adminRoutes: RunRoutes = (...call) => current().admin(...call);
   const admin = createRouter().use(guard, adminRoutes);
   const adminServer = createHttpServer(admin, {

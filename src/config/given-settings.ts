@@ -12,7 +12,7 @@ export interface ListenerOptions {
 /** A setting that may come from a variable or an option. */
 interface GivenSetting {
   readonly section: 'server' | 'admin' | 'storage';
-  readonly key: 'host' | 'port' | 'shutdownDelay' | 'token' | 'url';
+  readonly key: 'host' | 'port' | 'shutdownDelay' | 'token' | 'readOnlyToken' | 'url';
   readonly variable: string;
   readonly option: keyof ListenerOptions | null;
 }
@@ -24,6 +24,7 @@ const settings: readonly GivenSetting[] = [
   { section: 'admin', key: 'host', variable: 'TEXTGATE_ADMIN_HOST', option: 'adminHost' },
   { section: 'admin', key: 'port', variable: 'TEXTGATE_ADMIN_PORT', option: 'adminPort' },
   { section: 'admin', key: 'token', variable: 'TEXTGATE_ADMIN_TOKEN', option: null },
+  { section: 'admin', key: 'readOnlyToken', variable: 'TEXTGATE_ADMIN_READ_ONLY_TOKEN', option: null },
   { section: 'storage', key: 'url', variable: 'TEXTGATE_STORAGE_URL', option: null },
 ];
 

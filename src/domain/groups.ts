@@ -25,6 +25,9 @@ export interface GroupSlot {
 /** The groups of a config by their names. */
 export type Groups = ReadonlyMap<string, Group>;
 
+/** What takes a key out of its group on the command line, so that no group can be named so. */
+export const noGroup = 'none';
+
 /** How the id of a group begins: no id of a key does. */
 export const groupIdPrefix = 'group:';
 

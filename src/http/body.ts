@@ -19,13 +19,14 @@ export function holdContinue(request: IncomingMessage): void {
   awaitingContinue.add(request);
 }
 
-/** Reads a body of at most `maxBytes` with a JSON content type, as unparsed bytes. */
+/** Reads a body of at most `maxBytes` with a JSON content type, as unparsed bytes; also that of a form with `takesForms`. */
 export async function readBody(
   request: IncomingMessage,
   response: ServerResponse,
   maxBytes: number,
+  takesForms = false,
 ): Promise<Uint8Array | Refusal> {
-  const fault = contentFault(request) ?? lengthFault(request, maxBytes);
+  const fault = contentFault(request, takesForms) ?? lengthFault(request, maxBytes);
   if (fault !== null) return fault;
   const taken = takeReadBody(request, maxBytes);
   if (taken !== null) return taken;
@@ -44,9 +45,14 @@ export function isOversized(request: IncomingMessage, maxBytes: number): boolean
   return Number(request.headers['content-length'] ?? 0) > maxBytes;
 }
 
-function contentFault({ headers }: IncomingMessage): Refusal | null {
+/** Whether the body is that of an HTML form. */
+export function isForm({ headers }: IncomingMessage): boolean {
+  return typeOf(headers) === formType;
+}
+
+function contentFault({ headers }: IncomingMessage, takesForms: boolean): Refusal | null {
   const type = typeOf(headers);
-  if (!jsonType.test(type))
+  if (!jsonType.test(type) && !(takesForms && type === formType))
     return refuse(
       'unsupported_content_type',
       `Unsupported content type${type === '' ? '' : ` '${type.slice(0, 64)}'`}: send the header 'Content-Type: application/json'.`,

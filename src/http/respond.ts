@@ -28,6 +28,11 @@ export function sendNoContent(response: Response, headers: Readonly<Record<strin
   send(response, 204, { ...noStore, ...headers }, '');
 }
 
+/** Says that the client has the current version already. */
+export function sendNotModified(response: Response, headers: Readonly<Record<string, string>>): void {
+  send(response, 304, { ...headers }, '');
+}
+
 function send(response: Response, status: number, headers: OutgoingHttpHeaders, body: string): void {
   whenChunkIsRead(response, () => {
     announceClose(response);

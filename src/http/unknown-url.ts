@@ -20,7 +20,7 @@ const offer =
 const knownTail = /\/(chat\/completions|responses|(?:models|key)(?:\/[^:]*)?)\/?$/i;
 
 /** The paths of the other listener. */
-const operatorsPaths = /^\/(metrics|healthz|readyz|docs|admin)(\/|$)/;
+const operatorsPaths = /^\/(metrics|healthz|readyz|docs|console|admin)(\/|$)/;
 const clientsPaths = /^\/v1(\/|$)/;
 
 /** Answers 404 on a path that clients don't have. */

@@ -55,6 +55,7 @@ export function renderPage(markdown: string, file: string, places: Places): stri
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)} · textgate</title>
+<link rel="icon" href="data:,">
 <link rel="stylesheet" href="${relativePath(own, stylePath)}">
 </head>
 <body>

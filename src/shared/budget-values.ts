@@ -12,9 +12,16 @@ const timeZone = z
   .max(maxZoneLength)
   .refine(isTimeZone, 'expected a time zone of the IANA database, such as Europe/Berlin, or UTC');
 
-/** Parts of a whole such as `0.8`. */
+/** Parts of a whole such as `0.8`; a part of 0 would count as reached before anything is spent. */
 const warnAt = z
-  .array(z.string().regex(/^(0?\.\d{1,3}|1(\.0{1,3})?)$/, 'expected a part of the amount, such as "0.8"'))
+  .array(
+    z
+      .string()
+      .regex(
+        /^(?!0?\.0+$)(0?\.\d{1,3}|1(\.0{1,3})?)$/,
+        'expected a part of the amount, such as "0.8": from 0.001 to 1, with at most three digits after the point',
+      ),
+  )
   .max(maxWarningLevels);
 
 const raise = z.strictObject({
@@ -48,6 +55,12 @@ const budgetSettings = {
 
 /** A whole budget. */
 export const budgetOfKey = z.strictObject(budgetSettings);
+
+/** A whole budget of a new key: `null` is no raise, as in changes to it. */
+export const budgetOfNewKey = z.strictObject({
+  ...budgetSettings,
+  raise: raise.nullish().transform((given) => given ?? undefined),
+});
 
 /** Changes to a budget: a missing setting stays as it is, and `null` ends a raise. */
 export const changedBudget = z.strictObject({ ...budgetSettings, raise: raise.nullish() }).partial();

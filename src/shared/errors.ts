@@ -29,6 +29,7 @@ const errorTable = {
   group_not_configured: { status: 403, type: 'invalid_request_error', retryable: false },
   address_not_allowed: { status: 403, type: 'invalid_request_error', retryable: false },
   model_not_allowed: { status: 403, type: 'invalid_request_error', retryable: false },
+  read_only_token: { status: 403, type: 'invalid_request_error', retryable: false },
   key_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   request_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   webhook_not_found: { status: 404, type: 'invalid_request_error', retryable: false },

@@ -204,10 +204,20 @@ test.each([
   ['no period', { amount: '1' }, 'budget.per'],
   ['an unknown zone', { amount: '1', per: 'day', timeZone: 'Europe/Berlín' }, 'budget.timeZone'],
   ['a level above the whole', { amount: '1', per: 'day', warnAt: ['1.2'] }, 'budget.warnAt.0'],
+  ['a level of nothing', { amount: '1', per: 'day', warnAt: ['0.000'] }, 'budget.warnAt.0'],
   ['too many levels', { amount: '1', per: 'day', warnAt: ['.1', '.2', '.3', '.4', '.5'] }, 'budget.warnAt'],
   ['a raise without an end', { amount: '1', per: 'day', raise: { amount: '1' } }, 'budget.raise.until'],
 ])('a budget with %s is refused by the admin API', async (_what, budget, param) => {
   await start();
   const { status, body: refused } = await admin('POST', '', { name: 'bob', budget });
   expect([status, refused]).toMatchObject([400, { error: { param } }]);
+});
+
+test('a key can be made with null where one is changed with it: without a budget, and with a budget without a raise', async () => {
+  await start();
+  const { body: free } = await admin('POST', '', { name: 'ann', budget: null });
+  expect(free.budget).toBeNull();
+  expect((await post(free.key)).status).toBe(200);
+  const { body: bound } = await admin('POST', '', { name: 'bob', budget: { ...daily, raise: null } });
+  expect(bound.budget).toEqual(shown);
 });

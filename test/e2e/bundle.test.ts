@@ -151,6 +151,17 @@ describe('the bundle', () => {
     expect([readme.status, await readme.text()]).toEqual([200, expect.stringContaining('npm ci')]);
   });
 
+  test('shows the console, whose modules are JavaScript', async () => {
+    const serving = await serve({});
+    const page = await (await fetch(`${serving.adminUrl}/console/`)).text();
+    const [, app] = /src="(v-[^"]+\/app\.js)"/.exec(page) ?? [];
+    const script = await (await fetch(`${serving.adminUrl}/console/${app}`)).text();
+    expect(script).toMatch(/from '\.\/session\.js'/);
+    expect(script).not.toMatch(/import type|: Promise<|\.ts'/);
+    const style = await fetch(`${serving.adminUrl}/console/style.css`);
+    expect([style.status, style.headers.get('content-type')]).toEqual([200, 'text/css; charset=utf-8']);
+  });
+
   test('loads neither the tokenizer, PostgreSQL nor OpenTelemetry unless they are used', async () => {
     const serving = await startServing({
       program: bundle.program,

@@ -208,6 +208,7 @@ describe('the group of a key', () => {
 
   test.each([
     ['reserch', "the config has no group 'reserch': it has research, sales, support."],
+    ['none', "no group is named 'none': write null for no group."],
     ['', 'expected letters, digits and . _ -'],
     ['-x', 'expected letters, digits and . _ -'],
     ['x'.repeat(65), 'expected 64 characters or less'],

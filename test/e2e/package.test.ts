@@ -144,6 +144,9 @@ describe.skipIf(!servicesRequired)(
           'docs/middleware.md',
           'config/textgate.example.yaml',
           'config/textgate.schema.json',
+          'dist/console/app.js',
+          'dist/console/index.html',
+          'dist/console/style.css',
         ]),
       );
       expect(installed.files.filter((path) => /^(src|test|dist\/bundle)\//.test(path))).toEqual([]);

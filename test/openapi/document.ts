@@ -38,7 +38,15 @@ export function openApiDocument(): object {
         bearer: {
           type: 'http',
           scheme: 'bearer',
-          description: 'An API key on the listener for clients, the admin token on that for operators.',
+          description:
+            'An API key on the listener for clients, the admin token or the read-only token on that for operators.',
+        },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: 'textgate-session-8081',
+          description:
+            'The session of a browser on the listener for operators, which counts for /admin, too. The name ends with the port, and begins with `__Host-` over TLS.',
         },
       },
       schemas: { ...contractSchemas(), ...answerSchemas, ...operatorSchemas },

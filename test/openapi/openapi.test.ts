@@ -221,6 +221,9 @@ describe('a client that is generated from the document', () => {
     await expectAs('operators', 'revokeKey', { id });
     await expectAs('operators', 'removeRecords', null, { before: '2020-01-01', ended: [] });
     await expectAs('operators', 'foldLedger');
+    const session = await expectAs('operators', 'openSession', null, { token: gateway.adminToken });
+    expect(session.data).toMatchObject({ role: 'admin' });
+    await expectAs('operators', 'getSession');
     for (const operation of ['listRunningRequests', 'verifyLedger', 'getHealth', 'getReadiness'])
       await expectAs('operators', operation);
   });

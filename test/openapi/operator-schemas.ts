@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { budgetPeriods } from '../../src/domain/budgets/calendar.ts';
 import { removal } from '../../src/http/admin/archive.ts';
 import { changedKey, newKey, payment, rotation } from '../../src/http/admin/keys.ts';
+import { login } from '../../src/http/console/session-routes.ts';
 import { resending } from '../../src/http/admin/webhooks.ts';
 import { eventTypes } from '../../src/domain/events.ts';
 import { valueKinds } from '../../src/shared/schema-values.ts';
@@ -285,6 +286,8 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
     ),
     root: nullable(closed({ number: count, created_at: moment, hash: text })),
   }),
+  Session: closed({ role: nullable({ enum: ['admin', 'read_only'] }), expires_at: nullable(moment) }),
+  Login: inputSchema(login),
   Health: closed({ status: { const: 'ok' } }),
   Readiness: {
     type: 'object',

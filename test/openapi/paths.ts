@@ -238,6 +238,22 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       },
     },
   },
+  '/console/session': {
+    get: { ...read('getSession', 'Shows who is logged in to the console.', 'Session'), security: [] },
+    post: {
+      ...change('openSession', 'Changes a token for a session in a cookie.', {
+        request: 'Login',
+        answer: 'Session',
+      }),
+      security: [],
+    },
+    delete: {
+      operationId: 'endSession',
+      summary: 'Logs out of the console.',
+      security: [{ session: [] }],
+      responses: { 204: { description: 'Done.', headers: requestId }, ...failures },
+    } satisfies Operation,
+  },
   '/admin/keys': {
     get: read('listKeys', 'Lists the keys, newest first.', 'KeyPage', inQuery(pageQuery)),
     post: change('createKey', 'Creates a key.', { request: 'NewKey', answer: 'IssuedKey', status: '201' }),

@@ -278,6 +278,7 @@ describe.skipIf(postgresAbsence !== null)(`requests of several nodes on PostgreS
     expect(name).toMatch(/^.+:\d+$/);
     const unknown = {
       keyId: 'key_a',
+      groupId: null,
       protocol: null,
       hasSlot: true,
       mode: null,

@@ -64,6 +64,10 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
     'ask the operator to add the address, which the message names, to the list of the key',
   ],
   model_not_allowed: ['the key may not use this model', 'use another model, or have the key changed'],
+  read_only_token: [
+    'the read-only token was sent with a request that may change something, or whose answer has secrets (admin API)',
+    'send `admin.token` instead',
+  ],
   key_not_found: ['no key has this id (admin API)', 'look the id up in the list of keys'],
   webhook_not_found: ['no webhook has this name (admin API)', 'look the name up in the list of webhooks'],
   event_not_found: [

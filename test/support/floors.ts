@@ -4,6 +4,7 @@ export const floors: Readonly<Record<string, number>> = {
   'gateway.ts': 4,
   'index.ts': 4,
   cli: 4,
+  console: 4,
   composition: 4,
   http: 3,
   transport: 3,

@@ -79,6 +79,8 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly server?: Omit<NonNullable<ConfigInput['server']>, 'host'>;
   /** The path of the database; it is in memory without one. */
   readonly storage?: string;
+  /** Settings of the operators' listener beside its port and its token. */
+  readonly admin?: Pick<NonNullable<ConfigInput['admin']>, 'host' | 'hosts' | 'readOnlyToken'>;
   /** The URL of a database on a server, instead. */
   readonly databaseUrl?: string;
   readonly spool?: string;
@@ -94,7 +96,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   const { dialect = 'chat', finishReason = 'required' } = options;
   const shared = {
     server: { ...(server.socket === undefined ? { port: 0 } : {}), ...server },
-    admin: { port: 0, token: adminToken },
+    admin: { port: 0, token: adminToken, ...options.admin },
     storage: {
       url: options.databaseUrl ?? `sqlite:${options.storage ?? ':memory:'}`,
       durability: options.durability ?? 'normal',
@@ -134,7 +136,11 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   const logDestination = { write: (line: string) => void (written += line) };
   const gateway: Gateway = createGateway(config, { logLevel: 'info', logDestination, ...rest });
   plant(...Object.values(config.webhooks ?? {}).flatMap(({ secret }) => secret));
-  plant(adminToken, ...Object.values(config.upstreams).map(({ apiKey }) => apiKey));
+  plant(
+    adminToken,
+    options.admin?.readOnlyToken,
+    ...Object.values(config.upstreams).map(({ apiKey }) => apiKey),
+  );
   const { url, adminUrl } = await gateway.listen();
   const createKey = creatorOf(gateway);
   const { secret: key } = await createKey('test');

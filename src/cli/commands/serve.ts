@@ -7,7 +7,7 @@ import { configFileOf, configOption, portNumber } from './arguments.ts';
 /** The environment variables, for the help text. */
 const environmentHelp = `
 An option has precedence over the config file, and the file over the environment:
-${serveVariables.map(({ name, meaning }) => `  ${name.padEnd(25)}  ${meaning}`).join('\n')}
+${serveVariables.map(({ name, meaning }) => `  ${name.padEnd(30)}  ${meaning}`).join('\n')}
 `;
 
 /** Adds `textgate serve`. */

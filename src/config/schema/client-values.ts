@@ -60,3 +60,14 @@ export const corsOrigins = z
     (origins) => origins.length < 2 || !origins.includes('*'),
     "expected '*' alone: it stands for every origin",
   );
+
+/** The longest line on where to ask for a key, in characters. */
+const maxContactLength = 200;
+
+/** Where to ask for a key: one line of text, or an address. */
+export const contact = z
+  .string()
+  .trim()
+  .min(1)
+  .max(maxContactLength)
+  .regex(/^[^\p{Cc}\p{Cf}]*$/u, 'expected one line of text');

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { budgetOf } from '../../domain/budgets/budget.ts';
-import { groupIdOf } from '../../domain/groups.ts';
+import { groupIdOf, noGroup } from '../../domain/groups.ts';
 import type { Groups } from '../../domain/groups.ts';
 import { budgetOfKey } from '../../shared/budget-values.ts';
 import { groupName } from '../../shared/schema-values.ts';
@@ -19,9 +19,6 @@ const group = z.strictObject({
     .optional()
     .describe('What all its keys together may spend in each period of the calendar.'),
 });
-
-/** What takes a key out of its group on the command line, so that no group can be named so. */
-const noGroup = 'none';
 
 /** The groups of a config, by name. */
 export const groups = z

@@ -4,11 +4,9 @@ import {
   samplingPolicies,
   unknownFieldPolicies,
 } from '../../protocol/contract/compatibility.ts';
-import { duration, usd, valueKinds } from '../../shared/schema-values.ts';
-import { listenHost } from './address-values.ts';
-import { minTokenLength } from '../admin-token.ts';
+import { duration, usd } from '../../shared/schema-values.ts';
 import { declaredKeys } from '../declared-keys.ts';
-import { defaultAdminPort, defaultHost } from '../default-addresses.ts';
+import { admin } from './admin-schema.ts';
 import { discoveredModels, models, passthroughPaths } from './model-schema.ts';
 import { groups } from './groups-schema.ts';
 import { metering } from './metering-schema.ts';
@@ -18,28 +16,7 @@ import { server } from './server-schema.ts';
 import { storage } from './storage-schema.ts';
 import { upstream } from './upstream-schema.ts';
 import { events, webhooks } from './webhooks-schema.ts';
-import { chosenName, port, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
-
-/** The admin token: blanks around it come from a mounted secret; a Bearer header can't hold blanks within it. */
-const bearerToken = z
-  .string()
-  .trim()
-  .min(minTokenLength)
-  .regex(/^[\x21-\x7e]*$/, 'expected printable ASCII without blanks')
-  .register(valueKinds, { kind: 'secret' });
-
-const admin = z.strictObject({
-  host: listenHost
-    .default(defaultHost)
-    .describe('The address of the listener for operators: metrics, probes and the admin API.'),
-  port: port
-    .default(defaultAdminPort)
-    .describe('The port of the listener for operators; the system chooses one for 0.'),
-  token: bearerToken.optional().meta({
-    description: `The Bearer token of the admin API, of ${minTokenLength} characters or more; default: generated in \`data/admin-token\`, but not with a PostgreSQL database, whose nodes must be given the same one.`,
-    examples: ['${ADMIN_TOKEN}'],
-  }),
-});
+import { chosenName, requestLimit, trueOrFalse, wholeNumber } from './values.ts';
 
 const limits = z.strictObject({
   concurrency: requestLimit.default(2).describe('The requests that a key may have in progress at a time.'),

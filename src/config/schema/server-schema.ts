@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { duration } from '../../shared/schema-values.ts';
 import { defaultHost, defaultPort } from '../default-addresses.ts';
 import { listenHost } from './address-values.ts';
-import { corsOrigins, trustedProxies } from './client-values.ts';
+import { contact, corsOrigins, trustedProxies } from './client-values.ts';
 import { connectionDeadlines, headSize } from './edge-schema.ts';
 import { basePath, socketMode, socketPath, tls } from './listener-schema.ts';
 import { byteSize, maxWorkers, port, trueOrFalse, wholeNumber } from './values.ts';
@@ -81,5 +81,10 @@ export const server = z.strictObject({
     description:
       'The web pages that may call the gateway from browsers, by their origins; `*` is all of them.',
     examples: [['https://app.example.com']],
+  }),
+  contact: contact.optional().meta({
+    description:
+      'Where to ask for a key, on the page that people see who open the address in a browser: a text, or an `https:` or `mailto:` address.',
+    examples: ['mailto:llm-team@example.com'],
   }),
 });

@@ -10,6 +10,8 @@ export interface LogFields {
   readonly type?: string;
   readonly count?: number;
   readonly cause?: string | null;
+  /** The address of a client, where the config lets it be logged. */
+  readonly clientAddress?: string;
   /** How long a circuit stays open before a trial request, in milliseconds. */
   readonly trialAfterMs?: number;
   /** The names of keys. */

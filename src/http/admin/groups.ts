@@ -1,3 +1,4 @@
+import { noGroup } from '../../domain/groups.ts';
 import type { Groups } from '../../domain/groups.ts';
 import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
@@ -25,6 +26,11 @@ const maxListed = 20;
 /** The refusal of a group that a key is to get and that the config does not have; `null` for any other. */
 export function findUnknownGroup(name: string | null | undefined, groups: Groups): Refusal | null {
   if (name === null || name === undefined || groups.has(name)) return null;
+  // The config has no group of this name and can't get one, so the hint below would lead nowhere.
+  if (name === noGroup)
+    return refuse('invalid_value', `Invalid 'group': no group is named '${name}': write null for no group.`, {
+      param: 'group',
+    });
   const names = [...groups.keys()].toSorted();
   const others = names.length > maxListed ? ` and ${names.length - maxListed} more` : '';
   const known =

@@ -1,59 +1,80 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
-import { refuse } from '../../shared/errors.ts';
+import type { IncomingMessage } from 'node:http';
+import { isRefusal, refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { isLoopback, networkOf } from '../../shared/ip-address.ts';
 import { readBearer } from '../../pipeline/authenticate.ts';
 import type { ClientAddresses } from '../client-addresses.ts';
 import { connectionOf } from '../connections/connection.ts';
-import { originFault } from '../page-guard.ts';
+import { isReading } from '../own-pages.ts';
+import type { OwnPages } from '../own-pages.ts';
 import { sendRefusal } from '../respond.ts';
-import type { RequestHandler } from '../router.ts';
+import type { Request, RequestHandler } from '../router.ts';
+import { failureWindowMs } from './access.ts';
+import type { AdminAccess, Role } from './access.ts';
+import { readSession } from './session-cookie.ts';
 
-/** How many wrong tokens one network may try within a window. */
-const maxFailures = 10;
-const failureWindowMs = 60_000;
+/** What decides who may use the admin API. */
+export interface GuardPorts {
+  readonly access: AdminAccess;
+  readonly addresses: ClientAddresses;
+  readonly pages: OwnPages;
+}
 
-/** How many networks are counted at once; beyond that the least recently used one is dropped. */
-const maxWatchedNetworks = 1_000;
+/** The requests with the read-only token or with a session of it. */
+const readers = new WeakSet<IncomingMessage>();
+
+/** Refuses the read-only token on a route whose answer has secrets. */
+export const adminOnly: RequestHandler = (request, response, next) => {
+  if (readers.has(request)) sendRefusal(response, readOnly());
+  else next();
+};
 
 /**
- * Refuses every request without the admin token, and every request from a web page. The right token always passes, so
- * that an attacker's wrong ones can't lock the operator out. A request without a token is not counted as a failure,
- * because any web page can make the operator's browser send one. Behind a trusted proxy, the networks are those of its
- * clients.
+ * Refuses every request without an admin token or the cookie of a session, every request from a foreign web page, and
+ * with the read-only token everything but reading. A right token always passes, so that an attacker's wrong ones can't lock
+ * the operator out. A request without a token is not counted as a failure, because any web page can make the operator's
+ * browser send one; nor is a wrong cookie, which a browser goes on sending after the token was changed. Behind a trusted
+ * proxy, the networks are those of its clients.
  */
-export function createAdminGuard(token: string, addresses: ClientAddresses): RequestHandler {
-  const expected = digest(token);
-  const failures = new LRUCache<string, number>({ max: maxWatchedNetworks, ttl: failureWindowMs });
+export function createAdminGuard({ access, addresses, pages }: GuardPorts): RequestHandler {
   return (request, response, next) => {
-    const fault = originFault(request);
+    const fault = pages.foreignFault(request);
     if (fault !== null) return sendRefusal(response, fault);
     const presented = readBearer(request.headers.authorization);
-    if (presented !== null && timingSafeEqual(digest(presented), expected)) {
+    const found = presented === null ? roleOfSession(request, pages, access) : access.roleOf(presented);
+    if (isRefusal(found)) return sendRefusal(response, found);
+    if (found !== null) {
       connectionOf(request.socket)?.recognize();
-      return next();
+      if (found === 'admin') return next();
+      readers.add(request);
+      return isReading(request) ? next() : sendRefusal(response, readOnly());
     }
-    const network = watchedNetwork(addresses.of(request));
-    const failed = failures.get(network) ?? 0;
-    if (failed >= maxFailures) return sendRefusal(response, tooManyFailures());
-    if (presented !== null) failures.set(network, failed + 1, { noUpdateTTL: true });
-    sendRefusal(response, refuse('invalid_api_key', 'The admin token is missing or wrong.'));
+    const address = addresses.of(request);
+    if (access.isBlocked(address)) return sendRefusal(response, tooManyFailures());
+    if (presented !== null) access.countFailure(address);
+    sendRefusal(response, wrongToken());
   };
 }
 
-/** The network whose failures are counted together: one machine has all of 127.0.0.0/8 and ::1. */
-function watchedNetwork(address: string): string {
-  return isLoopback(address) ? 'loopback' : networkOf(address);
+function roleOfSession(request: Request, pages: OwnPages, access: AdminAccess): Role | Refusal | null {
+  const session = readSession(request, pages, access);
+  return session === null || isRefusal(session) ? session : session.role;
 }
 
-function tooManyFailures(): Refusal {
+/** The refusal of a request without a right token. */
+export function wrongToken(): Refusal {
+  return refuse('invalid_api_key', 'The admin token is missing or wrong.');
+}
+
+/** The refusal of a network that has tried too many wrong tokens. */
+export function tooManyFailures(): Refusal {
   return refuse('rate_limit_exceeded', 'Too many wrong admin tokens from this network. Wait a minute.', {
     retryAfterMs: failureWindowMs,
   });
 }
 
-/** Digests have the equal lengths that `timingSafeEqual` needs. */
-function digest(token: string): Buffer {
-  return createHash('sha256').update(token).digest();
+function readOnly(): Refusal {
+  return refuse(
+    'read_only_token',
+    'The read-only token changes nothing and reads no secret: this needs admin.token.',
+  );
 }

@@ -14,7 +14,7 @@ import {
   usd,
   wholeNumberWithin,
 } from '../../shared/schema-values.ts';
-import { budgetOfKey, changedBudget } from '../../shared/budget-values.ts';
+import { budgetOfNewKey, changedBudget } from '../../shared/budget-values.ts';
 import { samplingPolicies, unknownFieldPolicies } from '../../protocol/contract/compatibility.ts';
 import { budgetOf, changesOf } from '../../domain/budgets/budget.ts';
 import type { BudgetUse } from '../../domain/budgets/budget.ts';
@@ -67,7 +67,7 @@ export const newKey = z.strictObject({
   allowFrom: allowFrom.transform((list) => list ?? undefined),
   tags: tagsOfKey.nullish().transform((list) => list ?? undefined),
   expiresAt: instant.nullish().transform((moment) => moment ?? undefined),
-  budget: budgetOfKey.optional(),
+  budget: budgetOfNewKey.nullish().transform((budget) => budget ?? undefined),
   group: groupName.nullish().transform((name) => name ?? undefined),
   lowBalance: usd.nullish().transform((nanos) => nanos ?? undefined),
   compatibility: compatibility.optional(),

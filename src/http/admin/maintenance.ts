@@ -2,6 +2,7 @@ import { pipeline } from 'node:stream/promises';
 import { isRefusal } from '../../shared/errors.ts';
 import type { Maintenance } from '../../operations/maintenance.ts';
 import { noStore } from '../answer-headers.ts';
+import { adminOnly } from './guard.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { sendAnswer, sendRefusal } from '../respond.ts';
 import { createRouter } from '../router.ts';
@@ -22,7 +23,7 @@ export function createMaintenanceRoutes(maintenance: Maintenance): Router {
   router.all('/ledger', methodNotAllowed('GET'));
   // Express answers HEAD with the GET handler, which would copy the database for nothing.
   router.head('/backup', methodNotAllowed('GET'));
-  router.get('/backup', (_request, response) => sendBackup(response, maintenance));
+  router.get('/backup', adminOnly, (_request, response) => sendBackup(response, maintenance));
   router.all('/backup', methodNotAllowed('GET'));
   return router;
 }

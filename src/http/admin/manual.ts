@@ -6,7 +6,7 @@ import type { Router } from '../router.ts';
 
 /** Nothing but the documentation's own style and pictures is loaded, and no page shows it in a frame. */
 const pagePolicy =
-  "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+  "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /** The routes of the documentation, as pages for a browser. They need no token: nothing of this gateway is in them. */
 export function createManualRoutes(manual: Manual): Router {

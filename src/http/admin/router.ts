@@ -7,6 +7,10 @@ import type { WebhookManagement } from '../../operations/manage-webhooks.ts';
 import type { Statements } from '../../operations/statements.ts';
 import type { reportUpstreams } from '../../operations/report-upstreams.ts';
 import type { ClientAddresses } from '../client-addresses.ts';
+import { createConsoleRoutes } from '../console/routes.ts';
+import type { ConsoleFiles } from '../console/open-files.ts';
+import type { OwnPages } from '../own-pages.ts';
+import type { AdminAccess } from './access.ts';
 import { createArchiveRoutes } from './archive.ts';
 import { createGroupRoutes } from './group-routes.ts';
 import { createAdminGuard } from './guard.ts';
@@ -32,8 +36,12 @@ import type { RequestHandler, Response, Router } from '../router.ts';
 
 /** The dependencies of the admin listener's routes. */
 export interface AdminPorts {
-  readonly token: string;
+  readonly access: AdminAccess;
   readonly addresses: ClientAddresses;
+  readonly pages: OwnPages;
+  readonly console: ConsoleFiles;
+  /** Called for each wrong token at the login of the console; the address is `null` where it must not be logged. */
+  readonly onFailedLogin: (address: string | null) => void;
   /** The first handler of every request. */
   readonly prepare: RequestHandler;
   readonly keys: KeyAdministration;
@@ -57,11 +65,11 @@ export interface AdminPorts {
 
 /**
  * Creates the admin routes: metrics, probes and the documentation without a token, as scrapers and readers expect them,
- * and `/admin` with it.
+ * the console's files and its login, and `/admin` with a token or a session.
  */
 export function createAdminRouter(ports: AdminPorts): Router {
   const router = createRouter({ caseSensitive: true });
-  router.use(['/metrics', '/healthz', '/readyz', '/docs', '/admin'], ports.prepare);
+  router.use(['/metrics', '/healthz', '/readyz', '/docs', '/console', '/admin'], ports.prepare);
   router.get('/metrics', async (_request, response) => {
     const { contentType, body } = await ports.metrics.expose();
     sendBody(response, 200, body, { 'content-type': contentType });
@@ -78,7 +86,9 @@ export function createAdminRouter(ports: AdminPorts): Router {
   });
   router.use(createManualRoutes(ports.manual));
   router.use('/docs', unknownOperatorsUrl);
-  router.use('/admin', createAdminGuard(ports.token, ports.addresses));
+  router.use(createConsoleRoutes(ports));
+  router.use('/console', unknownOperatorsUrl);
+  router.use('/admin', createAdminGuard(ports));
   router.use('/admin/keys', createKeyRoutes(createKeyOperations(ports.keys)));
   router.use('/admin', createGroupRoutes(ports.keys));
   router.use('/admin', createStatementRoutes(ports.statements, ports.keys.keys));

@@ -3,6 +3,8 @@ import { createRouter } from '../router.ts';
 import type { RequestHandler } from '../router.ts';
 import type { RunRoutes } from '../standalone.ts';
 import { unknownUrlBelow } from '../unknown-url.ts';
+import { answerFrontDoor } from './front-door.ts';
+import type { FrontDoor } from './front-door.ts';
 import { answerProbes } from './probes.ts';
 
 /** The paths of the listener for clients, in the form that a listener takes them. */
@@ -13,14 +15,15 @@ export interface PublicPaths {
 }
 
 /**
- * Puts the routes for clients below a base path (empty for none), and probes beside them, which an app that mounts the
- * routes has of its own.
+ * Puts the routes for clients below a base path (empty for none), and probes and a page for people beside them, which an app
+ * that mounts the routes has of its own.
  */
 export function createPublicPaths(
   basePath: string,
   routes: RunRoutes,
   findDirect: FindDirect,
   isReady: () => Promise<boolean>,
+  door: () => FrontDoor,
 ): PublicPaths {
   const router = createRouter({ caseSensitive: true });
   router.use(answerProbes(basePath, isReady));
@@ -33,6 +36,6 @@ export function createPublicPaths(
         ? findDirect
         : (method, target) =>
             target.startsWith(basePath) ? findDirect(method, target.slice(basePath.length)) : undefined,
-    unknownUrl: unknownUrlBelow(basePath),
+    unknownUrl: answerFrontDoor(basePath, door, unknownUrlBelow(basePath)),
   };
 }

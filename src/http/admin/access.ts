@@ -1,0 +1,141 @@
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../domain/ports/clock.ts';
+import { isLoopback, networkOf } from '../../shared/ip-address.ts';
+
+/** How many wrong tokens one network may try within a window. */
+const maxFailures = 10;
+export const failureWindowMs = 60_000;
+
+/** How many networks are counted at once; beyond that the least recently used one is dropped. */
+const maxWatchedNetworks = 1_000;
+
+/** How long a session lasts from its login on, whatever is done in it: a working day, in milliseconds. */
+export const sessionMs = 12 * 3_600_000;
+
+/**
+ * How many sessions of each role that were logged out are remembered until their end. Beyond that the first one is
+ * forgotten, and a copy of its cookie would count again.
+ */
+const maxEndedSessions = 10_000;
+
+/** The random part of a session, in bytes. */
+const nonceBytes = 16;
+
+/** What a token allows: everything, or reading alone. */
+export type Role = 'admin' | 'read_only';
+
+/** What a login has opened. */
+export interface Session {
+  readonly role: Role;
+  /** The end of the session, in milliseconds since 1970. */
+  readonly expiresAtMs: number;
+  readonly nonce: string;
+}
+
+/** The tokens of the admin listener; `readOnly` is `null` where none is configured. */
+export interface AdminTokens {
+  readonly admin: string;
+  readonly readOnly: string | null;
+}
+
+/** Who may use the admin API of this process, whichever config is in force. */
+export interface AdminAccess {
+  /** What a token allows; `null` for a wrong one. */
+  roleOf(token: string): Role | null;
+  /** Opens a session; returns it with the text that proves it. */
+  openSession(role: Role): { readonly session: Session; readonly proof: string };
+  /** The session that a text proves; `null` for a forged or outdated text, and for a session that was logged out here. */
+  findSession(proof: string): Session | null;
+  /** Lets a session count no longer on this process. */
+  endSession(session: Session): void;
+  /** Whether an address has tried too many wrong tokens. */
+  isBlocked(address: string): boolean;
+  /** Counts a wrong token. */
+  countFailure(address: string): void;
+}
+
+/**
+ * Checks tokens and sessions. A session is no state: its text has the role, the end and a nonce, and an HMAC over them by a
+ * key that follows from the token of that role. So every process with the same tokens knows it, behind any balancer, and
+ * another token ends all sessions of the former one. Only the logout is state, and of this process alone.
+ */
+export function createAdminAccess({ admin, readOnly }: AdminTokens, clock: Clock): AdminAccess {
+  const failures = new LRUCache<string, number>({ max: maxWatchedNetworks, ttl: failureWindowMs });
+  const known = [
+    credentialOf('admin', admin),
+    ...(readOnly === null ? [] : [credentialOf('read_only', readOnly)]),
+  ];
+  const keyOf = (role: string): Credential | null => known.find((each) => each.role === role) ?? null;
+  return {
+    roleOf(token) {
+      const presented = digest(token);
+      // Every token is compared, so that the time does not tell which one is nearer.
+      const matches = known.map((each) => timingSafeEqual(presented, each.digest));
+      return known[matches.indexOf(true)]?.role ?? null;
+    },
+    openSession(role) {
+      const session = {
+        role,
+        expiresAtMs: Math.floor((clock.now() + sessionMs) / 1_000) * 1_000,
+        nonce: randomBytes(nonceBytes).toString('base64url'),
+      };
+      const key = keyOf(role);
+      if (key === null) throw new Error(`no token has the role ${role}`);
+      return { session, proof: `${claimOf(session)}.${sign(claimOf(session), key)}` };
+    },
+    findSession(proof) {
+      const [, claim = '', role = '', seconds, nonce = '', mac = ''] = proofForm.exec(proof) ?? [];
+      const key = keyOf(role);
+      if (key === null || !timingSafeEqual(Buffer.from(mac), Buffer.from(sign(claim, key)))) return null;
+      const session = { role: key.role, expiresAtMs: Number(seconds) * 1_000, nonce };
+      return clock.now() < session.expiresAtMs && !key.ended.has(nonce) ? session : null;
+    },
+    endSession({ role, nonce }) {
+      keyOf(role)?.ended.set(nonce, true);
+    },
+    isBlocked: (address) => (failures.get(watchedNetwork(address)) ?? 0) >= maxFailures,
+    countFailure(address) {
+      const network = watchedNetwork(address);
+      failures.set(network, (failures.get(network) ?? 0) + 1, { noUpdateTTL: true });
+    },
+  };
+}
+
+/** The text of a session: what it claims, and the HMAC over that, which has the length of SHA-256 in Base64. */
+const proofForm = /^((admin|read_only)\.(\d{1,12})\.([\w-]{22}))\.([\w-]{43})$/;
+
+interface Credential {
+  readonly role: Role;
+  readonly digest: Buffer;
+  readonly sessionKey: Buffer;
+  /** The nonces of sessions that were logged out. */
+  readonly ended: LRUCache<string, true>;
+}
+
+function credentialOf(role: Role, token: string): Credential {
+  return {
+    role,
+    digest: digest(token),
+    sessionKey: createHmac('sha256', token).update(`textgate console session: ${role}`).digest(),
+    ended: new LRUCache({ max: maxEndedSessions, ttl: sessionMs }),
+  };
+}
+
+function claimOf({ role, expiresAtMs, nonce }: Session): string {
+  return `${role}.${expiresAtMs / 1_000}.${nonce}`;
+}
+
+function sign(claim: string, { sessionKey }: Credential): string {
+  return createHmac('sha256', sessionKey).update(claim).digest('base64url');
+}
+
+/** The network whose failures are counted together: one machine has all of 127.0.0.0/8 and ::1. */
+function watchedNetwork(address: string): string {
+  return isLoopback(address) ? 'loopback' : networkOf(address);
+}
+
+/** Digests have the equal lengths that `timingSafeEqual` needs. */
+function digest(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
+}

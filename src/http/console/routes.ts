@@ -1,0 +1,70 @@
+import { methodNotAllowed } from '../fallback-handlers.ts';
+import { unknownHost } from '../own-pages.ts';
+import type { OwnPages } from '../own-pages.ts';
+import { pageHeaders } from '../page-headers.ts';
+import { sendBody, sendNotModified, sendRefusal } from '../respond.ts';
+import { createRouter } from '../router.ts';
+import type { Request, RequestHandler, Response, Router } from '../router.ts';
+import type { ConsoleFiles } from './open-files.ts';
+import { createSessionRoutes } from './session-routes.ts';
+import type { SessionPorts } from './session-routes.ts';
+
+/** How long a browser may keep a file whose path has its version, in seconds: a year. */
+const keptSeconds = 31_536_000;
+
+/** What the console's routes need. */
+export interface ConsolePorts extends SessionPorts {
+  readonly console: ConsoleFiles;
+}
+
+/** The routes of the console: its files, which need no token, and its sessions. */
+export function createConsoleRoutes(ports: ConsolePorts): Router {
+  const router = createRouter({ caseSensitive: true, strict: true });
+  router.use('/console', protect(ports.pages));
+  // Relative links lead nowhere without the slash.
+  router.get('/console', (_request, response) => {
+    response.setHeader('location', 'console/');
+    sendBody(response, 308, '', { 'content-type': 'text/plain' });
+  });
+  router.use(createSessionRoutes(ports));
+  router.get(['/console/', '/console/*path'], (request, response, next) =>
+    answerFile(request, response, next, ports.console),
+  );
+  router.all(['/console/', '/console/*path'], (request, response, next) => {
+    if (request.method === 'GET' || request.method === 'HEAD') next();
+    else methodNotAllowed('GET, HEAD')(request, response, next);
+  });
+  return router;
+}
+
+/** Gives every answer the headers of pages, and refuses names that a foreign page made to resolve to this address. */
+function protect(pages: OwnPages): RequestHandler {
+  return (request, response, next) => {
+    for (const [name, value] of Object.entries(pageHeaders)) response.setHeader(name, value);
+    if (pages.isOwnHost(request)) next();
+    else sendRefusal(response, unknownHost());
+  };
+}
+
+async function answerFile(
+  request: Request,
+  response: Response,
+  next: (error?: unknown) => void,
+  files: ConsoleFiles,
+): Promise<void> {
+  const [path = ''] = request.url.split('?', 1);
+  const found = await files.find(path.slice('/console/'.length));
+  if (found === null) return next();
+  const { type, body, etag } = found.file;
+  const headers = {
+    etag,
+    'cache-control': found.isImmutable ? `public, max-age=${keptSeconds}, immutable` : 'no-cache',
+  };
+  if (isKnown(request.headers['if-none-match'], etag)) sendNotModified(response, headers);
+  else sendBody(response, 200, body, { ...headers, 'content-type': type });
+}
+
+/** Whether a browser has a version; a proxy that compresses answers may have made the tag a weak one. */
+function isKnown(tags: string | undefined, etag: string): boolean {
+  return tags?.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag) === true;
+}
