@@ -86,26 +86,24 @@ export function createConfigServices(
   const ports = composePorts(config, processServices, upstreams, models);
   const receivers = composeWebhooks(config, details, clock);
   const names = Object.keys(config.upstreams);
-  const isCooling = (name: string): boolean => health.coolingMs(name) > 0;
-  const stateOf = (name: string): UpstreamState => (isCooling(name) ? 'open' : health.state(name));
+  const stateOf = (name: string): UpstreamState => stateIn(health, name);
   const ownReason = () => whyNotReady(ports, processServices.storage, models.problem);
   const clients = composeClientServices(config.server, processServices);
   const { addresses } = clients;
-  const upstreamReports = () => reportUpstreams(names, health);
   const pages = readOwnPages(config.admin, addresses);
   const adminPorts = composeAdminPorts(ports, config, processServices, access, {
     addresses,
     pages,
     webhooks: receivers.webhooks,
     whyNotReady: ownReason,
-    upstreamReports,
+    upstreamReports: () => reportUpstreams(names, health),
   });
   return {
     config,
     models,
     administration: adminPorts,
     whyNotReady: ownReason,
-    upstreamReports,
+    upstreamReports: adminPorts.upstreamReports,
     ...activeSettingsOf(config),
     webhooks: receivers.webhooks,
     declaredKeys: declaredKeysOf(config.keys),
@@ -133,6 +131,11 @@ export function createConfigServices(
       await Promise.all([upstreams.close(), receivers.close()]);
     },
   };
+}
+
+/** The state of an upstream's circuit; one that asked for a pause counts as open. */
+function stateIn(health: ProcessServices['health'], name: string): UpstreamState {
+  return health.coolingMs(name) > 0 ? 'open' : health.state(name);
 }
 
 /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
