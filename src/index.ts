@@ -7,6 +7,7 @@ export { ConfigError } from './config/load.ts';
 export type { ConfigInput } from './config/schema/schema.ts';
 export type {
   CreditResult,
+  GatewayStatus,
   IssuedKey,
   Key,
   KeyChanges,
@@ -20,6 +21,7 @@ export type {
   RecordQuery,
   Records,
   RunningRequest,
+  StatusQuery,
   UsageQuery,
   UsageRecord,
   UsageSums,

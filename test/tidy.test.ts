@@ -27,7 +27,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   'gateway.ts': ['node:crypto', 'node:util'],
   composition: ['node:crypto', 'node:os', 'node:util'],
   // zod: schemas of values that the config and the admin API share.
-  shared: ['node:buffer', 'node:crypto', 'node:net', 'node:worker_threads', 'node:zlib', 'zod'],
+  shared: ['node:buffer', 'node:crypto', 'node:fs', 'node:net', 'node:worker_threads', 'node:zlib', 'zod'],
   cli: [
     'commander',
     'node:child_process',
@@ -41,7 +41,9 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     'node:path',
     'node:readline',
     'node:stream/consumers',
+    'node:util',
     'node:v8',
+    'string-width',
   ],
   http: [
     'express',

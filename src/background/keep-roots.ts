@@ -30,6 +30,7 @@ interface RootOptions extends Pick<RootTools, 'chain' | 'roots'> {
 /** The newest root, for metrics. */
 export interface RootFigures {
   readonly number: number;
+  readonly madeAtMs: number;
   readonly ageMs: number;
 }
 
@@ -72,7 +73,13 @@ export function keepRoots({ chain, roots, ready, clock, duty, onRoot, onFault }:
   ready.then(start, () => {});
   return {
     figures: () =>
-      last === null ? null : { number: last.number, ageMs: Math.max(0, clock.now() - last.madeAtMs) },
+      last === null
+        ? null
+        : {
+            number: last.number,
+            madeAtMs: last.madeAtMs,
+            ageMs: Math.max(0, clock.now() - last.madeAtMs),
+          },
     async stop() {
       stopping.abort(new Error('the making of ledger roots is stopping'));
       await making?.();

@@ -45,12 +45,14 @@ export async function openAdmin(
   {
     method = 'GET',
     accept = 'application/json',
-  }: { readonly method?: 'GET' | 'POST'; readonly accept?: string } = {},
+    signal,
+  }: { readonly method?: 'GET' | 'POST'; readonly accept?: string; readonly signal?: AbortSignal } = {},
 ): Promise<IncomingMessage> {
   const { url, token } = await findGateway();
   const { request } = url.startsWith('https:') ? await import('node:https') : await import('node:http');
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    request(url + path, { method, headers: { authorization: `Bearer ${token}`, accept } }, resolve)
+    const headers = { authorization: `Bearer ${token}`, accept };
+    request(url + path, { method, headers, ...(signal === undefined ? {} : { signal }) }, resolve)
       .on('error', () => reject(unreachable(url)))
       .end();
   });

@@ -1,4 +1,4 @@
-import { defaultAdminPort, defaultHost } from '../config/default-addresses.ts';
+import { defaultAdminPort, defaultHost, defaultPort } from '../config/default-addresses.ts';
 import type { Config } from '../config/schema/schema.ts';
 import type { FetchedModelList } from '../models/model-discovery.ts';
 import { escapeControlCharacters } from '../shared/control-characters.ts';
@@ -69,9 +69,12 @@ function firstSteps(secret: string, url: string): readonly string[] {
 /** A command for the first request, ready to be pasted into a shell. */
 export function firstRequest(secret: string, model: string, url: string): string {
   const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Say hello' }] });
+  const usual = `http://${defaultHost}:${defaultPort}`;
+  const where = url === usual ? '' : `TEXTGATE_URL=${url} `;
   return [
     'Or try it:',
     `  curl -N ${curlTarget(url)}/v1/chat/completions -H 'Authorization: Bearer ${secret}' -H 'Content-Type: application/json' -d '${body}'`,
+    ...(socketOf(url) === null ? [`  ${where}TEXTGATE_API_KEY=${secret} ${command} say "Say hello"`] : []),
     '',
   ].join('\n');
 }

@@ -9,10 +9,15 @@ export interface Json {
 /** The longest line of texts for people, in characters. */
 export const maxColumns = 100;
 
-/** Runs a command's work; a failure becomes one line on standard error and a non-zero exit. */
+/** Runs a command's work and prints its result; a failure becomes one line on standard error and a non-zero exit. */
 export async function report(work: () => Promise<string>): Promise<void> {
+  await run(async () => console.log(await work()));
+}
+
+/** Runs the work of a command that prints by itself; a failure is reported in the same way. */
+export async function run(work: () => Promise<void>): Promise<void> {
   try {
-    console.log(await work());
+    await work();
   } catch (error) {
     console.error(forTerminal(`textgate: ${describeError(error)}`));
     process.exitCode = 1;

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { addBackupCommand } from './commands/backup.ts';
 import { addCompletionCommand } from './commands/completion.ts';
@@ -10,12 +9,15 @@ import { addMigrateCommand } from './commands/migrate.ts';
 import { addReconcileCommand } from './commands/reconcile.ts';
 import { addRecordsCommands } from './commands/records.ts';
 import { addRequestCommands } from './commands/requests.ts';
+import { addSayCommand } from './commands/say.ts';
 import { addServeCommand } from './commands/serve.ts';
+import { addTopCommand } from './commands/top.ts';
 import { addWebhooksCommands } from './commands/webhooks.ts';
 import { addUsageCommand } from './commands/usage.ts';
 import { addStatementCommands } from './commands/statement.ts';
 import { forTerminal } from './output.ts';
 import { isServing } from './early-signals.ts';
+import { readVersion } from '../shared/version.ts';
 
 const examples = `
 Examples:
@@ -48,16 +50,12 @@ export function createProgram(): Command {
   addReconcileCommand(program);
   addUsageCommand(program);
   addRequestCommands(program);
+  addTopCommand(program);
+  addSayCommand(program);
   addWebhooksCommands(program);
   addStatementCommands(program);
   addBackupCommand(program);
   addMigrateCommand(program);
   addCompletionCommand(program);
   return program;
-}
-
-/** The package's version. Its package.json is two folders above this file, in a checkout and in the package. */
-function readVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }

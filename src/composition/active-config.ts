@@ -6,6 +6,7 @@ import type { Groups } from '../domain/groups.ts';
 import type { DeclaredKey } from '../domain/keys/declared-key.ts';
 import type { Limits } from '../domain/limits.ts';
 import type { Webhook } from '../domain/ports/webhooks.ts';
+import type { UpstreamReport } from '../operations/report-upstreams.ts';
 import type { SigningKey } from '../shared/signing-key.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { defaultLimitsOf } from './limiter-services.ts';
@@ -41,6 +42,10 @@ export interface ActiveConfig extends ActiveSettings {
   readonly declaredKeys: readonly DeclaredKey[];
   /** The circuit state of every configured upstream; one that asked for a pause counts as open. */
   upstreamStates(): Readonly<Record<string, UpstreamState>>;
+  /** The report on each upstream, by name. */
+  upstreamReports(): Readonly<Record<string, UpstreamReport>>;
+  /** The reason why this process can't take requests now; `null` when it can. */
+  whyNotReady(): Promise<string | null>;
   /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */
   modelAvailability(): readonly (readonly [model: string, isAvailable: boolean])[];
 }
@@ -73,6 +78,8 @@ export function nothingActive(config: Config): ActiveConfig {
     declaredKeys: [],
     webhooks: [],
     upstreamStates: () => ({}),
+    upstreamReports: () => ({}),
+    whyNotReady: async () => 'no config is in force yet',
     modelAvailability: () => [],
   };
 }

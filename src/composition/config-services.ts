@@ -45,10 +45,8 @@ export interface Routes extends ClientServices {
 export interface ConfigServices extends ActiveConfig, Routes {
   readonly config: Config;
   /** What operators may do with keys and requests. */
-  readonly administration: Pick<AdminPorts, 'keys' | 'records' | 'usage'>;
+  readonly administration: Pick<AdminPorts, 'keys' | 'records' | 'usage' | 'status'>;
   readonly models: Models;
-  /** The reason why this process can't take requests now; `null` when it can. */
-  whyNotReady(): Promise<string | null>;
   /** Stops its probes, because another config is in force. Requests that run over it go on. */
   stopBackgroundWork(): void;
   /** Resolves when the attempts to deliver events that run over it now have ended. */
@@ -88,8 +86,7 @@ export function createConfigServices(
   const ports = composePorts(config, processServices, upstreams, models);
   const receivers = composeWebhooks(config, details, clock);
   const names = Object.keys(config.upstreams);
-  const isCooling = (name: string): boolean => health.coolingMs(name) > 0;
-  const stateOf = (name: string): UpstreamState => (isCooling(name) ? 'open' : health.state(name));
+  const stateOf = (name: string): UpstreamState => stateIn(health, name);
   const ownReason = () => whyNotReady(ports, processServices.storage, models.problem);
   const clients = composeClientServices(config.server, processServices);
   const { addresses } = clients;
@@ -106,6 +103,7 @@ export function createConfigServices(
     models,
     administration: adminPorts,
     whyNotReady: ownReason,
+    upstreamReports: adminPorts.upstreamReports,
     ...activeSettingsOf(config),
     webhooks: receivers.webhooks,
     declaredKeys: declaredKeysOf(config.keys),
@@ -133,6 +131,11 @@ export function createConfigServices(
       await Promise.all([upstreams.close(), receivers.close()]);
     },
   };
+}
+
+/** The state of an upstream's circuit; one that asked for a pause counts as open. */
+function stateIn(health: ProcessServices['health'], name: string): UpstreamState {
+  return health.coolingMs(name) > 0 ? 'open' : health.state(name);
 }
 
 /** Each model on offer, with whether the circuit of at least one of its upstreams is closed. */

@@ -80,6 +80,7 @@ export function composeAdminPorts(
     log,
     prepare,
     running,
+    status,
     workers,
   }: ProcessServices,
   access: AdminAccess,
@@ -110,6 +111,7 @@ export function composeAdminPorts(
       running,
     },
     usage: usageReadsOf(storage),
+    status,
     maintenance,
     archiving,
     webhooks: createWebhookManagement({

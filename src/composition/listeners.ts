@@ -55,7 +55,7 @@ export function createListeners(
   processServices: ProcessServices,
   firstCertificate: ReadCertificate | null,
 ): Listeners {
-  const { clock, workers } = processServices;
+  const { clock, workers, status } = processServices;
   const certificate = followCertificate(firstCertificate, processServices);
   let isRetiring = false;
   let isOpen = false;
@@ -86,6 +86,8 @@ export function createListeners(
     },
     cutPublic: () => publicServer.closeAllConnections(),
     close() {
+      // Until here operators see what is still in progress.
+      status.watch.close();
       adminServer.close();
       adminServer.closeAllConnections();
     },

@@ -17,6 +17,9 @@ import {
   readRunning,
 } from '../http/admin/records.ts';
 import type { PresentedRunning, RecordQuery } from '../http/admin/records.ts';
+import { readStatusAs } from '../http/admin/status.ts';
+import type { StatusQuery } from '../http/admin/status.ts';
+import type { PresentedStatus } from '../http/present/status.ts';
 import { presentUsagePage, readUsage } from '../http/usage.ts';
 import type { UsageInput } from '../http/usage.ts';
 import { gatewayClosed } from '../http/prepare-answers.ts';
@@ -71,6 +74,11 @@ export type UsageRecord = PresentedRecord;
 /** A request in progress, as `/admin/in-flight` shows it. */
 export type RunningRequest = PresentedRunning;
 
+/** What a gateway does now, as `/admin/status` shows it. */
+export type GatewayStatus = PresentedStatus;
+
+export type { StatusQuery };
+
 /** A page of a list; `next` is the `before` (of usage the `after`) of the following page, and `null` on the last one. */
 export interface Page<Entry> {
   readonly object: 'list';
@@ -109,6 +117,8 @@ export interface Management {
   readonly records: Records;
   /** The sums of all requests that have ended. A page may have fewer rows than asked for, and not be the last. */
   usage(query?: UsageQuery): Promise<Page<UsageSums>>;
+  /** What runs now and why it waits, what ended in the last minute, upstreams, and the books. */
+  status(query?: StatusQuery): Promise<GatewayStatus>;
   /** The requests in progress, in the order of their arrival. */
   inFlight(): Promise<Page<RunningRequest>>;
   /** Cancels a request in progress; rejects with `request_not_found` if it is not running. */
@@ -141,6 +151,7 @@ export function createManagement(current: () => ConfigServices, isClosed: () => 
       get: async (requestId) => orThrow(readRecord(searchableId(requestId), records())),
     },
     usage: async (query = {}) => presentUsagePage(await orThrow(readUsage(query, administration().usage))),
+    status: async (query = {}) => orThrow(readStatusAs(query, administration().status)),
     inFlight: async () => readRunning(records()),
     cancel: async (requestId) => orThrow(cancelRequest(searchableId(requestId), records())),
   };

@@ -3,10 +3,12 @@ import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import type { EdgeRefusal } from '../domain/edge-refusal.ts';
 import type { Clock } from '../domain/ports/clock.ts';
 import type { Workers } from '../domain/ports/workers.ts';
+import type { RecentEndings } from '../domain/ports/status.ts';
 import type { Telemetry } from '../domain/ports/telemetry.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { createRecentEndings } from '../telemetry/recent-endings.ts';
 import { createRefusalReport } from '../telemetry/refusal-report.ts';
 import { createTelemetry } from '../telemetry/telemetry.ts';
 import { createTracing } from '../telemetry/tracing.ts';
@@ -20,6 +22,8 @@ export interface Observability {
    * alone would be smaller than before, which is read as a new start.
    */
   readonly exposed: Pick<Metrics, 'expose'>;
+  /** What ended in the last minute. */
+  readonly recent: () => RecentEndings;
   /** Passes the pipeline's reports on to the metrics and the log. */
   readonly telemetry: Telemetry;
   readonly tracer: Tracing;
@@ -39,6 +43,7 @@ export function createObservability(
   log: Log,
 ): Observability {
   const metrics = createMetrics();
+  const recent = createRecentEndings(clock);
   const tracer = createTracing(tracing, clock, log.fault);
   const connections = createRefusalReport(metrics.connectionRefused, log.connectionsRefused, clock);
   const requests = createRefusalReport(metrics.requestRefused, log.requestsRefused, clock);
@@ -53,7 +58,8 @@ export function createObservability(
         return { ...own, body };
       },
     },
-    telemetry: createTelemetry([metrics, log], log.fault),
+    recent: () => recent.read(),
+    telemetry: createTelemetry([metrics, recent, log], log.fault),
     tracer,
     onConnectionRefused: connections.refused,
     onRequestRefused: requests.refused,

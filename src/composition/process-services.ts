@@ -36,6 +36,8 @@ import type { EventServices } from './webhook-services.ts';
 import type { StorageServices } from './storage-services.ts';
 import type { NameSettings } from './upstreams.ts';
 import { watchUsage } from './usage-watches.ts';
+import { composeStatus } from './status-services.ts';
+import type { StatusServices } from './status-services.ts';
 import { createObservability } from './observability.ts';
 import type { Observability } from './observability.ts';
 
@@ -66,6 +68,8 @@ export interface ProcessServices extends Meters {
   readonly inFlight: InFlight;
   /** Those in progress in all processes that share the database. */
   readonly running: RunningRequests;
+  /** What this process does now, for operators. */
+  readonly status: StatusServices;
   /** The groups of the config in force. */
   readonly groups: () => Groups;
   /** The limits of requests for text. */
@@ -158,7 +162,7 @@ export function createProcessServices(
     statements: ledgerWork.statements,
     events,
     inFlight,
-    running: nodes.running,
+    ...composeStatus(storage, () => active, { inFlight, nodes, observability, ledgerWork, clock, log }),
     groups: () => active.groups,
     limiter,
     readLimiter,

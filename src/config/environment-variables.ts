@@ -30,7 +30,9 @@ export const serveVariables: readonly EnvironmentVariable[] = [
   { name: 'TEXTGATE_FAST_ROAD', meaning: 'off has every frame of a stream parsed, to find a fault' },
 ];
 
-/** All variables that only the commands for operators read. */
+/** All variables that only commands read: those for operators, and `textgate say`. */
 export const commandVariables: readonly EnvironmentVariable[] = [
   { name: 'TEXTGATE_ADMIN_URL', meaning: 'the admin listener that commands call' },
+  { name: 'TEXTGATE_URL', meaning: 'the address for clients that `textgate say` calls' },
+  { name: 'TEXTGATE_API_KEY', meaning: 'the key that `textgate say` presents' },
 ];

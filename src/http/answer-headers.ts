@@ -22,7 +22,7 @@ const maxStrippedNames = 64;
 export const noStore = { 'cache-control': 'no-store' };
 
 /** Keeps intermediaries also from buffering or recompressing an event stream, which would delay its text. */
-const streamHeaders = { 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' };
+export const streamHeaders = { 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' };
 
 /** The headers of an answer, from its head. */
 export function answerHeaders(head: AnswerHead): Record<string, string> {

@@ -145,7 +145,7 @@ export function runningView(
   stage: Stage,
   { requestId, protocol, arrivedAtMs, arrivedMs, groupSlot }: Arrival,
 ): RunningRequest {
-  const { keyId, mode, model } = stageFacts(stage, 0);
+  const { keyId, keyName, mode, model } = stageFacts(stage, 0);
   const firstTextMs = firstTextOf(stage);
   // The body of a request that waits for a slot has not been read.
   const isRead =
@@ -159,6 +159,7 @@ export function runningView(
     protocol,
     createdAtMs: arrivedAtMs,
     keyId,
+    keyName,
     groupId: groupSlot?.groupId ?? null,
     hasSlot,
     mode: isRead && protocol !== 'passthrough' ? mode : null,

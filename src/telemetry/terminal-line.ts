@@ -1,7 +1,4 @@
-import stringWidth from 'string-width';
-import { escapeControlCharacters } from '../shared/control-characters.ts';
-
-type Cell = string | number | null;
+import { cell, wrap } from './terminal-text.ts';
 
 /** The fields of an attempt in the line of a request. */
 interface AttemptFields {
@@ -190,39 +187,4 @@ function duration(milliseconds: number | null | undefined): string {
 /** The time of day of a log line, in the machine's time zone. */
 function clockTime(time: number): string {
   return new Date(time).toTimeString().slice(0, 8);
-}
-
-/** A value in exactly so many columns: filled with blanks, or cut and ended with an ellipsis. */
-function cell(value: Cell, columns: number): string {
-  const text = escapeControlCharacters(String(value ?? '-'));
-  const shown = stringWidth(text) <= columns ? text : `${cut(text, columns - 1)}…`;
-  return shown + ' '.repeat(Math.max(0, columns - stringWidth(shown)));
-}
-
-/** The longest beginning of a text that fits into so many columns. */
-function cut(text: string, columns: number): string {
-  let width = 0;
-  let end = 0;
-  for (const { segment, index } of graphemes.segment(text)) {
-    width += stringWidth(segment);
-    if (width > columns) break;
-    end = index + segment.length;
-  }
-  return text.slice(0, end);
-}
-
-const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
-
-/** Breaks a text between words into lines of at most so many columns; a longer word is broken within. */
-function wrap(text: string, columns: number): readonly string[] {
-  const lines: string[] = [];
-  let rest = escapeControlCharacters(text);
-  while (stringWidth(rest) > columns) {
-    const part = cut(rest, columns);
-    const space = rest[part.length] === ' ' ? part.length : part.lastIndexOf(' ');
-    const line = space > 0 ? rest.slice(0, space) : part;
-    lines.push(line);
-    rest = rest.slice(line.length).trimStart();
-  }
-  return [...lines, rest];
 }

@@ -52,6 +52,7 @@ test.each(['--version', '--help', 'keys --help', 'serve --help'])(
       'src/main.ts',
       'src/shared/control-characters.ts',
       'src/shared/node-version.ts',
+      'src/shared/version.ts',
     ]);
     for (const slow of ['node:sqlite', 'node:http', 'node:https', 'node:net', 'node:tls', 'node:zlib'])
       expect(builtins).not.toContain(slow);

@@ -137,6 +137,8 @@ const notRun: Readonly<Record<string, string>> = {
     'needs an export of a provider: test/cli/reconcile/reconcile.test.ts runs it',
   'curl "https://api.openai.com/v1/organization/usage/completions?start_time=1893456000&bucket_width=1d&limit=31&group_by=model" -H "Authorization: Bearer $OPENAI_ADMIN_KEY" > usage.json':
     'calls providers',
+  'TEXTGATE_API_KEY=sk-tg-… textgate say "Say hello"': 'needs a key: test/cli/say.test.ts runs it',
+  'textgate top': 'needs a terminal: test/cli/top.test.ts runs it',
   'npm test': 'runs this test',
   'npm ci && npm pack                                # in the checkout: makes textgate-0.1.0.tgz':
     'needs a package registry: test/e2e/package.test.ts',

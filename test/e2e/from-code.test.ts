@@ -136,6 +136,7 @@ describe('from code', () => {
       () => own.keys.groups(),
       () => own.records.list(),
       () => own.inFlight(),
+      () => own.status(),
       () => own.cancel('req_none'),
     ] satisfies (() => Promise<unknown>)[])
       await expect(call()).rejects.toMatchObject({

@@ -135,6 +135,7 @@ describe('a client that is generated from the document', () => {
     await expectAs('of', 'getReceipt', { request_id: data.data[0].request_id });
     await expectAs('operators', 'getRecord', { request_id: data.data[0].request_id });
     await expectAs('operators', 'listRecords', { limit: 1, model: 'small' });
+    await expectAs('operators', 'getStatus', { limit: 1 });
     const own = await expectAs('of', 'getOwnUsage', { by: 'day,model,tag' });
     const all = await expectAs('operators', 'getUsage', { by: 'hour,key,upstream,outcome', limit: 1 });
     expect([own.data.data[0].requests, all.data.data[0].requests]).toEqual([2, 2]);

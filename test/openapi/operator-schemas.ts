@@ -149,6 +149,55 @@ const sums = {
   charge: usd,
 };
 
+/** What a gateway does now. */
+const status = closed({
+  object: { const: 'status' },
+  at: moment,
+  version: text,
+  node: nullable(text),
+  state: { enum: ['ready', 'not ready', 'draining'] },
+  reason: nullable(text),
+  in_flight: closed({
+    running: count,
+    waiting: count,
+    all_nodes: flag,
+    data: listOf(
+      closed({
+        request_id: text,
+        key_id: nullable(text),
+        key_name: nullable(text),
+        protocol: nullable(text),
+        mode: nullable(text),
+        model: nullable(text),
+        upstream: nullable(text),
+        created_at: moment,
+        waits_for: nullable({ const: 'slot' }),
+        first_text_ms: nullable(count),
+        node: nullable(text),
+      }),
+    ),
+    has_more: flag,
+  }),
+  recent: closed({
+    seconds: count,
+    requests: count,
+    per_second: { type: 'number', minimum: 0 },
+    output_tokens: count,
+    first_text_ms: closed({ p50: nullable(count), p99: nullable(count) }),
+    endings: { type: 'object', additionalProperties: count },
+  }),
+  upstreams: {
+    type: 'object',
+    additionalProperties: closed({ state: text, cause: text, running: count }, ['cause']),
+  },
+  ledger: closed({
+    open_holds: nullable(count),
+    imbalance: nullable(usd),
+    settlement_lag_ms: count,
+    root: nullable(closed({ number: count, created_at: moment })),
+  }),
+});
+
 function page(name: string): JsonSchema {
   return closed({ object: { const: 'list' }, data: listOf(schemaRef(name)), next: nullable(text) });
 }
@@ -186,6 +235,7 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
     node: nullable(text),
   }),
   RunningRequestPage: page('RunningRequest'),
+  Status: status,
   Cancellation: closed({ request_id: text, cancelled: { const: true } }),
   Webhook: closed({
     name: text,

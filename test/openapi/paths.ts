@@ -1,4 +1,5 @@
 import { archiveQuery } from '../../src/http/admin/archive.ts';
+import { statusQuery } from '../../src/http/admin/status.ts';
 import { recordQuery } from '../../src/http/admin/records.ts';
 import { deliveryQuery } from '../../src/http/admin/webhooks.ts';
 import { rootQuery } from '../../src/http/admin/statements.ts';
@@ -342,6 +343,18 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       answer: 'Resent',
       parameters: [inPath('event_id')],
     }),
+  },
+  '/admin/status': {
+    get: {
+      ...read('getStatus', 'Shows what runs now, and why it waits.', 'Status', inQuery(statusQuery)),
+      responses: answers({
+        ...jsonOf('Status'),
+        'text/event-stream': {
+          schema: { type: 'string', description: 'Events `status` with one object each, as it changes.' },
+          'x-event': schemaRef('Status'),
+        },
+      }),
+    },
   },
   '/admin/in-flight': {
     get: read('listRunningRequests', 'Lists the requests in progress.', 'RunningRequestPage'),

@@ -6,6 +6,8 @@ export interface RunningRequest {
   readonly protocol: RequestKind | null;
   readonly createdAtMs: number;
   readonly keyId: string | null;
+  /** The name of its key; absent where only another process knows it. */
+  readonly keyName?: string | null;
   /** The id of the group of which it has a slot, too; `null` without one. */
   readonly groupId: string | null;
   /** True if the request has one of its key's slots, false if it waits for one. */

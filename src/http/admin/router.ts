@@ -22,6 +22,8 @@ import { createManualRoutes } from './manual.ts';
 import { createRecordRoutes } from './records.ts';
 import { createWebhookRoutes } from './webhooks.ts';
 import { createStatementRoutes } from './statements.ts';
+import { createStatusRoutes } from './status.ts';
+import type { StatusPorts } from './status.ts';
 import type { RecordAdministration } from './records.ts';
 import { createUsageRoutes } from './usage.ts';
 import type { UsageReads } from '../usage.ts';
@@ -45,6 +47,7 @@ export interface AdminPorts {
   readonly keys: KeyAdministration;
   readonly records: RecordAdministration;
   readonly usage: UsageReads;
+  readonly status: StatusPorts;
   readonly maintenance: Maintenance;
   readonly manual: Manual;
   readonly archiving: RecordArchiving;
@@ -91,6 +94,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin', createStatementRoutes(ports.statements, ports.keys.keys));
   router.use('/admin', createRecordRoutes(ports.records));
   router.use('/admin', createUsageRoutes(ports.usage));
+  router.use('/admin', createStatusRoutes(ports.status));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
   router.use('/admin', createArchiveRoutes(ports.archiving));
   router.use('/admin/webhooks', createWebhookRoutes(ports.webhooks));

@@ -1,0 +1,82 @@
+import type { PresentedStatus } from '../../http/present/status.ts';
+import { createSseParser } from '../../protocol/sse.ts';
+import { openAdmin } from '../admin-client.ts';
+import { describeError } from '../describe-error.ts';
+import { readRows } from './print-status.ts';
+
+/** How long nothing may come before the connection counts as lost, in milliseconds: something comes every second. */
+const silenceMs = 5_000;
+
+/** The pauses before further attempts, in milliseconds: the first one, and the longest. */
+const firstPauseMs = 500;
+const longestPauseMs = 5_000;
+
+/** What is done with what comes. */
+interface StatusListener {
+  readonly onStatus: (status: PresentedStatus) => void;
+  /** The connection is lost, for a reason; it is tried again. */
+  readonly onLost: (reason: string) => void;
+}
+
+/** Follows the status until `signal` is raised. Rejects only if the first attempt fails: its reason is for the user. */
+export async function followStatus({ onStatus, onLost }: StatusListener, signal: AbortSignal): Promise<void> {
+  let pauseMs: number | null = null;
+  const worked = (status: PresentedStatus): void => {
+    pauseMs = firstPauseMs;
+    onStatus(status);
+  };
+  while (!signal.aborted) {
+    const reason = await readStream(worked, signal).catch((error: unknown) => {
+      if (pauseMs === null && !signal.aborted) throw error;
+      return describeError(error);
+    });
+    if (isAborted(signal)) return;
+    onLost(reason);
+    await pause(pauseMs ?? firstPauseMs, signal);
+    pauseMs = Math.min(longestPauseMs, 2 * (pauseMs ?? firstPauseMs));
+  }
+}
+
+/** A flag that changes during a wait, which the compiler does not know of. */
+function isAborted(signal: AbortSignal): boolean {
+  return signal.aborted;
+}
+
+/** Reads one stream to its end; resolves with why it has ended. */
+async function readStream(onStatus: (status: PresentedStatus) => void, signal: AbortSignal): Promise<string> {
+  const silent = new AbortController();
+  let timer = setTimeout(() => silent.abort(), silenceMs);
+  try {
+    const answer = await openAdmin(`/admin/status?limit=${readRows}`, {
+      accept: 'text/event-stream',
+      signal: AbortSignal.any([signal, silent.signal]),
+    });
+    const parser = createSseParser();
+    answer.setEncoding('utf8');
+    for await (const text of answer) {
+      clearTimeout(timer);
+      timer = setTimeout(() => silent.abort(), silenceMs);
+      for (const { name, data } of parser.push(String(text)))
+        if (name === 'status') onStatus(JSON.parse(data) as PresentedStatus);
+    }
+    return 'the gateway has ended the stream';
+  } catch (error) {
+    throw silent.signal.aborted
+      ? new Error(`nothing came for ${silenceMs / 1_000} s`, { cause: error })
+      : error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function pause(durationMs: number, signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, durationMs);
+    signal.addEventListener('abort', end, { once: true });
+  });
+}

@@ -1,0 +1,79 @@
+import type { styleText } from 'node:util';
+import type { PresentedStatus } from '../../http/present/status.ts';
+import { cell } from '../../telemetry/terminal-text.ts';
+import { count } from '../../shared/count.ts';
+import { writeMs } from '../write-ms.ts';
+
+/** Colours a text, where colours are shown. */
+export type Paint = (style: Extract<Parameters<typeof styleText>[0], string>, text: string) => string;
+
+const stateStyles = { ready: 'green', 'not ready': 'red', draining: 'yellow' } as const;
+
+const upstreamStyles: Readonly<Record<string, 'green' | 'red' | 'yellow' | 'dim'>> = {
+  ok: 'green',
+  unknown: 'dim',
+  failing: 'red',
+  'being tried again': 'yellow',
+  'asked for a pause': 'yellow',
+};
+
+const number = new Intl.NumberFormat('en');
+
+/** What is said of the gateway as a whole, above the upstreams. Each line is `width` wide. */
+export function writeSummary(status: PresentedStatus, width: number, paint: Paint): readonly string[] {
+  const { version, node, state, reason, in_flight: inFlight, recent, ledger } = status;
+  const where = node === null ? '' : ` on ${node}`;
+  const others = inFlight.all_nodes ? '' : ' (other nodes could not be asked)';
+  const first = `textgate ${version}${where}: `;
+  const because = reason === null || reason === state ? '' : `: ${reason}`;
+  const progress = `${number.format(inFlight.running)} running, ${number.format(inFlight.waiting)} waiting for a slot${others}`;
+  const stateText = `${state}${because}`;
+  const firstLine = cell(`${first}${stateText}`, width);
+  return [
+    firstLine.replace(stateText, () => paint(stateStyles[state], stateText)),
+    cell(progress, width),
+    cell(writeRecent(recent), width),
+    cell(`endings: ${writeEndings(recent.endings)}`, width),
+    ...writeLedger(ledger).map((line) => paint('red', cell(line, width))),
+  ];
+}
+
+function writeRecent(recent: PresentedStatus['recent']): string {
+  const { p50, p99 } = recent.first_text_ms;
+  const firstText = p50 === null || p99 === null ? '' : `, first text ${writeMs(p50)}, p99 ${writeMs(p99)}`;
+  return `last ${recent.seconds} s: ${count(recent.requests, 'request')} (${recent.per_second}/s), ${number.format(recent.output_tokens)} tokens out${firstText}`;
+}
+
+function writeEndings(endings: PresentedStatus['recent']['endings']): string {
+  const all = Object.entries(endings).toSorted(([, one], [, other]) => other - one);
+  return all.length === 0 ? 'none' : all.map(([name, times]) => `${name} ${number.format(times)}`).join(', ');
+}
+
+/** Only what is wrong with the books: otherwise there is nothing to do. */
+function writeLedger({ imbalance, settlement_lag_ms: lagMs }: PresentedStatus['ledger']): readonly string[] {
+  return [
+    ...(imbalance === null || imbalance === '0.00' ? [] : [`ledger: imbalance of ${imbalance} USD`]),
+    ...(lagMs === 0 ? [] : [`ledger: a settlement has waited for the database for ${writeMs(lagMs)}`]),
+  ];
+}
+
+/** One line for each upstream, at most so many; those that fail come first. */
+export function writeUpstreams(
+  upstreams: PresentedStatus['upstreams'],
+  most: number,
+  width: number,
+  paint: Paint,
+): readonly string[] {
+  const all = Object.entries(upstreams).toSorted(
+    ([, one], [, other]) => Number(one.state === 'ok') - Number(other.state === 'ok'),
+  );
+  const shown = all.length > most ? all.slice(0, Math.max(0, most - 1)) : all;
+  const rest = all.length - shown.length;
+  const nameWidth = Math.min(Math.floor(width / 3), Math.max(0, ...all.map(([name]) => name.length)));
+  const lines = shown.map(([name, { state, running, cause }]) => {
+    const because = cause === undefined ? '' : `: ${cause}`;
+    const text = cell(`upstream ${cell(name, nameWidth)}  ${state}, ${running} running${because}`, width);
+    return text.replace(`  ${state},`, () => `  ${paint(upstreamStyles[state] ?? 'dim', state)},`);
+  });
+  return rest === 0 ? lines : [...lines, cell(`and ${count(rest, 'more upstream')}`, width)];
+}

@@ -1,0 +1,25 @@
+import type { Outcome } from '../consumption.ts';
+
+/** What ended on this process in the last seconds, at most 60. */
+export interface RecentEndings {
+  /** How many seconds these figures are about; fewer than 60 only after the start. */
+  readonly seconds: number;
+  readonly requests: number;
+  /** Of the requests that ended: those in progress count none yet. */
+  readonly outputTokens: number;
+  /** How long streams took to their first text, in milliseconds, right to 3 %; `null` without a stream. */
+  readonly firstTextMs: { readonly p50: number | null; readonly p99: number | null };
+  /** How many requests ended so; an outcome without any is absent. */
+  readonly endings: Readonly<Partial<Record<Outcome, number>>>;
+}
+
+/** What the books show at the last look; `null` where another node looks, and before the first look. */
+export interface LedgerState {
+  readonly openHolds: number | null;
+  /** In nano-USD; also `null` while no audit has come to its end. */
+  readonly imbalanceNanos: number | null;
+  /** The age of the oldest settlement that waits for the database, in milliseconds; 0 when none waits. */
+  readonly settlementLagMs: number;
+  /** The newest root over all ledgers. */
+  readonly root: { readonly number: number; readonly madeAtMs: number } | null;
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import { maxStatusRows } from '../../operations/read-status.ts';
+import type { Status } from '../../operations/read-status.ts';
+import { isRefusal } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import { check, readQuery } from '../checked-input.ts';
+import { methodNotAllowed } from '../fallback-handlers.ts';
+import { presentStatus } from '../present/status.ts';
+import type { PresentedStatus } from '../present/status.ts';
+import { sendAnswer, sendRefusal } from '../respond.ts';
+import { createRouter, prefers } from '../router.ts';
+import type { Router } from '../router.ts';
+import type { StatusWatch } from './status-watch.ts';
+
+/** How many requests in progress a status shows unless more are asked for. */
+const defaultRows = 100;
+
+const rows = `expected a whole number from 1 to ${maxStatusRows}`;
+
+/** The query of a status. */
+export const statusQuery = z.strictObject({
+  limit: z.coerce
+    .number<number | string>(rows)
+    .int(rows)
+    .min(1, rows)
+    .max(maxStatusRows, rows)
+    .default(defaultRows),
+});
+
+/** The input of a status. */
+export type StatusQuery = z.input<typeof statusQuery>;
+
+/** The dependencies of the status's route. */
+export interface StatusPorts {
+  read(): Promise<Status>;
+  readonly watch: Pick<StatusWatch, 'add'>;
+}
+
+/** Reads the status as JSON. */
+export async function readStatusAs(
+  input: unknown,
+  { read }: Pick<StatusPorts, 'read'>,
+): Promise<PresentedStatus | Refusal> {
+  const query = check(input, statusQuery);
+  return isRefusal(query) ? query : presentStatus(await read(), query.limit);
+}
+
+/** The route `/admin/status`: JSON once, or a stream of server-sent events. */
+export function createStatusRoutes(ports: StatusPorts): Router {
+  const router = createRouter();
+  router.get('/status', async (request, response) => {
+    const input = readQuery(request, statusQuery);
+    // Express answers HEAD with the GET handler, for which a stream would have no end.
+    if (request.method === 'HEAD' || !prefers(request, 'text/event-stream', 'json'))
+      return sendAnswer(response, 200, await readStatusAs(input, ports));
+    const query = check(input, statusQuery);
+    if (isRefusal(query)) return sendRefusal(response, query);
+    const refusal = await ports.watch.add(response, query.limit);
+    if (refusal !== null) sendRefusal(response, refusal);
+  });
+  router.all('/status', methodNotAllowed('GET'));
+  return router;
+}

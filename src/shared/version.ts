@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs';
+
+/**
+ * The package's version; `unknown` where an app's bundler has left package.json behind. That file is two folders above this
+ * one, in a checkout, in the package and in the bundle.
+ */
+export function readVersion(): string {
+  try {
+    const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+    return (JSON.parse(text) as { version: string }).version;
+  } catch {
+    return 'unknown';
+  }
+}

@@ -1,0 +1,114 @@
+import type { Outcome } from '../domain/consumption.ts';
+import type { ExchangeSummary } from '../domain/exchange-summary.ts';
+import type { Clock } from '../domain/ports/clock.ts';
+import type { RecentEndings } from '../domain/ports/status.ts';
+import type { TelemetrySink } from './telemetry.ts';
+
+/** How long an ending counts, in seconds. */
+const windowSeconds = 60;
+
+/** How much larger each bound of times is than the one before: a time is known to half of it. */
+const growth = 1.05;
+
+/** The longest time that is told apart from longer ones, in milliseconds. */
+const longestMs = 3_600_000;
+const bounds = Math.ceil(Math.log(longestMs) / Math.log(growth)) + 1;
+
+/** What ended within one second. */
+interface Second {
+  /** The number of the second on the monotonic clock; -1 before the first use of this place. */
+  number: number;
+  requests: number;
+  outputTokens: number;
+  readonly endings: Map<Outcome, number>;
+  /** How many first texts came within each bound. */
+  readonly firstTexts: Uint32Array;
+}
+
+/** The endings of the last minute: a sink of the pipeline's reports. */
+export interface RecentEndingsSink extends Required<Pick<TelemetrySink, 'exchangeEnded'>> {
+  read(): RecentEndings;
+}
+
+/** Counts what ends, in a ring of seconds, so that neither memory nor reading grows with the number of requests. */
+export function createRecentEndings(clock: Pick<Clock, 'monotonicMs'>): RecentEndingsSink {
+  const startedMs = clock.monotonicMs();
+  const ring = Array.from({ length: windowSeconds }, emptySecond);
+  const now = (): number => Math.floor(clock.monotonicMs() / 1_000);
+  return {
+    exchangeEnded: (summary) => count(summary, secondAt(ring, now())),
+    read() {
+      const first = now() - windowSeconds + 1;
+      const seconds = ring.filter(({ number }) => number >= first);
+      const age = Math.floor((clock.monotonicMs() - startedMs) / 1_000);
+      const sum = (figure: (second: Second) => number): number =>
+        seconds.reduce((total, second) => total + figure(second), 0);
+      return {
+        seconds: Math.min(windowSeconds, Math.max(1, age)),
+        requests: sum(({ requests }) => requests),
+        outputTokens: sum(({ outputTokens }) => outputTokens),
+        firstTextMs: quantiles(seconds),
+        endings: addEndings(seconds),
+      };
+    },
+  };
+}
+
+function emptySecond(): Second {
+  return {
+    number: -1,
+    requests: 0,
+    outputTokens: 0,
+    endings: new Map(),
+    firstTexts: new Uint32Array(bounds),
+  };
+}
+
+/** The place of a second; what an earlier one left there is removed. */
+function secondAt(ring: readonly Second[], number: number): Second {
+  const second = ring[number % windowSeconds] as Second;
+  if (second.number !== number) {
+    Object.assign(second, { number, requests: 0, outputTokens: 0 });
+    second.endings.clear();
+    second.firstTexts.fill(0);
+  }
+  return second;
+}
+
+function count({ outcome, usage, protocol, mode, firstTextMs }: ExchangeSummary, second: Second): void {
+  second.requests++;
+  second.endings.set(outcome, (second.endings.get(outcome) ?? 0) + 1);
+  second.outputTokens += usage?.outputTokens ?? 0;
+  if (protocol === 'passthrough' || mode !== 'stream' || firstTextMs === null) return;
+  const at = boundOf(firstTextMs);
+  second.firstTexts[at] = (second.firstTexts[at] ?? 0) + 1;
+}
+
+function boundOf(timeMs: number): number {
+  return timeMs <= 1 ? 0 : Math.min(bounds - 1, Math.ceil(Math.log(timeMs) / Math.log(growth)));
+}
+
+/** The time in the middle between a bound and the one before, in whole milliseconds. */
+function timeAt(bound: number): number {
+  return Math.round(growth ** (bound - 0.5));
+}
+
+function quantiles(seconds: readonly Second[]): RecentEndings['firstTextMs'] {
+  const sums = new Float64Array(bounds);
+  for (const { firstTexts } of seconds)
+    firstTexts.forEach((times, at) => (sums[at] = (sums[at] ?? 0) + times));
+  const total = sums.reduce((sum, times) => sum + times, 0);
+  const quantile = (share: number): number | null => {
+    let left = Math.ceil(total * share);
+    const found = sums.findIndex((times) => (left -= times) <= 0);
+    return total === 0 ? null : timeAt(found);
+  };
+  return { p50: quantile(0.5), p99: quantile(0.99) };
+}
+
+function addEndings(seconds: readonly Second[]): RecentEndings['endings'] {
+  const sums: Partial<Record<Outcome, number>> = {};
+  for (const { endings } of seconds)
+    for (const [outcome, times] of endings) sums[outcome] = (sums[outcome] ?? 0) + times;
+  return sums;
+}
