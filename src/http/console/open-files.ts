@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
-import { stripTypeScriptTypes } from 'node:module';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rewriteImports } from './rewrite-imports.ts';
@@ -72,7 +71,7 @@ async function readFiles(folders: readonly URL[], packages: ReadonlyMap<string, 
   for (const [name, url] of await listFiles(folders)) {
     const path = name.replace(/\.ts$/, '.js');
     const text = await readFile(url, 'utf8');
-    texts.set(path, rewriteImports(path === name ? text : stripTypeScriptTypes(text), path, vendor));
+    texts.set(path, rewriteImports(path === name ? text : await withoutTypes(text), path, vendor));
   }
   for (const [name, url] of packages) {
     const path = vendor.get(name) ?? name;
@@ -85,6 +84,12 @@ async function readFiles(folders: readonly URL[], packages: ReadonlyMap<string, 
     return [path === page ? '' : path, file] as const;
   });
   return { version, files: new Map(files) };
+}
+
+/** A source for the browser without its types. Older versions of Node can't strip them, and must get as far as to say so. */
+async function withoutTypes(text: string): Promise<string> {
+  const { stripTypeScriptTypes } = await import('node:module');
+  return stripTypeScriptTypes(text);
 }
 
 /** The files of the first folder that has the page: their names and places. */
