@@ -3,14 +3,12 @@ import { sendAnswer } from '../respond.ts';
 import { createRouter } from '../router.ts';
 import type { Router } from '../router.ts';
 import { listGroups } from './groups.ts';
-import type { KeyAdministration } from './keys.ts';
+import type { GroupReads } from './groups.ts';
 
 /** The route `/admin/groups`. */
-export function createGroupRoutes(administration: KeyAdministration): Router {
+export function createGroupRoutes(groups: GroupReads): Router {
   const router = createRouter();
-  router.get('/groups', async (_request, response) =>
-    sendAnswer(response, 200, await listGroups(administration)),
-  );
+  router.get('/groups', async (_request, response) => sendAnswer(response, 200, await listGroups(groups)));
   router.all('/groups', methodNotAllowed('GET'));
   return router;
 }

@@ -2,16 +2,21 @@ import { noGroup } from '../../domain/groups.ts';
 import type { Groups } from '../../domain/groups.ts';
 import { refuse } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
+import type { ReadBudgetUse } from '../../operations/read-budget-use.ts';
 import { presentGroup } from '../present/group.ts';
 import { presentList } from '../present/list.ts';
-import type { KeyAdministration } from './keys.ts';
+
+/** The groups that keys may belong to, and what is read of them. */
+export interface GroupReads {
+  readonly groups: Groups;
+  /** What some keys or groups have spent of their budgets, by their ids. */
+  readonly budgetUse: ReadBudgetUse;
+  /** How many requests some keys or groups have in progress, by their ids. */
+  readonly countInFlight: (ids: readonly string[]) => Promise<ReadonlyMap<string, number>>;
+}
 
 /** Lists the groups of the config by name, with what their keys have spent and have in progress. */
-export async function listGroups({
-  groups,
-  budgetUse,
-  countInFlight,
-}: Pick<KeyAdministration, 'groups' | 'budgetUse' | 'countInFlight'>) {
+export async function listGroups({ groups, budgetUse, countInFlight }: GroupReads) {
   const all = [...groups.values()];
   const [budgets, running] = await Promise.all([budgetUse(all), countInFlight(all.map(({ id }) => id))]);
   const shown = all

@@ -19,7 +19,7 @@ import { samplingPolicies, unknownFieldPolicies } from '../../protocol/contract/
 import { budgetOf, changesOf } from '../../domain/budgets/budget.ts';
 import type { BudgetUse } from '../../domain/budgets/budget.ts';
 import { findUnknownGroup } from './groups.ts';
-import type { Groups } from '../../domain/groups.ts';
+import type { GroupReads } from './groups.ts';
 import { ownReferences } from '../../domain/account.ts';
 import type { Account } from '../../domain/account.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
@@ -27,19 +27,12 @@ import type { IssuedKey, KeyManagement } from '../../operations/manage-keys.ts';
 import { check, pageQuery, unknownCursor } from '../checked-input.ts';
 import { presentAccount, presentManagedKey } from '../present/key.ts';
 import type { KeyDefaults } from '../present/key.ts';
-import type { ReadBudgetUse } from '../../operations/read-budget-use.ts';
 import { presentList } from '../present/list.ts';
 
 /** The dependencies of the key routes. */
-export interface KeyAdministration {
+export interface KeyAdministration extends GroupReads {
   readonly defaults: KeyDefaults;
   readonly keys: KeyManagement;
-  /** The groups that keys may belong to. */
-  readonly groups: Groups;
-  /** What some keys or groups have spent of their budgets, by their ids. */
-  readonly budgetUse: ReadBudgetUse;
-  /** How many requests some keys or groups have in progress, by their ids. */
-  readonly countInFlight: (ids: readonly string[]) => Promise<ReadonlyMap<string, number>>;
 }
 
 const maxReferenceLength = 200;
