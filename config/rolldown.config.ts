@@ -1,7 +1,11 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Plugin, RolldownOptions } from 'rolldown';
+import { consolePackages } from '../src/composition/console-packages.ts';
+import { listFiles } from '../src/http/console/list-files.ts';
+import { vendorPath } from '../src/http/console/rewrite-imports.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -28,8 +32,9 @@ function packageFolder(module: string): string | null {
 const thirdParty: Plugin = {
   name: 'third-party',
   generateBundle(_options, bundle) {
-    const modules = Object.values(bundle).flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
-    const folders = new Set(modules.map(packageFolder).filter((folder) => folder !== null));
+    const bundled = Object.values(bundle).flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
+    const copied = [...consolePackages.values()].map((file) => fileURLToPath(import.meta.resolve(file)));
+    const folders = new Set([...bundled, ...copied].map(packageFolder).filter((folder) => folder !== null));
     for (const folder of folders) {
       const manifest = readFileSync(join(folder, 'package.json'), 'utf8');
       const { name, version } = JSON.parse(manifest) as { name: string; version: string };
@@ -42,20 +47,23 @@ const thirdParty: Plugin = {
   },
 };
 
-/** Puts the console's files beside the chunks, in `console/`, with its modules as JavaScript. */
+/**
+ * Puts the console's files beside the chunks, in `console/`, with its modules as JavaScript, and the packages that they import
+ * in `console/vendor/`, since an image has no packages.
+ */
 const consoleFiles: Plugin = {
   name: 'console',
-  generateBundle() {
-    const folder = join(root, 'src', 'console');
-    for (const name of readdirSync(folder).filter((file) => /\.(html|css|ts)$/.test(file))) {
-      const text = readFileSync(join(folder, name), 'utf8');
-      const fileName = `console/${name.replace(/\.ts$/, '.js')}`;
-      this.emitFile({
-        type: 'asset',
-        fileName,
-        source: name.endsWith('.ts') ? stripTypeScriptTypes(text) : text,
-      });
+  async generateBundle() {
+    const emit = (path: string, source: string): void => {
+      this.emitFile({ type: 'asset', fileName: `console/${path}`, source });
+    };
+    for (const [path, url] of await listFiles([pathToFileURL(`${join(root, 'src', 'console')}/`)])) {
+      if (!/\.(html|css|ts)$/.test(path)) continue;
+      const text = readFileSync(url, 'utf8');
+      emit(path.replace(/\.ts$/, '.js'), path.endsWith('.ts') ? stripTypeScriptTypes(text) : text);
     }
+    for (const [name, file] of consolePackages)
+      emit(vendorPath(name), readFileSync(fileURLToPath(import.meta.resolve(file)), 'utf8'));
   },
 };
 

@@ -1,5 +1,5 @@
 import { maxNanos } from '../shared/money.ts';
-import type { TextRequest, Usage } from '../protocol/text.ts';
+import type { Usage } from '../protocol/text.ts';
 
 /** One line of a price, in nano-USD: per million tokens of each kind, and per request. */
 export interface Price {
@@ -26,15 +26,6 @@ export const free: ModelPrice = {
 };
 
 const perTokens = 1_000_000n;
-
-/** The most tokens that a message can have beside its text: the role and the delimiters around it. */
-const mostTokensPerTurn = 16;
-
-/** Tokens that a strict hold adds for a prompt that the upstream may insert and bill. */
-const hiddenPromptTokens = 4_096;
-
-/** The average bytes of a token; only rare texts have fewer. */
-const bytesPerToken = 4;
 
 /** The token counts that have a price. */
 export type PaidTokens = Pick<
@@ -70,35 +61,8 @@ export function costOf(tokens: PaidTokens, price: Price): number {
   return cost > BigInt(maxNanos) ? maxNanos : Number(cost);
 }
 
-/** How a hold is estimated before the request runs. */
-export interface HoldTerms {
-  /** Output tokens to expect of a request without an output cap. */
-  readonly holdTokens: number;
-  /** Whether the hold is an upper bound of the cost rather than an estimate. */
-  readonly strict: boolean;
-}
-
-/**
- * The hold for a request, in nano-USD: its input by the size of its text, at the price of the dearest input kind, and
- * its output up to its cap. A strict hold counts every byte of input as a token and adds `hiddenPromptTokens`: it
- * covers the cost at every upstream that honours the cap and adds no longer prompt.
- */
-export function holdFor(
-  { turns, maxOutputTokens }: Pick<TextRequest, 'turns' | 'maxOutputTokens'>,
-  price: ModelPrice,
-  { holdTokens, strict }: HoldTerms,
-): number {
-  const inputTokens = strict
-    ? mostInputTokens(turns)
-    : Math.ceil(bytesOf(turns) / bytesPerToken) + marksOf(turns);
-  const outputTokens = maxOutputTokens ?? holdTokens;
-  const tokens = { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens };
-  const usual = costAtMost(tokens, priceFor(price, 0));
-  return price.above === null ? usual : Math.max(usual, costAtMost(tokens, priceFor(price, inputTokens)));
-}
-
 /** The cost of tokens if all of the input is of the dearest kind. */
-function costAtMost(tokens: PaidTokens, line: Price): number {
+export function costAtMost(tokens: PaidTokens, line: Price): number {
   return costOf(tokens, { ...line, input: dearestInput(line) });
 }
 
@@ -122,25 +86,4 @@ function outputWithinLine(nanos: number, inputTokens: number, line: Price): numb
     (BigInt(nanos) - BigInt(line.request)) * perTokens - BigInt(inputTokens) * BigInt(dearestInput(line));
   if (left < 0n) return -1;
   return line.output === 0 ? Infinity : Number(left / BigInt(line.output));
-}
-
-/** The most input tokens that an upstream bills for these turns if it adds no longer prompt than `hiddenPromptTokens`. */
-export function mostInputTokens(turns: TextRequest['turns']): number {
-  return mostTokensOf(turns) + hiddenPromptTokens;
-}
-
-/** The most tokens that these turns can have: a token has at least one byte. */
-export function mostTokensOf(turns: TextRequest['turns']): number {
-  return bytesOf(turns) + marksOf(turns);
-}
-
-function bytesOf(turns: TextRequest['turns']): number {
-  let bytes = 0;
-  for (const { text } of turns) bytes += Buffer.byteLength(text);
-  return bytes;
-}
-
-/** The most tokens of the delimiters around the turns, and around the answer that follows them. */
-function marksOf(turns: TextRequest['turns']): number {
-  return mostTokensPerTurn * (turns.length + 1);
 }

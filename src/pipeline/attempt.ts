@@ -5,7 +5,7 @@ import { createSanitiser } from '../protocol/upstream/words/sanitise.ts';
 import type { Sanitise } from '../protocol/upstream/words/sanitise.ts';
 import type { UpstreamRequest } from '../protocol/text.ts';
 import type { UpstreamAnswer } from '../domain/ports/upstreams.ts';
-import { mostTokensOf } from '../domain/pricing.ts';
+import { mostTokensOf } from '../domain/hold-estimate.ts';
 import type { Route } from '../domain/routing.ts';
 import type { AttemptLog, LoggedAttempt } from './attempt-log.ts';
 import { CallCauses } from './call-causes.ts';

@@ -1,5 +1,6 @@
 import type { Outcome, SettledRecord } from '../domain/consumption.ts';
-import { costOf, mostTokensOf, noTokens, priceFor } from '../domain/pricing.ts';
+import { mostTokensOf } from '../domain/hold-estimate.ts';
+import { costOf, noTokens, priceFor } from '../domain/pricing.ts';
 import { chargeBasis, isPassagePaid } from '../domain/settlement.ts';
 import { TextSample } from '../protocol/text-sample.ts';
 import type { TextTurn, Usage } from '../protocol/text.ts';

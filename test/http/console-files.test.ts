@@ -1,5 +1,5 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { openConsoleFiles } from '../../src/http/console/open-files.ts';
@@ -27,11 +27,17 @@ test.for([
 /** The files of a folder that has some, and of a package beside it. */
 function openFolder(files: Readonly<Record<string, string>>): ReturnType<typeof openConsoleFiles> {
   const [folder, beside] = [makeTemporaryFolder(), makeTemporaryFolder()];
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
   const module = join(beside, 'module.js');
   writeFileSync(module, 'export const h = 1;');
   const missing = pathToFileURL(`${join(beside, 'missing')}/`);
-  return openConsoleFiles([missing, pathToFileURL(`${folder}/`)], new Map([['view', pathToFileURL(module)]]));
+  return openConsoleFiles(
+    [missing, pathToFileURL(`${folder}/`)],
+    new Map([['view', () => pathToFileURL(module)]]),
+  );
 }
 
 test('the files of the first folder with a page are served, those of packages below vendor/, and no others', async () => {
@@ -59,4 +65,22 @@ test('the version changes with any file, so that no browser keeps an old one', a
       .body;
   expect(await pageOf('2')).not.toBe(await pageOf('3'));
   expect(await pageOf('2')).toBe(await pageOf('2'));
+});
+
+test('files in folders are served below their folder, and find each other', async () => {
+  const files = openFolder({
+    'index.html': '<script src="./views/now.js"></script>',
+    'views/now.ts': `import { h } from 'view';\nimport { a } from '../app.ts';`,
+    'app.ts': 'export const a = 1;',
+  });
+  const now = await files.find('views/now.js');
+  expect(now?.file.body).toBe(`import { h } from '../vendor/view.js';\nimport { a } from '../app.js';`);
+  expect((await files.find(''))?.file.body).toMatch(/src="v-[\da-f]{16}\/views\/now\.js"/);
+  for (const path of ['views/../app.js', 'views', 'views/', '/app.js'])
+    expect(await files.find(path)).toBeNull();
+});
+
+test('a folder that has the files of packages needs no packages', async () => {
+  const files = openFolder({ 'index.html': '', 'vendor/view.js': `import 'view';` });
+  expect((await files.find('vendor/view.js'))?.file.body).toBe(`import './view.js';`);
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { costOf, holdFor, mostInputTokens, priceFor } from '../../src/domain/pricing.ts';
+import { holdFor, mostInputTokens } from '../../src/domain/hold-estimate.ts';
+import { costOf, priceFor } from '../../src/domain/pricing.ts';
 import type { ModelPrice } from '../../src/domain/pricing.ts';
 import type { ApiKey } from '../../src/domain/keys/api-key.ts';
 import { AttemptLog } from '../../src/pipeline/attempt-log.ts';

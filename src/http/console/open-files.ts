@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { readFile, readdir } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { rewriteImports } from './rewrite-imports.ts';
+import { listFiles, page } from './list-files.ts';
+import { rewriteImports, vendorPath } from './rewrite-imports.ts';
 
 /** The media types of the files that are served. */
 const types: Readonly<Record<string, string>> = {
@@ -11,9 +11,6 @@ const types: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
 };
-
-/** The page, which is found at the empty path. */
-const page = 'index.html';
 
 /** The length of versions and tags in hexadecimal digits: enough that two contents do not share one. */
 const digestLength = 16;
@@ -24,6 +21,9 @@ interface ConsoleFile {
   readonly body: string;
   readonly etag: string;
 }
+
+/** The place of each file of a package by the name under which it is imported; a style has its ending in the name. */
+export type PackageFiles = ReadonlyMap<string, () => URL>;
 
 /** The files of the console. */
 export interface ConsoleFiles {
@@ -36,13 +36,11 @@ export interface ConsoleFiles {
 
 /**
  * Opens the files of the first of some folders that has the console's page; they are read at the first look and kept.
- * `packages` are modules of packages by the names under which they are imported: they are served below `vendor/`. In a
- * checkout the modules are TypeScript, whose types are stripped here; a package and an image have them as JavaScript.
+ * `packages` finds files of packages by the names under which they are imported: they are served below `vendor/`, and a
+ * folder that has them there needs no packages. In a checkout the modules are TypeScript, whose types are stripped here; a
+ * package and an image have them as JavaScript.
  */
-export function openConsoleFiles(
-  folders: readonly URL[],
-  packages: ReadonlyMap<string, URL> = new Map(),
-): ConsoleFiles {
+export function openConsoleFiles(folders: readonly URL[], packages: PackageFiles = new Map()): ConsoleFiles {
   let reading: Promise<ReadFiles> | null = null;
   return {
     async find(path) {
@@ -65,17 +63,19 @@ interface ReadFiles {
   readonly files: ReadonlyMap<string, ConsoleFile>;
 }
 
-async function readFiles(folders: readonly URL[], packages: ReadonlyMap<string, URL>): Promise<ReadFiles> {
-  const vendor = new Map([...packages.keys()].map((name) => [name, `vendor/${name}.js`]));
+async function readFiles(folders: readonly URL[], packages: PackageFiles): Promise<ReadFiles> {
+  const vendor = new Map([...packages.keys()].map((name) => [name, vendorPath(name)]));
+  const places = new Map(await listFiles(folders));
+  for (const [name, find] of packages) {
+    const path = vendorPath(name);
+    if (!places.has(path)) places.set(path, find());
+  }
   const texts = new Map<string, string>();
-  for (const [name, url] of await listFiles(folders)) {
+  for (const [name, url] of places) {
+    if (!isServed(name)) continue;
     const path = name.replace(/\.ts$/, '.js');
     const text = await readFile(url, 'utf8');
     texts.set(path, rewriteImports(path === name ? text : await withoutTypes(text), path, vendor));
-  }
-  for (const [name, url] of packages) {
-    const path = vendor.get(name) ?? name;
-    texts.set(path, rewriteImports(await readFile(url, 'utf8'), path, vendor));
   }
   const version = digest(JSON.stringify([...texts].toSorted(([a], [b]) => (a < b ? -1 : 1))));
   const files = [...texts].map(([path, text]) => {
@@ -92,23 +92,13 @@ async function withoutTypes(text: string): Promise<string> {
   return stripTypeScriptTypes(text);
 }
 
-/** The files of the first folder that has the page: their names and places. */
-async function listFiles(folders: readonly URL[]): Promise<readonly (readonly [string, URL])[]> {
-  for (const folder of folders) {
-    const names = await readdir(fileURLToPath(folder)).catch((): string[] => []);
-    if (names.includes(page))
-      return names.filter(isServed).map((name) => [name, new URL(name, folder)] as const);
-  }
-  return [];
-}
-
 function isServed(name: string): boolean {
   return types[extname(name)] !== undefined || (name.endsWith('.ts') && !name.endsWith('.d.ts'));
 }
 
 /** The page, with the version in the paths of its files, so that browsers keep them as long as they are the same. */
 function withVersion(html: string, version: string, files: ReadonlyMap<string, string>): string {
-  return html.replaceAll(/(src|href)="\.\/([\w.-]+)"/g, (whole, attribute: string, name: string) =>
+  return html.replaceAll(/(src|href)="\.\/([\w./-]+)"/g, (whole, attribute: string, name: string) =>
     files.has(name) ? `${attribute}="v-${version}/${name}"` : whole,
   );
 }

@@ -16,6 +16,11 @@ export function rewriteImports(text: string, path: string, packages: ReadonlyMap
   });
 }
 
+/** The path of a package's file by the name under which it is imported: a module, unless the name ends as a style. */
+export function vendorPath(name: string): string {
+  return name.endsWith('.css') ? `vendor/${name}` : `vendor/${name}.js`;
+}
+
 /** The way from one module to another one, as an import needs it. */
 function relativeTo(from: string, to: string): string {
   const way = posix.relative(posix.dirname(from), to);

@@ -1,0 +1,75 @@
+/** The methods of the admin API that the console uses. */
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+
+/** A refusal of the gateway in its own words, or the failure to reach it. */
+export class AdminError extends Error {
+  /** The status of the answer; `null` if none came. */
+  readonly status: number | null;
+  readonly code: string | null;
+
+  constructor(message: string, status: number | null = null, code: string | null = null) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+const endListeners = new Set<() => void>();
+
+/** Calls a function whenever the gateway no longer accepts the session. Returns what ends that. */
+export function onSessionEnd(listener: () => void): () => void {
+  endListeners.add(listener);
+  return () => endListeners.delete(listener);
+}
+
+/** Tells that the gateway no longer accepts the session. */
+export function reportSessionEnd(): void {
+  for (const listener of endListeners) listener();
+}
+
+/** The path of an admin route, from that of the page, with those parameters that have a value. */
+export function adminPath(
+  route: string,
+  parameters: Readonly<Record<string, string | number | null | undefined>> = {},
+): string {
+  const given = Object.entries(parameters).flatMap(([name, value]) =>
+    value === null || value === undefined ? [] : [[name, String(value)]],
+  );
+  const query = new URLSearchParams(given).toString();
+  return `../admin/${route}${query === '' ? '' : `?${query}`}`;
+}
+
+/** Calls the admin API and returns the JSON of its answer. Throws an `AdminError`. */
+export async function callAdmin<Answer>(
+  path: string,
+  { method = 'GET', body, signal }: CallOptions = {},
+): Promise<Answer> {
+  const response = await fetch(path, {
+    method,
+    headers: body === undefined ? {} : { 'content-type': 'application/json' },
+    body: body === undefined ? null : JSON.stringify(body),
+    signal: signal ?? null,
+  }).catch((error: unknown) => {
+    if (signal?.aborted === true) throw error;
+    throw new AdminError('The gateway can not be reached.');
+  });
+  if (!response.ok) throw await refusalOf(response);
+  return (await response.json()) as Answer;
+}
+
+interface CallOptions {
+  readonly method?: Method;
+  readonly body?: object;
+  readonly signal?: AbortSignal;
+}
+
+/** Reads the refusal that an answer is. One that no gateway wrote, as of a proxy, is told by its status. */
+export async function refusalOf(response: Response): Promise<AdminError> {
+  if (response.status === 401) reportSessionEnd();
+  try {
+    const { error } = (await response.json()) as { error: { message: string; code: string | null } };
+    return new AdminError(error.message, response.status, error.code);
+  } catch {
+    return new AdminError(`The answer has the status ${response.status}.`, response.status);
+  }
+}

@@ -1,0 +1,27 @@
+import type { PresentedSession } from '../../http/present/session.ts';
+import { callAdmin, refusalOf } from './admin-api.ts';
+
+export type Session = PresentedSession;
+
+/** The path of the session, from that of the page. */
+const path = 'session';
+
+/** The state of a page on which nobody is logged in. */
+export const noSession: Session = { role: null, expires_at: null };
+
+/** Asks who is logged in. */
+export function readSession(): Promise<Session> {
+  return callAdmin(path);
+}
+
+/** Logs in: the session is in a cookie that no script can read. Throws what the gateway says against it. */
+export function openSession(token: string): Promise<Session> {
+  return callAdmin(path, { method: 'POST', body: { token } });
+}
+
+/** Logs out. */
+export async function endSession(): Promise<Session> {
+  const response = await fetch(path, { method: 'DELETE' });
+  if (!response.ok) throw await refusalOf(response);
+  return noSession;
+}

@@ -1,0 +1,60 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { PresentedStatus } from '../../http/present/status.ts';
+import { adminPath, callAdmin } from './admin-api.ts';
+
+export type Status = PresentedStatus;
+
+/** How long after a lost connection it is tried again, in milliseconds. */
+const retryMs = 2_000;
+
+/**
+ * Follows the status of the gateway, as long as the page can be seen: a page in the background costs nothing. `isLost`: the
+ * connection is gone, and what is shown is what was last known.
+ */
+export function useStatus(limit: number): { readonly status: Status | null; readonly isLost: boolean } {
+  const [status, setStatus] = useState<Status | null>(null);
+  const [isLost, setIsLost] = useState(false);
+  useEffect(() => {
+    let close: (() => void) | null = null;
+    const update = (): void => {
+      close?.();
+      close = document.hidden ? null : follow(limit, setStatus, setIsLost);
+    };
+    update();
+    document.addEventListener('visibilitychange', update);
+    return () => {
+      document.removeEventListener('visibilitychange', update);
+      close?.();
+    };
+  }, [limit]);
+  return { status, isLost };
+}
+
+/** Opens the stream of the status, and opens it again when it is lost. Returns what closes it. */
+function follow(
+  limit: number,
+  onStatus: (status: Status) => void,
+  onLost: (isLost: boolean) => void,
+): () => void {
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  let source: EventSource;
+  const open = (): void => {
+    source = new EventSource(adminPath('status', { limit }));
+    source.addEventListener('status', (event) => {
+      onStatus(JSON.parse(String(event.data)) as Status);
+      onLost(false);
+    });
+    source.addEventListener('error', () => {
+      onLost(true);
+      source.close();
+      timer = setTimeout(open, retryMs);
+      // An event source does not say why it failed: a session that is over shows in the answer to a request.
+      callAdmin(adminPath('status', { limit: 1 })).catch(() => {});
+    });
+  };
+  open();
+  return () => {
+    source.close();
+    if (timer !== null) clearTimeout(timer);
+  };
+}

@@ -1,0 +1,56 @@
+import { html, useEffect, useRef, useState } from 'htm/preact';
+import type { VNode } from 'preact';
+import { openSession } from './api/session.ts';
+import type { Session } from './api/session.ts';
+import { errorText } from './api/error-text.ts';
+import { Fault } from './widgets/fault.ts';
+
+interface Props {
+  /** Why one has to log in again. */
+  readonly notice: string | null;
+  readonly onSession: (session: Session) => void;
+}
+
+/** Asks for a token. */
+export function Login({ notice, onSession }: Props): VNode {
+  const field = useRef<HTMLInputElement>(null);
+  const [error, setError] = useState<string | null>(null);
+  useEffect(() => {
+    document.title = 'Log in – textgate';
+    field.current?.focus();
+  }, []);
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    const token = field.current?.value ?? '';
+    setError(null);
+    // The token must not stay in the page, where whatever comes later could read it.
+    if (field.current !== null) field.current.value = '';
+    try {
+      onSession(await openSession(token));
+    } catch (failure) {
+      setError(errorText(failure));
+      field.current?.focus();
+    }
+  };
+  return html`
+    <main class="narrow">
+      <h1>textgate console</h1>
+      <${Fault} text=${error ?? notice} />
+      <form method="post" action="session" onSubmit=${submit}>
+        <div class="field">
+          <label for="token">Admin token, or read-only token</label>
+          <input
+            ref=${field}
+            id="token"
+            name="token"
+            type="password"
+            autocomplete="current-password"
+            required
+          />
+        </div>
+        <button class="primary">Log in</button>
+      </form>
+      <p><a href="../docs/">Documentation</a></p>
+    </main>
+  `;
+}

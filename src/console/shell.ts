@@ -1,0 +1,82 @@
+import { html, useEffect, useRef, useState } from 'htm/preact';
+import type { VNode } from 'preact';
+import { endSession } from './api/session.ts';
+import type { Session } from './api/session.ts';
+import { SessionContext } from './api/session-context.ts';
+import { errorText } from './api/error-text.ts';
+import { linkTo, useRoute } from './route.ts';
+import type { Route } from './route.ts';
+import { views } from './views.ts';
+import type { View } from './views.ts';
+import { Fault } from './widgets/fault.ts';
+import { formatTime } from './widgets/format.ts';
+
+interface Props {
+  readonly session: Session;
+  readonly onSession: (session: Session) => void;
+}
+
+/** What is around every view: the way to the others, and who is logged in. */
+export function Shell({ session, onSession }: Props): VNode {
+  const route = useRoute();
+  const current = views.find(({ path }) => path === route.view) ?? views[0];
+  const [error, setError] = useState<string | null>(null);
+  const logOut = async (): Promise<void> => {
+    try {
+      onSession(await endSession());
+    } catch (failure) {
+      setError(errorText(failure));
+    }
+  };
+  const until = session.expires_at === null ? '' : formatTime(session.expires_at);
+  return html`
+    <${SessionContext.Provider} value=${session}>
+      <header>
+        <span class="brand">textgate</span>
+        <nav aria-label="Views">
+          ${views.map(
+            ({ path, title }) => html`
+              <a key=${path} href=${linkTo(path)} aria-current=${path === current.path ? 'page' : undefined}>
+                ${title}
+              </a>
+            `,
+          )}
+        </nav>
+        <div class="who">
+          ${session.role === 'read_only' && html`<span class="badge plain">read-only</span>`}
+          <a href="../docs/">Docs</a>
+          <button type="button" class="small" title=${`The session ends at ${until}`} onClick=${logOut}>
+            Log out
+          </button>
+        </div>
+      </header>
+      <main>
+        <${Fault} text=${error} />
+        <${ViewPlace} key=${current.path} view=${current} route=${route} />
+      </main>
+    <//>
+  `;
+}
+
+/** Loads a view when it is shown for the first time. */
+function ViewPlace({ view, route }: { readonly view: View; readonly route: Route }): VNode {
+  const [component, setComponent] = useState<{ readonly shown: Awaited<ReturnType<View['load']>> } | null>(
+    null,
+  );
+  const [error, setError] = useState<string | null>(null);
+  const title = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${view.title} – textgate`;
+    view.load().then(
+      (shown) => setComponent({ shown }),
+      (failure: unknown) => setError(errorText(failure)),
+    );
+    // Whoever follows a link by keyboard goes on at the view, not in front of the links.
+    title.current?.focus();
+  }, []);
+  return html`
+    <h1 ref=${title} tabindex="-1">${view.title}</h1>
+    <${Fault} text=${error} />
+    ${component !== null && html`<${component.shown} route=${route} />`}
+  `;
+}

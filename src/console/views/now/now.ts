@@ -1,0 +1,98 @@
+import { html, useState } from 'htm/preact';
+import type { VNode } from 'preact';
+import { useServerTime } from '../../api/use-server-time.ts';
+import { useStatus } from '../../api/use-status.ts';
+import type { Status } from '../../api/use-status.ts';
+import { Fault } from '../../widgets/fault.ts';
+import { Figure, Figures } from '../../widgets/figure.ts';
+import { formatAmount, formatCount, formatDuration, formatShort } from '../../widgets/format.ts';
+import { Endings } from './endings.ts';
+import { LiveChart } from './live-chart.ts';
+import { RunningTable } from './running-table.ts';
+import { UpstreamList } from './upstream-list.ts';
+import { WaitingList } from './waiting-list.ts';
+
+/** How many requests are shown at first, and after a wish for more: the most that the gateway tells. */
+const firstRows = 200;
+const maxRows = 1_000;
+
+/** What runs now and why it waits, what ended in the last minute, and how the upstreams are. */
+export function Now(): VNode {
+  const [limit, setLimit] = useState(firstRows);
+  const { status, isLost } = useStatus(limit);
+  const now = useServerTime(status?.at ?? null);
+  const lost = isLost ? 'The connection to the gateway is lost; this is what was last known.' : null;
+  if (status === null) return html`<${Fault} text=${lost} />`;
+  return html`
+    <${Fault} text=${lost} />
+    <${State} status=${status} />
+    <section>
+      <h2>Requests in progress</h2>
+      <${WaitingList} rows=${status.in_flight.data} now=${now} />
+      <${RunningTable}
+        rows=${status.in_flight.data}
+        now=${now}
+        total=${status.in_flight.running + status.in_flight.waiting}
+        isComplete=${status.in_flight.all_nodes}
+        onMore=${limit < maxRows ? () => setLimit(maxRows) : null}
+      />
+    </section>
+    <div class="columns">
+      <section>
+        <h2>Since you opened this page</h2>
+        <${LiveChart} status=${status} />
+      </section>
+      <section>
+        <h2>Ended in the last ${status.recent.seconds} s</h2>
+        <${Endings} endings=${status.recent.endings} />
+      </section>
+    </div>
+    <section>
+      <h2>Upstreams</h2>
+      <${UpstreamList} upstreams=${status.upstreams} />
+    </section>
+  `;
+}
+
+/** The gateway on one line. */
+function State({ status }: { readonly status: Status }): VNode {
+  const { recent, ledger, in_flight: inFlight } = status;
+  const { p50, p99 } = recent.first_text_ms ?? { p50: null, p99: null };
+  return html`
+    <${Figures}>
+      <${Figure}
+        label="Gateway"
+        value=${status.state}
+        note=${status.reason ?? `version ${status.version}`}
+        mood=${status.state === 'ready' ? 'good' : 'bad'}
+      />
+      <${Figure} label="In progress" value=${formatCount(inFlight.running)} />
+      <${Figure}
+        label="Waiting for a slot"
+        value=${formatCount(inFlight.waiting)}
+        mood=${inFlight.waiting > 0 ? 'warning' : undefined}
+      />
+      <${Figure} label="Requests per second" value=${recent.per_second} />
+      <${Figure}
+        label="Output tokens per second"
+        value=${formatShort(Math.round(recent.output_tokens / recent.seconds))}
+      />
+      <${Figure}
+        label="Time to first text"
+        value=${p50 === null ? '–' : formatDuration(p50)}
+        note=${p99 === null ? 'no stream in the last minute' : `99 % within ${formatDuration(p99)}`}
+      />
+      <${Figure}
+        label="Open holds"
+        value=${ledger.open_holds === null ? '–' : formatCount(ledger.open_holds)}
+        note=${imbalanceOf(ledger.imbalance)}
+        mood=${ledger.imbalance !== null && Number(ledger.imbalance) !== 0 ? 'bad' : undefined}
+      />
+    <//>
+  `;
+}
+
+function imbalanceOf(imbalance: string | null): string {
+  if (imbalance === null) return 'not yet audited';
+  return Number(imbalance) === 0 ? 'the books add up' : `the books differ by ${formatAmount(imbalance)}`;
+}

@@ -1,0 +1,145 @@
+import { html, useMemo, useState } from 'htm/preact';
+import type { VNode } from 'preact';
+import type { PresentedStatusRow } from '../../../http/present/status.ts';
+import { adminPath, callAdmin } from '../../api/admin-api.ts';
+import { useMayChange } from '../../api/session-context.ts';
+import { linkTo } from '../../route.ts';
+import { Confirm } from '../../widgets/confirm.ts';
+import { DataTable } from '../../widgets/data-table.ts';
+import type { Column } from '../../widgets/data-table.ts';
+import { Field } from '../../widgets/field.ts';
+import { formatCount, formatDuration, shortId } from '../../widgets/format.ts';
+
+export type RunningRow = PresentedStatusRow;
+
+interface Props {
+  readonly rows: readonly RunningRow[];
+  /** The gateway's time in milliseconds. */
+  readonly now: number;
+  /** How many requests there are, of which `rows` may be the oldest. */
+  readonly total: number;
+  /** Whether the requests of all nodes are known. */
+  readonly isComplete: boolean;
+  /** Asks for more rows; `null` if there are no more to ask for. */
+  readonly onMore: (() => void) | null;
+}
+
+/** The requests in progress, with a filter and a way to cancel each. */
+export function RunningTable({ rows, now, total, isComplete, onMore }: Props): VNode {
+  const [filter, setFilter] = useState('');
+  const mayCancel = useMayChange();
+  const shown = useMemo(() => rows.filter((row) => hasText(row, filter)), [rows, filter]);
+  const columns = useMemo(() => columnsOf(rows, now, mayCancel), [rows, now, mayCancel]);
+  const hidden = total - rows.length;
+  return html`
+    <${Field} label="Filter" type="search" value=${filter} onInput=${setFilter} />
+    ${
+      !isComplete &&
+      html`<p class="notice">
+        The requests of other nodes can not be read; only those of this node are shown.
+      </p>`
+    }
+    <${DataTable}
+      caption="Requests in progress"
+      columns=${columns}
+      rows=${shown}
+      keyOf=${(row: RunningRow) => row.request_id}
+      empty=${
+        rows.length === 0
+          ? html`No request is in progress. <a href=${linkTo('try')}>Try a model</a>.`
+          : 'No request in progress has this text.'
+      }
+    />
+    ${
+      hidden > 0 &&
+      html`
+        <p class="note">
+          ${formatCount(hidden)} younger requests are not shown.
+          ${onMore !== null && html` <button type="button" class="small" onClick=${onMore}>Show more</button>`}
+        </p>
+      `
+    }
+  `;
+}
+
+/** Whether a text occurs in what a row shows. */
+function hasText(row: RunningRow, text: string): boolean {
+  const { request_id, key_id, key_name, model, upstream, protocol, mode, node } = row;
+  const wanted = text.trim().toLowerCase();
+  return [request_id, key_id, key_name, model, upstream, protocol, mode, node].some((part) =>
+    (part ?? '').toLowerCase().includes(wanted),
+  );
+}
+
+function columnsOf(
+  rows: readonly RunningRow[],
+  now: number,
+  mayCancel: boolean,
+): readonly Column<RunningRow>[] {
+  const hasNodes = rows.some(({ node }) => node !== null);
+  return [
+    {
+      title: 'Request',
+      isName: true,
+      cell: ({ request_id: id }) => html`<code title=${id}>${shortId(id)}</code>`,
+    },
+    {
+      title: 'Age',
+      isNumber: true,
+      sortBy: (row) => ageOf(row, now),
+      cell: (row) => formatDuration(ageOf(row, now)),
+    },
+    {
+      title: 'First text',
+      isNumber: true,
+      sortBy: (row) => row.first_text_ms,
+      cell: writeFirstText,
+    },
+    {
+      title: 'Key',
+      sortBy: ({ key_name: name, key_id: id }) => name ?? id,
+      cell: ({ key_name: name, key_id: id }) =>
+        id === null ? '–' : html`<a href=${linkTo('keys', id)}>${name ?? shortId(id)}</a>`,
+    },
+    { title: 'Model', sortBy: ({ model }) => model, cell: ({ model }) => model ?? '–' },
+    { title: 'Upstream', sortBy: ({ upstream }) => upstream, cell: ({ upstream }) => upstream ?? '–' },
+    {
+      title: 'Protocol',
+      sortBy: writeProtocol,
+      cell: writeProtocol,
+    },
+    ...(hasNodes
+      ? [{ title: 'Node', sortBy: (row: RunningRow) => row.node, cell: (row: RunningRow) => row.node ?? '–' }]
+      : []),
+    ...(mayCancel ? [{ title: 'Cancel', cell: cancelButton }] : []),
+  ];
+}
+
+/** How long ago a request arrived, in milliseconds. */
+export function ageOf({ created_at: createdAt }: RunningRow, now: number): number {
+  return Math.max(0, now - Date.parse(createdAt));
+}
+
+function writeFirstText({ waits_for: waitsFor, first_text_ms: firstText }: RunningRow): string {
+  if (waitsFor !== null) return 'waits for a slot';
+  return firstText === null ? '–' : formatDuration(firstText);
+}
+
+function writeProtocol({ protocol, mode }: RunningRow): string {
+  if (protocol === null) return '–';
+  return mode === null ? protocol : `${protocol}, ${mode === 'stream' ? 'streamed' : 'whole'}`;
+}
+
+function cancelButton({ request_id: id }: RunningRow): VNode {
+  return html`
+    <${Confirm}
+      label="Cancel"
+      subject=${`request ${id}`}
+      question="Cancel this request?"
+      action=${() => callAdmin(adminPath(`in-flight/${encodeURIComponent(id)}/cancel`), { method: 'POST' })}
+    >
+      <p>Its client gets an error, and pays for what it got so far.</p>
+      <p><code>${id}</code></p>
+    <//>
+  `;
+}

@@ -1,0 +1,130 @@
+import { html, useEffect, useRef } from 'htm/preact';
+import type { VNode } from 'preact';
+import uPlot from 'uplot';
+import { formatShort } from './format.ts';
+
+/** One line or area of a chart. */
+export interface Series {
+  readonly name: string;
+  /** A value for each time; `null` where there is none. */
+  readonly values: readonly (number | null)[];
+}
+
+interface Props {
+  /** What the chart shows, for screen readers: its name, and what can be read from it. */
+  readonly label: string;
+  /** Seconds since 1970, ascending. */
+  readonly times: readonly number[];
+  readonly series: readonly Series[];
+  /** Whether values are added up above one another, in the order of the series. */
+  readonly isStacked?: boolean;
+  /** Writes a value of the axis and of the legend. */
+  readonly write?: (value: number) => string;
+}
+
+const height = 220;
+
+/** How many series have a colour of their own; `--series-1` and following of the style. */
+export const maxSeries = 8;
+
+/** A chart over time, in the colours of the page, as wide as its place. */
+export function Chart({ label, times, series, isStacked = false, write = formatShort }: Props): VNode {
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const shape = JSON.stringify([series.map(({ name }) => name), isStacked]);
+  const data = toData(times, series, isStacked);
+  const latest = useRef(data);
+  latest.current = data;
+  useEffect(() => {
+    const element = place.current;
+    if (element === null) return;
+    const draw = (): void => {
+      plot.current?.destroy();
+      plot.current = new uPlot(options(element, series, isStacked, write), latest.current, element);
+    };
+    draw();
+    const sizes = new ResizeObserver(() =>
+      plot.current?.setSize({ width: Math.max(element.clientWidth, 1), height }),
+    );
+    sizes.observe(element);
+    const dark = matchMedia('(prefers-color-scheme: dark)');
+    dark.addEventListener('change', draw);
+    return () => {
+      sizes.disconnect();
+      dark.removeEventListener('change', draw);
+      plot.current?.destroy();
+      plot.current = null;
+    };
+  }, [shape]);
+  useEffect(() => plot.current?.setData(data), [times, series]);
+  return html`
+    <figure class="chart">
+      <div ref=${place} role="img" aria-label=${label}></div>
+      <figcaption>
+        <ul class="legend">
+          ${series.map(
+            ({ name }, index) =>
+              html`<li key=${name}><span class=${`swatch series-${index + 1}`}></span>${name}</li>`,
+          )}
+        </ul>
+      </figcaption>
+    </figure>
+  `;
+}
+
+/** The values as the library takes them; stacked ones are sums, the last series at the bottom. */
+function toData(times: readonly number[], series: readonly Series[], isStacked: boolean): uPlot.AlignedData {
+  if (!isStacked) return [[...times], ...series.map(({ values }) => [...values])];
+  const sums = times.map(() => 0);
+  const stacked = series.toReversed().map(({ values }) =>
+    times.map((_time, index) => {
+      sums[index] = (sums[index] ?? 0) + (values[index] ?? 0);
+      return sums[index];
+    }),
+  );
+  return [[...times], ...stacked.toReversed()];
+}
+
+function options(
+  element: HTMLElement,
+  series: readonly Series[],
+  isStacked: boolean,
+  write: (value: number) => string,
+): uPlot.Options {
+  const style = getComputedStyle(element);
+  const colour = (name: string): string => style.getPropertyValue(name).trim();
+  const axis = {
+    stroke: colour('--muted'),
+    grid: { stroke: colour('--line'), width: 1 },
+    ticks: { stroke: colour('--line'), width: 1 },
+    font: `12px ${style.fontFamily}`,
+  };
+  return {
+    width: Math.max(element.clientWidth, 1),
+    height,
+    legend: { show: false },
+    cursor: { show: false },
+    scales: { y: { range: (_plot, _least, most) => [0, Math.max(most * 1.05, 1e-9)] } },
+    axes: [axis, { ...axis, size: 64, values: (_plot, values) => values.map((value) => write(value)) }],
+    series: [
+      {},
+      ...series.map(({ name }, index) => {
+        const stroke = colour(`--series-${index + 1}`);
+        return {
+          label: name,
+          stroke,
+          width: isStacked ? 0 : 2,
+          points: { show: false },
+          ...(isStacked ? { fill: stroke, paths: barPaths() } : {}),
+        };
+      }),
+    ],
+  };
+}
+
+/** Bars that fill most of their time. */
+function barPaths(): uPlot.Series.PathBuilder {
+  const build = uPlot.paths.bars?.({ size: [0.8, 60], align: 1 });
+  if (build === undefined) throw new Error('the chart library has no bars');
+  return build;
+}

@@ -1,0 +1,55 @@
+/** The zone of the person who looks, as `Europe/Rome`. */
+export const viewersZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+const count = new Intl.NumberFormat('en');
+const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
+const moment = new Intl.DateTimeFormat('en', {
+  year: 'numeric',
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+});
+
+/** A whole number with its thousands apart, as `12,345`. */
+export function formatCount(value: number): string {
+  return count.format(value);
+}
+
+/** A number for little room, as `1.23M`. */
+export function formatShort(value: number): string {
+  return short.format(value);
+}
+
+/** An amount in USD: the gateway writes amounts exactly, and no digit of them is changed. */
+export function formatAmount(usd: string): string {
+  return usd.startsWith('-') ? `−$${usd.slice(1)}` : `$${usd}`;
+}
+
+/** A time in the zone of the viewer, to the second. */
+export function formatTime(iso: string): string {
+  return moment.format(new Date(iso));
+}
+
+/** A length of time, as `340 ms`, `2.4 s`, `3 min 20 s` or `2 h 5 min`. */
+export function formatDuration(milliseconds: number): string {
+  if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`;
+  const seconds = milliseconds / 1_000;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${Math.floor(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** A name of the gateway's API as words: `client_closed` becomes `client closed`. */
+export function asWords(name: string): string {
+  return name.replaceAll('_', ' ');
+}
+
+/** The beginning of an id, which is enough to tell it from others on one page. */
+export function shortId(id: string): string {
+  return id.length > 16 ? `${id.slice(0, 15)}…` : id;
+}

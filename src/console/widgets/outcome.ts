@@ -1,0 +1,19 @@
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import { asWords } from './format.ts';
+
+/** Outcomes that are as they should be, or the client's own doing; all others are faults. */
+const moods: Readonly<Record<string, string>> = {
+  completed: 'good',
+  incomplete: 'good',
+  refused: 'plain',
+  client_closed: 'plain',
+  cancelled: 'plain',
+  drained: 'warning',
+};
+
+/** How a request ended, in words and in a colour. */
+export function Outcome({ name }: { readonly name: string | null }): VNode {
+  if (name === null) return html`<span class="badge plain">in progress</span>`;
+  return html`<span class=${`badge ${moods[name] ?? 'bad'}`}>${asWords(name)}</span>`;
+}
