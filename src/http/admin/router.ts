@@ -25,6 +25,8 @@ import { createStatementRoutes } from './statements.ts';
 import { createStatusRoutes } from './status.ts';
 import type { StatusPorts } from './status.ts';
 import type { RecordAdministration } from './records.ts';
+import { createUpstreamRoutes } from './upstreams.ts';
+import type { UpstreamAdministration } from './upstreams.ts';
 import { createUsageRoutes } from './usage.ts';
 import type { UsageReads } from '../usage.ts';
 import { refuseFaults } from '../fallback-handlers.ts';
@@ -48,6 +50,7 @@ export interface AdminPorts {
   readonly records: RecordAdministration;
   readonly usage: UsageReads;
   readonly status: StatusPorts;
+  readonly upstreams: UpstreamAdministration;
   readonly maintenance: Maintenance;
   readonly manual: Manual;
   readonly archiving: RecordArchiving;
@@ -95,6 +98,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin', createRecordRoutes(ports.records));
   router.use('/admin', createUsageRoutes(ports.usage));
   router.use('/admin', createStatusRoutes(ports.status));
+  router.use('/admin/upstreams', createUpstreamRoutes(ports.upstreams));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
   router.use('/admin', createArchiveRoutes(ports.archiving));
   router.use('/admin/webhooks', createWebhookRoutes(ports.webhooks));
