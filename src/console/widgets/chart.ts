@@ -1,4 +1,5 @@
-import { html, useEffect, useRef } from 'htm/preact';
+import { html } from 'htm/preact';
+import { useEffect, useRef } from 'preact/hooks';
 import type { VNode } from 'preact';
 import uPlot from 'uplot';
 import { formatShort } from './format.ts';
