@@ -72,7 +72,7 @@ function ViewPlace({ view, route }: { readonly view: View; readonly route: Route
       (shown) => setComponent({ shown }),
       (failure: unknown) => setError(errorText(failure)),
     );
-    // Whoever follows a link by keyboard goes on at the view, not in front of the links.
+    // After a link was followed by keyboard, the next key goes on in the view, not in front of the links.
     title.current?.focus();
   }, []);
   return html`
