@@ -161,7 +161,7 @@ describe.skipIf(!servicesRequired)(
       const { consoleFiles } = (await import(url.href)) as { consoleFiles: ConsoleFiles };
       expect((await consoleFiles.find('app.js'))?.file.body).toContain("from './vendor/htm/preact.js'");
       for (const path of ['views/now/now.js', 'vendor/preact.js', 'vendor/uplot.js', 'vendor/uplot.css'])
-        expect(await consoleFiles.find(path), path).not.toBeNull();
+        expect(await consoleFiles.find(path)).not.toBeNull();
     });
 
     test(
