@@ -38,6 +38,7 @@ async function run(action: () => Promise<PresentedSession>): Promise<void> {
     show(await action());
   } catch (error) {
     message.textContent = error instanceof Error ? error.message : String(error);
+    token.focus();
   }
 }
 
