@@ -45,7 +45,7 @@ export function Shell({ session, onSession }: Props): VNode {
         </nav>
         <div class="who">
           ${session.role === 'read_only' && html`<span class="badge plain">read-only</span>`}
-          <a href="../docs/">Docs</a>
+          <a href="../docs/">Documentation</a>
           <button type="button" class="small" title=${`The session ends at ${until}`} onClick=${logOut}>
             Log out
           </button>
