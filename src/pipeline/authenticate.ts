@@ -65,7 +65,7 @@ async function findTried(id: string, keys: KeyDirectory): Promise<ApiKey | Refus
   if (isRefusal(found)) return found;
   const { key, fault } = found;
   if (fault === null) return key;
-  const message = `The key ${key.id} is ${fault}: whoever presents it gets a 401, too.`;
+  const message = `The key ${key.id} is ${fault}: a client that presents it gets a 401, too.`;
   return refuse('invalid_api_key', message, { param: 'key' });
 }
 

@@ -51,8 +51,8 @@ export function createTryOutRoutes({ ports, settings }: TryOutPorts): Router {
 
 /** The id of the key that the request is sent as. */
 function readKeyId(request: Request): string | Refusal {
-  const given = readQuery(request, tryOutQuery);
-  if (!('key' in given) || given.key === '')
+  const given: { readonly key?: unknown } = readQuery(request, tryOutQuery);
+  if (given.key === undefined || given.key === '')
     return refuse(
       'missing_required_parameter',
       "Say which key the request is sent as: '?key=<id>'. GET /admin/keys lists the keys with their ids.",
