@@ -1,4 +1,5 @@
-import { html, render, useEffect, useState } from 'htm/preact';
+import { html, render } from 'htm/preact';
+import { useEffect, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { onSessionEnd } from './api/admin-api.ts';
 import { noSession, readSession } from './api/session.ts';

@@ -1,4 +1,5 @@
-import { html, useEffect, useRef, useState } from 'htm/preact';
+import { html } from 'htm/preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { openSession } from './api/session.ts';
 import type { Session } from './api/session.ts';

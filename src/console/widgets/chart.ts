@@ -1,4 +1,5 @@
-import { html, useEffect, useRef } from 'htm/preact';
+import { html } from 'htm/preact';
+import { useEffect, useRef } from 'preact/hooks';
 import type { VNode } from 'preact';
 import uPlot from 'uplot';
 import { formatShort } from './format.ts';
@@ -91,13 +92,12 @@ function options(
   isStacked: boolean,
   write: (value: number) => string,
 ): uPlot.Options {
-  const style = getComputedStyle(element);
-  const colour = (name: string): string => style.getPropertyValue(name).trim();
+  const colour = (name: string): string => readColour(element, name);
   const axis = {
     stroke: colour('--muted'),
     grid: { stroke: colour('--line'), width: 1 },
     ticks: { stroke: colour('--line'), width: 1 },
-    font: `12px ${style.fontFamily}`,
+    font: `12px ${getComputedStyle(element).fontFamily}`,
   };
   return {
     width: Math.max(element.clientWidth, 1),
@@ -120,6 +120,16 @@ function options(
       }),
     ],
   };
+}
+
+/** A colour of the style in the theme that is shown: a canvas knows neither variables nor themes. */
+function readColour(element: HTMLElement, name: string): string {
+  const probe = document.createElement('span');
+  probe.style.color = `var(${name})`;
+  element.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
 }
 
 /** Bars that fill most of their time. */

@@ -1,4 +1,5 @@
-import { html, useMemo, useState } from 'htm/preact';
+import { html } from 'htm/preact';
+import { useMemo, useState } from 'preact/hooks';
 import type { ComponentChildren, VNode } from 'preact';
 
 /** A column of a table. */

@@ -1,4 +1,5 @@
-import { html, useEffect, useId, useRef } from 'htm/preact';
+import { html } from 'htm/preact';
+import { useEffect, useId, useRef } from 'preact/hooks';
 import type { ComponentChildren, VNode } from 'preact';
 
 interface Props {

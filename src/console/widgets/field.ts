@@ -1,4 +1,5 @@
-import { html, useId } from 'htm/preact';
+import { html } from 'htm/preact';
+import { useId } from 'preact/hooks';
 import type { VNode } from 'preact';
 
 interface Props {

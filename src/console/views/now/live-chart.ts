@@ -1,4 +1,5 @@
-import { html, useEffect, useMemo, useRef, useState } from 'htm/preact';
+import { html } from 'htm/preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import type { Status } from '../../api/use-status.ts';
 import { Chart } from '../../widgets/chart.ts';

@@ -1,4 +1,5 @@
-import { html, useState } from 'htm/preact';
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { useServerTime } from '../../api/use-server-time.ts';
 import { useStatus } from '../../api/use-status.ts';

@@ -1,4 +1,5 @@
-import { html, useMemo, useState } from 'htm/preact';
+import { html } from 'htm/preact';
+import { useMemo, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import type { PresentedStatusRow } from '../../../http/present/status.ts';
 import { adminPath, callAdmin } from '../../api/admin-api.ts';
