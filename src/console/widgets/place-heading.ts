@@ -1,4 +1,5 @@
-import { html, useEffect, useRef } from 'htm/preact';
+import { html } from 'htm/preact';
+import { useEffect, useRef } from 'preact/hooks';
 import type { ComponentChildren, VNode } from 'preact';
 
 /** The heading of a place inside a view. It gets the focus: the link that led here may be gone. */

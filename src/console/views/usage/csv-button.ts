@@ -1,4 +1,5 @@
-import { html, useState } from 'htm/preact';
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { readCsv } from '../../api/read-csv.ts';
 import { errorText } from '../../api/error-text.ts';

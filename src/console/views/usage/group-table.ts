@@ -1,4 +1,5 @@
-import { html, useMemo, useState } from 'htm/preact';
+import { html } from 'htm/preact';
+import { useMemo, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { DataTable } from '../../widgets/data-table.ts';
 import type { Column } from '../../widgets/data-table.ts';

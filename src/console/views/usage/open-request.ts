@@ -1,4 +1,5 @@
-import { html, useState } from 'htm/preact';
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { errorText } from '../../api/error-text.ts';
 import { goTo, linkTo } from '../../route.ts';

@@ -1,4 +1,5 @@
-import { html, useMemo } from 'htm/preact';
+import { html } from 'htm/preact';
+import { useMemo } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { linkTo } from '../../route.ts';
 import { Fault } from '../../widgets/fault.ts';

@@ -1,6 +1,7 @@
 import { readPages } from '../../api/read-pages.ts';
 import { useLoaded } from '../../api/use-loaded.ts';
 import type { Asked } from '../../api/use-answer.ts';
+import { maxSeries } from '../../widgets/chart.ts';
 import type { UsageRow } from './groups.ts';
 import { groups, sortGroups } from './groups.ts';
 import type { TimeRange } from './time-range.ts';
@@ -10,8 +11,8 @@ import type { UsageQuery } from './usage-query.ts';
 /** How many pages of 1,000 groups are read. */
 const maxPages = 10;
 
-/** How many groups have a colour of their own in the chart. */
-const maxSeries = 7;
+/** How many groups have a colour of their own in the chart; all others share the last one. */
+const maxParts = maxSeries - 1;
 
 export interface Totals {
   /** All requests; `null` if there are none. */
@@ -48,7 +49,7 @@ export function useCourse(
 ): Asked<Course> {
   const found = groups[by];
   const top = sortGroups(totals?.groups ?? [], show)
-    .slice(0, maxSeries)
+    .slice(0, maxParts)
     .filter((row) => found.valueOf(row) !== null);
   const where = { ...filterParameters(filters), from: range?.from ?? null, to: range?.to ?? null };
   const period = range?.period ?? 'hour';

@@ -1,4 +1,5 @@
-import { html, useMemo } from 'htm/preact';
+import { html } from 'htm/preact';
+import { useMemo } from 'preact/hooks';
 import type { VNode } from 'preact';
 import type { PresentedRecord } from '../../../../http/present/record.ts';
 import { linkTo } from '../../../route.ts';
