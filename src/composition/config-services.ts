@@ -27,6 +27,7 @@ import { followUpstreamFiles } from './upstream-files.ts';
 import type { FirstFiles } from './upstream-files.ts';
 import { composeModels, composePassthrough, composeProbes, composeUpstreams } from './upstreams.ts';
 import type { Models } from './upstreams.ts';
+import { composeUpstreamViews } from './upstream-views.ts';
 import { composeWebhooks } from './webhook-services.ts';
 
 /** The routes of one config. */
@@ -97,6 +98,7 @@ export function createConfigServices(
     webhooks: receivers.webhooks,
     whyNotReady: ownReason,
     upstreamReports: () => reportUpstreams(names, health),
+    upstreams: composeUpstreamViews(config, models, details, processServices),
   });
   return {
     config,

@@ -27,6 +27,8 @@ import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { composeLimiter, tellLimiter } from './limiter-services.ts';
 import { nothingActive, sourcesOf } from './active-config.ts';
 import type { ActiveConfig } from './active-config.ts';
+import { createDoctorRuns } from './doctor-runs.ts';
+import type { DoctorRuns } from './doctor-runs.ts';
 import { startLedgerWork } from './ledger-work.ts';
 import { composeMeters } from './meters.ts';
 import type { Meters } from './meters.ts';
@@ -80,6 +82,8 @@ export interface ProcessServices extends Meters {
   readonly readTurns: TurnQueue;
   /** The circuits of all upstreams. */
   readonly health: UpstreamHealth;
+  /** The examinations of upstreams. */
+  readonly doctorRuns: DoctorRuns;
   /** Metrics, traces and reports. */
   readonly observability: Observability;
   /** Proxies of the passthrough, by server. */
@@ -146,6 +150,7 @@ export function createProcessServices(
   const { health, events } = watchHealth(storage, () => active, { clock, log, metrics });
   const ledgerWork = startLedgerWork(storage, inFlight, () => active, { clock, log, metrics, events });
   const usageWatches = watchUsage(storage, () => active.topKeys, clock, log);
+  const doctorRuns = createDoctorRuns(clock, settings.nameSettings);
   const declarations = keepDeclaredKeys(keyServices, clock, log);
   const opened = followOpening(storage, log);
   const sources = { ...sourcesOf(() => active, storage, log), oldestEventAgeMs: () => events.oldestAgeMs() };
@@ -168,6 +173,7 @@ export function createProcessServices(
     readLimiter,
     readTurns: createTurnQueue(clock),
     health,
+    doctorRuns,
     ...meters,
     observability,
     passthroughMiddlewares: new Map(),
@@ -187,6 +193,7 @@ export function createProcessServices(
       isClosed = true;
       const tracesSent = observability.close();
       declarations.stop();
+      doctorRuns.close();
       readLimiter.close();
       await limiter.close();
       await Promise.all([ledgerWork, usageWatches, events, nodes].map((work) => work.stop()));

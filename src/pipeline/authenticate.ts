@@ -58,15 +58,18 @@ export function readBearer(authorization: string | undefined): string | null {
   return bearer.exec(authorization ?? '')?.[1] ?? null;
 }
 
-/** The key with an id. One that can't be used is refused with the code that its holder gets, and the reason, too. */
+/**
+ * The key with an id. One that can't be used is refused as a wrong value rather than by a 401, which would say that the
+ * operator's own token or session is wrong.
+ */
 async function findTried(id: string, keys: KeyDirectory): Promise<ApiKey | Refusal> {
   const found = await keys.findById(id);
   if (found === null) return refuse('key_not_found', 'No key has this id.', { param: 'key' });
   if (isRefusal(found)) return found;
   const { key, fault } = found;
   if (fault === null) return key;
-  const message = `The key ${key.id} is ${fault}: a client that presents it gets a 401, too.`;
-  return refuse('invalid_api_key', message, { param: 'key' });
+  const message = `The key ${key.id} is ${fault}: a client that presents it gets a 401. Choose another key.`;
+  return refuse('invalid_value', message, { param: 'key' });
 }
 
 /** One answer for a missing, malformed, unknown or revoked key, so that guesses reveal nothing. */

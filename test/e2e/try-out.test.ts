@@ -163,9 +163,9 @@ describe('a try-out is refused', () => {
     expect(await send('a&key=b')).toEqual([400, 'invalid_value', 'key']);
     expect(await send('%00')).toEqual([400, 'invalid_value', 'key']);
     expect(await send('key_000000000000')).toEqual([404, 'key_not_found', 'key']);
-    expect(await send(revoked.id)).toEqual([401, 'invalid_api_key', 'key']);
-    expect(await send(expired.id)).toEqual([401, 'invalid_api_key', 'key']);
-    expect((await askAdmin(gateway, 'GET', `/try/models?key=${revoked.id}`)).status).toBe(401);
+    expect(await send(revoked.id)).toEqual([400, 'invalid_value', 'key']);
+    expect(await send(expired.id)).toEqual([400, 'invalid_value', 'key']);
+    expect((await askAdmin(gateway, 'GET', `/try/models?key=${revoked.id}`)).status).toBe(400);
     expect((await askAdmin(gateway, 'GET', '/try/models')).status).toBe(400);
   });
 
