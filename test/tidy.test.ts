@@ -26,6 +26,8 @@ const drawnArrows = new Set([
 const packages: Readonly<Record<string, readonly string[]>> = {
   'gateway.ts': ['node:crypto', 'node:util'],
   composition: ['node:crypto', 'node:os', 'node:util'],
+  // As modules for browsers: `composition/console-packages.ts` says which files are served.
+  console: ['htm/preact', 'preact', 'preact/hooks', 'uplot'],
   // zod: schemas of values that the config and the admin API share.
   shared: ['node:buffer', 'node:crypto', 'node:fs', 'node:net', 'node:worker_threads', 'node:zlib', 'zod'],
   cli: [

@@ -122,6 +122,7 @@ export function composeAdminPorts(
       clock,
     }),
     statements,
+    tryOut: { ports, settings: { maxBodyBytes: config.server.maxBody, addresses: reports.addresses } },
     manual,
     metrics: observability.exposed,
     onFault: log.fault,

@@ -45,7 +45,7 @@ export function Shell({ session, onSession }: Props): VNode {
         </nav>
         <div class="who">
           ${session.role === 'read_only' && html`<span class="badge plain">read-only</span>`}
-          <a href="../docs/">Docs</a>
+          <a href="../docs/">Documentation</a>
           <button type="button" class="small" title=${`The session ends at ${until}`} onClick=${logOut}>
             Log out
           </button>
@@ -72,7 +72,7 @@ function ViewPlace({ view, route }: { readonly view: View; readonly route: Route
       (shown) => setComponent({ shown }),
       (failure: unknown) => setError(errorText(failure)),
     );
-    // Whoever follows a link by keyboard goes on at the view, not in front of the links.
+    // After a link was followed by keyboard, the next key goes on in the view, not in front of the links.
     title.current?.focus();
   }, []);
   return html`

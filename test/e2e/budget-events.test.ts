@@ -1,46 +1,40 @@
-import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/composition/clock.ts';
 import type { ConfigInput } from '../../src/index.ts';
 import { plant } from '../support/canaries.ts';
 import { eventually } from '../support/eventually.ts';
-import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { blocksOf } from '../support/page-blocks.ts';
-import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
-import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts';
 import { createDatabase, postgresAbsence } from '../support/test-postgres.ts';
-import { startReceiver } from '../support/webhook-receiver.ts';
 import type { ReceivedEvent, WebhookReceiver } from '../support/webhook-receiver.ts';
+import { advanceBy, advanceUntil, price, spend, startWebhookScene } from '../support/webhook-scene.ts';
+import type { WebhookScene } from '../support/webhook-scene.ts';
 
-/** A dollar for a token of output: 7 USD for each answer of the scripted upstream. */
-const price = { input: '0', output: '1000000' };
 const dayMs = 86_400_000;
 
+let scene: WebhookScene;
 let clock: FakeClock;
-let upstream: ScriptedUpstream;
 let receiver: WebhookReceiver;
 beforeEach(async () => {
-  clock = createFakeClock();
-  [upstream, receiver] = await Promise.all([startUpstream(), startReceiver()]);
-  upstream.play(sayTexts(['a ', 'b']));
-  plant('a-secret-in-the-query');
+  scene = await startWebhookScene();
+  ({ clock, receiver } = scene);
 });
-afterEach(async () => {
-  const { faults } = receiver;
-  await Promise.all([upstream.close(), receiver.close()]);
-  if (faults.length > 0) throw new Error(faults.join());
-});
+afterEach(() => scene.close());
+
+const passUntil = (what: string, condition: () => boolean) => advanceUntil(clock, what, condition);
+
+/** Lets a minute pass, in which an event that is on its way comes. */
+const passMinute = () => advanceBy(clock, 60_000);
 
 async function open(
   groups: ConfigInput['groups'] = {},
   options: TestGatewayOptions = {},
 ): Promise<TestGateway> {
   const gateway = await startGateway({
-    upstreamUrl: upstream.url,
+    upstreamUrl: scene.upstream.url,
     price,
     clock,
     groups,
@@ -58,31 +52,8 @@ async function makeSpender(gateway: TestGateway, name: string, settings: object)
   plant(key);
   return {
     id,
-    async spend(): Promise<void> {
-      const body = { model: 'small', messages: [{ role: 'user', content: 'a question of a key' }] };
-      const response = await gateway.post('/v1/chat/completions', body, {
-        headers: { authorization: `Bearer ${key}` },
-      });
-      if (response.status !== 200) throw new Error(await response.text());
-      await response.text();
-    },
+    spend: () => spend(gateway, key),
   };
-}
-
-/** Lets fake time pass, a second for each turn of the event loop, until a condition holds. */
-async function passUntil(what: string, condition: () => boolean): Promise<void> {
-  await eventually(what, () => {
-    clock.advance(1_000);
-    return condition();
-  });
-}
-
-/** Lets a minute pass, in which an event that is on its way comes. */
-async function passMinute(): Promise<void> {
-  for (let second = 0; second < 60; second++) {
-    clock.advance(1_000);
-    await setImmediate();
-  }
 }
 
 /** The names of all fields of an object, with those of the objects in it. */

@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { browserAbsence, openBrowser } from '../support/browser.ts';
-import type { BrowserPage } from '../support/browser.ts';
-import { eventually } from '../support/eventually.ts';
+import { browserAbsence } from '../support/browser/launch.ts';
+import { consoleUrl, login, loginButton, logoutButton, tokenField } from '../support/browser/login.ts';
+import { useBrowser } from '../support/browser/visit.ts';
 import { startGateway } from '../support/test-gateway.ts';
 import type { TestGateway } from '../support/test-gateway.ts';
 
@@ -30,80 +30,74 @@ async function serveForeignPage(): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-const textOf = (page: BrowserPage, selector: string): Promise<unknown> =>
-  page.run(
-    `document.querySelector(${JSON.stringify(selector)})?.checkVisibility() && document.querySelector(${JSON.stringify(selector)}).textContent`,
-  );
-
-async function logIn(page: BrowserPage, { adminUrl }: TestGateway, token: string): Promise<void> {
-  await page.open(`${adminUrl}/console/`);
-  await eventually('the login is shown', async () => (await textOf(page, '#login')) !== false);
-  await page.run(
-    `document.querySelector('#token').value = ${JSON.stringify(token)}; document.querySelector('#login button').click()`,
-  );
-}
-
 describe.skipIf(browserAbsence !== null)(`the console in a browser (${browserAbsence ?? 'Chromium'})`, () => {
+  const visit = useBrowser();
+
   test('logs in, says who is logged in, leads to the documentation and logs out, without a complaint', async () => {
-    const gateway = await open();
-    const page = await (await openBrowser()).openPage();
-    await logIn(page, gateway, readOnlyToken);
-    await eventually('the session is shown', async () => (await textOf(page, '#session')) !== false);
-    expect(await textOf(page, '#role')).toContain('read-only token');
-    expect(await page.run('document.cookie + document.querySelector("#token").value + location.href')).toBe(
-      `${gateway.adminUrl}/console/`,
+    const { adminUrl } = await open();
+    const { page, context, expectComplaint } = await visit(adminUrl);
+    await login(page, adminUrl, readOnlyToken);
+    await page.getByText('read-only').filter({ visible: true }).first().waitFor();
+    expect(await tokenField(page).isVisible()).toBe(false);
+    // No script of the page can read the session, and nothing of the token is left where one could.
+    expect(await page.evaluate('document.cookie + location.href')).toBe(consoleUrl(adminUrl));
+    expect(await page.content()).not.toContain(readOnlyToken);
+    expect(await page.evaluate('JSON.stringify([localStorage, sessionStorage])')).not.toContain(
+      readOnlyToken,
     );
-    const link = await page.run(`document.querySelector('#session a').href`);
-    expect(link).toBe(`${gateway.adminUrl}/docs/`);
-    await page.open(String(link));
-    expect(await textOf(page, 'h1')).toBe('The documentation');
-    await page.open(`${gateway.adminUrl}/console/`);
-    await eventually('the session is shown again', async () => (await textOf(page, '#session')) !== false);
-    await page.run(`document.querySelector('#logout').click()`);
-    await eventually('the login is shown again', async () => (await textOf(page, '#login')) !== false);
-    expect(await page.run(`fetch('../admin/keys').then(({ status }) => status)`)).toBe(401);
-    // The last request is refused, as it should be: browsers report that, too.
-    expect(page.complaints.filter((text) => !text.includes('/admin/keys'))).toEqual([]);
+    const documentation = page.getByRole('link', { name: 'Documentation' });
+    expect(await documentation.evaluate(({ href }: { href: string }) => href)).toBe(`${adminUrl}/docs/`);
+    await documentation.click();
+    await page.waitForURL(`${adminUrl}/docs/`);
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('The documentation');
+    await page.goto(consoleUrl(adminUrl));
+    const [copy] = await context.cookies();
+    await logoutButton(page).click();
+    await tokenField(page).waitFor();
+    expect(await context.cookies()).toEqual([]);
+    expectComplaint(/401 .*\/admin\/keys/);
+    expect(await page.evaluate(`fetch('../admin/keys').then(({ status }) => status)`)).toBe(401);
+    await context.addCookies(copy === undefined ? [] : [copy]);
+    expect(await page.evaluate(`fetch('../admin/keys').then(({ status }) => status)`)).toBe(401);
   });
 
   test('says that a token is wrong', async () => {
-    const gateway = await open();
-    const page = await (await openBrowser()).openPage();
-    await logIn(page, gateway, 'a wrong token');
-    await eventually('the message is shown', async () => (await textOf(page, '#message')) !== '');
-    expect(await textOf(page, '#message')).toBe('The admin token is missing or wrong.');
-    expect(await textOf(page, '#session')).toBe(false);
+    const { adminUrl } = await open();
+    const { page, expectComplaint } = await visit(adminUrl);
+    expectComplaint(/401 .*\/console\/session/);
+    await page.goto(consoleUrl(adminUrl));
+    await tokenField(page).fill('a wrong token');
+    await loginButton(page).click();
+    await page.getByText('The admin token is missing or wrong.').waitFor();
+    expect(await logoutButton(page).isVisible()).toBe(false);
   });
 
   test('is not reached by other pages of the browser in which an operator is logged in', async () => {
     const gateway = await open();
-    const browser = await openBrowser();
-    const own = await browser.openPage();
-    await logIn(own, gateway, gateway.adminToken);
-    await eventually('the session is shown', async () => (await textOf(own, '#session')) !== false);
-    expect(await own.run(creating(gateway, 'an operator'))).toBe(201);
+    const { page: own, openForeignPage } = await visit(gateway.adminUrl);
+    await login(own, gateway.adminUrl, gateway.adminToken);
+    expect(await own.evaluate(creating(gateway, 'an operator'))).toBe(201);
     const port = await serveForeignPage();
     // The first is of the same site, so that the browser sends the cookie; the second is of another one.
     for (const origin of [`http://127.0.0.1:${port}`, `http://localhost:${port}`]) {
-      const page = await browser.openPage();
-      await page.open(origin);
-      expect(await page.run(creating(gateway, 'an attacker'))).toBe('blocked');
-      expect(await page.run(creating(gateway, 'an attacker', `mode: 'no-cors'`))).toBe('opaque');
-      expect(await page.run(reading(gateway))).toBe('blocked');
-      expect(await page.run(loadingScript(gateway))).toBe('refused');
-      await page.run(sendingForm(gateway, readOnlyToken));
-      await eventually('the form is refused', async () =>
-        String(await page.run('document.body?.textContent')).includes('invalid_api_key'),
-      );
+      const { page } = await openForeignPage(origin);
+      expect(await page.evaluate(creating(gateway, 'an attacker'))).toBe('blocked');
+      expect(await page.evaluate(creating(gateway, 'an attacker', `mode: 'no-cors'`))).toBe('opaque');
+      expect(await page.evaluate(reading(gateway))).toBe('blocked');
+      expect(await page.evaluate(loadingScript(gateway))).toBe('refused');
+      await page.evaluate(sendingForm(gateway, readOnlyToken));
+      await page.getByText('invalid_api_key').waitFor();
     }
-    const framing = await browser.openPage();
-    await framing.open(`http://127.0.0.1:${port}`);
-    await framing.run(addingFrame(gateway));
-    expect(await framing.frames()).toEqual(['chrome-error://chromewebdata/']);
-    expect(framing.complaints.join()).toContain('frame-ancestors');
+    const { page: framing, complaints } = await openForeignPage(`http://127.0.0.1:${port}`);
+    await framing.evaluate(addingFrame(gateway));
+    expect(framing.frames().map((frame) => frame.url())).toEqual([
+      `http://127.0.0.1:${port}/`,
+      'chrome-error://chromewebdata/',
+    ]);
+    expect(complaints.join()).toContain('frame-ancestors');
     const { data } = await gateway.gateway.keys.list();
     expect(data.map(({ name }) => name).toSorted()).toEqual(['an operator', 'test']);
-    const role = await own.run(
+    const role = await own.evaluate(
       `fetch('session').then((answer) => answer.json()).then((found) => found.role)`,
     );
     expect(role).toBe('admin');

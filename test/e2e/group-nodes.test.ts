@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { createGateway } from '../../src/index.ts';
 import type { ConfigInput, Gateway } from '../../src/index.ts';
 import { eventually } from '../support/eventually.ts';
-import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
+import { holdAnswers } from '../support/held-answers.ts';
+import { startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { startServing } from '../support/serving-process.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
@@ -56,18 +57,6 @@ describe.skipIf(postgresAbsence !== null)(`a group on two nodes${absent}`, () =>
     return [await start(), await start()];
   }
 
-  /** Has the upstream answer only when it is told to. */
-  function holdAnswers(): () => void {
-    const told = Promise.withResolvers<void>();
-    const say = sayTexts(['Hello', ' there']);
-    upstream.play(async (response, request) => {
-      await told.promise;
-      await say(response, request);
-    });
-    onTestFinished(() => told.resolve());
-    return () => told.resolve();
-  }
-
   const ask = (
     { url }: Pick<Node, 'url'>,
     who: keyof typeof secrets,
@@ -100,7 +89,7 @@ describe.skipIf(postgresAbsence !== null)(`a group on two nodes${absent}`, () =>
 
   test('has its slots on both together, and both show the same of it', async () => {
     const [a, b] = await startNodes(2);
-    const answer = holdAnswers();
+    const answer = holdAnswers(upstream);
     const running = [ask(a, 'one'), ask(b, 'two')];
     await eventually('both run', () => upstream.running === 2);
     const before = await startsOf('one');
@@ -122,7 +111,7 @@ describe.skipIf(postgresAbsence !== null)(`a group on two nodes${absent}`, () =>
 
   test('gives a slot that one node gives back to the request that waits on the other, and none to one that left', async () => {
     const [a, b] = await startNodes(1);
-    const answer = holdAnswers();
+    const answer = holdAnswers(upstream);
     const running = ask(a, 'one');
     await eventually('it runs', () => upstream.running === 1);
     const leaving = new AbortController();
@@ -149,7 +138,7 @@ describe.skipIf(postgresAbsence !== null)(`a group on two nodes${absent}`, () =>
 
   test('serves its line when the config of a node that has requests in it gives it more slots', async () => {
     const [a, b] = await startNodes(1);
-    const answer = holdAnswers();
+    const answer = holdAnswers(upstream);
     const running = ask(a, 'one');
     await eventually('it runs', () => upstream.running === 1);
     const first = ask(b, 'two');
@@ -170,7 +159,7 @@ describe.skipIf(postgresAbsence !== null)(`a group on two nodes${absent}`, () =>
   test('has the slots and the holds back of a process that died', { timeout: 120_000 }, async () => {
     const [a] = await startNodes(2);
     const { spent } = (await shown(a))['budget'] as { spent: string };
-    const answer = holdAnswers();
+    const answer = holdAnswers(upstream);
     // Its ports are in its environment.
     const { server: _server, admin: _admin, ...config } = configOf(2);
     const dying = await startServing({ config });

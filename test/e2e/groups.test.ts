@@ -2,9 +2,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createGateway } from '../../src/index.ts';
 import type { ConfigInput, Gateway } from '../../src/index.ts';
 import { eventually } from '../support/eventually.ts';
+import { holdAnswers } from '../support/held-answers.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
-import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
+import { startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 /** The scripted upstream's usage (11 in, 7 out) costs 0.000025 USD. */
@@ -25,13 +26,7 @@ let answer: () => void;
 beforeEach(async () => {
   upstream = await startUpstream();
   clock = createFakeClock();
-  const told = Promise.withResolvers<void>();
-  answer = () => told.resolve();
-  const say = sayTexts(['Hello', ' there']);
-  upstream.play(async (response, request) => {
-    await told.promise;
-    await say(response, request);
-  });
+  answer = holdAnswers(upstream);
 });
 afterEach(async () => {
   answer();

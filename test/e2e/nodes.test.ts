@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
+import { holdAnswers } from '../support/held-answers.ts';
 import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
@@ -50,21 +51,9 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
     return { a, b, ask, keyId: key.id, headers };
   }
 
-  /** Has the upstream answer only when it is told to. */
-  function holdAnswers(): () => void {
-    const told = Promise.withResolvers<void>();
-    const say = sayTexts(['Hello', ' there']);
-    upstream.play(async (response, request) => {
-      await told.promise;
-      await say(response, request);
-    });
-    onTestFinished(() => told.resolve());
-    return () => told.resolve();
-  }
-
   test('grant a key its slots together, and free them for each other', async () => {
     const { a, b, ask } = await startNodes({ concurrency: 2 });
-    const answer = holdAnswers();
+    const answer = holdAnswers(upstream);
     const running = [ask(a), ask(b)];
     await eventually('both run', () => upstream.running === 2);
     for (const node of [a, b]) {
@@ -144,7 +133,7 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
 
   test('serve their line when an operator raises the limit of its key, before any slot is given back', async () => {
     const { a, b, ask, keyId } = await startNodes({ concurrency: 1, queueWaitMs: 600_000 });
-    const answer = holdAnswers();
+    const answer = holdAnswers(upstream);
     const running = [ask(a)];
     await eventually('it runs', () => upstream.running === 1);
     for (const node of [a, b, a]) running.push(ask(node));
@@ -183,7 +172,7 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
 
   test('serve the requests that waited on a node whose lease was ended, once it has a new one', async () => {
     const { a, b, ask, keyId } = await startNodes({ concurrency: 1, queueWaitMs: 600_000 });
-    const answer = holdAnswers();
+    const answer = holdAnswers(upstream);
     const running = ask(a);
     await eventually('it runs', () => upstream.running === 1);
     const waiting = [ask(b), ask(b)];
@@ -225,7 +214,7 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
 
   test('cancel the requests of a key for its holder, whichever node runs them, and show so on both', async () => {
     const { a, b, ask, headers } = await startNodes({ concurrency: 1, queueWaitMs: 600_000 });
-    const answer = holdAnswers();
+    const answer = holdAnswers(upstream);
     const cancel = (node: TestGateway, id: string, authorization = headers.authorization) =>
       node.post(`/v1/key/requests/${id}/cancel`, {}, { headers: { authorization } });
     const running = ask(a);
@@ -262,7 +251,7 @@ describe.skipIf(postgresAbsence !== null)(`two nodes over one database${absent}`
 
   test('show, and cancel, each other’s running requests', async () => {
     const { a, b, ask, keyId } = await startNodes();
-    const answer = holdAnswers();
+    const answer = holdAnswers(upstream);
     const running = ask(a);
     await eventually('it runs', () => upstream.running === 1);
     let shown: Record<string, unknown> = {};

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ConsoleFiles } from '../../src/http/console/open-files.ts';
 import { eventually } from '../support/eventually.ts';
 import { readLive } from '../support/live-answer.ts';
 import { installPackage } from '../support/packed-package.ts';
@@ -150,6 +152,16 @@ describe.skipIf(!servicesRequired)(
         ]),
       );
       expect(installed.files.filter((path) => /^(src|test|dist\/bundle)\//.test(path))).toEqual([]);
+    });
+
+    test('has the console, with the modules of packages that it imports', async () => {
+      const url = pathToFileURL(
+        join(installed.folder, 'node_modules/textgate/dist/composition/deferred-console.js'),
+      );
+      const { consoleFiles } = (await import(url.href)) as { consoleFiles: ConsoleFiles };
+      expect((await consoleFiles.find('app.js'))?.file.body).toContain("from './vendor/htm/preact.js'");
+      for (const path of ['views/now/now.js', 'vendor/preact.js', 'vendor/uplot.js', 'vendor/uplot.css'])
+        expect(await consoleFiles.find(path)).not.toBeNull();
     });
 
     test(

@@ -1,15 +1,14 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { setImmediate, setTimeout as wait } from 'node:timers/promises';
+import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { ConfigInput } from '../../src/index.ts';
 import { maxAttempts } from '../../src/domain/webhook-retries.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { plant } from '../support/canaries.ts';
 import { eventually } from '../support/eventually.ts';
-import { createFakeClock } from '../support/fake-clock.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
-import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
+import { sayTexts } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { startGateway } from '../support/test-gateway.ts';
@@ -17,28 +16,35 @@ import type { TestGateway, TestGatewayOptions } from '../support/test-gateway.ts
 import { createDatabase, onServer, postgresAbsence } from '../support/test-postgres.ts';
 import { startReceiver } from '../support/webhook-receiver.ts';
 import type { ReceivedEvent, WebhookReceiver } from '../support/webhook-receiver.ts';
+import {
+  costUsd,
+  advanceBy,
+  advanceUntil,
+  price,
+  question,
+  spend,
+  startWebhookScene,
+} from '../support/webhook-scene.ts';
+import type { WebhookScene } from '../support/webhook-scene.ts';
 
-/** A dollar for a token of output: 7 USD for each answer of the scripted upstream. */
-const price = { input: '0', output: '1000000' };
-const costUsd = 7;
-const body = { model: 'small', messages: [{ role: 'user', content: 'a question of a key' }] };
 const hourMs = 3_600_000;
 const dayMs = 86_400_000;
 
+let scene: WebhookScene;
 let clock: FakeClock;
 let upstream: ScriptedUpstream;
 let receiver: WebhookReceiver;
 beforeEach(async () => {
-  clock = createFakeClock();
-  [upstream, receiver] = await Promise.all([startUpstream(), startReceiver()]);
-  upstream.play(sayTexts(['a ', 'b']));
-  plant('a-secret-in-the-query');
+  scene = await startWebhookScene();
+  ({ clock, upstream, receiver } = scene);
 });
-afterEach(async () => {
-  const { faults } = receiver;
-  await Promise.all([upstream.close(), receiver.close()]);
-  if (faults.length > 0) throw new Error(faults.join());
-});
+afterEach(() => scene.close());
+
+const passUntil = (what: string, condition: () => boolean) => advanceUntil(clock, what, condition);
+const pass = (durationMs: number) => advanceBy(clock, durationMs);
+
+/** Limits under which many requests at a time reach the mark of a low balance. */
+const lowBalanceLimits = { requestsPerMinute: 1_000_000, concurrency: 100, lowBalance: '10' };
 
 async function open(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const gateway = await startGateway({
@@ -47,7 +53,7 @@ async function open(options: TestGatewayOptions = {}): Promise<TestGateway> {
     clock,
     webhooks: { ops: { url: receiver.url, secret: receiver.secret } },
     ...options,
-    limits: { requestsPerMinute: 1_000_000, concurrency: 100, lowBalance: '10', ...options.limits },
+    limits: { ...lowBalanceLimits, ...options.limits },
   });
   onTestFinished(() => gateway.close());
   return gateway;
@@ -65,20 +71,9 @@ async function makePayer(gateway: TestGateway, name: string) {
           amount: String(costUsd),
           reference: `credit ${crossings}`,
         });
-      const headers = { authorization: `Bearer ${secret}` };
-      const response = await gateway.post('/v1/chat/completions', body, { headers });
-      if (response.status !== 200) throw new Error(await response.text());
-      await response.text();
+      await spend(gateway, secret);
     },
   };
-}
-
-/** Lets fake time pass, a second for each turn of the event loop, until a condition holds. */
-async function passUntil(what: string, condition: () => boolean): Promise<void> {
-  await eventually(what, () => {
-    clock.advance(1_000);
-    return condition();
-  });
 }
 
 /** The real time that an attempt and its write get between two strides, in milliseconds. */
@@ -93,13 +88,6 @@ async function strideUntil(what: string, condition: () => boolean, strideMs = ho
   });
 }
 
-async function pass(durationMs: number): Promise<void> {
-  for (let passedMs = 0; passedMs < durationMs; passedMs += 1_000) {
-    clock.advance(1_000);
-    await setImmediate();
-  }
-}
-
 /** Waits until the age of the oldest event that waits, as the metrics show it, is as expected. */
 async function agedUntil({ adminUrl }: TestGateway, isAsExpected: (seconds: number) => boolean) {
   await eventually('the age is as expected', async () => {
@@ -107,6 +95,22 @@ async function agedUntil({ adminUrl }: TestGateway, isAsExpected: (seconds: numb
     const metrics = await (await fetch(`${adminUrl}/metrics`)).text();
     return isAsExpected(Number(/textgate_outbox_oldest_age_seconds (\d+)/.exec(metrics)?.[1]));
   });
+}
+
+/** Another receiver, which is closed with the test. */
+async function startOther(): Promise<WebhookReceiver> {
+  const other = await startReceiver();
+  onTestFinished(() => other.close());
+  return other;
+}
+
+/** A gateway and a key of it, of which an event is about to be sent to a webhook that accepts none. */
+async function openRefused() {
+  const gateway = await open();
+  const payer = await makePayer(gateway, 'a');
+  receiver.play(500);
+  await payer.cross();
+  return { gateway, payer };
 }
 
 const keyOf = ({ data }: ReceivedEvent): string => (data['key'] as { readonly id: string }).id;
@@ -231,7 +235,7 @@ describe('events that the gateway watches for', () => {
 
   test('tell of an upstream whose circuit stays open and closed, and not of one that opens and closes by turns', async () => {
     const gateway = await open();
-    const ask = () => gateway.post('/v1/chat/completions', body).then((response) => response.text());
+    const ask = () => gateway.post('/v1/chat/completions', question).then((response) => response.text());
     const fail = async () => {
       upstream.play((response) => void response.writeHead(500).end());
       for (let request = 0; request < 5; request++) await ask();
@@ -296,8 +300,7 @@ const config = (webhooks: ConfigInput['webhooks']): ConfigInput => ({
 
 describe('webhooks', () => {
   test('get the types that they want, each in its own time', async () => {
-    const other = await startReceiver();
-    onTestFinished(() => other.close());
+    const other = await startOther();
     const gateway = await open({
       webhooks: {
         ops: { url: receiver.url, secret: receiver.secret, events: ['key.expiring'] },
@@ -321,12 +324,8 @@ describe('webhooks', () => {
   });
 
   test('are those of the config in force: a removed one gets nothing more, and a new one what happens from then on', async () => {
-    const other = await startReceiver();
-    onTestFinished(() => other.close());
-    const gateway = await open();
-    const payer = await makePayer(gateway, 'a');
-    receiver.play(500);
-    await payer.cross();
+    const other = await startOther();
+    const { gateway, payer } = await openRefused();
     await passUntil('it was sent', () => receiver.requests > 0);
     gateway.gateway.reload(config({ next: { url: other.url, secret: other.secret } }));
     await pass(10_000);
@@ -371,12 +370,8 @@ describe('webhooks', () => {
   });
 
   test('that were removed have no age, and no events are sent to them again', async () => {
-    const other = await startReceiver();
-    onTestFinished(() => other.close());
-    const gateway = await open();
-    const payer = await makePayer(gateway, 'a');
-    receiver.play(500);
-    await payer.cross();
+    const other = await startOther();
+    const { gateway } = await openRefused();
     await agedUntil(gateway, (seconds) => seconds > 30);
     gateway.gateway.reload(config({ next: { url: other.url, secret: other.secret } }));
     await agedUntil(gateway, (seconds) => seconds === 0);
@@ -416,18 +411,25 @@ describe('webhooks', () => {
 });
 
 describe.skipIf(postgresAbsence !== null)('two nodes over one database', () => {
-  test('deliver each event once, also when the one that delivers ends', async () => {
+  /** A database, and a function that starts a gateway over it. */
+  async function openNodes() {
     const database = await createDatabase();
     onTestFinished(() => database.drop());
-    const start = () =>
+    const ops = { url: receiver.url, secret: receiver.secret };
+    const start = (webhooks: ConfigInput['webhooks'] = { ops }) =>
       startGateway({
         upstreamUrl: upstream.url,
         price,
         databaseUrl: database.url,
         spool: makeTemporaryFolder(),
-        webhooks: { ops: { url: receiver.url, secret: receiver.secret } },
-        limits: { requestsPerMinute: 1_000_000, concurrency: 100, lowBalance: '10' },
+        webhooks,
+        limits: lowBalanceLimits,
       });
+    return { database, start };
+  }
+
+  test('deliver each event once, also when the one that delivers ends', async () => {
+    const { start } = await openNodes();
     const [one, two] = [await start(), await start()];
     const payers = await Promise.all([one, two, one, two].map((node, at) => makePayer(node, `payer ${at}`)));
     for (let round = 0; round < 3; round++) await Promise.all(payers.map((payer) => payer.cross()));
@@ -443,24 +445,14 @@ describe.skipIf(postgresAbsence !== null)('two nodes over one database', () => {
   });
 
   test('deliver although the one that started first has a config without webhooks', async () => {
-    const database = await createDatabase();
-    onTestFinished(() => database.drop());
-    const start = (webhooks: ConfigInput['webhooks']) =>
-      startGateway({
-        upstreamUrl: upstream.url,
-        price,
-        databaseUrl: database.url,
-        spool: makeTemporaryFolder(),
-        webhooks,
-        limits: { requestsPerMinute: 1_000_000, concurrency: 100, lowBalance: '10' },
-      });
+    const { database, start } = await openNodes();
     const one = await start({});
     onTestFinished(() => one.close());
     await eventually('the first one has seen to the deliveries', async () => {
       const [found] = await onServer('SELECT max(1) AS found FROM duties', database.url);
       return found?.['found'] === 1;
     });
-    const two = await start({ ops: { url: receiver.url, secret: receiver.secret } });
+    const two = await start();
     onTestFinished(() => two.close());
     await (await makePayer(two, 'a')).cross();
     await eventually('the event came', () => receiver.handled.length === 1);

@@ -136,6 +136,8 @@ describe('a client that is generated from the document', () => {
     await expectAs('operators', 'getRecord', { request_id: data.data[0].request_id });
     await expectAs('operators', 'listRecords', { limit: 1, model: 'small' });
     await expectAs('operators', 'getStatus', { limit: 1 });
+    await expectAs('operators', 'listUpstreams');
+    await expectAs('operators', 'examineUpstream', { name: 'local' }, {});
     const own = await expectAs('of', 'getOwnUsage', { by: 'day,model,tag' });
     const all = await expectAs('operators', 'getUsage', { by: 'hour,key,upstream,outcome', limit: 1 });
     expect([own.data.data[0].requests, all.data.data[0].requests]).toEqual([2, 2]);

@@ -4,6 +4,7 @@ import { groupIdOf } from '../../src/domain/groups.ts';
 import type { Group } from '../../src/domain/groups.ts';
 import type { UpstreamAnswer } from '../../src/domain/ports/upstreams.ts';
 import type { Ports } from '../../src/pipeline/ports.ts';
+import { expectAtMost, expectEqual } from '../support/assertions.ts';
 import { bodyOf } from '../support/body-of.ts';
 import { modelPrice } from '../support/model-price.ts';
 import { openPipeline } from '../support/pipeline-harness.ts';
@@ -67,7 +68,7 @@ function answerLater(told: Promise<void>, signal: AbortSignal): UpstreamAnswer {
   };
 }
 
-class Played {
+class PlayedHistory {
   readonly #pipeline: PipelineHarness;
   readonly #made: History;
   readonly #groups: ReadonlyMap<string, Group>;
@@ -143,34 +144,36 @@ class Played {
   #check(): void {
     const running = this.#asked.filter(({ isDone, sentIn }) => !isDone && sentIn() !== null);
     for (const { name, concurrency } of this.#groups.values())
-      isAtMost(
+      expectAtMost(
         running.filter(({ sentIn }) => sentIn() === name).length,
         concurrency ?? Number.POSITIVE_INFINITY,
       );
     for (const key of this.#keys.keys())
-      isAtMost(running.filter((asked) => asked.key === key).length, keyConcurrency);
+      expectAtMost(running.filter((asked) => asked.key === key).length, keyConcurrency);
   }
 
-  /** Everything has ended: all slots of the groups and keys can be had. */
+  /** Checks that all slots of the groups and keys can be had, when everything has ended. */
   async #checkFree(): Promise<void> {
-    const { limiter, inFlight } = this.#pipeline.ports;
-    areEqual(inFlight.all(), []);
+    const { limiter } = this.#pipeline.ports;
     const { signal } = new AbortController();
     const ids = [...this.#keys, ...[...this.#groups.values()].map(({ id }) => id)];
     for (const id of ids) {
       const limits = { concurrency: 1, requestsPerMinute: 1_000, queueWaitMs: 0 };
-      areEqual([id, (await limiter.acquire(id, `last of ${id}`, limits, signal)).verdict], [id, 'granted']);
+      expectEqual(
+        [id, (await limiter.acquire(id, `last of ${id}`, limits, signal)).verdict],
+        [id, 'granted'],
+      );
     }
   }
 }
 
-// oxlint-disable-next-line vitest/expect-expect -- `Played` asserts.
 test('no more requests of a group run than it has slots, and all slots are free in the end, however requests wait, leave and move', async () => {
   await fc.assert(
     fc.asyncProperty(history, async (made) => {
       const pipeline = await openPipeline(modelPrice({ input: 1 }), 100);
       try {
-        await new Played(pipeline, made).play();
+        await new PlayedHistory(pipeline, made).play();
+        expect(pipeline.ports.inFlight.all()).toEqual([]);
       } finally {
         await pipeline.close();
       }
@@ -178,11 +181,3 @@ test('no more requests of a group run than it has slots, and all slots are free 
     propertyRun(40),
   );
 });
-
-function areEqual(found: unknown, expected: unknown): void {
-  expect(found).toEqual(expected);
-}
-
-function isAtMost(found: number, most: number): void {
-  expect(found).toBeLessThanOrEqual(most);
-}

@@ -6,7 +6,7 @@ export type Session = PresentedSession;
 /** The path of the session, from that of the page. */
 const path = 'session';
 
-/** The state of a page on which nobody is logged in. */
+/** The state of a page without a login. */
 export const noSession: Session = { role: null, expires_at: null };
 
 /** Asks who is logged in. */

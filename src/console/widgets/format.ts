@@ -49,7 +49,10 @@ export function asWords(name: string): string {
   return name.replaceAll('_', ' ');
 }
 
-/** The beginning of an id, which is enough to tell it from others on one page. */
+/** How much of an id is shown where there is little room. */
+const idLength = 10;
+
+/** The end of an id: ids begin with the time, so those of one moment begin alike. */
 export function shortId(id: string): string {
-  return id.length > 16 ? `${id.slice(0, 15)}…` : id;
+  return id.length > idLength ? `…${id.slice(-idLength)}` : id;
 }

@@ -25,6 +25,8 @@ import { createStatementRoutes } from './statements.ts';
 import { createStatusRoutes } from './status.ts';
 import type { StatusPorts } from './status.ts';
 import type { RecordAdministration } from './records.ts';
+import { createTryOutRoutes } from './try-out.ts';
+import type { TryOutPorts } from './try-out.ts';
 import { createUpstreamRoutes } from './upstreams.ts';
 import type { UpstreamAdministration } from './upstreams.ts';
 import { createUsageRoutes } from './usage.ts';
@@ -56,6 +58,7 @@ export interface AdminPorts {
   readonly archiving: RecordArchiving;
   readonly webhooks: WebhookManagement;
   readonly statements: Statements;
+  readonly tryOut: TryOutPorts;
   readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly onFault: ReportFault;
   /** The report on each upstream by name. It does not affect readiness: other replicas have the same upstreams. */
@@ -102,6 +105,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
   router.use('/admin', createArchiveRoutes(ports.archiving));
   router.use('/admin/webhooks', createWebhookRoutes(ports.webhooks));
+  router.use('/admin', createTryOutRoutes(ports.tryOut));
   router.use('/admin', unknownOperatorsUrl);
   router.use(refuseFaults(ports.onFault));
   return router;

@@ -1,0 +1,13 @@
+import { expect } from 'vitest';
+
+// For functions and classes that check what a test makes them do: `expect` itself stands in tests alone.
+
+/** Fails the test unless two values are the same. */
+export function expectEqual(found: unknown, expected: unknown): void {
+  expect(found).toEqual(expected);
+}
+
+/** Fails the test if a number is above another one. */
+export function expectAtMost(found: number, most: number): void {
+  expect(found).toBeLessThanOrEqual(most);
+}

@@ -1,0 +1,65 @@
+import { setImmediate } from 'node:timers/promises';
+import { plant } from './canaries.ts';
+import { eventually } from './eventually.ts';
+import { createFakeClock } from './fake-clock.ts';
+import type { FakeClock } from './fake-clock.ts';
+import { sayTexts, startUpstream } from './scripted-upstream.ts';
+import type { ScriptedUpstream } from './scripted-upstream.ts';
+import type { TestGateway } from './test-gateway.ts';
+import { startReceiver } from './webhook-receiver.ts';
+import type { WebhookReceiver } from './webhook-receiver.ts';
+
+/** A dollar for a token of output: 7 USD for each answer of the scripted upstream. */
+export const price = { input: '0', output: '1000000' };
+export const costUsd = 7;
+
+/** A question of a key, whose text no event may show. */
+export const question = { model: 'small', messages: [{ role: 'user', content: 'a question of a key' }] };
+
+/** What a gateway with a webhook has around it: a clock, an upstream that answers, and a receiver. */
+export interface WebhookScene {
+  readonly clock: FakeClock;
+  readonly upstream: ScriptedUpstream;
+  readonly receiver: WebhookReceiver;
+  /** Closes upstream and receiver. Throws if a request to the receiver was not signed, or an event has changed. */
+  close(): Promise<void>;
+}
+
+export async function startWebhookScene(): Promise<WebhookScene> {
+  const [upstream, receiver] = await Promise.all([startUpstream(), startReceiver()]);
+  upstream.play(sayTexts(['a ', 'b']));
+  plant('a-secret-in-the-query');
+  return {
+    clock: createFakeClock(),
+    upstream,
+    receiver,
+    async close() {
+      await Promise.all([upstream.close(), receiver.close()]);
+      if (receiver.faults.length > 0) throw new Error(receiver.faults.join());
+    },
+  };
+}
+
+/** Asks the question with a key, which costs it 7 USD. Throws unless it is answered. */
+export async function spend(gateway: TestGateway, secret: string): Promise<void> {
+  const headers = { authorization: `Bearer ${secret}` };
+  const response = await gateway.post('/v1/chat/completions', question, { headers });
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(text);
+}
+
+/** Lets fake time pass, a second for each turn of the event loop, until a condition holds. */
+export async function advanceUntil(clock: FakeClock, what: string, condition: () => boolean): Promise<void> {
+  await eventually(what, () => {
+    clock.advance(1_000);
+    return condition();
+  });
+}
+
+/** Lets fake time pass, a second for each turn of the event loop. */
+export async function advanceBy(clock: FakeClock, durationMs: number): Promise<void> {
+  for (let passedMs = 0; passedMs < durationMs; passedMs += 1_000) {
+    clock.advance(1_000);
+    await setImmediate();
+  }
+}
