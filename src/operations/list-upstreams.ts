@@ -3,7 +3,6 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { UpstreamCounts } from '../domain/ports/status.ts';
 import type { ModelPrice } from '../domain/pricing.ts';
-import type { OfferedModel } from '../domain/routing.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import { inTime } from './in-time.ts';
 import { countByUpstream } from './read-status.ts';
@@ -44,6 +43,20 @@ export interface ServedModels {
   readonly hasMore: boolean;
 }
 
+/**
+ * What is read of a model on offer. The whole type leads to the dialects, which browsers have no types for: the console
+ * reads those of this list.
+ */
+interface OfferedRoutes {
+  readonly id: string;
+  readonly routes: readonly {
+    readonly upstream: string;
+    readonly model: string;
+    readonly weight: number | null;
+  }[];
+  readonly price: ModelPrice;
+}
+
 /** A circuit; times are in milliseconds since 1970. */
 export type TimedCircuit = CircuitView;
 
@@ -70,7 +83,7 @@ export interface UpstreamSources {
   readonly clock: Clock;
   readonly running: Pick<RunningRequests, 'list'>;
   /** The models on offer; `null` while no list of them could be read. */
-  readonly offered: () => Iterable<OfferedModel> | null;
+  readonly offered: () => Iterable<OfferedRoutes> | null;
   readonly counts: () => ReadonlyMap<string, UpstreamCounts>;
 }
 
@@ -106,7 +119,7 @@ export async function listUpstreams(sources: UpstreamSources): Promise<readonly 
 }
 
 /** The models of each upstream, by its name. */
-function servedBy(offered: Iterable<OfferedModel>): ReadonlyMap<string, ServedModels> {
+function servedBy(offered: Iterable<OfferedRoutes>): ReadonlyMap<string, ServedModels> {
   const found = new Map<string, { models: ServedModel[]; hasMore: boolean }>();
   for (const { id, routes, price } of offered)
     for (const [index, { upstream, model, weight }] of routes.entries()) {
