@@ -27,7 +27,7 @@ export interface ConfiguredUpstream {
 }
 
 /** A model that an upstream serves. */
-export interface ServedModel {
+interface ServedModel {
   readonly model: string;
   /** The model's name there. */
   readonly upstreamModel: string;
@@ -103,8 +103,7 @@ export async function listUpstreams(sources: UpstreamSources): Promise<readonly 
     const { name } = upstream;
     const contact = health.contact(name);
     const circuits = health.circuits(name);
-    return {
-      ...upstream,
+    const known = {
       report: reportUpstream(name, health),
       availability: health.availability(name),
       circuit: onWallClock(circuits.requests, sinceStartMs),
@@ -115,6 +114,7 @@ export async function listUpstreams(sources: UpstreamSources): Promise<readonly 
       served: upstream.isDiscovered && offered === null ? null : (served.get(name) ?? nothingServed),
       counts: counts.get(name) ?? nothingCounted,
     };
+    return Object.assign(known, upstream);
   });
 }
 

@@ -8,8 +8,6 @@ import type { Run } from './run.ts';
 /** What can be measured and was said of an answer. */
 export function RunFigures({ run }: { readonly run: Run }): VNode {
   const { status, requestId, charge, firstByteMs, firstTextMs, totalMs, finish, tokens } = run;
-  const count = (value: number | null | undefined): string =>
-    value === null || value === undefined ? '–' : formatCount(value);
   return html`
     <${Figures}>
       <${Figure}
@@ -44,4 +42,8 @@ export function RunFigures({ run }: { readonly run: Run }): VNode {
 
 function time(milliseconds: number | null): string {
   return milliseconds === null ? '–' : formatDuration(milliseconds);
+}
+
+function count(value: number | null | undefined): string {
+  return value === null || value === undefined ? '–' : formatCount(value);
 }
