@@ -47,3 +47,7 @@ function count(value: number | null | undefined): string {
 function time(milliseconds: number | null): string {
   return milliseconds === null ? '–' : formatDuration(milliseconds);
 }
+
+function count(value: number | null | undefined): string {
+  return value === null || value === undefined ? '–' : formatCount(value);
+}

@@ -34,7 +34,10 @@ export function useChanges(upstreams: readonly Upstream[] | null, now: number): 
     const found = before.current === null ? [] : changesBetween(before.current, upstreams);
     before.current = upstreams;
     if (found.length === 0) return;
-    const added = found.map((change) => ({ ...change, number: ++count.current, atMs: now }));
+    const added = found.map(({ name, what, mood, cause }) => {
+      count.current += 1;
+      return { name, what, mood, cause, number: count.current, atMs: now };
+    });
     setChanges((earlier) => [...added.toReversed(), ...earlier].slice(0, maxChanges));
   }, [shape]);
   return changes;
