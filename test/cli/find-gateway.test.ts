@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { callAdmin, openAdmin } from '../../src/cli/admin-client.ts';
+import { findAdminListener } from '../../src/cli/find-gateway.ts';
 import { findKeyId } from '../../src/cli/find-key.ts';
 import { maxPageSize } from '../../src/domain/page-size.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
@@ -24,6 +25,19 @@ describe('a command that calls the gateway', () => {
       await expect(openAdmin('/admin/backup')).rejects.toThrow(problem);
     },
   );
+
+  test.each([
+    'http://admin:hunter2@127.0.0.1:1',
+    'http://hunter2@127.0.0.1:1',
+    'https://:hunter2@127.0.0.1:1',
+  ])('refuses an address with a user or a password, and quotes neither', async (url) => {
+    setGateway(url, 'any');
+    const problem =
+      /^TEXTGATE_ADMIN_URL: expected no user and no password in the address: the token says who calls$/;
+    await expect(callAdmin('GET', '/admin/keys')).rejects.toThrow(problem);
+    await expect(openAdmin('/admin/backup')).rejects.toThrow(problem);
+    await expect(findAdminListener()).rejects.toThrow(problem);
+  });
 
   test.each(['first\nsecond', 'two words', 'tökén'])(
     'refuses the admin token %j, which no header can hold, and does not quote it',
