@@ -366,6 +366,31 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       }),
     },
   },
+  '/admin/upstreams': {
+    get: read(
+      'listUpstreams',
+      'Lists the upstreams of the config, with what is known of each.',
+      'UpstreamPage',
+    ),
+  },
+  '/admin/upstreams/{name}/doctor': {
+    post: {
+      operationId: 'examineUpstream',
+      summary: 'Checks an upstream with about ten calls, which cost a few hundred tokens.',
+      parameters: [inPath('name')],
+      requestBody: { ...body('Examination'), required: false },
+      responses: answers({
+        ...jsonOf('DoctorReport'),
+        'text/event-stream': {
+          schema: {
+            type: 'string',
+            description: 'Events `check` with one check each, then one event `report`.',
+          },
+          'x-event': schemaRef('DoctorReport'),
+        },
+      }),
+    } satisfies Operation,
+  },
   '/admin/in-flight': {
     get: read('listRunningRequests', 'Lists the requests in progress.', 'RunningRequestPage'),
   },

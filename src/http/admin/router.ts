@@ -27,6 +27,8 @@ import type { StatusPorts } from './status.ts';
 import type { RecordAdministration } from './records.ts';
 import { createTryOutRoutes } from './try-out.ts';
 import type { TryOutPorts } from './try-out.ts';
+import { createUpstreamRoutes } from './upstreams.ts';
+import type { UpstreamAdministration } from './upstreams.ts';
 import { createUsageRoutes } from './usage.ts';
 import type { UsageReads } from '../usage.ts';
 import { refuseFaults } from '../fallback-handlers.ts';
@@ -50,6 +52,7 @@ export interface AdminPorts {
   readonly records: RecordAdministration;
   readonly usage: UsageReads;
   readonly status: StatusPorts;
+  readonly upstreams: UpstreamAdministration;
   readonly maintenance: Maintenance;
   readonly manual: Manual;
   readonly archiving: RecordArchiving;
@@ -98,6 +101,7 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin', createRecordRoutes(ports.records));
   router.use('/admin', createUsageRoutes(ports.usage));
   router.use('/admin', createStatusRoutes(ports.status));
+  router.use('/admin/upstreams', createUpstreamRoutes(ports.upstreams));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
   router.use('/admin', createArchiveRoutes(ports.archiving));
   router.use('/admin/webhooks', createWebhookRoutes(ports.webhooks));
