@@ -47,7 +47,3 @@ function count(value: number | null | undefined): string {
 function time(milliseconds: number | null): string {
   return milliseconds === null ? '–' : formatDuration(milliseconds);
 }
-
-function count(value: number | null | undefined): string {
-  return value === null || value === undefined ? '–' : formatCount(value);
-}
