@@ -40,10 +40,10 @@ export function RunFigures({ run }: { readonly run: Run }): VNode {
   `;
 }
 
-function time(milliseconds: number | null): string {
-  return milliseconds === null ? '–' : formatDuration(milliseconds);
-}
-
 function count(value: number | null | undefined): string {
   return value === null || value === undefined ? '–' : formatCount(value);
+}
+
+function time(milliseconds: number | null): string {
+  return milliseconds === null ? '–' : formatDuration(milliseconds);
 }
