@@ -23,7 +23,8 @@ describe.skipIf(browserAbsence !== null)(`the view Upstreams (${browserAbsence ?
   const visit = useBrowser();
 
   test('shows a circuit that opens, and checks the upstream by the keyboard alone', async () => {
-    const { adminUrl, adminToken, post } = await open();
+    const gateway = await open();
+    const { adminUrl, adminToken } = gateway;
     const { page } = await visit(adminUrl);
     await login(page, adminUrl, adminToken);
     await tabTo(page, page.getByRole('link', { name: 'Upstreams' }));
@@ -31,12 +32,16 @@ describe.skipIf(browserAbsence !== null)(`the view Upstreams (${browserAbsence ?
     const log = page.getByRole('log', { name: 'Since you opened this page' });
     await page.getByText('circuit closed').first().waitFor();
     for (let failure = 0; failure < 5; failure++)
-      await post('/v1/chat/completions', { model: 'small', messages: [{ role: 'user', content: 'hi' }] });
+      await gateway.post('/v1/chat/completions', {
+        model: 'small',
+        messages: [{ role: 'user', content: 'hi' }],
+      });
     await log.getByText('circuit opened').waitFor();
     await checkAccessibility(page);
     await tabTo(page, page.getByRole('link', { name: 'gone', exact: true }).first());
     await page.keyboard.press('Enter');
     await page.getByRole('row', { name: script }).waitFor();
+    expect(await page.locator('img').count()).toBe(0);
     await tabTo(page, page.getByRole('button', { name: 'Check this upstream' }));
     await page.keyboard.press('Enter');
     await page.getByText(/^Done: .* 1 with a fault/).waitFor();
