@@ -25,13 +25,13 @@ export function BudgetBar({ budget, of }: Props): VNode {
   const percent = usedPercent(budget);
   return html`
     <meter aria-label=${`Used part of the budget of ${of}`} min="0" max=${whole} value=${percent}></meter>
-    <span class="note">
-      ${percent} % of ${formatAmount(budget.amount)} a
-      ${budget.per}${
-        budget.raise !== null &&
-        ` and ${formatAmount(budget.raise.amount)} more until ${formatTime(budget.raise.until)}`
-      },
-      ${percent < whole ? 'refills' : 'used up until'} ${formatTime(budget.refills_at)}
-    </span>
+    <span class="note">${writeUse(budget, percent)}</span>
   `;
+}
+
+function writeUse({ amount, per, raise, refills_at: refillsAt }: Budget, percent: number): string {
+  const more =
+    raise === null ? '' : ` and ${formatAmount(raise.amount)} more until ${formatTime(raise.until)}`;
+  const end = percent < whole ? 'refills' : 'used up until';
+  return `${percent} % of ${formatAmount(amount)} a ${per}${more}, ${end} ${formatTime(refillsAt)}`;
 }

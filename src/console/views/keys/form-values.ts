@@ -69,8 +69,8 @@ export function changesBody(before: FormValues, after: FormValues): object {
   return body;
 }
 
-function choiceOf(text: string): string | boolean {
-  return text === 'true' || text === 'false' ? text === 'true' : text;
+function choiceOf(name: string): string | boolean {
+  return name === 'true' || name === 'false' ? name === 'true' : name;
 }
 
 function text(value: number | string | null): string {
