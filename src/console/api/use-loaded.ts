@@ -1,0 +1,38 @@
+import { useCallback, useEffect, useState } from 'preact/hooks';
+import { errorText } from './error-text.ts';
+import type { Asked } from './use-answer.ts';
+
+type Loaded<Answer> = Omit<Asked<Answer>, 'reload'> & { readonly name: string | null };
+
+/**
+ * Loads what several requests tell, and again whenever its name changes; a name of `null` loads nothing. What is shown under
+ * one name is never what was loaded under another.
+ */
+export function useLoaded<Answer>(
+  name: string | null,
+  load: (signal: AbortSignal) => Promise<Answer>,
+): Asked<Answer> {
+  const [state, setState] = useState<Loaded<Answer>>(nothing(name));
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    if (name === null) return;
+    const controller = new AbortController();
+    setState((before) => (before.name === name ? { ...before, isWaiting: true } : nothing(name)));
+    load(controller.signal).then(
+      (answer) => {
+        if (!controller.signal.aborted) setState({ name, answer, error: null, isWaiting: false });
+      },
+      (error: unknown) => {
+        if (controller.signal.aborted) return;
+        setState((before) => ({ ...before, error: errorText(error), isWaiting: false }));
+      },
+    );
+    return () => controller.abort();
+  }, [name, round]);
+  const reload = useCallback(() => setRound((before) => before + 1), []);
+  return { ...(state.name === name ? state : nothing(name)), reload };
+}
+
+function nothing(name: string | null) {
+  return { name, answer: null, error: null, isWaiting: name !== null };
+}

@@ -1,0 +1,43 @@
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import { asWords } from '../../widgets/format.ts';
+import { groupNames, groups, noTag } from './groups.ts';
+import type { GroupName } from './groups.ts';
+import { useKeyNames } from './use-key-names.ts';
+import type { Filters } from './usage-query.ts';
+
+interface Props {
+  readonly filters: Filters;
+  /** The link to the same place with other filters. */
+  readonly linkOf: (filters: Filters) => string;
+}
+
+/** What requests are left out by, each with a link that takes it away. Nothing without a filter. */
+export function FilterList({ filters, linkOf }: Props): VNode | null {
+  const names = useKeyNames(filters.key === null ? [] : [filters.key]);
+  const given = groupNames.flatMap((name) => {
+    const value = filters[name];
+    return value === null ? [] : [{ name, text: textOf(name, value, names) }];
+  });
+  if (given.length === 0) return null;
+  return html`
+    <ul class="chips" aria-label="Filters">
+      ${given.map(
+        ({ name, text }) => html`
+          <li key=${name}>
+            ${groups[name].title}: <strong>${text}</strong>
+            <a href=${linkOf({ ...filters, [name]: null })} aria-label=${`Take away the filter by ${name}`}
+              >×</a
+            >
+          </li>
+        `,
+      )}
+    </ul>
+  `;
+}
+
+function textOf(name: GroupName, value: string, keyNames: ReadonlyMap<string, string>): string {
+  if (name === 'key') return keyNames.get(value) ?? value;
+  if (name === 'tag' && value === noTag) return 'none';
+  return name === 'outcome' ? asWords(value) : value;
+}

@@ -1,0 +1,121 @@
+import { html } from 'htm/preact';
+import { useMemo, useState } from 'preact/hooks';
+import type { VNode } from 'preact';
+import { DataTable } from '../../widgets/data-table.ts';
+import type { Column } from '../../widgets/data-table.ts';
+import { Field } from '../../widgets/field.ts';
+import { formatAmount, formatCount } from '../../widgets/format.ts';
+import { groups, measureNames, measureOf, measureTitles, sortGroups } from './groups.ts';
+import type { MeasureName, UsageRow } from './groups.ts';
+import type { TimeRange } from './time-range.ts';
+import { recordsLink, usageLink } from './usage-query.ts';
+import type { UsageQuery } from './usage-query.ts';
+import type { Totals } from './use-report.ts';
+
+/** How many rows are shown at first, and how many more at each wish. */
+const firstRows = 50;
+const moreRows = 500;
+
+/** From how many rows on there is a filter. */
+const minFiltered = 10;
+
+interface Props {
+  readonly query: UsageQuery;
+  readonly range: TimeRange;
+  readonly totals: Totals;
+}
+
+/** The exact sums of each group, the largest first, with the ways to its requests. */
+export function GroupTable({ query, range, totals }: Props): VNode {
+  const { by, show } = query;
+  const [filter, setFilter] = useState('');
+  const [limit, setLimit] = useState(firstRows);
+  const wanted = filter.trim().toLowerCase();
+  const sorted = useMemo(() => sortGroups(totals.groups, show), [totals, show]);
+  const found = useMemo(() => sorted.filter((row) => hasText(row, by, wanted)), [sorted, by, wanted]);
+  const shown = useMemo(() => found.slice(0, limit), [found, limit]);
+  const columns = useMemo(
+    () => columnsOf(query, range, found.length <= limit),
+    [JSON.stringify(query), range, found.length <= limit],
+  );
+  const { plural } = groups[by];
+  return html`
+    ${
+      totals.hasMore &&
+      html`<p class="notice">
+        There are more than ${formatCount(totals.groups.length)} ${plural}: only those are compared. The
+        totals above are of all. Choose a filter or another group to see the rest.
+      </p>`
+    }
+    ${
+      totals.groups.length > minFiltered &&
+      html`<${Field}
+        label=${`Find among the ${plural}`}
+        type="search"
+        value=${filter}
+        onInput=${setFilter}
+      />`
+    }
+    <${DataTable}
+      caption=${`Usage by ${by}`}
+      columns=${columns}
+      rows=${shown}
+      keyOf=${(row: UsageRow) => groups[by].valueOf(row) ?? ''}
+      empty=${`None of the ${plural} has this text.`}
+    />
+    ${
+      found.length > limit &&
+      html`<p class="note">
+        ${formatCount(limit)} of ${formatCount(found.length)} ${plural} are shown.${' '}
+        <button type="button" class="small" onClick=${() => setLimit(limit + moreRows)}>Show more</button>
+      </p>`
+    }
+  `;
+}
+
+function hasText(row: UsageRow, by: UsageQuery['by'], wanted: string): boolean {
+  const { nameOf, valueOf } = groups[by];
+  return [nameOf(row), valueOf(row) ?? ''].some((text) => text.toLowerCase().includes(wanted));
+}
+
+/** Only rows that are all shown can be sorted: the largest of some would be taken for the largest of all. */
+function columnsOf(query: UsageQuery, range: TimeRange, isWhole: boolean): readonly Column<UsageRow>[] {
+  const { by, filters } = query;
+  const { title, nameOf, valueOf, next } = groups[by];
+  return [
+    {
+      title,
+      isName: true,
+      ...(isWhole ? { sortBy: nameOf } : {}),
+      cell: (row) => {
+        const value = valueOf(row);
+        if (value === null) return nameOf(row);
+        return html`<a href=${recordsLink({ ...filters, [by]: value }, range)}>${nameOf(row)}</a>`;
+      },
+    },
+    ...measureNames.map((name) => measureColumn(name, isWhole)),
+    {
+      title: 'More',
+      cell: (row) => {
+        const value = valueOf(row);
+        if (value === null) return '–';
+        const link = usageLink({ ...query, by: next, filters: { ...filters, [by]: value } });
+        return html`<a href=${link}>by ${next}<span class="unseen"> of ${nameOf(row)}</span></a>`;
+      },
+    },
+  ];
+}
+
+function measureColumn(name: MeasureName, isWhole: boolean): Column<UsageRow> {
+  const column = {
+    title: measureTitles[name],
+    isNumber: true,
+    cell: (row: UsageRow) => writeMeasure(row, name),
+  };
+  return isWhole ? { ...column, sortBy: (row) => measureOf(row, name) } : column;
+}
+
+/** A count in full: amounts exactly as the gateway writes them. */
+export function writeMeasure(row: UsageRow, name: MeasureName): string {
+  return name === 'charge' ? formatAmount(row.charge) : formatCount(row[name]);
+}

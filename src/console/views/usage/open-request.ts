@@ -1,0 +1,30 @@
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
+import type { VNode } from 'preact';
+import { errorText } from '../../api/error-text.ts';
+import { goTo, linkTo } from '../../route.ts';
+import { Fault } from '../../widgets/fault.ts';
+import { Field } from '../../widgets/field.ts';
+import { findRequestId } from './find-request.ts';
+
+/** Opens a request by its id, or by the part of it that a log on a terminal prints. */
+export function OpenRequest(): VNode {
+  const [text, setText] = useState('');
+  const [error, setError] = useState<string | null>(null);
+  const open = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setError(null);
+    try {
+      goTo(linkTo('usage', await findRequestId(text)));
+    } catch (failure) {
+      setError(errorText(failure));
+    }
+  };
+  return html`
+    <form class="row" role="search" aria-label="Requests" onSubmit=${open}>
+      <${Field} label="Request id" value=${text} onInput=${setText} placeholder="req_…" autocomplete="off" />
+      <button>Open the request</button>
+    </form>
+    <${Fault} text=${error} />
+  `;
+}

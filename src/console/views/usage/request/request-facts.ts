@@ -1,0 +1,82 @@
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import type { PresentedRecord } from '../../../../http/present/record.ts';
+import { linkTo } from '../../../route.ts';
+import type { Fact } from '../../../widgets/facts.ts';
+import { formatAmount, formatCount, formatTime, shortId } from '../../../widgets/format.ts';
+import { noTag } from '../groups.ts';
+import { recordsLink } from '../usage-query.ts';
+import type { ManagedKey } from '../use-key-names.ts';
+
+type Usage = NonNullable<PresentedRecord['usage']>;
+
+/** What a request was and how far it got, in the words of `textgate show`. */
+export function journeyOf(record: PresentedRecord, key: ManagedKey | null): readonly Fact[] {
+  const { created_at: at, protocol, mode, model, tag, upstream, outcome, status, timings } = record;
+  return [
+    ['arrived', html`<time datetime=${at} title=${at}>${formatTime(at)}</time>`],
+    ['key', keyLink(record.key_id, key)],
+    ['limits of the key today', key === null ? null : limitsOf(key)],
+    ['asked for', html`${protocol}, ${mode}, model ${filterLink('model', model)}`],
+    ['tag', tag === null || tag === noTag ? tag : filterLink('tag', tag)],
+    ['sent', `${formatCount(timings.queued_ms)} ms after its arrival`],
+    [
+      'upstream',
+      upstream === null ? 'none called yet' : html`<a href=${linkTo('upstreams', upstream)}>${upstream}</a>`,
+    ],
+    ['outcome', outcome === null ? 'running' : `${outcome}, status ${status ?? '–'}`],
+  ];
+}
+
+/** What a request cost, and why. */
+export function moneyOf(record: PresentedRecord): readonly Fact[] {
+  const { usage, usage_source: source, price, hold, charge } = record;
+  return [
+    ['hold', formatAmount(hold)],
+    ['tokens', usage === null ? '–' : writeTokens(usage)],
+    ['counted by', source],
+    ['price', priceOf(price)],
+    ['charge', formatAmount(charge)],
+  ];
+}
+
+/** The tokens of a request or of an attempt. */
+export function writeTokens(usage: Usage): string {
+  const [input, cached, write, output, reasoning] = [
+    usage.input_tokens,
+    usage.cached_input_tokens,
+    usage.cache_write_tokens,
+    usage.output_tokens,
+    usage.reasoning_tokens,
+  ].map(formatCount);
+  return `${input} in (${cached} cached, ${write} cache write), ${output} out (${reasoning} reasoning)`;
+}
+
+function keyLink(id: string, key: ManagedKey | null): VNode {
+  const records = recordsLink({ key: id }, { from: null, to: null });
+  return html`
+    <a href=${linkTo('keys', id)}>${key?.name ?? shortId(id)}</a>, <a href=${records}>its requests</a>
+  `;
+}
+
+function filterLink(name: 'model' | 'tag', value: string): VNode {
+  return html`<a href=${recordsLink({ [name]: value }, { from: null, to: null })}>${value}</a>`;
+}
+
+function limitsOf({ limits }: ManagedKey): string {
+  const { concurrency, requests_per_minute: perMinute, queue_wait_ms: waitMs } = limits;
+  const wait = waitMs === 0 ? 'no waiting' : `up to ${waitMs / 1_000} s`;
+  return `${concurrency} at once, ${perMinute} per minute, wait for a slot: ${wait}`;
+}
+
+function priceOf(price: PresentedRecord['price']): string {
+  if (Object.values(price).every((amount) => Number(amount) === 0)) return 'free';
+  const [input, cached, write, output, request] = [
+    price.input,
+    price.cached_input,
+    price.cache_write,
+    price.output,
+    price.request,
+  ].map(formatAmount);
+  return `${input} in, ${cached} cached, ${write} cache write, ${output} out per million; ${request} per request`;
+}

@@ -1,0 +1,100 @@
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import type { PresentedRecord } from '../../../../http/present/record.ts';
+import { linkTo } from '../../../route.ts';
+import { CopyButton } from '../../../widgets/copy-button.ts';
+import { Facts } from '../../../widgets/facts.ts';
+import { Fault } from '../../../widgets/fault.ts';
+import { Figure, Figures } from '../../../widgets/figure.ts';
+import { formatAmount, formatCount, formatDuration } from '../../../widgets/format.ts';
+import { Outcome } from '../../../widgets/outcome.ts';
+import { PlaceHeading } from '../../../widgets/place-heading.ts';
+import { Attempts } from './attempts.ts';
+import { journeyOf, moneyOf } from './request-facts.ts';
+import { Timings } from './timings.ts';
+import { useRequest } from './use-request.ts';
+
+/** One request from its arrival to its charge. */
+export function RequestLife({ id }: { readonly id: string }): VNode {
+  const { answer, error, isWaiting, reload } = useRequest(id);
+  const isRunning = answer !== null && (answer.record === null ? answer.isRunning : !isEnded(answer.record));
+  return html`
+    <p><a href=${linkTo('usage')}>← Usage</a> · <a href=${linkTo('usage', 'records')}>Requests</a></p>
+    <${PlaceHeading}>Request <code>${id}</code><//>
+    <p><${CopyButton} text=${id} subject="the request id" /></p>
+    <${Fault} text=${error} />
+    <p class="note" role="status">${isWaiting ? 'Reading …' : ''}</p>
+    ${
+      isRunning &&
+      html`<p class="notice">
+        This request is in progress: <a href=${linkTo('now')}>see it under Now</a>.${' '}
+        <button type="button" class="small" onClick=${reload}>Read again</button>
+      </p>`
+    }
+    ${
+      answer !== null &&
+      answer.record === null &&
+      !answer.isRunning &&
+      html`<p class="empty">
+        ${answer.reason} A request that was refused before it was sent to an upstream is in the log only.
+      </p>`
+    }
+    ${answer !== null && answer.record !== null && html`<${Recorded} record=${answer.record} keyOf=${answer.key} />`}
+  `;
+}
+
+function isEnded({ outcome }: PresentedRecord): boolean {
+  return outcome !== null;
+}
+
+interface Props {
+  readonly record: PresentedRecord;
+  readonly keyOf: NonNullable<ReturnType<typeof useRequest>['answer']>['key'];
+}
+
+function Recorded({ record, keyOf }: Props): VNode {
+  const { outcome, status, timings, usage, charge } = record;
+  return html`
+    <${Figures}>
+      <${Figure}
+        label="Outcome"
+        value=${html`<${Outcome} name=${outcome} />`}
+        note=${status === null ? undefined : `status ${status}`}
+      />
+      <${Figure} label="First text" value=${durationOf(timings.first_byte_ms)} />
+      <${Figure} label="Total" value=${durationOf(timings.total_ms)} />
+      <${Figure}
+        label="Tokens"
+        value=${usage === null ? '–' : formatCount(usage.input_tokens + usage.output_tokens)}
+        note=${usage === null ? undefined : `${formatCount(usage.input_tokens)} in, ${formatCount(usage.output_tokens)} out`}
+      />
+      <${Figure} label="Charge" value=${formatAmount(charge)} />
+    <//>
+    <div class="columns">
+      <section>
+        <h2>What was asked</h2>
+        <${Facts} facts=${journeyOf(record, keyOf)} />
+      </section>
+      <section>
+        <h2>Money</h2>
+        <${Facts} facts=${moneyOf(record)} />
+      </section>
+    </div>
+    <section>
+      <h2>Timings</h2>
+      <${Timings} record=${record} />
+    </section>
+    <section>
+      <h2>Attempts</h2>
+      <${Attempts} attempts=${record.attempts} />
+    </section>
+    <details>
+      <summary>The record as JSON</summary>
+      <pre tabindex="0">${JSON.stringify(record, null, 2)}</pre>
+    </details>
+  `;
+}
+
+function durationOf(milliseconds: number | null): string {
+  return milliseconds === null ? '–' : formatDuration(milliseconds);
+}

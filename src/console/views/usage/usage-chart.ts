@@ -1,0 +1,64 @@
+import { html } from 'htm/preact';
+import { useMemo } from 'preact/hooks';
+import type { VNode } from 'preact';
+import { Chart } from '../../widgets/chart.ts';
+import type { Series } from '../../widgets/chart.ts';
+import { formatCount, formatShort } from '../../widgets/format.ts';
+import { groups, measureOf, measureTitles } from './groups.ts';
+import type { GroupName, MeasureName, UsageRow } from './groups.ts';
+import { placeOf } from './time-range.ts';
+import type { TimeRange } from './time-range.ts';
+import type { Course } from './use-report.ts';
+
+interface Props {
+  readonly course: Course;
+  readonly range: TimeRange;
+  readonly by: GroupName;
+  readonly show: MeasureName;
+  /** How many groups there are in all. */
+  readonly count: number;
+}
+
+/** What the groups with the most used in each hour or day, and all others together. */
+export function UsageChart({ course, range, by, show, count }: Props): VNode {
+  const { starts, endMs, unit } = range;
+  // The end has no bar of its own, but the last bar needs its place.
+  const times = useMemo(() => [...starts, endMs].map((moment) => moment / 1_000), [range]);
+  const series = useMemo(() => seriesOf({ course, range, by, show, count }), [course, range, show]);
+  return html`<${Chart}
+    label=${`${measureTitles[show]} per ${unit}, by ${by}. The sums are in the table.`}
+    times=${times}
+    series=${series}
+    isStacked=${true}
+    write=${show === 'charge' ? (value: number) => `$${formatShort(value)}` : formatShort}
+  />`;
+}
+
+function seriesOf({ course, range, by, show, count }: Props): readonly Series[] {
+  const valuesOf = (rows: readonly UsageRow[]): number[] => {
+    const values = Array.from({ length: range.starts.length + 1 }, () => 0);
+    for (const row of rows) {
+      const place = placeOf(range.starts, Date.parse(row.hour ?? row.day ?? ''));
+      if (place !== -1) values[place] = (values[place] ?? 0) + measureOf(row, show);
+    }
+    return values;
+  };
+  const names = uniqueNames(course.parts.map(({ group }) => groups[by].nameOf(group)));
+  const shown = course.parts.map(({ rows }, index) => ({ name: names[index] ?? '', values: valuesOf(rows) }));
+  if (count <= shown.length) return shown;
+  const rest = valuesOf(course.all).map((all, place) =>
+    Math.max(
+      0,
+      shown.reduce((left, { values }) => left - (values[place] ?? 0), all),
+    ),
+  );
+  return [...shown, { name: `${formatCount(count - shown.length)} others`, values: rest }];
+}
+
+/** Keys of the past may have had the same name. */
+function uniqueNames(names: readonly string[]): readonly string[] {
+  return names.map((name, index) => {
+    const before = names.slice(0, index).filter((other) => other === name).length;
+    return before === 0 ? name : `${name} (${before + 1})`;
+  });
+}

@@ -1,0 +1,72 @@
+import { linkTo } from '../../route.ts';
+import { groupNames, measureNames, noTag } from './groups.ts';
+import type { GroupName, MeasureName } from './groups.ts';
+import { isDay, rangeNames } from './time-range.ts';
+import type { Days, RangeName } from './time-range.ts';
+
+/** Values that requests have; `null` where any may be. */
+export type Filters = Readonly<Record<GroupName, string | null>>;
+
+/** What the sums are asked for, as the address has it. */
+export interface UsageQuery {
+  readonly range: RangeName;
+  /** The days of the range `days`. */
+  readonly days: Days | null;
+  readonly by: GroupName;
+  readonly show: MeasureName;
+  readonly filters: Filters;
+}
+
+/** Reads the filters of an address. */
+export function readFilters(search: URLSearchParams): Filters {
+  const [key, model, upstream, outcome, tag] = groupNames.map((name) => search.get(name));
+  return {
+    key: key ?? null,
+    model: model ?? null,
+    upstream: upstream ?? null,
+    outcome: outcome ?? null,
+    tag: tag ?? null,
+  };
+}
+
+/** The filters as parameters of the admin API. */
+export function filterParameters(filters: Filters): Filters {
+  return filters.tag === noTag ? { ...filters, tag: '' } : filters;
+}
+
+/** Reads an address; what it lacks, and what it does not understand, is the default. */
+export function readUsageQuery(search: URLSearchParams): UsageQuery {
+  const [first, last] = [search.get('first'), search.get('last')];
+  return {
+    range: among(rangeNames, search.get('range')),
+    days: isDay(first) && isDay(last) ? { first, last } : null,
+    by: among(groupNames, search.get('by')),
+    show: among(measureNames, search.get('show')),
+    filters: readFilters(search),
+  };
+}
+
+/** The link to the sums; defaults are left out of it. */
+export function usageLink({ range, days, by, show, filters }: UsageQuery): string {
+  return linkTo('usage', null, {
+    range: range === rangeNames[0] ? null : range,
+    first: range === 'days' ? (days?.first ?? null) : null,
+    last: range === 'days' ? (days?.last ?? null) : null,
+    by: by === groupNames[0] ? null : by,
+    show: show === measureNames[0] ? null : show,
+    ...filters,
+  });
+}
+
+/** The link to the requests that filters leave, between two times in ISO 8601. */
+export function recordsLink(
+  filters: Partial<Filters>,
+  { from, to }: { readonly from: string | null; readonly to: string | null },
+  before: string | null = null,
+): string {
+  return linkTo('usage', 'records', { ...filters, from, to, before });
+}
+
+function among<Name extends string>(names: readonly [Name, ...Name[]], given: string | null): Name {
+  return names.find((name) => name === given) ?? names[0];
+}
