@@ -12,7 +12,10 @@ const lookUpLimitMs = 5_000;
  */
 export function boundLookUps(store: KeyLookUp, clock: Clock): KeyLookUp {
   const limit = new TimeLimit(lookUpLimitMs, clock, tooSlow);
-  return { findKeyByHash: (hash) => limit.bound(() => store.findKeyByHash(hash)) };
+  return {
+    findKeyByHash: (hash) => limit.bound(() => store.findKeyByHash(hash)),
+    findKeyById: (id) => limit.bound(() => store.findKeyById(id)),
+  };
 }
 
 function tooSlow(): StorageError {

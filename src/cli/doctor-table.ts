@@ -1,4 +1,5 @@
 import type { Check, UpstreamReport } from '../doctor/report.ts';
+import { presentDoctor } from '../http/present/doctor.ts';
 import { escapeControlCharacters } from '../shared/control-characters.ts';
 import { count } from '../shared/count.ts';
 import { maxColumns, wrap } from './output.ts';
@@ -40,14 +41,5 @@ export function writeSummary(reports: readonly UpstreamReport[]): string {
 
 /** All reports as one JSON object. */
 export function writeJson(reports: readonly UpstreamReport[]): string {
-  return JSON.stringify({ object: 'doctor', upstreams: reports.map(presentReport) }, null, 2);
-}
-
-function presentReport({ name, url, status, checks }: UpstreamReport): object {
-  return { name, url, status, checks: checks.map(presentCheck) };
-}
-
-/** Durations are rounded to whole milliseconds. */
-function presentCheck({ id, status, detail, advice, ms }: Check): object {
-  return { id, status, detail, advice, ms: ms === null ? null : Math.round(ms) };
+  return JSON.stringify(presentDoctor(reports), null, 2);
 }

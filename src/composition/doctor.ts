@@ -2,9 +2,9 @@ import { readProxyEnvironment } from '../config/proxy-environment.ts';
 import { isDiscovered } from '../config/schema/schema.ts';
 import type { Config } from '../config/schema/schema.ts';
 import { examine } from '../doctor/examine.ts';
-import type { UpstreamReport } from '../doctor/report.ts';
-import type { Target } from '../doctor/target.ts';
-import { withoutSecrets } from '../doctor/without-secrets.ts';
+import type { Check, UpstreamReport } from '../doctor/report.ts';
+import type { DoctorPorts, Target } from '../doctor/target.ts';
+import { hidePath, hideSecrets, mapTexts, withoutSecrets } from '../doctor/without-secrets.ts';
 import type { DialectName } from '../protocol/upstream/dialects.ts';
 import { createNetwork } from '../transport/network.ts';
 import { systemClock } from './clock.ts';
@@ -28,6 +28,9 @@ export interface DoctorOptions {
   readonly nameSettings: NameSettings;
 }
 
+/** What an examination has of the process that makes it. */
+export interface ExaminationPorts extends Surroundings, Pick<DoctorPorts, 'clock' | 'signal' | 'onChecks'> {}
+
 /** Examines the upstreams of a config one after the other, so that their times do not disturb each other. */
 export async function* examineUpstreams(
   config: Config,
@@ -35,32 +38,62 @@ export async function* examineUpstreams(
 ): AsyncGenerator<UpstreamReport> {
   const findProxy = readProxyEnvironment();
   const files = followUpstreamFiles(readUpstreamFiles(config), systemClock, unlogged);
-  const surroundings = { files, findProxy };
-  const upstreams = composeUpstreams(config, surroundings, systemClock);
-  const filesWithWrongKey = { ...files, keyOf: () => wrongKey };
-  const upstreamsWithWrongKey = options.triesWrongKey
-    ? composeUpstreams(config, { files: filesWithWrongKey, findProxy }, systemClock)
-    : null;
+  const { signal } = new AbortController();
+  const ports = { files, findProxy, clock: systemClock, signal, onChecks() {} };
   try {
-    for (const [name, upstream] of Object.entries(config.upstreams)) {
-      const connectMs = Math.min(upstream.timeouts.connect, options.callMs);
-      const network = createNetwork({ ...connectionsTo(name, upstream, surroundings), connectMs });
-      const { callMs } = options;
-      const target = targetOf(name, config, options, surroundings);
-      const report = await examine(target, {
-        upstreams,
-        upstreamsWithWrongKey,
-        network,
-        clock: systemClock,
-        callMs,
-      });
-      yield withoutSecrets(report, target.source.secrets().keys);
-    }
+    for (const name of Object.keys(config.upstreams))
+      yield await examineUpstream(name, config, options, ports);
   } finally {
     files.stop();
+  }
+}
+
+/** Examines one upstream of a config, over connections of its own. Rejects once the signal is raised. */
+export async function examineUpstream(
+  name: string,
+  config: Config,
+  options: DoctorOptions,
+  ports: ExaminationPorts,
+): Promise<UpstreamReport> {
+  const upstream = upstreamOf(name, config);
+  const { callMs } = options;
+  const { files, findProxy, clock, signal, onChecks } = ports;
+  const alone = { ...config, upstreams: { [name]: upstream } };
+  const upstreams = composeUpstreams(alone, ports, clock);
+  const withWrongKey = { files: { ...files, keyOf: () => wrongKey }, findProxy };
+  const upstreamsWithWrongKey = options.triesWrongKey ? composeUpstreams(alone, withWrongKey, clock) : null;
+  const connectMs = Math.min(upstream.timeouts.connect, callMs);
+  const network = createNetwork({ ...connectionsTo(name, upstream, ports), connectMs });
+  const target = targetOf(name, config, options, ports);
+  const secrets = target.source.secrets().keys;
+  try {
+    const report = await examine(target, {
+      upstreams,
+      upstreamsWithWrongKey,
+      network,
+      clock,
+      callMs,
+      signal,
+      onChecks: (checks) =>
+        onChecks(checks.map((check) => mapTexts(check, (text) => hideSecrets(text, secrets)))),
+    });
+    signal.throwIfAborted();
+    return withoutSecrets(report, secrets);
+  } finally {
     await upstreams.close();
     await upstreamsWithWrongKey?.close();
   }
+}
+
+/** Checks without the path of the upstream's base URL. */
+export function hidePaths(checks: readonly Check[], url: URL): readonly Check[] {
+  return checks.map((check) => mapTexts(check, (text) => hidePath(text, url)));
+}
+
+function upstreamOf(name: string, { upstreams }: Pick<Config, 'upstreams'>): Config['upstreams'][string] {
+  const upstream = upstreams[name];
+  if (upstream === undefined) throw new Error('no such upstream');
+  return upstream;
 }
 
 /** A key that no server has. */
@@ -75,9 +108,9 @@ function targetOf(
   { model: wanted, triesResponses, nameSettings }: DoctorOptions,
   surroundings: Surroundings,
 ): Target {
-  const upstream = upstreams[name];
-  const [dialect, ...others] = upstream?.dialects ?? [];
-  if (upstream === undefined || dialect === undefined) throw new Error('an upstream without a dialect');
+  const upstream = upstreamOf(name, { upstreams });
+  const [dialect, ...others] = upstream.dialects;
+  if (dialect === undefined) throw new Error('an upstream without a dialect');
   const isDiscovery = isDiscovered(models);
   const routed = isDiscovery
     ? []

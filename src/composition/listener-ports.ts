@@ -85,7 +85,7 @@ export function composeAdminPorts(
   }: ProcessServices,
   access: AdminAccess,
   reports: Pick<ConfigServices, 'whyNotReady' | 'webhooks'> &
-    Pick<AdminPorts, 'upstreamReports' | 'addresses' | 'pages'>,
+    Pick<AdminPorts, 'upstreamReports' | 'upstreams' | 'addresses' | 'pages'>,
 ): AdminPorts {
   const { defaultLimits, defaultCompatibility } = ports;
   return {
@@ -112,6 +112,7 @@ export function composeAdminPorts(
     },
     usage: usageReadsOf(storage),
     status,
+    upstreams: reports.upstreams,
     maintenance,
     archiving,
     webhooks: createWebhookManagement({
@@ -121,6 +122,7 @@ export function composeAdminPorts(
       clock,
     }),
     statements,
+    tryOut: { ports, settings: { maxBodyBytes: config.server.maxBody, addresses: reports.addresses } },
     manual,
     metrics: observability.exposed,
     onFault: log.fault,

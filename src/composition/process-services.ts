@@ -27,6 +27,8 @@ import { composeKeyManagement, keepDeclaredKeys } from './key-services.ts';
 import { composeLimiter, tellLimiter } from './limiter-services.ts';
 import { nothingActive, sourcesOf } from './active-config.ts';
 import type { ActiveConfig } from './active-config.ts';
+import { createDoctorRuns } from './doctor-runs.ts';
+import type { DoctorRuns } from './doctor-runs.ts';
 import { startLedgerWork } from './ledger-work.ts';
 import { composeMeters } from './meters.ts';
 import type { Meters } from './meters.ts';
@@ -80,6 +82,8 @@ export interface ProcessServices extends Meters {
   readonly readTurns: TurnQueue;
   /** The circuits of all upstreams. */
   readonly health: UpstreamHealth;
+  /** The examinations of upstreams. */
+  readonly doctorRuns: DoctorRuns;
   /** Metrics, traces and reports. */
   readonly observability: Observability;
   /** Proxies of the passthrough, by server. */
@@ -127,11 +131,11 @@ function followOpening({ recovered }: StorageServices, log: Log): () => Promise<
 /** Builds the services of a process. */
 export function createProcessServices(
   config: Config,
-  { tracing, workers, ...settings }: ProcessSettings,
+  { tracing, ...settings }: ProcessSettings,
   clock: Clock,
   log: Log,
 ): ProcessServices {
-  const observability = createObservability(tracing, workers, clock, log);
+  const observability = createObservability(tracing, settings.workers, clock, log);
   const { metrics, tracer } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
   const inFlight = createInFlight();
@@ -146,6 +150,7 @@ export function createProcessServices(
   const { health, events } = watchHealth(storage, () => active, { clock, log, metrics });
   const ledgerWork = startLedgerWork(storage, inFlight, () => active, { clock, log, metrics, events });
   const usageWatches = watchUsage(storage, () => active.topKeys, clock, log);
+  const doctorRuns = createDoctorRuns(clock, settings.nameSettings);
   const declarations = keepDeclaredKeys(keyServices, clock, log);
   const opened = followOpening(storage, log);
   const sources = { ...sourcesOf(() => active, storage, log), oldestEventAgeMs: () => events.oldestAgeMs() };
@@ -154,7 +159,6 @@ export function createProcessServices(
     clock,
     log,
     ...settings,
-    workers,
     storage,
     keyManagement: composeKeyManagement(keyServices, clock),
     maintenance: createMaintenance(storage.ledgerAudit, storage.engine, storage.whyNoCopy, clock),
@@ -168,6 +172,7 @@ export function createProcessServices(
     readLimiter,
     readTurns: createTurnQueue(clock),
     health,
+    doctorRuns,
     ...meters,
     observability,
     passthroughMiddlewares: new Map(),
@@ -189,7 +194,7 @@ export function createProcessServices(
       declarations.stop();
       readLimiter.close();
       await limiter.close();
-      await Promise.all([ledgerWork, usageWatches, events, nodes].map((work) => work.stop()));
+      await Promise.all([ledgerWork, usageWatches, events, nodes, doctorRuns].map((work) => work.stop()));
       await meters.tokens.close();
       await closeStorage(storage, tracesSent);
     },

@@ -103,12 +103,12 @@ export async function ask(
   return readAnswer(answer, dialect, terms, startedMs, ports);
 }
 
-/** Sends one call; once more on a new connection if a kept one was closed meanwhile. */
+/** Sends one call; once more on a new connection if a kept one was closed meanwhile. Throws once the signal is raised. */
 export async function callUpstream(
   call: Pick<UpstreamCall, 'upstream' | 'method' | 'path' | 'body' | 'stream'>,
-  { upstreams, callMs: leftMs }: DoctorPorts,
+  { upstreams, callMs: leftMs, signal }: DoctorPorts,
 ): Promise<UpstreamAnswer | UpstreamFault> {
-  const { signal } = new AbortController();
+  signal.throwIfAborted();
   const answer = await upstreams.call({ ...call, leftMs, fresh: false }, signal);
   const isStale = answer.kind === 'fault' && answer.fault === 'stale';
   return isStale ? upstreams.call({ ...call, leftMs, fresh: true }, signal) : answer;

@@ -22,19 +22,31 @@ const shortCap = 256;
  * hundred tokens. The first fault of the connection or of the key ends it.
  */
 export async function examine(target: Target, ports: DoctorPorts): Promise<UpstreamReport> {
-  const checks = [...(await checkConnection(target, ports))];
+  const checks = [...told(await checkConnection(target, ports), ports)];
   if (worstOf(checks) !== 'fault') checks.push(...(await checkCalls(target, ports)));
   const url = isDemo(target) ? target.url.href : target.source.target.base;
   return { name: target.name, url, status: worstOf(checks), checks };
 }
 
+/** Tells of checks as they are done. */
+function told(checks: readonly Check[], { onChecks }: DoctorPorts): readonly Check[] {
+  onChecks(checks);
+  return checks;
+}
+
 async function checkCalls(target: Target, ports: DoctorPorts): Promise<readonly Check[]> {
-  if (!target.hasModels) return [skipped('answers', 'no model is routed to it: name one with --model')];
+  if (!target.hasModels)
+    return told([skipped('answers', 'no model is routed to it: name one with --model')], ports);
   const { checks, model, status, hasList } = await checkModels(target, ports);
   if (model === null) {
-    if (keyStatuses.has(status ?? 0)) return checks.map((check) => ({ ...check, id: 'key' }));
-    return [...checks, skipped('answers', 'no model is known: name one with --model')];
+    if (keyStatuses.has(status ?? 0))
+      return told(
+        checks.map((check) => ({ ...check, id: 'key' })),
+        ports,
+      );
+    return told([...checks, skipped('answers', 'no model is known: name one with --model')], ports);
   }
+  told(checks, ports);
   const main = await checkProtocol(model, hasList, target, ports);
   const isKeyAtFault = main.checks.some((check) => check.id === 'key' && check.status === 'fault');
   // The fault of the key is reported once: the list may have failed for the same reason.
@@ -46,9 +58,9 @@ async function checkCalls(target: Target, ports: DoctorPorts): Promise<readonly 
   const question = { text: shortText, maxOutputTokens: shortCap };
   return [
     ...checks,
-    ...(isKeyAtFault || isDemo(target) ? [] : checkOtherModels(target, model)),
+    ...told(isKeyAtFault || isDemo(target) ? [] : checkOtherModels(target, model), ports),
     ...main.checks,
-    ...(both ? await checkResponses(question, { model, hasList }, target, ports) : []),
+    ...told(both ? await checkResponses(question, { model, hasList }, target, ports) : [], ports),
   ];
 }
 
@@ -68,22 +80,32 @@ async function checkProtocol(
   const configured = { dialect: target.dialect, source: target.source, hasList };
   const whole = await askShortly(`${target.dialect}.whole`, model, false, configured, target, ports);
   if (keyStatuses.has(whole.refused?.status ?? 0))
-    return { checks: whole.checks.map((check) => ({ ...check, id: 'key' })), dialect: null };
+    return {
+      checks: told(
+        whole.checks.map((check) => ({ ...check, id: 'key' })),
+        ports,
+      ),
+      dialect: null,
+    };
   const { asked } = whole;
   const { dialect } = asked;
-  if (whole.read === null) return { checks: whole.checks, dialect };
+  if (whole.read === null) return { checks: told(whole.checks, ports), dialect };
   const key = checkKey(whole.read, target);
+  told([key, ...whole.checks], ports);
   if (key.status === 'fault') return { checks: [key, ...whole.checks], dialect: null };
   const stream = await askShortly(`${dialect}.stream`, model, true, asked, target, ports);
+  told(stream.checks, ports);
   const checks = [
     key,
-    ...(await checkWrongKey(model, asked, target, ports)),
+    ...told(await checkWrongKey(model, asked, target, ports), ports),
     ...whole.checks,
     ...stream.checks,
-    ...checkUsage(`${dialect}.usage`, { whole: whole.read, stream: stream.read }, stream.asked),
-    await checkLength(`${dialect}.length`, model, asked, ports),
+    ...told(checkUsage(`${dialect}.usage`, { whole: whole.read, stream: stream.read }, stream.asked), ports),
+    ...told([await checkLength(`${dialect}.length`, model, asked, ports)], ports),
     // The demo has no models but answers for any.
-    ...(isDemo(target) ? [] : [await checkUnknownModel(`${dialect}.unknown_model`, asked, ports)]),
+    ...(isDemo(target)
+      ? []
+      : told([await checkUnknownModel(`${dialect}.unknown_model`, asked, ports)], ports)),
   ];
   return { checks, dialect };
 }

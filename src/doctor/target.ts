@@ -3,6 +3,7 @@ import type { Network } from '../domain/ports/network.ts';
 import type { Upstreams } from '../domain/ports/upstreams.ts';
 import type { ModelSource } from '../domain/routing.ts';
 import type { DialectName } from '../protocol/upstream/dialects.ts';
+import type { Check } from './report.ts';
 
 /** An upstream to examine. */
 export interface Target {
@@ -43,4 +44,8 @@ export interface DoctorPorts {
   readonly clock: Clock;
   /** How long one call may take, in milliseconds. */
   readonly callMs: number;
+  /** Ends the examination: the running call is broken off, and the examination rejects instead of making another one. */
+  readonly signal: AbortSignal;
+  /** Called with checks as they are done. The report may say less: one fault may be the reason of another. */
+  readonly onChecks: (checks: readonly Check[]) => void;
 }

@@ -1,5 +1,6 @@
+import { originOf } from '../domain/diagnosis/call-target.ts';
 import { wordsOfSecret } from '../protocol/upstream/words/sanitise.ts';
-import type { UpstreamReport } from './report.ts';
+import type { Check, UpstreamReport } from './report.ts';
 
 /** The shortest text that is masked, in characters: a shorter one would mask parts of words. */
 const leastSecretChars = 6;
@@ -15,12 +16,26 @@ export function withoutSecrets(report: UpstreamReport, secrets: readonly string[
   return {
     ...report,
     url: hideSecrets(report.url, secrets),
-    checks: report.checks.map((check) => ({
-      ...check,
-      detail: hideSecrets(check.detail, secrets),
-      advice: check.advice === null ? null : hideSecrets(check.advice, secrets),
-    })),
+    checks: report.checks.map((check) => mapTexts(check, (text) => hideSecrets(text, secrets))),
   };
+}
+
+/** A check with its texts changed. */
+export function mapTexts(check: Check, change: (text: string) => string): Check {
+  const { detail, advice } = check;
+  return { ...check, detail: change(detail), advice: advice === null ? null : change(advice) };
+}
+
+/** The longest path of a base URL that may stand in an advice for its own sake, such as `/v1`. */
+const commonPathChars = 3;
+
+/** Leaves of a base URL in a text nothing but its scheme, host and port: its path may say whose account it is. */
+export function hidePath(text: string, url: URL): string {
+  const path = url.pathname.replace(/\/+$/, '');
+  if (path === '' || url.host === '') return text;
+  const origin = originOf(url);
+  const masked = text.replaceAll(origin + path, `${origin}/…`);
+  return path.length > commonPathChars ? masked.replaceAll(path, '/…') : masked;
 }
 
 /**

@@ -37,11 +37,33 @@ const maxPauseMs = 60_000;
 const pauseProbeMs = 10_000;
 const pauseRetryMs = 1_000;
 
+/** What opens a circuit: so many failures one after the other, or a share of the attempts in a window of time. */
+export const circuitRules = { maxConsecutiveFailures, maxFailureShare, minAttempts, windowMs } as const;
+
+/** What a circuit knows; times are on the monotonic clock. */
+export interface CircuitView {
+  readonly state: UpstreamState;
+  /** When it opened; `null` while it is closed. Failed trials since then leave this as it is. */
+  readonly openSinceMs: number | null;
+  /** When a trial request may be sent; `null` unless it is open. */
+  readonly trialAtMs: number | null;
+  /** Whether a trial request runs. */
+  readonly isOnTrial: boolean;
+  readonly consecutiveFailures: number;
+  /** The attempts of the current window, and how many of them failed. */
+  readonly windowAttempts: number;
+  readonly windowFailures: number;
+  /** Until when the upstream asked for a pause; `null` if it did not, or the time is over. */
+  readonly pausedUntilMs: number | null;
+}
+
 /** The circuit breaker of one upstream; times are on the monotonic clock. */
 export class Circuit {
   #consecutiveFailures = 0;
   #window = { startMs: 0, attempts: 0, failures: 0 };
   #openedMs: number | null = null;
+  /** When it opened: `#openedMs` is the time of the latest failed trial. */
+  #openSinceMs: number | null = null;
   /** When the trial request was sent. */
   #probeStartMs: number | null = null;
   /** Until when the upstream is not used at all, and until when it asked for a pause. */
@@ -61,9 +83,25 @@ export class Circuit {
     return nowMs - this.#openedMs < circuitOpenMs ? 'open' : 'half_open';
   }
 
+  view(nowMs: number): CircuitView {
+    const state = this.state(nowMs);
+    const isWindowOver = nowMs - this.#window.startMs >= windowMs;
+    const pauseEndMs = Math.max(this.#coolUntilMs, this.#pauseUntilMs);
+    return {
+      state,
+      openSinceMs: this.#openSinceMs,
+      trialAtMs: state === 'open' && this.#openedMs !== null ? this.#openedMs + circuitOpenMs : null,
+      isOnTrial: this.#isProbing(nowMs),
+      consecutiveFailures: this.#consecutiveFailures,
+      windowAttempts: isWindowOver ? 0 : this.#window.attempts,
+      windowFailures: isWindowOver ? 0 : this.#window.failures,
+      pausedUntilMs: pauseEndMs > nowMs ? pauseEndMs : null,
+    };
+  }
+
   availability(nowMs: number): Availability {
     const state = this.state(nowMs);
-    const probing = this.#probeStartMs !== null && nowMs - this.#probeStartMs < probePatienceMs;
+    const probing = this.#isProbing(nowMs);
     if (this.coolingMs(nowMs) > 0) return 'cooling';
     const isLast = state === 'open' || (state === 'half_open' && probing) || nowMs < this.#lastUntilMs;
     return isLast ? 'failing' : 'available';
@@ -106,6 +144,10 @@ export class Circuit {
     else this.#failed(nowMs);
   }
 
+  #isProbing(nowMs: number): boolean {
+    return this.#probeStartMs !== null && nowMs - this.#probeStartMs < probePatienceMs;
+  }
+
   #endPause(): void {
     this.#pauseProbeMs = null;
     this.#pauseUntilMs = 0;
@@ -118,6 +160,7 @@ export class Circuit {
 
   #close(): void {
     this.#openedMs = null;
+    this.#openSinceMs = null;
     this.#consecutiveFailures = 0;
     this.#window = { startMs: 0, attempts: 0, failures: 0 };
   }
@@ -127,7 +170,8 @@ export class Circuit {
     this.#window.failures = failures + 1;
     this.#consecutiveFailures++;
     const share = attempts >= minAttempts && (failures + 1) / attempts >= maxFailureShare;
-    if (this.#openedMs !== null || share || this.#consecutiveFailures >= maxConsecutiveFailures)
-      this.#openedMs = nowMs;
+    if (this.#openedMs === null && !share && this.#consecutiveFailures < maxConsecutiveFailures) return;
+    this.#openSinceMs ??= nowMs;
+    this.#openedMs = nowMs;
   }
 }

@@ -15,6 +15,8 @@ export interface ExchangeSummary {
   readonly keyName: string | null;
   /** One of the key's tags; `null` for a request without one, or refused before it was read. */
   readonly tag: string | null;
+  /** Whether an operator sent it, to try the key out. */
+  readonly isTryOut: boolean;
   /** `null` where addresses are not logged. */
   readonly clientAddress: string | null;
   readonly protocol: RequestKind;

@@ -1,5 +1,5 @@
 import { Circuit } from './circuit.ts';
-import type { Availability, UpstreamState } from './circuit.ts';
+import type { Availability, CircuitView, UpstreamState } from './circuit.ts';
 import type { HealthSign } from './failure.ts';
 import type { Clock } from './ports/clock.ts';
 
@@ -18,12 +18,23 @@ interface HealthReport {
 interface UpstreamContact {
   /** Why it failed, in the operator's words; `null` after an answer. */
   readonly cause: string | null;
+  /** When the latest contact was that brought an answer, and that failed: by the wall clock; `null` without one. */
+  readonly okAtMs: number | null;
+  readonly failedAtMs: number | null;
+}
+
+/** The circuits of an upstream: that of its requests, and that of its probes. */
+interface CircuitViews {
+  readonly requests: CircuitView;
+  readonly probes: CircuitView;
 }
 
 /** The health of every upstream, by the attempts so far. */
 export interface UpstreamHealth {
   availability(upstream: string): Availability;
   state(upstream: string): UpstreamState;
+  /** What its circuits know; times are on the monotonic clock. */
+  circuits(upstream: string): CircuitViews;
   /** The latest contact by a request, a probe or a fetched list of models; `null` before the first one. */
   contact(upstream: string): UpstreamContact | null;
   /** Notes a contact outside of requests and probes; `cause` is `null` after an answer. */
@@ -51,6 +62,14 @@ export function createUpstreamHealth(
   const byRequests = new Map<string, Circuit>();
   const byProbes = new Map<string, Circuit>();
   const contacts = new Map<string, UpstreamContact>();
+  const note = (upstream: string, cause: string | null): void => {
+    const { okAtMs = null, failedAtMs = null } = contacts.get(upstream) ?? {};
+    const nowMs = clock.now();
+    contacts.set(
+      upstream,
+      cause === null ? { cause, okAtMs: nowMs, failedAtMs } : { cause, okAtMs, failedAtMs: nowMs },
+    );
+  };
   const both = (upstream: string): readonly Circuit[] => [
     circuitIn(byRequests, upstream),
     circuitIn(byProbes, upstream),
@@ -68,9 +87,8 @@ export function createUpstreamHealth(
     return {
       opened: () => noticing(upstream, circuit, () => circuit.opened(startedMs)),
       ended(sign, retryAfterMs, cause = null) {
-        if (sign === 'success') contacts.set(upstream, { cause: null });
-        if (sign === 'failure' || sign === 'busy')
-          contacts.set(upstream, { cause: cause ?? 'the latest request failed' });
+        if (sign === 'success') note(upstream, null);
+        if (sign === 'failure' || sign === 'busy') note(upstream, cause ?? 'the latest request failed');
         noticing(upstream, circuit, () => circuit.ended(sign, retryAfterMs, startedMs, clock.monotonicMs()));
       },
     };
@@ -87,7 +105,14 @@ export function createUpstreamHealth(
         both(upstream).map((circuit) => circuit.availability(clock.monotonicMs())),
       ),
     contact: (upstream) => contacts.get(upstream) ?? null,
-    contacted: (upstream, cause) => void contacts.set(upstream, { cause }),
+    circuits(upstream) {
+      const nowMs = clock.monotonicMs();
+      return {
+        requests: circuitIn(byRequests, upstream).view(nowMs),
+        probes: circuitIn(byProbes, upstream).view(nowMs),
+      };
+    },
+    contacted: note,
     coolingMs: (upstream) => circuitIn(byRequests, upstream).coolingMs(clock.monotonicMs()),
     began: (upstream) => watch(upstream, circuitIn(byRequests, upstream)),
     probed: (upstream) => watch(upstream, circuitIn(byProbes, upstream)),

@@ -40,21 +40,27 @@ export class HttpClientConnection implements ClientConnection {
   readonly id: string;
   readonly headFault: Refusal | null;
   readonly loggedAddress: string | null;
+  readonly triedKeyId: string | null;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #route: string;
   readonly #output: StreamOutput;
   readonly #settings: ClientSettings;
 
-  /** `route` is the path of the matched route; with `isFast`, the parts of streams take the fast road to the socket. */
+  /**
+   * `route` is the path of the matched route; with `isFast`, the parts of streams take the fast road to the socket.
+   * `triedKeyId` is the key that an operator tries out, behind the guard of the operators' routes.
+   */
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
     route: string,
     settings: ClientSettings,
     isFast: boolean,
+    triedKeyId: string | null = null,
   ) {
     this.id = requestIdOf(response);
+    this.triedKeyId = triedKeyId;
     this.#request = request;
     this.#response = response;
     this.#route = route;
@@ -196,6 +202,7 @@ export async function authenticateRequest(
   { keys, addresses }: { readonly keys: KeyDirectory; readonly addresses: ClientAddresses },
 ): Promise<ApiKey | Refusal> {
   const credentials = {
+    triedKeyId: null,
     authorization: request.headers.authorization,
     otherKeyHeader: findOtherKeyHeader(request),
     get address() {

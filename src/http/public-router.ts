@@ -3,9 +3,7 @@ import { isRefusal } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import type { Protocol } from '../protocol/text.ts';
 import type { ApiKey } from '../domain/keys/api-key.ts';
-import type { OfferedModel } from '../domain/routing.ts';
 import type { Ports } from '../pipeline/ports.ts';
-import { findModel, mayUse } from '../pipeline/route.ts';
 import { runTextRequest } from '../pipeline/run-request.ts';
 import { createOwnKeyRoutes } from './own-key-routes.ts';
 import type { OwnKeyPorts } from './own-key-routes.ts';
@@ -19,6 +17,7 @@ import { methodNotAllowed, refuseFaults } from './fallback-handlers.ts';
 import type { Prepare } from './prepare-answers.ts';
 import { createStatementKeyRoutes } from './statement-routes.ts';
 import { suggestV1, unknownUrl } from './unknown-url.ts';
+import { listModels, readModel } from './offered-models.ts';
 import { sendAnswer } from './respond.ts';
 import { createRouter } from './router.ts';
 import type { Request, Response, Router } from './router.ts';
@@ -91,22 +90,6 @@ async function answerModels(
 ): Promise<void> {
   const key = await authenticateRequest(request, ports);
   sendAnswer(response, 200, isRefusal(key) ? key : await read(key, ports));
-}
-
-/** Lists the models that the key may use. */
-async function listModels(key: ApiKey, { models }: Ports): Promise<object | Refusal> {
-  const offered = await models.list();
-  if (isRefusal(offered)) return offered;
-  return { object: 'list', data: offered.filter((model) => mayUse(key, model)).map(presentModel) };
-}
-
-async function readModel(id: string, key: ApiKey, { models }: Ports): Promise<object | Refusal> {
-  const offered = await findModel(id, key, models);
-  return isRefusal(offered) ? offered : presentModel(offered);
-}
-
-function presentModel({ id, createdAtSeconds }: OfferedModel): object {
-  return { id, object: 'model', created: createdAtSeconds, owned_by: 'textgate' };
 }
 
 /** The model id of a path; it may contain slashes, encoded or not. */

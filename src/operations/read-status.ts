@@ -1,13 +1,11 @@
 import type { Clock } from '../domain/ports/clock.ts';
 import type { RunningRequest, RunningRequests } from '../domain/ports/running-requests.ts';
 import type { LedgerState, RecentEndings } from '../domain/ports/status.ts';
+import { inTime } from './in-time.ts';
 import type { UpstreamReport } from './report-upstreams.ts';
 
 /** The most requests in progress that a status has: those that arrived first. */
 export const maxStatusRows = 1_000;
-
-/** How long the database and the readiness are waited for, in milliseconds: a status is wanted most when they hang. */
-const patienceMs = 2_000;
 
 /** A request in progress, and the name of its key; `null` if it is not known. */
 export interface NamedRunning extends RunningRequest {
@@ -100,22 +98,16 @@ function withRunning(
   reports: Readonly<Record<string, UpstreamReport>>,
   requests: readonly RunningRequest[],
 ): Status['upstreams'] {
-  const running = new Map<string, number>();
-  for (const { upstream } of requests)
-    if (upstream !== null) running.set(upstream, (running.get(upstream) ?? 0) + 1);
+  const running = countByUpstream(requests);
   return Object.fromEntries(
     Object.entries(reports).map(([name, report]) => [name, { ...report, running: running.get(name) ?? 0 }]),
   );
 }
 
-/** The result of some work; `null` if it fails or takes longer than the patience. */
-function inTime<Result>(work: Promise<Result>, clock: Clock): Promise<Result | null> {
-  return new Promise((resolve) => {
-    const cancel = clock.schedule(patienceMs, () => resolve(null));
-    const end = (result: Result | null): void => {
-      cancel();
-      resolve(result);
-    };
-    work.then(end, () => end(null));
-  });
+/** How many requests were last sent to each upstream. */
+export function countByUpstream(requests: readonly RunningRequest[]): ReadonlyMap<string, number> {
+  const running = new Map<string, number>();
+  for (const { upstream } of requests)
+    if (upstream !== null) running.set(upstream, (running.get(upstream) ?? 0) + 1);
+  return running;
 }

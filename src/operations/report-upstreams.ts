@@ -26,7 +26,8 @@ export function reportUpstreams(
   return Object.fromEntries(names.map((name) => [name, reportUpstream(name, health)]));
 }
 
-function reportUpstream(name: string, health: UpstreamHealth): UpstreamReport {
+/** The report on one upstream. */
+export function reportUpstream(name: string, health: UpstreamHealth): UpstreamReport {
   const contact = health.contact(name);
   const cause = contact?.cause ?? null;
   const why = cause === null ? {} : { cause };

@@ -6,8 +6,13 @@ import type { KeyDirectory } from '../domain/ports/keys.ts';
 
 const bearer = /^Bearer +(\S+)$/i;
 
-/** What says who a caller is: the headers in which it may have presented a key, and its address. */
+/** What says whose key a request runs as: the headers in which a caller may have presented one, and its address. */
 export interface Credentials {
+  /**
+   * The id of the key that an operator tries out, whose token or session was checked before; `null` for a client, which has
+   * to present its key.
+   */
+  readonly triedKeyId: string | null;
   readonly authorization: string | undefined;
   /** The name of another header that some providers' clients use for keys, if there is one; it is not read. */
   readonly otherKeyHeader: string | null;
@@ -15,11 +20,15 @@ export interface Credentials {
   readonly address: string;
 }
 
-/** Finds the caller's key by its `Authorization` header, or refuses with the one 401 for every wrong key. */
+/**
+ * Finds the caller's key by its `Authorization` header, or refuses with the one 401 for every wrong key. In a try-out it is
+ * the key that the operator names.
+ */
 export async function authenticate(
-  { authorization, otherKeyHeader }: Omit<Credentials, 'address'>,
+  { triedKeyId, authorization, otherKeyHeader }: Omit<Credentials, 'address'>,
   keys: KeyDirectory,
 ): Promise<ApiKey | Refusal> {
+  if (triedKeyId !== null) return findTried(triedKeyId, keys);
   const presented = readBearer(authorization);
   if (presented === null) return otherKeyHeader === null ? unknownKey() : misplacedKey(otherKeyHeader);
   return (await keys.find(presented)) ?? unknownKey();
@@ -34,12 +43,12 @@ export async function authenticateAt(
   return isRefusal(key) ? key : (refuseAddress(key, credentials) ?? key);
 }
 
-/** Why a key may not be used from its caller's address; `null` if it may. */
+/** Why a key may not be used from its caller's address; `null` if it may. An operator's own address is not the key's. */
 export function refuseAddress(
   { allowFrom }: Pick<ApiKey, 'allowFrom'>,
-  caller: Pick<Credentials, 'address'>,
+  caller: Pick<Credentials, 'address' | 'triedKeyId'>,
 ): Refusal | null {
-  if (allowFrom === null) return null;
+  if (allowFrom === null || caller.triedKeyId !== null) return null;
   const { address } = caller;
   return isInNetworks(allowFrom, address) ? null : addressNotAllowed(address);
 }
@@ -47,6 +56,20 @@ export function refuseAddress(
 /** The credential of an `Authorization: Bearer` header; `null` when there is none. */
 export function readBearer(authorization: string | undefined): string | null {
   return bearer.exec(authorization ?? '')?.[1] ?? null;
+}
+
+/**
+ * The key with an id. One that can't be used is refused as a wrong value rather than by a 401, which would say that the
+ * operator's own token or session is wrong.
+ */
+async function findTried(id: string, keys: KeyDirectory): Promise<ApiKey | Refusal> {
+  const found = await keys.findById(id);
+  if (found === null) return refuse('key_not_found', 'No key has this id.', { param: 'key' });
+  if (isRefusal(found)) return found;
+  const { key, fault } = found;
+  if (fault === null) return key;
+  const message = `The key ${key.id} is ${fault}: a client that presents it gets a 401. Choose another key.`;
+  return refuse('invalid_value', message, { param: 'key' });
 }
 
 /** One answer for a missing, malformed, unknown or revoked key, so that guesses reveal nothing. */

@@ -96,6 +96,7 @@ function summarize(result: ExchangeResult, exchange: Exchange, nowMs: number): U
     keyId,
     keyName,
     tag,
+    isTryOut: client.triedKeyId !== null,
     clientAddress: client.loggedAddress,
     mode,
     model,

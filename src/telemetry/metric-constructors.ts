@@ -28,7 +28,7 @@ export function constructorsFor(registry: Registry) {
     counterBy: <const Names extends readonly string[]>(labelNames: Names, name: string, help: string) => {
       const series = new Series(labelNames, () => new Tally());
       registerNumbers(registry, 'counter', { name, help }, series);
-      return (...values: ValuesOf<Names>) => series.at(values);
+      return Object.assign((...values: ValuesOf<Names>) => series.at(values), { series });
     },
     gaugeBy: <const Names extends readonly string[]>(labelNames: Names, name: string, help: string) => {
       const series = new Series(labelNames, () => new Level());

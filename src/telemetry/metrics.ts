@@ -4,6 +4,7 @@ import type { ConnectionRefusal } from '../domain/connection-refusal.ts';
 import { edgeRefusals } from '../domain/edge-refusal.ts';
 import type { EdgeRefusal } from '../domain/edge-refusal.ts';
 import type { ExchangeSummary } from '../domain/exchange-summary.ts';
+import type { UpstreamCounts } from '../domain/ports/status.ts';
 import { sampleResults } from '../domain/ports/telemetry.ts';
 import type { SampleResult, Telemetry } from '../domain/ports/telemetry.ts';
 import { registeredName, strippedLabel } from '../protocol/contract/registry.ts';
@@ -14,6 +15,7 @@ import { createInstruments } from './instruments.ts';
 import type { Instruments } from './instruments.ts';
 import { readFigures } from './metric-sums.ts';
 import type { MetricsText } from './metric-sums.ts';
+import { countsOfUpstreams } from './upstream-counts.ts';
 import { readSources } from './read-sources.ts';
 import type { MetricSources } from './read-sources.ts';
 
@@ -71,6 +73,8 @@ export interface Metrics extends Omit<Telemetry, 'fault'> {
   readonly connectionRefused: (reason: ConnectionRefusal) => void;
   /** Counts a request that a listener refused before any route. */
   readonly requestRefused: (reason: EdgeRefusal) => void;
+  /** What was counted of each upstream, by its name; upstreams without an attempt are absent. */
+  upstreamCounts(): ReadonlyMap<string, UpstreamCounts>;
   /** The exposition text and its content type. */
   expose(): Promise<{ readonly contentType: string; readonly body: string }>;
   /** The same figures, to be added to those of other processes. */
@@ -120,6 +124,7 @@ export function createMetrics(): Metrics {
     certificateEnds: (atMs) => instruments.certificateEnd.set(atMs / 1_000),
     connectionRefused: (reason) => instruments.connectionsRefused(reason).inc(),
     requestRefused: (reason) => instruments.requestsRefused(reason).inc(),
+    upstreamCounts: () => countsOfUpstreams(instruments),
     async expose() {
       if (sources !== null) readSources(sources, instruments);
       return { contentType: registry.contentType, body: await registry.metrics() };

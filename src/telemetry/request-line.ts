@@ -25,6 +25,7 @@ function fieldsOf(summary: ExchangeSummary): object {
     // A field without a value is left out.
     clientAddress: clientAddress === null ? undefined : clientAddress,
     tag: tag === null ? undefined : tag,
+    tryOut: summary.isTryOut ? true : undefined,
     protocol: summary.protocol,
     mode: summary.mode,
     model: summary.model,

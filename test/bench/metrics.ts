@@ -41,6 +41,7 @@ for (const protocol of ['chat', 'responses'] as const)
           const summary: ExchangeSummary = {
             requestId: 'req_1',
             keyId: 'key_1',
+            isTryOut: false,
             clientAddress: null,
             keyName: 'bob',
             tag: null,

@@ -138,6 +138,8 @@ const notRun: Readonly<Record<string, string>> = {
   'curl "https://api.openai.com/v1/organization/usage/completions?start_time=1893456000&bucket_width=1d&limit=31&group_by=model" -H "Authorization: Bearer $OPENAI_ADMIN_KEY" > usage.json':
     'calls providers',
   'TEXTGATE_API_KEY=sk-tg-… textgate say "Say hello"': 'needs a key: test/cli/say.test.ts runs it',
+  'curl -N "http://127.0.0.1:8081/admin/try/chat/completions?key=key_4fG7hJ2kLmN9" \\':
+    'needs the id of a key: test/e2e/try-out.test.ts sends such requests',
   'textgate top': 'needs a terminal: test/cli/top.test.ts runs it',
   'npm test': 'runs this test',
   'npm ci && npm pack                                # in the checkout: makes textgate-0.1.0.tgz':

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { budgetPeriods } from '../../src/domain/budgets/calendar.ts';
 import { removal } from '../../src/http/admin/archive.ts';
 import { changedKey, newKey, payment, rotation } from '../../src/http/admin/keys.ts';
+import { examination } from '../../src/http/admin/upstreams.ts';
 import { login } from '../../src/http/console/session-routes.ts';
 import { resending } from '../../src/http/admin/webhooks.ts';
 import { eventTypes } from '../../src/domain/events.ts';
@@ -198,6 +199,81 @@ const status = closed({
   }),
 });
 
+const circuit = closed({
+  state: { enum: ['closed', 'open', 'half_open'] },
+  open_since: nullable(moment),
+  trial_at: nullable(moment),
+  on_trial: flag,
+  failures_in_a_row: count,
+  opens_at_failures: count,
+  window: closed({
+    seconds: count,
+    attempts: count,
+    failures: count,
+    opens_from_attempts: count,
+    opens_at_share: { type: 'number' },
+  }),
+});
+
+const priceLine = { input: usd, cached_input: usd, cache_write: usd, output: usd, request: usd };
+const counts: JsonSchema = { type: 'object', additionalProperties: count };
+
+/** An upstream with what is known of it. */
+const listedUpstream = closed({
+  name: text,
+  dialect: { enum: ['chat', 'responses', 'anthropic', 'gemini'] },
+  origin: text,
+  state: text,
+  cause: nullable(text),
+  availability: { enum: ['available', 'failing', 'cooling'] },
+  paused_until: nullable(moment),
+  circuit,
+  probes: nullable(circuit),
+  last_ok_at: nullable(moment),
+  last_failed_at: nullable(moment),
+  running: nullable(count),
+  routes: nullable(
+    closed({
+      data: listOf(
+        closed({
+          model: text,
+          upstream_model: text,
+          place: count,
+          weight: nullable({ type: 'number' }),
+          price: closed({
+            ...priceLine,
+            above: nullable(closed({ input_tokens: count, ...priceLine })),
+          }),
+        }),
+      ),
+      has_more: flag,
+    }),
+  ),
+  passthrough: listOf(text),
+  attempts: counts,
+  violations: counts,
+});
+
+const doctorReport = closed({
+  object: { const: 'doctor' },
+  upstreams: listOf(
+    closed({
+      name: text,
+      url: text,
+      status: { enum: ['ok', 'warning', 'fault'] },
+      checks: listOf(
+        closed({
+          id: text,
+          status: { enum: ['ok', 'warning', 'fault', 'skipped'] },
+          detail: text,
+          advice: nullable(text),
+          ms: nullable(count),
+        }),
+      ),
+    }),
+  ),
+});
+
 function page(name: string): JsonSchema {
   return closed({ object: { const: 'list' }, data: listOf(schemaRef(name)), next: nullable(text) });
 }
@@ -236,6 +312,10 @@ export const operatorSchemas: Readonly<Record<string, JsonSchema>> = {
   }),
   RunningRequestPage: page('RunningRequest'),
   Status: status,
+  Upstream: listedUpstream,
+  UpstreamPage: page('Upstream'),
+  Examination: inputSchema(examination),
+  DoctorReport: doctorReport,
   Cancellation: closed({ request_id: text, cancelled: { const: true } }),
   Webhook: closed({
     name: text,

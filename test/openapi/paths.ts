@@ -3,6 +3,7 @@ import { statusQuery } from '../../src/http/admin/status.ts';
 import { recordQuery } from '../../src/http/admin/records.ts';
 import { deliveryQuery } from '../../src/http/admin/webhooks.ts';
 import { rootQuery } from '../../src/http/admin/statements.ts';
+import { tryOutQuery } from '../../src/http/admin/try-out.ts';
 import { pageQuery } from '../../src/http/checked-input.ts';
 import { ownUsageQuery, usageQuery } from '../../src/http/usage.ts';
 import { statementQuery } from '../../src/http/statement-routes.ts';
@@ -83,6 +84,7 @@ function generation(
   request: string,
   whole: string,
   event: string,
+  query: readonly object[] = [],
 ): PathItem {
   const stream = {
     'text/event-stream': {
@@ -92,7 +94,7 @@ function generation(
   };
   const content = { ...jsonOf(whole), ...stream };
   const responses = withCharge(answers(content));
-  const parameters = [tag, maxCost];
+  const parameters = [...query, tag, maxCost];
   return {
     post: { operationId, summary, parameters, requestBody: body(request), responses } satisfies Operation,
   };
@@ -137,8 +139,16 @@ function inPath(name: string): object {
 
 /** The parameters of a query, made of the schema that checks it. */
 function inQuery(schema: Parameters<typeof inputSchema>[0]): readonly object[] {
-  const { properties = {} } = inputSchema(schema) as { properties?: Readonly<Record<string, JsonSchema>> };
-  return Object.entries(properties).map(([name, value]) => ({ name, in: 'query', schema: value }));
+  const { properties = {}, required = [] } = inputSchema(schema) as {
+    properties?: Readonly<Record<string, JsonSchema>>;
+    required?: readonly string[];
+  };
+  return Object.entries(properties).map(([name, value]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name) || undefined,
+    schema: value,
+  }));
 }
 
 function text(
@@ -356,6 +366,31 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       }),
     },
   },
+  '/admin/upstreams': {
+    get: read(
+      'listUpstreams',
+      'Lists the upstreams of the config, with what is known of each.',
+      'UpstreamPage',
+    ),
+  },
+  '/admin/upstreams/{name}/doctor': {
+    post: {
+      operationId: 'examineUpstream',
+      summary: 'Checks an upstream with about ten calls, which cost a few hundred tokens.',
+      parameters: [inPath('name')],
+      requestBody: { ...body('Examination'), required: false },
+      responses: answers({
+        ...jsonOf('DoctorReport'),
+        'text/event-stream': {
+          schema: {
+            type: 'string',
+            description: 'Events `check` with one check each, then one event `report`.',
+          },
+          'x-event': schemaRef('DoctorReport'),
+        },
+      }),
+    } satisfies Operation,
+  },
   '/admin/in-flight': {
     get: read('listRunningRequests', 'Lists the requests in progress.', 'RunningRequestPage'),
   },
@@ -364,6 +399,25 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       answer: 'Cancellation',
       parameters: [oneRequest],
     }),
+  },
+  '/admin/try/chat/completions': generation(
+    'tryChatCompletion',
+    'Generates a text as a key, in the protocol Chat Completions; recorded and charged as the key’s own.',
+    'ChatCompletionRequest',
+    'ChatCompletion',
+    'ChatCompletionChunk',
+    inQuery(tryOutQuery),
+  ),
+  '/admin/try/responses': generation(
+    'tryResponse',
+    'Generates a text as a key, in the protocol Responses; recorded and charged as the key’s own.',
+    'ResponseRequest',
+    'Response',
+    'ResponseEvent',
+    inQuery(tryOutQuery),
+  ),
+  '/admin/try/models': {
+    get: read('listModelsToTry', 'Lists the models that a key may use.', 'ModelList', inQuery(tryOutQuery)),
   },
   '/admin/ledger': { get: read('verifyLedger', 'Recomputes the ledger; may take minutes.', 'Ledger') },
   '/admin/ledger/roots': {

@@ -41,6 +41,7 @@ function openDelivery(): Delivery {
   const client: ClientConnection = {
     id: identity.id,
     head: { method: 'POST', route: '/', trace: {} },
+    triedKeyId: null,
     authorization: undefined,
     otherKeyHeader: null,
     address: '127.0.0.1',

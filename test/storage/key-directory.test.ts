@@ -30,6 +30,13 @@ function startDirectory() {
         if (state.fault !== null) throw state.fault;
         return read;
       },
+      async findKeyById(id) {
+        lookedUp.push(id);
+        const read = [...keys.values()].find((key) => key.id === id) ?? null;
+        if (state.holdsBack) await new Promise<void>((resolve) => answers.push(resolve));
+        if (state.fault !== null) throw state.fault;
+        return read;
+      },
     },
     clock,
     { onFault: (message) => void faults.push(message), onShed: () => void shed++ },
@@ -194,4 +201,42 @@ test('the directory logs failed reads of keys once, and then once more with a co
   clock.advance(10_000);
   await directory.find(made(1).secret);
   expect(faults.slice(1)).toEqual(['keys could not be read (and 999 times since the last such line)']);
+});
+
+describe('a key that is looked up by its id', () => {
+  test('is found with why it can’t be used, if so', async () => {
+    const { directory, clock, add, keys } = startDirectory();
+    const { id, secret } = made(1);
+    expect(await directory.findById(id)).toBeNull();
+    add(secret);
+    const fault = async (changes: Partial<ApiKey>): Promise<unknown> => {
+      const [[hash, key]] = [...keys] as [[string, ApiKey]];
+      keys.set(hash, { ...key, ...changes });
+      return directory.findById(id);
+    };
+    expect(await fault({ expiresAt: clock.now() + 1 })).toMatchObject({ key: { id }, fault: null });
+    expect(await fault({ expiresAt: clock.now() })).toMatchObject({ fault: 'expired' });
+    expect(await fault({ revokedAtMs: clock.now() })).toMatchObject({ fault: 'revoked' });
+  });
+
+  test('is refused while the store can’t be read, and a declared one until the declarations are stored', async () => {
+    const { directory, add, keys, state, faults } = startDirectory();
+    const { id, secret } = made(1);
+    add(secret, true);
+    const stored = Promise.withResolvers<boolean>();
+    directory.declare({ hashes: new Set(), stored: stored.promise });
+    const found = directory.findById(id);
+    await setImmediate();
+    // The config declares it no longer: storing that revokes it.
+    const [[hash, key]] = [...keys] as [[string, ApiKey]];
+    keys.set(hash, { ...key, revokedAtMs: 1 });
+    stored.resolve(true);
+    expect(await found).toMatchObject({ fault: 'revoked' });
+    directory.declare({ hashes: new Set(), stored: Promise.resolve(false) });
+    expect(await directory.findById(id)).toMatchObject({ code: 'storage_unavailable' });
+    expect(faults).toEqual([]);
+    state.fault = new StorageError('the database is away');
+    expect(await directory.findById(id)).toMatchObject({ code: 'storage_unavailable' });
+    expect(faults).toEqual(['keys could not be read']);
+  });
 });

@@ -25,6 +25,7 @@ function startShared() {
       if (state.fault !== null) throw state.fault;
       return read;
     },
+    findKeyById: async () => null,
   };
   const reports = { onFault: () => {}, onShed: () => {} };
   const directory = createKeyDirectory(store, clock, reports, { maxUnconfirmedMs });
@@ -174,7 +175,10 @@ async function runHistory({
       });
     };
   };
-  const store = { findKeyByHash: reader(lookUps, () => (isRevoked() ? null : payingKey)) };
+  const store = {
+    findKeyByHash: reader(lookUps, () => (isRevoked() ? null : payingKey)),
+    findKeyById: async () => null,
+  };
   const reports = { onFault: () => {}, onShed: () => {} };
   const keys = createKeyDirectory(store, clock, reports, { maxUnconfirmedMs });
   const find = reader(polls, () => ({ keyChanges: isRevoked() ? 1 : 0, cancelled: [], lacksName: false }));

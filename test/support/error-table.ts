@@ -70,6 +70,10 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
   ],
   key_not_found: ['no key has this id (admin API)', 'look the id up in the list of keys'],
   webhook_not_found: ['no webhook has this name (admin API)', 'look the name up in the list of webhooks'],
+  upstream_not_found: [
+    'no upstream of the config has this name (admin API)',
+    'look the name up in the list of upstreams',
+  ],
   event_not_found: [
     'no delivery of an event with this id is kept (admin API)',
     'look the id up in the list of deliveries',
@@ -83,6 +87,10 @@ const explanations: Readonly<Record<ErrorCode, readonly [when: string, whatToDo:
   method_not_allowed: ['the route has another method', 'use the method that `allow` names'],
   request_timeout: ['the request took too long to arrive', 'send it again, without a pause in it'],
   key_is_declared: ['the key is declared in the config (admin API)', 'change the config'],
+  doctor_is_running: [
+    'this upstream is being checked already (admin API)',
+    'send it again when that run has ended',
+  ],
   request_too_large: ['the body is larger than `server.maxBody`', 'send less'],
   unsupported_content_type: ['the body is not declared as JSON', 'send `content-type: application/json`'],
   concurrency_limit_exceeded: [

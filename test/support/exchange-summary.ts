@@ -6,6 +6,7 @@ export const summary: ExchangeSummary = {
   keyId: 'key_1',
   keyName: 'bob',
   tag: null,
+  isTryOut: false,
   clientAddress: null,
   protocol: 'chat',
   mode: 'stream',

@@ -96,6 +96,7 @@ export async function openPipeline(price: ModelPrice, holdTokens: number): Promi
         const key = keys.get(presented);
         return key !== undefined && isUsable(key, clock.now()) ? key : null;
       },
+      findById: async () => null,
     },
     limiter: createMemoryLimiter(clock),
     tokenUse: createTokenUse(engine, (message) => void faults.push(message)),
@@ -238,6 +239,7 @@ function driveClient(
     client: {
       id,
       head: { method: 'POST', route: '/', trace: {} },
+      triedKeyId: null,
       authorization: `Bearer ${authorization}`,
       otherKeyHeader: null,
       address: '127.0.0.1',

@@ -65,11 +65,26 @@ interface CallOptions {
 
 /** Reads the refusal that an answer is. One that no gateway wrote, as of a proxy, is told by its status. */
 export async function refusalOf(response: Response): Promise<AdminError> {
-  if (response.status === 401) reportSessionEnd();
+  return readRefusal(response.status, await response.text().catch(() => ''));
+}
+
+/** Reads a refusal from its status and its body. */
+export function readRefusal(status: number, body: string): AdminError {
+  const error = readError(body);
+  if (status === 401) reportSessionEnd();
+  if (error === null) return new AdminError(`The answer has the status ${status}.`, status);
+  return new AdminError(error.message, status, error.code);
+}
+
+interface ErrorBody {
+  readonly message: string;
+  readonly code: string | null;
+}
+
+function readError(body: string): ErrorBody | null {
   try {
-    const { error } = (await response.json()) as { error: { message: string; code: string | null } };
-    return new AdminError(error.message, response.status, error.code);
+    return (JSON.parse(body) as { error?: ErrorBody } | null)?.error ?? null;
   } catch {
-    return new AdminError(`The answer has the status ${response.status}.`, response.status);
+    return null;
   }
 }

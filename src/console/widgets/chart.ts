@@ -104,7 +104,7 @@ function options(
     height,
     legend: { show: false },
     cursor: { show: false },
-    scales: { y: { range: (_plot, _least, most) => [0, Math.max(most * 1.05, 1e-9)] } },
+    scales: { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },
     axes: [axis, { ...axis, size: 64, values: (_plot, values) => values.map((value) => write(value)) }],
     series: [
       {},

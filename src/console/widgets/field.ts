@@ -12,6 +12,8 @@ interface Props {
   readonly required?: boolean;
   readonly autocomplete?: string;
   readonly placeholder?: string;
+  /** The least number, for a field of that type. */
+  readonly min?: string;
   /** Several lines, instead of one. */
   readonly rows?: number;
 }

@@ -61,6 +61,11 @@ export function describeTarget(
   return { base, queryNames: [...new Set(url.searchParams.keys())], hasKey, names, proxy };
 }
 
+/** Scheme, host and port of a base URL; the scheme alone where it has no host. */
+export function originOf({ protocol, host }: URL): string {
+  return host === '' ? protocol : `${protocol}//${host}`;
+}
+
 /** The address of a path below the base URL, for logs: the values of its query are left out. */
 export function addressOf({ base, queryNames }: CallTarget, path: string): string {
   const [bare = ''] = path.split('?', 1);

@@ -13,19 +13,20 @@ export interface KeyPage {
   readonly next: string | null;
 }
 
-/** Finds keys by the hash of what a caller presents. */
+/** Finds keys by the hash of what a caller presents, and by their ids. */
 export interface KeyLookUp {
   /** The key whose secret is valid now and has this hash; `null` when there is none. */
   findKeyByHash(hash: string): Promise<ApiKey | null>;
+  /** The key with this id, also one that is revoked or expired; `null` when there is none. */
+  findKeyById(id: string): Promise<ApiKey | null>;
 }
 
 /** The stored keys, as an operator manages them. */
-export interface KeyStore {
+export interface KeyStore extends Pick<KeyLookUp, 'findKeyById'> {
   /** Stores a key and its account, with an opening balance in nano-USD or with none at all. */
   createKey(key: ApiKey, hash: string, balanceNanos: number | null): Promise<void>;
   /** Stores a key without a balance if there is no key yet; resolves with whether it did. One call of all nodes does. */
   createFirstKey(key: ApiKey, hash: string): Promise<boolean>;
-  findKeyById(id: string): Promise<ApiKey | null>;
   /** The keys behind the one that `before` names, newest first; `null` when it names none. */
   listKeys(limit: number, before: string | null): Promise<KeyPage | null>;
   /**

@@ -23,3 +23,11 @@ export interface LedgerState {
   /** The newest root over all ledgers. */
   readonly root: { readonly number: number; readonly madeAtMs: number } | null;
 }
+
+/** What was counted of an upstream since the start of this process; what was never counted is absent. */
+export interface UpstreamCounts {
+  /** Attempts, by result. */
+  readonly attempts: Readonly<Record<string, number>>;
+  /** Answers that violated the upstream's protocol, by kind. */
+  readonly violations: Readonly<Record<string, number>>;
+}

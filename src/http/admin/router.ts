@@ -25,6 +25,10 @@ import { createStatementRoutes } from './statements.ts';
 import { createStatusRoutes } from './status.ts';
 import type { StatusPorts } from './status.ts';
 import type { RecordAdministration } from './records.ts';
+import { createTryOutRoutes } from './try-out.ts';
+import type { TryOutPorts } from './try-out.ts';
+import { createUpstreamRoutes } from './upstreams.ts';
+import type { UpstreamAdministration } from './upstreams.ts';
 import { createUsageRoutes } from './usage.ts';
 import type { UsageReads } from '../usage.ts';
 import { refuseFaults } from '../fallback-handlers.ts';
@@ -48,11 +52,13 @@ export interface AdminPorts {
   readonly records: RecordAdministration;
   readonly usage: UsageReads;
   readonly status: StatusPorts;
+  readonly upstreams: UpstreamAdministration;
   readonly maintenance: Maintenance;
   readonly manual: Manual;
   readonly archiving: RecordArchiving;
   readonly webhooks: WebhookManagement;
   readonly statements: Statements;
+  readonly tryOut: TryOutPorts;
   readonly metrics: { expose(): Promise<{ readonly contentType: string; readonly body: string }> };
   readonly onFault: ReportFault;
   /** The report on each upstream by name. It does not affect readiness: other replicas have the same upstreams. */
@@ -95,9 +101,11 @@ export function createAdminRouter(ports: AdminPorts): Router {
   router.use('/admin', createRecordRoutes(ports.records));
   router.use('/admin', createUsageRoutes(ports.usage));
   router.use('/admin', createStatusRoutes(ports.status));
+  router.use('/admin/upstreams', createUpstreamRoutes(ports.upstreams));
   router.use('/admin', createMaintenanceRoutes(ports.maintenance));
   router.use('/admin', createArchiveRoutes(ports.archiving));
   router.use('/admin/webhooks', createWebhookRoutes(ports.webhooks));
+  router.use('/admin', createTryOutRoutes(ports.tryOut));
   router.use('/admin', unknownOperatorsUrl);
   router.use(refuseFaults(ports.onFault));
   return router;

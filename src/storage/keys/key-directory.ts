@@ -6,7 +6,7 @@ import { isUsable, isWellFormed } from '../../domain/keys/api-key.ts';
 import type { ApiKey } from '../../domain/keys/api-key.ts';
 import type { Clock } from '../../domain/ports/clock.ts';
 import type { KeyLookUp } from '../../domain/ports/key-store.ts';
-import type { DeclaredHashes, KeyDirectory } from '../../domain/ports/keys.ts';
+import type { DeclaredHashes, KeyDirectory, NamedKey } from '../../domain/ports/keys.ts';
 import type { ReportFault } from '../../domain/ports/telemetry.ts';
 import { storageUnavailable } from '../../domain/storage-refusal.ts';
 import { sumFaults } from '../../domain/summed-fault.ts';
@@ -85,6 +85,8 @@ export function createKeyDirectory(
       if (cached !== undefined) return isUsable(cached, clock.now()) ? cached : null;
       return underWay.get(hash) ?? startLookUp(hash);
     },
+    findById: (id) =>
+      findNamed(() => reads.read(() => store.findKeyById(id)), declared, clock).catch(notRead),
     forgetAll,
     confirm: (atMs) => reads.confirm(atMs),
     declare(next) {
@@ -100,9 +102,9 @@ export function createKeyDirectory(
     underWay.clear();
   }
 
-  /** Whether the secret with this hash stands for this key: those of declared keys are the config's decision alone. */
-  function isCurrent(key: ApiKey, hash: string): boolean {
-    return (!key.isDeclared || declared.hashes.has(hash)) && isUsable(key, clock.now());
+  function notRead(error: unknown): Refusal {
+    readFailed(error);
+    return storageUnavailable();
   }
 
   function startLookUp(hash: string): Promise<ApiKey | null | Refusal> | Refusal {
@@ -124,7 +126,7 @@ export function createKeyDirectory(
     try {
       if (declared.hashes.has(hash) && !(await declared.stored)) return storageUnavailable();
       const { result: key, mayBeKept } = await reads.read(() => store.findKeyByHash(hash));
-      if (key === null || !isCurrent(key, hash)) {
+      if (key === null || !isCurrent(key, hash, declared) || !isUsable(key, clock.now())) {
         known.delete(hash);
         return null;
       }
@@ -132,10 +134,33 @@ export function createKeyDirectory(
       if (mayBeKept) cache.set(hash, key);
       return key;
     } catch (error) {
-      readFailed(error);
-      return storageUnavailable();
+      return notRead(error);
     }
   }
+}
+
+/** Whether the secret with this hash stands for this key: those of declared keys are the config's decision alone. */
+function isCurrent(key: ApiKey, hash: string, { hashes }: DeclaredHashes): boolean {
+  return !key.isDeclared || hashes.has(hash);
+}
+
+/**
+ * Reads a key that is named by its id. A declared one is read once the declarations are stored: a key that the config in
+ * force declares no more is revoked by that, and would pass for a valid one before.
+ */
+async function findNamed(
+  read: () => Promise<{ readonly result: ApiKey | null }>,
+  { stored }: DeclaredHashes,
+  clock: Clock,
+): Promise<NamedKey | null | Refusal> {
+  let { result: key } = await read();
+  if (key?.isDeclared === true) {
+    if (!(await stored)) return storageUnavailable();
+    key = (await read()).result;
+  }
+  if (key === null) return null;
+  if (isUsable(key, clock.now())) return { key, fault: null };
+  return { key, fault: key.revokedAtMs === null ? 'expired' : 'revoked' };
 }
 
 function couldBeKey(presented: string, hash: string, { hashes }: DeclaredHashes): boolean {

@@ -1,0 +1,110 @@
+import { html } from 'htm/preact';
+import { useMemo, useState } from 'preact/hooks';
+import type { VNode } from 'preact';
+import { adminPath } from '../../api/admin-api.ts';
+import { useAnswer } from '../../api/use-answer.ts';
+import { goTo, linkTo } from '../../route.ts';
+import { Fault } from '../../widgets/fault.ts';
+import { Field, Select } from '../../widgets/field.ts';
+import { shortId } from '../../widgets/format.ts';
+
+/** What is needed of a key as the admin API presents it. */
+interface Key {
+  readonly id: string;
+  readonly name: string;
+  readonly expires_at: string | null;
+  readonly revoked_at: string | null;
+}
+
+interface Props {
+  readonly keyId: string | null;
+  readonly query: URLSearchParams;
+}
+
+/** How many of the newest keys are offered by their names. */
+const maxKeys = 100;
+
+/** Chooses the key that requests are sent as: one of the newest, or any by its id. */
+export function KeyChoice({ keyId, query }: Props): VNode {
+  const { answer, error } = useAnswer<{ readonly data: readonly Key[]; readonly next: string | null }>(
+    adminPath('keys', { limit: maxKeys }),
+  );
+  const listed = useMemo(() => (answer?.data ?? []).filter(isActive), [answer]);
+  const isListed = keyId === null || listed.some(({ id }) => id === keyId);
+  const path = answer === null || isListed ? null : adminPath(`keys/${encodeURIComponent(keyId)}`);
+  const { answer: other } = useAnswer<Key>(path);
+  const choose = (id: string): void => goTo(linkTo('try', null, { ...Object.fromEntries(query), key: id }));
+  if (answer === null) return html`<${Fault} text=${error} />`;
+  const chosen = isListed ? [] : [[keyId, nameOf(other ?? { id: keyId, name: null })] as const];
+  const options = [
+    ['', 'Choose a key'] as const,
+    ...chosen,
+    ...listed.map((key) => [key.id, nameOf(key)] as const),
+  ];
+  const isEmpty = listed.length === 0 && keyId === null;
+  return html`
+    <${Fault} text=${error} />
+    ${
+      isEmpty
+        ? html`
+            <div class="empty">
+              ${answer.next === null ? 'There is no active key.' : 'No recent key is active.'}${' '}
+              <a href=${linkTo('keys')}>Make a key</a>, then try a model with it.
+            </div>
+          `
+        : html`
+            <p class="note">
+              The request is one of the key: it takes the key's slots and limits, and is recorded and charged
+              as any other of it.
+            </p>
+          `
+    }
+    <div class="row">
+      ${
+        !isEmpty && html`<${Select} label="Key" value=${keyId ?? ''} options=${options} onChange=${choose} />`
+      }
+      ${(!isEmpty || answer.next !== null) && html`<${OtherKey} onChoose=${choose} />`}
+    </div>
+  `;
+}
+
+/** A field for the id of a key that is not offered. */
+function OtherKey({ onChoose }: { readonly onChoose: (id: string) => void }): VNode {
+  const [id, setId] = useState('');
+  const [error, setError] = useState<string | null>(null);
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const given = id.trim();
+    setId('');
+    // What is chosen becomes part of the address, where no secret may be.
+    if (!given.startsWith('key_')) {
+      setError("This is not a key's id, which begins with key_. A key's secret is not needed here.");
+      return;
+    }
+    setError(null);
+    onChoose(given);
+  };
+  return html`
+    <form class="row" onSubmit=${submit}>
+      <${Field}
+        label="Another key, by its id"
+        value=${id}
+        onInput=${setId}
+        placeholder="key_…"
+        autocomplete="off"
+        required
+      />
+      <button>Use this key</button>
+      <${Fault} text=${error} />
+    </form>
+  `;
+}
+
+function isActive({ revoked_at: revokedAt, expires_at: expiresAt }: Key): boolean {
+  return revokedAt === null && (expiresAt === null || Date.parse(expiresAt) > Date.now());
+}
+
+/** Names may be given twice, so the id is beside them. */
+function nameOf({ id, name }: { readonly id: string; readonly name: string | null }): string {
+  return name === null ? id : `${name} (${shortId(id)})`;
+}

@@ -1,0 +1,109 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { adminPath, readRefusal } from '../../api/admin-api.ts';
+import { openEventStream } from './event-stream.ts';
+import type { Failure } from './read-answer.ts';
+import { bodyOf, protocols } from './request.ts';
+import type { TryRequest } from './request.ts';
+import { Collector } from './run.ts';
+import type { Run } from './run.ts';
+
+/** The latest request, and what sends and stops one. */
+interface Runner {
+  readonly run: Run | null;
+  readonly start: (request: TryRequest) => void;
+  readonly stop: () => void;
+}
+
+/** Sends requests, one at a time, and shows what comes once per frame of the screen, however much that is. */
+export function useRun(): Runner {
+  const [run, setRun] = useState<Run | null>(null);
+  const latest = useRef(0);
+  const stopCurrent = useRef<() => void>(() => {});
+  const start = useCallback((request: TryRequest) => {
+    stopCurrent.current();
+    const number = (latest.current += 1);
+    // A request that is stopped for another one says so later, and must not be shown in its place.
+    stopCurrent.current = send(request, (next) => {
+      if (number === latest.current) setRun(next);
+    });
+  }, []);
+  const stop = useCallback(() => stopCurrent.current(), []);
+  useEffect(() => stop, []);
+  return { run, start, stop };
+}
+
+/** Sends a request and tells what has come of it. Returns what stops it. */
+function send(request: TryRequest, onRun: (run: Run) => void): () => void {
+  const controller = new AbortController();
+  const collector = new Collector(request.isStreamed);
+  const startedAt = performance.now();
+  const now = (): number => performance.now() - startedAt;
+  let timer: number | null = null;
+  const show = (): void => {
+    timer = null;
+    onRun(collector.snapshot());
+  };
+  const change = (): void => {
+    timer ??= requestAnimationFrame(show);
+  };
+  show();
+  void receive(request, collector, controller.signal, now, change).then((failure) => {
+    collector.end(now(), { isStopped: controller.signal.aborted, failure });
+    if (timer !== null) cancelAnimationFrame(timer);
+    show();
+  });
+  return () => controller.abort();
+}
+
+/** Receives an answer. Returns why none came whole; `null` if its parts say enough. */
+async function receive(
+  request: TryRequest,
+  collector: Collector,
+  signal: AbortSignal,
+  now: () => number,
+  onChange: () => void,
+): Promise<Failure | null> {
+  let response: Response;
+  try {
+    response = await fetch(adminPath(`try/${protocols[request.protocol].path}`, { key: request.keyId }), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(bodyOf(request)),
+      signal,
+    });
+  } catch {
+    return { code: null, message: 'The gateway can not be reached.' };
+  }
+  collector.begin(response.status, response.headers, now());
+  onChange();
+  try {
+    if (response.headers.get('content-type')?.startsWith('text/event-stream') === true) {
+      await receiveStream(response, collector, now, onChange);
+      return null;
+    }
+    const text = await response.text();
+    collector.addBody(text, now());
+    return response.ok ? null : readRefusal(response.status, text);
+  } catch {
+    // The connection broke off: the answer has no end, which shows by itself.
+    return null;
+  }
+}
+
+async function receiveStream(
+  { body }: Response,
+  collector: Collector,
+  now: () => number,
+  onChange: () => void,
+): Promise<void> {
+  const stream = openEventStream();
+  const reader = body?.getReader();
+  try {
+    for (let piece = await reader?.read(); piece?.value !== undefined; piece = await reader?.read()) {
+      for (const part of stream.read(piece.value)) collector.addPart(part, now());
+      onChange();
+    }
+  } finally {
+    for (const part of stream.end()) collector.addPart(part, now());
+  }
+}

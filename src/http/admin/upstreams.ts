@@ -1,0 +1,96 @@
+import { z } from 'zod';
+import type { Check, UpstreamReport } from '../../doctor/report.ts';
+import type { ListedUpstream } from '../../operations/list-upstreams.ts';
+import { writeEventFrame } from '../../protocol/sse.ts';
+import { writeRefusal } from '../../protocol/write-refusal.ts';
+import { isRefusal } from '../../shared/errors.ts';
+import type { Refusal } from '../../shared/errors.ts';
+import { storedText } from '../../shared/schema-values.ts';
+import { streamHeaders } from '../answer-headers.ts';
+import { check, pathIdOf, readJson } from '../checked-input.ts';
+import { methodNotAllowed } from '../fallback-handlers.ts';
+import { presentCheck, presentDoctor } from '../present/doctor.ts';
+import { presentList } from '../present/list.ts';
+import { presentUpstream } from '../present/upstream.ts';
+import { sendAnswer, sendRefusal } from '../respond.ts';
+import { createRouter, prefers } from '../router.ts';
+import type { Request, Response, Router } from '../router.ts';
+
+/** How an upstream is to be examined. */
+export interface DoctorRun {
+  /** The model to ask; `null` for that of its first route, or the first one in its list. */
+  readonly model: string | null;
+  /** Ends the examination. */
+  readonly signal: AbortSignal;
+  /** Called with each check as it is done. */
+  readonly onCheck: (done: Check) => void;
+}
+
+/** Examines an upstream by its name; `null` if the signal was raised. */
+export type RunDoctor = (name: string, run: DoctorRun) => Promise<UpstreamReport | Refusal | null>;
+
+/** The dependencies of the routes about upstreams. */
+export interface UpstreamAdministration {
+  /** The upstreams of the config in force. */
+  list(): Promise<readonly ListedUpstream[]>;
+  readonly runDoctor: RunDoctor;
+}
+
+/** The longest name of a model, in characters. */
+const maxModelLength = 256;
+
+/** The body of an examination. */
+export const examination = z.strictObject({ model: storedText.min(1).max(maxModelLength).optional() });
+
+/** The routes under `/admin/upstreams`: the list, and the examination of one. */
+export function createUpstreamRoutes(upstreams: UpstreamAdministration): Router {
+  const router = createRouter();
+  router.get('/', async (_request, response) => {
+    sendAnswer(response, 200, presentList((await upstreams.list()).map(presentUpstream), null));
+  });
+  router.all('/', methodNotAllowed('GET'));
+  router.post('/:id/doctor', async (request, response) => {
+    const body = await readExamination(request, response);
+    if (isRefusal(body)) return sendRefusal(response, body);
+    const { model = null } = body;
+    const left = new AbortController();
+    response.once('close', () => left.abort());
+    const { signal } = left;
+    const run = (onCheck: DoctorRun['onCheck']): ReturnType<RunDoctor> =>
+      upstreams.runDoctor(pathIdOf(request), { model, signal, onCheck });
+    if (prefers(request, 'text/event-stream', 'json')) return streamExamination(response, run);
+    const report = await run(() => {});
+    if (report !== null) sendAnswer(response, 200, isRefusal(report) ? report : presentDoctor([report]));
+  });
+  router.all('/:id/doctor', methodNotAllowed('POST'));
+  return router;
+}
+
+/** Reads the body; a request without one asks for the usual model. */
+async function readExamination(
+  request: Request,
+  response: Response,
+): Promise<z.output<typeof examination> | Refusal> {
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+  if ((length === undefined || length === '0') && encoding === undefined) return {};
+  const body = await readJson(request, response);
+  return isRefusal(body) ? body : check(body, examination);
+}
+
+/** Sends each check as it is done, and then the report. What is refused before the first check is an HTTP error. */
+async function streamExamination(
+  response: Response,
+  run: (onCheck: DoctorRun['onCheck']) => ReturnType<RunDoctor>,
+): Promise<void> {
+  const send = (name: string, data: string): void => {
+    if (!response.headersSent)
+      response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', ...streamHeaders });
+    response.write(writeEventFrame(name, data));
+  };
+  const report = await run((done) => send('check', JSON.stringify(presentCheck(done))));
+  if (report === null) return;
+  if (!isRefusal(report)) send('report', JSON.stringify(presentDoctor([report])));
+  else if (response.headersSent) send('error', writeRefusal(report));
+  else return sendRefusal(response, report);
+  response.end();
+}

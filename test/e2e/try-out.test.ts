@@ -1,0 +1,246 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { askAdmin } from '../support/admin-client.ts';
+import { plantPrompts } from '../support/canaries.ts';
+import { logIn, sendRaw } from '../support/console-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { readLive } from '../support/live-answer.ts';
+import type { LiveAnswer } from '../support/live-answer.ts';
+import { openRaw, rawPost } from '../support/raw-socket.ts';
+import { chatFrames, cut, sayTexts, sendStream } from '../support/scripted-upstream.ts';
+import { openStage } from '../support/stage.ts';
+
+const readOnlyToken = 'a-read-only-token-for-tests';
+const lines: string[] = [];
+const { upstream, gateway } = await openStage({
+  price: { input: '1', output: '2' },
+  limits: { concurrency: 100 },
+  admin: { readOnlyToken },
+  logDestination: { write: (line) => void lines.push(line) },
+});
+const { keys } = gateway.gateway;
+const own = (await keys.list()).data[0]?.id ?? '';
+
+const prompt = 'a prompt that is in no log';
+const chat = { model: 'small', messages: [{ role: 'user', content: prompt }] };
+const asked = { model: 'small', input: prompt };
+
+/** Sends a request as a key; `token` may be another one. */
+function tryOut(
+  key: string,
+  path: string,
+  body: object,
+  {
+    token = gateway.adminToken,
+    headers = {},
+    signal,
+  }: {
+    readonly token?: string;
+    readonly headers?: Readonly<Record<string, string>>;
+    readonly signal?: AbortSignal;
+  } = {},
+): Promise<Response> {
+  plantPrompts(body);
+  return fetch(`${gateway.adminUrl}/admin/try/${path}?key=${key}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+    ...(signal === undefined ? {} : { signal }),
+  });
+}
+
+async function errorOf(response: Response): Promise<unknown> {
+  const { error } = (await response.json()) as { error: { code: string; param: string | null } };
+  return [response.status, error.code, error.param];
+}
+
+/** Begins a stream as a key, whose upstream has sent one text and sends no more. */
+async function begin(
+  signal?: AbortSignal,
+): Promise<{ readonly live: LiveAnswer; readonly upstreamSide: ServerResponse }> {
+  const started = Promise.withResolvers<ServerResponse>();
+  upstream.play((response) => started.resolve(sendStream(response, chatFrames(['one']).slice(0, 2))));
+  const sent = tryOut(
+    own,
+    'chat/completions',
+    { ...chat, stream: true },
+    signal === undefined ? {} : { signal },
+  );
+  const live = readLive(sent);
+  const upstreamSide = await started.promise;
+  await eventually('the first text is there', () => live.text.includes('one'));
+  return { live, upstreamSide };
+}
+
+const running = async (): Promise<readonly { request_id: string; key_id: string }[]> =>
+  (await askAdmin(gateway, 'GET', '/in-flight')).body.data;
+
+/** Ids and times, which differ between two answers to one request. */
+const volatile =
+  /\b(req|chatcmpl|resp|msg)_?-?[0-9a-zA-Z_-]{20,}|Date: [^\r]+|"(created|created_at|completed_at)":\d+|(?<=reset-requests: )\S+|(?<=remaining-requests: )\d+/g;
+
+/** The bytes of an answer on a connection of its own. */
+async function bytesOf(url: string, path: string, token: string, body: object): Promise<string> {
+  const client = openRaw(url);
+  const { host } = new URL(url);
+  client.socket.write(rawPost(path, token, body).replace('Host: x', `Host: ${host}\r\nConnection: close`));
+  await eventually('the answer is whole', client.isClosed);
+  return client.text().replace(volatile, '#');
+}
+
+describe.each([
+  ['chat/completions', chat],
+  ['responses', asked],
+])('a try-out of %s', (path, body) => {
+  test.each([
+    ['a whole answer', body],
+    ['a stream', { ...body, stream: true }],
+    ['a body with a fault', { ...body, temperature: 'x' }],
+    ['an unknown model', { ...body, model: 'none' }],
+  ])('gets the bytes that the key’s holder gets: %s', async (_, sent) => {
+    upstream.play(sayTexts(['hello', ' there']));
+    const shown = await bytesOf(gateway.url, `/v1/${path}`, gateway.key, sent);
+    const target = `/admin/try/${path}?key=${own}`;
+    expect(shown).toMatch(/^HTTP\/1\.1 (200|400|404) .*\r\n/);
+    expect(shown).toContain('x-ratelimit-limit-requests');
+    expect(await bytesOf(gateway.adminUrl, target, gateway.adminToken, sent)).toBe(shown);
+  });
+});
+
+test('is recorded, charged and logged as a request of the key, without its prompt', async () => {
+  upstream.play(sayTexts(['hello']));
+  const { key, secret } = await gateway.gateway.createKey('payer', {
+    balanceNanos: 1_000_000_000,
+    tags: ['search'],
+    allowFrom: ['192.0.2.0/24'],
+  });
+  const refused = await gateway.post('/v1/responses', asked, {
+    headers: { authorization: `Bearer ${secret}` },
+  });
+  expect(await errorOf(refused)).toMatchObject([403, 'address_not_allowed', null]);
+  const answer = await tryOut(key.id, 'responses', asked, { headers: { 'x-textgate-tag': 'search' } });
+  expect([answer.status, answer.headers.get('x-textgate-charge')]).toEqual([200, '0.000025']);
+  await answer.text();
+  const requestId = answer.headers.get('x-request-id') ?? '';
+  const { body: record } = await askAdmin(gateway, 'GET', `/records/${requestId}`);
+  expect(record).toMatchObject({ key_id: key.id, tag: 'search', charge: '0.000025', outcome: 'completed' });
+  expect(await keys.get(key.id)).toMatchObject({ balance: '0.999975' });
+  const line = lines.find((one) => one.includes(requestId)) ?? '{}';
+  expect(JSON.parse(line)).toMatchObject({ msg: 'request', keyId: key.id, tryOut: true });
+  expect(lines.join('')).not.toContain(prompt);
+});
+
+test('a request of a client has no tryOut in its line of the log', async () => {
+  upstream.play(sayTexts(['hello']));
+  const answer = await gateway.post('/v1/responses', asked);
+  await answer.text();
+  const line = lines.find((one) => one.includes(answer.headers.get('x-request-id') ?? '?')) ?? '{}';
+  expect(JSON.parse(line)).toMatchObject({ msg: 'request' });
+  expect(JSON.parse(line)).not.toHaveProperty('tryOut');
+});
+
+describe('a try-out is refused', () => {
+  const send = async (key: string, body: object = chat): Promise<unknown> =>
+    errorOf(await tryOut(key, 'chat/completions', body));
+
+  test('as the key’s own request: its balance, its rate, its models', async () => {
+    upstream.play(sayTexts(['hello']));
+    const { key: poor } = await gateway.gateway.createKey('poor', { balanceNanos: 0 });
+    const { key: slow } = await gateway.gateway.createKey('slow', { requestsPerMinute: 1 });
+    const { key: other } = await gateway.gateway.createKey('other', { models: ['large'] });
+    expect(await send(poor.id)).toEqual([402, 'insufficient_balance', null]);
+    expect((await tryOut(slow.id, 'chat/completions', chat)).status).toBe(200);
+    expect(await send(slow.id)).toEqual([429, 'rate_limit_exceeded', null]);
+    expect(await send(other.id)).toEqual([403, 'model_not_allowed', 'model']);
+    expect(await send(own, { ...chat, model: 'none' })).toEqual([404, 'model_not_found', 'model']);
+  });
+
+  test('without a key, for an unknown one, and for one that is revoked or expired', async () => {
+    const { key: revoked } = await gateway.gateway.createKey('revoked');
+    await keys.revoke(revoked.id);
+    const { key: expired } = await gateway.gateway.createKey('expired', { expiresAt: 1_000 });
+    expect(await send('')).toEqual([400, 'missing_required_parameter', 'key']);
+    expect(await send('a&key=b')).toEqual([400, 'invalid_value', 'key']);
+    expect(await send('%00')).toEqual([400, 'invalid_value', 'key']);
+    expect(await send('key_000000000000')).toEqual([404, 'key_not_found', 'key']);
+    expect(await send(revoked.id)).toEqual([400, 'invalid_value', 'key']);
+    expect(await send(expired.id)).toEqual([400, 'invalid_value', 'key']);
+    expect((await askAdmin(gateway, 'GET', `/try/models?key=${revoked.id}`)).status).toBe(400);
+    expect((await askAdmin(gateway, 'GET', '/try/models')).status).toBe(400);
+  });
+
+  test('with the read-only token, the secret of a key, and from another page', async () => {
+    const path = 'chat/completions';
+    const before = upstream.seen.length;
+    const reading = await tryOut(own, path, chat, { token: readOnlyToken });
+    expect(await errorOf(reading)).toEqual([403, 'read_only_token', null]);
+    const ownSecret = await tryOut(own, path, chat, { token: gateway.key });
+    expect(await errorOf(ownSecret)).toEqual([401, 'invalid_api_key', null]);
+    const { cookie } = await logIn(gateway, gateway.adminToken);
+    const ask = (headers: readonly (readonly [string, string])[]) =>
+      sendRaw(gateway, {
+        method: 'POST',
+        target: `/admin/try/${path}?key=${own}`,
+        headers: [['Content-Type', 'application/json'], ['Cookie', cookie], ...headers],
+        body: JSON.stringify(chat),
+      });
+    expect((await ask([])).status).toBe(401);
+    expect((await ask([['Origin', 'http://attacker.example']])).status).toBe(401);
+    expect(upstream.seen).toHaveLength(before);
+    upstream.play(sayTexts(['hello']));
+    expect((await ask([['Origin', new URL(gateway.adminUrl).origin]])).status).toBe(200);
+  });
+});
+
+test('a stream is in the list of running requests, and is cancelled there', async () => {
+  const { live } = await begin();
+  const [shown] = await running();
+  expect(shown).toMatchObject({ key_id: own });
+  expect((await askAdmin(gateway, 'POST', `/in-flight/${shown?.request_id}/cancel`)).status).toBe(200);
+  await live.ended;
+  expect(live.text).toContain('request_cancelled');
+  expect(live.text).not.toContain('[DONE]');
+  await eventually('the upstream is stopped', () => upstream.running === 0);
+});
+
+test('an operator that disconnects stops the upstream', async () => {
+  const leaving = new AbortController();
+  const { live } = await begin(leaving.signal);
+  leaving.abort();
+  await live.ended;
+  await eventually('the upstream is stopped', () => upstream.running === 0);
+  await eventually('the request has ended', async () => (await running()).length === 0);
+});
+
+test('a stream that its upstream cuts ends with an error, and never with [DONE]', async () => {
+  const { live, upstreamSide } = await begin();
+  cut(upstreamSide, 'rst');
+  await live.ended;
+  expect(live.text).toContain('"error"');
+  expect(live.text).not.toContain('[DONE]');
+  expect(live.broken).toBe(true);
+});
+
+test('lists the models that the key may use, as the key itself sees them', async () => {
+  const { key } = await gateway.gateway.createKey('other', { models: ['large'] });
+  const headers = { authorization: `Bearer ${gateway.key}` };
+  const seen = await (await fetch(`${gateway.url}/v1/models`, { headers })).text();
+  expect((await askAdmin(gateway, 'GET', `/try/models?key=${own}`)).text).toBe(seen);
+  expect((await askAdmin(gateway, 'GET', `/try/models?key=${key.id}`)).body).toMatchObject({ data: [] });
+});
+
+test('works where an app mounts the operators’ routes', async () => {
+  upstream.play(sayTexts(['hello']));
+  const { createServer } = await import('node:http');
+  const server = createServer(gateway.gateway.admin);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  const answer = await fetch(`http://127.0.0.1:${port}/admin/try/chat/completions?key=${own}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.adminToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ ...chat, stream: true }),
+  });
+  expect(await answer.text()).toContain('data: [DONE]');
+  server.close();
+  server.closeAllConnections();
+});
