@@ -17,7 +17,7 @@ interface Options {
   /** The name of the parameter that goes on behind a page. */
   readonly cursor: 'after' | 'before';
   readonly maxPages: number;
-  readonly signal: AbortSignal;
+  readonly signal?: AbortSignal;
 }
 
 /** Reads pages of a list one after another, up to a bound: a page without rows may not be the last one. */
@@ -30,7 +30,7 @@ export async function readPages<Row>(
   let next: string | null = parameters[cursor]?.toString() ?? null;
   for (let page = 0; page < maxPages; page++) {
     const path = adminPath(route, { ...parameters, [cursor]: next });
-    const answer: Page<Row> = await callAdmin(path, { signal });
+    const answer: Page<Row> = await callAdmin(path, signal === undefined ? {} : { signal });
     for (const row of answer.data) rows.push(row);
     next = answer.next;
     if (next === null) break;

@@ -1,13 +1,16 @@
 import { adminPath, callAdmin } from '../../api/admin-api.ts';
+import { readPages } from '../../api/read-pages.ts';
 
-/** In how many of the newest records a part of an id is searched, as `textgate show` does. */
-const maxSearched = 1_000;
+/** In how many of the newest records a part of an id is searched, as `textgate show` does: pages of the gateway's most. */
+const pageSize = 200;
+const maxPages = 5;
+const maxSearched = pageSize * maxPages;
 
 const wholeId = /^req_[0-9a-f]{32}$/;
 const partOfId = /^…?(?:req_)?([0-9a-f]{4,32})…?$/;
 
-interface Found {
-  readonly data: readonly { readonly request_id: string }[];
+interface Identified {
+  readonly request_id: string;
 }
 
 /** The id of the only request that has this id, or one that begins or ends like this. Throws what to do otherwise. */
@@ -18,10 +21,12 @@ export async function findRequestId(text: string): Promise<string> {
   if (part === undefined)
     throw new Error('Enter a request id: req_ and 32 digits, or 4 digits or more of one.');
   const lists = await Promise.all([
-    callAdmin<Found>(adminPath('in-flight')),
-    callAdmin<Found>(adminPath('records', { limit: maxSearched })),
+    callAdmin<{ readonly data: readonly Identified[] }>(adminPath('in-flight')).then(({ data }) => data),
+    readPages<Identified>('records', { limit: pageSize }, { cursor: 'before', maxPages }).then(
+      ({ rows }) => rows,
+    ),
   ]);
-  const ids = new Set(lists.flatMap(({ data }) => data.map(({ request_id: id }) => id)));
+  const ids = new Set(lists.flat().map(({ request_id: id }) => id));
   const found = [...ids].filter((id) => id.startsWith(`req_${part}`) || id.endsWith(part));
   const [only, another] = found;
   if (only === undefined)
