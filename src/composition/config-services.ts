@@ -90,10 +90,9 @@ export function createConfigServices(
   const stateOf = (name: string): UpstreamState => stateIn(health, name);
   const ownReason = () => whyNotReady(ports, processServices.storage, models.problem);
   const clients = composeClientServices(config.server, processServices);
-  const { addresses } = clients;
-  const pages = readOwnPages(config.admin, addresses);
+  const pages = readOwnPages(config.admin, clients.addresses);
   const adminPorts = composeAdminPorts(ports, config, processServices, access, {
-    addresses,
+    addresses: clients.addresses,
     pages,
     webhooks: receivers.webhooks,
     whyNotReady: ownReason,
@@ -113,13 +112,13 @@ export function createConfigServices(
     modelAvailability: () => availabilityOf(models, stateOf),
     ...createPublicRouter(
       ports,
-      composeOwnKeyPorts(ports, addresses, config, processServices),
+      composeOwnKeyPorts(ports, clients.addresses, config, processServices),
       {
         paths: composePassthrough(config, details),
         middlewares: processServices.passthroughMiddlewares,
       },
       clients.prepare,
-      { maxBodyBytes: config.server.maxBody, addresses },
+      { maxBodyBytes: config.server.maxBody, addresses: clients.addresses },
     ),
     ...clients,
     admin: createAdminRouter(adminPorts),

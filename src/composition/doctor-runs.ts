@@ -20,7 +20,7 @@ export interface DoctorRuns {
   /** Examines an upstream of a config as `textgate doctor` does. */
   run(name: string, config: Config, surroundings: Surroundings, run: DoctorRun): ReturnType<RunDoctor>;
   /** Ends all examinations. */
-  close(): void;
+  stop(): Promise<void>;
 }
 
 /** Runs at most one examination of each upstream at a time. The code for it is loaded with the first one. */
@@ -56,7 +56,7 @@ export function createDoctorRuns(clock: Clock, nameSettings: NameSettings): Doct
         running.delete(name);
       }
     },
-    close: () => closing.abort(),
+    stop: async () => closing.abort(),
   };
 }
 

@@ -131,11 +131,11 @@ function followOpening({ recovered }: StorageServices, log: Log): () => Promise<
 /** Builds the services of a process. */
 export function createProcessServices(
   config: Config,
-  { tracing, workers, ...settings }: ProcessSettings,
+  { tracing, ...settings }: ProcessSettings,
   clock: Clock,
   log: Log,
 ): ProcessServices {
-  const observability = createObservability(tracing, workers, clock, log);
+  const observability = createObservability(tracing, settings.workers, clock, log);
   const { metrics, tracer } = observability;
   const storage = openStorage(config.storage, clock, log, metrics);
   const inFlight = createInFlight();
@@ -159,7 +159,6 @@ export function createProcessServices(
     clock,
     log,
     ...settings,
-    workers,
     storage,
     keyManagement: composeKeyManagement(keyServices, clock),
     maintenance: createMaintenance(storage.ledgerAudit, storage.engine, storage.whyNoCopy, clock),
@@ -193,10 +192,9 @@ export function createProcessServices(
       isClosed = true;
       const tracesSent = observability.close();
       declarations.stop();
-      doctorRuns.close();
       readLimiter.close();
       await limiter.close();
-      await Promise.all([ledgerWork, usageWatches, events, nodes].map((work) => work.stop()));
+      await Promise.all([ledgerWork, usageWatches, events, nodes, doctorRuns].map((work) => work.stop()));
       await meters.tokens.close();
       await closeStorage(storage, tracesSent);
     },

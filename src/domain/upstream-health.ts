@@ -24,7 +24,7 @@ interface UpstreamContact {
 }
 
 /** The circuits of an upstream: that of its requests, and that of its probes. */
-export interface CircuitViews {
+interface CircuitViews {
   readonly requests: CircuitView;
   readonly probes: CircuitView;
 }

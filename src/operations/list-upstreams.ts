@@ -3,7 +3,6 @@ import type { Clock } from '../domain/ports/clock.ts';
 import type { RunningRequests } from '../domain/ports/running-requests.ts';
 import type { UpstreamCounts } from '../domain/ports/status.ts';
 import type { ModelPrice } from '../domain/pricing.ts';
-import type { OfferedModel } from '../domain/routing.ts';
 import type { UpstreamHealth } from '../domain/upstream-health.ts';
 import { inTime } from './in-time.ts';
 import { countByUpstream } from './read-status.ts';
@@ -28,7 +27,7 @@ export interface ConfiguredUpstream {
 }
 
 /** A model that an upstream serves. */
-export interface ServedModel {
+interface ServedModel {
   readonly model: string;
   /** The model's name there. */
   readonly upstreamModel: string;
@@ -42,6 +41,20 @@ export interface ServedModel {
 export interface ServedModels {
   readonly models: readonly ServedModel[];
   readonly hasMore: boolean;
+}
+
+/**
+ * What is read of a model on offer. The whole type leads to the dialects, which browsers have no types for: the console
+ * reads those of this list.
+ */
+interface OfferedRoutes {
+  readonly id: string;
+  readonly routes: readonly {
+    readonly upstream: string;
+    readonly model: string;
+    readonly weight: number | null;
+  }[];
+  readonly price: ModelPrice;
 }
 
 /** A circuit; times are in milliseconds since 1970. */
@@ -70,7 +83,7 @@ export interface UpstreamSources {
   readonly clock: Clock;
   readonly running: Pick<RunningRequests, 'list'>;
   /** The models on offer; `null` while no list of them could be read. */
-  readonly offered: () => Iterable<OfferedModel> | null;
+  readonly offered: () => Iterable<OfferedRoutes> | null;
   readonly counts: () => ReadonlyMap<string, UpstreamCounts>;
 }
 
@@ -90,8 +103,7 @@ export async function listUpstreams(sources: UpstreamSources): Promise<readonly 
     const { name } = upstream;
     const contact = health.contact(name);
     const circuits = health.circuits(name);
-    return {
-      ...upstream,
+    const known = {
       report: reportUpstream(name, health),
       availability: health.availability(name),
       circuit: onWallClock(circuits.requests, sinceStartMs),
@@ -102,11 +114,12 @@ export async function listUpstreams(sources: UpstreamSources): Promise<readonly 
       served: upstream.isDiscovered && offered === null ? null : (served.get(name) ?? nothingServed),
       counts: counts.get(name) ?? nothingCounted,
     };
+    return Object.assign(known, upstream);
   });
 }
 
 /** The models of each upstream, by its name. */
-function servedBy(offered: Iterable<OfferedModel>): ReadonlyMap<string, ServedModels> {
+function servedBy(offered: Iterable<OfferedRoutes>): ReadonlyMap<string, ServedModels> {
   const found = new Map<string, { models: ServedModel[]; hasMore: boolean }>();
   for (const { id, routes, price } of offered)
     for (const [index, { upstream, model, weight }] of routes.entries()) {

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { maxListedRoutes } from '../../src/operations/list-upstreams.ts';
 import { askAdmin } from '../support/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { playProvider } from '../support/examine.ts';
@@ -57,6 +58,16 @@ test('an upstream is listed with its routes and prices; what is not known is nul
       violations: {},
     },
   ]);
+});
+
+test('of a discovered upstream 200 models are listed; before its first list none is known', async () => {
+  const { list, upstream, gateway } = await open({ discover: true });
+  expect((await list()).data).toMatchObject([{ routes: null }]);
+  const data = Array.from({ length: maxListedRoutes + 1 }, (_, number) => ({ id: `model-${number}` }));
+  upstream.play((response) => sendJson(response, 200, JSON.stringify({ object: 'list', data })));
+  await gateway.gateway.modelNames();
+  const [found] = (await list()).data as { routes: { data: object[]; has_more: boolean } }[];
+  expect([found?.routes.data.length, found?.routes.has_more]).toEqual([maxListedRoutes, true]);
 });
 
 test('a circuit opens, is tried again and closes in the list, with what was counted', async () => {

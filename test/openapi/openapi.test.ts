@@ -6,6 +6,7 @@ import addFormats from 'ajv-formats';
 import { OpenAPIClientAxios } from 'openapi-client-axios';
 import type { AxiosResponse, Document, OpenAPIClient } from 'openapi-client-axios';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { playProvider } from '../support/examine.ts';
 import { generatedFile } from '../support/generated-file.ts';
 import { parseFrames } from '../support/parse-frames.ts';
 import { sayTexts, startUpstream } from '../support/scripted-upstream.ts';
@@ -137,7 +138,7 @@ describe('a client that is generated from the document', () => {
     await expectAs('operators', 'listRecords', { limit: 1, model: 'small' });
     await expectAs('operators', 'getStatus', { limit: 1 });
     await expectAs('operators', 'listUpstreams');
-    await expectAs('operators', 'examineUpstream', { name: 'local' }, {});
+    expect((await expectAs('operators', 'examineUpstream', { name: 'none' }, {})).status).toBe(404);
     const own = await expectAs('of', 'getOwnUsage', { by: 'day,model,tag' });
     const all = await expectAs('operators', 'getUsage', { by: 'hour,key,upstream,outcome', limit: 1 });
     expect([own.data.data[0].requests, all.data.data[0].requests]).toEqual([2, 2]);
@@ -228,6 +229,12 @@ describe('a client that is generated from the document', () => {
     await expectAs('operators', 'getSession');
     for (const operation of ['listRunningRequests', 'verifyLedger', 'getHealth', 'getReadiness'])
       await expectAs('operators', operation);
+  });
+
+  test('examines an upstream', async () => {
+    playProvider(upstream);
+    const { status } = await expectAs('operators', 'examineUpstream', { name: 'local' }, { model: 'tiny' });
+    expect(status).toBe(200);
   });
 });
 

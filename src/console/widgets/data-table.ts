@@ -9,6 +9,8 @@ export interface Column<Row> {
   /** What rows are sorted by; a column without it does not sort. `null` comes last. */
   readonly sortBy?: (row: Row) => string | number | null;
   readonly isNumber?: boolean;
+  /** Whether the cells hold sentences, which take several lines. */
+  readonly isText?: boolean;
   /** Whether the column's cell names the row, for screen readers. */
   readonly isName?: boolean;
 }
@@ -82,8 +84,11 @@ function nextSorting<Row>({ title, isNumber = false }: Column<Row>, own: Sorting
   return own.isDescending === isNumber ? { title, isDescending: !isNumber } : null;
 }
 
-function cell<Row>({ title, cell: write, isNumber = false, isName = false }: Column<Row>, row: Row): VNode {
-  const style = isNumber ? 'number' : '';
+function cell<Row>(
+  { title, cell: write, isNumber = false, isText = false, isName = false }: Column<Row>,
+  row: Row,
+): VNode {
+  const style = isNumber ? 'number' : isText ? 'wide' : '';
   return isName
     ? html`<th key=${title} scope="row">${write(row)}</th>`
     : html`<td key=${title} class=${style}>${write(row)}</td>`;

@@ -6,11 +6,13 @@ interface Props {
   readonly title: string;
   /** Called when the dialog is closed, by Escape as well. */
   readonly onClose: () => void;
+  /** Called instead when Escape is pressed: the dialog stays open, as it must where its content would be lost. */
+  readonly onEscape?: () => void;
   readonly children?: ComponentChildren;
 }
 
 /** A dialog in front of the page, which gets the focus and gives it back where it was. */
-export function Dialog({ title, onClose, children }: Props): VNode {
+export function Dialog({ title, onClose, onEscape, children }: Props): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -20,8 +22,23 @@ export function Dialog({ title, onClose, children }: Props): VNode {
       if (before instanceof HTMLElement) before.focus();
     };
   }, []);
+  // Browsers do not ask every time whether Escape may close a dialog, but its key can always be caught.
+  const catchEscape = (event: KeyboardEvent): void => {
+    if (onEscape === undefined || event.key !== 'Escape') return;
+    event.preventDefault();
+    onEscape();
+  };
+  const catchCancel = (event: Event): void => {
+    if (onEscape !== undefined) event.preventDefault();
+  };
   return html`
-    <dialog ref=${dialog} aria-labelledby=${id} onClose=${onClose}>
+    <dialog
+      ref=${dialog}
+      aria-labelledby=${id}
+      onClose=${onClose}
+      onKeyDown=${catchEscape}
+      onCancel=${catchCancel}
+    >
       <h2 id=${id}>${title}</h2>
       ${children}
     </dialog>

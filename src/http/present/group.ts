@@ -1,6 +1,7 @@
 import type { BudgetUse } from '../../domain/budgets/budget.ts';
 import type { Group } from '../../domain/groups.ts';
 import { presentBudget } from './budget.ts';
+import type { PresentedGroup } from './managed-key.ts';
 
 /** What the keys of a group do and have spent together. */
 interface GroupUse {
@@ -9,7 +10,10 @@ interface GroupUse {
 }
 
 /** A group as JSON. */
-export function presentGroup({ name, concurrency }: Group, { budget, inFlight = 0 }: GroupUse) {
+export function presentGroup(
+  { name, concurrency }: Group,
+  { budget, inFlight = 0 }: GroupUse,
+): PresentedGroup {
   return {
     name,
     concurrency,

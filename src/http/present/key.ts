@@ -6,6 +6,7 @@ import type { Limits } from '../../domain/limits.ts';
 import type { Compatibility } from '../../protocol/contract/compatibility.ts';
 import { presentBudget } from './budget.ts';
 import { isoTime } from './iso-time.ts';
+import type { ManagedKey } from './managed-key.ts';
 
 /** The settings of a key that has none of its own. */
 export interface KeyDefaults {
@@ -59,7 +60,7 @@ export function presentKey(
 }
 
 /** A key as JSON for operators, who also see its own mark of a low balance, and whether the config declares it. */
-export function presentManagedKey(...shown: Parameters<typeof presentKey>) {
+export function presentManagedKey(...shown: Parameters<typeof presentKey>): ManagedKey {
   const [{ lowBalanceNanos, isDeclared }] = shown;
   const lowBalance = lowBalanceNanos === null ? null : formatUsd(lowBalanceNanos);
   return { ...presentKey(...shown), low_balance: lowBalance, declared: isDeclared };

@@ -1,7 +1,66 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { useServerTime } from '../../api/use-server-time.ts';
+import { linkTo } from '../../route.ts';
+import type { Route } from '../../route.ts';
+import { Fault } from '../../widgets/fault.ts';
+import { ChangeLog } from './change-log.ts';
+import { NoUpstreams } from './no-upstreams.ts';
+import { UpstreamCard } from './upstream-card.ts';
+import { UpstreamDetail } from './upstream-detail.ts';
+import { useChanges } from './use-changes.ts';
+import { useUpstreams } from './use-upstreams.ts';
+import type { Upstream } from './use-upstreams.ts';
 
-/** In work. */
-export function Upstreams(): VNode {
-  return html`<p>In work.</p>`;
+/** The upstreams with their circuits as they open and close; one of them with its routes and a way to check it. */
+export function Upstreams({ route }: { readonly route: Route }): VNode {
+  const { upstreams, at, fault } = useUpstreams();
+  const now = useServerTime(at);
+  const changes = useChanges(upstreams, now);
+  if (upstreams === null) return html`<${Fault} text=${fault} />`;
+  return html`
+    <${Fault} text=${fault} />
+    ${
+      route.id === null
+        ? html`<${Cards} upstreams=${upstreams} now=${now} />`
+        : html`<${Detail} key=${route.id} name=${route.id} upstreams=${upstreams} now=${now} />`
+    }
+    ${upstreams.length > 0 && html`<${ChangeLog} changes=${changes} />`}
+  `;
+}
+
+interface Props {
+  readonly upstreams: readonly Upstream[];
+  /** The gateway's time in milliseconds. */
+  readonly now: number;
+}
+
+function Cards({ upstreams, now }: Props): VNode {
+  if (upstreams.length === 0) return html`<${NoUpstreams} />`;
+  return html`
+    <ul class="cards large">
+      ${upstreams.map(
+        (upstream) => html`<${UpstreamCard} key=${upstream.name} upstream=${upstream} now=${now} />`,
+      )}
+    </ul>
+  `;
+}
+
+function Detail({ name, upstreams, now }: Props & { readonly name: string }): VNode {
+  const heading = useRef<HTMLHeadingElement>(null);
+  // The link that led here is gone, and the focus with it.
+  useEffect(() => heading.current?.focus(), []);
+  const upstream = upstreams.find((known) => known.name === name);
+  return html`
+    <p><a href=${linkTo('upstreams')}>All upstreams</a></p>
+    <h2 ref=${heading} tabindex="-1">${name}</h2>
+    ${
+      upstream === undefined
+        ? html`<p class="empty">
+            The config has no upstream of this name. It may have been removed or renamed.
+          </p>`
+        : html`<${UpstreamDetail} upstream=${upstream} now=${now} />`
+    }
+  `;
 }

@@ -1,0 +1,44 @@
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
+import type { ComponentChildren, VNode } from 'preact';
+import { errorText } from '../../api/error-text.ts';
+import { Dialog } from '../../widgets/dialog.ts';
+import { Fault } from '../../widgets/fault.ts';
+
+interface Props {
+  readonly title: string;
+  readonly submitLabel: string;
+  readonly children?: ComponentChildren;
+  readonly onClose: () => void;
+  readonly onSubmit: () => Promise<void>;
+}
+
+/** A dialog with a form: a refusal is shown in it, and what was typed stays. */
+export function FormDialog({ title, submitLabel, children, onClose, onSubmit }: Props): VNode {
+  const [error, setError] = useState<string | null>(null);
+  const [isWaiting, setIsWaiting] = useState(false);
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setError(null);
+    setIsWaiting(true);
+    try {
+      await onSubmit();
+    } catch (failure) {
+      setError(errorText(failure));
+    } finally {
+      setIsWaiting(false);
+    }
+  };
+  return html`
+    <${Dialog} title=${title} onClose=${onClose}>
+      <form onSubmit=${submit}>
+        ${children}
+        <${Fault} text=${error} />
+        <div class="actions">
+          <button type="button" onClick=${onClose}>Go back</button>
+          <button class="primary" disabled=${isWaiting}>${submitLabel}</button>
+        </div>
+      </form>
+    <//>
+  `;
+}

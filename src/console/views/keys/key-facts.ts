@@ -1,0 +1,102 @@
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import { Facts } from '../../widgets/facts.ts';
+import { Figure, Figures } from '../../widgets/figure.ts';
+import { asWords, formatAmount, formatCount, formatDuration, formatTime } from '../../widgets/format.ts';
+import { BudgetBar, usedPercent } from './budget-bar.ts';
+import { writeRunning } from './key-columns.ts';
+import type { Key } from './types.ts';
+
+/** What a key has, has spent and does. */
+export function KeyFigures({ of: key }: { readonly of: Key }): VNode {
+  const { balance, held, spent, budget } = key;
+  return html`
+    <${Figures}>
+      <${Figure}
+        label="Balance"
+        value=${balance === null ? '–' : formatAmount(balance)}
+        note=${balance === null ? 'does not pay in advance' : `of it held for requests: ${formatAmount(held)}`}
+        mood=${balance !== null && Number(balance) <= 0 ? 'bad' : undefined}
+      />
+      <${Figure} label="Spent" value=${formatAmount(spent)} />
+      <${Figure} label="In progress" value=${writeRunning(key)} />
+      ${
+        budget !== null &&
+        html`<${Figure}
+          label="Left of the budget"
+          value=${formatAmount(budget.available)}
+          note=${html`<span class="budget"><${BudgetBar} budget=${budget} of=${key.name} /></span>`}
+          mood=${usedPercent(budget) === 100 ? 'bad' : budget.warned_at === null ? undefined : 'warning'}
+        />`
+      }
+    <//>
+  `;
+}
+
+/** The settings of a key, as they are in force. */
+export function KeyFacts({ of: key }: { readonly of: Key }): VNode {
+  const { limits, budget, compatibility } = key;
+  return html`
+    <div class="columns">
+      <section>
+        <h2>Limits</h2>
+        <${Facts}
+          facts=${[
+            ['requests at once', count(limits.concurrency)],
+            ['requests per minute', count(limits.requests_per_minute)],
+            ['wait for a slot', `at most ${formatDuration(limits.queue_wait_ms)}`],
+            ['tokens per minute', count(limits.tokens_per_minute)],
+            ['tokens per day', count(limits.tokens_per_day)],
+          ]}
+        />
+        <h2>Money</h2>
+        <${Facts} facts=${moneyFacts(key, budget)} />
+      </section>
+      <section>
+        <h2>Access</h2>
+        <${Facts}
+          facts=${[
+            ['models', list(key.models, 'all')],
+            ['addresses', list(key.allow_from, 'all')],
+            ['tags', list(key.tags, 'none')],
+            ['made', key.created_at === null ? null : formatTime(key.created_at)],
+            ['expires', key.expires_at === null ? 'never' : formatTime(key.expires_at)],
+            ['revoked', key.revoked_at === null ? null : formatTime(key.revoked_at)],
+          ]}
+        />
+        <h2>Compatibility</h2>
+        <${Facts}
+          facts=${Object.entries(compatibility).map(([name, value]) => [asWords(name), writeChoice(value)])}
+        />
+      </section>
+    </div>
+  `;
+}
+
+function writeChoice(value: string | boolean): string {
+  if (typeof value === 'string') return value;
+  return value ? 'yes' : 'no';
+}
+
+function moneyFacts({ group, low_balance: lowBalance }: Key, budget: Key['budget']) {
+  return [
+    ['group', group ?? 'none'],
+    ['low balance', lowBalance === null ? 'as the config says' : formatAmount(lowBalance)],
+    [
+      'budget',
+      budget === null ? 'none' : `${formatAmount(budget.amount)} a ${budget.per}, ${budget.time_zone}`,
+    ],
+    ['spent of it', budget && formatAmount(budget.spent)],
+    ['held of it', budget && formatAmount(budget.held)],
+    ['warns at', budget && budget.warn_at.length > 0 ? budget.warn_at.join(', ') : null],
+    ['refills', budget && formatTime(budget.refills_at)],
+  ];
+}
+
+function count(value: number | null): string {
+  return value === null ? 'no limit' : formatCount(value);
+}
+
+function list(values: readonly string[] | null, none: string): string {
+  return values === null || values.length === 0 ? none : values.join(', ');
+}

@@ -1,0 +1,127 @@
+import { html } from 'htm/preact';
+import { useMemo, useState } from 'preact/hooks';
+import type { VNode } from 'preact';
+import { adminPath } from '../../api/admin-api.ts';
+import { useMayChange } from '../../api/session-context.ts';
+import { useAnswer } from '../../api/use-answer.ts';
+import { goTo, linkTo } from '../../route.ts';
+import { DataTable } from '../../widgets/data-table.ts';
+import { Fault } from '../../widgets/fault.ts';
+import { Field, Select } from '../../widgets/field.ts';
+import { GroupList } from './group-list.ts';
+import { keyColumns } from './key-columns.ts';
+import { keyStates, stateOf } from './key-state.ts';
+import type { Group, Key, Page } from './types.ts';
+
+/** How many keys are on a page. */
+const pageSize = 100;
+
+/** What of the keys is shown, as the address has it. */
+interface Wanted {
+  readonly search: string | null;
+  readonly status: string | null;
+  /** The cursor of the page; `null` for the newest keys. */
+  readonly before: string | null;
+}
+
+/** A page of the keys, newest first, with a search, and the groups. */
+export function KeyList({ query }: { readonly query: URLSearchParams }): VNode {
+  const wanted: Wanted = {
+    search: query.get('search'),
+    status: query.get('status'),
+    before: query.get('before'),
+  };
+  const { search, status, before } = wanted;
+  const asked = useAnswer<Page<Key>>(adminPath('keys', { limit: pageSize, search, status, before }));
+  const groups = useAnswer<Page<Group>>(adminPath('groups'));
+  const reload = (): void => {
+    asked.reload();
+    groups.reload();
+  };
+  // The gateway of an older version searches nothing: what it sends is searched here, by the same rule.
+  const rows = useMemo(
+    () => (asked.answer?.data ?? []).filter((key) => isWanted(key, search, status)),
+    [asked.answer, search, status],
+  );
+  return html`
+    <section>
+      <h2>All keys</h2>
+      <${Controls} key=${`${search} ${status}`} wanted=${wanted} onReload=${reload} />
+      <${Fault} text=${asked.error} />
+      ${
+        asked.answer !== null &&
+        html`<${DataTable}
+          caption="Keys, newest first"
+          columns=${keyColumns}
+          rows=${rows}
+          keyOf=${({ id }: Key) => id}
+          empty=${html`<${Empty} wanted=${wanted} />`}
+        />`
+      }
+      <${Pages} wanted=${wanted} next=${asked.answer?.next ?? null} />
+    </section>
+    <${GroupList} asked=${groups} />
+  `;
+}
+
+/** Whether a key is among those that are looked for. */
+function isWanted(key: Key, search: string | null, status: string | null): boolean {
+  const text = (search ?? '').toLowerCase();
+  const isFound = key.name.toLowerCase().includes(text) || key.id.toLowerCase().startsWith(text);
+  return isFound && (status === null || status === stateOf(key));
+}
+
+interface ControlsProps {
+  readonly wanted: Wanted;
+  readonly onReload: () => void;
+}
+
+function Controls({ wanted, onReload }: ControlsProps): VNode {
+  const [search, setSearch] = useState(wanted.search ?? '');
+  const mayChange = useMayChange();
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    goTo(linkTo('keys', null, { search: search.trim(), status: wanted.status }));
+  };
+  return html`
+    <form class="row" role="search" onSubmit=${submit}>
+      <${Field}
+        label="Part of a name, or beginning of an id"
+        type="search"
+        value=${search}
+        onInput=${setSearch}
+      />
+      <${Select}
+        label="State"
+        value=${wanted.status ?? ''}
+        options=${[['', 'all'], ...keyStates.map((state) => [state, state])]}
+        onChange=${(status: string) => goTo(linkTo('keys', null, { search: search.trim(), status }))}
+      />
+      <button>Search</button>
+      <button type="button" onClick=${onReload}>Reload</button>
+      ${mayChange && html`<a class="button primary" href=${linkTo('keys', 'new')}>Make a key</a>`}
+    </form>
+  `;
+}
+
+function Empty({ wanted: { search, status, before } }: { readonly wanted: Wanted }): VNode {
+  const mayChange = useMayChange();
+  const all = html`<a href=${linkTo('keys')}>Show all keys</a>`;
+  if (search !== null || status !== null || before !== null)
+    return html`No ${status} key on this page has this text in its name or at the beginning of its id. ${all}.`;
+  return mayChange
+    ? html`There is no key. <a href=${linkTo('keys', 'new')}>Make a key</a>: clients need one.`
+    : html`There is no key. Who has the admin token can make one.`;
+}
+
+/** The ways to the other pages of the list. */
+function Pages({ wanted, next }: { readonly wanted: Wanted; readonly next: string | null }): VNode | null {
+  const { search, status, before } = wanted;
+  if (next === null && before === null) return null;
+  return html`
+    <p class="actions">
+      ${before !== null && html`<a href=${linkTo('keys', null, { search, status })}>Newest keys</a>`}
+      ${next !== null && html`<a href=${linkTo('keys', null, { search, status, before: next })}>Older keys</a>`}
+    </p>
+  `;
+}

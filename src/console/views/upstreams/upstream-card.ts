@@ -1,0 +1,77 @@
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import { linkTo } from '../../route.ts';
+import { asWords, formatCount, formatTime } from '../../widgets/format.ts';
+import { UpstreamState } from '../../widgets/upstream-state.ts';
+import { CircuitBadge, CircuitText } from './circuit-text.ts';
+import type { Upstream } from './use-upstreams.ts';
+
+interface Props {
+  readonly upstream: Upstream;
+  /** The gateway's time in milliseconds. */
+  readonly now: number;
+}
+
+/** An upstream at a glance. */
+export function UpstreamCard({ upstream, now }: Props): VNode {
+  const { name, dialect, origin, running, attempts, violations } = upstream;
+  return html`
+    <li>
+      <h2><a href=${linkTo('upstreams', name)}>${name}</a></h2>
+      <${Health} upstream=${upstream} now=${now} />
+      <dl class="facts">
+        <div>
+          <dt>Address</dt>
+          <dd>${origin}</dd>
+        </div>
+        <div>
+          <dt>Protocol</dt>
+          <dd>${dialect}</dd>
+        </div>
+        <div>
+          <dt>In progress</dt>
+          <dd>${running === null ? 'not known' : formatCount(running)}</dd>
+        </div>
+        <div>
+          <dt>Attempts</dt>
+          <dd>${countsText(attempts)}</dd>
+        </div>
+        <div>
+          <dt>Violations</dt>
+          <dd>${countsText(violations)}</dd>
+        </div>
+      </dl>
+    </li>
+  `;
+}
+
+/** How an upstream is: its state with the cause, and its circuit. */
+export function Health({ upstream, now }: Props): VNode {
+  const { state, cause, circuit, probes, availability, paused_until: pausedUntil } = upstream;
+  return html`
+    <p><${UpstreamState} state=${state} />${' '}<${CircuitBadge} circuit=${circuit} /></p>
+    ${cause !== null && html`<p class="cause">${cause}</p>`}
+    ${pausedUntil !== null && html`<p>It asked for a pause until ${formatTime(pausedUntil)}.</p>`}
+    ${availability !== 'available' && html`<p>${availabilities[availability]}</p>`}
+    <${CircuitText} circuit=${circuit} now=${now} />
+    ${
+      probes !== null &&
+      probes.state !== 'closed' &&
+      html`<p>The circuit of its probes is ${asWords(probes.state)}.</p>`
+    }
+  `;
+}
+
+const availabilities = {
+  failing: 'Models with other routes use it last.',
+  cooling: 'No request is sent to it now.',
+} as const;
+
+/** Counts by name on one line, most first. */
+function countsText(counts: Readonly<Record<string, number>>): string {
+  const some = Object.entries(counts)
+    .filter(([, count]) => count > 0)
+    .toSorted(([, a], [, b]) => b - a);
+  if (some.length === 0) return 'none';
+  return some.map(([name, count]) => `${formatCount(count)} ${asWords(name)}`).join(', ');
+}

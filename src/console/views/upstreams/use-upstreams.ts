@@ -1,0 +1,72 @@
+import { useEffect, useRef } from 'preact/hooks';
+import type { PresentedUpstream } from '../../../http/present/upstream.ts';
+import { adminPath } from '../../api/admin-api.ts';
+import { useAnswer } from '../../api/use-answer.ts';
+import { useStatus } from '../../api/use-status.ts';
+import type { Status } from '../../api/use-status.ts';
+
+export type Upstream = PresentedUpstream;
+
+/**
+ * How often the list is read again, in milliseconds: while an upstream fails, and while none does. The status does not show
+ * that a circuit opens at an upstream that failed before.
+ */
+const troubledMs = 1_000;
+const calmMs = 10_000;
+
+/** What is known of the upstreams. */
+interface KnownUpstreams {
+  /** In the order of the config; `null` before the first answer. */
+  readonly upstreams: readonly Upstream[] | null;
+  /** The gateway's time, as it was last told. */
+  readonly at: string | null;
+  readonly fault: string | null;
+}
+
+/** Reads the list of upstreams, and reads it again when the status shows another state. */
+export function useUpstreams(): KnownUpstreams {
+  const { status, isLost } = useStatus(1);
+  const { answer, error, isWaiting, reload } = useAnswer<{ readonly data: readonly Upstream[] }>(
+    adminPath('upstreams'),
+  );
+  const states = status === null ? null : statesOf(status);
+  const isTroubled = answer?.data.some(
+    ({ state, circuit }) => isFailing(state) || circuit.state !== 'closed',
+  );
+  const isBusy = useRef(isWaiting);
+  isBusy.current = isWaiting;
+  useEffect(() => {
+    if (states !== null) reload();
+  }, [states]);
+  useEffect(() => {
+    const read = (): void => {
+      // A slow answer is waited for: asking again would break it off each time. A page in the background costs nothing.
+      if (!isBusy.current && !document.hidden) reload();
+    };
+    const timer = setInterval(read, isTroubled === true ? troubledMs : calmMs);
+    return () => clearInterval(timer);
+  }, [isTroubled]);
+  const lost = isLost ? 'The connection to the gateway is lost; this is what was last known.' : null;
+  return {
+    upstreams: answer === null ? null : withRunning(answer.data, status),
+    at: status?.at ?? null,
+    fault: lost ?? error,
+  };
+}
+
+/** The states in a form that can be compared. */
+function statesOf({ upstreams }: Status): string {
+  return JSON.stringify(Object.entries(upstreams).map(([name, { state, cause }]) => [name, state, cause]));
+}
+
+function isFailing(state: string): boolean {
+  return state !== 'ok' && state !== 'unknown';
+}
+
+/** How much runs is taken from the status, which comes every second. */
+function withRunning(upstreams: readonly Upstream[], status: Status | null): readonly Upstream[] {
+  return upstreams.map((upstream) => ({
+    ...upstream,
+    running: status?.upstreams[upstream.name]?.running ?? upstream.running,
+  }));
+}
