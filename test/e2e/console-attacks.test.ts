@@ -463,6 +463,30 @@ describe('the files of the console', () => {
     '/console/__proto__',
     '/console/%ff',
     '/Console/app.js',
+    '/console/vendor',
+    '/console/vendor/../app.js',
+    '/console/vendor/%2e%2e/app.js',
+    '/console/vendor/..%2fapp.js',
+    '/console/vendor/preact',
+    '/console/vendor/preact.js/',
+    '/console/vendor/preact.js%00',
+    '/console/vendor/preact/../../package.json',
+    '/console/vendor//preact.js',
+    '/console/vendor/package.json',
+    '/console/vendor/constructor',
+    '/console/views/',
+    '/console/views/now/',
+    '/console/views/now/now.ts',
+    '/console/views/../app.js',
+    '/console/views/now/../now/now.js',
+    '/console/views/%6eow/now.js',
+    '/console/views\\now\\now.js',
+    '/console/v-0/../app.js',
+    '/console/v-0/vendor/',
+    '/console/v-0/vendor/../app.js',
+    '/console/v-0/views/../../../package.json',
+    '/console/v-0/views/now/now.ts',
+    '/console/node_modules/preact/package.json',
   ])('are a closed list: nothing is at %s', async (target) => {
     const { status, body } = await sendRaw(gateway, { target });
     expect([status, JSON.parse(body)]).toMatchObject([404, { error: { code: 'unknown_url' } }]);
@@ -500,7 +524,7 @@ describe('the files of the console', () => {
   test('are kept under the paths of their version, and asked for again under all others', async () => {
     const page = await sendRaw(gateway, { target: '/console/' });
     const paths = [...page.body.matchAll(/(?:src|href)="(v-[^"]+)"/g)].map(([, path]) => `/console/${path}`);
-    expect(paths).toHaveLength(2);
+    expect(paths).toHaveLength(3);
     for (const target of paths) {
       const { status, headers } = await sendRaw(gateway, { target });
       expect([status, headers.get('cache-control')]).toEqual([200, 'public, max-age=31536000, immutable']);
