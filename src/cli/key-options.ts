@@ -29,6 +29,8 @@ export interface KeyOptions extends Json {
 
 /** The options of `list`. */
 export interface ListOptions extends Json {
+  /** A part of the name or the beginning of the id of those that are listed. */
+  readonly search?: string;
   /** The order; newest first without it. */
   readonly sort?: 'created' | 'name' | 'spent' | 'balance';
 }

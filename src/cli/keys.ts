@@ -49,9 +49,10 @@ const dayLength = 10;
 /** The place of the groups in the table, which is left out where no key has one. */
 const groupColumn = 2;
 
-/** Lists all keys, as a table or JSON. */
-export async function listKeys({ json, sort = 'created' }: ListOptions): Promise<string> {
-  const keys = ((await readList('/admin/keys')) as KeyObject[]).toSorted(orders[sort]);
+/** Lists the keys, all or those that are searched for, as a table or JSON. */
+export async function listKeys({ json, search = '', sort = 'created' }: ListOptions): Promise<string> {
+  const query = new URLSearchParams({ search }).toString();
+  const keys = ((await readList('/admin/keys', query)) as KeyObject[]).toSorted(orders[sort]);
   if (json) return JSON.stringify(keys);
   const hasGroups = keys.some(({ group }) => group !== null);
   const shown = (row: readonly string[]) => (hasGroups ? row : row.toSpliced(groupColumn, 1));

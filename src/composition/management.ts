@@ -1,6 +1,7 @@
 import { StorageError, storageUnavailable } from '../domain/storage-refusal.ts';
 import { createKeyOperations } from '../http/admin/keys.ts';
 import type {
+  KeyQuery,
   ChangedKey,
   NewKey,
   Payment,
@@ -23,7 +24,6 @@ import type { PresentedStatus } from '../http/present/status.ts';
 import { presentUsagePage, readUsage } from '../http/usage.ts';
 import type { UsageInput } from '../http/usage.ts';
 import { gatewayClosed } from '../http/prepare-answers.ts';
-import type { PageQuery } from '../http/checked-input.ts';
 import type { presentGroup } from '../http/present/group.ts';
 import type { PresentedRecord } from '../http/present/record.ts';
 import type { PresentedUsage } from '../http/present/usage.ts';
@@ -45,10 +45,7 @@ export type KeyRotation = Rotation;
 /** The input of `keys.credit`: USD as a decimal string. */
 export type KeyPayment = Payment;
 
-/** The input of `keys.list`. */
-export type KeyQuery = PageQuery;
-
-export type { RecordQuery };
+export type { KeyQuery, RecordQuery };
 
 /** The input of `usage`: groups separated by commas, such as `day,model`, and times on whole hours. */
 export type UsageQuery = UsageInput;

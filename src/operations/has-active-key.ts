@@ -8,7 +8,7 @@ const pageSize = 500;
 export async function hasActiveKey(store: Pick<KeyStore, 'listKeys'>, nowMs: number): Promise<boolean> {
   let before: string | null = null;
   do {
-    const page = await store.listKeys(pageSize, before);
+    const page = await store.listKeys({}, pageSize, before);
     if (page?.keys.some((key) => isActive(key, nowMs))) return true;
     before = page?.next ?? null;
   } while (before !== null);

@@ -6,7 +6,7 @@ import { environmentKeyName } from '../domain/keys/declared-key.ts';
 import type { ApiKey, KeyChanges, KeySettings } from '../domain/keys/api-key.ts';
 import type { Accounts } from '../domain/ports/accounts.ts';
 import type { Clock } from '../domain/ports/clock.ts';
-import type { KeyPage, KeyStore } from '../domain/ports/key-store.ts';
+import type { KeyFilter, KeyPage, KeyStore } from '../domain/ports/key-store.ts';
 
 /** A key just made or rotated: the only moment at which its secret can be seen. */
 export interface IssuedKey {
@@ -30,7 +30,7 @@ export interface KeyManagement {
   /** Issues a key if there is none yet, on any node; `null` otherwise. */
   issueFirst(name: string): Promise<IssuedKey | null>;
   /** `null` when `before` names no key. */
-  list(limit: number, before: string | null): Promise<KeyPage | null>;
+  list(filter: KeyFilter, limit: number, before: string | null): Promise<KeyPage | null>;
   show(id: string): Promise<ApiKey | Refusal>;
   change(id: string, changes: KeyChanges): Promise<ApiKey | Refusal>;
   /** Revokes a key: none of its requests begins from then on; those in progress go on to their end. */
@@ -70,7 +70,7 @@ export function createKeyManagement({
       const issued = mint(name, {});
       return (await store.createFirstKey(issued.key, hash(issued.secret))) ? issued : null;
     },
-    list: (limit, before) => store.listKeys(limit, before),
+    list: (filter, limit, before) => store.listKeys(filter, limit, before),
     show: async (id) => (await store.findKeyById(id)) ?? unknownKey(),
     async change(id, changes) {
       const found = await findChangeable(id, store);

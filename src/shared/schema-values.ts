@@ -110,6 +110,9 @@ export const keyName = z
   .refine((name) => name === '' || /[^\s\p{Cf}]/u.test(name), 'expected a name that can be seen')
   .refine((name) => !/^key_[A-Za-z0-9]{12}$/.test(name), 'expected a name that is not in the form of an id');
 
+/** What keys are searched for: a part of a name, or the beginning of an id. */
+export const keySearch = storedText.max(maxKeyNameLength);
+
 /** The longest name of a group, in characters. */
 const maxGroupLength = 64;
 

@@ -137,7 +137,7 @@ describe('a command about a key', () => {
     expect(line).toContain('booked only once');
   });
 
-  test('keys list sorts by name, balance or what was spent', async () => {
+  test('keys list sorts by name, balance or what was spent, and lists only what is searched for', async () => {
     const gateway = await startServing();
     await createKey(gateway, 'rich', '--balance', '10.5');
     await createKey(gateway, 'poor', '--balance', '9');
@@ -148,6 +148,8 @@ describe('a command about a key', () => {
     expect(await names()).toEqual(['poor', 'rich', 'test']);
     expect(await names('--sort', 'name')).toEqual(['poor', 'rich', 'test']);
     expect(await names('--sort', 'balance')).toEqual(['rich', 'poor', 'test']);
+    expect(await names('--search', 'OO')).toEqual(['poor']);
+    expect(await names('--search', '&limit=1')).toEqual([]);
   });
 });
 

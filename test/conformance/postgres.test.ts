@@ -7,6 +7,7 @@ import { describeDeclarations } from './declarations.ts';
 import { describeManyDeclarations } from './many-declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
 import { describeFixedUnits } from './fixed-units.ts';
+import { describeKeyPages } from './key-pages.ts';
 import { describeLeases } from './leases.ts';
 import { describeOutbox } from './outbox.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
@@ -70,6 +71,7 @@ describe.skipIf(postgresAbsence !== null)(`PostgreSQL${absent}`, () => {
 
   describeFixedUnits('PostgreSQL', open);
   describeStore('PostgreSQL', open);
+  describeKeyPages('PostgreSQL', open);
   describeLeases('PostgreSQL', openTimedPostgres);
   describeDeclarations('PostgreSQL', open);
   describeManyDeclarations('PostgreSQL', open);

@@ -9,6 +9,7 @@ import { describeDeclarations } from './declarations.ts';
 import { describeManyDeclarations } from './many-declarations.ts';
 import { createItems, describeEngine, say } from './engine.ts';
 import { describeFixedUnits } from './fixed-units.ts';
+import { describeKeyPages } from './key-pages.ts';
 import { describeLeases } from './leases.ts';
 import { describeOutbox } from './outbox.ts';
 import { describePrepaidSecrets } from './prepaid-secrets.ts';
@@ -51,6 +52,7 @@ describeEngine('SQLite in a file', {
 
 describeFixedUnits('SQLite in a file', open);
 describeStore('SQLite in a file', open);
+describeKeyPages('SQLite in a file', open);
 describeLeases('SQLite in a file', () => openTimedSqlite(join(makeTemporaryFolder(), 'textgate.db')));
 describeDeclarations('SQLite in a file', open);
 describeManyDeclarations('SQLite in a file', open);

@@ -129,7 +129,7 @@ export function describeStore(name: string, open: () => Promise<Engine>): void {
     );
     expect(made.filter((isFirst) => isFirst)).toHaveLength(1);
     const first = ['a', 'b', 'c'].find((_, index) => made[index]);
-    expect(await store.listKeys(10, null)).toMatchObject({ keys: [{ id: first, createdAtMs: startMs }] });
+    expect(await store.listKeys({}, 10, null)).toMatchObject({ keys: [{ id: first, createdAtMs: startMs }] });
     expect([...(await store.accounts(['a', 'b', 'c'])).keys()]).toEqual([first]);
     expect(await store.createFirstKey({ ...key, id: 'd' }, 'd')).toBe(false);
   });

@@ -69,6 +69,45 @@ describe('keys', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
+  test('keys are searched by a part of their name or the beginning of their id, and by their state', async () => {
+    const made = await gateway.gateway.keys.create({ name: 'Search 50%' });
+    await gateway.gateway.keys.create({ name: 'search 500' });
+    const { id } = await gateway.gateway.keys.create({ name: 'research' });
+    await gateway.gateway.keys.revoke(id);
+    const find = async (query: string) => {
+      const answer = (await (await admin(`/admin/keys?${query}`)).json()) as {
+        data: { name: string }[];
+        next: string | null;
+      };
+      return [answer.data.map(({ name }) => name), answer.next];
+    };
+    expect(await find('search=SEARCH')).toEqual([['research', 'search 500', 'Search 50%'], null]);
+    expect(await find('search=50%25')).toEqual([['Search 50%'], null]);
+    expect(await find(`search=${made.id.slice(0, -2)}`)).toEqual([['Search 50%'], null]);
+    expect(await find('search=search&status=revoked')).toEqual([['research'], null]);
+    expect(await find(`search=search&status=active&limit=1&before=${id}`)).toEqual([
+      ['search 500'],
+      expect.stringMatching(/^key_/),
+    ]);
+    expect(await find('search=none')).toEqual([[], null]);
+    expect(await find('search=')).toEqual(await find('limit=50'));
+    const { data } = await gateway.gateway.keys.list({ search: 'search', status: 'revoked' });
+    expect(data).toMatchObject([{ id }]);
+  });
+
+  test.each([
+    ['status=gone', 'status'],
+    ['status=', 'status'],
+    ['search=a&search=b', 'search'],
+    ['search=%00', 'search'],
+    [`search=${'x'.repeat(101)}`, 'search'],
+    ['search=a&before=key_none', 'before'],
+  ])('a list of keys with %s is refused', async (query, param) => {
+    const response = await admin(`/admin/keys?${query}`);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { code: 'invalid_value', param } });
+  });
+
   test.each([
     ['{', 400, 'invalid_json', null],
     ['{}', 400, 'invalid_value', 'name'],

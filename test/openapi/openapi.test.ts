@@ -218,7 +218,7 @@ describe('a client that is generated from the document', () => {
     await expectAs('operators', 'creditKey', { id }, { amount: '1.50', reference: 'payment 1' });
     await expectAs('operators', 'rotateKey', { id }, { grace: '1h' });
     await expectAs('operators', 'getKey', { id });
-    await expectAs('operators', 'listKeys', { limit: 10 });
+    await expectAs('operators', 'listKeys', { limit: 10, search: 'BO', status: 'active' });
     expect((await call('operators', 'getStatement', { id, after: 1 })).data).toContain('\nrow ');
     await expectAs('operators', 'listLedgerRoots', { limit: 10 });
     await expectAs('operators', 'revokeKey', { id });

@@ -2,6 +2,7 @@ import { archiveQuery } from '../../src/http/admin/archive.ts';
 import { statusQuery } from '../../src/http/admin/status.ts';
 import { recordQuery } from '../../src/http/admin/records.ts';
 import { deliveryQuery } from '../../src/http/admin/webhooks.ts';
+import { keyQuery } from '../../src/http/admin/keys.ts';
 import { rootQuery } from '../../src/http/admin/statements.ts';
 import { tryOutQuery } from '../../src/http/admin/try-out.ts';
 import { pageQuery } from '../../src/http/checked-input.ts';
@@ -265,7 +266,12 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
     } satisfies Operation,
   },
   '/admin/keys': {
-    get: read('listKeys', 'Lists the keys, newest first.', 'KeyPage', inQuery(pageQuery)),
+    get: read(
+      'listKeys',
+      'Lists the keys, newest first: all, or those whose name has a text, or whose id begins with it.',
+      'KeyPage',
+      inQuery(keyQuery),
+    ),
     post: change('createKey', 'Creates a key.', { request: 'NewKey', answer: 'IssuedKey', status: '201' }),
   },
   '/admin/keys/{id}': {

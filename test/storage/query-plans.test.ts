@@ -139,8 +139,14 @@ const uses: { readonly [Name in keyof Store]: (store: Store) => Promise<unknown>
   findKeyByHash: (store) => store.findKeyByHash('hash'),
   findKeyById: (store) => store.findKeyById(key.id),
   async listKeys(store) {
-    await store.listKeys(2, null);
-    await store.listKeys(2, keyIdOf(3));
+    for (const filter of [
+      {},
+      { search: 'a' },
+      { state: 'active' },
+      { state: 'expired' },
+      { state: 'revoked' },
+    ] as const)
+      for (const before of [null, keyIdOf(3)]) await store.listKeys(filter, 2, before);
   },
   updateKey: (store) => store.updateKey(key.id, { name: 'y', compatibility: { sampling: 'strict' } }),
   rotateKey: (store) => store.rotateKey(key.id, 'other', 99),

@@ -22,7 +22,8 @@ export function addKeysCommands(program: Command): void {
     .action((name: string, options: KeyOptions) =>
       report(async () => (await loadActions()).createKey(name, options)),
     );
-  add('list', 'list all keys, newest first')
+  add('list', 'list the keys, newest first')
+    .option('--search <text>', 'only keys with this text in the name or at the beginning of the id')
     .addOption(
       new Option('--sort <by>', 'the order of the list').choices(['created', 'name', 'spent', 'balance']),
     )

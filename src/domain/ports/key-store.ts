@@ -7,6 +7,18 @@ import type {
   StoredDeclarations,
 } from '../keys/declared-key.ts';
 
+/** The states of a key: whether it can be used, and why not. */
+export const keyStates = ['active', 'revoked', 'expired'] as const;
+
+export type KeyState = (typeof keyStates)[number];
+
+/** Which keys are listed: all that fit each of the given fields. */
+export interface KeyFilter {
+  /** A part of the name or the beginning of the id, in upper or lower case. */
+  readonly search?: string | undefined;
+  readonly state?: KeyState | undefined;
+}
+
 /** A page of keys, newest first; `next` is the cursor of the following page. */
 export interface KeyPage {
   readonly keys: readonly ApiKey[];
@@ -27,8 +39,8 @@ export interface KeyStore extends Pick<KeyLookUp, 'findKeyById'> {
   createKey(key: ApiKey, hash: string, balanceNanos: number | null): Promise<void>;
   /** Stores a key without a balance if there is no key yet; resolves with whether it did. One call of all nodes does. */
   createFirstKey(key: ApiKey, hash: string): Promise<boolean>;
-  /** The keys behind the one that `before` names, newest first; `null` when it names none. */
-  listKeys(limit: number, before: string | null): Promise<KeyPage | null>;
+  /** The keys behind the one that `before` names, newest first; `null` when it names none. That key need not fit the filter. */
+  listKeys(filter: KeyFilter, limit: number, before: string | null): Promise<KeyPage | null>;
   /**
    * Changes the named settings alone; resolves with the key as it is then, `null` when there is none. Like the two
    * methods below, it changes nothing of a declared key.

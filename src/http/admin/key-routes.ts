@@ -1,7 +1,8 @@
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
+import { keyQuery } from './keys.ts';
 import type { KeyOperations } from './keys.ts';
-import { pageQuery, pathIdOf, readJson, readQuery } from '../checked-input.ts';
+import { pathIdOf, readJson, readQuery } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { sendAnswer } from '../respond.ts';
 import { createRouter } from '../router.ts';
@@ -12,7 +13,7 @@ export function createKeyRoutes(keys: KeyOperations): Router {
   const router = createRouter();
   router.get(
     '/',
-    handle((request) => keys.list(readQuery(request, pageQuery))),
+    handle((request) => keys.list(readQuery(request, keyQuery))),
   );
   router.post(
     '/',

@@ -6,6 +6,7 @@ import {
   groupName,
   instant,
   keyName,
+  keySearch,
   maxLimit,
   modelsOfKey,
   networksOfKey,
@@ -16,6 +17,7 @@ import {
 } from '../../shared/schema-values.ts';
 import { budgetOfNewKey, changedBudget } from '../../shared/budget-values.ts';
 import { samplingPolicies, unknownFieldPolicies } from '../../protocol/contract/compatibility.ts';
+import { keyStates } from '../../domain/ports/key-store.ts';
 import { budgetOf, changesOf } from '../../domain/budgets/budget.ts';
 import type { BudgetUse } from '../../domain/budgets/budget.ts';
 import { findUnknownGroup } from './groups.ts';
@@ -93,6 +95,15 @@ export const payment = z.strictObject({
     ),
 });
 
+/** The query of the list. An empty search, as of an empty field of a form, finds all keys. */
+export const keyQuery = pageQuery.extend({
+  search: keySearch.optional(),
+  status: z.enum(keyStates).optional(),
+});
+
+/** The input of the list. */
+export type KeyQuery = z.input<typeof keyQuery>;
+
 /** What an operator does with keys: unchecked input in, JSON as operators see it out. */
 export type KeyOperations = ReturnType<typeof createKeyOperations>;
 
@@ -139,9 +150,10 @@ export function createKeyOperations(administration: KeyAdministration) {
       );
     },
     async list(query: unknown) {
-      const page = check(query, pageQuery);
-      if (isRefusal(page)) return page;
-      const found = await keys.list(page.limit, page.before ?? null);
+      const wanted = check(query, keyQuery);
+      if (isRefusal(wanted)) return wanted;
+      const { limit: most, before, search, status: state } = wanted;
+      const found = await keys.list({ search, state }, most, before ?? null);
       if (found === null) return unknownCursor();
       const use = await readUse(found.keys, administration);
       const shown = found.keys.map((key) => presentOne(key, use, administration));

@@ -8,7 +8,8 @@ import type { Row, Statement } from '../engine.ts';
 /** The columns that `readKey` reads. */
 export const columns = `id, name, created_at, concurrency, requests_per_minute, queue_wait_ms, tokens_per_minute, tokens_per_day,
   models, allow_from, tags, expires_at, low_balance, revoked_at, compatibility, budget, group_name, declared, balance IS NOT NULL AS has_balance`;
-const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
+/** Reads whole keys. */
+export const selectKey = `SELECT ${columns} FROM api_keys JOIN accounts ON accounts.key_id = id`;
 
 const intoKeys = `INSERT INTO api_keys (id, hash, created_at, name, concurrency, requests_per_minute, queue_wait_ms,
   tokens_per_minute, tokens_per_day, models, allow_from, tags, expires_at, low_balance, compatibility, budget, group_name)`;
@@ -132,16 +133,6 @@ export function selectLimits(keyIds: readonly string[]): Statement {
 /** The names of some keys. */
 export function selectNames(keyIds: readonly string[]): Statement {
   return { sql: `SELECT id, name FROM api_keys WHERE id IN (${placesOf(keyIds)})`, values: keyIds };
-}
-
-/** A page of keys, newest first, behind the key that has the time and the id of `before`. */
-export function selectKeys(limit: number, before: Pick<ApiKey, 'id' | 'createdAtMs'> | null): Statement {
-  const page = 'ORDER BY created_at DESC, id DESC LIMIT ?';
-  if (before === null) return { sql: `${selectKey} ${page}`, values: [limit] };
-  return {
-    sql: `${selectKey} WHERE (created_at, id) < (?, ?) ${page}`,
-    values: [before.createdAtMs, before.id, limit],
-  };
 }
 
 const limitNames = [

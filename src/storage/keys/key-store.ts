@@ -22,11 +22,11 @@ import {
   rotateKey,
   selectKeyByHash,
   selectKeyById,
-  selectKeys,
   selectLimits,
   selectNames,
   updateKey,
 } from './key-statements.ts';
+import { selectKeys } from './key-pages.ts';
 import { lookUpRows, readCount, readRows } from '../read-rows.ts';
 
 /** Stores keys over any engine. Reads wait for no unit. */
@@ -59,11 +59,11 @@ export function createKeyStore(engine: Engine, nextId: NextId, nowMs: () => numb
     async rotateKey(id, hash, oldValidUntilMs) {
       await engine.run(rotateKey(id, hash, oldValidUntilMs));
     },
-    async listKeys(limit, before) {
+    async listKeys(filter, limit, before) {
       const [cursor] = before === null ? [] : await readRows(engine, selectKeyById(before));
       if (before !== null && cursor === undefined) return null;
       const behind = cursor === undefined ? null : readKey(cursor);
-      const found = await readRows(engine, selectKeys(limit + 1, behind));
+      const found = await readRows(engine, selectKeys(filter, limit + 1, behind, nowMs()));
       const keys = found.slice(0, limit).map(readKey);
       return { keys, next: found.length > limit ? (keys.at(-1)?.id ?? null) : null };
     },

@@ -104,7 +104,7 @@ const filters: readonly RecordFilter[] = [
 
 /** Everything that a gateway says of its keys and records. */
 async function describeStore(store: Store) {
-  const keys = (await store.listKeys(100, null))?.keys ?? [];
+  const keys = (await store.listKeys({}, 100, null))?.keys ?? [];
   const secrets = ['a', 'a_2', 'free', 'poor', 'gone', 'declared'];
   return {
     keys,
