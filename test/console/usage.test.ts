@@ -99,5 +99,6 @@ describe.skipIf(browserAbsence !== null)(`the view Usage (${browserAbsence ?? 'C
     await field.fill(id.slice(-12));
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: `Request ${id}` }).waitFor();
+    expect(page.url()).toContain(`#/usage/${id}`);
   });
 });
