@@ -30,8 +30,8 @@ export async function callAdmin(
   if (response.ok && accept === 'text/csv')
     return { csv: await response.text(), next: response.headers.get('x-textgate-next') };
   const answer = (await response.json().catch(() => {
-    throw new Error(`${url} is not the admin listener of a gateway: set TEXTGATE_ADMIN_URL to its address`);
-  })) as AdminError;
+    throw noGateway(url);
+  })) as AdminError | null;
   if (!response.ok) throw refused(response.status, answer);
   return answer;
 }
@@ -57,7 +57,10 @@ export async function openAdmin(
       .end();
   });
   if (response.statusCode === 200) return response;
-  throw refused(response.statusCode ?? 0, (await json(response)) as AdminError);
+  const answer = (await json(response).catch(() => {
+    throw noGateway(url);
+  })) as AdminError | null;
+  throw refused(response.statusCode ?? 0, answer);
 }
 
 interface AdminError {
@@ -68,6 +71,11 @@ function unreachable(url: string): Error {
   return new Error(
     `the gateway does not answer on ${url}: start it, or set TEXTGATE_ADMIN_URL to its admin address`,
   );
+}
+
+/** What answers is no gateway, as what it says is no JSON. */
+function noGateway(url: string): Error {
+  return new Error(`${url} is not the admin listener of a gateway: set TEXTGATE_ADMIN_URL to its address`);
 }
 
 /** A refusal by the admin listener. */
@@ -82,12 +90,12 @@ export class AdminRefusal extends Error {
   }
 }
 
-function refused(status: number, { error }: AdminError): AdminRefusal {
+function refused(status: number, answer: AdminError | null): AdminRefusal {
   const hint =
     status === 401
       ? ` Set TEXTGATE_ADMIN_TOKEN to the gateway's token; the default is ${adminTokenFile} in this folder.`
       : '';
-  return new AdminRefusal(status, `${error?.message ?? `status ${status}.`}${hint}`);
+  return new AdminRefusal(status, `${answer?.error?.message ?? `status ${status}.`}${hint}`);
 }
 
 /** A page of a list, with the cursor of the next page; `null` after the last one. */

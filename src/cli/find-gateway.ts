@@ -1,6 +1,7 @@
 import { adminTokenFile, readAdminToken } from '../config/admin-token.ts';
 import { defaultAdminPort, defaultHost } from '../config/default-addresses.ts';
 import { readVariable } from '../config/environment.ts';
+import { checkedAddress } from './checked-address.ts';
 import { reachable } from './reachable.ts';
 
 /** Where the admin listener of a gateway is, and the token in the same place; `null` if that place has none. */
@@ -46,13 +47,9 @@ export async function findGateway(): Promise<{ readonly url: string; readonly to
   return { url, token: found };
 }
 
-/** The address in `TEXTGATE_ADMIN_URL`, without slashes at its end. Throws if it is none; it is not quoted. */
+/** The address in `TEXTGATE_ADMIN_URL`. */
 function checkedUrl(text: string): string {
-  const { protocol } = URL.parse(text) ?? {};
-  if (protocol === 'http:' || protocol === 'https:') return text.replace(/\/+$/, '');
-  throw new Error(
-    `TEXTGATE_ADMIN_URL: expected http:// or https:// before the host, as in http://${defaultHost}:${defaultAdminPort}`,
-  );
+  return checkedAddress(text, { name: 'TEXTGATE_ADMIN_URL', port: defaultAdminPort, secret: 'token' });
 }
 
 function addressOf(host: string, port: number | string): string {

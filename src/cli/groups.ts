@@ -1,4 +1,5 @@
 import type { presentGroup } from '../http/present/group.ts';
+import { count } from '../shared/count.ts';
 import { callAdmin, readList } from './admin-client.ts';
 import { maxSearchedKeys } from './find-key.ts';
 import { writeTable } from './output.ts';
@@ -27,7 +28,7 @@ export async function showGroups({ json }: Json): Promise<string> {
   const refused =
     missing.length === 0
       ? ''
-      : `\nnot in the config, so that all requests of their keys are refused: ${missing.map(([name, count]) => `${name} (${writeCount(count)})`).join(', ')}`;
+      : `\nnot in the config, so that all requests of their keys are refused: ${missing.map(([name, number]) => `${name} (${count(number, 'key')})`).join(', ')}`;
   if (groups.length === 0)
     return `the config has no groups: add them as \`groups\`, and give keys one by --group${refused}`;
   const table = writeTable(
@@ -65,8 +66,4 @@ function countKeys(keys: readonly GroupedKey[]): ReadonlyMap<string, number> {
   for (const { group, revoked_at: revokedAt } of keys)
     if (group !== null && revokedAt === null) counts.set(group, (counts.get(group) ?? 0) + 1);
   return counts;
-}
-
-function writeCount(count: number): string {
-  return count === 1 ? '1 key' : `${count} keys`;
 }

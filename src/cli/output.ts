@@ -11,7 +11,10 @@ export const maxColumns = 100;
 
 /** Runs a command's work and prints its result; a failure becomes one line on standard error and a non-zero exit. */
 export async function report(work: () => Promise<string>): Promise<void> {
-  await run(async () => console.log(await work()));
+  await run(async () => {
+    const text = await work();
+    console.log(text);
+  });
 }
 
 /** Runs the work of a command that prints by itself; a failure is reported in the same way. */

@@ -14,16 +14,20 @@ import type { Request, Response } from './router.ts';
 const maxBodyBytes = 65_536;
 const defaultPageSize = 50;
 
-const pageSizes = `expected a whole number from 1 to ${maxPageSize}`;
+/** How many entries of a list are asked for: from 1 to `most`, and `usual` where the query does not say it. */
+export function entryCount(most: number, usual: number) {
+  const problem = `expected a whole number from 1 to ${most}`;
+  return z.coerce
+    .number<number | string>(problem)
+    .int(problem)
+    .min(1, problem)
+    .max(most, problem)
+    .default(usual);
+}
 
 /** The query of a list: the page size, and the id after which the page starts. */
 export const pageQuery = z.strictObject({
-  limit: z.coerce
-    .number<number | string>(pageSizes)
-    .int(pageSizes)
-    .min(1, pageSizes)
-    .max(maxPageSize, pageSizes)
-    .default(defaultPageSize),
+  limit: entryCount(maxPageSize, defaultPageSize),
   before: storedText.optional(),
 });
 

@@ -5,7 +5,7 @@ import type { Usage, UsageGroup, UsageQuery } from '../domain/ports/usage.ts';
 import { isRefusal, refuse } from '../shared/errors.ts';
 import type { Refusal } from '../shared/errors.ts';
 import { instant, storedText, valueKinds } from '../shared/schema-values.ts';
-import { check, unknownCursor } from './checked-input.ts';
+import { check, entryCount, unknownCursor } from './checked-input.ts';
 import { writeCsvHeader, writeCsvLine } from './present/csv.ts';
 import { presentList } from './present/list.ts';
 import { presentUsage, usageColumns } from './present/usage.ts';
@@ -32,8 +32,6 @@ const wholeHour = instant
   )
   .register(valueKinds, { kind: 'instant' });
 
-const pageSizes = `expected a whole number from 1 to ${maxUsageRows}`;
-
 /** The fields of a query that operators and holders share. */
 const sharedFields = {
   from: wholeHour.optional(),
@@ -41,12 +39,7 @@ const sharedFields = {
   model: storedText.optional(),
   outcome: z.enum(outcomes).optional(),
   tag: storedText.optional().describe('An empty one stands for the requests without a tag.'),
-  limit: z.coerce
-    .number<number | string>(pageSizes)
-    .int(pageSizes)
-    .min(1, pageSizes)
-    .max(maxUsageRows, pageSizes)
-    .default(maxUsageRows),
+  limit: entryCount(maxUsageRows, maxUsageRows),
   after: storedText.optional(),
 };
 

@@ -29,12 +29,15 @@ export interface SlotsTaken {
 }
 
 /**
- * Takes a slot of the group, where that has a limit, and one of the key, which also counts a start. Both are taken at once if
- * they can be, the one of the group first: so a request that the group refuses counts no start. Otherwise a request that may
- * wait waits for the slot of its key first, and for that of the group with it: so it takes no slot of the group from other keys
- * while its own are full. One whose key is known to have none takes none of the group even for a moment, as a client that goes
- * on asking would all the time. Returns a refusal where there is no decision on the key. What was taken is given back when the
- * request is settled.
+ * Takes a slot of the group, if the group has a limit, and a slot of the key, which also counts a start:
+ *
+ * 1. Both without waiting, the one of the group first: a request that the group refuses must not count a start.
+ * 2. If one of them is not free and the request may wait, it waits for the slot of its key first, and has none of the group
+ *    meanwhile: other keys can use that. Then it waits for the slot of the group, and keeps the one of its key.
+ *
+ * If the key is known to have no slot, the first step is left out: a client that asks again and again would otherwise take
+ * the group's slots from other keys, each time for a moment. Returns a refusal where there is no decision on the key. What
+ * was taken is given back when the request is settled.
  */
 export async function takeSlots(
   wanted: SlotsWanted,

@@ -1,5 +1,6 @@
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { callAdmin, openAdmin } from '../../src/cli/admin-client.ts';
+import { findAdminListener } from '../../src/cli/find-gateway.ts';
 import { findKeyId } from '../../src/cli/find-key.ts';
 import { maxPageSize } from '../../src/domain/page-size.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
@@ -25,6 +26,19 @@ describe('a command that calls the gateway', () => {
     },
   );
 
+  test.each([
+    'http://admin:hunter2@127.0.0.1:1',
+    'http://hunter2@127.0.0.1:1',
+    'https://:hunter2@127.0.0.1:1',
+  ])('refuses an address with a user or a password, and quotes neither', async (url) => {
+    setGateway(url, 'any');
+    const problem =
+      /^TEXTGATE_ADMIN_URL: expected no user and no password in the address: the token says who calls$/;
+    await expect(callAdmin('GET', '/admin/keys')).rejects.toThrow(problem);
+    await expect(openAdmin('/admin/backup')).rejects.toThrow(problem);
+    await expect(findAdminListener()).rejects.toThrow(problem);
+  });
+
   test.each(['first\nsecond', 'two words', 'tökén'])(
     'refuses the admin token %j, which no header can hold, and does not quote it',
     async (token) => {
@@ -35,6 +49,30 @@ describe('a command that calls the gateway', () => {
       await expect(openAdmin('/admin/backup')).rejects.toThrow(problem);
     },
   );
+});
+
+describe('a server that is no gateway', () => {
+  async function startServer(status: number, body: string): Promise<string> {
+    const server = await startUpstream();
+    onTestFinished(() => server.close());
+    server.play((response) => void response.writeHead(status).end(body));
+    const url = new URL(server.url).origin;
+    setGateway(url, 'any');
+    return url;
+  }
+
+  test.each([404, 502])('is named with the variable where it refuses with %i and no JSON', async (status) => {
+    const url = await startServer(status, '<html>not here</html>');
+    const problem = `${url} is not the admin listener of a gateway: set TEXTGATE_ADMIN_URL to its address`;
+    await expect(callAdmin('GET', '/admin/keys')).rejects.toThrow(problem);
+    await expect(openAdmin('/admin/backup')).rejects.toThrow(problem);
+  });
+
+  test.each(['null', '{}', '"no"'])('is refused by its status where it says only %s', async (body) => {
+    await startServer(503, body);
+    await expect(callAdmin('GET', '/admin/keys')).rejects.toThrow(/^status 503\.$/);
+    await expect(openAdmin('/admin/backup')).rejects.toThrow(/^status 503\.$/);
+  });
 });
 
 describe('a name of a key', () => {

@@ -31,7 +31,7 @@ describe('commands about groups', () => {
     await other.close();
   });
 
-  test('list a group without a budget, and the group of each key once one has any', async () => {
+  test('list a group that has no budget, and list keys with their groups as soon as a key has one', async () => {
     expect(columns(await showGroups({}))[1]).toEqual(['research', '0', '0 of 8', '-', '-', '-', '-']);
     expect(columns(await listKeys({}))[0]).not.toContain('GROUP');
     await gateway.gateway.keys.create({ name: 'ann', group: 'research' });

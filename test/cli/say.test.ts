@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { maxEventChars } from '../../src/protocol/sse.ts';
 import { eventually } from '../support/eventually.ts';
 import { startAtTerminal, terminalAbsence } from '../support/pseudo-terminal.ts';
 import { chatFrames, cut, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
@@ -114,6 +115,35 @@ describe('textgate say', () => {
       expect(stderr).toMatch(words);
       expect(stderr.trimEnd().split('\n')).toHaveLength(1);
     }
+  });
+
+  test.each<[string, Script, RegExp]>([
+    [
+      'is no stream of events, and does not end',
+      (response) => void response.writeHead(200, { 'content-type': 'text/html' }).write('<html>'),
+      /^textgate: the answer is no stream of events: this is no gateway\n$/,
+    ],
+    [
+      'has a frame that is too long',
+      (response) => void sendStream(response, ['data: ', 'x'.repeat(maxEventChars)]),
+      new RegExp(`^textgate: a frame has more than ${maxEventChars} characters\n$`),
+    ],
+    [
+      'breaks off without the end of its body',
+      (response) => {
+        sendStream(response, chatFrames(['Hello ']).slice(0, 1));
+        response.write(': sent\n\n', () => cut(response, 'fin'));
+      },
+      /^textgate: the answer was cut off: the connection broke\n$/,
+    ],
+  ])('says so of an answer that %s', async (_case, script, words) => {
+    const server = await startUpstream();
+    onTestFinished(() => server.close());
+    server.play(script);
+    const args = ['say', 'x', '--model', 'm', '--url', server.url, '--key', 'any'];
+    const { code, stderr } = await startTextgate(args, '/').finished;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(words);
   });
 
   test('says what is missing: a key, a gateway, a model', async () => {

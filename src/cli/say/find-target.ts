@@ -1,5 +1,6 @@
 import { defaultHost, defaultPort } from '../../config/default-addresses.ts';
 import { readVariable } from '../../config/environment.ts';
+import { checkedAddress } from '../checked-address.ts';
 import { reachable } from '../reachable.ts';
 
 /** Where a question is sent, and with which key. */
@@ -46,13 +47,7 @@ function findUrl(option: string | undefined, env: NodeJS.ProcessEnv): string {
   return reachable(`http://${host.includes(':') ? `[${host}]` : host}:${port}`);
 }
 
-/** An address with or without `/v1`, as clients have it. It is not quoted: it may hold a password. */
+/** An address with or without `/v1`, as clients have it. */
 function checkedUrl(text: string, name: string): string {
-  const { protocol, username, password } = URL.parse(text) ?? {};
-  if (`${username}${password}` !== '' && protocol !== undefined)
-    throw new Error(`${name}: expected no user and no password in the address: the key says who calls`);
-  if (protocol === 'http:' || protocol === 'https:') return text.replace(/\/+$/, '').replace(/\/v1$/, '');
-  throw new Error(
-    `${name}: expected http:// or https:// before the host, as in http://${defaultHost}:${defaultPort}`,
-  );
+  return checkedAddress(text, { name, port: defaultPort, secret: 'key' }).replace(/\/v1$/, '');
 }

@@ -82,7 +82,8 @@ async function ask({ target, question, model, signal, responses, frames }: Asked
       await write(shown);
     }
   } catch (error) {
-    if (signal.aborted) throw error;
+    // What is wrong with the answer itself has its own words; `fetch` says a `TypeError` when its connection breaks.
+    if (signal.aborted || !(error instanceof TypeError)) throw error;
     broken = 'the answer was cut off: the connection broke';
   } finally {
     if (last !== '\n') await write('\n');
@@ -98,8 +99,11 @@ async function ask({ target, question, model, signal, responses, frames }: Asked
 }
 
 async function* framesOf(response: Response): AsyncGenerator<string> {
-  if (response.headers.get('content-type')?.startsWith('text/event-stream') !== true)
+  if (response.headers.get('content-type')?.startsWith('text/event-stream') !== true) {
+    // Otherwise the process would not end before the answer does.
+    await response.body?.cancel();
     throw new Error('the answer is no stream of events: this is no gateway');
+  }
   const splitter = new FrameSplitter();
   const decoder = new TextDecoder();
   for await (const bytes of response.body ?? [])

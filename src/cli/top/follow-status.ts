@@ -11,6 +11,9 @@ const silenceMs = 5_000;
 const firstPauseMs = 500;
 const longestPauseMs = 5_000;
 
+const noStatus =
+  'the stream ended before a status came: the gateway is closing, or TEXTGATE_ADMIN_URL is the address of another server';
+
 /** What is done with what comes. */
 interface StatusListener {
   readonly onStatus: (status: PresentedStatus) => void;
@@ -18,7 +21,7 @@ interface StatusListener {
   readonly onLost: (reason: string) => void;
 }
 
-/** Follows the status until `signal` is raised. Rejects only if the first attempt fails: its reason is for the user. */
+/** Follows the status until `signal` is raised. Rejects only if the first attempt brings none: its reason is for the user. */
 export async function followStatus({ onStatus, onLost }: StatusListener, signal: AbortSignal): Promise<void> {
   let pauseMs: number | null = null;
   const worked = (status: PresentedStatus): void => {
@@ -31,9 +34,11 @@ export async function followStatus({ onStatus, onLost }: StatusListener, signal:
       return describeError(error);
     });
     if (isAborted(signal)) return;
+    // A server that never sends a status would be asked for ever, while nothing is shown.
+    if (pauseMs === null) throw new Error(noStatus);
     onLost(reason);
-    await pause(pauseMs ?? firstPauseMs, signal);
-    pauseMs = Math.min(longestPauseMs, 2 * (pauseMs ?? firstPauseMs));
+    await pause(pauseMs, signal);
+    pauseMs = Math.min(longestPauseMs, 2 * pauseMs);
   }
 }
 

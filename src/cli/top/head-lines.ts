@@ -9,13 +9,18 @@ export type Paint = (style: Extract<Parameters<typeof styleText>[0], string>, te
 
 const stateStyles = { ready: 'green', 'not ready': 'red', draining: 'yellow' } as const;
 
-const upstreamStyles: Readonly<Record<string, 'green' | 'red' | 'yellow' | 'dim'>> = {
-  ok: 'green',
-  unknown: 'dim',
+type UpstreamState = PresentedStatus['upstreams'][string]['state'];
+
+/** The colours of the states, which are ranked: where there is no room for all upstreams, the last ones are left out. */
+const upstreamStyles: Readonly<Record<UpstreamState, 'green' | 'red' | 'yellow' | 'dim'>> = {
   failing: 'red',
   'being tried again': 'yellow',
   'asked for a pause': 'yellow',
+  ok: 'green',
+  unknown: 'dim',
 };
+
+const rankedStates = Object.keys(upstreamStyles);
 
 const number = new Intl.NumberFormat('en');
 
@@ -65,7 +70,7 @@ export function writeUpstreams(
   paint: Paint,
 ): readonly string[] {
   const all = Object.entries(upstreams).toSorted(
-    ([, one], [, other]) => Number(one.state === 'ok') - Number(other.state === 'ok'),
+    ([, one], [, other]) => rankedStates.indexOf(one.state) - rankedStates.indexOf(other.state),
   );
   const shown = all.length > most ? all.slice(0, Math.max(0, most - 1)) : all;
   const rest = all.length - shown.length;
@@ -73,7 +78,7 @@ export function writeUpstreams(
   const lines = shown.map(([name, { state, running, cause }]) => {
     const because = cause === undefined ? '' : `: ${cause}`;
     const text = cell(`upstream ${cell(name, nameWidth)}  ${state}, ${running} running${because}`, width);
-    return text.replace(`  ${state},`, () => `  ${paint(upstreamStyles[state] ?? 'dim', state)},`);
+    return text.replace(`  ${state},`, () => `  ${paint(upstreamStyles[state], state)},`);
   });
   return rest === 0 ? lines : [...lines, cell(`and ${count(rest, 'more upstream')}`, width)];
 }

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
 import type { PresentedStatus } from '../../http/present/status.ts';
+import { count } from '../../shared/count.ts';
 import { callAdmin } from '../admin-client.ts';
 import { maxColumns } from '../output.ts';
 import { writeSummary, writeUpstreams } from './head-lines.ts';
@@ -23,7 +24,7 @@ export async function printStatus({ json }: { readonly json?: true }): Promise<s
     ...writeSummary(status, width, paint),
     ...writeUpstreams(status.upstreams, Infinity, width, paint),
     ...(data.length === 0 ? [] : ['', paint('bold', head), ...lines]),
-    ...(hasMore ? [`and ${running + waiting - data.length} more requests`] : []),
+    ...(hasMore ? [`and ${count(running + waiting - data.length, 'more request')}`] : []),
   ]
     .map((line) => line.trimEnd())
     .join('\n');

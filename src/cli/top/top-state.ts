@@ -66,7 +66,7 @@ export function press(state: TopState, key: PressedKey, rows: readonly Presented
   return state.isTyping ? { state: type(quiet, key), effect: null } : browse(quiet, key, rows);
 }
 
-/** Only `y` cancels: any other key may have been meant for something else. */
+/** Answers the question: `y` cancels the request, any other key leaves it running. */
 function answer(state: TopState, { sequence }: PressedKey): Pressed {
   const closed = { ...state, asked: null };
   const id = state.asked?.id ?? '';

@@ -12,7 +12,7 @@ const maxGroups = 1_000;
 const group = z.strictObject({
   concurrency: requestLimit.optional().meta({
     description:
-      'The requests that all its keys together may have in progress at a time; default: any number.',
+      'How many requests all keys of the group together may have in progress at a time; default: any number.',
     examples: [8],
   }),
   budget: budgetOfKey

@@ -71,8 +71,7 @@ export async function refusalOf(response: Response): Promise<AdminError> {
 /** Reads a refusal from its status and its body. */
 export function readRefusal(status: number, body: string): AdminError {
   const error = readError(body);
-  // A 401 about a `param` refuses the key that is tried, and says nothing of the session.
-  if (status === 401 && (error?.param ?? null) === null) reportSessionEnd();
+  if (status === 401) reportSessionEnd();
   if (error === null) return new AdminError(`The answer has the status ${status}.`, status);
   return new AdminError(error.message, status, error.code);
 }
@@ -80,7 +79,6 @@ export function readRefusal(status: number, body: string): AdminError {
 interface ErrorBody {
   readonly message: string;
   readonly code: string | null;
-  readonly param?: string | null;
 }
 
 function readError(body: string): ErrorBody | null {

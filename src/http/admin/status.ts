@@ -3,7 +3,7 @@ import { maxStatusRows } from '../../operations/read-status.ts';
 import type { Status } from '../../operations/read-status.ts';
 import { isRefusal } from '../../shared/errors.ts';
 import type { Refusal } from '../../shared/errors.ts';
-import { check, readQuery } from '../checked-input.ts';
+import { check, entryCount, readQuery } from '../checked-input.ts';
 import { methodNotAllowed } from '../fallback-handlers.ts';
 import { presentStatus } from '../present/status.ts';
 import type { PresentedStatus } from '../present/status.ts';
@@ -15,16 +15,9 @@ import type { StatusWatch } from './status-watch.ts';
 /** How many requests in progress a status shows unless more are asked for. */
 const defaultRows = 100;
 
-const rows = `expected a whole number from 1 to ${maxStatusRows}`;
-
 /** The query of a status. */
 export const statusQuery = z.strictObject({
-  limit: z.coerce
-    .number<number | string>(rows)
-    .int(rows)
-    .min(1, rows)
-    .max(maxStatusRows, rows)
-    .default(defaultRows),
+  limit: entryCount(maxStatusRows, defaultRows),
 });
 
 /** The input of a status. */

@@ -27,6 +27,9 @@ export function presentUpstream(upstream: ListedUpstream) {
   };
 }
 
+/** An upstream as `/admin/upstreams` shows it. */
+export type PresentedUpstream = ReturnType<typeof presentUpstream>;
+
 function presentCircuit(circuit: TimedCircuit) {
   const { maxConsecutiveFailures, maxFailureShare, minAttempts, windowMs } = circuitRules;
   return {

@@ -8,7 +8,7 @@ export function AnswerText({ run }: { readonly run: Run }): VNode {
   return html`
     <p class="note" role="status">${stateOf(run)}</p>
     <${Fault} text=${faultOf(run)} />
-    <div class="output" role="log" aria-label="Answer" tabindex="0">
+    <div class="output" role="log" aria-label="Text of the answer" tabindex="0">
       ${run.blocks.map((block, index) => html`<span key=${index}>${block}</span>`)}
     </div>
   `;

@@ -6,6 +6,9 @@ import { Field } from '../../widgets/field.ts';
 import { formatCount } from '../../widgets/format.ts';
 import type { Frame, Run } from './run.ts';
 
+/** How many rows are drawn while frames come, since each change has the whole table laid out again. */
+const maxRowsWhileRunning = 100;
+
 /** The most letters of a frame that its row shows; copies are whole. */
 const maxShown = 1_000;
 
@@ -13,13 +16,14 @@ const maxShown = 1_000;
 export function FrameTable({ run }: { readonly run: Run }): VNode {
   const [filter, setFilter] = useState('');
   const { frames, frameCount } = run;
-  const shown = useMemo(() => filterFrames(frames, filter), [frames, filter]);
+  const found = useMemo(() => filterFrames(frames, filter), [frames, filter]);
+  const shown = run.ending === null ? found.slice(-maxRowsWhileRunning) : found;
   const hidden = frameCount - frames.length;
   return html`
     <${Field} label="Filter frames" type="search" value=${filter} onInput=${setFilter} />
     <p class="note">
       ${formatCount(shown.length)} of ${formatCount(frameCount)} frames are shown; times are
-      milliseconds.${hidden > 0 && ` The first ${formatCount(hidden)} are no longer kept.`}
+      milliseconds.${run.ending === null && found.length > shown.length && ' All that are kept follow at the end.'}${hidden > 0 && ` The first ${formatCount(hidden)} are no longer kept.`}
     </p>
     ${run.ending !== null && shown.length > 0 && html`<${CopyAll} frames=${shown} />`}
     ${

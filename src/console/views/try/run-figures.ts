@@ -8,8 +8,6 @@ import type { Run } from './run.ts';
 /** What can be measured and was said of an answer. */
 export function RunFigures({ run }: { readonly run: Run }): VNode {
   const { status, requestId, charge, firstByteMs, firstTextMs, totalMs, finish, tokens } = run;
-  const count = (value: number | null | undefined): string =>
-    value === null || value === undefined ? '–' : formatCount(value);
   return html`
     <${Figures}>
       <${Figure}
@@ -40,6 +38,10 @@ export function RunFigures({ run }: { readonly run: Run }): VNode {
       `
     }
   `;
+}
+
+function count(value: number | null | undefined): string {
+  return value === null || value === undefined ? '–' : formatCount(value);
 }
 
 function time(milliseconds: number | null): string {

@@ -3,7 +3,7 @@ import { readSaid } from './read-answer.ts';
 import type { Failure, Tokens } from './read-answer.ts';
 
 /** How many frames are kept; of more than these, the earliest are only counted. */
-export const maxFrames = 2_000;
+const maxFrames = 2_000;
 
 /** The length from which a block of text goes on in another one, so that growing stays cheap. */
 const blockLength = 400;
@@ -20,7 +20,7 @@ export interface Frame {
 }
 
 /** How a request ended; `null` while it runs. */
-export type Ending = 'complete' | 'stopped' | 'cut' | 'failed' | null;
+type Ending = 'complete' | 'stopped' | 'cut' | 'failed' | null;
 
 /** A request that was sent, and what has come of its answer. */
 export interface Run {

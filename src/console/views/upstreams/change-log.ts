@@ -9,18 +9,20 @@ export function ChangeLog({ changes }: { readonly changes: readonly Change[] }):
   return html`
     <section>
       <h2 id="changes">Since you opened this page</h2>
-      <ul class="log" role="log" aria-labelledby="changes">
-        ${changes.map(
-          ({ number, atMs, upstream, what, mood, cause }) => html`
-            <li key=${number}>
-              <time class="note">${formatTime(new Date(atMs).toISOString())}</time>${' '}
-              <a href=${linkTo('upstreams', upstream)}>${upstream}</a>${' '}
-              <span class=${mood}>${what}</span>
-              ${cause !== null && html`<p class="note">${cause}</p>`}
-            </li>
-          `,
-        )}
-      </ul>
+      <div role="log" aria-labelledby="changes">
+        <ul class="log">
+          ${changes.map(
+            ({ number, atMs, upstream, what, mood, cause }) => html`
+              <li key=${number}>
+                <time class="note">${formatTime(new Date(atMs).toISOString())}</time>${' '}
+                <a href=${linkTo('upstreams', upstream)}>${upstream}</a>${' '}
+                <span class=${mood}>${what}</span>
+                ${cause !== null && html`<p class="note">${cause}</p>`}
+              </li>
+            `,
+          )}
+        </ul>
+      </div>
       ${changes.length === 0 && html`<p class="empty">No upstream has changed its state.</p>`}
     </section>
   `;

@@ -34,7 +34,7 @@ export function useChanges(upstreams: readonly Upstream[] | null, now: number): 
     const found = before.current === null ? [] : changesBetween(before.current, upstreams);
     before.current = upstreams;
     if (found.length === 0) return;
-    const added = found.map((change) => ({ ...change, number: ++count.current, atMs: now }));
+    const added = found.map((change) => Object.assign(change, { number: ++count.current, atMs: now }));
     setChanges((earlier) => [...added.toReversed(), ...earlier].slice(0, maxChanges));
   }, [shape]);
   return changes;

@@ -4,7 +4,7 @@ import { adminPath, callAdmin } from '../../api/admin-api.ts';
 const maxSearched = 1_000;
 
 const wholeId = /^req_[0-9a-f]{32}$/;
-const partOfId = /^(?:req_)?([0-9a-f]{4,32})…?$/;
+const partOfId = /^…?(?:req_)?([0-9a-f]{4,32})…?$/;
 
 interface Found {
   readonly data: readonly { readonly request_id: string }[];

@@ -104,8 +104,7 @@ function Sums({ query, range, totals, course }: SumsProps): VNode {
         name=${`usage-${range.first}-${range.last}-by-${by}.csv`}
       />
       <p class="note">
-        The ${groups[by].plural} with the most come first. The file has a row for each ${range.period} and
-        ${by}, in UTC.
+        ${`The ${groups[by].plural} with the most come first. The file has a row for each ${range.period} and ${by}, in UTC.`}
       </p>
     </section>
   `;

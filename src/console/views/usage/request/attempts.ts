@@ -16,7 +16,7 @@ const moods: Readonly<Record<string, string>> = { ok: 'good', refused: 'plain', 
 export function Attempts({ attempts }: { readonly attempts: readonly Attempt[] }): VNode {
   if (attempts.length === 0) return html`<p class="empty">No attempt has ended.</p>`;
   return html`
-    <ol class="cards">
+    <ol class="cards wide">
       ${attempts.map(
         (attempt, index) => html`
           <li key=${index}>

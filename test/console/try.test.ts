@@ -1,0 +1,127 @@
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { checkAccessibility } from '../support/browser/accessibility.ts';
+import { tabTo } from '../support/browser/keyboard.ts';
+import { browserAbsence } from '../support/browser/launch.ts';
+import { consoleUrl, login } from '../support/browser/login.ts';
+import { useBrowser } from '../support/browser/visit.ts';
+import { chatFrames, sayTexts, sendStream, startUpstream } from '../support/scripted-upstream.ts';
+import { startGateway } from '../support/test-gateway.ts';
+
+const readOnlyToken = 'a-read-only-token-for-tests';
+const name = '<img src=x onerror=alert(1)>';
+
+async function open() {
+  const upstream = await startUpstream();
+  const gateway = await startGateway({ upstreamUrl: upstream.url, admin: { readOnlyToken } });
+  onTestFinished(async () => {
+    await gateway.close();
+    await upstream.close();
+  });
+  const { key } = await gateway.gateway.createKey(name);
+  return { ...gateway, upstream, keyId: key.id };
+}
+
+const option = (page: Page, label: string) => page.getByLabel(label, { exact: true });
+
+/** Goes to a button with the Tab key, and presses it. */
+async function press(page: Page, label: string): Promise<void> {
+  await tabTo(page, page.getByRole('button', { name: label, exact: true }));
+  await page.keyboard.press('Enter');
+}
+
+describe.skipIf(browserAbsence !== null)(`trying a model (${browserAbsence ?? 'Chromium'})`, () => {
+  const visit = useBrowser();
+
+  test('shows the answers and frames of both protocols, by the keyboard alone', async () => {
+    const { adminUrl, adminToken, upstream } = await open();
+    const { page } = await visit(adminUrl);
+    await login(page, adminUrl, adminToken);
+    await tabTo(page, page.getByRole('link', { name: 'Try', exact: true }));
+    await page.keyboard.press('Enter');
+    await tabTo(page, option(page, 'Key'));
+    // A choice is made by the first letters of its text.
+    await page.keyboard.type('<img');
+    await tabTo(page, option(page, 'Question'));
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('a question in no address');
+    upstream.play(sayTexts(['hello', ' there']));
+    await page.keyboard.press('Control+Enter');
+    await page.getByText('The answer is complete.').waitFor();
+    expect(await page.getByRole('log').textContent()).toBe('hello there');
+    await page.getByRole('cell', { name: '[DONE]' }).first().waitFor();
+    expect(
+      await page
+        .getByRole('link', { name: /^…?\w+…?$/ })
+        .last()
+        .getAttribute('href'),
+    ).toMatch(/^#\/usage\/req_/);
+    await tabTo(page, option(page, 'Protocol'));
+    await page.keyboard.type('Resp');
+    await press(page, 'Send');
+    await page.getByRole('cell', { name: 'response.completed', exact: true }).waitFor();
+    expect(await page.getByRole('log').textContent()).toBe('hello there');
+    await tabTo(page, option(page, 'Answer'));
+    await page.keyboard.type('Whole');
+    await press(page, 'Send');
+    await page.getByRole('cell', { name: 'body', exact: true }).waitFor();
+    expect(await page.getByRole('log').textContent()).toBe('hello there');
+    expect(page.url()).toContain('protocol=responses');
+    expect(page.url()).not.toContain('question');
+    expect(await page.evaluate('JSON.stringify([localStorage, sessionStorage])')).toBe('[{},{}]');
+    expect(await page.getByRole('img').count()).toBe(0);
+    await checkAccessibility(page);
+  });
+
+  test('stops a stream by Escape, which its upstream sees', async () => {
+    const { adminUrl, adminToken, upstream, keyId } = await open();
+    const { page } = await visit(adminUrl);
+    await login(page, adminUrl, adminToken);
+    await page.goto(`${consoleUrl(adminUrl)}#/try?key=${keyId}`);
+    const closed = Promise.withResolvers<void>();
+    upstream.play((response) => {
+      response.once('close', () => closed.resolve());
+      sendStream(response, chatFrames(['one']).slice(0, 2));
+    });
+    await press(page, 'Send');
+    await expect.poll(() => page.getByRole('log').textContent()).toBe('one');
+    await page.keyboard.press('Escape');
+    await page.getByText('Stopped.').waitFor();
+    await closed.promise;
+  });
+
+  test('shows the code and the message of an error', async () => {
+    const { adminUrl, adminToken, upstream, keyId } = await open();
+    const { page, expectComplaint } = await visit(adminUrl);
+    expectComplaint(/502 .*\/admin\/try/);
+    await login(page, adminUrl, adminToken);
+    await page.goto(`${consoleUrl(adminUrl)}#/try?key=${keyId}`);
+    upstream.play((response) => void response.writeHead(500).end('{}'));
+    await press(page, 'Send');
+    await expect
+      .poll(() => page.getByRole('alert').allTextContents())
+      .toContainEqual(expect.stringMatching(/^upstream_error: /));
+  });
+
+  test('keeps the latest of ten thousand frames and counts the others', async () => {
+    const { adminUrl, adminToken, upstream, keyId } = await open();
+    const { page } = await visit(adminUrl);
+    await login(page, adminUrl, adminToken);
+    await page.goto(`${consoleUrl(adminUrl)}#/try?key=${keyId}`);
+    upstream.play(sayTexts(Array.from({ length: 10_000 }, () => ' a')));
+    await press(page, 'Send');
+    await page.getByText('The answer is complete.').waitFor();
+    await page.getByText(/^2,000 of 10,\d\d\d frames are shown/).waitFor();
+    expect((await page.getByRole('log').textContent())?.length).toBe(20_000);
+  });
+
+  test('is explained to a read-only session, and not offered', async () => {
+    const { adminUrl } = await open();
+    const { page } = await visit(adminUrl);
+    await login(page, adminUrl, readOnlyToken);
+    await page.goto(`${consoleUrl(adminUrl)}#/try`);
+    await page.getByText('it needs the admin token').waitFor();
+    expect(await page.getByRole('button', { name: 'Send' }).count()).toBe(0);
+    await checkAccessibility(page);
+  });
+});
