@@ -10,7 +10,7 @@ export interface Route {
 }
 
 /** Reads a place from the part of an address behind `#`. */
-export function readRoute(hash: string): Route {
+function readRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#?\/?/, '').split('?', 2);
   const [view = '', id = ''] = path.split('/', 2);
   return { view, id: id === '' ? null : decode(id), query: new URLSearchParams(query) };

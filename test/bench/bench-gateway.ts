@@ -13,6 +13,8 @@ const adminToken = 'an-admin-token-for-benches';
 /** A gateway on a filled database, its upstream and its load generator, each in a process of its own. */
 export interface BenchGateway {
   readonly folder: string;
+  /** Its address for clients. */
+  readonly url: string;
   readonly environment: Readonly<Record<string, string>>;
   /** Runs a load; one at a time. */
   load(order: LoadOrder['load'], keys: number): Promise<LoadResult>;
@@ -31,6 +33,10 @@ process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')));
 export async function startBenchGateway(filling: {
   readonly keys: number;
   readonly records: number;
+  /** The time of the first record, in milliseconds since 1970. */
+  readonly startMs?: number;
+  /** Another upstream, which serves the model `held`. */
+  readonly heldUrl?: string;
 }): Promise<BenchGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'textgate-bench-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -43,7 +49,7 @@ export async function startBenchGateway(filling: {
   const upstream = startChild('child-upstream.ts');
   const [port] = (await once(upstream, 'message')) as [number];
   const config = join(folder, 'textgate.yaml');
-  writeFileSync(config, JSON.stringify(configOf(file, `http://127.0.0.1:${port}/v1`)));
+  writeFileSync(config, JSON.stringify(configOf(file, `http://127.0.0.1:${port}/v1`, filling.heldUrl)));
   const gateway = spawn(
     process.execPath,
     [join(import.meta.dirname, '..', '..', 'src', 'main.ts'), 'serve', '--config', config],
@@ -55,6 +61,7 @@ export async function startBenchGateway(filling: {
   const disk = startChild('child-disk.ts', folder);
   return {
     folder,
+    url,
     environment: { TEXTGATE_ADMIN_URL: adminUrl, TEXTGATE_ADMIN_TOKEN: adminToken },
     forget: { url: adminUrl, token: adminToken },
     async load(load, keys) {
@@ -104,18 +111,22 @@ function startChild(file: string, ...args: readonly string[]): ChildProcess {
   return child;
 }
 
-function configOf(file: string, upstreamUrl: string): object {
-  const model = {
-    routes: [{ upstream: 'local', model: 'tiny' }],
+function configOf(file: string, upstreamUrl: string, heldUrl?: string): object {
+  const model = (upstream: string): object => ({
+    routes: [{ upstream, model: 'tiny' }],
     price: { input: '1', output: '2' },
-  };
+  });
   return {
     server: { port: 0 },
     admin: { port: 0, token: adminToken },
     storage: { url: `sqlite:${file}` },
     limits: { concurrency: 1_000, requestsPerMinute: 10_000_000 },
-    upstreams: { local: { url: upstreamUrl } },
-    models: { small: model, large: model },
+    upstreams: { local: { url: upstreamUrl }, ...(heldUrl === undefined ? {} : { held: { url: heldUrl } }) },
+    models: {
+      small: model('local'),
+      large: model('local'),
+      ...(heldUrl === undefined ? {} : { held: model('held') }),
+    },
   };
 }
 

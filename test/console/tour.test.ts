@@ -18,6 +18,9 @@ import type { TestGateway } from '../support/test-gateway.ts';
 const nowMs = Date.parse('2026-10-24T10:00:00Z');
 const dayMs = 86_400_000;
 
+/** The window in pictures: large ones would take too much of the package. */
+const pictureSize = { width: 1_024, height: 640 };
+
 const keys = [
   { name: 'checkout', group: 'shop', budget: { amount: '5', per: 'day', warnAt: ['0.5'] } },
   { name: 'search', group: 'shop', tags: ['ranking', 'suggestions'] },
@@ -112,6 +115,7 @@ describe.skipIf(browserAbsence !== null)(`a tour of the console (${browserAbsenc
         if (Number(wide) > width) faults.push(`${view} at ${width} is ${String(wide)} wide`);
         expect(await page.getByRole('alert').filter({ visible: true }).allInnerTexts()).toEqual([]);
       }
+      await page.setViewportSize(pictureSize);
       await screenshots(page, view.toLowerCase()).catch((error: unknown) => faults.push(String(error)));
     }
     expect(faults).toEqual([]);

@@ -29,7 +29,8 @@ async function open() {
   for (const key of [gateway.key, secret, secret]) {
     const headers = { authorization: `Bearer ${key}` };
     const response = await gateway.post('/v1/chat/completions', ask, { headers });
-    expect(response.status, await response.text()).toBe(200);
+    await response.text();
+    expect(response.status).toBe(200);
   }
   await gateway.recorded();
   return { ...gateway, nowMs: Date.now() + dayMs };
@@ -98,5 +99,6 @@ describe.skipIf(browserAbsence !== null)(`the view Usage (${browserAbsence ?? 'C
     await field.fill(id.slice(-12));
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: `Request ${id}` }).waitFor();
+    expect(page.url()).toContain(`#/usage/${id}`);
   });
 });

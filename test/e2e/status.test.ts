@@ -185,21 +185,25 @@ test('the read-only token reads the same status and the same stream, and cancels
   upstream.play(() => {});
   const asked = readLive(gateway.post('/v1/chat/completions', body));
   await eventually('the upstream is called', () => upstream.running === 1);
+  const shown = await status();
+  const [{ request_id: id } = { request_id: '' }] = shown.in_flight.data;
+  // Otherwise the gateway would wait for it as long as a test may take, if an expectation fails.
+  onTestFinished(async () => {
+    await gateway.gateway.cancel(id);
+    await asked.ended;
+  });
   const reader = { ...gateway, adminToken: readOnlyToken };
   const answer = await askAdmin(reader, 'GET', '/status?limit=5');
-  expect([answer.status, answer.body]).toEqual([200, await status()]);
+  expect([answer.status, answer.body]).toEqual([200, shown]);
   const { live, events } = watch({ ...scene, gateway: reader });
   await eventually('the first event is there', () => events().length === 1);
   expect(live.status).toBe(200);
-  expect(events()[0]).toEqual(await status());
-  const [{ request_id: id } = { request_id: '' }] = events()[0]?.in_flight.data ?? [];
+  expect(events()[0]).toEqual(shown);
   expect(await askAdmin(reader, 'POST', `/in-flight/${id}/cancel`)).toMatchObject({
     status: 403,
     body: { error: { code: 'read_only_token' } },
   });
   expect(upstream.running).toBe(1);
-  await gateway.gateway.cancel(id);
-  await asked.ended;
 });
 
 test('too many watchers are refused, and one that leaves makes room for another', async () => {

@@ -23,7 +23,7 @@ export function onSessionEnd(listener: () => void): () => void {
 }
 
 /** Tells that the gateway no longer accepts the session. */
-export function reportSessionEnd(): void {
+function reportSessionEnd(): void {
   for (const listener of endListeners) listener();
 }
 

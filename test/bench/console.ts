@@ -1,0 +1,111 @@
+import { parseArgs } from 'node:util';
+import type { BrowserContext, Page } from 'playwright-core';
+import { launchBrowser } from '../support/browser/launch.ts';
+import { consoleUrl, login } from '../support/browser/login.ts';
+import { secretOf } from '../support/filled-database.ts';
+import { seededNumbers } from '../support/random-numbers.ts';
+import { startBenchGateway } from './bench-gateway.ts';
+import type { BenchGateway } from './bench-gateway.ts';
+import { openStreams, startHeldUpstream } from './console/held-upstream.ts';
+import { openView, timeView } from './console/time-view.ts';
+
+/**
+ * Measures the console in front of a large database while streams are open: how long each view takes until it is usable, and
+ * what open consoles cost the clients. `npm run bench:console -- --keys 10000 --records 1000000 --streams 1000`
+ */
+const { values: options } = parseArgs({
+  options: {
+    keys: { type: 'string', default: '10000' },
+    records: { type: 'string', default: '1000000' },
+    streams: { type: 'string', default: '1000' },
+    seed: { type: 'string', default: '19' },
+    /** How often each view is opened, and how often the load runs without and with consoles. */
+    rounds: { type: 'string', default: '5' },
+    /** How long each load takes. */
+    seconds: { type: 'string', default: '10' },
+  },
+});
+const [keys, records, streams, rounds, seconds] = [
+  options.keys,
+  options.records,
+  options.streams,
+  options.rounds,
+  options.seconds,
+].map(Number) as [number, number, number, number, number];
+const random = seededNumbers(Number(options.seed));
+
+/** How many consoles are open in every second load, and how many requests begin in a second of each. */
+const consoles = 3;
+const perSecond = 50;
+
+const print = (text: string): void => void process.stdout.write(`${text}\n`);
+const middle = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+const ms = (value: number): string => `${value.toFixed(value < 100 ? 1 : 0)} ms`.padStart(12);
+
+/** Opens every view as often as there are rounds; the first time its files are not in the browser's cache. */
+async function timeViews(context: BrowserContext, page: Page, url: string): Promise<void> {
+  const links = page.getByRole('navigation', { name: 'Views' }).getByRole('link');
+  const views: readonly string[] = await links.evaluateAll((found: { readonly hash: string }[]) =>
+    found.map(({ hash }) => hash),
+  );
+  await page.close();
+  print('view             usable: middle     slowest first paint longest task');
+  for (const view of views) {
+    const times = [];
+    for (let round = 0; round < rounds; round++) times.push(await timeView(context, url + view));
+    const usable = times.map(({ usableMs }) => usableMs);
+    const paint = middle(times.map(({ firstPaintMs }) => firstPaintMs));
+    const longest = Math.max(...times.map(({ longestTaskMs }) => longestTaskMs));
+    print(
+      `  ${view.slice(2).padEnd(15)}${ms(middle(usable))}${ms(Math.max(...usable))}${ms(paint)}${ms(longest)}`,
+    );
+  }
+}
+
+/** Runs the load without and with open consoles in turn, so that both have the same machine. */
+async function compareLoads(gateway: BenchGateway, context: BrowserContext, url: string): Promise<void> {
+  const found = new Map<number, number[]>([0, consoles].map((open) => [open, []]));
+  const load = { perSecond, durationMs: seconds * 1_000 };
+  print(`whole requests, ${perSecond} a second for ${seconds} s`);
+  for (let round = 0; round < rounds; round++)
+    for (const [open, p99s] of found) {
+      const pages = await Promise.all(Array.from({ length: open }, () => openView(context, `${url}#/now`)));
+      const { p99Ms, medianMs, failures } = await gateway.load(load, Math.min(keys, 100));
+      await Promise.all(pages.map((page) => page.close()));
+      p99s.push(p99Ms);
+      const lost = Object.entries(failures).map(([status, count]) => `, ${count} x ${status}`);
+      print(`  ${open} consoles: median ${ms(medianMs).trim()}, p99 ${ms(p99Ms).trim()}${lost.join('')}`);
+    }
+  for (const [open, p99s] of found)
+    print(
+      `  ${open} consoles: p99 in the middle ${ms(middle(p99s)).trim()}, at most ${ms(Math.max(...p99s)).trim()}`,
+    );
+}
+
+const upstream = await startHeldUpstream();
+print(`${keys} keys, ${records} records, ${streams} streams, seed ${options.seed}`);
+const gateway = await startBenchGateway({
+  keys,
+  records,
+  // One follows every millisecond, so the last one was made just now.
+  startMs: Date.now() - records,
+  heldUrl: upstream.url,
+});
+const browser = await launchBrowser();
+try {
+  const held = await openStreams(gateway.url, streams, () => secretOf(Math.floor(random() * keys)));
+  print(`${streams} streams are open`);
+  const context = await browser.newContext({ viewport: { width: 1_280, height: 800 } });
+  const { url: adminUrl, token } = gateway.forget;
+  const page = await context.newPage();
+  await login(page, adminUrl, token);
+  await timeViews(context, page, consoleUrl(adminUrl));
+  await compareLoads(gateway, context, consoleUrl(adminUrl));
+  print(`streams that were lost: ${held.lost()}`);
+  held.close();
+} finally {
+  await browser.close();
+  upstream.close();
+  await gateway.close();
+}
