@@ -11,7 +11,7 @@ import type { Response } from './router.ts';
 export function sendBody(
   response: Response,
   status: number,
-  body: string,
+  body: string | Uint8Array,
   headers: Readonly<Record<string, string>> = {},
 ): void {
   const length = Buffer.byteLength(body);
@@ -33,7 +33,12 @@ export function sendNotModified(response: Response, headers: Readonly<Record<str
   send(response, 304, { ...headers }, '');
 }
 
-function send(response: Response, status: number, headers: OutgoingHttpHeaders, body: string): void {
+function send(
+  response: Response,
+  status: number,
+  headers: OutgoingHttpHeaders,
+  body: string | Uint8Array,
+): void {
   whenChunkIsRead(response, () => {
     announceClose(response);
     response.writeHead(status, headers);

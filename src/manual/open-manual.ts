@@ -8,6 +8,7 @@ import type { Places } from './render-page.ts';
 /** The media types of the files that are served beside the pages. */
 const types: Readonly<Record<string, string>> = {
   '.json': 'application/json',
+  '.png': 'image/png',
   '.svg': 'image/svg+xml',
   '.txt': 'text/plain; charset=utf-8',
 };
@@ -31,10 +32,10 @@ export function openManual(root: URL): Manual {
 }
 
 async function readManualFile(root: URL, file: string, places: Places): Promise<ManualFile> {
-  const text = await readFile(new URL(file, root), 'utf8');
+  const body = await readFile(new URL(file, root));
   const type = types[posix.extname(file)];
-  if (type !== undefined) return { type, body: text };
-  return { type: 'text/html; charset=utf-8', body: renderPage(text, file, places) };
+  if (type !== undefined) return { type, body };
+  return { type: 'text/html; charset=utf-8', body: renderPage(body.toString('utf8'), file, places) };
 }
 
 async function listFiles(root: URL): Promise<Places> {

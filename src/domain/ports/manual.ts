@@ -2,7 +2,7 @@
 export interface ManualFile {
   /** Its media type. */
   readonly type: string;
-  readonly body: string;
+  readonly body: string | Uint8Array;
 }
 
 /** The documentation, as it lies beside the program. */

@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { VNode } from 'preact';
 import { adminPath } from '../../api/admin-api.ts';
 import { useAnswer } from '../../api/use-answer.ts';
@@ -34,6 +34,11 @@ export function KeyChoice({ keyId, query }: Props): VNode {
   const path = answer === null || isListed ? null : adminPath(`keys/${encodeURIComponent(keyId)}`);
   const { answer: other } = useAnswer<Key>(path);
   const choose = (id: string): void => goTo(linkTo('try', null, { ...Object.fromEntries(query), key: id }));
+  // Where there is a choice, nothing chooses for the person: the key pays.
+  const only = keyId === null && answer?.next === null && listed.length === 1 ? listed[0] : undefined;
+  useEffect(() => {
+    if (only !== undefined) choose(only.id);
+  }, [only]);
   if (answer === null) return html`<${Fault} text=${error} />`;
   const chosen = isListed ? [] : [[keyId, nameOf(other ?? { id: keyId, name: null })] as const];
   const options = [
