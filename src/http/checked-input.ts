@@ -31,9 +31,6 @@ export const pageQuery = z.strictObject({
   before: storedText.optional(),
 });
 
-/** The input of a list. */
-export type PageQuery = z.input<typeof pageQuery>;
-
 /** The query of a request with its question mark, without a fragment, which is not meant for servers. */
 export function queryOf({ url = '/' }: IncomingMessage): string {
   const [target = ''] = url.split('#', 1);
